@@ -1,0 +1,1 @@
+"""gangplan: how distributed deep-learning jobs share a GPU cluster."""

@@ -1,0 +1,87 @@
+"""Checked, read-only arrays: the stuff every instance is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InstanceError
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int32]
+BoolArray = NDArray[np.bool_]
+
+
+def frozen(value: Any, dtype: type, field: str, shape: tuple[int | None, ...]) -> NDArray[Any]:
+    """Return `value` as a read-only array of `dtype`; `None` in `shape` allows any length.
+
+    Raises:
+        InstanceError: naming the field and the first entry that does not fit.
+    """
+    try:
+        raw = np.asarray(value)
+    except ValueError:
+        raise InstanceError(field, "its rows differ in length") from None
+    if raw.size == 0:
+        raw = raw.reshape(shape if None not in shape else raw.shape).astype(dtype)
+    if raw.dtype == object or raw.dtype.kind not in _ALLOWED[dtype]:
+        raise InstanceError(*_first_misfit(value, dtype, field))
+    if len(raw.shape) != len(shape) or any(n not in (None, m) for n, m in zip(shape, raw.shape, strict=True)):
+        wanted = " x ".join("any" if n is None else str(n) for n in shape)
+        found = " x ".join(map(str, raw.shape)) or "a single value"
+        raise InstanceError(field, f"has {found} entries where {wanted} are expected")
+    if dtype is np.int32 and raw.size and not (abs(raw.min()) < 2**31 and raw.max() < 2**31):
+        raise InstanceError(field, f"{raw.max()} does not fit 32 bits")
+    result = np.array(raw, dtype=dtype, order="C")
+    result.setflags(write=False)
+    return result
+
+
+def require(ok: NDArray[np.bool_], array: NDArray[Any], field: str, problem: str) -> None:
+    """Raise at the first entry of `array` where `ok` is false: ``field[i]: value problem``."""
+    if not ok.all():
+        where = np.unravel_index(int(np.argmin(ok)), ok.shape)
+        index = "".join(f"[{i}]" for i in where)
+        raise InstanceError(f"{field}{index}", f"{array[where].item()!r} {problem}")
+
+
+def require_number(
+    value: object, field: str, *, positive: bool = False, whole: bool = False, optional: bool = False
+) -> None:
+    """Raise unless `value` is a finite, non-negative (or positive) number."""
+    if optional and value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
+        raise InstanceError(field, f"{value!r} is not a {'whole number' if whole else 'number'}")
+    if not np.isfinite(value):
+        raise InstanceError(field, f"{value!r} is not finite")
+    if value < 0 or (positive and value == 0):
+        raise InstanceError(field, f"{value!r} is {'not positive' if positive else 'negative'}")
+
+
+def require_text(value: object, field: str) -> None:
+    """Raise unless `value` is a non-empty string."""
+    if not isinstance(value, str) or not value:
+        raise InstanceError(field, f"{value!r} is not a name")
+
+
+_ALLOWED = {np.float64: "fiu", np.int32: "iu", np.bool_: "b"}
+_KIND = {np.float64: "a number", np.int32: "a whole number", np.bool_: "true or false"}
+
+
+def _first_misfit(value: Any, dtype: type, field: str) -> tuple[str, str]:
+    for path, entry in _entries(value, field):
+        if np.asarray(entry).dtype.kind not in _ALLOWED[dtype]:
+            return path, f"{entry!r} is not {_KIND[dtype]}"
+    return field, f"is not a list of {_KIND[dtype].removeprefix('a ')}s"
+
+
+def _entries(value: Any, field: str) -> Iterable[tuple[str, Any]]:
+    if isinstance(value, list | tuple | np.ndarray):
+        for i, entry in enumerate(value):
+            yield from _entries(entry, f"{field}[{i}]")
+    else:
+        yield field, value

@@ -1,0 +1,143 @@
+"""Values to JSON and back, and their JSON Schema, all three driven by the dataclass fields.
+
+A new field is written, read, checked and described without a line here. Arrays become lists (an infinite entry
+becomes null where the field's metadata say so), unions carry a ``kind``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import cache
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from .errors import InstanceError
+from .topology import RampTopology, TreeTopology
+
+KINDS: dict[str, type] = {"tree": TreeTopology, "ramp": RampTopology}
+"""The members of unions, by the ``kind`` they carry in JSON."""
+
+
+def to_data(value: Any) -> Any:
+    """Return `value` (a dataclass of this package, or a part of one) as JSON-ready data."""
+    if is_dataclass(value):
+        tag = {"kind": name for name, cls in KINDS.items() if type(value) is cls}
+        return tag | {f.name: to_data(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, np.ndarray):
+        data = value.tolist()
+        if value.dtype.kind == "f" and not np.isfinite(value).all():
+            return [[x if np.isfinite(x) else None for x in row] for row in data]
+        return data
+    if isinstance(value, tuple):
+        return [to_data(x) for x in value]
+    return value
+
+
+def from_data(cls: type, data: Any) -> Any:
+    """Build a `cls` from what `to_data` made of one.
+
+    Raises:
+        InstanceError: naming the field, from `data` down, and the value found.
+    """
+    if not isinstance(data, dict):
+        raise InstanceError("", f"{_brief(data)} is not an object")
+    known = {f.name: f for f in fields(cls)}
+    for name in data:
+        if name not in known and not (name == "kind" and cls in KINDS.values()):
+            raise InstanceError(name, "is not a known field")
+    values = {}
+    for name, f in known.items():
+        if name in data:
+            try:
+                values[name] = _read(_hints(cls)[name], f, data[name])
+            except InstanceError as error:
+                raise error.within(name) from None
+        elif f.default is MISSING:
+            raise InstanceError(name, "is missing")
+    return cls(**values)
+
+
+def schema(cls: type) -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of what `to_data` makes of a `cls`."""
+    tag = {"kind": {"const": name} for name, member in KINDS.items() if member is cls}
+    required = [f.name for f in fields(cls) if f.default is MISSING]
+    return {
+        "type": "object",
+        "properties": tag | {f.name: _describe(_hints(cls)[f.name], f) for f in fields(cls)},
+        "required": [*tag, *required],
+        "additionalProperties": False,
+    }
+
+
+@cache
+def _hints(cls: type) -> dict[str, Any]:
+    return get_type_hints(cls)
+
+
+def _is_array(hint: Any) -> bool:
+    return get_origin(hint) is np.ndarray
+
+
+def _members(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def _read(hint: Any, f: Field[Any], data: Any) -> Any:
+    if _is_array(hint):
+        if f.metadata.get("null") == "infinite" and isinstance(data, list):
+            return [[np.inf if x is None else x for x in row] if isinstance(row, list) else row for row in data]
+        return data
+    classes = [m for m in _members(hint) if is_dataclass(m)]
+    if len(classes) > 1:
+        kind = data.get("kind") if isinstance(data, dict) else data
+        if KINDS.get(kind) not in classes:
+            raise InstanceError("kind", f"{kind!r} is not one of {', '.join(k for k, c in KINDS.items() if c in classes)}")
+        return from_data(KINDS[kind], data)
+    if classes:
+        return from_data(classes[0], data)
+    if get_origin(hint) is tuple:
+        if not isinstance(data, list):
+            raise InstanceError("", f"{_brief(data)} is not a list")
+        return tuple(_item(get_args(hint)[0], i, x) for i, x in enumerate(data))
+    return data
+
+
+def _item(hint: Any, i: int, data: Any) -> Any:
+    if not is_dataclass(hint):
+        return data
+    try:
+        return from_data(hint, data)
+    except InstanceError as error:
+        raise error.within(f"[{i}]") from None
+
+
+_SCALARS: dict[Any, dict[str, Any]] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+    type(None): {"type": "null"},
+}
+
+
+def _describe(hint: Any, f: Field[Any]) -> dict[str, Any]:
+    if _is_array(hint):
+        dtype = get_args(get_args(hint)[1])[0]
+        kind = {np.float64: "number", np.int32: "integer", np.bool_: "boolean"}[dtype]
+        entry: dict[str, Any] = {"type": [kind, "null"] if "null" in f.metadata else kind}
+        for _ in range(f.metadata.get("rank", 1)):
+            entry = {"type": "array", "items": entry}
+        return entry
+    members = _members(hint)
+    if len(members) > 1:
+        return {"anyOf": [_describe(m, f) for m in members]}
+    if get_origin(hint) is tuple:
+        return {"type": "array", "items": _describe(get_args(hint)[0], f)}
+    return schema(hint) if is_dataclass(hint) else _SCALARS[hint]
+
+
+def _brief(data: Any) -> str:
+    text = repr(data)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,101 @@
+"""JSON documents: a value with its schema version, its kind and its content hash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from .codec import from_data, schema, to_data
+from .errors import InstanceError
+from .partition import PartitionPlan, PartitionProblem
+
+SCHEMA_VERSION = 1
+DOCUMENTS: dict[str, type] = {"partition": PartitionProblem, "partition_plan": PartitionPlan}
+"""The kinds of documents there are."""
+
+
+def dump(value: Any) -> str:
+    """Return `value` as a JSON document of one line."""
+    kind = next(name for name, cls in DOCUMENTS.items() if type(value) is cls)
+    data = to_data(value)
+    head = {"schema_version": SCHEMA_VERSION, "kind": kind, "content_hash": _hash(data)}
+    return json.dumps(head | data, allow_nan=False)
+
+
+def load(text: str) -> Any:
+    """Read a document that `dump` wrote, or one written by hand without a content hash.
+
+    Raises:
+        InstanceError: naming the field and the value found.
+    """
+    return from_document(parse_json(text))
+
+
+def from_document(data: Any) -> Any:
+    """Build the value of a parsed document; see `load`."""
+    if not isinstance(data, dict):
+        raise InstanceError("document", "is not a JSON object")
+    body = dict(data)
+    version, kind, stated = (body.pop(key, None) for key in ("schema_version", "kind", "content_hash"))
+    if version != SCHEMA_VERSION:
+        raise InstanceError("schema_version", f"{version!r} is not {SCHEMA_VERSION}")
+    if kind not in DOCUMENTS:
+        raise InstanceError("kind", f"{kind!r} is not one of {', '.join(DOCUMENTS)}")
+    value = from_data(DOCUMENTS[kind], body)
+    if stated is not None and stated != content_hash(value):
+        raise InstanceError("content_hash", f"{stated!r} does not match the content: the document was altered or cut")
+    return value
+
+
+def content_hash(value: Any) -> str:
+    """Return ``sha256:...`` of the value's fields, the same on every machine."""
+    return _hash(to_data(value))
+
+
+def json_schema(kind: str) -> dict[str, Any]:
+    """Return the JSON Schema of one kind of document."""
+    body = schema(DOCUMENTS[kind])
+    head = {
+        "schema_version": {"const": SCHEMA_VERSION},
+        "kind": {"const": kind},
+        "content_hash": {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"},
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"gangplan {kind}",
+        **body,
+        "properties": head | body["properties"],
+        "required": ["schema_version", "kind", *body["required"]],
+    }
+
+
+def parse_json(text: str) -> Any:
+    """Parse strict JSON: no NaN, no infinity, no repeated key.
+
+    Raises:
+        InstanceError: with line and column, or the offending key.
+    """
+    try:
+        return json.loads(text, parse_constant=_refuse, object_pairs_hook=_once)
+    except json.JSONDecodeError as error:
+        raise InstanceError("JSON", f"{error.msg} at line {error.lineno} column {error.colno}") from None
+    except RecursionError:
+        raise InstanceError("JSON", "is nested too deeply") from None
+
+
+def _refuse(name: str) -> None:
+    raise InstanceError("JSON", f"{name} is not a number")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise InstanceError(next(k for k in keys if keys.count(k) > 1), "is given twice")
+    return result
+
+
+def _hash(data: Any) -> str:
+    canonical = json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return "sha256:" + hashlib.sha256(canonical.encode()).hexdigest()

@@ -1,0 +1,28 @@
+"""The one error a user's input can cause."""
+
+from __future__ import annotations
+
+
+class InstanceError(ValueError):
+    """Say which field of which input is wrong and what was found there.
+
+    Args:
+        field: path of the field, e.g. ``graph.time[0][17]``.
+        problem: what is wrong, with the value found, e.g. ``-1.0 is negative``.
+        source: the file it came from, if any.
+    """
+
+    def __init__(self, field: str, problem: str, source: str | None = None) -> None:
+        self.field = field
+        self.problem = problem
+        self.source = source
+        super().__init__(": ".join(part for part in (source, field, problem) if part))
+
+    def within(self, prefix: str) -> InstanceError:
+        """Return the same error with its field seen from an enclosing object."""
+        joint = "" if self.field.startswith("[") or not self.field else "."
+        return InstanceError(f"{prefix}{joint}{self.field}", self.problem, self.source)
+
+    def of(self, source: str) -> InstanceError:
+        """Return the same error with the file it came from."""
+        return InstanceError(self.field, self.problem, source)

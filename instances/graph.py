@@ -1,0 +1,163 @@
+"""The job: a graph of ops, as arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+
+from .arrays import BoolArray, FloatArray, IntArray, frozen, require
+from .errors import InstanceError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpGraph:
+    """A directed acyclic graph of n ops and m edges.
+
+    Attributes:
+        names: unique op ids, length n.
+        device_types: the device types the times are for, length T.
+        time: seconds, float64 (T, n); infinite where a type cannot run the op.
+        memory: bytes an op occupies on its device while it is placed there, float64 (n,).
+        parameter_bytes: bytes of weights, float64 (n,).
+        activation_bytes: bytes of output, float64 (n,).
+        source, target: int32 (m,), the ends of each edge.
+        edge_bytes: bytes moved along each edge, float64 (m,).
+        colocation: int32 (n,); ops of one class share a device, -1 is no class.
+        twin: int32 (n,), the backward op of a forward op and the other way round, -1 for none.
+        backward: bool (n,), true for the ops of the backward pass.
+    """
+
+    names: tuple[str, ...]
+    device_types: tuple[str, ...]
+    time: FloatArray = field(metadata={"rank": 2, "null": "infinite"})
+    memory: FloatArray
+    parameter_bytes: FloatArray
+    activation_bytes: FloatArray
+    source: IntArray
+    target: IntArray
+    edge_bytes: FloatArray
+    colocation: IntArray
+    twin: IntArray
+    backward: BoolArray
+
+    def __post_init__(self) -> None:
+        n, m = len(self.names), len(self.source)
+        shapes: dict[str, tuple[type, tuple[int, ...]]] = {
+            "time": (np.float64, (len(self.device_types), n)),
+            **{f: (np.float64, (n,)) for f in ("memory", "parameter_bytes", "activation_bytes")},
+            **{f: (np.int32, (m,)) for f in ("source", "target")},
+            "edge_bytes": (np.float64, (m,)),
+            **{f: (np.int32, (n,)) for f in ("colocation", "twin")},
+            "backward": (np.bool_, (n,)),
+        }
+        object.__setattr__(self, "names", tuple(self.names))
+        object.__setattr__(self, "device_types", tuple(self.device_types))
+        for field, (dtype, shape) in shapes.items():
+            object.__setattr__(self, field, frozen(getattr(self, field), dtype, field, shape))
+        self._check_items()
+        self._check_references()
+
+    @property
+    def n_ops(self) -> int:
+        return len(self.names)
+
+    @property
+    def n_edges(self) -> int:
+        return len(self.source)
+
+    def output_bytes(self) -> FloatArray:
+        """Return the bytes each op sends when a consumer is elsewhere, float64 (n,).
+
+        An op sends its one output once, however many consumers: the largest of its edges.
+        """
+        out = np.zeros(self.n_ops)
+        np.maximum.at(out, self.source, self.edge_bytes)
+        return out
+
+    def topological_order(self) -> IntArray:
+        """Return the ops so that every edge points forward, int32 (n,); ties by index.
+
+        Raises:
+            InstanceError: if there is a cycle; it names one.
+        """
+        return topological_order(self.n_ops, self.source, self.target, self.names)
+
+    def _check_items(self) -> None:
+        if not self.names:
+            raise InstanceError("names", "the graph has no op")
+        for i, name in enumerate(self.names):
+            if not isinstance(name, str) or not name:
+                raise InstanceError(f"names[{i}]", f"{name!r} is not a name")
+        if len(set(self.names)) < len(self.names):
+            seen: set[str] = set()
+            for i, name in enumerate(self.names):
+                if name in seen:
+                    raise InstanceError(f"names[{i}]", f"{name!r} is a duplicate")
+                seen.add(name)
+        require(~np.isnan(self.time), self.time, "time", "is not a number")
+        require(self.time >= 0, self.time, "time", "is negative")
+        for field in ("memory", "parameter_bytes", "activation_bytes", "edge_bytes"):
+            values = getattr(self, field)
+            require(np.isfinite(values), values, field, "is not finite")
+            require(values >= 0, values, field, "is negative")
+        runnable = np.isfinite(self.time).any(axis=0)
+        if not runnable.all():
+            raise InstanceError("time", f"op {self.names[int(np.argmin(runnable))]!r} runs on no device type")
+
+    def _check_references(self) -> None:
+        for field in ("source", "target"):
+            ends = getattr(self, field)
+            require((ends >= 0) & (ends < self.n_ops), ends, field, f"is not one of the {self.n_ops} ops")
+        require((self.twin >= -1) & (self.twin < self.n_ops), self.twin, "twin", f"is not one of the {self.n_ops} ops")
+        require(self.colocation >= -1, self.colocation, "colocation", "is negative")
+        has_twin = np.flatnonzero(self.twin >= 0)
+        mutual = self.twin[self.twin[has_twin]] == has_twin
+        if not mutual.all():
+            i = int(has_twin[np.argmin(mutual)])
+            raise InstanceError(f"twin[{i}]", f"{self.twin[i]} does not have {i} as its twin")
+        self.topological_order()
+
+
+def topological_order(n: int, source: IntArray, target: IntArray, names: tuple[str, ...] | None = None) -> IntArray:
+    """Return an order of n nodes in which every edge points forward, int32 (n,); ties by index.
+
+    Raises:
+        InstanceError: if there is a cycle; it names the ops on one.
+    """
+    indegree = np.bincount(target, minlength=n).tolist()
+    successors: list[list[int]] = [[] for _ in range(n)]
+    for a, b in zip(source.tolist(), target.tolist(), strict=True):
+        successors[a].append(b)
+    ready = [v for v in range(n) if not indegree[v]]
+    heapify(ready)
+    order: list[int] = []
+    while ready:
+        v = heappop(ready)
+        order.append(v)
+        for w in successors[v]:
+            indegree[w] -= 1
+            if not indegree[w]:
+                heappush(ready, w)
+    if len(order) < n:
+        cycle = _cycle(successors, {v for v in range(n) if indegree[v]})
+        words = " -> ".join(names[v] if names else str(v) for v in cycle[:8])
+        raise InstanceError("edges", f"there is a cycle: {words}{' ...' if len(cycle) > 8 else ''}")
+    return np.array(order, dtype=np.int32)
+
+
+def _cycle(successors: list[list[int]], stuck: set[int]) -> list[int]:
+    # Ops left over may lie behind a cycle; those with no stuck successor are peeled until only cycles' ancestors stay.
+    while True:
+        leaf = {v for v in stuck if not any(w in stuck for w in successors[v])}
+        if not leaf:
+            break
+        stuck -= leaf
+    v, seen = min(stuck), {}
+    path: list[int] = []
+    while v not in seen:
+        seen[v] = len(path)
+        path.append(v)
+        v = min(w for w in successors[v] if w in stuck)
+    return [*path[seen[v] :], v]
