@@ -1,0 +1,65 @@
+"""GPUs by name, with their data-sheet figures, and a server full of one kind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .arrays import require_number
+from .cluster import Cluster, DeviceType
+from .errors import InstanceError
+
+catalogue: dict[str, DeviceType] = {
+    kind.name: kind
+    for kind in (
+        # Tesla P100 (SXM2) data sheet, 2016: half precision, no tensor cores; 16 GB HBM2
+        DeviceType("P100", flops=21.2e12, memory=16e9, memory_bandwidth=732e9),
+        # V100 (SXM2) data sheet, 2020: tensor performance; the 32 GB model
+        DeviceType("V100", flops=125e12, memory=32e9, memory_bandwidth=900e9),
+        # A100 80GB (SXM) data sheet, 2021: BF16 tensor core without sparsity
+        DeviceType("A100", flops=312e12, memory=80e9, memory_bandwidth=2039e9),
+        # H100 (SXM) data sheet, 2023: 1,979 TFLOPS BF16 "with sparsity", half of it dense
+        DeviceType("H100", flops=989.5e12, memory=80e9, memory_bandwidth=3.35e12),
+        # H200 (SXM) data sheet, 2024: 1,979 TFLOPS BF16 "with sparsity", half of it dense
+        DeviceType("H200", flops=989.5e12, memory=141e9, memory_bandwidth=4.8e12),
+        # DGX B200 and HGX B200 data sheets, 2024, an eighth of: 36 PFLOPS FP16 sparse (half dense), 1,440 GB, 64 TB/s
+        DeviceType("B200", flops=2.25e15, memory=180e9, memory_bandwidth=8e12),
+    )
+}
+"""Device types by name: peak dense FLOP/s in 16-bit precision, bytes and bytes/s, decimal as data sheets count."""
+
+LINK_BANDWIDTH: dict[str, float] = {
+    "P100": 80e9,
+    "V100": 150e9,
+    "A100": 300e9,
+    "H100": 450e9,
+    "H200": 450e9,
+    "B200": 900e9,
+}
+"""NVLink bytes/s of one GPU in one direction: half of what the same data sheets give for both directions."""
+
+
+def server(
+    devices: int = 4, device_type: str = "A100", memory: float | None = None, bandwidth: float | None = None
+) -> Cluster:
+    """Build `devices` GPUs of one type behind one switch.
+
+    Args:
+        devices: how many.
+        device_type: a name of the catalogue, or any other if `bandwidth` is given; its memory is then
+            unlimited unless `memory` is given.
+        memory: bytes of one device, instead of the catalogue's.
+        bandwidth: bytes/s of a device's link, instead of the catalogue's.
+
+    Raises:
+        InstanceError: naming the argument and the value found.
+    """
+    require_number(devices, "devices", positive=True, whole=True)
+    require_number(memory, "memory", positive=True, optional=True)
+    require_number(bandwidth, "bandwidth", positive=True, optional=True)
+    kind = catalogue.get(device_type) if isinstance(device_type, str) else None
+    if kind is None and bandwidth is None:
+        raise InstanceError("device_type", f"{device_type!r} is not one of {', '.join(catalogue)}; give its bandwidth")
+    if kind is None:
+        kind = DeviceType(device_type)
+    link = LINK_BANDWIDTH[kind.name] if bandwidth is None else bandwidth
+    return Cluster.flat((kind if memory is None else replace(kind, memory=memory), devices), bandwidth=link)
