@@ -11,6 +11,9 @@ from .arrays import IntArray, frozen, require, require_number, require_text
 from .errors import InstanceError
 from .topology import Level, Topology, TreeTopology
 
+MAX_DEVICES = 10_000_000
+"""More than any cluster has; a mistyped count must not exhaust the memory."""
+
 
 @dataclass(frozen=True, slots=True)
 class DeviceType:
@@ -86,8 +89,15 @@ class Cluster:
             name: what the single level is called.
         """
         for kind, count in groups:
-            require_number(count, f"{kind.name} count", whole=True)
+            require_count(count, f"{kind.name} count")
         kinds = tuple(kind for kind, _ in groups)
         type_of: Any = np.repeat(np.arange(len(groups), dtype=np.int32), [count for _, count in groups])
         level = Level(name, bandwidth, latency)
         return cls(kinds, type_of, TreeTopology((level,), np.zeros((1, len(type_of)), dtype=np.int32)))
+
+
+def require_count(count: object, field: str) -> None:
+    """Raise unless `count` is a number of devices that fits in memory."""
+    require_number(count, field, whole=True)
+    if isinstance(count, int) and count > MAX_DEVICES:
+        raise InstanceError(field, f"{count!r} is more than {MAX_DEVICES} devices")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .arrays import require_number
-from .cluster import Cluster, DeviceType
+from .cluster import Cluster, DeviceType, require_count
 from .errors import InstanceError
 
 catalogue: dict[str, DeviceType] = {
@@ -54,6 +54,7 @@ def server(
         InstanceError: naming the argument and the value found.
     """
     require_number(devices, "devices", positive=True, whole=True)
+    require_count(devices, "devices")
     require_number(memory, "memory", positive=True, optional=True)
     require_number(bandwidth, "bandwidth", positive=True, optional=True)
     kind = catalogue.get(device_type) if isinstance(device_type, str) else None

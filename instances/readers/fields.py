@@ -1,0 +1,85 @@
+"""Read the fields of parsed JSON objects, or say which one is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..arrays import require_number
+from ..errors import InstanceError
+
+MISSING = object()
+
+
+def number(record: dict[str, Any], key: str, where: str = "", default: Any = MISSING, *, whole: bool = False) -> Any:
+    """Return a finite, non-negative number, or the default where the key is missing."""
+    value = plain(record.get(key, default))
+    field = f"{where}.{key}" if where else key
+    if value is MISSING:
+        raise InstanceError(field, "is missing")
+    if value is not default:
+        require_number(value, field, whole=whole)
+    return value
+
+
+def flag(record: dict[str, Any], key: str, where: str, default: bool) -> bool:
+    """Return true or false, which files write so or as 1 and 0."""
+    value = plain(record.get(key, default))
+    if not isinstance(value, int) or value not in (0, 1):
+        raise InstanceError(f"{where}.{key}", f"{value!r} is not true or false")
+    return bool(value)
+
+
+def label(record: dict[str, Any], key: str, where: str) -> int | str:
+    """Return an id, a whole number or a name."""
+    if key not in record:
+        raise InstanceError(f"{where}.{key}", "is missing")
+    value = plain(record[key])
+    if isinstance(value, bool) or not isinstance(value, int | str) or value == "":
+        raise InstanceError(f"{where}.{key}", f"{value!r} is not a whole number or a name")
+    return value
+
+
+def objects(record: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    """Return a list of objects."""
+    if key not in record:
+        raise InstanceError(key, "is missing")
+    items = record[key]
+    if not isinstance(items, list):
+        raise InstanceError(key, f"{items!r} is not a list")
+    for i, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise InstanceError(f"{key}[{i}]", f"{item!r} is not an object")
+    return items
+
+
+def classes(labels: list[int | str | None]) -> list[int]:
+    """Return class numbers from 0, in order of appearance; -1 for no label."""
+    known: dict[int | str, int] = {}
+    return [-1 if x is None else known.setdefault(x, len(known)) for x in labels]
+
+
+class Index:
+    """Positions of ops by id; names each id once."""
+
+    def __init__(self) -> None:
+        self.position: dict[str, int] = {}
+
+    def add(self, name: int | str, where: str) -> None:
+        """Give the next position to an op."""
+        if str(name) in self.position:
+            raise InstanceError(where, f"{name!r} is a duplicate")
+        self.position[str(name)] = len(self.position)
+
+    def find(self, name: int | str, where: str) -> int:
+        """Return the position of an op."""
+        try:
+            return self.position[str(name)]
+        except KeyError:
+            raise InstanceError(where, f"{name!r} is not an op of the graph") from None
+
+
+def plain(value: Any) -> Any:
+    """Return a numpy scalar as the Python value it holds."""
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,184 @@
+"""Read and write networkx graphs, as objects and as the node-link JSON that networkx writes.
+
+Node attributes: ``time`` (seconds: one number, or one per device type, null where a type cannot run the op),
+``memory``, ``parameter_bytes``, ``activation_bytes`` (bytes), ``colocation`` (whole number or name), ``backward``
+(true or false), ``twin`` (id of another node). Only ``time`` is needed; ``memory`` defaults to parameters and
+activations together. Edge attribute: ``bytes``, by default its source's ``activation_bytes``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from ..arrays import FloatArray, require_number
+from ..devices import server
+from ..errors import InstanceError
+from ..graph import OpGraph
+from ..partition import PartitionProblem
+from .fields import Index, classes, flag, label, number, objects, plain
+
+Triples = Iterable[tuple[Any, Any, dict[str, Any]]]
+
+
+def recognises(data: dict[str, Any]) -> bool:
+    """Say whether parsed JSON is node-link data."""
+    return "nodes" in data and bool({"links", "edges", "directed"} & data.keys())
+
+
+def from_node_link(
+    data: dict[str, Any],
+    *,
+    devices: int = 4,
+    device_type: str | None = None,
+    memory: float | None = None,
+    bandwidth: float | None = None,
+    variant: str = "contiguous",
+) -> PartitionProblem:
+    """Build the problem of parsed node-link JSON on a server, for a graph has no cluster.
+
+    Args:
+        data: the parsed file.
+        devices, memory, bandwidth: see `gangplan.instances.devices.server`.
+        device_type: what the server is made of; by default the first type that times are given for, and an
+            A100 where they are plain numbers.
+        variant: of the partition problem.
+
+    Raises:
+        InstanceError: naming the field and the value found.
+    """
+    if flag(data, "multigraph", "graph", False):
+        raise InstanceError("multigraph", "true means parallel edges; a DiGraph is wanted")
+    if not flag(data, "directed", "graph", True):
+        raise InstanceError("directed", "false means no order among the ops; a DiGraph is wanted")
+    key = "links" if "links" in data else "edges"
+    nodes = [(label(node, "id", f"nodes[{i}]"), node) for i, node in enumerate(objects(data, "nodes"))]
+    edges = [
+        (label(edge, "source", f"{key}[{i}]"), label(edge, "target", f"{key}[{i}]"), edge)
+        for i, edge in enumerate(objects(data, key))
+    ]
+    graph = _build(nodes, edges, device_type, key)
+    cluster = server(devices, graph.device_types[0] if device_type is None else device_type, memory, bandwidth)
+    return PartitionProblem(graph, cluster, variant)
+
+
+def from_networkx(graph: Any, *, device_type: str | None = None) -> OpGraph:
+    """Return a `networkx.DiGraph` as an op graph; the module's docstring lists the attributes.
+
+    Args:
+        graph: nodes may be any values; an op is called by their text.
+        device_type: what a time that is one number is for, an A100 by default.
+
+    Raises:
+        InstanceError: naming node or edge, attribute and the value found.
+    """
+    if graph.is_multigraph() or not graph.is_directed():
+        raise InstanceError("graph", f"a {type(graph).__name__} is not a DiGraph")
+    return _build(list(graph.nodes(data=True)), list(graph.edges(data=True)), device_type, "edges")
+
+
+def to_networkx(graph: OpGraph) -> Any:
+    """Return the op graph as a `networkx.DiGraph` whose attributes `from_networkx` reads back.
+
+    Of parallel edges the one that moves most bytes stays.
+    """
+    result = import_module("networkx").DiGraph()
+    for i, name in enumerate(graph.names):
+        seconds = [None if np.isinf(x) else x for x in graph.time[:, i].tolist()]
+        attributes = {"time": dict(zip(graph.device_types, seconds, strict=True)), "backward": bool(graph.backward[i])}
+        for field in ("memory", "parameter_bytes", "activation_bytes"):
+            attributes[field] = float(getattr(graph, field)[i])
+        if graph.colocation[i] >= 0:
+            attributes["colocation"] = int(graph.colocation[i])
+        if graph.twin[i] >= 0:
+            attributes["twin"] = graph.names[graph.twin[i]]
+        result.add_node(name, **attributes)
+    for u, v, size in zip(graph.source.tolist(), graph.target.tolist(), graph.edge_bytes.tolist(), strict=True):
+        ends = graph.names[u], graph.names[v]
+        result.add_edge(*ends, bytes=max(size, result.edges[ends]["bytes"] if result.has_edge(*ends) else 0.0))
+    return result
+
+
+def _build(nodes: list[tuple[Any, dict[str, Any]]], edges: list[Any], device_type: str | None, key: str) -> OpGraph:
+    if not nodes:
+        raise InstanceError("nodes", "there is no op")
+    index = Index()
+    for i, (node, _) in enumerate(nodes):
+        index.add(node, f"nodes[{i}].id")
+    records = [record for _, record in nodes]
+    amounts = {
+        field: np.array([number(r, field, f"nodes[{i}]", 0.0) for i, r in enumerate(records)], dtype=float)
+        for field in ("parameter_bytes", "activation_bytes")
+    }
+    occupied = amounts["parameter_bytes"] + amounts["activation_bytes"]
+    types, time = _times(records, device_type)
+    source, target, size = _edges(edges, index, amounts["activation_bytes"], key)
+    return OpGraph(
+        names=tuple(index.position),
+        device_types=types,
+        time=time,
+        memory=np.array(
+            [number(r, "memory", f"nodes[{i}]", float(occupied[i])) for i, r in enumerate(records)], dtype=float
+        ),
+        **amounts,
+        source=np.array(source, dtype=np.int32),
+        target=np.array(target, dtype=np.int32),
+        edge_bytes=np.array(size, dtype=float),
+        colocation=np.array(_colocation(records)),
+        twin=np.array(_twins(records, index), dtype=np.int32),
+        backward=np.array([flag(r, "backward", f"nodes[{i}]", False) for i, r in enumerate(records)]),
+    )
+
+
+def _times(records: list[dict[str, Any]], device_type: str | None) -> tuple[tuple[str, ...], FloatArray]:
+    names = list(dict.fromkeys(t for r in records if isinstance(r.get("time"), dict) for t in r["time"]))
+    names = names or [device_type or "A100"]
+    time = np.full((len(names), len(records)), np.inf)
+    for i, record in enumerate(records):
+        value = plain(record.get("time"))
+        if not isinstance(value, dict):  # a plain number holds for every type
+            time[:, i] = number(record, "time", f"nodes[{i}]")
+            continue
+        for name, seconds in value.items():
+            require_number(plain(seconds), f"nodes[{i}].time.{name}", optional=True)
+            time[names.index(name), i] = np.inf if seconds is None else seconds
+    return tuple(names), time
+
+
+def _edges(edges: list[Any], index: Index, output: FloatArray, key: str) -> tuple[list[int], list[int], list[float]]:
+    source, target, size = [], [], []
+    seen: set[tuple[int, int]] = set()
+    for i, (a, b, record) in enumerate(edges):
+        u, v = index.find(a, f"{key}[{i}].source"), index.find(b, f"{key}[{i}].target")
+        if (u, v) in seen:
+            raise InstanceError(f"{key}[{i}]", f"{a!r} -> {b!r} is a duplicate")
+        seen.add((u, v))
+        source.append(u)
+        target.append(v)
+        size.append(number(record, "bytes", f"{key}[{i}]", float(output[u])))
+    return source, target, size
+
+
+def _colocation(records: list[dict[str, Any]]) -> list[int]:
+    given = [
+        None if r.get("colocation") is None else label(r, "colocation", f"nodes[{i}]") for i, r in enumerate(records)
+    ]
+    if all(c is None or (isinstance(c, int) and c >= 0) for c in given):
+        return [-1 if c is None else int(c) for c in given]
+    return classes(given)
+
+
+def _twins(records: list[dict[str, Any]], index: Index) -> list[int]:
+    twin = [-1] * len(records)
+    for i, record in enumerate(records):
+        if record.get("twin") is None:
+            continue
+        j = index.find(label(record, "twin", f"nodes[{i}]"), f"nodes[{i}].twin")
+        for a, b in ((i, j), (j, i)):
+            if twin[a] not in (-1, b):
+                raise InstanceError(f"nodes[{i}].twin", f"{record['twin']!r} makes two twins of one op")
+            twin[a] = b
+    return twin

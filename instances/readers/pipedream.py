@@ -1,0 +1,167 @@
+"""Read PipeDream's profiles, ``graph.txt`` (Narayanan et al., SOSP 2019).
+
+A line ``nodeK -- Description -- forward_compute_time=, backward_compute_time=, activation_size=,
+parameter_size=`` is an op, a line ``<tab>nodeA -- nodeB`` an edge. Times are in milliseconds, sizes in bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..devices import server
+from ..errors import InstanceError
+from ..graph import OpGraph
+from ..partition import PartitionProblem
+from ..training import with_backward
+from .fields import Index
+
+MILLISECOND = 1e-3
+FIELDS = ("forward_compute_time", "backward_compute_time", "activation_size", "parameter_size")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class _Op:
+    name: str
+    line: int
+    description: str
+    forward: float
+    backward: float
+    activation: float
+    parameters: float
+
+
+def recognises(text: str) -> bool:
+    """Say whether text is of this format: its first line that is not blank is an op or an edge."""
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    return " -- " in first
+
+
+def from_pipedream(
+    text: str,
+    *,
+    training: bool = True,
+    keep_inputs: bool = False,
+    devices: int = 4,
+    device_type: str = "A100",
+    memory: float | None = None,
+    bandwidth: float | None = None,
+    variant: str = "contiguous",
+) -> PartitionProblem:
+    """Build the problem of a profile on a server, for a file has no cluster.
+
+    An op occupies its activations and parameters, and so does its backward twin.
+
+    Args:
+        text: the file's content.
+        training: add the backward ops (see `with_backward`); otherwise keep the forward pass alone.
+        keep_inputs: keep the ``Input`` ops. Their time is data loading, most of alexnet's.
+        devices, device_type, memory, bandwidth: see `gangplan.instances.devices.server`. Times are as measured,
+            whatever the device type.
+        variant: of the partition problem.
+
+    Raises:
+        InstanceError: naming line, field and the value found.
+    """
+    for option, value in (("training", training), ("keep_inputs", keep_inputs)):
+        if not isinstance(value, bool):
+            raise InstanceError(option, f"{value!r} is not true or false")
+    cluster = server(devices, device_type, memory, bandwidth)
+    ops, edges = _parse(text)
+    if not keep_inputs:
+        dropped = {op.name for op in ops if op.description.startswith("Input")}
+        ops = [op for op in ops if op.name not in dropped]
+        edges = [(u, v) for u, v in edges if u not in dropped and v not in dropped]
+        if not ops:
+            raise InstanceError("nodes", "there are Input ops only")
+    graph = _forward(ops, edges, device_type)
+    if training:
+        seconds = np.array([[op.backward * MILLISECOND for op in ops]])
+        graph = with_backward(graph, seconds, graph.memory)
+    return PartitionProblem(graph, cluster, variant)
+
+
+def _forward(ops: list[_Op], edges: list[tuple[str, str]], device_type: str) -> OpGraph:
+    position = {op.name: i for i, op in enumerate(ops)}
+    source = np.array([position[u] for u, _ in edges], dtype=np.int32)
+    activation = np.array([op.activation for op in ops])
+    parameters = np.array([op.parameters for op in ops])
+    nowhere = np.full(len(ops), -1, dtype=np.int32)
+    return OpGraph(
+        names=tuple(position),
+        device_types=(device_type,),
+        time=np.array([[op.forward * MILLISECOND for op in ops]]),
+        memory=activation + parameters,
+        parameter_bytes=parameters,
+        activation_bytes=activation,
+        source=source,
+        target=np.array([position[v] for _, v in edges], dtype=np.int32),
+        edge_bytes=activation[source],
+        colocation=nowhere,
+        twin=nowhere,
+        backward=np.zeros(len(ops), dtype=bool),
+    )
+
+
+def _parse(text: str) -> tuple[list[_Op], list[tuple[str, str]]]:
+    ops: list[_Op] = []
+    edges: dict[tuple[str, str], int] = {}
+    index = Index()
+    for i, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        if not line.startswith("\t"):
+            ops.append(_op(line, i))
+            index.add(ops[-1].name, f"line {i}")
+            continue
+        ends = [part.strip() for part in line.split(" -- ")]
+        if len(ends) != 2:
+            raise InstanceError(f"line {i}", f"{line!r} is not an edge 'a -- b'")
+        if (ends[0], ends[1]) in edges:
+            raise InstanceError(f"line {i}", f"{line.strip()!r} is a duplicate of line {edges[ends[0], ends[1]]}")
+        edges[ends[0], ends[1]] = i
+    for pair, i in edges.items():
+        for name in pair:
+            index.find(name, f"line {i}")
+    joined = {name for pair in edges for name in pair}
+    alone = next((op for op in ops if op.name not in joined), None)
+    if alone is not None and len(ops) > 1:
+        raise InstanceError(f"line {alone.line}", f"no edge joins {alone.name!r} to the graph: the file may be cut")
+    # files list ops in the order of a hash table; by number they are in the order of their creation
+    return sorted(ops, key=lambda op: (len(op.name), op.name)), list(edges)
+
+
+def _op(line: str, i: int) -> _Op:
+    parts = [part.strip() for part in line.split(" -- ")]
+    at = next((k for k, part in enumerate(parts) if part.startswith(FIELDS[0])), None)
+    if at is None or at < 2 or not parts[0]:
+        raise InstanceError(f"line {i}", f"{line!r} is not an op 'name -- description -- {FIELDS[0]}=...'")
+    values: dict[str, str] = {}
+    for entry in parts[at].split(", "):
+        key, _, value = entry.partition("=")
+        if key in values:
+            raise InstanceError(f"line {i}: {key}", f"{value!r} is given after {values[key]!r}")
+        values[key] = value
+    forward, backward, activation, parameters = (_amount(values, key, f"line {i}: {key}") for key in FIELDS)
+    return _Op(parts[0], i, " -- ".join(parts[1:at]), forward, backward, activation, parameters)
+
+
+def _amount(values: dict[str, str], key: str, field: str) -> float:
+    if key not in values:
+        raise InstanceError(field, "is missing")
+    text = values[key].strip()
+    several = key == "activation_size" and text.startswith("[") and text.endswith("]")
+    terms = text[1:-1].split(";") if several else [text]
+    total = 0.0
+    for term in terms:
+        if not _NUMBER.fullmatch(term.strip()):
+            raise InstanceError(field, f"{term.strip()!r} is not a number")
+        if (value := float(term)) < 0:
+            raise InstanceError(field, f"{value!r} is negative")
+        total += value
+    if not np.isfinite(total):
+        raise InstanceError(field, f"{text!r} is not finite")
+    return total

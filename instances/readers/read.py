@@ -1,0 +1,117 @@
+"""Tell which format a file is in, and read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import Parameter, signature
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from ..documents import from_document, parse_json
+from ..errors import InstanceError
+from ..partition import PartitionProblem
+from . import msr, networkx_graph, pipedream
+from .overrides import with_cluster
+
+
+def read(path: str | PathLike[str], **options: Any) -> PartitionProblem:
+    """Read a partition problem from a file of any known format.
+
+    Formats: a gangplan document, PipeDream's ``graph.txt``, the NeurIPS 2020 device-placement JSON, networkx
+    node-link JSON. ``devices``, ``memory``, ``bandwidth`` and ``variant`` apply to all of them.
+
+    Args:
+        path: the file.
+        options: keyword arguments of the format's own function: `from_gangplan`, `pipedream.from_pipedream`,
+            `msr.from_msr`, `networkx_graph.from_node_link`. One that is None is as if not given.
+
+    Raises:
+        InstanceError: naming file, field and the value found, whatever is wrong with the file or an option.
+    """
+    source = str(fspath(path))
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise InstanceError("file", (error.strerror or str(error)).lower(), source) from None
+    except ValueError as error:
+        raise InstanceError("file", str(error), source) from None
+    try:
+        return parse(_decoded(content), **options)
+    except InstanceError as error:
+        raise error.of(source) from None
+
+
+def parse(text: str, **options: Any) -> PartitionProblem:
+    """Read a partition problem from text; see `read`."""
+    if not text.strip():
+        raise InstanceError("content", "the file is empty")
+    if text.lstrip().startswith(("{", "[")):
+        data = parse_json(text)
+        if not isinstance(data, dict):
+            raise InstanceError("content", "a JSON list is no known format")
+        for recognises, name, build in JSON_FORMATS:
+            if recognises(data):
+                return build(data, **_applicable(build, name, options))
+        keys = ", ".join(sorted(data)[:8]) or "no field"
+        raise InstanceError("content", f"JSON with {keys} is no known format")
+    if pipedream.recognises(text):
+        build_graph = pipedream.from_pipedream
+        return build_graph(text, **_applicable(build_graph, "a PipeDream profile", options))
+    raise InstanceError("content", f"{text.strip().splitlines()[0]!r} begins no known format")
+
+
+def from_gangplan(
+    data: dict[str, Any],
+    *,
+    devices: int | None = None,
+    memory: float | None = None,
+    bandwidth: float | None = None,
+    variant: str | None = None,
+) -> PartitionProblem:
+    """Build the problem of a parsed gangplan document.
+
+    Args:
+        data: the parsed document.
+        devices: accelerators, instead of the document's; needs one type and one level of links.
+        memory: bytes of every accelerator, instead of the document's.
+        bandwidth: bytes/s of every link, instead of the document's; needs one level of links.
+        variant: instead of the document's.
+
+    Raises:
+        InstanceError: naming the field and the value found.
+    """
+    problem = from_document(data)
+    if not isinstance(problem, PartitionProblem):
+        raise InstanceError("kind", f"{data['kind']!r} is not a partition problem")
+    if variant is not None:
+        problem = PartitionProblem(problem.graph, problem.cluster, variant)
+    return with_cluster(problem, devices, memory, bandwidth)
+
+
+Builder = Callable[..., PartitionProblem]
+JSON_FORMATS: tuple[tuple[Callable[[dict[str, Any]], bool], str, Builder], ...] = (
+    (lambda data: "schema_version" in data, "a gangplan document", from_gangplan),
+    (msr.recognises, "a NeurIPS 2020 placement input", msr.from_msr),
+    (networkx_graph.recognises, "a networkx graph", networkx_graph.from_node_link),
+)
+
+
+def _applicable(build: Builder, name: str, options: dict[str, Any]) -> dict[str, Any]:
+    known = {p.name for p in signature(build).parameters.values() if p.kind is Parameter.KEYWORD_ONLY}
+    given = {option: value for option, value in options.items() if value is not None}
+    for option, value in given.items():
+        if option not in known:
+            raise InstanceError(option, f"{value!r} does not apply to {name}")
+    return given
+
+
+def _decoded(content: bytes) -> str:
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        byte = content[error.start] if error.start < len(content) else 0
+        raise InstanceError("content", f"byte {byte:#04x} at offset {error.start} is not UTF-8 text") from None
+    if "\0" in text:
+        raise InstanceError("content", f"byte 0x00 at offset {content.index(0)} is not text")
+    return text
