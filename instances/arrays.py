@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -26,16 +27,18 @@ def frozen(value: Any, dtype: type, field: str, shape: tuple[int | None, ...]) -
     except ValueError:
         raise InstanceError(field, "its rows differ in length") from None
     if raw.size == 0:
-        raw = raw.reshape(shape if None not in shape else raw.shape).astype(dtype)
-    if raw.dtype == object or raw.dtype.kind not in _ALLOWED[dtype]:
+        raw = raw.astype(dtype)
+        if 0 in shape and len(raw.shape) < len(shape):
+            raw = raw.reshape([n or 0 for n in shape])
+    if raw.dtype.kind not in _ALLOWED[dtype] or (dtype is not np.bool_ and _holds_bool(value)):
         raise InstanceError(*_first_misfit(value, dtype, field))
     if len(raw.shape) != len(shape) or any(n not in (None, m) for n, m in zip(shape, raw.shape, strict=True)):
         wanted = " x ".join("any" if n is None else str(n) for n in shape)
         found = " x ".join(map(str, raw.shape)) or "a single value"
         raise InstanceError(field, f"has {found} entries where {wanted} are expected")
-    if dtype is np.int32 and raw.size and not (abs(raw.min()) < 2**31 and raw.max() < 2**31):
-        raise InstanceError(field, f"{raw.max()} does not fit 32 bits")
-    result = np.array(raw, dtype=dtype, order="C")
+    if dtype is np.int32:
+        require((raw >= -(2**31)) & (raw < 2**31), raw, field, "does not fit 32 bits")
+    result: NDArray[Any] = np.array(raw, dtype=dtype, order="C")
     result.setflags(write=False)
     return result
 
@@ -54,9 +57,9 @@ def require_number(
     """Raise unless `value` is a finite, non-negative (or positive) number."""
     if optional and value is None:
         return
-    if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
+    if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
         raise InstanceError(field, f"{value!r} is not a {'whole number' if whole else 'number'}")
-    if not np.isfinite(value):
+    if not -sys.float_info.max <= value <= sys.float_info.max:
         raise InstanceError(field, f"{value!r} is not finite")
     if value < 0 or (positive and value == 0):
         raise InstanceError(field, f"{value!r} is {'not positive' if positive else 'negative'}")
@@ -77,6 +80,13 @@ def _first_misfit(value: Any, dtype: type, field: str) -> tuple[str, str]:
         if np.asarray(entry).dtype.kind not in _ALLOWED[dtype]:
             return path, f"{entry!r} is not {_KIND[dtype]}"
     return field, f"is not a list of {_KIND[dtype].removeprefix('a ')}s"
+
+
+def _holds_bool(value: Any) -> bool:
+    # numpy takes true for 1 when a list holds numbers too
+    if not isinstance(value, list | tuple):
+        return False
+    return any(kind is bool or (kind in (list, tuple) and any(map(_holds_bool, value))) for kind in set(map(type, value)))
 
 
 def _entries(value: Any, field: str) -> Iterable[tuple[str, Any]]:

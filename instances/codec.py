@@ -92,9 +92,10 @@ def _read(hint: Any, f: Field[Any], data: Any) -> Any:
     classes = [m for m in _members(hint) if is_dataclass(m)]
     if len(classes) > 1:
         kind = data.get("kind") if isinstance(data, dict) else data
-        if KINDS.get(kind) not in classes:
-            raise InstanceError("kind", f"{kind!r} is not one of {', '.join(k for k, c in KINDS.items() if c in classes)}")
-        return from_data(KINDS[kind], data)
+        known = {name: cls for name, cls in KINDS.items() if cls in classes}
+        if not isinstance(kind, str) or kind not in known:
+            raise InstanceError("kind", f"{kind!r} is not one of {', '.join(known)}")
+        return from_data(known[kind], data)
     if classes:
         return from_data(classes[0], data)
     if get_origin(hint) is tuple:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from math import inf
 from typing import Any
 
 from .codec import from_data, schema, to_data
@@ -38,9 +39,9 @@ def from_document(data: Any) -> Any:
         raise InstanceError("document", "is not a JSON object")
     body = dict(data)
     version, kind, stated = (body.pop(key, None) for key in ("schema_version", "kind", "content_hash"))
-    if version != SCHEMA_VERSION:
+    if isinstance(version, bool) or version != SCHEMA_VERSION:
         raise InstanceError("schema_version", f"{version!r} is not {SCHEMA_VERSION}")
-    if kind not in DOCUMENTS:
+    if not isinstance(kind, str) or kind not in DOCUMENTS:
         raise InstanceError("kind", f"{kind!r} is not one of {', '.join(DOCUMENTS)}")
     value = from_data(DOCUMENTS[kind], body)
     if stated is not None and stated != content_hash(value):
@@ -77,15 +78,26 @@ def parse_json(text: str) -> Any:
         InstanceError: with line and column, or the offending key.
     """
     try:
-        return json.loads(text, parse_constant=_refuse, object_pairs_hook=_once)
+        return json.loads(text, parse_constant=_refuse, parse_float=_float, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
         raise InstanceError("JSON", f"{error.msg} at line {error.lineno} column {error.colno}") from None
     except RecursionError:
         raise InstanceError("JSON", "is nested too deeply") from None
+    except InstanceError:
+        raise
+    except ValueError:  # the interpreter's limit on digits
+        raise InstanceError("JSON", "a whole number has thousands of digits") from None
 
 
 def _refuse(name: str) -> None:
     raise InstanceError("JSON", f"{name} is not a number")
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if value in (inf, -inf):
+        raise InstanceError("JSON", f"{text} is too large a number")
+    return value
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

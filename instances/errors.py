@@ -16,7 +16,7 @@ class InstanceError(ValueError):
         self.field = field
         self.problem = problem
         self.source = source
-        super().__init__(": ".join(part for part in (source, field, problem) if part))
+        super().__init__(": ".join(_one_line(part) for part in (source, field, problem) if part))
 
     def within(self, prefix: str) -> InstanceError:
         """Return the same error with its field seen from an enclosing object."""
@@ -26,3 +26,10 @@ class InstanceError(ValueError):
     def of(self, source: str) -> InstanceError:
         """Return the same error with the file it came from."""
         return InstanceError(self.field, self.problem, source)
+
+
+def _one_line(text: str) -> str:
+    """Return `text` short and printable, whatever a file holds."""
+    if len(text) > 300:
+        text = f"{text[:200]} ... {text[-60:]}"
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, IntArray, frozen, require
+from .arrays import BoolArray, FloatArray, IntArray, frozen, require, require_text
 from .errors import InstanceError
 
 
@@ -43,11 +43,12 @@ class OpGraph:
     backward: BoolArray
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "source", frozen(self.source, np.int32, "source", (None,)))
         n, m = len(self.names), len(self.source)
         shapes: dict[str, tuple[type, tuple[int, ...]]] = {
             "time": (np.float64, (len(self.device_types), n)),
             **{f: (np.float64, (n,)) for f in ("memory", "parameter_bytes", "activation_bytes")},
-            **{f: (np.int32, (m,)) for f in ("source", "target")},
+            "target": (np.int32, (m,)),
             "edge_bytes": (np.float64, (m,)),
             **{f: (np.int32, (n,)) for f in ("colocation", "twin")},
             "backward": (np.bool_, (n,)),
@@ -96,6 +97,10 @@ class OpGraph:
                 if name in seen:
                     raise InstanceError(f"names[{i}]", f"{name!r} is a duplicate")
                 seen.add(name)
+        for i, kind in enumerate(self.device_types):
+            require_text(kind, f"device_types[{i}]")
+            if kind in self.device_types[:i]:
+                raise InstanceError(f"device_types[{i}]", f"{kind!r} is a duplicate")
         require(~np.isnan(self.time), self.time, "time", "is not a number")
         require(self.time >= 0, self.time, "time", "is negative")
         for field in ("memory", "parameter_bytes", "activation_bytes", "edge_bytes"):
@@ -148,16 +153,13 @@ def topological_order(n: int, source: IntArray, target: IntArray, names: tuple[s
 
 
 def _cycle(successors: list[list[int]], stuck: set[int]) -> list[int]:
-    # Ops left over may lie behind a cycle; those with no stuck successor are peeled until only cycles' ancestors stay.
-    while True:
-        leaf = {v for v in stuck if not any(w in stuck for w in successors[v])}
-        if not leaf:
-            break
-        stuck -= leaf
-    v, seen = min(stuck), {}
+    # a stuck op waits for a stuck predecessor, so walking backwards must come round
+    waits_for = {w: v for v in sorted(stuck, reverse=True) for w in successors[v]}
+    v = min(stuck)
+    seen: dict[int, int] = {}
     path: list[int] = []
     while v not in seen:
         seen[v] = len(path)
         path.append(v)
-        v = min(w for w in successors[v] if w in stuck)
-    return [*path[seen[v] :], v]
+        v = waits_for[v]
+    return [v, *reversed(path[seen[v] :])]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .arrays import FloatArray, IntArray, frozen, require
+from .arrays import FloatArray, IntArray, frozen, require, require_text
 from .cluster import Cluster
 from .errors import InstanceError
 from .graph import OpGraph
@@ -70,6 +70,10 @@ class PartitionPlan:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ops", tuple(self.ops))
+        for i, name in enumerate(self.ops):
+            require_text(name, f"ops[{i}]")
+        if self.instance is not None:
+            require_text(self.instance, "instance")
         object.__setattr__(self, "device", frozen(self.device, np.int32, "device", (len(self.ops),)))
         object.__setattr__(self, "stage", frozen(self.stage, np.int32, "stage", (len(self.ops),)))
         require(self.device >= 0, self.device, "device", "is negative")
