@@ -1,0 +1,38 @@
+"""Which method runs when."""
+
+from __future__ import annotations
+
+from gangplan.instances import InstanceError
+from gangplan.solvers import Run
+from gangplan.solvers.partition.bounds import impossible, work_bound
+from gangplan.solvers.partition.methods import METHODS, Reduced
+
+
+def run_methods(run: Run, method: str) -> None:
+    """Run `method`, or for ``auto`` the methods that suit the problem, until the run has stopped."""
+    names = _choose(run, method)
+    with run.phase("prepare"):
+        reduced = Reduced(run.problem)
+        reason = impossible(reduced.own)
+        if reason is not None:
+            run.note(reason)
+            run.prove_infeasible()
+            return
+        run.raise_bound(work_bound(reduced.own))
+    for name in names:
+        if run.stopped:
+            return
+        with run.phase(name):
+            METHODS[name].run(run, reduced)
+
+
+def _choose(run: Run, method: str) -> list[str]:
+    variant = run.problem.variant
+    if method == "auto":
+        # a good pipeline is a good start for every variant
+        return ["pipeline", "cpsat"] if variant == "contiguous" else ["pipedream", "local_search", "cpsat"]
+    if method not in METHODS:
+        raise InstanceError("method", f"{method!r} is not one of auto, {', '.join(METHODS)}")
+    if variant not in METHODS[method].variants:
+        raise InstanceError("method", f"{method!r} does not solve the variant {variant!r}")
+    return [method]

@@ -1,0 +1,149 @@
+"""One call for every problem: methods under one deadline, every plan verified."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+
+from gangplan.instances import InstanceError, PartitionPlan, PartitionProblem, verify
+from gangplan.solvers import Result, Run, Status
+from gangplan.solvers.result import OPTIMAL_GAP
+from gangplan.solvers.run import Callback
+
+from .display import Display
+
+OBJECTIVES = ("throughput",)
+
+
+def solve(
+    instance: PartitionProblem,
+    *,
+    time_limit: float,
+    objective: str = "throughput",
+    method: str = "auto",
+    seed: int = 0,
+    workers: int | None = None,
+    gap: float = 0.0,
+    initial: PartitionPlan | None = None,
+    callbacks: Sequence[Callback] = (),
+    display: bool = False,
+) -> Result:
+    """Solve `instance` within `time_limit` seconds, end to end, and say how good the answer is.
+
+    Args:
+        instance: what to solve.
+        time_limit: seconds from this call; reading, model building and proof included.
+        objective: ``throughput``: minimise the maximum load, the time per sample of a full pipeline.
+        method: ``auto`` or one of `gangplan.methods()`.
+        seed: of every random choice; one seed and one worker give the same trace.
+        workers: threads, by default as many as the machine has cores.
+        gap: stop once (objective - bound) / objective is at most this.
+        initial: a plan to start from.
+        callbacks: called with the `Run` at every new plan or bound; returning true stops.
+        display: log progress to stderr.
+
+    Returns:
+        The best verified plan, the best bound, and how they came about. Ctrl-C returns what there is.
+
+    Raises:
+        InstanceError: if an argument or `initial` does not fit the instance.
+    """
+    started = time.perf_counter()
+    workers = workers if workers is not None else os.cpu_count() or 1
+    _check(instance, time_limit, objective, seed, workers, gap)
+    displays = (Display(),) if display else ()
+    run = Run(
+        instance,
+        time_limit=time_limit,
+        seed=seed,
+        workers=workers,
+        gap=gap,
+        callbacks=(*displays, *callbacks),
+        started=started,
+    )
+    for shown in displays:
+        shown.start(run, method)
+    try:
+        if initial is not None:
+            _start_from(run, initial)
+        with run.phase("import"):
+            from .portfolio import run_methods  # solvers take longer to import than small problems to solve
+        run_methods(run, method)
+    except KeyboardInterrupt:
+        run.stop_reason = "interrupted"
+    if run.failure is not None:
+        raise run.failure
+    result = _result(run, method)
+    for shown in displays:
+        shown.end(result)
+    return result
+
+
+def _check(
+    instance: PartitionProblem, time_limit: float, objective: str, seed: int, workers: int, gap: float
+) -> None:
+    if not isinstance(instance, PartitionProblem):
+        raise InstanceError("instance", f"{type(instance).__name__} is not a PartitionProblem")
+    if objective not in OBJECTIVES:
+        raise InstanceError("objective", f"{objective!r} is not one of {', '.join(OBJECTIVES)}")
+    if not 0 < time_limit < float("inf"):
+        raise InstanceError("time_limit", f"{time_limit!r} is not a positive number of seconds")
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**31:
+        raise InstanceError("seed", f"{seed!r} is not a whole number from 0 to 2^31 - 1")
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+        raise InstanceError("workers", f"{workers!r} is not a positive whole number")
+    if not 0 <= gap < 1:
+        raise InstanceError("gap", f"{gap!r} is not from 0 up to 1")
+
+
+def _start_from(run: Run, initial: PartitionPlan) -> None:
+    verdict = verify(run.problem, initial)
+    if not verdict.ok:
+        raise InstanceError("initial", f"is not feasible: {verdict.violations[0]}")
+    run.offer(initial, "initial")
+
+
+def _result(run: Run, method: str) -> Result:
+    reason = run.stop_reason or "methods exhausted"
+    bound = run.bound
+    if run.objective is not None and bound is not None:
+        # bounds are proved in floating point: never report one above a verified plan
+        bound = min(bound, run.objective)
+    if run.infeasible:
+        status = Status.INFEASIBLE
+    elif run.plan is None:
+        status = Status.UNKNOWN
+    else:
+        status = Status.OPTIMAL if run.gap is not None and run.gap <= OPTIMAL_GAP else Status.FEASIBLE
+    wall = run.seconds()
+    phases = dict(run.phases)
+    phases["other"] = max(0.0, wall - sum(phases.values()))
+    return Result(
+        status=status,
+        stop_reason=reason,
+        plan=run.plan,
+        objective=run.objective,
+        bound=bound,
+        trace=tuple(run.trace),
+        phases=phases,
+        wall_seconds=wall,
+        method=method,
+        seed=run.seed,
+        workers=run.workers,
+        versions=versions(),
+        notes=tuple(run.notes),
+    )
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of everything that can change a result."""
+    found = {"python": platform.python_version()}
+    for name in ("gangplan", "numpy", "ortools", "pulp", "highspy", "networkx"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found

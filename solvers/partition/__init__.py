@@ -1,0 +1,1 @@
+"""Partition: pipelined throughput, the maximum load over devices."""

@@ -1,0 +1,215 @@
+"""Dynamic programming over chains of ideals: exact if it is given all ideals, a heuristic if it is given some.
+
+f[c, J] = min over I subset of J, t with c[t] > 0 of max(f[c - e(t), I], load(t, J minus I)), where the vector c counts
+the devices used of each type (PipeDream's recurrence, Narayanan et al., SOSP 2019, on the ideals of Tarnawski et
+al., NeurIPS 2020, with any mix of device types in any order).
+
+What makes it fast is a threshold T on the load. With r[t] the most work a device of type t does in a second, an
+ideal I can end the stages that used c only if
+
+    W - T * sum((n[t] - c[t]) * r[t]) <= w(I) <= T * sum(c[t] * r[t]),
+
+a window that is narrow when T is close to the optimum; only pairs of ideals in windows next to each other are
+looked at, as blocks of matrices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from gangplan.instances.arrays import FloatArray
+from gangplan.instances.verify import TOLERANCE
+
+from .quotient import Quotient
+
+STRICT = 1e-9
+"""A chain must beat the threshold by this much, relatively, to count."""
+_ROWS = 256
+
+Chain = list[tuple[int, int]]
+"""Stages in order: (device type, ideal finished at its end)."""
+
+
+@dataclass(frozen=True)
+class _State:
+    """The ideals that can end a number of stages, with their value f and where each came from."""
+
+    ideals: FloatArray
+    value: FloatArray
+    previous: FloatArray
+    kind: FloatArray
+
+
+class Family:
+    """A set of ideals, ready for the recurrence.
+
+    Args:
+        q: the quotient they belong to.
+        ideals: bits of integers, the empty and the full one among them.
+    """
+
+    def __init__(self, q: Quotient, ideals: list[int]) -> None:
+        self.q = q
+        width = (q.n_groups + 7) // 8
+        raw = b"".join(ideal.to_bytes(width, "little") for ideal in ideals)
+        bits = np.unpackbits(
+            np.frombuffer(raw, dtype=np.uint8).reshape(-1, width), axis=1, count=q.n_groups, bitorder="little"
+        )
+        work = bits @ q.work
+        order = np.lexsort((bits.sum(axis=1), work))
+        self.ideals = [ideals[i] for i in order]
+        self.bits = bits[order]
+        self.work = work[order]
+        self.total = float(q.work.sum())
+        runs = np.isfinite(q.time)
+        self.time = [self.bits @ np.where(runs[t], q.time[t], 0.0) for t in range(len(q.time))]
+        self.barred = [self.bits @ (~runs[t]).astype(float) for t in range(len(q.time))]
+        self.memory = self.bits @ q.memory
+        pins = np.zeros((q.n_groups, len(q.nets)), dtype=np.float32)
+        for e, (members, _) in enumerate(q.nets):
+            pins[list(members), e] = 1
+        self.pins = pins
+        self.cost = np.array([cost for _, cost in q.nets])
+        self.degree = pins.sum(axis=0)
+
+    def best_chain(self, threshold: float, stopped: Callable[[], bool] = lambda: False) -> tuple[float, Chain] | None:
+        """Return the chain of least maximum load below `threshold` and its load, or `None` if there is none.
+
+        Raises:
+            TimeoutError: if `stopped` turned true before that was known.
+        """
+        q = self.q
+        counts = q.counts.tolist()
+        cap = threshold * (1 - STRICT)
+        states: dict[tuple[int, ...], _State] = {}
+        none = np.zeros(len(counts), dtype=int)
+        states[tuple(none)] = _State(np.array([0]), np.zeros(1), np.array([-1]), np.array([-1]))
+        # counts in lexicographic order: what a state needs has been computed before it
+        for used in product(*(range(n + 1) for n in counts)):
+            if any(used):
+                states[used] = self._extend(states, used, cap, stopped)
+        end = states[tuple(counts)]
+        if not len(end.ideals):
+            return None
+        return float(end.value[0]), self._trace(states, tuple(counts))
+
+    def _extend(
+        self, states: dict[tuple[int, ...], _State], used: tuple[int, ...], cap: float, stopped: Callable[[], bool]
+    ) -> _State:
+        q = self.q
+        n = len(self.ideals)
+        value, previous, kind = np.full(n, np.inf), np.full(n, -1), np.full(n, -1)
+        left = q.counts - np.array(used)
+        # the slack on both ends covers sums of floats in another order
+        slack = STRICT * self.total
+        low = self.total - cap * float(left @ q.speed) - slack
+        high = cap * float(np.array(used) @ q.speed) + slack
+        first, last = np.searchsorted(self.work, low, "left"), np.searchsorted(self.work, high, "right")
+        if not left.any():
+            first, last = n - 1, n
+        for t in np.flatnonzero(used):
+            source = states[tuple(c - (x == t) for x, c in enumerate(used))]
+            # a device may stay empty
+            keep = (source.ideals >= first) & (source.ideals < last)
+            self._improve(value, previous, kind, source.ideals[keep], source.value[keep], source.ideals[keep], t)
+            for rows, start, stop in self._blocks(source, t, int(first), int(last), cap):
+                if stopped():
+                    raise TimeoutError
+                ends, load = self._loads(source.ideals[rows], start, stop, t, cap)
+                worst = np.maximum(load, source.value[rows][:, None])
+                best = worst.argmin(axis=0)
+                values = worst[best, np.arange(len(ends))]
+                self._improve(value, previous, kind, ends, values, source.ideals[rows][best], t)
+        kept = np.flatnonzero(value < cap)
+        return _State(kept, value[kept], previous[kept], kind[kept])
+
+    @staticmethod
+    def _improve(
+        value: FloatArray, previous: FloatArray, kind: FloatArray, at: FloatArray, new: FloatArray, came: FloatArray, t: int
+    ) -> None:
+        better = new < value[at]
+        at = at[better]
+        value[at], previous[at], kind[at] = new[better], came[better], t
+
+    def _blocks(
+        self, source: _State, t: int, first: int, last: int, cap: float
+    ) -> Iterator[tuple[slice, int, int]]:
+        """Yield (rows of source, columns from, to): the pairs whose work alone does not rule them out."""
+        reach = cap * self.q.speed[t] + STRICT * self.total
+        for a in range(0, len(source.ideals), _ROWS):
+            rows = source.ideals[a : a + _ROWS]
+            start = max(first, int(rows[0]))
+            stop = min(last, int(np.searchsorted(self.work, self.work[rows[-1]] + reach, "right")))
+            if start < stop:
+                yield slice(a, a + _ROWS), start, stop
+
+    def _loads(self, rows: FloatArray, start: int, stop: int, t: int, cap: float) -> tuple[FloatArray, FloatArray]:
+        """Return the columns worth looking at and load(t, J minus I) for I in rows, J in columns; infinite unless I is part of J."""
+        q = self.q
+        ends = np.arange(start, stop)
+        # whatever lies in all rows or in no column takes no part in any stage of this block
+        active = self.bits[start:stop].any(axis=0) & ~self.bits[rows].all(axis=0)
+        inner = self.bits[rows][:, active].astype(np.float32)
+        outer = self.bits[start:stop][:, active].astype(np.float32)
+        outside = inner @ (1 - outer).T
+        load = self.time[t][ends][None, :] - self.time[t][rows][:, None]
+        misfit = outside > 0.5
+        misfit |= load >= cap
+        if self.barred[t][-1]:
+            misfit |= self.barred[t][ends][None, :] > self.barred[t][rows][:, None] + 0.5
+        if q.memory_binds and np.isfinite(q.capacity[t]):
+            room = q.capacity[t] * (1 + TOLERANCE / 2)
+            misfit |= self.memory[ends][None, :] - self.memory[rows][:, None] > room
+        if not q.host[t] and len(self.cost):
+            some = ~misfit.all(axis=0)
+            ends, load, misfit = ends[some], load[:, some], misfit[:, some]
+            load = load + self._transfers(rows, ends)
+        load[misfit] = np.inf
+        return ends, load
+
+    def _transfers(self, rows: FloatArray, ends: FloatArray) -> FloatArray:
+        """Return the cost of the nets that J minus I holds some but not all pins of, for I in rows, J in ends.
+
+        A net open at I (some pins done, some not) is paid if the stage has a pin of it, and so is one open at J;
+        one open at both was counted twice, and once more too often if the stage has none of its pins.
+        """
+        inner = self.bits[rows].astype(np.float32) @ self.pins
+        outer = self.bits[ends].astype(np.float32) @ self.pins
+        open_in = (inner > 0) & (inner < self.degree)
+        open_out = (outer > 0) & (outer < self.degree)
+        seconds = (open_in @ self.cost)[:, None] + (open_out @ self.cost)[None, :]
+        both = open_in.any(axis=0) & open_out.any(axis=0)
+        if both.any():
+            inner, outer, cost = inner[:, both] * open_in[:, both], outer[:, both] * open_out[:, both], self.cost[both]
+            seconds -= ((inner > 0) * cost) @ (outer > 0).T.astype(float)
+            for count in range(1, int(self.degree[both].max())):
+                same = inner == count
+                there = same.any(axis=0)
+                if there.any():
+                    seconds -= (same[:, there] * cost[there]) @ (outer[:, there] == count).T.astype(float)
+        return seconds
+
+    def _trace(self, states: dict[tuple[int, ...], _State], used: tuple[int, ...]) -> Chain:
+        chain: Chain = []
+        at = len(self.ideals) - 1
+        while any(used):
+            state = states[used]
+            i = int(np.searchsorted(state.ideals, at))
+            t = int(state.kind[i])
+            chain.append((t, self.ideals[at]))
+            used, at = tuple(c - (x == t) for x, c in enumerate(used)), int(state.previous[i])
+        return chain[::-1]
+
+
+def groups_of(chain: Chain, n_groups: int) -> list[tuple[int, list[int]]]:
+    """Return the stages of a chain as (device type, groups)."""
+    stages, done = [], 0
+    for t, ideal in chain:
+        fresh = ideal & ~done
+        stages.append((t, [g for g in range(n_groups) if fresh >> g & 1]))
+        done = ideal
+    return stages

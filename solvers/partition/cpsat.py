@@ -1,0 +1,254 @@
+"""CP-SAT for all three variants; constraint letters as in docs/formulation.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from gangplan.instances import PartitionPlan, precedence
+
+from ..interrupt import interruptible
+from ..run import Run
+from .pipeline import load_ceiling
+from .quotient import Quotient
+
+_UNITS = 10**10
+"""What the ceiling of the load becomes in integers; rounding down keeps the bound a bound."""
+_LITERALS = 3_000_000
+"""More literals than this are not worth building: presolve alone would take minutes."""
+
+
+def cpsat(run: Run, q: Quotient) -> None:
+    """Minimise the maximum load with CP-SAT, warm-started with the best plan; offers plans as they come."""
+    size = (q.n_groups + len(q.nets)) * int(q.counts.sum())
+    if size > _LITERALS:
+        run.note(f"cpsat left out: {size} literals are more than {_LITERALS}")
+        return
+    with run.phase("cpsat model"):
+        model = _Model(q, run)
+    if run.stopped:
+        return
+    with run.phase("cpsat"):
+        model.solve(run)
+
+
+class _Model:
+    """Variables, constraints and objective, a method a constraint."""
+
+    def __init__(self, q: Quotient, run: Run) -> None:
+        self.q = q
+        self.model = cp_model.CpModel()
+        self.contiguous = q.problem.variant == "contiguous"
+        ceiling = run.objective if run.objective is not None else load_ceiling(q)
+        self.scale = _UNITS / ceiling if ceiling > 0 else 1.0
+        self.slots = range(int(q.counts.sum()))
+        self.types = [int(t) for t in np.flatnonzero(q.counts)]
+        self.z = self.model.new_int_var(0, _UNITS, "Z")
+        self.x = [[self.model.new_bool_var("") for _ in self.slots] for _ in range(q.n_groups)]
+        for build in (self._assign, self._type_slots, self._order, self._loads, self._memory, self._symmetry):
+            if run.stopped:
+                return
+            build()
+        self.model.minimize(self.z)
+        if run.bound is not None:
+            self.model.add(self.z >= int(run.bound * self.scale))
+        if run.plan is not None:
+            self._hint(run.plan)
+
+    def _int(self, seconds: float) -> int:
+        return int(np.floor(seconds * self.scale))
+
+    def _assign(self) -> None:
+        """(A) every group is in exactly one slot: sum over s of x[g, s] = 1."""
+        for row in self.x:
+            self.model.add_exactly_one(row)
+
+    def _type_slots(self) -> None:
+        """(T) each slot is one device; for a pipeline which type it has is open: y[s, t], n[t] slots of type t.
+
+        Otherwise slots are the devices themselves. x[g, s] = 0 where the type cannot run g.
+        """
+        model, q = self.model, self.q
+        fixed = [t for t in self.types for _ in range(q.counts[t])]
+        free = self.contiguous and len(self.types) > 1
+        self.y: list[dict[int, Any]] = [
+            {t: model.new_bool_var("") if free else fixed[s] == t for t in self.types if free or fixed[s] == t}
+            for s in self.slots
+        ]
+        if free:
+            for row in self.y:
+                model.add_exactly_one(row.values())
+            for t in self.types:
+                model.add(sum(row[t] for row in self.y) == int(q.counts[t]))
+        for t in self.types:
+            for g in np.flatnonzero(~np.isfinite(q.time[t])).tolist():
+                for s in self.slots:
+                    if t in self.y[s]:
+                        model.add_implication(self.x[g][s], ~self.y[s][t]) if free else model.add(self.x[g][s] == 0)
+
+    def _order(self) -> None:
+        """(C) contiguous: x[g, s] = P[g, s] - P[g, s+1] with P up-sets of the order, nested in s.
+
+        (V) convex: x[g(v), s] = P[v, s] - Q[v, s] with P and Q up-sets of the ops' order, Q within P: a set is
+        convex just if it is the difference of two nested up-sets.
+        """
+        if self.contiguous:
+            self._chain()
+        elif self.q.problem.variant == "convex":
+            self._convex()
+
+    def _chain(self) -> None:
+        model, q = self.model, self.q
+        last = len(self.slots)
+        true, false = model.new_constant(1), model.new_constant(0)
+        self.reached = [
+            [true, *(model.new_bool_var("") for _ in range(1, last)), false] for _ in range(q.n_groups)
+        ]
+        for g, reached in enumerate(self.reached):
+            for s in self.slots:
+                model.add_implication(reached[s + 1], reached[s])
+                model.add_implication(self.x[g][s], reached[s])
+                model.add_implication(self.x[g][s], ~reached[s + 1])
+                model.add_bool_or(self.x[g][s], ~reached[s], reached[s + 1])
+        for a, b in q.edges:
+            for s in range(1, last):
+                model.add_implication(self.reached[a][s], self.reached[b][s])
+
+    def _convex(self) -> None:
+        model, q = self.model, self.q
+        earlier, later = (ends.tolist() for ends in precedence(q.problem.graph))
+        for s in self.slots:
+            p, r = ({v: model.new_bool_var("") for v in sorted({*earlier, *later})} for _ in range(2))
+            for v in p:
+                x = self.x[q.group_of[v]][s]
+                model.add_implication(r[v], p[v])
+                model.add_implication(x, p[v])
+                model.add_implication(x, ~r[v])
+                model.add_bool_or(x, ~p[v], r[v])
+            for a, b in zip(earlier, later, strict=True):
+                model.add_implication(p[a], p[b])
+                model.add_implication(r[a], r[b])
+
+    def _loads(self) -> None:
+        """(L) sum of p[t, g] x[g, s] + sum of c[e] k[e, s] <= Z for a slot of type t; hosts pay no c.
+
+        (K) k[e, s] = 1 if slot s has some pin of net e and not all.
+        """
+        model, q = self.model, self.q
+        for s in self.slots:
+            if all(q.host[t] for t in self.y[s]):
+                tolls: Any = 0
+            else:
+                tolls = sum(self._int(cost) * self._toll(sorted(pins), s) for pins, cost in q.nets)
+            for t, chosen in self.y[s].items():
+                compute = sum(
+                    self._int(q.time[t, g]) * self.x[g][s] for g in range(q.n_groups) if np.isfinite(q.time[t, g])
+                )
+                load = model.add(compute + (0 if q.host[t] else tolls) <= self.z)
+                if chosen is not True:
+                    load.only_enforce_if(chosen)
+
+    def _toll(self, pins: list[int], s: int) -> Any:
+        model = self.model
+        here = [self.x[g][s] for g in pins]
+        toll = model.new_bool_var("")
+        if len(here) == 2:
+            model.add_bool_or(~here[0], here[1], toll)
+            model.add_bool_or(here[0], ~here[1], toll)
+            return toll
+        some, every = model.new_bool_var(""), model.new_bool_var("")
+        for x in here:
+            model.add_implication(x, some)
+            model.add_implication(every, x)
+        model.add_bool_or(~some, every, toll)
+        return toll
+
+    def _memory(self) -> None:
+        """(M) sum of m[g] x[g, s] <= capacity of the slot's type; sizes rounded so that no feasible plan is lost."""
+        q = self.q
+        if not q.memory_binds:
+            return
+        unit = max(float(q.memory.max()) / 2**31, 1e-300)
+        size = np.floor(q.memory / unit).astype(np.int64).tolist()
+        for s in self.slots:
+            used = sum(m * x[s] for m, x in zip(size, self.x, strict=True) if m)
+            for t, chosen in self.y[s].items():
+                if np.isfinite(q.capacity[t]):
+                    row = self.model.add(used <= int(q.capacity[t] / unit))
+                    if chosen is not True:
+                        row.only_enforce_if(chosen)
+
+    def _symmetry(self) -> None:
+        """(S) equal devices are interchangeable unless in a chain: the i-th largest group is on one of the first i."""
+        if self.contiguous or len(self.types) == 0:
+            return
+        q = self.q
+        t = max(self.types, key=lambda t: int(q.counts[t]))
+        slots = [s for s in self.slots if t in self.y[s]]
+        largest = np.argsort(-q.work, kind="stable")[: len(slots)].tolist()
+        for i, g in enumerate(largest):
+            for s in slots[i + 1 :]:
+                self.model.add(self.x[g][s] == 0)
+
+    def _hint(self, plan: PartitionPlan) -> None:
+        slots = self._slots_of(plan)
+        for g, row in enumerate(self.x):
+            for s, x in enumerate(row):
+                self.model.add_hint(x, s == slots[g])
+
+    def _slots_of(self, plan: PartitionPlan) -> list[int]:
+        """Return the slot of each group in `plan`, devices renamed so that (S) holds."""
+        q = self.q
+        first = np.unique(q.group_of, return_index=True)[1]
+        if self.contiguous:
+            stage: list[int] = plan.stage[first].tolist()
+            return stage
+        device = plan.device[first].tolist()
+        kind = q.problem.cluster.type_of
+        rename: dict[int, int] = {}
+        free = {t: [s for s in self.slots if t in self.y[s]] for t in self.types}
+        for g in np.argsort(-q.work, kind="stable").tolist():
+            if device[g] not in rename:
+                rename[device[g]] = free[int(kind[device[g]])].pop(0)
+        return [rename[d] for d in device]
+
+    def plan(self, value: Any) -> PartitionPlan:
+        """Return the plan of a solution; `value` gives the value of a literal."""
+        q = self.q
+        stages = []
+        for s in self.slots:
+            t = next(t for t, chosen in self.y[s].items() if chosen is True or value(chosen))
+            stages.append((t, [g for g in range(q.n_groups) if value(self.x[g][s])]))
+        return q.plan(stages)
+
+    def solve(self, run: Run) -> None:
+        solver = cp_model.CpSolver()
+        solver.parameters.max_time_in_seconds = run.remaining()
+        solver.parameters.num_workers = run.workers
+        solver.parameters.random_seed = run.seed
+        solver.parameters.relative_gap_limit = run.target_gap
+        solver.parameters.catch_sigint_signal = False
+        watcher = _Watcher(self, run)
+        solver.best_bound_callback = lambda value: run.raise_bound(value / self.scale)
+        status = interruptible(
+            lambda: solver.solve(self.model, watcher), solver.stop_search, lambda: run.stop_reason is not None
+        )
+        if status == cp_model.INFEASIBLE and run.plan is None:
+            run.prove_infeasible()
+        elif status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
+            run.raise_bound(solver.best_objective_bound / self.scale)
+
+
+class _Watcher(cp_model.CpSolverSolutionCallback):
+    """Hands every solution over as it is found."""
+
+    def __init__(self, model: _Model, run: Run) -> None:
+        super().__init__()
+        self.model, self.run = model, run
+
+    def on_solution_callback(self) -> None:
+        self.run.offer(self.model.plan(self.boolean_value), "cpsat")
+        if self.run.stop_reason is not None:
+            self.stop_search()

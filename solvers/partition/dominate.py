@@ -1,0 +1,125 @@
+"""Preprocessing: merge a group into a neighbour where some optimal plan has them on one device.
+
+Let group u be free to move onto the device of its neighbour q whatever the plan: q is its only predecessor (or
+its only successor) in the order, or the variant is ``free``. The move removes the nets {u, q} from both devices'
+bills and at worst adds u's other nets to q's. So if
+
+    p[t, u] + sum(c[e] : u in e, q not in e) <= sum(c[e] : e = {u, q})    for every accelerator type t that can hold q,
+    p[t, u] = 0                                                            for every host type t that can hold q,
+
+no device's load grows, and u may be merged into q. Memory must not forbid the move: m[u] = 0, or everything fits
+on any one device.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .quotient import Quotient, merged
+
+_SLACK = 1e-12
+
+
+def dominate(q: Quotient) -> Quotient:
+    """Return `q` with dominated groups merged; its optimum is the same."""
+    work = _Merger(q)
+    return work.run()
+
+
+class _Merger:
+    def __init__(self, q: Quotient) -> None:
+        self.q = q
+        self.variant = q.problem.variant
+        self.time = [q.time[:, g].copy() for g in range(q.n_groups)]
+        self.memory = q.memory.tolist()
+        self.pins = [set(pins) for pins, _ in q.nets]
+        self.cost = [cost for _, cost in q.nets]
+        self.touching: list[set[int]] = [set() for _ in range(q.n_groups)]
+        for e, pins in enumerate(self.pins):
+            for g in pins:
+                self.touching[g].add(e)
+        before, after = q.neighbours
+        self.before, self.after = [set(x) for x in before], [set(x) for x in after]
+        self.into = list(range(q.n_groups))
+        self.single = _single_ops(q)
+
+    def run(self) -> Quotient:
+        waiting = list(range(self.q.n_groups))
+        while waiting:
+            again: set[int] = set()
+            for u in waiting:
+                if self.into[u] != u:
+                    continue
+                for v in sorted(self._hosts(u)):
+                    if self._dominated(u, v):
+                        again |= self._merge(u, v)
+                        break
+            waiting = sorted(again)
+        return self._result()
+
+    def _hosts(self, u: int) -> set[int]:
+        """The neighbours onto whose device u may always move."""
+        if self.variant == "free":
+            return set().union(*(self.pins[e] for e in self.touching[u])) - {u}
+        if self.variant == "convex" and not self.single[u]:
+            return set()
+        return {v for side in (self.before[u], self.after[u]) if len(side) == 1 for v in side}
+
+    def _dominated(self, u: int, v: int) -> bool:
+        q = self.q
+        if q.memory_binds and self.memory[u] > 0:
+            return False
+        saved = added = 0.0
+        for e in self.touching[u]:
+            if v not in self.pins[e]:
+                added += self.cost[e]
+            elif len(self.pins[e]) == 2:
+                saved += self.cost[e]
+        for t in np.flatnonzero((q.counts > 0) & np.isfinite(self.time[v])):
+            allowed = 0.0 if q.host[t] else saved - added
+            if self.time[u][t] > allowed + _SLACK * saved:
+                return False
+        return True
+
+    def _merge(self, u: int, v: int) -> set[int]:
+        self.into[u] = v
+        self.time[v] = self.time[v] + self.time[u]
+        self.memory[v] += self.memory[u]
+        self.single[v] = False
+        for e in self.touching[u]:
+            self.pins[e].discard(u)
+            self.pins[e].add(v)
+            self.touching[v].add(e)
+            if len(self.pins[e]) == 1:
+                self.touching[v].discard(e)
+        changed = {v}
+        for side, other in ((self.before, self.after), (self.after, self.before)):
+            for x in side[u]:
+                other[x].discard(u)
+                if x != v:
+                    other[x].add(v)
+                    side[v].add(x)
+                    changed.add(x)
+        changed |= set().union(*(self.pins[e] for e in self.touching[v])) if self.variant == "free" else set()
+        return changed
+
+    def _result(self) -> Quotient:
+        def root(g: int) -> int:
+            while self.into[g] != g:
+                g = self.into[g]
+            return g
+
+        roots = [root(g) for g in range(self.q.n_groups)]
+        kept = sorted(set(roots))
+        number = {g: i for i, g in enumerate(kept)}
+        group = np.array([number[g] for g in roots], dtype=np.int32)
+        edges = {(number[a], number[b]) for b in kept for a in self.before[b]}
+        return merged(self.q, group, edges)
+
+
+def _single_ops(q: Quotient) -> list[bool]:
+    """Whether a group has just one op that takes part in the order, as the convex rule needs."""
+    from gangplan.instances import precedence
+
+    ops = np.unique(np.concatenate(precedence(q.problem.graph)))
+    return (np.bincount(q.group_of[ops], minlength=q.n_groups) <= 1).tolist()

@@ -1,0 +1,58 @@
+"""Greedy: fill one stage after the other along a linear extension, next-fit, under a load that is bisected."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..run import Run
+from .chain import groups_of
+from .evaluate import Loads
+from .lattice import linear_extension
+from .quotient import Quotient
+
+_BISECTIONS = 24
+
+
+def greedy(run: Run, q: Quotient) -> None:
+    """Offer the pipeline whose stages are filled up to the least load that next-fit can keep.
+
+    Every stage takes groups in order until the next one would lift its load above the limit or does not fit
+    its memory; the limit is bisected between the work bound and everything on one device.
+    """
+    order = linear_extension(q)
+    types = [t for t in np.argsort(-q.speed, kind="stable") for _ in range(q.counts[t])]
+    low, high = 0.0, None
+    limit = float(q.work.sum())
+    for _ in range(_BISECTIONS):
+        if run.stopped:
+            return
+        stages = _fill(q, order, types, limit)
+        if stages is not None:
+            run.offer(q.plan(groups_of(stages, q.n_groups)), "greedy")
+            high = limit
+        else:
+            low = limit
+        limit = 2 * limit if high is None else (low + high) / 2
+
+
+def _fill(q: Quotient, order: list[int], types: list[int], limit: float) -> list[tuple[int, int]] | None:
+    loads = Loads(q)
+    chain: list[tuple[int, int]] = []
+    done, position = 0, 0
+    for t in types:
+        stage, ideal = loads.stage(t), done
+        # the load of a stage may fall again as it closes nets: keep the last point where it was within the limit
+        best = position
+        for i in range(position, len(order)):
+            stage.add(order[i])
+            if stage.memory > q.capacity[t] or stage.compute > limit:
+                break
+            if stage.load <= limit:
+                best = i + 1
+        for g in order[position:best]:
+            ideal |= 1 << g
+        position, done = best, ideal
+        chain.append((t, ideal))
+        if position == len(order):
+            return chain
+    return None

@@ -1,0 +1,69 @@
+"""The registry: every partition method by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from gangplan.instances import PartitionProblem
+from gangplan.instances.partition import VARIANTS
+
+from ..run import Run
+from .cpsat import cpsat
+from .dominate import dominate
+from .greedy import greedy
+from .local_search import local_search
+from .milp import milp
+from .pipeline import pipedream, pipeline
+from .quotient import Quotient, quotient
+
+
+class Reduced:
+    """A problem after preprocessing, made once and shared by all methods of a solve."""
+
+    def __init__(self, problem: PartitionProblem) -> None:
+        self.problem = problem
+
+    @cached_property
+    def own(self) -> Quotient:
+        """The problem in its own variant."""
+        return dominate(quotient(self.problem))
+
+    @cached_property
+    def pipeline(self) -> Quotient:
+        """The problem as a contiguous one: its plans are feasible in every variant."""
+        if self.problem.variant == "contiguous":
+            return self.own
+        return dominate(quotient(replace(self.problem, variant="contiguous")))
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A way to solve a partition problem.
+
+    Attributes:
+        run: does it: offers plans and raises bounds on the `Run` until that has stopped or it is done.
+        variants: the variants it solves.
+        exact: whether it proves optimality, given time.
+    """
+
+    run: Callable[[Run, Reduced], None]
+    variants: tuple[str, ...] = VARIANTS
+    exact: bool = False
+
+
+def _improved(run: Run, reduced: Reduced) -> None:
+    if run.plan is None:
+        greedy(run, reduced.pipeline)
+    local_search(run, reduced.own)
+
+
+METHODS: dict[str, Method] = {
+    "greedy": Method(lambda run, reduced: greedy(run, reduced.pipeline)),
+    "pipedream": Method(lambda run, reduced: pipedream(run, reduced.pipeline)),
+    "local_search": Method(_improved),
+    "pipeline": Method(lambda run, reduced: pipeline(run, reduced.own), variants=("contiguous",), exact=True),
+    "cpsat": Method(lambda run, reduced: cpsat(run, reduced.own), exact=True),
+    "milp": Method(lambda run, reduced: milp(run, reduced.own), exact=True),
+}

@@ -1,0 +1,210 @@
+"""The same model as a mixed-integer linear programme, through PuLP: HiGHS if it is installed, else CBC."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pulp
+
+from gangplan.instances import PartitionPlan, precedence
+
+from ..interrupt import interruptible
+from ..run import Run
+from .pipeline import load_ceiling
+from .quotient import Quotient
+
+_VARIABLES = 400_000
+
+
+def milp(run: Run, q: Quotient, solver: str | None = None) -> None:
+    """Minimise the maximum load by MILP and offer the plan found.
+
+    Args:
+        run, q: as for every method.
+        solver: ``HiGHS`` or ``PULP_CBC_CMD``; by default the first that is available.
+    """
+    size = (q.n_groups + len(q.nets)) * int(q.counts.sum())
+    if size > _VARIABLES:
+        run.note(f"milp left out: {size} variables are more than {_VARIABLES}")
+        return
+    with run.phase("milp model"):
+        model = _Model(q, run)
+    if not run.stopped:
+        with run.phase("milp"):
+            model.solve(run, solver or available_solvers()[0])
+
+
+def available_solvers() -> list[str]:
+    """Return the MILP solvers PuLP can use here, best first."""
+    present = pulp.listSolvers(onlyAvailable=True)
+    return [name for name in ("HiGHS", "PULP_CBC_CMD") if name in present]
+
+
+class _Model:
+    """Letters as in docs/formulation.md; see `cpsat` for what each constraint says."""
+
+    def __init__(self, q: Quotient, run: Run) -> None:
+        self.q = q
+        self.lp = pulp.LpProblem("partition", pulp.LpMinimize)
+        self.contiguous = q.problem.variant == "contiguous"
+        self.slots = range(int(q.counts.sum()))
+        self.types = [int(t) for t in np.flatnonzero(q.counts)]
+        # seconds are divided by the ceiling, so that tolerances mean the same on every instance
+        self.unit = run.objective or load_ceiling(q)
+        self.z = pulp.LpVariable("Z", 0, 1)
+        self.x = [[self._binary(f"x_{g}_{s}") for s in self.slots] for g in range(q.n_groups)]
+        self.lp += self.z
+        for build in (self._assign, self._type_slots, self._order, self._loads, self._memory, self._symmetry):
+            if run.stopped:
+                return
+            build()
+        if run.bound is not None:
+            self.z.lowBound = min(1.0, run.bound / self.unit * (1 - 1e-9))
+
+    @staticmethod
+    def _binary(name: str) -> Any:
+        return pulp.LpVariable(name, cat=pulp.LpBinary)
+
+    def _assign(self) -> None:
+        for row in self.x:
+            self.lp += pulp.lpSum(row) == 1
+
+    def _type_slots(self) -> None:
+        q = self.q
+        fixed = [t for t in self.types for _ in range(q.counts[t])]
+        self.free = self.contiguous and len(self.types) > 1
+        self.y: list[dict[int, Any]] = [
+            {t: self._binary(f"y_{s}_{t}") for t in self.types} if self.free else {fixed[s]: 1} for s in self.slots
+        ]
+        if self.free:
+            for row in self.y:
+                self.lp += pulp.lpSum(row.values()) == 1
+            for t in self.types:
+                self.lp += pulp.lpSum(row[t] for row in self.y) == int(q.counts[t])
+        for t in self.types:
+            for g in np.flatnonzero(~np.isfinite(q.time[t])).tolist():
+                for s in self.slots:
+                    if t in self.y[s]:
+                        self.lp += self.x[g][s] <= 1 - self.y[s][t]
+
+    def _order(self) -> None:
+        if self.contiguous:
+            self._chain()
+        elif self.q.problem.variant == "convex":
+            self._convex()
+
+    def _chain(self) -> None:
+        last = len(self.slots)
+        reached = [
+            [1, *(pulp.LpVariable(f"P_{g}_{s}", 0, 1) for s in range(1, last)), 0] for g in range(self.q.n_groups)
+        ]
+        for g, row in enumerate(reached):
+            for s in self.slots:
+                self.lp += self.x[g][s] == row[s] - row[s + 1]
+        for a, b in self.q.edges:
+            for s in range(1, last):
+                self.lp += reached[a][s] <= reached[b][s]
+
+    def _convex(self) -> None:
+        earlier, later = (ends.tolist() for ends in precedence(self.q.problem.graph))
+        for s in self.slots:
+            p, r = (
+                {v: pulp.LpVariable(f"{name}_{v}_{s}", 0, 1) for v in sorted({*earlier, *later})} for name in "PQ"
+            )
+            for v in p:
+                self.lp += self.x[self.q.group_of[v]][s] == p[v] - r[v]
+            for a, b in zip(earlier, later, strict=True):
+                self.lp += p[a] <= p[b]
+                self.lp += r[a] <= r[b]
+
+    def _loads(self) -> None:
+        q = self.q
+        for s in self.slots:
+            tolls: Any = 0
+            if not all(q.host[t] for t in self.y[s]):
+                tolls = pulp.lpSum(cost / self.unit * self._toll(e, s) for e, (_, cost) in enumerate(q.nets))
+            for t, chosen in self.y[s].items():
+                runs = np.flatnonzero(np.isfinite(q.time[t])).tolist()
+                load = pulp.lpSum(q.time[t, g] / self.unit * self.x[g][s] for g in runs)
+                # a slot of another type is let off by as much as it could ever carry
+                most = float(q.time[t, runs].sum() + sum(cost for _, cost in q.nets)) / self.unit
+                slack = most * (1 - chosen) if self.free else 0
+                self.lp += load + (0 if q.host[t] else tolls) - slack <= self.z
+
+    def _toll(self, e: int, s: int) -> Any:
+        pins = sorted(self.q.nets[e][0])
+        toll = pulp.LpVariable(f"k_{e}_{s}", 0, 1)
+        if len(pins) == 2:
+            a, b = (self.x[g][s] for g in pins)
+            self.lp += toll >= a - b
+            self.lp += toll >= b - a
+            return toll
+        some, every = (pulp.LpVariable(f"{name}_{e}_{s}", 0, 1) for name in ("some", "every"))
+        for g in pins:
+            self.lp += some >= self.x[g][s]
+            self.lp += every <= self.x[g][s]
+        self.lp += toll >= some - every
+        return toll
+
+    def _memory(self) -> None:
+        q = self.q
+        if not q.memory_binds:
+            return
+        for s in self.slots:
+            for t, chosen in self.y[s].items():
+                if np.isfinite(q.capacity[t]):
+                    unit = float(q.capacity[t])
+                    used = pulp.lpSum(m / unit * x[s] for m, x in zip(q.memory.tolist(), self.x, strict=True) if m)
+                    slack = 0 if not self.free else float(q.memory.sum()) / unit * (1 - chosen)
+                    self.lp += used - slack <= 1
+
+    def _symmetry(self) -> None:
+        if self.contiguous:
+            return
+        q = self.q
+        t = max(self.types, key=lambda t: int(q.counts[t]))
+        slots = [s for s in self.slots if t in self.y[s]]
+        for i, g in enumerate(np.argsort(-q.work, kind="stable")[: len(slots)].tolist()):
+            for s in slots[i + 1 :]:
+                self.x[g][s].upBound = 0
+
+    def solve(self, run: Run, name: str) -> None:
+        """Solve, offer the plan and record the bound; PuLP's status alone is not trusted."""
+        self.lp.solve(_highs(run) if name == "HiGHS" else _cbc(run))
+        if self.lp.status == pulp.LpStatusInfeasible and self.lp.sol_status == pulp.LpSolutionInfeasible:
+            if run.plan is None:
+                run.prove_infeasible()
+            return
+        if self.lp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
+            run.offer(self.plan(), "milp")
+        if name == "HiGHS":
+            run.raise_bound(float(self.lp.solverModel.getInfo().mip_dual_bound) * self.unit)
+        elif self.lp.sol_status == pulp.LpSolutionOptimal:
+            run.raise_bound(float(pulp.value(self.z)) * self.unit)
+
+    def plan(self) -> PartitionPlan:
+        """Return the plan of the solution, binaries rounded."""
+        stages = []
+        for s in self.slots:
+            t = next(t for t, chosen in self.y[s].items() if not self.free or pulp.value(chosen) > 0.5)
+            stages.append((t, [g for g in range(self.q.n_groups) if pulp.value(self.x[g][s]) > 0.5]))
+        return self.q.plan(stages)
+
+
+def _cbc(run: Run) -> Any:
+    return pulp.PULP_CBC_CMD(msg=False, timeLimit=run.remaining(), gapRel=0.0, threads=run.workers)
+
+
+def _highs(run: Run) -> Any:
+    """Return PuLP's HiGHS, but with the time limit set when it starts and an ear for Ctrl-C."""
+
+    class Interruptible(pulp.HiGHS):
+        def callSolver(self, lp: Any) -> None:  # noqa: N802, PuLP's name
+            highs = lp.solverModel
+            highs.setOptionValue("time_limit", run.remaining())
+            highs.HandleUserInterrupt = True
+            interruptible(highs.run, highs.cancelSolve, lambda: run.stop_reason is not None)
+
+    # HiGHS's own defaults stop at a gap of 1e-4 and call that optimal
+    return Interruptible(msg=False, gapRel=0.0, gapAbs=1e-9, threads=run.workers, random_seed=run.seed)

@@ -1,0 +1,187 @@
+"""The problem as solvers see it: groups of ops that stay together, nets of outputs, types of devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gangplan.instances import InstanceError, PartitionPlan, PartitionProblem, content_hash, precedence
+from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
+from gangplan.instances.graph import topological_order
+
+
+@dataclass(frozen=True)
+class Quotient:
+    """An instance with the ops of a group merged; the letters are those of docs/formulation.md.
+
+    Attributes:
+        problem: what it came from.
+        group_of: int32 (n,), the group g of each op; groups are in topological order if `contiguous`.
+        time: p[t, g], seconds of group g on device type t, infinite where it cannot run, float64 (T, G).
+        memory: m[g], bytes, float64 (G,).
+        nets: (pins, cost) of each output that two or more groups touch: an accelerator that holds some of the
+            pins and not all pays the cost c[e] once.
+        edges: (a, b) of groups, a before b, transitively reduced where the order is acyclic.
+    """
+
+    problem: PartitionProblem
+    group_of: IntArray
+    time: FloatArray
+    memory: FloatArray
+    nets: tuple[tuple[frozenset[int], float], ...]
+    edges: tuple[tuple[int, int], ...]
+
+    @property
+    def n_groups(self) -> int:
+        return len(self.memory)
+
+    @cached_property
+    def counts(self) -> IntArray:
+        """Devices of each type, int32 (T,)."""
+        return self.problem.cluster.counts()
+
+    @cached_property
+    def host(self) -> BoolArray:
+        """Which types pay no transfers, bool (T,)."""
+        return np.array([kind.host for kind in self.problem.cluster.device_types])
+
+    @cached_property
+    def capacity(self) -> FloatArray:
+        """Bytes of a device of each type, infinite if unlimited, float64 (T,)."""
+        return np.array([np.inf if k.memory is None else k.memory for k in self.problem.cluster.device_types])
+
+    @cached_property
+    def memory_binds(self) -> bool:
+        """Whether some device type could be too small for everything at once."""
+        return bool((self.memory.sum() > self.capacity[self.counts > 0]).any())
+
+    @cached_property
+    def work(self) -> FloatArray:
+        """w[g], the seconds of group g on the type that runs it fastest, float64 (G,)."""
+        return np.asarray(self.time[self.counts > 0].min(axis=0))
+
+    @cached_property
+    def speed(self) -> FloatArray:
+        """r[t], the most work a device of type t does in a second, at most 1, float64 (T,)."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(self.work > 0, self.work / self.time, 0.0)
+        return np.asarray(np.nan_to_num(ratio.max(axis=1)))
+
+    @cached_property
+    def neighbours(self) -> tuple[list[list[int]], list[list[int]]]:
+        """The predecessors and the successors of each group."""
+        before: list[list[int]] = [[] for _ in range(self.n_groups)]
+        after: list[list[int]] = [[] for _ in range(self.n_groups)]
+        for a, b in self.edges:
+            before[b].append(a)
+            after[a].append(b)
+        return before, after
+
+    def plan(self, stages: Iterable[tuple[int, Iterable[int]]]) -> PartitionPlan:
+        """Return the plan in which stage s is a device of type t with the groups listed: [(t, groups), ...].
+
+        Devices of a type are used in order; empty stages are left out.
+        """
+        cluster = self.problem.cluster
+        free = [np.flatnonzero(cluster.type_of == t).tolist() for t in range(len(cluster.device_types))]
+        device, stage = np.full(self.n_groups, -1, dtype=np.int32), np.full(self.n_groups, -1, dtype=np.int32)
+        filled = [(t, members) for t, groups in stages if (members := list(groups))]
+        for s, (t, members) in enumerate(filled):
+            device[members], stage[members] = free[t].pop(0), s
+        return PartitionPlan(self.problem.graph.names, device[self.group_of], stage[self.group_of], self.fingerprint)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return content_hash(self.problem)
+
+
+def quotient(problem: PartitionProblem) -> Quotient:
+    """Merge the ops that must share a device: colocation classes and, for a pipeline, cycles among them."""
+    graph = problem.graph
+    label = np.where(graph.colocation >= 0, graph.colocation, graph.colocation.max(initial=-1) + 1 + np.arange(graph.n_ops))
+    earlier, later = precedence(graph)
+    _, first, group = np.unique(label, return_index=True, return_inverse=True)
+    # groups are numbered by their first op, so that ties are broken as the user ordered the ops
+    group = np.argsort(np.argsort(first))[group]
+    edges = {(a, b) for a, b in zip(group[earlier].tolist(), group[later].tolist(), strict=True) if a != b}
+    if problem.variant == "contiguous":
+        group = _acyclic(group, edges)
+        edges = {(a, b) for a, b in zip(group[earlier].tolist(), group[later].tolist(), strict=True) if a != b}
+        edges = set(_transitive_reduction(int(group.max()) + 1, edges))
+    count = int(group.max()) + 1
+    time = np.zeros((len(problem.cluster.device_types), count))
+    np.add.at(time.T, group, problem.time().T)
+    memory = np.bincount(group, weights=graph.memory, minlength=count)
+    return Quotient(problem, group.astype(np.int32), time, memory, _nets(problem, group), tuple(sorted(edges)))
+
+
+def merged(q: Quotient, group: IntArray, edges: Iterable[tuple[int, int]]) -> Quotient:
+    """Return `q` with group g of it now part of group `group[g]`, and the given order."""
+    count = int(group.max()) + 1
+    time = np.zeros((len(q.time), count))
+    np.add.at(time.T, group, q.time.T)
+    nets = merge_nets((frozenset(group[list(pins)].tolist()), cost) for pins, cost in q.nets)
+    memory = np.bincount(group, weights=q.memory, minlength=count)
+    return Quotient(q.problem, group[q.group_of], time, memory, nets, tuple(sorted(edges)))
+
+
+def merge_nets(nets: Iterable[tuple[frozenset[int], float]]) -> tuple[tuple[frozenset[int], float], ...]:
+    """Add up nets with the same pins; drop those within one group and those that cost nothing."""
+    total: dict[frozenset[int], float] = {}
+    for pins, cost in nets:
+        if len(pins) > 1 and cost > 0:
+            total[pins] = total.get(pins, 0.0) + cost
+    return tuple(total.items())
+
+
+def _nets(problem: PartitionProblem, group: IntArray) -> tuple[tuple[frozenset[int], float], ...]:
+    graph = problem.graph
+    touched: dict[int, set[int]] = {}
+    for u, v in zip(graph.source.tolist(), group[graph.target].tolist(), strict=True):
+        touched.setdefault(u, {int(group[u])}).add(v)
+    cost = problem.transfer().tolist()
+    return merge_nets((frozenset(pins), cost[u]) for u, pins in touched.items())
+
+
+def _acyclic(group: IntArray, edges: set[tuple[int, int]]) -> IntArray:
+    """Merge groups on a common cycle and number the result topologically."""
+    count = int(group.max()) + 1
+    try:
+        order = _order(count, edges)
+    except InstanceError:
+        from networkx import DiGraph, strongly_connected_components  # slow to import, rarely needed
+
+        graph = DiGraph(sorted(edges))
+        graph.add_nodes_from(range(count))
+        component = np.empty(count, dtype=np.int64)
+        for members in strongly_connected_components(graph):
+            component[list(members)] = min(members)
+        _, renumbered = np.unique(component, return_inverse=True)
+        group = renumbered[group]
+        edges = {(int(renumbered[a]), int(renumbered[b])) for a, b in edges if renumbered[a] != renumbered[b]}
+        order = _order(int(group.max()) + 1, edges)
+    return np.argsort(order)[group].astype(np.int32)
+
+
+def _order(count: int, edges: set[tuple[int, int]]) -> IntArray:
+    ends = np.array(sorted(edges), dtype=np.int32).reshape(-1, 2)
+    return topological_order(count, ends[:, 0], ends[:, 1])
+
+
+def _transitive_reduction(count: int, edges: set[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Drop every edge that a longer path implies; groups are in topological order."""
+    before: list[list[int]] = [[] for _ in range(count)]
+    for a, b in edges:
+        before[b].append(a)
+    ancestors = [0] * count
+    kept = []
+    for b in range(count):
+        # nearest first: a predecessor already reached through a nearer one is implied
+        for a in sorted(before[b], reverse=True):
+            if not ancestors[b] >> a & 1:
+                kept.append((a, b))
+                ancestors[b] |= ancestors[a] | 1 << a
+    return kept

@@ -1,0 +1,82 @@
+"""What a solve returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gangplan.instances import PartitionPlan
+
+OPTIMAL_GAP = 1e-6
+"""A plan within this relative gap of the bound is called optimal: integer solvers round times, profiles do more."""
+
+
+class Status(StrEnum):
+    """What is known about the answer."""
+
+    OPTIMAL = "OPTIMAL"
+    FEASIBLE = "FEASIBLE"
+    INFEASIBLE = "INFEASIBLE"
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True, slots=True)
+class Incumbent:
+    """A new best plan.
+
+    Attributes:
+        seconds: since the call.
+        objective: as the verifier recomputed it, seconds.
+        bound: the best bound known at that moment, `None` if none.
+        by: the method that found it.
+    """
+
+    seconds: float
+    objective: float
+    bound: float | None
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The answer and how far to trust it.
+
+    Attributes:
+        status: OPTIMAL (gap at most 1e-6), FEASIBLE, INFEASIBLE (proved) or UNKNOWN (no plan, no proof).
+        stop_reason: ``proved``, ``gap``, ``time limit``, ``interrupted``, ``callback`` or ``methods exhausted``.
+        plan: the best plan found, verified; `None` if none.
+        objective: its value in seconds; `None` without a plan.
+        bound: no plan can be better than this, seconds; kept without a plan too; `None` if nothing is proved.
+        gap: (objective - bound) / objective; 0 if they are equal, `None` if either is missing.
+        trace: every incumbent in the order found.
+        phases: seconds spent in each phase; they add up to `wall_seconds`.
+        wall_seconds: from the call to the return.
+        method, seed, workers, versions: what made it, enough to make it again.
+        notes: what a reader of the result should know, e.g. why a method was left out.
+    """
+
+    status: Status
+    stop_reason: str
+    plan: PartitionPlan | None
+    objective: float | None
+    bound: float | None
+    trace: tuple[Incumbent, ...]
+    phases: Mapping[str, float]
+    wall_seconds: float
+    method: str
+    seed: int
+    workers: int
+    versions: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def gap(self) -> float | None:
+        return relative_gap(self.objective, self.bound)
+
+
+def relative_gap(objective: float | None, bound: float | None) -> float | None:
+    """Return (objective - bound) / objective, 0 if they are equal, `None` if either is missing."""
+    if objective is None or bound is None:
+        return None
+    return 0.0 if objective <= bound else (objective - bound) / objective

@@ -1,0 +1,137 @@
+"""One solve in progress: its clock, its best verified plan, its best bound."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from gangplan.instances import PartitionPlan, PartitionProblem, verify
+
+from .result import OPTIMAL_GAP, Incumbent, relative_gap
+
+Callback = Callable[["Run"], bool | None]
+"""Called at every new plan or bound; returning true stops the solve."""
+
+
+class Run:
+    """The state all methods of one solve share.
+
+    A method calls `offer` with each plan it finds and `raise_bound` with each bound it proves, and returns
+    when `stopped` turns true. Plans that fail the verifier are refused, whoever made them.
+
+    Args:
+        problem: what is solved.
+        time_limit: seconds from `started`; everything counts.
+        seed: for every random choice.
+        workers: threads a method may use.
+        gap: relative gap at which a plan is good enough.
+        callbacks: see `Callback`.
+        started: `time.perf_counter()` at the user's call.
+    """
+
+    def __init__(
+        self,
+        problem: PartitionProblem,
+        *,
+        time_limit: float,
+        seed: int = 0,
+        workers: int = 1,
+        gap: float = 0.0,
+        callbacks: Sequence[Callback] = (),
+        started: float | None = None,
+    ) -> None:
+        self.started = time.perf_counter() if started is None else started
+        self.problem = problem
+        self.deadline = self.started + time_limit
+        self.seed = seed
+        self.workers = workers
+        self.target_gap = max(gap, OPTIMAL_GAP)
+        self.callbacks = callbacks
+        self.plan: PartitionPlan | None = None
+        self.objective: float | None = None
+        self.bound: float | None = None
+        self.infeasible = False
+        self.trace: list[Incumbent] = []
+        self.phases: dict[str, float] = {}
+        self._inner: list[float] = []
+        self.notes: list[str] = []
+        self.stop_reason: str | None = None
+        self.failure: Exception | None = None
+
+    def seconds(self) -> float:
+        """Return the seconds since the user's call."""
+        return time.perf_counter() - self.started
+
+    def remaining(self) -> float:
+        """Return the seconds left, at least 0."""
+        return max(0.0, self.deadline - time.perf_counter())
+
+    @property
+    def gap(self) -> float | None:
+        return relative_gap(self.objective, self.bound)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether methods should return: proved, good enough, out of time or told to."""
+        if self.stop_reason is None and self.remaining() <= 0:
+            self.stop_reason = "time limit"
+        return self.stop_reason is not None
+
+    def offer(self, plan: PartitionPlan, by: str) -> bool:
+        """Verify `plan` and keep it if it is the best; return whether it is.
+
+        Raises:
+            AssertionError: if the plan breaks a constraint, which is a defect of the method `by`.
+        """
+        verdict = verify(self.problem, plan)
+        if verdict.objective is None:
+            raise AssertionError(f"{by} made an infeasible plan: {'; '.join(verdict.violations[:3])}")
+        if self.objective is not None and verdict.objective >= self.objective:
+            return False
+        self.plan, self.objective = plan, verdict.objective
+        self.trace.append(Incumbent(self.seconds(), verdict.objective, self.bound, by))
+        self._changed()
+        return True
+
+    def raise_bound(self, value: float) -> None:
+        """Record that no plan is better than `value` seconds."""
+        if self.bound is None or value > self.bound:
+            self.bound = value
+            self._changed()
+
+    def prove_infeasible(self) -> None:
+        """Record that there is no plan at all."""
+        self.infeasible = True
+        self.stop_reason = "proved"
+
+    def note(self, text: str) -> None:
+        """Leave a remark for the reader of the result."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Book the time of a block under `name`, less that of the phases inside it."""
+        before = time.perf_counter()
+        self._inner.append(0.0)
+        try:
+            yield
+        finally:
+            spent = time.perf_counter() - before
+            self.phases[name] = self.phases.get(name, 0.0) + spent - self._inner.pop()
+            if self._inner:
+                self._inner[-1] += spent
+
+    def _changed(self) -> None:
+        gap = self.gap
+        if self.stop_reason is None and gap is not None and gap <= self.target_gap:
+            self.stop_reason = "proved" if gap <= OPTIMAL_GAP else "gap"
+        for callback in self.callbacks:
+            try:
+                stop = callback(self)
+            except Exception as error:
+                # we may be in a native solver's thread: stop there, let `solve` raise it in the user's
+                self.failure, stop = error, True
+            if stop and self.stop_reason is None:
+                self.stop_reason = "callback"
