@@ -53,7 +53,7 @@ def generate(
     Raises:
         InstanceError: naming the argument and the value found.
     """
-    if kind not in GENERATORS:
+    if not isinstance(kind, str) or kind not in GENERATORS:
         raise InstanceError("kind", f"{kind!r} is not one of {', '.join(GENERATORS)}")
     given = {name: value for name, value in options.items() if value is not None}
     for name, value in given.items():

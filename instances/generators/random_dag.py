@@ -38,8 +38,8 @@ def layered(
     require_number(degree, "degree")
     if layers > ops:
         raise InstanceError("layers", f"{layers!r} is more than the {ops!r} ops")
-    if degree < 1:
-        raise InstanceError("degree", f"{degree!r} is less than 1")
+    if not 1 <= degree <= ops:
+        raise InstanceError("degree", f"{degree!r} is not between 1 and the {ops!r} ops")
     rng = draw.rng
     starts = np.concatenate([[0], 1 + np.sort(rng.choice(ops - 1, layers - 1, replace=False)), [ops]]).astype(int)
     for layer in range(layers):
