@@ -1,0 +1,93 @@
+"""The documentation tells the truth: its code runs, its commands work, its schemas are the code's."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+from gangplan.instances import Cluster, DeviceType, OpGraph, PartitionPlan, PartitionProblem, dump, json_schema
+from gangplan.instances.documents import DOCUMENTS
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def snippets(text: str) -> list[tuple[str, str]]:
+    """Return the (language, code) of the blocks that can run: python, and the gangplan lines of console."""
+    found = []
+    for language, code in BLOCK.findall(text):
+        if language == "python":
+            found.append((language, code))
+        elif language == "console":
+            found += [("console", line[2:]) for line in code.splitlines() if line.startswith("$ gangplan ")]
+    return found
+
+
+def names(page: Path) -> str:
+    """Return the page's path as the test's id."""
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if snippets(p.read_text())], ids=names)
+def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page's Python and its gangplan commands, in order and in one empty folder, do not fail."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    space: dict[str, Any] = {"__name__": "snippet"}
+    for language, code in snippets(page.read_text()):
+        if language == "python":
+            exec(compile(code, names(page), "exec"), space)
+        else:
+            done = subprocess.run(code, shell=True, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, f"$ {code}\n{done.stdout}{done.stderr}"
+
+
+def test_snippets_are_found() -> None:
+    """The README shows both code and commands, and a command's output is not taken for one."""
+    assert {language for language, _ in snippets((ROOT / "README.md").read_text())} == {"python", "console"}
+    text = "```console\n$ gangplan versions\ngangplan 1\n$ ls\n```\n```text\n$ gangplan x\n```\n"
+    assert snippets(text) == [("console", "gangplan versions")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=names)
+def test_links_between_files(page: Path) -> None:
+    """Every relative link and image of the page leads to a file."""
+    targets = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", BLOCK.sub("", page.read_text()))
+    assert [t for t in targets if not (page.parent / t).exists()] == []
+
+
+@pytest.mark.parametrize("kind", DOCUMENTS)
+def test_published_schema(kind: str) -> None:
+    """The schema in docs/schema is the one the code writes; `./run schemas` renews it."""
+    published = json.loads((ROOT / "docs" / "schema" / f"{kind}.json").read_text())
+    assert published == json_schema(kind)
+    jsonschema.Draft202012Validator.check_schema(published)
+
+
+def test_schema_accepts_documents() -> None:
+    """What `dump` writes is valid by the published schema, and a document without a field is not."""
+    zero, none = np.zeros(2), np.full(2, -1)
+    times = [[1.0, 2.0], [3.0, np.inf]]
+    graph = OpGraph(("a", "b"), ("gpu", "cpu"), times, zero, zero, zero, [0], [1], [8.0], none, none, [False, False])
+    cluster = Cluster.flat((DeviceType("gpu"), 1), (DeviceType("cpu", host=True), 1), bandwidth=1e9)
+    values = {
+        "partition": PartitionProblem(graph, cluster),
+        "partition_plan": PartitionPlan(("a", "b"), [0, 0], [0, 0]),
+    }
+    assert set(values) == set(DOCUMENTS)
+    for kind, value in values.items():
+        check = jsonschema.Draft202012Validator(json.loads((ROOT / "docs" / "schema" / f"{kind}.json").read_text()))
+        document = json.loads(dump(value))
+        check.validate(document)
+        for field in check.schema["required"]:
+            assert not check.is_valid({k: v for k, v in document.items() if k != field}), field

@@ -1,0 +1,97 @@
+"""The house keeps its order: which folder may import which, and what importing gangplan may load."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+ORDER = ["instances", "solvers", "simulator", "learned", "hybrid", "api"]
+"""A folder may import itself and those to its left; api is `gangplan` itself."""
+
+HEAVY = {"highspy", "matplotlib", "networkx", "ortools", "pandas", "plotly", "pulp", "scipy", "torch"}
+"""Packages that take long to import, and so wait until something needs them."""
+
+
+def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield each imported module with its dots; `from a import b` gives ``a.b``, which is a module or in one."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            stem = "." * node.level + (f"{node.module}." if node.module else "")
+            yield from ((node.lineno, stem + alias.name) for alias in node.names)
+
+
+def faults(path: Path, source: str) -> list[str]:
+    """Return what breaks the order in the module at `path`, relative to the root."""
+    folder = path.parts[0]
+    found = []
+    for line, name in imports(ast.parse(source)):
+        dots = len(name) - len(name.lstrip("."))
+        parts = name[dots:].split(".")
+        if dots:
+            crosses = dots >= len(path.parts) or (folder == "api" and dots == len(path.parts) - 1 and parts[0] in ORDER)
+            problem = "reaches another folder: import it absolutely" if crosses else None
+        elif parts[0] != "gangplan":
+            problem = None
+        else:
+            home = parts[1] if len(parts) > 1 and parts[1] in ORDER[:-1] else "api"
+            if home == folder:
+                problem = "is in the same folder: import it relatively"
+            else:
+                problem = "lies to the right" if ORDER.index(home) > ORDER.index(folder) else None
+        if problem:
+            found.append(f"{path}:{line}: {name} {problem}")
+    return found
+
+
+@pytest.mark.parametrize("folder", ORDER)
+def test_imports_point_left(folder: str) -> None:
+    """No module imports from a folder to its right, across folders relatively, or its own folder absolutely."""
+    modules = sorted((ROOT / folder).rglob("*.py"))
+    assert modules
+    assert [x for m in modules for x in faults(m.relative_to(ROOT), m.read_text())] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "bad"),
+    [
+        ("solvers/a.py", "from gangplan.instances import OpGraph", False),
+        ("solvers/partition/a.py", "from ..result import Result", False),
+        ("api/cli.py", "from . import solve", False),
+        ("api/cli.py", "import gangplan.hybrid.solve", False),
+        ("instances/a.py", "from gangplan.solvers import x", True),
+        ("instances/readers/a.py", "def f():\n    import gangplan.api_thing", True),
+        ("solvers/a.py", "from gangplan import hybrid", True),
+        ("solvers/a.py", "from gangplan.solvers.result import Result", True),
+        ("solvers/partition/a.py", "from ...instances import OpGraph", True),
+        ("api/cli.py", "from .instances import OpGraph", True),
+        ("api/cli.py", "from . import hybrid", True),
+        ("api/cli.py", "from gangplan import solve", True),
+    ],
+)
+def test_the_check_itself(path: str, source: str, bad: bool) -> None:
+    """The check finds each kind of breach and lets each kind of good import pass."""
+    assert bool(faults(Path(path), source)) is bad
+
+
+def test_import_is_light(tmp_path: Path) -> None:
+    """Importing gangplan loads no heavy package."""
+    program = "import sys, json, gangplan; print(json.dumps([gangplan.__name__, *sys.modules]))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    loaded = {name.split(".")[0] for name in json.loads(done.stdout)}
+    assert "gangplan" in loaded
+    assert loaded & HEAVY == set()
+
+
+def test_every_package_folder_is_installed() -> None:
+    """Each folder with Python files is a package, so that setup.py finds it."""
+    folders = {m.parent for f in ORDER for m in (ROOT / f).rglob("*.py")}
+    assert [str(d.relative_to(ROOT)) for d in sorted(folders) if not (d / "__init__.py").exists()] == []
