@@ -1,0 +1,22 @@
+"""What all tests share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# a shared machine may pause any example; a time limit on each would only test the machine
+settings.register_profile("gangplan", deadline=None)
+settings.load_profile("gangplan")
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """Return the folder of real data beside the repository, or skip the test where there is none."""
+    if not DATA.is_dir():
+        pytest.skip("../shared/data is absent")
+    return DATA
