@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cluster import Cluster, DeviceType
+from ..cluster import Cluster, DeviceType, require_count
 from ..errors import InstanceError
 from ..graph import OpGraph
 from ..partition import PartitionProblem
@@ -55,12 +55,15 @@ def from_msr(
     capacity = number(data, "maxSizePerFPGA")
     if not capacity:
         raise InstanceError("maxSizePerFPGA", f"{capacity!r} is not positive")
-    if not accelerators and not cpus and devices is None:
+    if devices is not None:
+        require_count(devices, "devices")
+        accelerators = devices
+    if not accelerators and not cpus:
         raise InstanceError("maxFPGAs", f"{accelerators!r} accelerators and {cpus!r} CPUs leave no device")
     groups = (DeviceType("accelerator", memory=capacity), accelerators), (DeviceType("cpu", host=True), cpus)
     cluster = Cluster.flat(*groups, bandwidth=1.0, name="host")
     problem = PartitionProblem(_graph(data), cluster, variant)
-    return with_cluster(problem, devices, memory, bandwidth)
+    return with_cluster(problem, None, memory, bandwidth)
 
 
 def _graph(data: dict[str, Any]) -> OpGraph:

@@ -176,7 +176,7 @@ def _twins(records: list[dict[str, Any]], index: Index) -> list[int]:
     for i, record in enumerate(records):
         if record.get("twin") is None:
             continue
-        j = index.find(label(record, "twin", f"nodes[{i}]"), f"nodes[{i}].twin")
+        j = index.find(record["twin"], f"nodes[{i}].twin")
         for a, b in ((i, j), (j, i)):
             if twin[a] not in (-1, b):
                 raise InstanceError(f"nodes[{i}].twin", f"{record['twin']!r} makes two twins of one op")
