@@ -1,0 +1,44 @@
+"""The command line: `gangplan`, or `python -m gangplan`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+
+from gangplan.instances import InstanceError
+
+BAD_INPUT = 2
+"""Exit code for input that cannot be used; the line on stderr says why."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code.
+
+    Args:
+        arguments: without the program's name; by default those of this process.
+    """
+    started = time.perf_counter()
+    if arguments is None:
+        # the limit is end to end: what the interpreter has computed so far is nearly its age
+        started -= time.process_time()
+    from .app import ClickError, app
+
+    try:
+        code = app(arguments, prog_name="gangplan", standalone_mode=False, obj=started)
+    except InstanceError as error:
+        return complain(str(error))
+    except ClickError as error:
+        # with nothing asked the message is the whole help text
+        message = error.format_message()
+        if type(error).__name__ == "NoArgsIsHelpError":
+            sys.stderr.write(f"{message}\n" if message else "")
+            return BAD_INPUT
+        return complain(message)
+    return code if isinstance(code, int) else 0
+
+
+def complain(message: str) -> int:
+    """Say in one line what is wrong with the input."""
+    sys.stderr.write(f"error: {' '.join(message.split())}\n")
+    return BAD_INPUT

@@ -1,0 +1,44 @@
+"""`gangplan schema`, `versions` and `methods`: what this installation knows."""
+
+from __future__ import annotations
+
+import json
+import platform
+from typing import Annotated
+
+import typer
+
+from gangplan.hybrid.solve import versions as used
+from gangplan.instances import InstanceError, json_schema
+from gangplan.instances.documents import DOCUMENTS
+
+from . import options
+from .output import emit, emit_blocks, emit_json, facts, table
+
+
+def schema(kind: Annotated[str, typer.Argument(metavar="KIND", help=" or ".join(DOCUMENTS))]) -> None:
+    """Print the JSON Schema of one kind of document."""
+    if kind not in DOCUMENTS:
+        raise InstanceError("kind", f"{kind!r} is not one of {', '.join(DOCUMENTS)}")
+    emit(json.dumps(json_schema(kind), indent=2))
+
+
+def versions(as_json: options.AsJson = False) -> None:
+    """List the versions of everything that can change a result."""
+    found = {**used(), "platform": platform.platform()}
+    if as_json:
+        emit_json(found)
+    else:
+        emit_blocks(facts(found.items()))
+
+
+def methods(as_json: options.AsJson = False) -> None:
+    """List the methods that `gangplan solve --method` knows."""
+    from gangplan.solvers.partition.methods import METHODS
+
+    if as_json:
+        emit_json({name: {"variants": list(x.variants), "exact": x.exact} for name, x in METHODS.items()})
+        return
+    rows = [(name, ", ".join(x.variants), "yes" if x.exact else "no") for name, x in METHODS.items()]
+    choice = ("auto", "contiguous, convex, free", "yes")
+    emit_blocks(table(("method", "variants", "can prove"), [choice, *rows], left=3))

@@ -1,0 +1,29 @@
+"""The commands, put together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from .about import methods, schema, versions
+from .generate import generate
+from .show import show
+from .solve import solve
+from .verify import verify
+
+ClickError: Any = typer.BadParameter.__mro__[2]
+"""Click's ClickException, which later versions of typer carry inside themselves."""
+
+app = typer.Typer(
+    help="Partition, placement and scheduling of distributed deep-learning jobs, with proved optimality gaps.",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for command in (solve, show, verify):
+    app.command()(command)
+app.add_typer(generate, name="generate")
+for command in (schema, versions, methods):
+    app.command()(command)

@@ -1,0 +1,100 @@
+"""A plan device by device, and a result as a table or as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+
+from gangplan.instances import PartitionPlan, PartitionProblem, Verdict, dump, verify
+from gangplan.solvers import Result
+
+from ..units import percent, quantity, scale, time_unit
+from .output import facts, table
+
+ROWS = 64
+"""Devices shown; of more, the busiest."""
+
+
+def from_start(result: Result, before: float) -> Result:
+    """Return `result` with its clock set `before` seconds back: to the start of the command."""
+    return replace(
+        result,
+        wall_seconds=result.wall_seconds + before,
+        phases={"read": before, **result.phases},
+        trace=tuple(replace(entry, seconds=entry.seconds + before) for entry in result.trace),
+    )
+
+
+def as_data(result: Result) -> dict[str, Any]:
+    """Return the result as JSON-ready data; what is not known is None."""
+    return {
+        "status": str(result.status),
+        "stop_reason": result.stop_reason,
+        "objective": result.objective,
+        "bound": result.bound,
+        "gap": result.gap,
+        "wall_seconds": result.wall_seconds,
+        "method": result.method,
+        "seed": result.seed,
+        "workers": result.workers,
+        "plan": None if result.plan is None else json.loads(dump(result.plan)),
+        "phases": dict(result.phases),
+        "trace": [asdict(entry) for entry in result.trace],
+        "versions": dict(result.versions),
+        "notes": list(result.notes),
+    }
+
+
+def as_blocks(problem: PartitionProblem, result: Result) -> list[Any]:
+    """Return the summary and, if there is a plan, the table of its devices."""
+    unit = time_unit(problem)
+    summary = facts(
+        [
+            ("status", f"{result.status} ({result.stop_reason})"),
+            ("objective", per_sample(result.objective, unit)),
+            ("bound", per_sample(result.bound, unit)),
+            ("gap", percent(result.gap)),
+            ("wall", f"{result.wall_seconds:.3f} s, {result.phases['read']:.3f} s of it to start and read"),
+            ("method", f"{result.method}, seed {result.seed}, workers {result.workers}"),
+            *(("note", note) for note in result.notes),
+        ]
+    )
+    if result.plan is None:
+        return [summary]
+    return [summary, *devices(problem, result.plan, verify(problem, result.plan))]
+
+
+def per_sample(value: float | None, unit: str) -> str:
+    """Return an objective in words."""
+    return "-" if value is None else f"{quantity(value, unit, 6)} per sample{'' if unit else ', in the unit of the file'}"
+
+
+def devices(problem: PartitionProblem, plan: PartitionPlan, verdict: Verdict) -> list[Any]:
+    """Return the table of the devices in the order of their stages, and a line on those it leaves out."""
+    cluster, unit = problem.cluster, time_unit(problem)
+    ops = np.bincount(plan.device, minlength=cluster.n_devices)
+    stage = np.full(cluster.n_devices, -1)
+    stage[plan.device] = plan.stage
+    used = np.flatnonzero(ops)
+    shown = used[np.argsort(-verdict.load[used], kind="stable")[:ROWS]]
+    shown = shown[np.argsort(stage[shown], kind="stable")]
+    factor, seconds = scale(float(verdict.load.max()), unit)
+    small, size = scale(float(verdict.memory.max()), "B")
+    suffix = f", {seconds}" if seconds else ""
+    rows = []
+    for i in shown.tolist():
+        kind = cluster.device_types[cluster.type_of[i]]
+        load, transfer = verdict.load[i] / factor, verdict.transfer[i] / factor
+        share = "-" if kind.memory is None else f"{verdict.memory[i] / kind.memory:.1%}"
+        row = (kind.name, f"{stage[i]}", f"{i}", f"{ops[i]}", f"{load - transfer:.4f}", f"{transfer:.4f}", f"{load:.4f}")
+        rows.append((*row, f"{verdict.memory[i] / small:.3f}", share))
+    times = (f"{name}{suffix}" for name in ("compute", "transfer", "load"))
+    blocks: list[Any] = [table(("type", "stage", "device", "ops", *times, f"memory, {size}", "of capacity"), rows)]
+    left_out = [
+        f"{len(used) - len(shown)} less busy devices are not shown" if len(used) > len(shown) else "",
+        f"{cluster.n_devices - len(used)} devices are idle" if len(used) < cluster.n_devices else "",
+    ]
+    return blocks + (["; ".join(filter(None, left_out))] if any(left_out) else [])

@@ -1,0 +1,138 @@
+"""`gangplan show`: what is in a file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gangplan.instances import InstanceError, OpGraph, PartitionPlan, PartitionProblem, TreeTopology, content_hash
+from gangplan.instances.documents import from_document, parse_json
+
+from ..units import quantity, time_unit
+from . import options
+from .files import read_text
+from .output import emit_blocks, facts, table
+
+
+def show(
+    file: options.File,
+    variant: options.Variant = None,
+    devices: options.Devices = None,
+    device_type: options.Kind = None,
+    memory: options.Memory = None,
+    bandwidth: options.Bandwidth = None,
+    training: options.Training = None,
+    keep_inputs: options.KeepInputs = None,
+) -> None:
+    """Describe the problem, or the plan, in FILE."""
+    plan = _plan(file)
+    if plan is not None:
+        emit_blocks(*_plan_blocks(file, plan))
+        return
+    problem = options.problem(file, variant, devices, device_type, memory, bandwidth, training, keep_inputs)
+    emit_blocks(*_problem_blocks(file, problem))
+
+
+def _plan(file: str) -> PartitionPlan | None:
+    """Return the plan in `file`, None if it is something else, right or wrong."""
+    text = read_text(file) if _regular(file) else ""
+    if '"partition_plan"' not in text:
+        return None
+    try:
+        data = parse_json(text)
+        value = from_document(data) if isinstance(data, dict) and data.get("kind") == "partition_plan" else None
+    except InstanceError as error:
+        raise error.of(file) from None
+    return value if isinstance(value, PartitionPlan) else None
+
+
+def _plan_blocks(file: str, plan: PartitionPlan) -> list[Any]:
+    pairs, count = np.unique(np.stack([plan.stage, plan.device]), axis=1, return_counts=True)
+    head = facts(
+        [
+            ("file", file),
+            ("holds", f"a plan: {len(plan.ops)} ops on {len(np.unique(plan.device))} devices"),
+            ("instance", plan.instance or "not stated"),
+            ("content", content_hash(plan)),
+        ]
+    )
+    rows = [
+        (f"{stage}", f"{device}", f"{n}", plan.ops[int(np.argmax((plan.stage == stage) & (plan.device == device)))])
+        for (stage, device), n in zip(pairs.T.tolist(), count.tolist(), strict=True)
+    ]
+    return [head, table(("stage", "device", "ops", "the first of them"), rows, left=4)]
+
+
+def _problem_blocks(file: str, problem: PartitionProblem) -> list[Any]:
+    graph, unit = problem.graph, time_unit(problem)
+    backward = int(graph.backward.sum())
+    classes, members = np.unique(graph.colocation[graph.colocation >= 0], return_counts=True)
+    fastest = problem.time().min(axis=0)
+    stuck = np.flatnonzero(~np.isfinite(fastest))
+    fastest[stuck] = 0.0
+    path = critical_path(graph, fastest)
+    depth = critical_path(graph, np.ones(graph.n_ops))
+    head = facts(
+        [
+            ("file", file),
+            ("holds", f"a partition problem, {problem.variant}"),
+            ("ops", f"{graph.n_ops}: {graph.n_ops - backward} forward, {backward} backward"),
+            ("edges", f"{graph.n_edges}, outputs of {quantity(float(graph.output_bytes().sum()), 'B')} in all")
+            if unit
+            else ("edges", f"{graph.n_edges}, outputs take {problem.transfer().sum():.4g} in all to transfer"),
+            ("memory", quantity(float(graph.memory.sum()), "B")),
+            ("parameters", quantity(float(graph.parameter_bytes.sum()), "B")),
+            ("colocation", f"{len(classes)} classes of {members.sum()} ops" if len(classes) else "none"),
+            ("critical path", f"{quantity(path, unit)} on the fastest devices; the longest chain has {depth:.0f} ops"),
+            ("content", content_hash(problem)),
+            *([] if unit else [("times", "in the unit of the file")]),
+            *([("problem", f"{len(stuck)} ops run on no device here, {graph.names[stuck[0]]} first")] if len(stuck) else []),
+        ]
+    )
+    return [head, _devices(problem, unit), _heaviest(problem, fastest, unit)]
+
+
+def _devices(problem: PartitionProblem, unit: str) -> Any:
+    cluster, time = problem.cluster, problem.time()
+    topology = cluster.topology
+    levels = topology.levels if isinstance(topology, TreeTopology) else ()
+    link = ", ".join(f"{x.name} {quantity(x.bandwidth, 'B')}/s" for x in levels) if unit else "as the file's costs"
+    rows = []
+    for i, (kind, count) in enumerate(zip(cluster.device_types, cluster.counts().tolist(), strict=True)):
+        runs = np.isfinite(time[i])
+        memory = quantity(float("inf") if kind.memory is None else kind.memory, "B")
+        flops = "-" if kind.flops is None else f"{kind.flops / 1e12:.4g}"
+        row = (f"{kind.name}{' (host)' if kind.host else ''}", f"{count}", f"{runs.sum()}")
+        rows.append((*row, quantity(float(time[i][runs].sum()), unit), memory, flops, link or "optical mesh"))
+    names = ("device type", "devices", "ops it runs", "they take", "memory each", "TFLOP/s", "link")
+    return table(names, rows)
+
+
+def _heaviest(problem: PartitionProblem, fastest: Any, unit: str, count: int = 5) -> Any:
+    graph = problem.graph
+    total = max(float(fastest.sum()), 1e-300)
+    rows = [
+        (graph.names[i], quantity(float(fastest[i]), unit), f"{fastest[i] / total:.1%}", quantity(graph.memory[i], "B"))
+        for i in np.argsort(-fastest, kind="stable")[:count].tolist()
+    ]
+    return table(("longest ops", "time", "of all", "memory"), rows)
+
+
+def critical_path(graph: OpGraph, seconds: Any) -> float:
+    """Return the length of the longest path through `graph` when op i takes `seconds[i]`."""
+    finish = seconds.copy()
+    successors: list[list[int]] = [[] for _ in range(graph.n_ops)]
+    for u, v in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
+        successors[u].append(v)
+    for u in graph.topological_order().tolist():
+        for v in successors[u]:
+            finish[v] = max(finish[v], finish[u] + seconds[v])
+    return float(finish.max())
+
+
+def _regular(file: str) -> bool:
+    # a pipe can be read once only: it is taken for a problem
+    from pathlib import Path
+
+    return Path(file).is_file()

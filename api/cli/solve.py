@@ -1,0 +1,122 @@
+"""`gangplan solve`: read, solve within the limit, print, write, draw."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from gangplan.hybrid import solve as run_solve
+from gangplan.instances import InstanceError, PartitionPlan, PartitionProblem, dump, verify
+from gangplan.solvers import Result
+
+from . import options
+from .files import check_output, read_plan, write_all
+from .output import emit_blocks, emit_json
+from .report import as_blocks, as_data, from_start
+
+INSTANT = 1e-3
+"""Seconds a solve gets if reading has used up the limit, so that it can say so."""
+
+
+def solve(
+    context: typer.Context,
+    file: options.File,
+    objective: Annotated[
+        str, typer.Option(help="throughput: minimise the load of the busiest device", metavar="NAME")
+    ] = "throughput",
+    variant: options.Variant = None,
+    devices: options.Devices = None,
+    device_type: options.Kind = None,
+    memory: options.Memory = None,
+    bandwidth: options.Bandwidth = None,
+    training: options.Training = None,
+    keep_inputs: options.KeepInputs = None,
+    time_limit: Annotated[
+        float, typer.Option(help="for everything from start to answer; pictures come on top", metavar="SECONDS")
+    ] = 30.0,
+    method: Annotated[str, typer.Option(help="auto or one of `gangplan methods`", metavar="NAME")] = "auto",
+    seed: Annotated[int, typer.Option(help="of every random choice", metavar="N")] = 0,
+    workers: Annotated[int | None, typer.Option(help="threads  [default: a thread a core]", metavar="N")] = None,
+    gap: Annotated[float, typer.Option(help="good enough: (objective - bound) / objective", metavar="RATIO")] = 0.0,
+    initial: Annotated[str | None, typer.Option(help="a plan to start from", metavar="PLAN")] = None,
+    as_json: options.AsJson = False,
+    out: Annotated[str | None, typer.Option(help="write the plan here", metavar="PLAN")] = None,
+    plot: Annotated[str | None, typer.Option(help="draw the plan here: .png, or .html by itself", metavar="FILE")] = None,
+) -> int:
+    """Partition the op graph in FILE over its devices.
+
+    Exit code: 0 with a plan, 1 without one (INFEASIBLE, UNKNOWN), 2 for bad input. Ctrl-C gives the best plan so far.
+    """
+    if not 0 < time_limit < float("inf"):
+        raise InstanceError("time_limit", f"{time_limit!r} is not a positive number of seconds")
+    _check_outputs([path for path in (file, initial) if path], out, plot)
+    problem = options.problem(file, variant, devices, device_type, memory, bandwidth, training, keep_inputs)
+    start = None if initial is None else _start(problem, initial)
+    _check_method(problem, method)
+    before = time.perf_counter() - context.obj
+    result = run_solve(
+        problem,
+        time_limit=max(time_limit - before, INSTANT),
+        objective=objective,
+        method=method,
+        seed=seed,
+        workers=workers,
+        gap=gap,
+        initial=start,
+        display=not as_json,
+    )
+    result = from_start(result, before)
+    _write(problem, result, out, plot)
+    if as_json:
+        emit_json(as_data(result))
+    else:
+        emit_blocks(*as_blocks(problem, result))
+    return 0 if result.plan is not None else 1
+
+
+def _check_outputs(inputs: list[str], out: str | None, plot: str | None) -> None:
+    for path in (out, plot):
+        if path is not None:
+            check_output(path, *inputs)
+    if plot is not None:
+        from ..plot import check
+
+        check(plot)
+        if plot == out:
+            raise InstanceError("plot", "is the file of --out too", plot)
+
+
+def _start(problem: PartitionProblem, path: str) -> PartitionPlan:
+    plan = read_plan(path)
+    verdict = verify(problem, plan)
+    if not verdict.ok:
+        raise InstanceError("initial", f"is not feasible: {verdict.violations[0]}", path)
+    return plan
+
+
+def _check_method(problem: PartitionProblem, method: str) -> None:
+    if method == "auto":
+        return
+    from gangplan.solvers.partition.methods import METHODS
+
+    if method not in METHODS:
+        raise InstanceError("method", f"{method!r} is not one of auto, {', '.join(METHODS)}")
+    if problem.variant not in METHODS[method].variants:
+        raise InstanceError("method", f"{method!r} does not solve the variant {problem.variant!r}")
+
+
+def _write(problem: PartitionProblem, result: Result, out: str | None, plot: str | None) -> None:
+    files: dict[str, bytes] = {}
+    if result.plan is None:
+        for path in filter(None, (out, plot)):
+            typer.echo(f"note: there is no plan, {path} is not written", err=True)
+        return
+    if out is not None:
+        files[out] = f"{dump(result.plan)}\n".encode()
+    if plot is not None:
+        from ..plot import render
+
+        files[plot] = render(plot, problem, result.plan, status=str(result.status), bound=result.bound)
+    write_all(files)
