@@ -86,7 +86,8 @@ def _holds_bool(value: Any) -> bool:
     # numpy takes true for 1 when a list holds numbers too
     if not isinstance(value, list | tuple):
         return False
-    return any(kind is bool or (kind in (list, tuple) and any(map(_holds_bool, value))) for kind in set(map(type, value)))
+    kinds = set(map(type, value))
+    return bool in kinds or (bool(kinds & {list, tuple}) and any(map(_holds_bool, value)))
 
 
 def _entries(value: Any, field: str) -> Iterable[tuple[str, Any]]:
