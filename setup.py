@@ -2,8 +2,11 @@
 
 from setuptools import find_packages, setup
 
-FOLDERS = ["instances", "solvers", "simulator", "learned", "hybrid"]
+FOLDERS = {
+    "gangplan": "api",
+    **{f"gangplan.{f}": f for f in ("instances", "solvers", "simulator", "learned", "hybrid")},
+}
 setup(
-    package_dir={"gangplan": "api", **{f"gangplan.{f}": f for f in FOLDERS}},
-    packages=["gangplan", *(f"gangplan.{p}" for f in FOLDERS for p in [f, *(f"{f}.{q}" for q in find_packages(f))])],
+    package_dir=FOLDERS,
+    packages=[p for name, folder in FOLDERS.items() for p in (name, *(f"{name}.{q}" for q in find_packages(folder)))],
 )

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 import json
+import os
+import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -91,7 +94,28 @@ def test_import_is_light(tmp_path: Path) -> None:
     assert loaded & HEAVY == set()
 
 
-def test_every_package_folder_is_installed() -> None:
-    """Each folder with Python files is a package, so that setup.py finds it."""
-    folders = {m.parent for f in ORDER for m in (ROOT / f).rglob("*.py")}
-    assert [str(d.relative_to(ROOT)) for d in sorted(folders) if not (d / "__init__.py").exists()] == []
+def test_wheel_is_whole(tmp_path: Path) -> None:
+    """A wheel built from the source distribution holds every module and runs where there is nothing else."""
+    tree, dist, installed, empty = (tmp_path / name for name in ("tree", "dist", "installed", "empty"))
+    for name in ORDER:
+        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tree)
+    subprocess.run([sys.executable, "-m", "build", "--outdir", dist, tree], check=True, capture_output=True)
+    assert len(list(dist.glob("*.tar.gz"))) == 1
+    (wheel,) = dist.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(installed)
+    modules = {m.relative_to(ROOT) for f in ORDER for m in (ROOT / f).rglob("*.py")}
+    wanted = {Path(*m.parts[m.parts[0] == "api" :]) for m in modules} | {Path("py.typed")}
+    assert wanted == {f.relative_to(installed / "gangplan") for f in (installed / "gangplan").rglob("*") if f.is_file()}
+    empty.mkdir()
+    program = "import gangplan, gangplan.cli; print(gangplan.__file__)"
+    surroundings = os.environ | {"PYTHONPATH": str(installed), "PYTHONDONTWRITEBYTECODE": "1"}
+    commands = ([sys.executable, "-c", program], [sys.executable, "-m", "gangplan", "versions"])
+    place, versions = (
+        subprocess.run(c, cwd=empty, env=surroundings, capture_output=True, text=True, check=True).stdout
+        for c in commands
+    )
+    assert Path(place.strip()).is_relative_to(installed)
+    assert "gangplan" in versions
