@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from gangplan.instances import InstanceError
 from gangplan.solvers import Run
-from gangplan.solvers.partition.bounds import impossible, work_bound
+from gangplan.solvers.partition.bounds import counting_bound, impossible
 from gangplan.solvers.partition.methods import METHODS, Reduced
+
+
+_SUITED = {
+    "contiguous": ["pipeline", "cpsat"],
+    "convex": ["convex", "local_search", "cpsat"],
+    # a good pipeline is a good start for every variant
+    "free": ["pipedream", "local_search", "cpsat"],
+}
 
 
 def run_methods(run: Run, method: str) -> None:
@@ -18,7 +26,7 @@ def run_methods(run: Run, method: str) -> None:
             run.note(reason)
             run.prove_infeasible()
             return
-        run.raise_bound(work_bound(reduced.own))
+        run.raise_bound(counting_bound(reduced.own))
     for name in names:
         if run.stopped:
             return
@@ -29,8 +37,7 @@ def run_methods(run: Run, method: str) -> None:
 def _choose(run: Run, method: str) -> list[str]:
     variant = run.problem.variant
     if method == "auto":
-        # a good pipeline is a good start for every variant
-        return ["pipeline", "cpsat"] if variant == "contiguous" else ["pipedream", "local_search", "cpsat"]
+        return _SUITED[variant]
     if method not in METHODS:
         raise InstanceError("method", f"{method!r} is not one of auto, {', '.join(METHODS)}")
     if variant not in METHODS[method].variants:

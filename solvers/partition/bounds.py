@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gangplan.instances.arrays import FloatArray
 from gangplan.instances.verify import TOLERANCE
 
 from .quotient import Quotient
@@ -31,3 +32,34 @@ def impossible(q: Quotient) -> str | None:
 def work_bound(q: Quotient) -> float:
     """Return max(W / sum(n[t] r[t]), max over g of w[g]), seconds: all devices share all work, and no group splits."""
     return max(float(q.work.sum() / (q.counts @ q.speed)) if q.work.any() else 0.0, float(q.work.max()))
+
+
+def counting_bound(q: Quotient) -> float:
+    """Return the pigeonhole bound, seconds: of the j largest groups some device must take its share, for every j.
+
+    Within a load T a device of type t takes at most as many of the j largest groups as its smallest p[t, g] among
+    them add up to T; if all devices together take fewer than j, T is too small (the classic bound of P||Cmax,
+    Graham 1969, for unrelated device types).
+    """
+    types = [int(t) for t in np.flatnonzero(q.counts)]
+    order = np.argsort(-q.work, kind="stable")
+    low, high = work_bound(q), float(q.work.sum()) * 2 + 1e-300
+    # smallest[t][j-1] is cumulative: the least time of c of the j largest groups on type t
+    sizes = sorted({*range(1, min(len(order), 257)), *np.geomspace(1, len(order), 64).astype(int).tolist()})
+    smallest = [[np.cumsum(np.sort(q.time[t][order[:j]])) for t in types] for j in sizes]
+    for j, sums in zip(sizes, smallest, strict=True):
+        if _takes(q, types, sums, low) >= j:
+            continue
+        a, b = low, high
+        for _ in range(50):
+            middle = (a + b) / 2
+            a, b = (a, middle) if _takes(q, types, sums, middle) >= j else (middle, b)
+        low = a
+    return low
+
+
+def _takes(q: Quotient, types: list[int], sums: list[FloatArray], limit: float) -> int:
+    return sum(
+        int(q.counts[t] * np.searchsorted(s, limit * (1 + TOLERANCE), "right"))
+        for t, s in zip(types, sums, strict=True)
+    )

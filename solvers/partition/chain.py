@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -29,9 +30,13 @@ from .quotient import Quotient
 STRICT = 1e-9
 """A chain must beat the threshold by this much, relatively, to count."""
 _ROWS = 256
+_KEPT_PAIRS = 20_000_000
+_MANY_DEVICES = 12
 
 Chain = list[tuple[int, int]]
 """Stages in order: (device type, ideal finished at its end)."""
+_Block = tuple[slice, FloatArray, FloatArray]
+_Memory = dict[tuple[int, int], tuple[FloatArray, FloatArray]]
 
 
 @dataclass(frozen=True)
@@ -85,20 +90,27 @@ class Family:
         q = self.q
         counts = q.counts.tolist()
         cap = threshold * (1 - STRICT)
+        # equal devices ask for the same loads again and again: keep them if they fit
+        memory: _Memory | None = {} if sum(counts) >= _MANY_DEVICES and self._pairs(cap) <= _KEPT_PAIRS else None
         states: dict[tuple[int, ...], _State] = {}
         none = np.zeros(len(counts), dtype=int)
         states[tuple(none)] = _State(np.array([0]), np.zeros(1), np.array([-1]), np.array([-1]))
         # counts in lexicographic order: what a state needs has been computed before it
         for used in product(*(range(n + 1) for n in counts)):
             if any(used):
-                states[used] = self._extend(states, used, cap, stopped)
+                states[used] = self._extend(states, used, cap, memory, stopped)
         end = states[tuple(counts)]
         if not len(end.ideals):
             return None
         return float(end.value[0]), self._trace(states, tuple(counts))
 
     def _extend(
-        self, states: dict[tuple[int, ...], _State], used: tuple[int, ...], cap: float, stopped: Callable[[], bool]
+        self,
+        states: dict[tuple[int, ...], _State],
+        used: tuple[int, ...],
+        cap: float,
+        memory: _Memory | None,
+        stopped: Callable[[], bool],
     ) -> _State:
         q = self.q
         n = len(self.ideals)
@@ -116,10 +128,10 @@ class Family:
             # a device may stay empty
             keep = (source.ideals >= first) & (source.ideals < last)
             self._improve(value, previous, kind, source.ideals[keep], source.value[keep], source.ideals[keep], t)
-            for rows, start, stop in self._blocks(source, t, int(first), int(last), cap):
+            blocks = self._blocks if memory is None else partial(self._kept_blocks, memory)
+            for rows, ends, load in blocks(source, t, int(first), int(last), cap):
                 if stopped():
                     raise TimeoutError
-                ends, load = self._loads(source.ideals[rows], start, stop, t, cap)
                 worst = np.maximum(load, source.value[rows][:, None])
                 best = worst.argmin(axis=0)
                 values = worst[best, np.arange(len(ends))]
@@ -135,58 +147,94 @@ class Family:
         at = at[better]
         value[at], previous[at], kind[at] = new[better], came[better], t
 
-    def _blocks(
-        self, source: _State, t: int, first: int, last: int, cap: float
-    ) -> Iterator[tuple[slice, int, int]]:
-        """Yield (rows of source, columns from, to): the pairs whose work alone does not rule them out."""
-        reach = cap * self.q.speed[t] + STRICT * self.total
+    def _columns(self, first_row: int, last_row: int, t: int, cap: float) -> tuple[int, int]:
+        """Return the range of ideals whose work alone does not rule them out as ends of stages from these rows."""
+        slack = STRICT * self.total
+        start = np.searchsorted(self.work, self.work[first_row] - slack, "left")
+        stop = np.searchsorted(self.work, self.work[last_row] + cap * self.q.speed[t] + slack, "right")
+        return int(start), int(stop)
+
+    def _blocks(self, source: _State, t: int, first: int, last: int, cap: float) -> Iterator[_Block]:
+        """Yield (rows of `source`, ends, loads) for ends from `first` to `last`."""
         for a in range(0, len(source.ideals), _ROWS):
             rows = source.ideals[a : a + _ROWS]
-            start = max(first, int(rows[0]))
-            stop = min(last, int(np.searchsorted(self.work, self.work[rows[-1]] + reach, "right")))
+            start, stop = self._columns(rows[0], rows[-1], t, cap)
+            start, stop = max(first, start), min(last, stop)
             if start < stop:
-                yield slice(a, a + _ROWS), start, stop
+                yield slice(a, a + _ROWS), *self._loads(rows, start, stop, t, cap)
+
+    def _kept_blocks(
+        self, memory: _Memory, source: _State, t: int, first: int, last: int, cap: float
+    ) -> Iterator[_Block]:
+        """Yield as `_blocks`, from blocks of all ideals that are computed once for all states."""
+        number = source.ideals // _ROWS
+        for b in np.unique(number).tolist():
+            rows = slice(*np.searchsorted(number, [b, b + 1]).tolist())
+            here = np.arange(b * _ROWS, min((b + 1) * _ROWS, len(self.ideals)))
+            if (t, b) not in memory:
+                memory[t, b] = self._loads(here, *self._columns(here[0], here[-1], t, cap), t, cap)
+            ends, load = memory[t, b]
+            part = slice(*np.searchsorted(ends, [first, last]).tolist())
+            if part.start < part.stop:
+                yield rows, ends[part], load[source.ideals[rows] - b * _ROWS, part]
+
+    def _pairs(self, cap: float) -> int:
+        """Return how many pairs of ideals `_kept_blocks` could come to hold."""
+        starts = range(0, len(self.ideals), _ROWS)
+        total = 0
+        for t in np.flatnonzero(self.q.counts):
+            for a in starts:
+                start, stop = self._columns(a, min(a + _ROWS, len(self.ideals)) - 1, int(t), cap)
+                total += _ROWS * (stop - start)
+        return total
 
     def _loads(self, rows: FloatArray, start: int, stop: int, t: int, cap: float) -> tuple[FloatArray, FloatArray]:
         """Return the columns worth looking at and load(t, J minus I) for I in rows, J in columns; infinite unless I is part of J."""
         q = self.q
         ends = np.arange(start, stop)
-        # whatever lies in all rows or in no column takes no part in any stage of this block
-        active = self.bits[start:stop].any(axis=0) & ~self.bits[rows].all(axis=0)
-        inner = self.bits[rows][:, active].astype(np.float32)
-        outer = self.bits[start:stop][:, active].astype(np.float32)
-        outside = inner @ (1 - outer).T
+        # groups in all rows, or in no column, take no part in any stage of this block
+        common = self.bits[rows].all(axis=0)
+        active = np.flatnonzero(self.bits[start:stop].any(axis=0) & ~common)
+        inner = self.bits[np.ix_(rows, active)].astype(np.float32)
+        outer = self.bits[start:stop, active].astype(np.float32)
         load = self.time[t][ends][None, :] - self.time[t][rows][:, None]
-        misfit = outside > 0.5
+        misfit = inner @ (1 - outer).T > 0.5
         misfit |= load >= cap
         if self.barred[t][-1]:
             misfit |= self.barred[t][ends][None, :] > self.barred[t][rows][:, None] + 0.5
         if q.memory_binds and np.isfinite(q.capacity[t]):
             room = q.capacity[t] * (1 + TOLERANCE / 2)
             misfit |= self.memory[ends][None, :] - self.memory[rows][:, None] > room
-        if not q.host[t] and len(self.cost):
-            some = ~misfit.all(axis=0)
-            ends, load, misfit = ends[some], load[:, some], misfit[:, some]
-            load = load + self._transfers(rows, ends)
+        some = ~misfit.all(axis=0)
+        ends, load, misfit = ends[some], load[:, some], misfit[:, some]
+        if not q.host[t]:
+            # a net without an active pin is cut by no stage of this block
+            nets = np.flatnonzero(self.pins[active].any(axis=0))
+            pins = self.pins[np.ix_(active, nets)]
+            done = self.pins[:, nets][common].sum(axis=0)
+            load = load + self._transfers(done + inner @ pins, done + outer[some] @ pins, nets)
         load[misfit] = np.inf
         return ends, load
 
-    def _transfers(self, rows: FloatArray, ends: FloatArray) -> FloatArray:
-        """Return the cost of the nets that J minus I holds some but not all pins of, for I in rows, J in ends.
+    def _transfers(self, inner: FloatArray, outer: FloatArray, nets: FloatArray) -> FloatArray:
+        """Return the cost of the nets that J minus I holds some but not all pins of.
 
         A net open at I (some pins done, some not) is paid if the stage has a pin of it, and so is one open at J;
         one open at both was counted twice, and once more too often if the stage has none of its pins.
+
+        Args:
+            inner, outer: how many pins of each of `nets` lie in I (rows) and in J (columns).
+            nets: their indices.
         """
-        inner = self.bits[rows].astype(np.float32) @ self.pins
-        outer = self.bits[ends].astype(np.float32) @ self.pins
-        open_in = (inner > 0) & (inner < self.degree)
-        open_out = (outer > 0) & (outer < self.degree)
-        seconds = (open_in @ self.cost)[:, None] + (open_out @ self.cost)[None, :]
+        cost, degree = self.cost[nets], self.degree[nets]
+        open_in = (inner > 0) & (inner < degree)
+        open_out = (outer > 0) & (outer < degree)
+        seconds: FloatArray = (open_in @ cost)[:, None] + (open_out @ cost)[None, :]
         both = open_in.any(axis=0) & open_out.any(axis=0)
         if both.any():
-            inner, outer, cost = inner[:, both] * open_in[:, both], outer[:, both] * open_out[:, both], self.cost[both]
+            inner, outer, cost = inner[:, both] * open_in[:, both], outer[:, both] * open_out[:, both], cost[both]
             seconds -= ((inner > 0) * cost) @ (outer > 0).T.astype(float)
-            for count in range(1, int(self.degree[both].max())):
+            for count in range(1, int(degree[both].max())):
                 same = inner == count
                 there = same.any(axis=0)
                 if there.any():

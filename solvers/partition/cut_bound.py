@@ -10,7 +10,7 @@ A net e that is open at b[e] boundaries is paid by at least two stages, so with 
 
 and M adds up the m. Half of each m[s], the home stage's share, falls on the stages up to s, half on those after it,
 which narrows the windows; so we iterate. b[e] is bounded by the work that can lie strictly between the stages of e's
-first and last pins. A group whose ancestors do not fit under the window is out of I[s], one whose descendants do not
+first pin and any other. A group whose ancestors do not fit under the window is out of I[s], one whose descendants do not
 fit above it is in; the minimum over the rest is a minimum cut, with a Lagrange multiplier for what is left of the window.
 """
 
@@ -28,6 +28,7 @@ from .quotient import Quotient
 _UNITS = 1 << 40
 """Integer capacity that stands for the threshold; costs are rounded down, so the bound stays valid."""
 _INFINITE = 1 << 60
+_BISECTIONS = 18
 
 
 def cut_bound(q: Quotient, threshold: float, stopped: Callable[[], bool], rounds: int = 4) -> float:
@@ -72,6 +73,7 @@ class _Cuts:
         self.work_up = np.array([weigh(up[g] | 1 << g) for g in range(n)])
         self.work_down = np.array([weigh(down[g] | 1 << g) for g in range(n)])
         self.scale = _UNITS / threshold
+        self.steepest = 4 * sum(cost for _, cost in q.nets) / self.total_work
         self._arcs(weigh)
 
     def _arcs(self, weigh: _Weigher) -> None:
@@ -81,21 +83,19 @@ class _Cuts:
         # a stage short of this much work would leave more than the others can take
         least = max(self.total_work - (self.k - 1) * self.threshold, 0.0)
         for e, (pins, cost) in enumerate(q.nets):
-            # only groups that are neither before all pins nor after all pins can lie strictly between their stages
-            after_all = before_all = everything
-            for g in pins:
-                after_all &= self.down[g]
-                before_all &= self.up[g]
-            between = weigh(everything & ~after_all & ~before_all)
-            boundaries = self.k - 1 if least <= 0 else min(self.k - 1, int(between / least) + 1)
-            first = [g for g in pins if not self.up[g] & sum(1 << p for p in pins)]
-            # open is: the first pin is done and not all are; with several first pins count the one that makes it cheapest
-            if len(first) != 1:
+            firsts = [g for g in pins if not self.up[g] & sum(1 << p for p in pins)]
+            # open means that the first pin is done and not all are; nets without one first pin are left out
+            if len(firsts) != 1:
                 continue
-            tail.append(first[0])
+            first, others = firsts[0], sorted(pins - {firsts[0]})
+            # what is before the first pin or after the last cannot lie in a stage strictly between theirs
+            outside = [self.up[first] | self.down[last] | 1 << first | 1 << last for last in others]
+            between = max(weigh(everything & ~groups) for groups in outside)
+            boundaries = self.k - 1 if least <= 0 else min(self.k - 1, int(between / least) + 1)
+            tail.append(first)
             head.append(n + e)
             capacity.append(int(2 * cost / boundaries * self.scale))
-            for g in pins - {first[0]}:
+            for g in others:
                 tail.append(n + e)
                 head.append(g)
                 capacity.append(_INFINITE)
@@ -111,14 +111,14 @@ class _Cuts:
         high = s * self.threshold - self.price[: s + 1].sum() / 2
         inside = np.flatnonzero(self.total_work - self.work_down < low * (1 - 1e-9))
         outside = np.flatnonzero(self.work_up > high * (1 + 1e-9))
-        best, left, right = 0.0, -1.0, 1.0
-        for _ in range(12):
-            multiplier = (left + right) / 2 * 0.02
+        best, left, right = 0.0, -self.steepest, self.steepest
+        for _ in range(_BISECTIONS):
+            multiplier = (left + right) / 2
             value, work = self._cut(multiplier, inside, outside)
             best = max(best, value - multiplier * (low if multiplier < 0 else high))
             if low <= work <= high:
                 break
-            left, right = (left, (left + right) / 2) if work < low else ((left + right) / 2, right)
+            left, right = (left, multiplier) if work < low else (multiplier, right)
         return best
 
     def _cut(self, multiplier: float, inside: FloatArray, outside: FloatArray) -> tuple[float, float]:

@@ -11,6 +11,7 @@ from gangplan.instances.partition import VARIANTS
 
 from ..run import Run
 from .cpsat import cpsat
+from .cycles import convex
 from .dominate import dominate
 from .greedy import greedy
 from .local_search import local_search
@@ -64,6 +65,9 @@ METHODS: dict[str, Method] = {
     "pipedream": Method(lambda run, reduced: pipedream(run, reduced.pipeline)),
     "local_search": Method(_improved),
     "pipeline": Method(lambda run, reduced: pipeline(run, reduced.own), variants=("contiguous",), exact=True),
+    "convex": Method(
+        lambda run, reduced: convex(run, reduced.own, reduced.pipeline), variants=("convex",), exact=True
+    ),
     "cpsat": Method(lambda run, reduced: cpsat(run, reduced.own), exact=True),
     "milp": Method(lambda run, reduced: milp(run, reduced.own), exact=True),
 }

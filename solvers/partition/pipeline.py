@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..run import Run
-from .bounds import work_bound
+from .bounds import counting_bound
 from .chain import Chain, Family, groups_of
 from .cut_bound import cut_bound
 from .lattice import all_ideals, linear_extension, prefixes
@@ -16,7 +16,8 @@ _ORDERS = 8
 _FAMILY_BYTES = 4e8
 """What the bit matrix of a family may take; it bounds how many ideals are listed."""
 _AROUND = 400
-_STALLED = 12
+_AROUND_MOST = 6400
+_STALLED = 8
 
 
 def pipedream(run: Run, q: Quotient) -> None:
@@ -51,7 +52,7 @@ def _first_chain(run: Run, q: Quotient) -> Chain | None:
 
 def _search(run: Run, q: Quotient, family: Family, by: str) -> Chain | None:
     """Offer the best chain of a family that is not all ideals; thresholds widen until there is one."""
-    floor = work_bound(q)
+    floor = counting_bound(q)
     ceiling = load_ceiling(q)
     threshold = floor * 1.02
     while not run.stopped:
@@ -65,13 +66,13 @@ def _search(run: Run, q: Quotient, family: Family, by: str) -> Chain | None:
             return found[1]
         if threshold >= ceiling:
             return None
-        threshold = floor + 3 * (threshold - floor) + 1e-9 * ceiling
+        threshold = floor + 2 * (threshold - floor) + 1e-9 * ceiling
     return None
 
 
 def _exact(run: Run, q: Quotient, family: Family) -> None:
     """Find the optimum: each threshold that no chain beats is a bound, the first that one beats gives the best chain."""
-    floor = max(work_bound(q), run.bound or 0.0)
+    floor = run.bound if run.bound is not None else counting_bound(q)
     ceiling = run.objective if run.objective is not None else load_ceiling(q)
     share = 0.1
     while not run.stopped:
@@ -93,29 +94,30 @@ def _exact(run: Run, q: Quotient, family: Family) -> None:
 
 
 def _approximate(run: Run, q: Quotient, chain: Chain) -> None:
+    """Search larger and larger neighbourhoods until they stop paying; bound by cuts at each new best chain."""
     rng = np.random.default_rng(run.seed)
     walk = Neighbourhood(q, rng)
-    devices = int(q.counts.sum())
-    everything = (1 << q.n_groups) - 1
-    stalled = 0
-    while not run.stopped and stalled < _STALLED:
+    around, stalled = _AROUND, 0
+    while not run.stopped and run.objective is not None and around <= _AROUND_MOST:
         with run.phase("neighbourhood"):
-            objective = run.objective or 0.0
-            reach = objective * float(rng.choice([0.03, 0.1, 0.3]))
-            family = {0, everything}
+            reach = run.objective * float(rng.choice([0.03, 0.1, 0.3]))
+            family = {0, (1 << q.n_groups) - 1}
             for _, ideal in chain:
-                family.update(walk.around(ideal, _AROUND, reach))
+                if run.stopped:
+                    return
+                family.update(walk.around(ideal, around, reach))
             try:
-                found = Family(q, list(family)).best_chain(objective, lambda: run.stopped)
+                found = Family(q, list(family)).best_chain(run.objective, lambda: run.stopped)
             except TimeoutError:
                 return
-            stalled += 1
-            if found is not None:
-                chain, stalled = found[1], 0
-                run.offer(q.plan(groups_of(chain, q.n_groups)), "neighbourhood")
-        if stalled in (0, _STALLED) and devices > 1:
+        stalled = 0 if found is not None else stalled + 1
+        if found is not None:
+            chain = found[1]
+            run.offer(q.plan(groups_of(chain, q.n_groups)), "neighbourhood")
             with run.phase("cut bound"):
-                run.raise_bound(cut_bound(q, run.objective or objective, lambda: run.stopped))
+                run.raise_bound(cut_bound(q, run.objective, lambda: run.stopped))
+        elif stalled == _STALLED:
+            around, stalled = 2 * around, 0
 
 
 def load_ceiling(q: Quotient) -> float:
