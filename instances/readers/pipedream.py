@@ -156,9 +156,9 @@ def _amount(values: dict[str, str], key: str, field: str) -> float:
     several = key == "activation_size" and text.startswith("[") and text.endswith("]")
     terms = text[1:-1].split(";") if several else [text]
     total = 0.0
-    for term in terms:
-        if not _NUMBER.fullmatch(term.strip()):
-            raise InstanceError(field, f"{term.strip()!r} is not a number")
+    for term in map(str.strip, terms):
+        if not _NUMBER.fullmatch(term):
+            raise InstanceError(field, f"{term!r} is not a number")
         if (value := float(term)) < 0:
             raise InstanceError(field, f"{value!r} is negative")
         total += value

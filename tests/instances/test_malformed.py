@@ -197,6 +197,12 @@ def test_profile(old: str, new: str, line: str | None) -> None:
     assert found == line if line else found.startswith("line 3: 'node3 -- forward_compute_time=3.0")
 
 
+@pytest.mark.parametrize("space", [" ", "\r", "\x1f", "\u2003"])
+def test_white_space_around_numbers(space: str) -> None:
+    """Whatever Python counts as white space may stand around a number; some of it `float` refuses."""
+    assert dump(parse(PROFILE.replace("=3.0", f"={space}3.0{space}"))) == dump(parse(PROFILE))
+
+
 def test_profile_of_inputs_only() -> None:
     """A profile whose only ops are data loading is empty once they are dropped."""
     assert refusal(PROFILE.splitlines()[0]) == "nodes: there are Input ops only"
