@@ -42,4 +42,6 @@ def quantity(value: float | None, unit: str, digits: int = 4) -> str:
 
 def percent(gap: float | None) -> str:
     """Return a relative gap in percent; a dash for None."""
-    return "-" if gap is None else f"{gap:.4%}"
+    if gap is None:
+        return "-"
+    return f"{gap:.4%}" if gap >= 5e-7 else "0%"

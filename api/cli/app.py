@@ -22,8 +22,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (solve, show, verify):
-    app.command()(command)
+app.command()(solve)
+app.command()(show)
+app.command()(verify)
 app.add_typer(generate, name="generate")
-for command in (schema, versions, methods):
-    app.command()(command)
+app.command()(schema)
+app.command()(versions)
+app.command()(methods)

@@ -40,7 +40,8 @@ HELP = {
 
 @generate.callback()
 def _list(
-    context: typer.Context, kinds: Annotated[bool, typer.Option("--list", help="list the kinds and their options")] = False
+    context: typer.Context,
+    kinds: Annotated[bool, typer.Option("--list", help="list the kinds and their options")] = False,
 ) -> None:
     """Generate the op graph of a network, or a random one, on a server of GPUs."""
     if kinds:

@@ -15,9 +15,12 @@ File = Annotated[
 Variant = Annotated[
     str | None, typer.Option(help="contiguous, convex or free  [default: the file's, or contiguous]", metavar="NAME")
 ]
-Devices = Annotated[int | None, typer.Option(help="accelerators, instead of the file's (4 if it has none)", metavar="N")]
+Devices = Annotated[
+    int | None, typer.Option(help="accelerators, instead of the file's (4 if it has none)", metavar="N")
+]
 Kind = Annotated[
-    str | None, typer.Option(help="of a file without devices: A100, V100, H100, ... or a name of its own", metavar="NAME")
+    str | None,
+    typer.Option(help="of a file without devices: A100, V100, H100, ... or a name of its own", metavar="NAME"),
 ]
 Memory = Annotated[float | None, typer.Option(help="of one accelerator, instead of the file's", metavar="BYTES")]
 Bandwidth = Annotated[float | None, typer.Option(help="of a device's link, instead of the file's", metavar="BYTES/S")]

@@ -69,7 +69,9 @@ def as_blocks(problem: PartitionProblem, result: Result) -> list[Any]:
 
 def per_sample(value: float | None, unit: str) -> str:
     """Return an objective in words."""
-    return "-" if value is None else f"{quantity(value, unit, 6)} per sample{'' if unit else ', in the unit of the file'}"
+    return (
+        "-" if value is None else f"{quantity(value, unit, 6)} per sample{'' if unit else ', in the unit of the file'}"
+    )
 
 
 def devices(problem: PartitionProblem, plan: PartitionPlan, verdict: Verdict) -> list[Any]:
@@ -89,7 +91,15 @@ def devices(problem: PartitionProblem, plan: PartitionPlan, verdict: Verdict) ->
         kind = cluster.device_types[cluster.type_of[i]]
         load, transfer = verdict.load[i] / factor, verdict.transfer[i] / factor
         share = "-" if kind.memory is None else f"{verdict.memory[i] / kind.memory:.1%}"
-        row = (kind.name, f"{stage[i]}", f"{i}", f"{ops[i]}", f"{load - transfer:.4f}", f"{transfer:.4f}", f"{load:.4f}")
+        row = (
+            kind.name,
+            f"{stage[i]}",
+            f"{i}",
+            f"{ops[i]}",
+            f"{load - transfer:.4f}",
+            f"{transfer:.4f}",
+            f"{load:.4f}",
+        )
         rows.append((*row, f"{verdict.memory[i] / small:.3f}", share))
     times = (f"{name}{suffix}" for name in ("compute", "transfer", "load"))
     blocks: list[Any] = [table(("type", "stage", "device", "ops", *times, f"memory, {size}", "of capacity"), rows)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -43,7 +44,9 @@ def solve(
     initial: Annotated[str | None, typer.Option(help="a plan to start from", metavar="PLAN")] = None,
     as_json: options.AsJson = False,
     out: Annotated[str | None, typer.Option(help="write the plan here", metavar="PLAN")] = None,
-    plot: Annotated[str | None, typer.Option(help="draw the plan here: .png, or .html by itself", metavar="FILE")] = None,
+    plot: Annotated[
+        str | None, typer.Option(help="draw the plan here: .png, or .html by itself", metavar="FILE")
+    ] = None,
 ) -> int:
     """Partition the op graph in FILE over its devices.
 
@@ -68,7 +71,7 @@ def solve(
         display=not as_json,
     )
     result = from_start(result, before)
-    _write(problem, result, out, plot)
+    _write(file, problem, result, out, plot)
     if as_json:
         emit_json(as_data(result))
     else:
@@ -107,7 +110,7 @@ def _check_method(problem: PartitionProblem, method: str) -> None:
         raise InstanceError("method", f"{method!r} does not solve the variant {problem.variant!r}")
 
 
-def _write(problem: PartitionProblem, result: Result, out: str | None, plot: str | None) -> None:
+def _write(file: str, problem: PartitionProblem, result: Result, out: str | None, plot: str | None) -> None:
     files: dict[str, bytes] = {}
     if result.plan is None:
         for path in filter(None, (out, plot)):
@@ -118,5 +121,7 @@ def _write(problem: PartitionProblem, result: Result, out: str | None, plot: str
     if plot is not None:
         from ..plot import render
 
-        files[plot] = render(plot, problem, result.plan, status=str(result.status), bound=result.bound)
+        files[plot] = render(
+            plot, problem, result.plan, name=Path(file).stem, status=str(result.status), bound=result.bound
+        )
     write_all(files)
