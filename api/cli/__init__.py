@@ -11,6 +11,9 @@ from gangplan.instances import InstanceError
 BAD_INPUT = 2
 """Exit code for input that cannot be used; the line on stderr says why."""
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C while there is nothing to show yet; a solve gives its best plan."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
@@ -22,18 +25,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         # the limit is end to end: what the interpreter has computed so far is nearly its age
         started -= time.process_time()
-    from .app import ClickError, app
+    from .app import Abort, ClickError, app
 
     try:
         code = app(arguments, prog_name="gangplan", standalone_mode=False, obj=started)
     except InstanceError as error:
         return complain(str(error))
+    except Abort:
+        return INTERRUPTED
     except ClickError as error:
         # with nothing asked the message is the whole help text
         message = error.format_message()
         if type(error).__name__ == "NoArgsIsHelpError":
             sys.stderr.write(f"{message}\n" if message else "")
             return BAD_INPUT
+        option = getattr(getattr(error, "param", None), "opts", None)
+        if option and type(error).__name__ == "BadParameter":
+            message = f"{max(option, key=len)}: {error.message}"
         return complain(message)
     return code if isinstance(code, int) else 0
 

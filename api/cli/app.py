@@ -12,6 +12,7 @@ from .show import show
 from .solve import solve
 from .verify import verify
 
+Abort = typer.Abort
 ClickError: Any = typer.BadParameter.__mro__[2]
 """Click's ClickException, which later versions of typer carry inside themselves."""
 

@@ -14,6 +14,7 @@ from gangplan.instances.generators import GENERATORS, defaults
 from gangplan.instances.generators import generate as make
 
 from .files import check_output, write_all
+from .numbers import number, whole
 from .output import emit, emit_blocks, table
 
 generate = typer.Typer(
@@ -25,6 +26,11 @@ generate = typer.Typer(
 COMMON = {name: x for name, x in signature(make).parameters.items() if x.kind is Parameter.KEYWORD_ONLY}
 TYPES: dict[str, Any] = {"memory": float | None, "bandwidth": float | None}
 """Of the options whose default does not tell."""
+PARSERS: dict[Any, tuple[str, Callable[[Any], Any]]] = {
+    int: ("N", whole),
+    float: ("X", number),
+    float | None: ("X", number),
+}
 HELP = {
     "training": "add the backward pass",
     "efficiency": "share of the peak FLOP/s that is reached",
@@ -82,7 +88,10 @@ def _command(kind: str) -> Callable[..., None]:
 
 
 def _option(name: str, kind: Any, default: Any, text: str) -> Parameter:
-    annotation = Annotated[kind, typer.Option(help=text)]
+    if kind in PARSERS:
+        annotation: Any = Annotated[kind, typer.Option(help=text, metavar=PARSERS[kind][0], parser=PARSERS[kind][1])]
+    else:
+        annotation = Annotated[kind, typer.Option(help=text, metavar=None if kind is bool else "NAME")]
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 

@@ -9,6 +9,8 @@ import typer
 from gangplan.instances import PartitionProblem
 from gangplan.instances.readers import read
 
+from .numbers import number, whole
+
 File = Annotated[
     str, typer.Argument(metavar="FILE", help="a gangplan document, PipeDream graph.txt, NeurIPS 2020 or networkx JSON")
 ]
@@ -16,14 +18,18 @@ Variant = Annotated[
     str | None, typer.Option(help="contiguous, convex or free  [default: the file's, or contiguous]", metavar="NAME")
 ]
 Devices = Annotated[
-    int | None, typer.Option(help="accelerators, instead of the file's (4 if it has none)", metavar="N")
+    int | None, typer.Option(help="accelerators, instead of the file's (4 if it has none)", metavar="N", parser=whole)
 ]
 Kind = Annotated[
     str | None,
     typer.Option(help="of a file without devices: A100, V100, H100, ... or a name of its own", metavar="NAME"),
 ]
-Memory = Annotated[float | None, typer.Option(help="of one accelerator, instead of the file's", metavar="BYTES")]
-Bandwidth = Annotated[float | None, typer.Option(help="of a device's link, instead of the file's", metavar="BYTES/S")]
+Memory = Annotated[
+    float | None, typer.Option(help="of one accelerator, instead of the file's", metavar="BYTES", parser=number)
+]
+Bandwidth = Annotated[
+    float | None, typer.Option(help="of a device's link, instead of the file's", metavar="BYTES/S", parser=number)
+]
 Training = Annotated[
     bool | None,
     typer.Option("--training/--no-training", help="of a PipeDream profile: with the backward pass, or without"),

@@ -14,6 +14,7 @@ from gangplan.solvers import Result
 
 from . import options
 from .files import check_output, read_plan, write_all
+from .numbers import number, whole
 from .output import emit_blocks, emit_json
 from .report import as_blocks, as_data, from_start
 
@@ -35,12 +36,19 @@ def solve(
     training: options.Training = None,
     keep_inputs: options.KeepInputs = None,
     time_limit: Annotated[
-        float, typer.Option(help="for everything from start to answer; pictures come on top", metavar="SECONDS")
+        float,
+        typer.Option(
+            help="for everything from start to answer; pictures come on top", metavar="SECONDS", parser=number
+        ),
     ] = 30.0,
     method: Annotated[str, typer.Option(help="auto or one of `gangplan methods`", metavar="NAME")] = "auto",
-    seed: Annotated[int, typer.Option(help="of every random choice", metavar="N")] = 0,
-    workers: Annotated[int | None, typer.Option(help="threads  [default: a thread a core]", metavar="N")] = None,
-    gap: Annotated[float, typer.Option(help="good enough: (objective - bound) / objective", metavar="RATIO")] = 0.0,
+    seed: Annotated[int, typer.Option(help="of every random choice", metavar="N", parser=whole)] = 0,
+    workers: Annotated[
+        int | None, typer.Option(help="threads  [default: a thread a core]", metavar="N", parser=whole)
+    ] = None,
+    gap: Annotated[
+        float, typer.Option(help="good enough: (objective - bound) / objective", metavar="RATIO", parser=number)
+    ] = 0.0,
     initial: Annotated[str | None, typer.Option(help="a plan to start from", metavar="PLAN")] = None,
     as_json: options.AsJson = False,
     out: Annotated[str | None, typer.Option(help="write the plan here", metavar="PLAN")] = None,

@@ -187,7 +187,7 @@ def _bars(figure: Any, picture: Picture, bars: Bars, col: int, kind: str) -> Non
                 mode="lines" if kind == "load" else "markers",
                 line={"color": INK, "width": 1.4, "dash": "dash"},
                 marker={"symbol": "line-ew-open", "size": 18, "color": INK, "line": {"width": 2}},
-                name=f"{word} {bars.limit[finite][0]:.5g} {unit}" if kind == "load" else word,
+                name=f"bound {bars.least}" if kind == "load" else word,
             ),
             row=2,
             col=col,
@@ -195,7 +195,7 @@ def _bars(figure: Any, picture: Picture, bars: Bars, col: int, kind: str) -> Non
     idle = f"; {picture.idle} more idle" if picture.idle else ""
     what = "solid: compute, hatched: transfer" if kind == "load" else ""
     if not shown:
-        what = f"capacity {bars.limit.min():.4g} {bars.unit}, off the scale"
+        what = f"capacity {bars.least}, off the scale"
     title = f"device, in the order of the stages{idle}" + (f" ({what})" if what else "")
     figure.update_xaxes(title_text=title, type="category", row=2, col=col, showgrid=False)
     figure.update_yaxes(title_text=bars.label, rangemode="tozero", gridcolor=GRID, row=2, col=col)

@@ -25,12 +25,14 @@ class Bars:
     Attributes:
         label: of the vertical axis.
         unit: of the numbers, empty if it has no name.
+        least: the lowest limit in words.
         solid, pale: the parts of each bar, float (D,), the second on top.
         limit: float (D,), infinite for none.
     """
 
     label: str
     unit: str
+    least: str
     solid: FloatArray
     pale: FloatArray
     limit: FloatArray
@@ -106,7 +108,9 @@ def compose(
         drawing=_drawing(problem, index[plan.device], unit),
         devices=tuple(f"{device} ({kind.name})" for device, kind in zip(used.tolist(), kinds, strict=True)),
         colours=tuple(colours(len(used))),
-        load=Bars(label, f"{seconds} per sample" if unit else "", load - transfer, transfer, limit),
+        load=Bars(
+            label, f"{seconds} per sample" if unit else "", quantity(bound, unit, 6), load - transfer, transfer, limit
+        ),
         memory=_memory(verdict.memory[used], [kind.memory for kind in kinds]),
         idle=cluster.n_devices - len(used),
     )
@@ -144,4 +148,6 @@ def _memory(used: FloatArray, capacity: list[float | None]) -> Bars | None:
     if not np.isfinite(limit).any():
         return None
     factor, unit = scale(float(used.max()), "B")
-    return Bars(f"memory, {unit}", unit, used / factor, np.zeros_like(used), limit / factor)
+    return Bars(
+        f"memory, {unit}", unit, quantity(float(limit.min()), "B"), used / factor, np.zeros_like(used), limit / factor
+    )

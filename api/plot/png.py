@@ -145,13 +145,13 @@ def _bars(axes: Any, picture: Picture, bars: Bars, kind: str) -> None:
         handles += [Patch(facecolor=paler("#777777"), hatch="////", edgecolor="white", lw=0, label="transfer")]
         if np.isfinite(bars.limit[0]):
             axes.axhline(bars.limit[0], color=INK, lw=1.2, ls=(0, (5, 3)), zorder=3)
-            label = f"bound {bars.limit[0]:.5g}: no plan is better"
+            label = f"bound {bars.least}: no plan is better"
             handles.append(Line2D([], [], color=INK, lw=1.2, ls=(0, (5, 3)), label=label))
             highest = max(highest, bars.limit[0])
     else:
         finite = np.isfinite(bars.limit)
         if bars.off_scale:
-            label = f"capacity {bars.limit.min():.4g} {bars.unit}, off the scale"
+            label = f"capacity {bars.least}, off the scale"
             handles.append(Line2D([], [], lw=0, label=label))
         else:
             highest = max(highest, float(bars.limit[finite].max()))
