@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from latex2mathml.converter import convert
+from mkdocs.exceptions import PluginError
 
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 
@@ -18,4 +19,9 @@ def on_page_content(content: str, **_: Any) -> str:
 
 def _mathml(found: re.Match[str]) -> str:
     display = "inline" if found[2] == "(" else "block"
-    return convert(html.unescape(found[3]).strip(), display=display)
+    formula = html.unescape(found[3]).strip()
+    result = convert(formula, display=display)
+    # what the converter does not know it copies: an environment's `&`, a command with its backslash
+    if "<mi>&</mi>" in result or "<mi>\\" in result:
+        raise PluginError(f"no MathML for {formula}: of environments there are array, cases and the matrices")
+    return result

@@ -25,9 +25,11 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 def snippets(text: str) -> list[tuple[str, str]]:
     """Return the (language, code) of the blocks that can run: python, and the gangplan lines of console."""
     found = []
-    for language, code in BLOCK.findall(text):
+    for block in BLOCK.finditer(text):
+        language, code = block.groups()
         if language == "python":
-            found.append((language, code))
+            # blank lines above it, so that a traceback gives the line of the page
+            found.append((language, "\n" * text.count("\n", 0, block.start(2)) + code))
         elif language == "console":
             found += [("console", line[2:]) for line in code.splitlines() if line.startswith("$ gangplan ")]
     return found
@@ -46,7 +48,7 @@ def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     space: dict[str, Any] = {"__name__": "snippet"}
     for language, code in snippets(page.read_text()):
         if language == "python":
-            exec(compile(code, names(page), "exec"), space)
+            exec(compile(code, page, "exec"), space)
         else:
             done = subprocess.run(code, shell=True, capture_output=True, text=True, check=False)
             assert done.returncode == 0, f"$ {code}\n{done.stdout}{done.stderr}"
