@@ -23,5 +23,5 @@ def _mathml(found: re.Match[str]) -> str:
     result = convert(formula, display=display)
     # what the converter does not know it copies: an environment's `&`, a command with its backslash
     if "<mi>&</mi>" in result or "<mi>\\" in result:
-        raise PluginError(f"no MathML for {formula}: of environments there are array, cases and the matrices")
+        raise PluginError(f"no MathML for {formula}; of environments there are align*, array, cases, matrices")
     return result
