@@ -1,6 +1,6 @@
 """gangplan: how distributed deep-learning jobs share a GPU cluster."""
 
-from gangplan.hybrid import solve
+from gangplan.hybrid import methods, solve
 from gangplan.instances import (
     Cluster,
     DeviceType,
@@ -17,6 +17,8 @@ from gangplan.instances import (
     load,
     verify,
 )
+from gangplan.instances.generators import generate
+from gangplan.instances.readers import read
 from gangplan.solvers import Incumbent, Result, Run, Status
 
 __all__ = [
@@ -36,7 +38,10 @@ __all__ = [
     "Verdict",
     "content_hash",
     "dump",
+    "generate",
     "load",
+    "methods",
+    "read",
     "solve",
     "verify",
 ]

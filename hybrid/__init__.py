@@ -1,5 +1,5 @@
 """Everything together: `solve`, which picks methods under one deadline."""
 
-from .solve import solve
+from .solve import methods, solve
 
-__all__ = ["solve"]
+__all__ = ["methods", "solve"]

@@ -26,7 +26,7 @@ def run_methods(run: Run, method: str) -> None:
             run.note(reason)
             run.prove_infeasible()
             return
-        run.raise_bound(counting_bound(reduced.own))
+        run.raise_bound(counting_bound(reduced.own), "counting")
     for name in names:
         if run.stopped:
             return

@@ -82,6 +82,13 @@ def solve(
     return result
 
 
+def methods() -> dict[str, tuple[str, ...]]:
+    """Return the names of all methods, each with the variants it solves; ``auto`` picks among them."""
+    from gangplan.solvers.partition.methods import METHODS
+
+    return {name: method.variants for name, method in METHODS.items()}
+
+
 def _check(
     instance: PartitionProblem, time_limit: float, objective: str, seed: int, workers: int, gap: float
 ) -> None:

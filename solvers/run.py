@@ -89,14 +89,19 @@ class Run:
             raise AssertionError(f"{by} made an infeasible plan: {'; '.join(verdict.violations[:3])}")
         if self.objective is not None and verdict.objective >= self.objective:
             return False
+        if self.bound is not None and verdict.objective < self.bound * (1 - OPTIMAL_GAP):
+            self.note(f"{by} found a plan of {verdict.objective:.9g}, below the bound {self.bound:.9g}: bound withdrawn")
+            self.bound = None
         self.plan, self.objective = plan, verdict.objective
         self.trace.append(Incumbent(self.seconds(), verdict.objective, self.bound, by))
         self._changed()
         return True
 
-    def raise_bound(self, value: float) -> None:
-        """Record that no plan is better than `value` seconds."""
-        if self.bound is None or value > self.bound:
+    def raise_bound(self, value: float, by: str) -> None:
+        """Record that `by` proved that no plan is better than `value` seconds; refuse it if a plan is."""
+        if self.objective is not None and value > self.objective * (1 + OPTIMAL_GAP):
+            self.note(f"{by} claimed the bound {value:.9g}, above a verified plan of {self.objective:.9g}: refused")
+        elif self.bound is None or value > self.bound:
             self.bound = value
             self._changed()
 

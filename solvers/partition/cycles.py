@@ -40,7 +40,7 @@ def convex(run: Run, own: Quotient, contiguous: Quotient) -> None:
         pipeline(child, contiguous)
     if child.bound is not None and not child.infeasible:
         with run.phase("cycles"):
-            run.raise_bound(min(child.bound, cyclic_bound(own)))
+            run.raise_bound(min(child.bound, cyclic_bound(own)), "pipeline")
 
 
 def cyclic_bound(q: Quotient) -> float:

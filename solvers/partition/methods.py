@@ -54,20 +54,26 @@ class Method:
     exact: bool = False
 
 
-def _improved(run: Run, reduced: Reduced) -> None:
-    if run.plan is None:
-        greedy(run, reduced.pipeline)
-    local_search(run, reduced.own)
+def _seeded(method: Callable[[Run, Quotient], None]) -> Callable[[Run, Reduced], None]:
+    """Give `method` greedy's plan to start from if there is none: a ceiling scales integers and cuts off trees."""
+
+    def run_seeded(run: Run, reduced: Reduced) -> None:
+        if run.plan is None:
+            greedy(run, reduced.pipeline)
+        if not run.stopped:
+            method(run, reduced.own)
+
+    return run_seeded
 
 
 METHODS: dict[str, Method] = {
     "greedy": Method(lambda run, reduced: greedy(run, reduced.pipeline)),
     "pipedream": Method(lambda run, reduced: pipedream(run, reduced.pipeline)),
-    "local_search": Method(_improved),
+    "local_search": Method(_seeded(local_search)),
     "pipeline": Method(lambda run, reduced: pipeline(run, reduced.own), variants=("contiguous",), exact=True),
     "convex": Method(
         lambda run, reduced: convex(run, reduced.own, reduced.pipeline), variants=("convex",), exact=True
     ),
-    "cpsat": Method(lambda run, reduced: cpsat(run, reduced.own), exact=True),
-    "milp": Method(lambda run, reduced: milp(run, reduced.own), exact=True),
+    "cpsat": Method(_seeded(cpsat), exact=True),
+    "milp": Method(_seeded(milp), exact=True),
 }

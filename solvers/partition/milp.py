@@ -179,9 +179,9 @@ class _Model:
         if self.lp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
             run.offer(self.plan(), "milp")
         if name == "HiGHS":
-            run.raise_bound(float(self.lp.solverModel.getInfo().mip_dual_bound) * self.unit)
+            run.raise_bound(float(self.lp.solverModel.getInfo().mip_dual_bound) * self.unit, "milp")
         elif self.lp.sol_status == pulp.LpSolutionOptimal:
-            run.raise_bound(float(pulp.value(self.z)) * self.unit)
+            run.raise_bound(float(pulp.value(self.z)) * self.unit, "milp")
 
     def plan(self) -> PartitionPlan:
         """Return the plan of the solution, binaries rounded."""

@@ -83,12 +83,12 @@ def _exact(run: Run, q: Quotient, family: Family) -> None:
             return
         if found is not None:
             run.offer(q.plan(groups_of(found[1], q.n_groups)), "chain")
-            run.raise_bound(run.objective if run.objective is not None else found[0])
+            run.raise_bound(run.objective if run.objective is not None else found[0], "chain")
         elif threshold < ceiling:
-            run.raise_bound(threshold)
+            run.raise_bound(threshold, "chain")
             share = min(1.0, 3 * share)
         elif run.objective is not None:
-            run.raise_bound(run.objective)
+            run.raise_bound(run.objective, "chain")
         else:
             run.prove_infeasible()
 
@@ -115,7 +115,7 @@ def _approximate(run: Run, q: Quotient, chain: Chain) -> None:
             chain = found[1]
             run.offer(q.plan(groups_of(chain, q.n_groups)), "neighbourhood")
             with run.phase("cut bound"):
-                run.raise_bound(cut_bound(q, run.objective, lambda: run.stopped))
+                run.raise_bound(cut_bound(q, run.objective, lambda: run.stopped), "cuts")
         elif stalled == _STALLED:
             around, stalled = 2 * around, 0
 
