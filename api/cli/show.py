@@ -87,11 +87,7 @@ def _problem_blocks(file: str, problem: PartitionProblem) -> list[Any]:
             ("critical path", f"{quantity(path, unit)} on the fastest devices; the longest chain has {depth:.0f} ops"),
             ("content", content_hash(problem)),
             *([] if unit else [("times", "in the unit of the file")]),
-            *(
-                [("problem", f"{len(stuck)} ops run on no device here, {graph.names[stuck[0]]} first")]
-                if len(stuck)
-                else []
-            ),
+            *([("stuck", f"{len(stuck)} ops run on no device, first {graph.names[stuck[0]]}")] if len(stuck) else []),
         ]
     )
     return [head, _devices(problem, unit), _heaviest(problem, fastest, unit)]
