@@ -123,14 +123,15 @@ def test_time_limit(hard: Path) -> None:
     assert wall <= 4 * 1.05 + 1.0  # other tests run at the same time
 
 
-def test_interrupt(hard: Path, tmp_path: Path) -> None:
-    """Ctrl-C prints and writes the best plan so far, which is feasible, with exit code 0."""
+@pytest.mark.parametrize("method", ["local_search", "cpsat"])
+def test_interrupt(method: str, hard: Path, tmp_path: Path) -> None:
+    """Ctrl-C, also amid native code, prints and writes the best plan so far, which is feasible, with exit code 0."""
     out = tmp_path / "plan.json"
-    call = [*COMMAND, "solve", hard, "--time-limit", "60", "--out", out]
+    call = [*COMMAND, "solve", hard, "--time-limit", "60", "--method", method, "--devices", "3", "--out", out]
     with subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:
-            if line.startswith("*"):
+            if line.startswith("*") and line.rstrip().endswith(method.replace("_", " ")):
                 break
         started = time.perf_counter()
         process.send_signal(signal.SIGINT)
@@ -139,7 +140,7 @@ def test_interrupt(hard: Path, tmp_path: Path) -> None:
     assert process.returncode == 0, errors
     assert "(interrupted)" in printed
     assert "Traceback" not in errors
-    assert verify(read(hard), load(out.read_text())).ok
+    assert verify(read(hard, devices=3), load(out.read_text())).ok
 
 
 def test_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
