@@ -6,6 +6,7 @@ import logging
 import sys
 
 from gangplan.solvers import Result, Run
+from gangplan.solvers.result import relative_gap
 
 _LOG = logging.getLogger("gangplan")
 
@@ -21,6 +22,7 @@ class Display:
             _LOG.propagate = False
         _LOG.setLevel(logging.INFO)
         self.plans = 0
+        self.last = float("-inf")
         self.shown: tuple[float | None, float | None] = (None, None)
 
     def start(self, run: Run, method: str) -> None:
@@ -38,33 +40,35 @@ class Display:
         _LOG.info("\n  %9s  %14s  %14s  %9s  %s", "seconds", "objective", "bound", "gap", "by")
 
     def __call__(self, run: Run) -> None:
-        """Log the state if it differs from the line before."""
+        """Log the state if it is visibly better than the line before, at most ten times a second."""
         new = len(run.trace) > self.plans
-        self.plans = len(run.trace)
-        state = (run.objective, run.bound)
-        if not new and _close(self.shown[1], run.bound):
+        if run.seconds() < self.last + 0.1 or not (new or _moved(self.shown[1], run.bound)):
             return
-        self.shown = state
-        by = run.trace[-1].by if new else "bound"
-        _LOG.info(
-            "%s %9.3f  %14s  %14s  %9s  %s",
-            "*" if new else " ",
-            run.seconds(),
-            _number(run.objective),
-            _number(run.bound),
-            "" if run.gap is None else f"{run.gap:.4%}",
-            by,
-        )
+        self.last = run.seconds()
+        self._line(run.seconds(), run.objective, run.bound, run.trace[-1].by if new else "bound")
+        self.plans = len(run.trace)
+
+    def _line(self, seconds: float, objective: float | None, bound: float | None, by: str) -> None:
+        self.shown = (objective, bound)
+        gap = relative_gap(objective, bound)
+        mark = " " if by == "bound" else "*"
+        percent = "" if gap is None else f"{gap:.4%}"
+        _LOG.info("%s %9.3f  %14s  %14s  %9s  %s", mark, seconds, _number(objective), _number(bound), percent, by)
 
     def end(self, result: Result) -> None:
-        """Log the outcome."""
+        """Log the outcome, and the last line if it came too fast to be shown."""
+        if len(result.trace) > self.plans:
+            last = result.trace[-1]
+            self._line(last.seconds, result.objective, result.bound, last.by)
+        elif _moved(self.shown[1], result.bound):
+            self._line(result.wall_seconds, result.objective, result.bound, "bound")
         for note in result.notes:
             _LOG.info("note: %s", note)
         _LOG.info("\n%s after %.3f s: %s\n", result.status, result.wall_seconds, result.stop_reason)
 
 
-def _close(a: float | None, b: float | None) -> bool:
-    return a == b or (a is not None and b is not None and abs(a - b) <= 1e-4 * abs(b))
+def _moved(before: float | None, now: float | None) -> bool:
+    return before != now and (before is None or now is None or abs(before - now) > 1e-4 * abs(now))
 
 
 def _number(value: float | None) -> str:

@@ -9,7 +9,7 @@ from gangplan.solvers.partition.methods import METHODS, Reduced
 
 
 _SUITED = {
-    "contiguous": ["pipeline", "cpsat"],
+    "contiguous": ["pipeline", "cpsat", "neighbourhood"],
     "convex": ["convex", "local_search", "cpsat"],
     # a good pipeline is a good start for every variant
     "free": ["pipedream", "local_search", "cpsat"],

@@ -6,9 +6,10 @@ import os
 import platform
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 
-from gangplan.instances import InstanceError, PartitionPlan, PartitionProblem, verify
+from gangplan.instances import InstanceError, PartitionPlan, PartitionProblem, content_hash, verify
 from gangplan.solvers import Result, Run, Status
 from gangplan.solvers.result import OPTIMAL_GAP
 from gangplan.solvers.run import Callback
@@ -131,7 +132,7 @@ def _result(run: Run, method: str) -> Result:
     return Result(
         status=status,
         stop_reason=reason,
-        plan=run.plan,
+        plan=None if run.plan is None else replace(run.plan, instance=content_hash(run.problem)),
         objective=run.objective,
         bound=bound,
         trace=tuple(run.trace),

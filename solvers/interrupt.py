@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Thread
+from threading import Event, Thread
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -20,18 +20,21 @@ def interruptible(work: Callable[[], T], stop: Callable[[], None], stopped: Call
     outcome: list[T] = []
     failure: list[BaseException] = []
 
+    done = Event()  # not join: a KeyboardInterrupt there makes Python 3.11 take the thread for ended (bpo-45274)
+
     def body() -> None:
         try:
             outcome.append(work())
         except BaseException as error:  # handed to the caller below
             failure.append(error)
+        finally:
+            done.set()
 
-    thread = Thread(target=body, daemon=True)
-    thread.start()
+    Thread(target=body, daemon=True).start()
     interrupt: KeyboardInterrupt | None = None
-    while thread.is_alive():
+    while not done.is_set():
         try:
-            thread.join(0.05)
+            done.wait(0.05)
         except KeyboardInterrupt as error:
             interrupt = error
         if interrupt or stopped():

@@ -22,6 +22,7 @@ from itertools import product
 
 import numpy as np
 
+from gangplan.instances import PartitionPlan
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.verify import TOLERANCE
 
@@ -104,6 +105,33 @@ class Family:
             return None
         return float(end.value[0]), self._trace(states, tuple(counts))
 
+    def effort(self, threshold: float) -> float:
+        """Return about how many pairs of ideals `best_chain` would look at: states in windows times their reach."""
+        q = self.q
+        cap = threshold
+        band = {
+            int(t): np.searchsorted(self.work, self.work + cap * q.speed[t], "right") - np.arange(len(self.work))
+            for t in np.flatnonzero(q.counts)
+        }
+        ahead = {t: np.concatenate([[0], np.cumsum(width)]) for t, width in band.items()}
+        total = 0.0
+        for used in product(*(range(n + 1) for n in q.counts.tolist())):
+            first, last = self._window(np.array(used), cap)
+            total += sum(float(ahead[t][last] - ahead[t][first]) for t in ahead if used[t] < q.counts[t])
+        return total
+
+    def _window(self, used: FloatArray, cap: float) -> tuple[int, int]:
+        """Return the range of ideals that may end stages which used these numbers of devices of each type."""
+        q = self.q
+        left = q.counts - used
+        if not left.any():
+            return len(self.ideals) - 1, len(self.ideals)
+        # the slack on both ends covers sums of floats in another order
+        slack = STRICT * self.total
+        low = self.total - cap * float(left @ q.speed) - slack
+        high = cap * float(used @ q.speed) + slack
+        return int(np.searchsorted(self.work, low, "left")), int(np.searchsorted(self.work, high, "right"))
+
     def _extend(
         self,
         states: dict[tuple[int, ...], _State],
@@ -112,24 +140,16 @@ class Family:
         memory: _Memory | None,
         stopped: Callable[[], bool],
     ) -> _State:
-        q = self.q
         n = len(self.ideals)
         value, previous, kind = np.full(n, np.inf), np.full(n, -1), np.full(n, -1)
-        left = q.counts - np.array(used)
-        # the slack on both ends covers sums of floats in another order
-        slack = STRICT * self.total
-        low = self.total - cap * float(left @ q.speed) - slack
-        high = cap * float(np.array(used) @ q.speed) + slack
-        first, last = np.searchsorted(self.work, low, "left"), np.searchsorted(self.work, high, "right")
-        if not left.any():
-            first, last = n - 1, n
+        first, last = self._window(np.array(used), cap)
         for t in np.flatnonzero(used):
             source = states[tuple(c - (x == t) for x, c in enumerate(used))]
             # a device may stay empty
             keep = (source.ideals >= first) & (source.ideals < last)
             self._improve(value, previous, kind, source.ideals[keep], source.value[keep], source.ideals[keep], t)
             blocks = self._blocks if memory is None else partial(self._kept_blocks, memory)
-            for rows, ends, load in blocks(source, t, int(first), int(last), cap):
+            for rows, ends, load in blocks(source, int(t), first, last, cap):
                 if stopped():
                     raise TimeoutError
                 worst = np.maximum(load, source.value[rows][:, None])
@@ -261,3 +281,14 @@ def groups_of(chain: Chain, n_groups: int) -> list[tuple[int, list[int]]]:
         stages.append((t, [g for g in range(n_groups) if fresh >> g & 1]))
         done = ideal
     return stages
+
+
+def ideals_of(q: Quotient, plan: PartitionPlan) -> list[int]:
+    """Return the ideals that the stages of a contiguous plan end at."""
+    stage = plan.stage[np.unique(q.group_of, return_index=True)[1]]
+    ends = [0] * (int(stage.max()) + 1)
+    for g, s in enumerate(stage.tolist()):
+        ends[s] |= 1 << g
+    for s in range(1, len(ends)):
+        ends[s] |= ends[s - 1]
+    return ends

@@ -54,7 +54,7 @@ class _Search:
         rank = {d: s for s, d in enumerate(used)}
         device = self.device.astype(np.int32)[self.q.group_of]
         stage = np.array([rank[d] for d in device.tolist()], dtype=np.int32)
-        return PartitionPlan(self.q.problem.graph.names, device, stage, self.q.fingerprint)
+        return PartitionPlan(self.q.problem.graph.names, device, stage)
 
     def improve(self, rng: np.random.Generator) -> bool:
         """Make the move off the busiest device that leaves the lower of both loads; return whether there was one."""

@@ -16,7 +16,7 @@ from .dominate import dominate
 from .greedy import greedy
 from .local_search import local_search
 from .milp import milp
-from .pipeline import pipedream, pipeline
+from .pipeline import neighbourhood, pipedream, pipeline
 from .quotient import Quotient, quotient
 
 
@@ -71,6 +71,7 @@ METHODS: dict[str, Method] = {
     "pipedream": Method(lambda run, reduced: pipedream(run, reduced.pipeline)),
     "local_search": Method(_seeded(local_search)),
     "pipeline": Method(lambda run, reduced: pipeline(run, reduced.own), variants=("contiguous",), exact=True),
+    "neighbourhood": Method(_seeded(neighbourhood), variants=("contiguous",)),
     "convex": Method(
         lambda run, reduced: convex(run, reduced.own, reduced.pipeline), variants=("convex",), exact=True
     ),

@@ -204,7 +204,7 @@ def _highs(run: Run) -> Any:
             highs = lp.solverModel
             highs.setOptionValue("time_limit", run.remaining())
             highs.HandleUserInterrupt = True
-            interruptible(highs.run, highs.cancelSolve, lambda: run.stop_reason is not None)
+            interruptible(highs.run, highs.cancelSolve, lambda: run.stopped)
 
     # HiGHS's own defaults stop at a gap of 1e-4 and call that optimal
     return Interruptible(msg=False, gapRel=0.0, gapAbs=1e-9, threads=run.workers, random_seed=run.seed)

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..run import Run
 from .bounds import counting_bound
-from .chain import Chain, Family, groups_of
+from .chain import Family, groups_of, ideals_of
 from .cut_bound import cut_bound
 from .lattice import all_ideals, linear_extension, prefixes
 from .neighbourhood import Neighbourhood
@@ -15,6 +15,8 @@ from .quotient import Quotient
 _ORDERS = 8
 _FAMILY_BYTES = 4e8
 """What the bit matrix of a family may take; it bounds how many ideals are listed."""
+_PAIRS_A_SECOND = 2e7
+"""How many pairs of ideals the recurrence gets through, cautiously."""
 _AROUND = 400
 _AROUND_MOST = 6400
 _STALLED = 8
@@ -26,31 +28,57 @@ def pipedream(run: Run, q: Quotient) -> None:
 
 
 def pipeline(run: Run, q: Quotient) -> None:
-    """Solve exactly if the order has few enough ideals; else search neighbourhoods and bound by cuts."""
-    chain = _first_chain(run, q)
+    """Solve exactly if the order has few enough ideals; else leave a first chain and a bound by cuts."""
+    _first_chain(run, q)
     if run.stopped:
         return
-    limit = int(_FAMILY_BYTES / q.n_groups)
     with run.phase("ideals"):
-        ideals = all_ideals(q, limit, lambda: run.stopped)
-    if ideals is not None:
+        ideals = all_ideals(q, int(_FAMILY_BYTES / q.n_groups), lambda: run.stopped)
+        family = Family(q, ideals) if ideals is not None else None
+    if family is not None and family.effort(_ceiling(run, q)) < _PAIRS_A_SECOND * run.remaining() / 2:
         with run.phase("chain"):
-            _exact(run, q, Family(q, ideals))
-    elif chain is not None and not run.stopped:
-        run.note(f"more than {limit} ideals: neighbourhoods and a cut bound instead of the full recurrence")
-        _approximate(run, q, chain)
+            _exact(run, q, family)
+    elif not run.stopped:
+        run.note("too many ideals for the full recurrence")
+        neighbourhood(run, q, _AROUND)
 
 
-def _first_chain(run: Run, q: Quotient) -> Chain | None:
+def neighbourhood(run: Run, q: Quotient, most: int = _AROUND_MOST) -> None:
+    """Improve the best pipeline within larger and larger families, up to `most` ideals around each boundary."""
+    rng = np.random.default_rng(run.seed)
+    walk = Neighbourhood(q, rng)
+    around, stalled = _AROUND, 0
+    while not run.stopped and run.plan is not None and run.objective is not None and around <= most:
+        with run.phase("neighbourhood"):
+            reach = run.objective * float(rng.choice([0.03, 0.1, 0.3]))
+            family = {0, (1 << q.n_groups) - 1}
+            for ideal in ideals_of(q, run.plan):
+                if run.stopped:
+                    return
+                family.update(walk.around(ideal, around, reach))
+            try:
+                found = Family(q, list(family)).best_chain(run.objective, lambda: run.stopped)
+            except TimeoutError:
+                return
+        if found is not None:
+            stalled = 0
+            run.offer(q.plan(groups_of(found[1], q.n_groups)), "neighbourhood")
+            with run.phase("cut bound"):
+                run.raise_bound(cut_bound(q, run.objective, lambda: run.stopped), "cuts")
+        elif (stalled := stalled + 1) == _STALLED:
+            around, stalled = 2 * around, 0
+
+
+def _first_chain(run: Run, q: Quotient) -> None:
     rng = np.random.default_rng(run.seed)
     family = set(prefixes(linear_extension(q)))
     for _ in range(_ORDERS - 1):
         family.update(prefixes(linear_extension(q, rng)))
     with run.phase("chain"):
-        return _search(run, q, Family(q, list(family)), "chain")
+        _search(run, q, Family(q, list(family)), "chain")
 
 
-def _search(run: Run, q: Quotient, family: Family, by: str) -> Chain | None:
+def _search(run: Run, q: Quotient, family: Family, by: str) -> None:
     """Offer the best chain of a family that is not all ideals; thresholds widen until there is one."""
     floor = counting_bound(q)
     ceiling = load_ceiling(q)
@@ -60,20 +88,19 @@ def _search(run: Run, q: Quotient, family: Family, by: str) -> Chain | None:
         try:
             found = family.best_chain(threshold, lambda: run.stopped)
         except TimeoutError:
-            return None
+            return
         if found is not None:
             run.offer(q.plan(groups_of(found[1], q.n_groups)), by)
-            return found[1]
+            return
         if threshold >= ceiling:
-            return None
+            return
         threshold = floor + 2 * (threshold - floor) + 1e-9 * ceiling
-    return None
 
 
 def _exact(run: Run, q: Quotient, family: Family) -> None:
     """Find the optimum: each threshold that no chain beats is a bound, the first that one beats gives the best chain."""
     floor = run.bound if run.bound is not None else counting_bound(q)
-    ceiling = run.objective if run.objective is not None else load_ceiling(q)
+    ceiling = _ceiling(run, q)
     share = 0.1
     while not run.stopped:
         threshold = min(ceiling, floor + share * (ceiling - floor))
@@ -93,31 +120,8 @@ def _exact(run: Run, q: Quotient, family: Family) -> None:
             run.prove_infeasible()
 
 
-def _approximate(run: Run, q: Quotient, chain: Chain) -> None:
-    """Search larger and larger neighbourhoods until they stop paying; bound by cuts at each new best chain."""
-    rng = np.random.default_rng(run.seed)
-    walk = Neighbourhood(q, rng)
-    around, stalled = _AROUND, 0
-    while not run.stopped and run.objective is not None and around <= _AROUND_MOST:
-        with run.phase("neighbourhood"):
-            reach = run.objective * float(rng.choice([0.03, 0.1, 0.3]))
-            family = {0, (1 << q.n_groups) - 1}
-            for _, ideal in chain:
-                if run.stopped:
-                    return
-                family.update(walk.around(ideal, around, reach))
-            try:
-                found = Family(q, list(family)).best_chain(run.objective, lambda: run.stopped)
-            except TimeoutError:
-                return
-        stalled = 0 if found is not None else stalled + 1
-        if found is not None:
-            chain = found[1]
-            run.offer(q.plan(groups_of(chain, q.n_groups)), "neighbourhood")
-            with run.phase("cut bound"):
-                run.raise_bound(cut_bound(q, run.objective, lambda: run.stopped), "cuts")
-        elif stalled == _STALLED:
-            around, stalled = 2 * around, 0
+def _ceiling(run: Run, q: Quotient) -> float:
+    return run.objective if run.objective is not None else load_ceiling(q)
 
 
 def load_ceiling(q: Quotient) -> float:

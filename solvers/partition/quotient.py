@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gangplan.instances import InstanceError, PartitionPlan, PartitionProblem, content_hash, precedence
+from gangplan.instances import InstanceError, PartitionPlan, PartitionProblem, precedence
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
 from gangplan.instances.graph import topological_order
 
@@ -91,11 +91,7 @@ class Quotient:
         filled = [(t, members) for t, groups in stages if (members := list(groups))]
         for s, (t, members) in enumerate(filled):
             device[members], stage[members] = free[t].pop(0), s
-        return PartitionPlan(self.problem.graph.names, device[self.group_of], stage[self.group_of], self.fingerprint)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        return content_hash(self.problem)
+        return PartitionPlan(self.problem.graph.names, device[self.group_of], stage[self.group_of])
 
 
 def quotient(problem: PartitionProblem) -> Quotient:
