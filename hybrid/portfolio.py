@@ -7,7 +7,6 @@ from gangplan.solvers import Run
 from gangplan.solvers.partition.bounds import counting_bound, impossible
 from gangplan.solvers.partition.methods import METHODS, Reduced
 
-
 _SUITED = {
     "contiguous": ["pipeline", "cpsat", "neighbourhood"],
     "convex": ["convex", "local_search", "cpsat"],

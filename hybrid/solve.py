@@ -90,9 +90,7 @@ def methods() -> dict[str, tuple[str, ...]]:
     return {name: method.variants for name, method in METHODS.items()}
 
 
-def _check(
-    instance: PartitionProblem, time_limit: float, objective: str, seed: int, workers: int, gap: float
-) -> None:
+def _check(instance: PartitionProblem, time_limit: float, objective: str, seed: int, workers: int, gap: float) -> None:
     if not isinstance(instance, PartitionProblem):
         raise InstanceError("instance", f"{type(instance).__name__} is not a PartitionProblem")
     if objective not in OBJECTIVES:

@@ -43,6 +43,11 @@ def frozen(value: Any, dtype: type, field: str, shape: tuple[int | None, ...]) -
     return result
 
 
+def sums(index: NDArray[Any], weights: NDArray[Any], count: int) -> FloatArray:
+    """Return the sum of the weights at each index below `count`, float64 (count,)."""
+    return np.bincount(index, weights=weights, minlength=count).astype(np.float64)
+
+
 def require(ok: NDArray[np.bool_], array: NDArray[Any], field: str, problem: str) -> None:
     """Raise at the first entry of `array` where `ok` is false: ``field[i]: value problem``."""
     if not ok.all():

@@ -68,10 +68,12 @@ class Cluster:
         known = (self.type_of >= 0) & (self.type_of < len(names))
         require(known, self.type_of, "type_of", f"is not one of the {len(names)} device types")
         if self.topology.n_devices != len(self.type_of):
-            raise InstanceError("topology", f"spans {self.topology.n_devices} devices, the cluster has {len(self.type_of)}")
+            spans, has = self.topology.n_devices, len(self.type_of)
+            raise InstanceError("topology", f"spans {spans} devices, the cluster has {has}")
 
     @property
     def n_devices(self) -> int:
+        """How many devices there are."""
         return len(self.type_of)
 
     def counts(self) -> IntArray:
@@ -79,7 +81,9 @@ class Cluster:
         return np.bincount(self.type_of, minlength=len(self.device_types)).astype(np.int32)
 
     @classmethod
-    def flat(cls, *groups: tuple[DeviceType, int], bandwidth: float, latency: float = 0.0, name: str = "server") -> Cluster:
+    def flat(
+        cls, *groups: tuple[DeviceType, int], bandwidth: float, latency: float = 0.0, name: str = "server"
+    ) -> Cluster:
         """Build a cluster of `(type, count)` groups behind one switch.
 
         Args:

@@ -23,8 +23,7 @@ KINDS: dict[str, type] = {"tree": TreeTopology, "ramp": RampTopology}
 def to_data(value: Any) -> Any:
     """Return `value` (a dataclass of this package, or a part of one) as JSON-ready data."""
     if is_dataclass(value):
-        tag = {"kind": name for name, cls in KINDS.items() if type(value) is cls}
-        return tag | {f.name: to_data(getattr(value, f.name)) for f in fields(value)}
+        return _tag(type(value)) | {f.name: to_data(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, np.ndarray):
         data = value.tolist()
         if value.dtype.kind == "f" and not np.isfinite(value).all():
@@ -61,7 +60,7 @@ def from_data(cls: type, data: Any) -> Any:
 
 def schema(cls: type) -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of what `to_data` makes of a `cls`."""
-    tag = {"kind": {"const": name} for name, member in KINDS.items() if member is cls}
+    tag = {key: {"const": name} for key, name in _tag(cls).items()}
     required = [f.name for f in fields(cls) if f.default is MISSING]
     return {
         "type": "object",
@@ -69,6 +68,12 @@ def schema(cls: type) -> dict[str, Any]:
         "required": [*tag, *required],
         "additionalProperties": False,
     }
+
+
+def _tag(cls: type) -> dict[str, Any]:
+    """Return what tells a member of a union from the others, nothing for other classes."""
+    names = [name for name, member in KINDS.items() if member is cls]
+    return {"kind": names[0]} if names else {}
 
 
 @cache
@@ -89,7 +94,7 @@ def _read(hint: Any, f: Field[Any], data: Any) -> Any:
         if f.metadata.get("null") == "infinite" and isinstance(data, list):
             return [[np.inf if x is None else x for x in row] if isinstance(row, list) else row for row in data]
         return data
-    classes = [m for m in _members(hint) if is_dataclass(m)]
+    classes = [m for m in _members(hint) if isinstance(m, type) and is_dataclass(m)]
     if len(classes) > 1:
         kind = data.get("kind") if isinstance(data, dict) else data
         known = {name: cls for name, cls in KINDS.items() if cls in classes}
@@ -106,7 +111,7 @@ def _read(hint: Any, f: Field[Any], data: Any) -> Any:
 
 
 def _item(hint: Any, i: int, data: Any) -> Any:
-    if not is_dataclass(hint):
+    if not isinstance(hint, type) or not is_dataclass(hint):
         return data
     try:
         return from_data(hint, data)
@@ -136,7 +141,7 @@ def _describe(hint: Any, f: Field[Any]) -> dict[str, Any]:
         return {"anyOf": [_describe(m, f) for m in members]}
     if get_origin(hint) is tuple:
         return {"type": "array", "items": _describe(get_args(hint)[0], f)}
-    return schema(hint) if is_dataclass(hint) else _SCALARS[hint]
+    return _SCALARS[hint] if hint in _SCALARS else schema(hint)
 
 
 def _brief(data: Any) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import dataclasses
+from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
 import numpy as np
@@ -31,7 +32,7 @@ class OpGraph:
 
     names: tuple[str, ...]
     device_types: tuple[str, ...]
-    time: FloatArray = field(metadata={"rank": 2, "null": "infinite"})
+    time: FloatArray = dataclasses.field(metadata={"rank": 2, "null": "infinite"})
     memory: FloatArray
     parameter_bytes: FloatArray
     activation_bytes: FloatArray
@@ -47,10 +48,10 @@ class OpGraph:
         n, m = len(self.names), len(self.source)
         shapes: dict[str, tuple[type, tuple[int, ...]]] = {
             "time": (np.float64, (len(self.device_types), n)),
-            **{f: (np.float64, (n,)) for f in ("memory", "parameter_bytes", "activation_bytes")},
+            **dict.fromkeys(("memory", "parameter_bytes", "activation_bytes"), (np.float64, (n,))),
             "target": (np.int32, (m,)),
             "edge_bytes": (np.float64, (m,)),
-            **{f: (np.int32, (n,)) for f in ("colocation", "twin")},
+            **dict.fromkeys(("colocation", "twin"), (np.int32, (n,))),
             "backward": (np.bool_, (n,)),
         }
         object.__setattr__(self, "names", tuple(self.names))
@@ -62,10 +63,12 @@ class OpGraph:
 
     @property
     def n_ops(self) -> int:
+        """How many ops there are."""
         return len(self.names)
 
     @property
     def n_edges(self) -> int:
+        """How many edges there are."""
         return len(self.source)
 
     def output_bytes(self) -> FloatArray:

@@ -54,15 +54,15 @@ class TreeTopology:
             pairs = np.unique(self.group[[lower, upper]], axis=1).T
             for part, whole in pairs.tolist():
                 if owner.setdefault(part, whole) != whole:
-                    raise InstanceError(
-                        f"group[{upper}]",
-                        f"{self.levels[lower].name} {part} lies in {self.levels[upper].name}s {owner[part]} and {whole}",
-                    )
+                    small, large = self.levels[lower].name, self.levels[upper].name
+                    words = f"{small} {part} lies in {large}s {owner[part]} and {whole}"
+                    raise InstanceError(f"group[{upper}]", words)
         if self.n_devices and np.ptp(self.group[-1]):
             raise InstanceError(f"group[{len(self.levels) - 1}]", "the top level does not join all devices")
 
     @property
     def n_devices(self) -> int:
+        """How many devices the topology spans."""
         return int(self.group.shape[1])
 
     @classmethod
@@ -80,14 +80,14 @@ class TreeTopology:
 
     def level_between(self, a: IntArray, b: IntArray) -> IntArray:
         """Return the index of the lowest level that joins devices `a` and `b`, elementwise."""
-        return (self.group[:, a] != self.group[:, b]).sum(axis=0).astype(np.int32)
+        return np.asarray((self.group[:, a] != self.group[:, b]).sum(axis=0), dtype=np.int32)
 
     def transfer_seconds(self, a: IntArray, b: IntArray, size: FloatArray) -> FloatArray:
         """Return the time to move `size` bytes from devices `a` to `b` on idle links; 0 on one device."""
         level = self.level_between(a, b)
         bandwidth = np.array([x.bandwidth for x in self.levels])[level]
         latency = np.array([x.latency for x in self.levels])[level]
-        return np.where(np.equal(a, b), 0.0, latency + np.asarray(size) / bandwidth)
+        return np.asarray(np.where(np.equal(a, b), 0.0, latency + np.asarray(size) / bandwidth))
 
     def widest(self) -> tuple[float, float]:
         """Return (bandwidth, latency) that hold between any two devices: the slowest of all levels."""
@@ -113,14 +113,15 @@ class RampTopology:
     io_latency: float = 100e-9
 
     def __post_init__(self) -> None:
-        for field in ("communication_groups", "racks", "servers"):
-            require_number(getattr(self, field), field, positive=True, whole=True)
+        for name in ("communication_groups", "racks", "servers"):
+            require_number(getattr(self, name), name, positive=True, whole=True)
         require_number(self.channel_bandwidth, "channel_bandwidth", positive=True)
         require_number(self.propagation, "propagation")
         require_number(self.io_latency, "io_latency")
 
     @property
     def n_devices(self) -> int:
+        """How many devices the topology spans."""
         return self.communication_groups * self.racks * self.servers
 
     def transfer_seconds(self, a: IntArray, b: IntArray, size: FloatArray) -> FloatArray:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .arrays import FloatArray, IntArray
+from .arrays import FloatArray, IntArray, sums
 from .graph import topological_order
 from .partition import PartitionPlan, PartitionProblem, precedence
 
@@ -34,6 +34,7 @@ class Verdict:
 
     @property
     def ok(self) -> bool:
+        """Whether the plan is feasible."""
         return not self.violations
 
 
@@ -56,9 +57,9 @@ def verify(problem: PartitionProblem, plan: PartitionPlan) -> Verdict:
         f"op {graph.names[i]} cannot run on device {device[i]} ({cluster.device_types[kind[i]].name})"
         for i in np.flatnonzero(~np.isfinite(seconds))
     ]
-    compute = np.bincount(device, weights=np.where(np.isfinite(seconds), seconds, 0.0), minlength=d)
+    compute = sums(device, np.where(np.isfinite(seconds), seconds, 0.0), d)
     transfer = _transfer(problem, device)
-    memory = np.bincount(device, weights=graph.memory, minlength=d)
+    memory = sums(device, graph.memory, d)
     violations = (
         *unsupported,
         *_memory(problem, memory),
@@ -79,8 +80,7 @@ def _shape(problem: PartitionProblem, plan: PartitionPlan) -> list[str]:
         i = next(i for i, (mine, theirs) in enumerate(zip(plan.ops, names, strict=True)) if mine != theirs)
         return [f"op {i} of the plan is {plan.ops[i]}, of the graph {names[i]}"]
     return [
-        f"op {names[i]} is on device {plan.device[i]}, the cluster has {d}"
-        for i in np.flatnonzero(plan.device >= d)
+        f"op {names[i]} is on device {plan.device[i]}, the cluster has {d}" for i in np.flatnonzero(plan.device >= d)
     ]
 
 
@@ -92,8 +92,8 @@ def _transfer(problem: PartitionProblem, device: IntArray) -> FloatArray:
     received = np.unique(np.stack([u[cut], device[v[cut]]]), axis=1)
     sent = np.unique(u[cut])
     cost = problem.transfer()
-    seconds = np.bincount(received[1], weights=cost[received[0]], minlength=cluster.n_devices)
-    seconds += np.bincount(device[sent], weights=cost[sent], minlength=cluster.n_devices)
+    seconds = sums(received[1], cost[received[0]], cluster.n_devices)
+    seconds += sums(device[sent], cost[sent], cluster.n_devices)
     host = np.array([kind.host for kind in cluster.device_types])
     seconds[host[cluster.type_of]] = 0.0
     return seconds

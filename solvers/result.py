@@ -72,6 +72,7 @@ class Result:
 
     @property
     def gap(self) -> float | None:
+        """The relative gap, see `relative_gap`."""
         return relative_gap(self.objective, self.bound)
 
 

@@ -69,6 +69,7 @@ class Run:
 
     @property
     def gap(self) -> float | None:
+        """The relative gap so far, see `relative_gap`."""
         return relative_gap(self.objective, self.bound)
 
     @property
@@ -90,7 +91,7 @@ class Run:
         if self.objective is not None and verdict.objective >= self.objective:
             return False
         if self.bound is not None and verdict.objective < self.bound * (1 - OPTIMAL_GAP):
-            self.note(f"{by} found a plan of {verdict.objective:.9g}, below the bound {self.bound:.9g}: bound withdrawn")
+            self.note(f"{by} found a plan of {verdict.objective:.9g} below the bound {self.bound:.9g}: bound withdrawn")
             self.bound = None
         self.plan, self.objective = plan, verdict.objective
         self.trace.append(Incumbent(self.seconds(), verdict.objective, self.bound, by))

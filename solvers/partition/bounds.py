@@ -22,7 +22,7 @@ def impossible(q: Quotient) -> str | None:
     if not fits.any(axis=0).all():
         g = int(np.argmin(fits.any(axis=0)))
         op = names[int(np.argmax(q.group_of == g))]
-        return f"memory: op {op} and its colocated ops need {q.memory[g]:.6g} bytes, more than any device that runs them has"
+        return f"memory: op {op} and its colocated ops need {q.memory[g]:.6g} bytes; no device that runs them has that"
     total = float(q.capacity[present] @ q.counts[present])
     if q.memory.sum() > total * (1 + TOLERANCE):
         return f"memory: the ops need {q.memory.sum():.6g} bytes, all devices together have {total:.6g}"

@@ -19,8 +19,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gangplan.instances import PartitionPlan
 from gangplan.instances.arrays import FloatArray
@@ -36,18 +38,19 @@ _MANY_DEVICES = 12
 
 Chain = list[tuple[int, int]]
 """Stages in order: (device type, ideal finished at its end)."""
-_Block = tuple[slice, FloatArray, FloatArray]
-_Memory = dict[tuple[int, int], tuple[FloatArray, FloatArray]]
+Index = NDArray[np.int64]
+_Block = tuple[slice, Index, FloatArray]
+_Memory = dict[tuple[int, int], tuple[Index, FloatArray]]
 
 
 @dataclass(frozen=True)
 class _State:
     """The ideals that can end a number of stages, with their value f and where each came from."""
 
-    ideals: FloatArray
+    ideals: Index
     value: FloatArray
-    previous: FloatArray
-    kind: FloatArray
+    previous: Index
+    kind: Index
 
 
 class Family:
@@ -72,7 +75,7 @@ class Family:
         self.work = work[order]
         self.total = float(q.work.sum())
         runs = np.isfinite(q.time)
-        self.time = [self.bits @ np.where(runs[t], q.time[t], 0.0) for t in range(len(q.time))]
+        self.time = [(self.bits @ np.where(runs[t], q.time[t], 0.0)).astype(np.float64) for t in range(len(q.time))]
         self.barred = [self.bits @ (~runs[t]).astype(float) for t in range(len(q.time))]
         self.memory = self.bits @ q.memory
         pins = np.zeros((q.n_groups, len(q.nets)), dtype=np.float32)
@@ -120,7 +123,7 @@ class Family:
             total += sum(float(ahead[t][last] - ahead[t][first]) for t in ahead if used[t] < q.counts[t])
         return total
 
-    def _window(self, used: FloatArray, cap: float) -> tuple[int, int]:
+    def _window(self, used: NDArray[Any], cap: float) -> tuple[int, int]:
         """Return the range of ideals that may end stages which used these numbers of devices of each type."""
         q = self.q
         left = q.counts - used
@@ -143,13 +146,13 @@ class Family:
         n = len(self.ideals)
         value, previous, kind = np.full(n, np.inf), np.full(n, -1), np.full(n, -1)
         first, last = self._window(np.array(used), cap)
-        for t in np.flatnonzero(used):
+        for t in np.flatnonzero(used).tolist():
             source = states[tuple(c - (x == t) for x, c in enumerate(used))]
             # a device may stay empty
             keep = (source.ideals >= first) & (source.ideals < last)
             self._improve(value, previous, kind, source.ideals[keep], source.value[keep], source.ideals[keep], t)
             blocks = self._blocks if memory is None else partial(self._kept_blocks, memory)
-            for rows, ends, load in blocks(source, int(t), first, last, cap):
+            for rows, ends, load in blocks(source, t, first, last, cap):
                 if stopped():
                     raise TimeoutError
                 worst = np.maximum(load, source.value[rows][:, None])
@@ -161,7 +164,7 @@ class Family:
 
     @staticmethod
     def _improve(
-        value: FloatArray, previous: FloatArray, kind: FloatArray, at: FloatArray, new: FloatArray, came: FloatArray, t: int
+        value: FloatArray, previous: Index, kind: Index, at: Index, new: FloatArray, came: Index, t: int
     ) -> None:
         better = new < value[at]
         at = at[better]
@@ -208,8 +211,11 @@ class Family:
                 total += _ROWS * (stop - start)
         return total
 
-    def _loads(self, rows: FloatArray, start: int, stop: int, t: int, cap: float) -> tuple[FloatArray, FloatArray]:
-        """Return the columns worth looking at and load(t, J minus I) for I in rows, J in columns; infinite unless I is part of J."""
+    def _loads(self, rows: Index, start: int, stop: int, t: int, cap: float) -> tuple[Index, FloatArray]:
+        """Return the columns worth looking at, and load(t, J minus I) for I in rows and J in columns.
+
+        It is infinite unless I is part of J and the stage fits.
+        """
         q = self.q
         ends = np.arange(start, stop)
         # groups in all rows, or in no column, take no part in any stage of this block
@@ -217,7 +223,7 @@ class Family:
         active = np.flatnonzero(self.bits[start:stop].any(axis=0) & ~common)
         inner = self.bits[np.ix_(rows, active)].astype(np.float32)
         outer = self.bits[start:stop, active].astype(np.float32)
-        load = self.time[t][ends][None, :] - self.time[t][rows][:, None]
+        load: FloatArray = self.time[t][ends][None, :] - self.time[t][rows][:, None]
         misfit = inner @ (1 - outer).T > 0.5
         misfit |= load >= cap
         if self.barred[t][-1]:
@@ -236,7 +242,7 @@ class Family:
         load[misfit] = np.inf
         return ends, load
 
-    def _transfers(self, inner: FloatArray, outer: FloatArray, nets: FloatArray) -> FloatArray:
+    def _transfers(self, inner: NDArray[Any], outer: NDArray[Any], nets: Index) -> FloatArray:
         """Return the cost of the nets that J minus I holds some but not all pins of.
 
         A net open at I (some pins done, some not) is paid if the stage has a pin of it, and so is one open at J;

@@ -107,9 +107,7 @@ class _Model:
         model, q = self.model, self.q
         last = len(self.slots)
         true, false = model.new_constant(1), model.new_constant(0)
-        self.reached = [
-            [true, *(model.new_bool_var("") for _ in range(1, last)), false] for _ in range(q.n_groups)
-        ]
+        self.reached = [[true, *(model.new_bool_var("") for _ in range(1, last)), false] for _ in range(q.n_groups)]
         for g, reached in enumerate(self.reached):
             for s in self.slots:
                 model.add_implication(reached[s + 1], reached[s])

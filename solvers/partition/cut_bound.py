@@ -10,8 +10,9 @@ A net e that is open at b[e] boundaries is paid by at least two stages, so with 
 
 and M adds up the m. Half of each m[s], the home stage's share, falls on the stages up to s, half on those after it,
 which narrows the windows; so we iterate. b[e] is bounded by the work that can lie strictly between the stages of e's
-first pin and any other. A group whose ancestors do not fit under the window is out of I[s], one whose descendants do not
-fit above it is in; the minimum over the rest is a minimum cut, with a Lagrange multiplier for what is left of the window.
+first pin and any other. A group whose ancestors do not fit under the window is out of I[s], one whose descendants do
+not fit above it is in; the minimum over the rest is a minimum cut, with a Lagrange multiplier for what is left of
+the window.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 from ortools.graph.python import max_flow
 
 from gangplan.instances.arrays import FloatArray
@@ -29,6 +31,7 @@ _UNITS = 1 << 40
 """Integer capacity that stands for the threshold; costs are rounded down, so the bound stays valid."""
 _INFINITE = 1 << 60
 _BISECTIONS = 18
+Index = NDArray[np.int64]
 
 
 def cut_bound(q: Quotient, threshold: float, stopped: Callable[[], bool], rounds: int = 4) -> float:
@@ -121,7 +124,7 @@ class _Cuts:
             left, right = (left, multiplier) if work < low else (multiplier, right)
         return best
 
-    def _cut(self, multiplier: float, inside: FloatArray, outside: FloatArray) -> tuple[float, float]:
+    def _cut(self, multiplier: float, inside: Index, outside: Index) -> tuple[float, float]:
         """Return the minimum over ideals I of price(I) + multiplier * w(I), and w of the minimiser."""
         n, e = self.q.n_groups, len(self.q.nets)
         source, sink = n + e, n + e + 1

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from gangplan.instances import precedence
+
 from .quotient import Quotient, merged
 
 _SLACK = 1e-12
@@ -119,7 +121,6 @@ class _Merger:
 
 def _single_ops(q: Quotient) -> list[bool]:
     """Whether a group has just one op that takes part in the order, as the convex rule needs."""
-    from gangplan.instances import precedence
-
     ops = np.unique(np.concatenate(precedence(q.problem.graph)))
-    return (np.bincount(q.group_of[ops], minlength=q.n_groups) <= 1).tolist()
+    counts: list[int] = np.bincount(q.group_of[ops], minlength=q.n_groups).tolist()
+    return [count <= 1 for count in counts]

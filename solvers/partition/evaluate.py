@@ -38,6 +38,7 @@ class StageLoad:
 
     @property
     def load(self) -> float:
+        """Seconds the device is busy."""
         return self.compute + self.transfer
 
     def add(self, g: int) -> None:
@@ -50,7 +51,7 @@ class StageLoad:
 
     def after(self, g: int, sign: int) -> float:
         """Return what the load would be with g added (`sign` 1) or removed (-1)."""
-        change = sign * self.loads.time[self.t][g]
+        change: float = sign * self.loads.time[self.t][g]
         if not self.host:
             for e in self.loads.touching[g]:
                 change += self._toll(e, self.pins.get(e, 0) + sign) - self._toll(e, self.pins.get(e, 0))
@@ -66,4 +67,4 @@ class StageLoad:
                 self.transfer += self._toll(e, had + sign) - self._toll(e, had)
 
     def _toll(self, e: int, pins: int) -> float:
-        return self.loads.cost[e] if 0 < pins < self.loads.size[e] else 0.0
+        return float(self.loads.cost[e]) if 0 < pins < self.loads.size[e] else 0.0

@@ -94,7 +94,7 @@ class _Search:
         q = self.q
         here = int(self.device[g])
         if q.problem.variant == "free":
-            candidates = range(len(self.devices))
+            candidates = list(range(len(self.devices)))
         else:
             before, after = q.neighbours
             stage = self.stage_of

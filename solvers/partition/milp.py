@@ -109,9 +109,7 @@ class _Model:
     def _convex(self) -> None:
         earlier, later = (ends.tolist() for ends in precedence(self.q.problem.graph))
         for s in self.slots:
-            p, r = (
-                {v: pulp.LpVariable(f"{name}_{v}_{s}", 0, 1) for v in sorted({*earlier, *later})} for name in "PQ"
-            )
+            p, r = ({v: pulp.LpVariable(f"{name}_{v}_{s}", 0, 1) for v in sorted({*earlier, *later})} for name in "PQ")
             for v in p:
                 self.lp += self.x[self.q.group_of[v]][s] == p[v] - r[v]
             for a, b in zip(earlier, later, strict=True):
@@ -199,7 +197,7 @@ def _cbc(run: Run) -> Any:
 def _highs(run: Run) -> Any:
     """Return PuLP's HiGHS, but with the time limit set when it starts and an ear for Ctrl-C."""
 
-    class Interruptible(pulp.HiGHS):
+    class Interruptible(pulp.HiGHS):  # type: ignore[misc]  # PuLP is untyped
         def callSolver(self, lp: Any) -> None:  # noqa: N802, PuLP's name
             highs = lp.solverModel
             highs.setOptionValue("time_limit", run.remaining())

@@ -1,4 +1,4 @@
-"""Contiguous pipelines by dynamic programming on ideals: a first chain, all ideals if they can be listed, else neighbourhoods."""
+"""Contiguous pipelines by dynamic programming: a first chain, all ideals if they can be listed, else neighbourhoods."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STALLED = 8
 
 
 def pipedream(run: Run, q: Quotient) -> None:
-    """Offer the best pipeline along one linear extension (PipeDream's dynamic programme, SOSP 2019, without replication)."""
+    """Offer the best pipeline along one linear extension: PipeDream's programme (SOSP 2019) without replication."""
     _search(run, q, Family(q, list(prefixes(linear_extension(q)))), "pipedream")
 
 
@@ -98,7 +98,7 @@ def _search(run: Run, q: Quotient, family: Family, by: str) -> None:
 
 
 def _exact(run: Run, q: Quotient, family: Family) -> None:
-    """Find the optimum: each threshold that no chain beats is a bound, the first that one beats gives the best chain."""
+    """Find the optimum: a threshold that no chain beats is a bound, the first that one beats gives the best chain."""
     floor = run.bound if run.bound is not None else counting_bound(q)
     ceiling = _ceiling(run, q)
     share = 0.1

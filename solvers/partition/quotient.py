@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from gangplan.instances import InstanceError, PartitionPlan, PartitionProblem, precedence
-from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
+from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, sums
 from gangplan.instances.graph import topological_order
 
 
@@ -36,6 +36,7 @@ class Quotient:
 
     @property
     def n_groups(self) -> int:
+        """How many groups there are, G."""
         return len(self.memory)
 
     @cached_property
@@ -97,11 +98,12 @@ class Quotient:
 def quotient(problem: PartitionProblem) -> Quotient:
     """Merge the ops that must share a device: colocation classes and, for a pipeline, cycles among them."""
     graph = problem.graph
-    label = np.where(graph.colocation >= 0, graph.colocation, graph.colocation.max(initial=-1) + 1 + np.arange(graph.n_ops))
+    own = graph.colocation.max(initial=-1) + 1 + np.arange(graph.n_ops)
+    label = np.where(graph.colocation >= 0, graph.colocation, own)
     earlier, later = precedence(graph)
-    _, first, group = np.unique(label, return_index=True, return_inverse=True)
+    _, first, label = np.unique(label, return_index=True, return_inverse=True)
     # groups are numbered by their first op, so that ties are broken as the user ordered the ops
-    group = np.argsort(np.argsort(first))[group]
+    group: IntArray = np.argsort(np.argsort(first))[label].astype(np.int32)
     edges = {(a, b) for a, b in zip(group[earlier].tolist(), group[later].tolist(), strict=True) if a != b}
     if problem.variant == "contiguous":
         group = _acyclic(group, edges)
@@ -110,8 +112,8 @@ def quotient(problem: PartitionProblem) -> Quotient:
     count = int(group.max()) + 1
     time = np.zeros((len(problem.cluster.device_types), count))
     np.add.at(time.T, group, problem.time().T)
-    memory = np.bincount(group, weights=graph.memory, minlength=count)
-    return Quotient(problem, group.astype(np.int32), time, memory, _nets(problem, group), tuple(sorted(edges)))
+    memory = sums(group, graph.memory, count)
+    return Quotient(problem, group, time, memory, _nets(problem, group), tuple(sorted(edges)))
 
 
 def merged(q: Quotient, group: IntArray, edges: Iterable[tuple[int, int]]) -> Quotient:
@@ -120,7 +122,7 @@ def merged(q: Quotient, group: IntArray, edges: Iterable[tuple[int, int]]) -> Qu
     time = np.zeros((len(q.time), count))
     np.add.at(time.T, group, q.time.T)
     nets = merge_nets((frozenset(group[list(pins)].tolist()), cost) for pins, cost in q.nets)
-    memory = np.bincount(group, weights=q.memory, minlength=count)
+    memory = sums(group, q.memory, count)
     return Quotient(q.problem, group[q.group_of], time, memory, nets, tuple(sorted(edges)))
 
 
@@ -156,7 +158,7 @@ def _acyclic(group: IntArray, edges: set[tuple[int, int]]) -> IntArray:
         for members in strongly_connected_components(graph):
             component[list(members)] = min(members)
         _, renumbered = np.unique(component, return_inverse=True)
-        group = renumbered[group]
+        group = renumbered[group].astype(np.int32)
         edges = {(int(renumbered[a]), int(renumbered[b])) for a, b in edges if renumbered[a] != renumbered[b]}
         order = _order(int(group.max()) + 1, edges)
     return np.argsort(order)[group].astype(np.int32)
