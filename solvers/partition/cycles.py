@@ -49,14 +49,18 @@ def cyclic_bound(q: Quotient) -> float:
     ops = np.unique(np.concatenate([earlier, later]))
     speed = np.sort(np.repeat(q.speed, q.counts))
     rest = float(speed[2:].sum())
-    if not len(ops) or rest <= 0:
+    if not len(ops) or len(speed) < 2:
         return float("inf")
     gap = np.full(q.problem.graph.n_ops, -1)
     gap[ops] = _gaps(q.problem.graph.n_ops, ops.tolist(), earlier.tolist(), later.tolist())
     best = float("inf")
     for index in np.unique(gap[ops]).tolist():
         bound_elsewhere = np.unique(q.group_of[(gap >= 0) & (gap != index)])
-        best = min(best, float(q.work[bound_elsewhere].sum()) / rest)
+        work = float(q.work[bound_elsewhere].sum())
+        if work > 0:
+            best = min(best, work / rest if rest > 0 else float("inf"))
+        else:
+            best = 0.0
     return best
 
 
