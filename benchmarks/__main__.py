@@ -1,0 +1,61 @@
+"""The command line: ``python -m benchmarks run SUITE ...``, ``report``, ``figure``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from .ledger import LEDGER
+from .suites import SUITES
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command given and return its exit code: 0, 1 if a check fails, 130 after Ctrl-C."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Run benchmarks and report on them.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="run what a suite's ledger does not have yet")
+    run.add_argument("suites", nargs="+", choices=SUITES, metavar="SUITE", help=", ".join(SUITES))
+    run.add_argument("--seed", type=int, default=0)
+    run.add_argument("--workers", type=int, default=2, help="threads of a solve  [default: 2]")
+    run.add_argument("--only", default="", help="only cases with this in 'instance variant method'")
+    run.add_argument("--most", type=float, metavar="SECONDS", help="cut every time limit to this")
+    run.add_argument("--data", type=Path, help="folder of published data  [default: ../shared/data]")
+    report = commands.add_parser("report", help="write the tables of docs/benchmarks.md from the ledger")
+    report.add_argument("--check", action="store_true", help="write nothing; fail if the page would change")
+    figure = commands.add_parser("figure", help="draw docs/images/time_to_proof.png from the ledger")
+    for command in (run, report, figure):
+        command.add_argument("--ledger", type=Path, default=LEDGER)
+    options = parser.parse_args(arguments)
+    try:
+        return {"run": _run, "report": _report, "figure": _figure}[options.command](options)
+    except KeyboardInterrupt:
+        print("interrupted: run it again to go on")
+        return 130
+
+
+def _run(options: argparse.Namespace) -> int:
+    from .runner import Settings, run_suite
+
+    given = {} if options.data is None else {"data": options.data}
+    settings = Settings(options.seed, options.workers, ledger=options.ledger, most_seconds=options.most, **given)
+    for suite in options.suites:
+        cases = [c for c in SUITES[suite]() if options.only in f"{c.instance} {c.variant} {c.method}"]
+        run_suite(suite, cases, settings)
+    return 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    from .report import write_page
+
+    return write_page(options.ledger, check=options.check)
+
+
+def _figure(options: argparse.Namespace) -> int:
+    from .figure import draw
+
+    draw(options.ledger)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

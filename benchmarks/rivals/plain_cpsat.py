@@ -1,0 +1,84 @@
+"""The assignment model in CP-SAT, as a textbook has it: no contraction, no hint, no bound, no symmetry broken."""
+
+from __future__ import annotations
+
+from math import floor, isfinite
+from typing import Any
+
+from ortools.sat.python import cp_model
+
+from gangplan.solvers import Run
+from gangplan.solvers.interrupt import interruptible
+
+from .textbook import Textbook, to_plan
+
+UNITS = 1 << 35
+"""What a load that no device can exceed becomes in integers; rounding down keeps the bound a bound."""
+
+
+def plain_cpsat(run: Run) -> None:  # noqa: PLR0912, one model read from top to bottom
+    """Minimise the maximum load: x[v, s] op v in slot s, k[u, s] the output of u crosses the boundary of s."""
+    t = Textbook.of(run.problem)
+    scale = UNITS / t.total if t.total > 0 else 1.0
+    model = cp_model.CpModel()
+    slots, ops = range(len(t.kinds)), range(len(t.memory))
+    x = [[model.new_bool_var("") for _ in slots] for _ in ops]
+    kind: list[dict[int, Any]] = [
+        {i: model.new_bool_var("") if len(kinds) > 1 else 1 for i in kinds} for kinds in t.kinds
+    ]
+    z = model.new_int_var(0, UNITS, "Z")
+    for row in x:
+        model.add_exactly_one(row)
+    if any(len(kinds) > 1 for kinds in t.kinds):
+        for choice in kind:
+            model.add_exactly_one(choice.values())
+        for i, count in enumerate(t.counts):
+            model.add(sum(choice[i] for choice in kind) == count)
+    for v, w in t.together:
+        for s in slots:
+            model.add(x[v][s] == x[w][s])
+    for a, b in t.order:
+        for s in slots[:-1]:
+            model.add(sum(x[b][: s + 1]) <= sum(x[a][: s + 1]))
+    sends = sorted({u for u, _ in t.edges if t.cost[u]})
+    k = {u: [model.new_bool_var("") for _ in slots] for u in sends}
+    for u, v in t.edges:
+        for s in slots if u in k else ():
+            model.add_bool_or(~x[u][s], x[v][s], k[u][s])
+            model.add_bool_or(x[u][s], ~x[v][s], k[u][s])
+    byte = max(max(t.memory) / 2**31, 1e-300)
+    for s in slots:
+        for i, choice in kind[s].items():
+            rows = []
+            if isfinite(t.capacity[i]) and any(t.memory):
+                used = sum(floor(t.memory[v] / byte) * x[v][s] for v in ops)
+                rows.append(model.add(used <= floor(t.capacity[i] / byte)))
+            load = sum(floor(t.time[i][v] * scale) * x[v][s] for v in ops if isfinite(t.time[i][v]))
+            if not t.host[i]:
+                load += sum(floor(t.cost[u] * scale) * k[u][s] for u in sends)
+            rows.append(model.add(load <= z))
+            rows += [model.add(x[v][s] == 0) for v in ops if not isfinite(t.time[i][v])]
+            for row in rows if len(kind[s]) > 1 else ():
+                row.only_enforce_if(choice)
+    model.minimize(z)
+
+    class Watcher(cp_model.CpSolverSolutionCallback):
+        def on_solution_callback(self) -> None:
+            slot = [next(s for s in slots if self.boolean_value(x[v][s])) for v in ops]
+
+            def type_of(s: int) -> int:
+                return next(i for i, c in kind[s].items() if len(kind[s]) == 1 or self.boolean_value(c))
+
+            run.offer(to_plan(run.problem, slot, type_of), "plain_cpsat")
+
+    solver = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds = run.remaining()
+    solver.parameters.num_workers = run.workers
+    solver.parameters.random_seed = run.seed
+    solver.parameters.catch_sigint_signal = False
+    solver.parameters.presolve_inclusion_work_limit = 0  # wrong optima otherwise, see solvers/partition/cpsat.py
+    status = interruptible(lambda: solver.solve(model, Watcher()), solver.stop_search, lambda: run.stopped)
+    if status == cp_model.INFEASIBLE:
+        run.prove_infeasible()
+    else:
+        run.raise_bound(solver.best_objective_bound / scale, "plain_cpsat")
