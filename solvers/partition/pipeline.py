@@ -17,9 +17,9 @@ _FAMILY_BYTES = 4e8
 """What the bit matrix of a family may take; it bounds how many ideals are listed."""
 _PAIRS_A_SECOND = 2e7
 """How many pairs of ideals the recurrence gets through, cautiously."""
-_AROUND = 400
+_AROUND = 1600
 _AROUND_MOST = 6400
-_STALLED = 8
+_STALLED = 3
 
 
 def pipedream(run: Run, q: Quotient) -> None:
