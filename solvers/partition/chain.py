@@ -220,11 +220,15 @@ class Family:
         ends = np.arange(start, stop)
         # groups in all rows, or in no column, take no part in any stage of this block
         common = self.bits[rows].all(axis=0)
-        active = np.flatnonzero(self.bits[start:stop].any(axis=0) & ~common)
+        reached = self.bits[start:stop].any(axis=0)
+        active = np.flatnonzero(reached & ~common)
         inner = self.bits[np.ix_(rows, active)].astype(np.float32)
         outer = self.bits[start:stop, active].astype(np.float32)
         load: FloatArray = self.time[t][ends][None, :] - self.time[t][rows][:, None]
         misfit = inner @ (1 - outer).T > 0.5
+        # ... but a row with a group in no column, or a column without one of all rows, is part of nothing here
+        misfit |= self.bits[rows][:, ~reached].any(axis=1)[:, None]
+        misfit |= ~self.bits[start:stop, common].all(axis=1)[None, :]
         misfit |= load >= cap
         if self.barred[t][-1]:
             misfit |= self.barred[t][ends][None, :] > self.barred[t][rows][:, None] + 0.5
