@@ -7,6 +7,8 @@ from gangplan.solvers import Run
 from gangplan.solvers.partition.bounds import counting_bound, impossible
 from gangplan.solvers.partition.methods import METHODS, Reduced
 
+_SHARE = 0.6
+"""What a method may take of the time left while others wait."""
 _SUITED = {
     "contiguous": ["pipeline", "cpsat", "neighbourhood"],
     "convex": ["convex", "local_search", "cpsat"],
@@ -26,10 +28,10 @@ def run_methods(run: Run, method: str) -> None:
             run.prove_infeasible()
             return
         run.raise_bound(counting_bound(reduced.own), "counting")
-    for name in names:
+    for i, name in enumerate(names):
         if run.stopped:
             return
-        with run.phase(name):
+        with run.phase(name), run.share(1.0 if i == len(names) - 1 else _SHARE):
             METHODS[name].run(run, reduced)
 
 

@@ -117,6 +117,18 @@ class Run:
             self.notes.append(text)
 
     @contextmanager
+    def share(self, fraction: float) -> Iterator[None]:
+        """Let a block have no more than `fraction` of the time that is left."""
+        whole = self.deadline
+        self.deadline = time.perf_counter() + fraction * self.remaining()
+        try:
+            yield
+        finally:
+            self.deadline = whole
+            if self.stop_reason == "time limit" and self.remaining() > 0:
+                self.stop_reason = None
+
+    @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Book the time of a block under `name`, less that of the phases inside it."""
         before = time.perf_counter()

@@ -14,7 +14,9 @@ from .quotient import Quotient
 
 _ORDERS = 8
 _FAMILY_BYTES = 4e8
-"""What the bit matrix of a family may take; it bounds how many ideals are listed."""
+"""What the bit matrix of a family may take."""
+_IDEALS = 200_000
+"""More are not listed: with windows as wide as such orders have, other methods are faster."""
 _PAIRS_A_SECOND = 2e7
 """How many pairs of ideals the recurrence gets through, cautiously."""
 _AROUND = 1600
@@ -28,27 +30,29 @@ def pipedream(run: Run, q: Quotient) -> None:
 
 
 def pipeline(run: Run, q: Quotient) -> None:
-    """Solve exactly if the order has few enough ideals; else leave a first chain and a bound by cuts."""
+    """Solve exactly if the order has few enough ideals for the time there is; else leave a first chain."""
     _first_chain(run, q)
     if run.stopped:
         return
     with run.phase("ideals"):
-        ideals = all_ideals(q, int(_FAMILY_BYTES / q.n_groups), lambda: run.stopped)
+        limit = int(min(_IDEALS, _FAMILY_BYTES / q.n_groups))
+        ideals = all_ideals(q, limit, lambda: run.stopped)
         family = Family(q, ideals) if ideals is not None else None
-    if family is not None and family.effort(_ceiling(run, q)) < _PAIRS_A_SECOND * run.remaining() / 2:
+    if family is not None and family.effort(_ceiling(run, q)) < _PAIRS_A_SECOND * run.remaining():
         with run.phase("chain"):
             _exact(run, q, family)
     elif not run.stopped:
         run.note("too many ideals for the full recurrence")
-        neighbourhood(run, q, _AROUND)
 
 
-def neighbourhood(run: Run, q: Quotient, most: int = _AROUND_MOST) -> None:
-    """Improve the best pipeline within larger and larger families, up to `most` ideals around each boundary."""
+def neighbourhood(run: Run, q: Quotient) -> None:
+    """Bound by cuts, and improve the best pipeline within larger and larger families around its boundaries."""
+    if run.objective is not None:
+        _bound_by_cuts(run, q, run.objective)
     rng = np.random.default_rng(run.seed)
     walk = Neighbourhood(q, rng)
     around, stalled = _AROUND, 0
-    while not run.stopped and run.plan is not None and run.objective is not None and around <= most:
+    while not run.stopped and run.plan is not None and run.objective is not None and around <= _AROUND_MOST:
         with run.phase("neighbourhood"):
             reach = run.objective * float(rng.choice([0.03, 0.1, 0.3]))
             family = {0, (1 << q.n_groups) - 1}
@@ -63,8 +67,7 @@ def neighbourhood(run: Run, q: Quotient, most: int = _AROUND_MOST) -> None:
         if found is not None:
             stalled = 0
             run.offer(q.plan(groups_of(found[1], q.n_groups)), "neighbourhood")
-            with run.phase("cut bound"):
-                run.raise_bound(cut_bound(q, run.objective, lambda: run.stopped), "cuts")
+            _bound_by_cuts(run, q, run.objective)
         elif (stalled := stalled + 1) == _STALLED:
             around, stalled = 2 * around, 0
 
@@ -118,6 +121,11 @@ def _exact(run: Run, q: Quotient, family: Family) -> None:
             run.raise_bound(run.objective, "chain")
         else:
             run.prove_infeasible()
+
+
+def _bound_by_cuts(run: Run, q: Quotient, threshold: float) -> None:
+    with run.phase("cut bound"):
+        run.raise_bound(cut_bound(q, threshold, lambda: run.stopped), "cuts")
 
 
 def _ceiling(run: Run, q: Quotient) -> float:
