@@ -30,6 +30,8 @@ from .quotient import Quotient
 _UNITS = 1 << 40
 """Integer capacity that stands for the threshold; costs are rounded down, so the bound stays valid."""
 _INFINITE = 1 << 60
+_MOST = 1 << 50
+"""No finite capacity is larger, lest sums overflow; lower prices leave the bound valid."""
 _BISECTIONS = 18
 Index = NDArray[np.int64]
 
@@ -41,6 +43,8 @@ def cut_bound(q: Quotient, threshold: float, stopped: Callable[[], bool], rounds
     """
     present = np.flatnonzero(q.counts)
     if len(present) != 1 or q.host[present[0]] or q.counts[present[0]] < 2 or not q.nets:
+        return 0.0
+    if threshold <= 0 or not q.work.any():
         return 0.0
     cuts = _Cuts(q, int(q.counts[present[0]]), threshold)
     total = 0.0
@@ -84,7 +88,7 @@ class _Cuts:
         everything = (1 << n) - 1
         tail, head, capacity = [], [], []
         # a stage short of this much work would leave more than the others can take
-        least = max(self.total_work - (self.k - 1) * self.threshold, 0.0)
+        least = max(self.total_work * (1 - 1e-9) - (self.k - 1) * self.threshold, 0.0)
         for e, (pins, cost) in enumerate(q.nets):
             firsts = [g for g in pins if not self.up[g] & sum(1 << p for p in pins)]
             # open means that the first pin is done and not all are; nets without one first pin are left out
@@ -97,7 +101,7 @@ class _Cuts:
             boundaries = self.k - 1 if least <= 0 else min(self.k - 1, int(between / least) + 1)
             tail.append(first)
             head.append(n + e)
-            capacity.append(int(2 * cost / boundaries * self.scale))
+            capacity.append(int(min(2 * cost / boundaries * self.scale, _MOST)))
             for g in others:
                 tail.append(n + e)
                 head.append(g)
@@ -128,7 +132,7 @@ class _Cuts:
         """Return the minimum over ideals I of price(I) + multiplier * w(I), and w of the minimiser."""
         n, e = self.q.n_groups, len(self.q.nets)
         source, sink = n + e, n + e + 1
-        pull = np.floor(np.abs(multiplier) * self.work * self.scale).astype(np.int64)
+        pull = np.minimum(np.abs(multiplier) * self.work * self.scale, _MOST).astype(np.int64)
         groups = np.arange(n)
         towards = (groups, np.full(n, sink)) if multiplier > 0 else (np.full(n, source), groups)
         flow = max_flow.SimpleMaxFlow()
@@ -138,7 +142,7 @@ class _Cuts:
             np.concatenate([self.capacity, pull, np.full(len(inside) + len(outside), _INFINITE), [0]]).astype(np.int64),
         )
         if flow.solve(source, sink) != flow.OPTIMAL:
-            return 0.0, 0.0
+            return -np.inf, 0.0
         members = np.array([v for v in flow.get_source_side_min_cut() if v < n], dtype=np.int64)
         offset = 0.0 if multiplier > 0 else multiplier * self.total_work
         return flow.optimal_flow() / self.scale + offset, float(self.work[members].sum())
