@@ -103,8 +103,9 @@ def devices(problem: PartitionProblem, plan: PartitionPlan, verdict: Verdict) ->
         rows.append((*row, f"{verdict.memory[i] / small:.3f}", share))
     times = (f"{name}{suffix}" for name in ("compute", "transfer", "load"))
     blocks: list[Any] = [table(("type", "stage", "device", "ops", *times, f"memory, {size}", "of capacity"), rows)]
+    idle = cluster.n_devices - len(used)
     left_out = [
         f"{len(used) - len(shown)} less busy devices are not shown" if len(used) > len(shown) else "",
-        f"{cluster.n_devices - len(used)} devices are idle" if len(used) < cluster.n_devices else "",
+        f"{idle} {'device is' if idle == 1 else 'devices are'} idle" if idle else "",
     ]
     return blocks + (["; ".join(filter(None, left_out))] if any(left_out) else [])
