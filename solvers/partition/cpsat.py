@@ -10,6 +10,7 @@ from ortools.sat.python import cp_model
 from gangplan.instances import PartitionPlan, precedence
 
 from ..interrupt import interruptible
+from ..result import OPTIMAL_GAP
 from ..run import Run
 from .pipeline import load_ceiling
 from .quotient import Quotient
@@ -25,12 +26,16 @@ def cpsat(run: Run, q: Quotient) -> None:
     if too_large(q):
         run.note(f"cpsat left out: more than {_LITERALS} literals")
         return
-    with run.phase("cpsat model"):
-        model = _Model(q, run)
-    if run.stopped:
-        return
-    with run.phase("cpsat"):
-        model.solve(run)
+    ceiling = None
+    # integers are as fine as the ceiling was tight: solve again if the first was too coarse to tell
+    while not run.stopped and (ceiling is None or (run.objective is not None and run.objective < ceiling)):
+        with run.phase("cpsat model"):
+            model = _Model(q, run)
+        ceiling = model.ceiling
+        if run.stopped:
+            return
+        with run.phase("cpsat"):
+            model.solve(run)
 
 
 def too_large(q: Quotient) -> bool:
@@ -45,8 +50,8 @@ class _Model:
         self.q = q
         self.model = cp_model.CpModel()
         self.contiguous = q.problem.variant == "contiguous"
-        ceiling = run.objective if run.objective is not None else load_ceiling(q)
-        self.scale = _UNITS / ceiling if ceiling > 0 else 1.0
+        self.ceiling = run.objective if run.objective is not None else load_ceiling(q)
+        self.scale = _UNITS / self.ceiling if self.ceiling > 0 else 1.0
         self.slots = range(int(q.counts.sum()))
         self.types = [int(t) for t in np.flatnonzero(q.counts)]
         self.z = self.model.new_int_var(0, _UNITS, "Z")
@@ -62,7 +67,8 @@ class _Model:
             self._hint(run.plan)
 
     def _int(self, seconds: float) -> int:
-        return int(np.floor(seconds * self.scale))
+        # whatever is beyond the ceiling is equally forbidden; 64 bits would overflow
+        return int(min(seconds * self.scale, 2 * _UNITS))
 
     def _assign(self) -> None:
         """(A) every group is in exactly one slot: sum over s of x[g, s] = 1."""
@@ -230,7 +236,8 @@ class _Model:
         solver.parameters.max_time_in_seconds = run.remaining()
         solver.parameters.num_workers = run.workers
         solver.parameters.random_seed = run.seed
-        solver.parameters.relative_gap_limit = run.target_gap
+        # a gap that counts as none is for `run` to find, in seconds and without rounding
+        solver.parameters.relative_gap_limit = run.target_gap if run.target_gap > OPTIMAL_GAP else 0.0
         solver.parameters.catch_sigint_signal = False
         # OR-Tools 9.15 adds 64-bit coefficients up in 32 bits in this step, drops enforcement literals and "proves"
         # wrong optima (or-tools issue 5293)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..run import Run
+from .bounds import impossible
 from .chain import groups_of
 from .evaluate import Loads
 from .lattice import linear_extension
@@ -19,6 +20,8 @@ def greedy(run: Run, q: Quotient) -> None:
     Every stage takes groups in order until the next one would lift its load above the limit or does not fit
     its memory; the limit is bisected between the work bound and everything on one device.
     """
+    if impossible(q) is not None:
+        return
     order = linear_extension(q)
     types = [t for t in np.argsort(-q.speed, kind="stable") for _ in range(q.counts[t])]
     low, high = 0.0, None

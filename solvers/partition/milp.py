@@ -15,6 +15,7 @@ from .pipeline import load_ceiling
 from .quotient import Quotient
 
 _VARIABLES = 400_000
+_TOLERANCE = 1e-9
 
 
 def milp(run: Run, q: Quotient, solver: str | None = None) -> None:
@@ -201,6 +202,9 @@ def _highs(run: Run) -> Any:
         def callSolver(self, lp: Any) -> None:  # noqa: N802, PuLP's name
             highs = lp.solverModel
             highs.setOptionValue("time_limit", run.remaining())
+            # its default tolerance of 1e-6 on integers and rows shows up in the bound
+            for tolerance in ("mip_feasibility_tolerance", "primal_feasibility_tolerance"):
+                highs.setOptionValue(tolerance, _TOLERANCE)
             highs.HandleUserInterrupt = True
             interruptible(highs.run, highs.cancelSolve, lambda: run.stopped)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..run import Run
-from .bounds import counting_bound
+from .bounds import counting_bound, impossible
 from .chain import Family, groups_of, ideals_of
 from .cut_bound import cut_bound
 from .lattice import all_ideals, linear_extension, prefixes
@@ -26,11 +26,15 @@ _STALLED = 3
 
 def pipedream(run: Run, q: Quotient) -> None:
     """Offer the best pipeline along one linear extension: PipeDream's programme (SOSP 2019) without replication."""
-    _search(run, q, Family(q, list(prefixes(linear_extension(q)))), "pipedream")
+    if impossible(q) is None:
+        _search(run, q, Family(q, list(prefixes(linear_extension(q)))), "pipedream")
 
 
 def pipeline(run: Run, q: Quotient) -> None:
     """Solve exactly if the order has few enough ideals for the time there is; else leave a first chain."""
+    if impossible(q) is not None:
+        run.prove_infeasible()
+        return
     _first_chain(run, q)
     if run.stopped:
         return
