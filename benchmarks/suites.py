@@ -137,4 +137,4 @@ def _read_profile(file: str, devices: int, bandwidth: float | None, data: Path) 
 
 
 def _generate(kind: str, devices: int, options: dict[str, int], data: Path) -> PartitionProblem:
-    return gangplan.generate(kind, devices=devices, **options)
+    return gangplan.generate(kind, devices=devices, **options)  # type: ignore[arg-type]  # mypy: any name might be a key

@@ -53,13 +53,13 @@ def plain_cpsat(run: Run) -> None:  # noqa: PLR0912, one model read from top to 
             if isfinite(t.capacity[i]) and any(t.memory):
                 used = sum(floor(t.memory[v] / byte) * x[v][s] for v in ops)
                 rows.append(model.add(used <= floor(t.capacity[i] / byte)))
-            load = sum(floor(t.time[i][v] * scale) * x[v][s] for v in ops if isfinite(t.time[i][v]))
+            load: Any = sum(floor(t.time[i][v] * scale) * x[v][s] for v in ops if isfinite(t.time[i][v]))
             if not t.host[i]:
                 load += sum(floor(t.cost[u] * scale) * k[u][s] for u in sends)
             rows.append(model.add(load <= z))
             rows += [model.add(x[v][s] == 0) for v in ops if not isfinite(t.time[i][v])]
-            for row in rows if len(kind[s]) > 1 else ():
-                row.only_enforce_if(choice)
+            for constraint in rows if len(kind[s]) > 1 else ():
+                constraint.only_enforce_if(choice)
     model.minimize(z)
 
     class Watcher(cp_model.CpSolverSolutionCallback):
