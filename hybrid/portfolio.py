@@ -10,10 +10,10 @@ from gangplan.solvers.partition.methods import METHODS, Reduced
 _SHARE = 0.6
 """What a method may take of the time left while others wait."""
 _SUITED = {
-    "contiguous": ["pipeline", "cpsat", "neighbourhood"],
-    "convex": ["convex", "local_search", "cpsat"],
+    "contiguous": ["greedy", "pipeline", "cpsat", "neighbourhood"],
+    "convex": ["greedy", "convex", "local_search", "cpsat"],
     # a good pipeline is a good start for every variant
-    "free": ["pipedream", "local_search", "cpsat"],
+    "free": ["greedy", "pipedream", "local_search", "cpsat"],
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,6 +10,8 @@ from contextlib import contextmanager
 from gangplan.instances import PartitionPlan, PartitionProblem, verify
 
 from .result import OPTIMAL_GAP, Incumbent, relative_gap
+
+_IMPORT_SECONDS = 0.5
 
 Callback = Callable[["Run"], bool | None]
 """Called at every new plan or bound; returning true stops the solve."""
@@ -115,6 +118,13 @@ class Run:
         """Leave a remark for the reader of the result."""
         if text not in self.notes:
             self.notes.append(text)
+
+    def can_import(self, library: str) -> bool:
+        """Return whether a heavy library is loaded, or can be in the time left: nothing stops an import. Note it if not."""
+        able = library in sys.modules or self.remaining() > _IMPORT_SECONDS
+        if not able:
+            self.note(f"{library} left out: no time to import it")
+        return able
 
     @contextmanager
     def share(self, fraction: float) -> Iterator[None]:

@@ -12,6 +12,8 @@ from .lattice import linear_extension
 from .quotient import Quotient
 
 _BISECTIONS = 24
+_PRECISION = 0.002
+"""Where the bisection ends; other methods take it from there."""
 
 
 def greedy(run: Run, q: Quotient) -> None:
@@ -27,7 +29,7 @@ def greedy(run: Run, q: Quotient) -> None:
     low, high = 0.0, None
     limit = float(q.work.sum())
     for _ in range(_BISECTIONS):
-        if run.stopped:
+        if run.stopped or (high is not None and high - low < _PRECISION * high):
             return
         stages = _fill(q, order, types, limit)
         if stages is not None:

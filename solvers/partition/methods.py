@@ -10,12 +10,10 @@ from gangplan.instances import PartitionProblem
 from gangplan.instances.partition import VARIANTS
 
 from ..run import Run
-from .cpsat import cpsat
 from .cycles import convex
 from .dominate import dominate
 from .greedy import greedy
 from .local_search import local_search
-from .milp import milp
 from .pipeline import neighbourhood, pipedream, pipeline
 from .quotient import Quotient, quotient
 
@@ -66,6 +64,20 @@ def _seeded(method: Callable[[Run, Quotient], None]) -> Callable[[Run, Reduced],
     return run_seeded
 
 
+def _cpsat(run: Run, q: Quotient) -> None:
+    if run.can_import("ortools"):
+        with run.phase("import"):
+            from .cpsat import cpsat  # takes longer to import than most pipelines to solve
+        cpsat(run, q)
+
+
+def _milp(run: Run, q: Quotient) -> None:
+    if run.can_import("pulp"):
+        with run.phase("import"):
+            from .milp import milp
+        milp(run, q)
+
+
 METHODS: dict[str, Method] = {
     "greedy": Method(lambda run, reduced: greedy(run, reduced.pipeline)),
     "pipedream": Method(lambda run, reduced: pipedream(run, reduced.pipeline)),
@@ -73,6 +85,6 @@ METHODS: dict[str, Method] = {
     "pipeline": Method(lambda run, reduced: pipeline(run, reduced.own), variants=("contiguous",), exact=True),
     "neighbourhood": Method(_seeded(neighbourhood), variants=("contiguous",)),
     "convex": Method(lambda run, reduced: convex(run, reduced.own, reduced.pipeline), variants=("convex",), exact=True),
-    "cpsat": Method(_seeded(cpsat), exact=True),
-    "milp": Method(_seeded(milp), exact=True),
+    "cpsat": Method(_seeded(_cpsat), exact=True),
+    "milp": Method(_seeded(_milp), exact=True),
 }

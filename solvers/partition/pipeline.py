@@ -7,7 +7,6 @@ import numpy as np
 from ..run import Run
 from .bounds import counting_bound, impossible
 from .chain import Family, groups_of, ideals_of
-from .cut_bound import cut_bound
 from .lattice import all_ideals, linear_extension, prefixes
 from .neighbourhood import Neighbourhood
 from .quotient import Quotient
@@ -79,7 +78,9 @@ def neighbourhood(run: Run, q: Quotient) -> None:
 def _first_chain(run: Run, q: Quotient) -> None:
     rng = np.random.default_rng(run.seed)
     family = set(prefixes(linear_extension(q)))
-    for _ in range(_ORDERS - 1):
+    for _ in range(_ORDERS - 1 if run.remaining() > 1 else 0):
+        if run.stopped:
+            return
         family.update(prefixes(linear_extension(q, rng)))
     with run.phase("chain"):
         _search(run, q, Family(q, list(family)), "chain")
@@ -128,7 +129,11 @@ def _exact(run: Run, q: Quotient, family: Family) -> None:
 
 
 def _bound_by_cuts(run: Run, q: Quotient, threshold: float) -> None:
+    if not run.can_import("ortools"):
+        return
     with run.phase("cut bound"):
+        from .cut_bound import cut_bound  # OR-Tools' flows take a while to import
+
         run.raise_bound(cut_bound(q, threshold, lambda: run.stopped), "cuts")
 
 
