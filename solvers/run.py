@@ -120,7 +120,10 @@ class Run:
             self.notes.append(text)
 
     def can_import(self, library: str) -> bool:
-        """Return whether a heavy library is loaded, or can be in the time left: nothing stops an import. Note it if not."""
+        """Return whether a heavy library is loaded, or can be in the time left; note it if not.
+
+        Nothing stops an import once it has begun.
+        """
         able = library in sys.modules or self.remaining() > _IMPORT_SECONDS
         if not able:
             self.note(f"{library} left out: no time to import it")
