@@ -57,10 +57,9 @@ def cyclic_bound(q: Quotient) -> float:
     for index in np.unique(gap[ops]).tolist():
         bound_elsewhere = np.unique(q.group_of[(gap >= 0) & (gap != index)])
         work = float(q.work[bound_elsewhere].sum())
-        if work > 0:
-            best = min(best, work / rest if rest > 0 else float("inf"))
-        else:
-            best = 0.0
+        # without other devices the work outside the gap has nowhere to go: no such plan
+        elsewhere = float("inf") if rest <= 0 else work / rest
+        best = min(best, elsewhere if work > 0 else 0.0)
     return best
 
 
