@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pulp
 
-from gangplan.instances import PartitionPlan, precedence
+from gangplan.instances import PartitionPlan, precedence, verify
+from gangplan.instances.arrays import BoolArray
 
 from ..interrupt import interruptible
 from ..run import Run
@@ -15,7 +16,10 @@ from .pipeline import load_ceiling
 from .quotient import Quotient
 
 _VARIABLES = 400_000
-_TOLERANCE = 1e-9
+_TOLERANCE = 1e-8
+_ROUNDING = 1e-6
+"""What solvers may be wrong by, in units."""
+_APT = 0.5
 
 
 def milp(run: Run, q: Quotient, solver: str | None = None) -> None:
@@ -29,11 +33,15 @@ def milp(run: Run, q: Quotient, solver: str | None = None) -> None:
     if size > _VARIABLES:
         run.note(f"milp left out: {size} variables are more than {_VARIABLES}")
         return
-    with run.phase("milp model"):
-        model = _Model(q, run)
-    if not run.stopped:
-        with run.phase("milp"):
-            model.solve(run, solver or available_solvers()[0])
+    unit = None
+    # tolerances are relative to the unit: solve again where the plan found is far below it
+    while not run.stopped and (unit is None or (run.objective is not None and run.objective < unit * _APT)):
+        with run.phase("milp model"):
+            model = _Model(q, run)
+        unit = model.unit
+        if not run.stopped:
+            with run.phase("milp"):
+                model.solve(run, solver or available_solvers()[0])
 
 
 def available_solvers() -> list[str]:
@@ -61,7 +69,7 @@ class _Model:
                 return
             build()
         if run.bound is not None:
-            self.z.lowBound = min(1.0, run.bound / self.unit * (1 - 1e-9))
+            self.z.lowBound = min(1.0, run.bound / self.unit) * (1 - 10 * _TOLERANCE)
 
     @staticmethod
     def _binary(name: str) -> Any:
@@ -84,10 +92,14 @@ class _Model:
             for t in self.types:
                 self.lp += pulp.lpSum(row[t] for row in self.y) == int(q.counts[t])
         for t in self.types:
-            for g in np.flatnonzero(~np.isfinite(q.time[t])).tolist():
+            for g in np.flatnonzero(~self._runs(t)).tolist():
                 for s in self.slots:
                     if t in self.y[s]:
                         self.lp += self.x[g][s] <= 1 - self.y[s][t]
+
+    def _runs(self, t: int) -> BoolArray:
+        """Return which groups a device of type t can run within the unit; larger coefficients would drown the rest."""
+        return np.asarray(self.q.time[t] <= self.unit * (1 + _ROUNDING))
 
     def _order(self) -> None:
         if self.contiguous:
@@ -119,15 +131,17 @@ class _Model:
 
     def _loads(self) -> None:
         q = self.q
+        # an output that takes more than the unit is forbidden to cross just as well if it takes two
+        cost = [min(seconds / self.unit, 2.0) for _, seconds in q.nets]
         for s in self.slots:
             tolls: Any = 0
             if not all(q.host[t] for t in self.y[s]):
-                tolls = pulp.lpSum(cost / self.unit * self._toll(e, s) for e, (_, cost) in enumerate(q.nets))
+                tolls = pulp.lpSum(c * self._toll(e, s) for e, c in enumerate(cost))
             for t, chosen in self.y[s].items():
-                runs = np.flatnonzero(np.isfinite(q.time[t])).tolist()
+                runs = np.flatnonzero(self._runs(t)).tolist()
                 load = pulp.lpSum(q.time[t, g] / self.unit * self.x[g][s] for g in runs)
                 # a slot of another type is let off by as much as it could ever carry
-                most = float(q.time[t, runs].sum() + sum(cost for _, cost in q.nets)) / self.unit
+                most = float(q.time[t, runs].sum()) / self.unit + sum(cost)
                 slack = most * (1 - chosen) if self.free else 0
                 self.lp += load + (0 if q.host[t] else tolls) - slack <= self.z
 
@@ -176,14 +190,22 @@ class _Model:
                 run.prove_infeasible()
             return
         if self.lp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
-            run.offer(self.plan(), "milp")
+            plan = self.plan()
+            if plan is not None and verify(run.problem, plan).ok:
+                run.offer(plan, "milp")
+            else:
+                run.note("milp: the plan found is feasible only within the solver's tolerances, so it is dropped")
+        apt = run.objective is not None and run.objective >= self.unit * _APT
+        slack = 0.0 if apt else _ROUNDING
         if name == "HiGHS":
-            run.raise_bound(float(self.lp.solverModel.getInfo().mip_dual_bound) * self.unit, "milp")
+            run.raise_bound((float(self.lp.solverModel.getInfo().mip_dual_bound) - slack) * self.unit, "milp")
         elif self.lp.sol_status == pulp.LpSolutionOptimal:
-            run.raise_bound(float(pulp.value(self.z)) * self.unit, "milp")
+            run.raise_bound((float(pulp.value(self.z)) - slack) * self.unit, "milp")
 
-    def plan(self) -> PartitionPlan:
-        """Return the plan of the solution, binaries rounded."""
+    def plan(self) -> PartitionPlan | None:
+        """Return the plan of the solution, binaries rounded, `None` if that leaves a group without a slot."""
+        if any(sum(pulp.value(x) > 0.5 for x in row) != 1 for row in self.x):
+            return None
         stages = []
         for s in self.slots:
             t = next(t for t, chosen in self.y[s].items() if not self.free or pulp.value(chosen) > 0.5)
