@@ -84,7 +84,7 @@ METHODS: dict[str, Method] = {
     "local_search": Method(_seeded(local_search)),
     "pipeline": Method(lambda run, reduced: pipeline(run, reduced.own), variants=("contiguous",), exact=True),
     "neighbourhood": Method(_seeded(neighbourhood), variants=("contiguous",)),
-    "convex": Method(lambda run, reduced: convex(run, reduced.own, reduced.pipeline), variants=("convex",), exact=True),
+    "convex": Method(lambda run, reduced: convex(run, reduced.own, reduced.pipeline), variants=("convex",)),
     "cpsat": Method(_seeded(_cpsat), exact=True),
     "milp": Method(_seeded(_milp), exact=True),
 }
