@@ -10,19 +10,31 @@ from ..devices import server
 from ..errors import InstanceError
 from ..partition import PartitionProblem
 from .builder import ELEMENT_BYTES, GraphBuilder
+from .dlrm import dlrm
+from .gnmt import gnmt
+from .inception import inception
+from .moe import moe
 from .random_dag import fork_join, layered
 from .resnet import resnet
 from .roofline import EFFICIENCY
+from .series_parallel import series_parallel
 from .transformer import bert, gpt
+from .vgg import vgg
 
 __all__ = ["ELEMENT_BYTES", "GENERATORS", "GraphBuilder", "defaults", "generate"]
 
 GENERATORS: dict[str, Callable[..., GraphBuilder]] = {
     "bert": bert,
     "gpt": gpt,
+    "moe": moe,
+    "gnmt": gnmt,
     "resnet": resnet,
+    "vgg": vgg,
+    "inception": inception,
+    "dlrm": dlrm,
     "layered": layered,
     "fork_join": fork_join,
+    "series_parallel": series_parallel,
 }
 """What `generate` can make, by kind; the functions' keyword arguments are its options."""
 

@@ -17,9 +17,15 @@ from gangplan.instances.generators.roofline import roofline
 SMALL: dict[str, dict[str, Any]] = {
     "bert": {"layers": 2},
     "gpt": {"layers": 2},
+    "moe": {"layers": 2, "experts": 3},
+    "gnmt": {"layers": 2},
     "resnet": {"depth": 18},
+    "vgg": {"depth": 11},
+    "inception": {"auxiliary": False},
+    "dlrm": {"tables": 4},
     "layered": {"ops": 40, "layers": 8},
     "fork_join": {"stages": 4},
+    "series_parallel": {"ops": 40},
 }
 
 

@@ -1,0 +1,86 @@
+"""DLRM, a recommendation model, op by op (Naumov et al., arXiv 1906.00091)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from ..arrays import require_number
+from ..errors import InstanceError
+from .builder import GraphBuilder
+
+CRITEO_ROWS = (
+    *(39_884_406, 39_043, 17_289, 7_420, 20_263, 3, 7_120, 1_543, 63, 38_532_951, 2_953_546, 403_346, 10),
+    *(2_208, 11_938, 155, 4, 976, 14, 39_979_771, 25_641_295, 39_664_984, 585_935, 12_972, 108, 36),
+)
+"""Values of the 26 categorical features of the Criteo Terabyte data, indices taken modulo 40 million, as in MLPerf
+Training 0.7 to 2.1: 187,767,399 rows."""
+NUMERIC = 13
+"""Numeric features of the Criteo data."""
+LOSS_FLOPS = 5
+"""Of the sigmoid, and of the cross-entropy, per sample; a round figure."""
+
+
+def dlrm(
+    *,
+    tables: int = 26,
+    rows: int = 10_000_000,
+    dimension: int = 128,
+    bottom: str = "512-256",
+    top: str = "1024-1024-512-256",
+    batch: int = 2048,
+) -> GraphBuilder:
+    """Build MLPerf's DLRM on Criteo's features with its loss, scaled to tables of at most 10 million rows.
+
+    With ``rows=40_000_000`` it is MLPerf's own: 24,036,595,969 parameters, too large to train on four A100s.
+
+    Args:
+        tables: embedding tables, one a categorical feature; past 26 the sizes of Criteo's begin again.
+        rows: the most rows of a table; a table of Criteo's that has fewer keeps its own number.
+        dimension: width of the embeddings and of the bottom network's output.
+        bottom: hidden widths of the network for the 13 numeric features.
+        top: hidden widths of the network that sees the interactions.
+        batch: samples.
+
+    Raises:
+        InstanceError: naming the argument and the value found.
+    """
+    for name, value in (("tables", tables), ("rows", rows), ("dimension", dimension), ("batch", batch)):
+        require_number(value, name, positive=True, whole=True)
+    b = GraphBuilder()
+    x = _network(b, "bottom", None, [NUMERIC, *_widths(bottom, "bottom"), dimension], batch)
+    vectors = [x]
+    for i in range(tables):
+        size = batch * dimension
+        weights = min(CRITEO_ROWS[i % len(CRITEO_ROWS)], rows) * dimension
+        vectors.append(b.op(f"table{i}", flops=0, output=size, parameters=weights, touched=size))
+    n = len(vectors)
+    stack = b.op("interaction/stack", *vectors, flops=0, output=batch * n * dimension)
+    product = 2 * batch * n**2 * dimension  # of activations: two gradients, each as costly as itself
+    dots = b.op("interaction/product", stack, flops=product, output=batch * n**2, gradient=2 * product)
+    features = n * (n - 1) // 2 + dimension  # each pair once, and the numeric features as they are
+    x = b.op("interaction/pairs", dots, x, flops=0, output=batch * features)
+    x = _network(b, "top", x, [features, *_widths(top, "top"), 1], batch)
+    b.op("loss", x, flops=LOSS_FLOPS * batch, output=batch)
+    return b
+
+
+def _network(b: GraphBuilder, name: str, x: str | None, widths: list[int], batch: int) -> str:
+    """Add dense layers with ReLUs between; the last of the bottom network has one too, that of the top a sigmoid."""
+    for i, (inner, outer) in enumerate(pairwise(widths)):
+        size = batch * outer
+        weights = inner * outer + outer
+        last = name == "top" and i == len(widths) - 2
+        inputs = () if x is None else (x,)
+        y = b.op(f"{name}/dense{i}", *inputs, flops=2 * inner * size, output=size, parameters=weights)
+        x = b.op(
+            f"{name}/{'sigmoid' if last else f'relu{i}'}", y, flops=LOSS_FLOPS * size if last else size, output=size
+        )
+    assert x is not None
+    return x
+
+
+def _widths(text: str, field: str) -> list[int]:
+    parts = text.split("-") if isinstance(text, str) else []
+    if not parts or not all(part.isascii() and part.isdigit() and len(part) < 10 and int(part) for part in parts):
+        raise InstanceError(field, f"{text!r} is not positive whole numbers joined by hyphens, like 512-256")
+    return [int(part) for part in parts]
