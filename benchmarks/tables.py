@@ -87,12 +87,11 @@ def rivals(rows: Rows) -> str:
                 continue
             ratio = other.seconds / mine.seconds
             ratios.setdefault((ours, theirs), []).append(ratio)
-            unproved = [r.status != "OPTIMAL" for r in (mine, other)]
-            cells.append(
-                "neither" if all(unproved) else ("≥ " if unproved[1] else "≤ " if unproved[0] else "") + f"{ratio:.2g}"
-            )
+            sign = "≥ " if other.status != "OPTIMAL" else "≤ " if mine.status != "OPTIMAL" else ""
+            neither = "OPTIMAL" not in (mine.status, other.status)
+            cells.append("neither" if neither else sign + _times(ratio))
         lines.append(tuple(cells))
-    means = ["" if p not in ratios else f"**{exp(sum(map(log, ratios[p])) / len(ratios[p])):.2g}**" for p in pairs]
+    means = ["" if p not in ratios else f"**{_times(exp(sum(map(log, ratios[p])) / len(ratios[p])))}**" for p in pairs]
     proved = [f"{sum(r.status == 'OPTIMAL' for r in rows.of('rivals') if r.method == m)} proved" for m in COMPARED]
     lines.append(("**proved; geometric mean of the ratios**", *proved, *means))
     return _table(("graph", *(f"{m}, s" for m in COMPARED), *(f"{b} / {a}" for a, b in pairs)), lines)
@@ -122,6 +121,28 @@ def generated(rows: Rows) -> str:
     return _table(head, lines)
 
 
+def shortfalls(rows: Rows) -> str:
+    """List what `auto` did not prove, the widest gap first."""
+    found = [r for r in rows.newest.values() if r.method == "auto" and r.suite != "rivals" and r.status != "OPTIMAL"]
+    found.sort(key=lambda r: (r.gap is not None, -(r.gap or 0.0)))
+    lines = [
+        (
+            r.instance,
+            r.variant,
+            str(r.ops),
+            str(r.devices),
+            _value(r),
+            _bound(r),
+            _gap(r),
+            _clock(r),
+            f"{r.time_limit:g}",
+        )
+        for r in found
+    ]
+    head = ("instance", "variant", "ops", "devices", "time per sample", "proved bound", "gap", "seconds", "limit, s")
+    return _table(head, lines)
+
+
 def provenance(rows: Rows) -> str:
     """Say what made the rows that the tables above show."""
     lines = []
@@ -144,7 +165,7 @@ def provenance(rows: Rows) -> str:
 
 
 TABLES: dict[str, Callable[[Rows], str]] = {
-    f.__name__: f for f in (proofs, methods, variants, rivals, pipedream, generated, provenance)
+    f.__name__: f for f in (proofs, methods, variants, rivals, pipedream, generated, shortfalls, provenance)
 }
 """By the name that the page's markers give."""
 
@@ -182,6 +203,10 @@ def _seconds(row: Row | None) -> str:
     if row is None or row.status == "OPTIMAL":
         return _clock(row)
     return f"({_gap(row)})" if row.gap is not None else f"({row.status.lower()})"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.1f}" if ratio >= 1 else f"{ratio:.2f}"
 
 
 def _excess(row: Row | None, best: float | None) -> str:
