@@ -44,15 +44,17 @@ def moe(
     Raises:
         InstanceError: naming the argument and the value found.
     """
-    shape = _Shape(layers, hidden, heads, context, batch, vocabulary)
-    for name, value in (("experts", experts), ("top_k", top_k)):
+    for name, value in (("context", context), ("experts", experts), ("top_k", top_k)):
         require_number(value, name, positive=True, whole=True)
     require_number(capacity, "capacity", positive=True)
+    shape = _Shape(layers, hidden, heads, context, batch, vocabulary)
     if layers < 2:
         raise InstanceError("layers", f"{layers!r} leaves no second layer for the experts")
     if top_k > experts:
         raise InstanceError("top_k", f"{top_k!r} is more than the {experts!r} experts")
     room = ceil(Fraction(capacity) * top_k * shape.tokens / experts)
+    if room >= 2**63:
+        raise InstanceError("capacity", f"{capacity!r} gives an expert room for {room} tokens, beyond any computer")
     b = GraphBuilder()
     size = shape.tokens * hidden
     words = b.op("embedding/token", flops=0, output=size, parameters=vocabulary * hidden, touched=size)

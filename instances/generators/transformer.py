@@ -79,6 +79,7 @@ def gpt(
     Raises:
         InstanceError: naming the argument and the value found.
     """
+    require_number(context, "context", positive=True, whole=True)
     shape = _Shape(layers, hidden, heads, context, batch, vocabulary)
     b = GraphBuilder()
     size = shape.tokens * hidden

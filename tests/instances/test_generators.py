@@ -183,6 +183,7 @@ def test_roofline_takes_the_slower_bound() -> None:
         ("bert", {"hidden": 770}, "hidden"),
         ("bert", {"sequence": 513}, "sequence"),
         ("bert", {"depth": 3}, "depth"),
+        ("gpt", {"context": 0}, "context"),
         ("resnet", {"depth": 49}, "depth"),
         ("resnet", {"image": "large"}, "image"),
         ("layered", {"seed": -1}, "seed"),
