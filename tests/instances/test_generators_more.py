@@ -173,6 +173,18 @@ def test_attention_sizes(data: Path) -> None:
     assert ours == [outputs[0], outputs[3], outputs[4]]
 
 
+@pytest.mark.parametrize("name", ["gnmt", "gnmt_large"])
+def test_residuals_and_contexts(data: Path, name: str) -> None:
+    """GNMT has the profile's residual connections, and the context goes into every decoder layer but the first."""
+    graph = generate("gnmt", training=False, **PROFILES[name][1]).graph
+    text = (data / "pipedream" / f"{name}.txt").read_text()
+    assert sum(op.endswith("/add") for op in graph.names) == text.count("-- Add --")
+    context = graph.names.index("decoder/layer0/context")
+    readers = [graph.names[v] for u, v in zip(graph.source, graph.target, strict=True) if u == context]
+    assert len(readers) == text.count("-- Concat(2) --")
+    assert readers == [f"decoder/layer{i}/concat" for i in range(1, len(readers) + 1)]
+
+
 def test_auxiliary_classifier() -> None:
     """The auxiliary classifier adds ops and changes none, and its backward pass waits for the loss too."""
     with_it, without = (generate("inception", auxiliary=choice).graph for choice in (True, False))
