@@ -185,8 +185,10 @@ class _Model:
     def solve(self, run: Run, name: str) -> None:
         """Solve, offer the plan and record the bound; PuLP's status alone is not trusted."""
         self.lp.solve(_highs(run) if name == "HiGHS" else _cbc(run))
-        if self.lp.status == pulp.LpStatusInfeasible and self.lp.sol_status == pulp.LpSolutionInfeasible:
-            if run.plan is None:
+        if self.lp.status == pulp.LpStatusInfeasible:
+            # HiGHS has proved it only if both say so; CBC says "no solution found" both then and out of time
+            proved = self.lp.sol_status == pulp.LpSolutionInfeasible or (name != "HiGHS" and not run.stopped)
+            if proved and run.plan is None:
                 run.prove_infeasible()
             return
         if self.lp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
@@ -214,7 +216,9 @@ class _Model:
 
 
 def _cbc(run: Run) -> Any:
-    return pulp.PULP_CBC_CMD(msg=False, timeLimit=run.remaining(), gapRel=0.0, threads=run.workers)
+    # with one thread it now and then waits 10 s for itself
+    threads = run.workers if run.workers > 1 else None
+    return pulp.PULP_CBC_CMD(msg=False, timeLimit=run.remaining(), gapRel=0.0, threads=threads)
 
 
 def _highs(run: Run) -> Any:
