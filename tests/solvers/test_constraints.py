@@ -85,7 +85,12 @@ CASES: dict[str, tuple[dict[str, Any], tuple[float | None, float | None, float |
     ),
     # forward a b (3 s, 3 s), backward c = b', d = a' with its twin: a d | b c is a pipeline, 3 + 2 each side
     "backward twins": (
-        {"time": [3, 3, 2, 2], "edges": [(0, 1, 0), (1, 2, 0), (2, 3, 0)], "colocation": [0, 1, 1, 0], "backward": [2, 3]},
+        {
+            "time": [3, 3, 2, 2],
+            "edges": [(0, 1, 0), (1, 2, 0), (2, 3, 0)],
+            "colocation": [0, 1, 1, 0],
+            "backward": [2, 3],
+        },
         (5, 5, 5),
     ),
     # backward ops b and c have no forward op: they take part mirrored, c's device before b's. Forward a has no edge in

@@ -92,7 +92,7 @@ def mixed(problem: PartitionProblem, hosts: int) -> PartitionProblem:
     graph, cluster = problem.graph, problem.cluster
     time = [graph.time[0].tolist(), (8 * graph.time[0]).tolist()]
     groups = (cluster.device_types[0], cluster.n_devices), (DeviceType("cpu", host=True), hosts)
-    bandwidth, latency = cluster.topology.widest()
+    bandwidth, latency = cluster.topology.slowest_link()
     return replace(
         problem,
         graph=replace(graph, device_types=(graph.device_types[0], "cpu"), time=time),

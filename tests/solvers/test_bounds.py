@@ -1,0 +1,190 @@
+"""Bounds that need no solver, against the optimum by enumeration."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gangplan import solve
+from gangplan.instances import Cluster, DeviceType, OpGraph, PartitionProblem, precedence
+from gangplan.instances.generators import generate
+from gangplan.solvers.check import random_problem
+from gangplan.solvers.enumeration import optimum
+from gangplan.solvers.partition.bounds import counting_bound, impossible, work_bound
+from gangplan.solvers.partition.cut_bound import cut_bound
+from gangplan.solvers.partition.cycles import cyclic_bound
+from gangplan.solvers.partition.dominate import dominate
+from gangplan.solvers.partition.quotient import Quotient, quotient
+
+SEEDS = st.integers(0, 2**32)
+VARIANTS = st.sampled_from(["contiguous", "convex", "free"])
+
+
+def equal_devices(seed: int) -> PartitionProblem:
+    """Make a pipeline problem on 2 to 5 equal accelerators where transfers go from negligible to overwhelming."""
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(2, 6))
+    n = int(rng.integers(3, {2: 11, 3: 9, 4: 8, 5: 7}[k]))
+    u, v = np.triu_indices(n, 1)
+    kept = (rng.random(len(u)) < rng.choice([0.2, 0.4, 0.8])) | ((v == u + 1) & (rng.random() < 0.3))
+    time = [np.ones(n), rng.integers(0, 4, n), rng.random(n), np.exp(rng.normal(0, 2, n))][rng.integers(4)]
+    output = rng.choice([0.1, 1.0, 5.0, 1e3]) * [rng.integers(0, 3, n), rng.random(n), np.ones(n)][rng.integers(3)]
+    memory = rng.integers(0, 4, n).astype(float)
+    limit = float(max(memory.max(), memory.sum() * rng.choice([0.4, 0.6, 2.0]))) or None
+    graph = OpGraph(
+        names=tuple(f"op{i}" for i in range(n)),
+        device_types=("gpu",),
+        time=time[None] * (rng.choice([0.0, 1e-9, 1e9]) if rng.random() < 0.1 else 1.0),
+        memory=memory,
+        parameter_bytes=np.zeros(n),
+        activation_bytes=output,
+        source=u[kept],
+        target=v[kept],
+        edge_bytes=output[u[kept]],
+        colocation=rng.integers(-1, n, n) if rng.random() < 0.3 else np.full(n, -1),
+        twin=np.full(n, -1),
+        backward=np.zeros(n, dtype=bool),
+    )
+    return PartitionProblem(graph, Cluster.flat((DeviceType("gpu", memory=limit), k), bandwidth=1.0))
+
+
+def both(problem: PartitionProblem) -> tuple[Quotient, Quotient]:
+    """Return the quotient before and after dominated groups were merged."""
+    return quotient(problem), dominate(quotient(problem))
+
+
+@settings(max_examples=150)
+@given(SEEDS, st.sampled_from([1.0, 1.1, 3.0]))
+def test_cut_bound(seed: int, above: float) -> None:
+    """No pipeline beats the cut bound, be its threshold the optimum itself or something above."""
+    problem = equal_devices(seed)
+    best = optimum(problem)
+    if best is not None:
+        for q in both(problem):
+            assert cut_bound(q, best * above, lambda: False) <= best * (1 + 1e-9)
+
+
+def test_cut_bound_counts_transfers() -> None:
+    """Where every cut is dear the bound is well above the work, here up to the optimum."""
+    # a chain of four ops of 1 s, outputs of 1 s, two devices: a load of 3 leaves 1 to 3 s of work before the boundary,
+    # so it cuts one output, which both sides pay: 2 T >= 4 + 2, and a b | c d reaches 3. Work alone says 2
+    problem = equal_devices(0)
+    n = 4
+    graph = replace(
+        problem.graph,
+        names=tuple("abcd"),
+        time=np.ones((1, n)),
+        **{f: np.zeros(n) for f in ("memory", "parameter_bytes", "activation_bytes")},
+        source=[0, 1, 2],
+        target=[1, 2, 3],
+        edge_bytes=np.ones(3),
+        colocation=np.full(n, -1),
+        twin=np.full(n, -1),
+        backward=np.zeros(n, dtype=bool),
+    )
+    q = quotient(PartitionProblem(graph, Cluster.flat((DeviceType("gpu"), 2), bandwidth=1.0)))
+    assert optimum(q.problem) == 3.0
+    assert counting_bound(q) == 2.0
+    assert cut_bound(q, 3.0, lambda: False) == pytest.approx(3.0, rel=1e-9)
+
+
+def test_cut_bound_at_the_optimum_of_larger_graphs() -> None:
+    """On layered graphs of 60 ops it is below the optimum that is its threshold, and often above the counting bound."""
+    better = 0
+    for seed in range(6):
+        problem = generate("layered", ops=60, layers=45, degree=2.0, training=False, devices=3 + seed % 3, seed=seed)
+        best = solve(problem, time_limit=60, method="pipeline", workers=1)
+        assert best.status == "OPTIMAL" and best.objective is not None
+        for q in both(problem):
+            bound = cut_bound(q, best.objective, lambda: False)
+            assert bound <= best.objective * (1 + 1e-9)
+            better += bound > counting_bound(q) * 1.001
+    assert better >= 6
+
+
+def test_cut_bound_without_an_argument() -> None:
+    """It says nothing about hosts, mixed types, one device, no work and no threshold, instead of something wrong."""
+    two = random_problem(0)
+    for kinds, counts in (((DeviceType("gpu"), DeviceType("cpu", host=True)), (2, 1)), ((DeviceType("gpu"),), (1,))):
+        cluster = Cluster.flat(*zip(kinds, counts, strict=True), bandwidth=1.0)
+        assert cut_bound(quotient(replace(two, cluster=cluster)), 1e9, lambda: False) == 0.0
+    idle = equal_devices(1)
+    idle = replace(idle, graph=replace(idle.graph, time=np.zeros_like(idle.graph.time)))
+    assert cut_bound(quotient(idle), 5.0, lambda: False) == 0.0
+    assert cut_bound(quotient(equal_devices(1)), 0.0, lambda: False) == 0.0
+
+
+@settings(max_examples=150)
+@given(SEEDS, VARIANTS)
+def test_counting_and_work_bound(seed: int, variant: str) -> None:
+    """No plan beats the work bound or the counting bound, which is the better of the two."""
+    problem = random_problem(seed, variant)
+    best = optimum(problem)
+    if best is not None:
+        for q in both(problem):
+            assert work_bound(q) <= counting_bound(q) * (1 + 1e-9)
+            assert counting_bound(q) <= best * (1 + 1e-9)
+
+
+def test_counting_bound_by_hand() -> None:
+    """Four ops of 3 s on three devices: some device takes two, 6 s, where the work is 4 s each."""
+    problem = equal_devices(0)
+    graph = replace(
+        problem.graph,
+        names=tuple("abcd"),
+        time=np.full((1, 4), 3.0),
+        **{f: np.zeros(4) for f in ("memory", "parameter_bytes", "activation_bytes", "edge_bytes")},
+        source=[0, 0, 0, 0],
+        target=[1, 2, 3, 3],
+        colocation=np.full(4, -1),
+        twin=np.full(4, -1),
+        backward=np.zeros(4, dtype=bool),
+    )
+    q = quotient(PartitionProblem(graph, Cluster.flat((DeviceType("gpu"), 3), bandwidth=1.0)))
+    assert work_bound(q) == 4.0
+    assert counting_bound(q) == pytest.approx(6.0, rel=1e-8)
+
+
+@settings(max_examples=150)
+@given(SEEDS)
+def test_cyclic_bound(seed: int) -> None:
+    """A convex plan that is better than every pipeline has a cycle, and so is no better than the cyclic bound."""
+    problem = random_problem(seed, "convex")
+    best, pipeline = optimum(problem), optimum(replace(problem, variant="contiguous"))
+    if best is not None:
+        for q in both(problem):
+            bound = min(np.inf if pipeline is None else pipeline, cyclic_bound(q))
+            assert bound <= best * (1 + 1e-9)
+
+
+@settings(max_examples=150)
+@given(SEEDS, VARIANTS)
+def test_impossible_is(seed: int, variant: str) -> None:
+    """What is called impossible has no plan."""
+    problem = random_problem(seed, variant)
+    for q in both(problem):
+        if impossible(q) is not None:
+            assert optimum(problem) is None
+
+
+@settings(max_examples=100)
+@given(SEEDS, VARIANTS)
+def test_dominate_keeps_the_optimum(seed: int, variant: str) -> None:
+    """Keeping merged groups on one device costs nothing."""
+    problem = random_problem(seed, variant)
+    merged = dominate(quotient(problem))
+    # ops of a merged group, as one colocation class; those outside the order may not move it
+    together = replace(problem, graph=replace(problem.graph, colocation=merged.group_of))
+    if all(np.array_equal(a, b) for a, b in zip(precedence(problem.graph), precedence(together.graph), strict=True)):
+        best, kept = optimum(problem), optimum(together)
+        assert kept == (None if best is None else pytest.approx(best, rel=1e-9))
+
+
+def test_dominate_merges_something() -> None:
+    """On the training graph of a network some groups are dominated, or the property above would be empty."""
+    q = quotient(generate("gpt", layers=2))
+    assert dominate(q).n_groups < 0.9 * q.n_groups

@@ -1,0 +1,171 @@
+"""What must hold on every problem, whatever its optimum."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gangplan import methods, solve
+from gangplan.instances import Cluster, PartitionProblem, TreeTopology
+from gangplan.instances.generators import generate
+from gangplan.solvers import Result, Run
+from gangplan.solvers.check import random_problem
+from gangplan.solvers.partition.methods import METHODS, Reduced
+
+SEEDS = st.integers(0, 2**32)
+VARIANTS = st.sampled_from(["contiguous", "convex", "free"])
+
+
+def solved(problem: PartitionProblem, method: str = "auto") -> Result:
+    """Solve to the end with one worker."""
+    return solve(problem, time_limit=60, method=method, workers=1)
+
+
+def value(problem: PartitionProblem) -> float:
+    """Return the optimum, infinite if there is no plan."""
+    result = solved(problem)
+    assert result.status in ("OPTIMAL", "INFEASIBLE")
+    return float("inf") if result.objective is None else result.objective
+
+
+@settings(max_examples=25)
+@given(SEEDS, VARIANTS)
+def test_exact_is_no_worse_and_no_bound_is_better(seed: int, variant: str) -> None:
+    """No heuristic beats an exact method, and no method's bound any method's plan."""
+    problem = random_problem(seed, variant, ops=9)
+    results = {m: solved(problem, m) for m, variants in methods().items() if variant in variants}
+    found = {m: r.objective for m, r in results.items() if r.objective is not None}
+    least = min(found.values(), default=None)
+    for name, result in results.items():
+        assert result.bound is None or least is None or result.bound <= least * (1 + 1e-6), name
+        if METHODS[name].exact:
+            assert result.objective == (None if least is None else pytest.approx(least, rel=1e-6)), name
+
+
+@settings(max_examples=30)
+@given(SEEDS)
+def test_variants_nest(seed: int) -> None:
+    """What more freedom allows is no worse: free <= convex <= contiguous."""
+    problem = random_problem(seed, ops=9)
+    free, convex, contiguous = (value(replace(problem, variant=v)) for v in ("free", "convex", "contiguous"))
+    assert free <= convex * (1 + 1e-6)
+    assert convex <= contiguous * (1 + 1e-6)
+
+
+@settings(max_examples=25)
+@given(SEEDS, VARIANTS, st.randoms(use_true_random=False))
+def test_renaming_and_reordering_changes_nothing(seed: int, variant: str, random: Any) -> None:
+    """Names and positions of ops and devices do not move the optimum."""
+    problem = random_problem(seed, variant)
+    graph, cluster = problem.graph, problem.cluster
+    order = np.array(random.sample(range(graph.n_ops), graph.n_ops))
+    position = np.argsort(order)
+    twin = graph.twin[order]
+    moved = replace(
+        graph,
+        names=tuple(f"renamed{i}" for i in range(graph.n_ops)),
+        time=graph.time[:, order],
+        twin=np.where(twin < 0, -1, position[twin]),
+        source=position[graph.source][::-1],
+        target=position[graph.target][::-1],
+        edge_bytes=graph.edge_bytes[::-1],
+        **{f: getattr(graph, f)[order] for f in ("memory", "activation_bytes", "colocation", "backward")},
+    )
+    devices = random.sample(range(cluster.n_devices), cluster.n_devices)
+    shuffled = replace(problem, graph=moved, cluster=replace(cluster, type_of=cluster.type_of[devices]))
+    assert value(shuffled) == pytest.approx(value(problem), rel=1e-6)
+
+
+@settings(max_examples=25)
+@given(SEEDS, VARIANTS)
+def test_one_more_device_never_hurts(seed: int, variant: str) -> None:
+    """The optimum with another device of the last device's type is no worse."""
+    problem = random_problem(seed, variant)
+    cluster = problem.cluster
+    more = Cluster(
+        cluster.device_types,
+        np.append(cluster.type_of, cluster.type_of[-1]),
+        TreeTopology(cluster.topology.levels, np.zeros((1, cluster.n_devices + 1), dtype=np.int32)),  # type: ignore[union-attr]
+    )
+    assert value(replace(problem, cluster=more)) <= value(problem) * (1 + 1e-6)
+
+
+@settings(max_examples=25)
+@given(SEEDS)
+def test_convex_agrees_with_cpsat(seed: int) -> None:
+    """The pipeline's bound, handed over to convex plans, never contradicts CP-SAT."""
+    problem = random_problem(seed, "convex", ops=8)
+    exact, through = solved(problem, "cpsat"), solved(problem, "convex")
+    if exact.objective is None:
+        assert through.plan is None
+        return
+    assert through.bound is None or through.bound <= exact.objective * (1 + 1e-6)
+    if through.status == "OPTIMAL":
+        assert through.objective == pytest.approx(exact.objective, rel=1e-6)
+
+
+@settings(max_examples=25)
+@given(SEEDS, VARIANTS, st.sampled_from([1e-6, 1e-3, 1e6]))
+def test_units_do_not_matter(seed: int, variant: str, unit: float) -> None:
+    """Times in another unit give the optimum in that unit."""
+    problem = random_problem(seed, variant)
+    graph, cluster = problem.graph, problem.cluster
+    bandwidth, latency = cluster.topology.slowest_link()
+    groups = zip(cluster.device_types, cluster.counts().tolist(), strict=True)
+    scaled = replace(
+        problem,
+        graph=replace(graph, time=graph.time * unit),
+        cluster=Cluster.flat(*groups, bandwidth=bandwidth / unit, latency=latency * unit),
+    )
+    assert value(scaled) == pytest.approx(value(problem) * unit, rel=1e-6)
+
+
+@pytest.mark.parametrize("variant", ["convex", "free"])
+@pytest.mark.parametrize("seed", range(3))
+def test_big_integers_and_mixed_types(seed: int, variant: str) -> None:
+    """CP-SAT with coefficients near 2^31 and enforced rows per type agrees with HiGHS (or-tools issue 5293)."""
+    problem = generate(
+        "layered", ops=14, layers=5, training=False, devices=2, intensity=80.0, seed=seed, variant=variant
+    )
+    time = np.stack(
+        [problem.graph.time[0], problem.graph.time[0] * np.linspace(0.5, 3.0, 14), problem.graph.time[0] * 7]
+    )
+    a100 = problem.cluster.device_types[0]
+    problem = replace(
+        problem,
+        graph=replace(problem.graph, device_types=(a100.name, "old", "cpu"), time=time),
+        cluster=Cluster.flat(
+            (a100, 1), (replace(a100, name="old"), 1), (replace(a100, name="cpu", host=True), 1), bandwidth=3e11
+        ),
+    )
+    values = [solved(problem, m) for m in ("cpsat", "milp")]
+    assert [r.status for r in values] == ["OPTIMAL", "OPTIMAL"]
+    assert values[0].objective == pytest.approx(values[1].objective, rel=1e-6)
+
+
+def test_a_bound_above_a_plan_is_refused() -> None:
+    """A bound that a verified plan contradicts is not believed, and the result says so."""
+    problem = random_problem(1)
+    run = Run(problem, time_limit=60)
+    METHODS["greedy"].run(run, Reduced(problem))
+    assert run.objective is not None
+    run.raise_bound(run.objective * 2, "liar")
+    assert run.bound is None
+    assert run.notes == [
+        f"liar claimed the bound {run.objective * 2:.9g}, above a verified plan of {run.objective:.9g}: refused"
+    ]
+
+
+def test_a_plan_below_the_bound_withdraws_it() -> None:
+    """A verified plan below the bound proves the bound wrong, so there is none any more, and the result says so."""
+    problem = random_problem(1)
+    run = Run(problem, time_limit=60)
+    run.raise_bound(1e9, "liar")
+    METHODS["greedy"].run(run, Reduced(problem))
+    assert run.objective is not None and run.bound is None
+    assert "below the bound 1e+09: bound withdrawn" in run.notes[0]
