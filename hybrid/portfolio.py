@@ -39,7 +39,7 @@ def _choose(run: Run, method: str) -> list[str]:
     variant = run.problem.variant
     if method == "auto":
         return _SUITED[variant]
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise InstanceError("method", f"{method!r} is not one of auto, {', '.join(METHODS)}")
     if variant not in METHODS[method].variants:
         raise InstanceError("method", f"{method!r} does not solve the variant {variant!r}")

@@ -10,6 +10,7 @@ from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 
 from gangplan.instances import InstanceError, PartitionPlan, PartitionProblem, content_hash, verify
+from gangplan.instances.arrays import require_number
 from gangplan.solvers import Result, Run, Status
 from gangplan.solvers.result import OPTIMAL_GAP
 from gangplan.solvers.run import Callback
@@ -55,6 +56,7 @@ def solve(
     started = time.perf_counter()
     workers = workers if workers is not None else os.cpu_count() or 1
     _check(instance, time_limit, objective, seed, workers, gap)
+    _check_callbacks(callbacks)
     displays = (Display(),) if display else ()
     run = Run(
         instance,
@@ -95,17 +97,27 @@ def _check(instance: PartitionProblem, time_limit: float, objective: str, seed: 
         raise InstanceError("instance", f"{type(instance).__name__} is not a PartitionProblem")
     if objective not in OBJECTIVES:
         raise InstanceError("objective", f"{objective!r} is not one of {', '.join(OBJECTIVES)}")
-    if not 0 < time_limit < float("inf"):
-        raise InstanceError("time_limit", f"{time_limit!r} is not a positive number of seconds")
+    require_number(time_limit, "time_limit", positive=True)
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**31:
         raise InstanceError("seed", f"{seed!r} is not a whole number from 0 to 2^31 - 1")
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         raise InstanceError("workers", f"{workers!r} is not a positive whole number")
-    if not 0 <= gap < 1:
+    require_number(gap, "gap")
+    if gap >= 1:
         raise InstanceError("gap", f"{gap!r} is not from 0 up to 1")
 
 
+def _check_callbacks(callbacks: Sequence[Callback]) -> None:
+    if not isinstance(callbacks, Sequence):
+        raise InstanceError("callbacks", f"{callbacks!r} is not a sequence of functions")
+    for i, callback in enumerate(callbacks):
+        if not callable(callback):
+            raise InstanceError(f"callbacks[{i}]", f"{callback!r} is not a function")
+
+
 def _start_from(run: Run, initial: PartitionPlan) -> None:
+    if not isinstance(initial, PartitionPlan):
+        raise InstanceError("initial", f"{type(initial).__name__} is not a PartitionPlan")
     verdict = verify(run.problem, initial)
     if not verdict.ok:
         raise InstanceError("initial", f"is not feasible: {verdict.violations[0]}")
