@@ -17,7 +17,7 @@ SLOWEST_LINK = 1e3
 def time_unit(problem: PartitionProblem) -> str:
     """Return ``s``, or the empty string where the file's times are in a unit of its own (the NeurIPS 2020 inputs)."""
     topology = problem.cluster.topology
-    return "" if isinstance(topology, TreeTopology) and topology.widest()[0] <= SLOWEST_LINK else "s"
+    return "" if isinstance(topology, TreeTopology) and topology.slowest_link()[0] <= SLOWEST_LINK else "s"
 
 
 def scale(largest: float, unit: str) -> tuple[float, str]:

@@ -47,7 +47,7 @@ class PartitionProblem:
         One price for every pair of devices, the slowest level's: the published model moves data through
         host memory (Tarnawski et al., NeurIPS 2020), and a pipeline is not to depend on which GPUs it gets.
         """
-        bandwidth, latency = self.cluster.topology.widest()
+        bandwidth, latency = self.cluster.topology.slowest_link()
         size = self.graph.output_bytes()
         return np.where(size > 0, latency + size / bandwidth, 0.0)
 

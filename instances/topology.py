@@ -89,7 +89,7 @@ class TreeTopology:
         latency = np.array([x.latency for x in self.levels])[level]
         return np.asarray(np.where(np.equal(a, b), 0.0, latency + np.asarray(size) / bandwidth))
 
-    def widest(self) -> tuple[float, float]:
+    def slowest_link(self) -> tuple[float, float]:
         """Return (bandwidth, latency) that hold between any two devices: the slowest of all levels."""
         return min(x.bandwidth for x in self.levels), max(x.latency for x in self.levels)
 
@@ -129,7 +129,7 @@ class RampTopology:
         latency = self.propagation + 2 * self.io_latency
         return np.where(np.equal(a, b), 0.0, latency + np.asarray(size) / self.channel_bandwidth)
 
-    def widest(self) -> tuple[float, float]:
+    def slowest_link(self) -> tuple[float, float]:
         """Return (bandwidth, latency) between any two devices."""
         return self.channel_bandwidth, self.propagation + 2 * self.io_latency
 

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from gangplan.instances import PartitionPlan
 from gangplan.instances.arrays import FloatArray
-from gangplan.instances.verify import TOLERANCE
 
+from .family import Family, Index
 from .quotient import Quotient
 
 STRICT = 1e-9
@@ -38,7 +38,6 @@ _MANY_DEVICES = 12
 
 Chain = list[tuple[int, int]]
 """Stages in order: (device type, ideal finished at its end)."""
-Index = NDArray[np.int64]
 _Block = tuple[slice, Index, FloatArray]
 _Memory = dict[tuple[int, int], tuple[Index, FloatArray]]
 
@@ -53,113 +52,93 @@ class _State:
     kind: Index
 
 
-class Family:
-    """A set of ideals, ready for the recurrence.
+def best_chain(
+    family: Family, threshold: float, stopped: Callable[[], bool] = lambda: False
+) -> tuple[float, Chain] | None:
+    """Return the chain of least maximum load below `threshold` and its load, or `None` if there is none.
 
-    Args:
-        q: the quotient they belong to.
-        ideals: bits of integers, the empty and the full one among them.
+    Raises:
+        TimeoutError: if `stopped` turned true before that was known.
     """
+    return _Recurrence(family, threshold * (1 - STRICT)).run(stopped)
 
-    def __init__(self, q: Quotient, ideals: list[int]) -> None:
-        self.q = q
-        width = (q.n_groups + 7) // 8
-        raw = b"".join(ideal.to_bytes(width, "little") for ideal in ideals)
-        bits = np.unpackbits(
-            np.frombuffer(raw, dtype=np.uint8).reshape(-1, width), axis=1, count=q.n_groups, bitorder="little"
-        )
-        work = bits @ q.work
-        order = np.lexsort((bits.sum(axis=1), work))
-        self.ideals = [ideals[i] for i in order]
-        self.bits = bits[order]
-        self.work = work[order]
-        self.total = float(q.work.sum())
-        runs = np.isfinite(q.time)
-        self.time = [(self.bits @ np.where(runs[t], q.time[t], 0.0)).astype(np.float64) for t in range(len(q.time))]
-        self.barred = [self.bits @ (~runs[t]).astype(float) for t in range(len(q.time))]
-        self.memory = self.bits @ q.memory
-        pins = np.zeros((q.n_groups, len(q.nets)), dtype=np.float32)
-        for e, (members, _) in enumerate(q.nets):
-            pins[list(members), e] = 1
-        self.pins = pins
-        self.cost = np.array([cost for _, cost in q.nets])
-        self.degree = pins.sum(axis=0)
 
-    def best_chain(self, threshold: float, stopped: Callable[[], bool] = lambda: False) -> tuple[float, Chain] | None:
-        """Return the chain of least maximum load below `threshold` and its load, or `None` if there is none.
+def effort(family: Family, threshold: float) -> float:
+    """Return about how many pairs of ideals `best_chain` would look at."""
+    return _Recurrence(family, threshold).effort()
 
-        Raises:
-            TimeoutError: if `stopped` turned true before that was known.
-        """
-        q = self.q
-        counts = q.counts.tolist()
-        cap = threshold * (1 - STRICT)
+
+class _Recurrence:
+    """One evaluation of f under a threshold, a state c at a time."""
+
+    def __init__(self, family: Family, cap: float) -> None:
+        self.family, self.cap = family, cap
+        self.counts: list[int] = family.q.counts.tolist()
         # equal devices ask for the same loads again and again: keep them if they fit
-        memory: _Memory | None = {} if sum(counts) >= _MANY_DEVICES and self._pairs(cap) <= _KEPT_PAIRS else None
+        keep = sum(self.counts) >= _MANY_DEVICES and self._pairs() <= _KEPT_PAIRS
+        self.memory: _Memory | None = {} if keep else None
+
+    def run(self, stopped: Callable[[], bool]) -> tuple[float, Chain] | None:
         states: dict[tuple[int, ...], _State] = {}
-        none = np.zeros(len(counts), dtype=int)
-        states[tuple(none)] = _State(np.array([0]), np.zeros(1), np.array([-1]), np.array([-1]))
+        none = (0,) * len(self.counts)
+        states[none] = _State(np.array([0]), np.zeros(1), np.array([-1]), np.array([-1]))
         # counts in lexicographic order: what a state needs has been computed before it
-        for used in product(*(range(n + 1) for n in counts)):
-            if any(used):
-                states[used] = self._extend(states, used, cap, memory, stopped)
-        end = states[tuple(counts)]
+        for used in product(*(range(n + 1) for n in self.counts)):
+            if used != none:
+                states[used] = self._extend(states, used, stopped)
+        end = states[tuple(self.counts)]
         if not len(end.ideals):
             return None
-        return float(end.value[0]), self._trace(states, tuple(counts))
+        return float(end.value[0]), self._trace(states, tuple(self.counts))
 
-    def effort(self, threshold: float) -> float:
-        """Return about how many pairs of ideals `best_chain` would look at: states in windows times their reach."""
-        q = self.q
-        cap = threshold
-        band = {
-            int(t): np.searchsorted(self.work, self.work + cap * q.speed[t], "right") - np.arange(len(self.work))
-            for t in np.flatnonzero(q.counts)
-        }
-        ahead = {t: np.concatenate([[0], np.cumsum(width)]) for t, width in band.items()}
+    def effort(self) -> float:
+        """Return the pairs of all states: the ideals in their windows times the reach of each."""
+        work, speed = self.family.work, self.family.q.speed
+        ahead = {}
+        for t in np.flatnonzero(self.counts).tolist():
+            reach = np.searchsorted(work, work + self.cap * speed[t], "right") - np.arange(len(work))
+            ahead[t] = np.concatenate([[0], np.cumsum(reach)])
         total = 0.0
-        for used in product(*(range(n + 1) for n in q.counts.tolist())):
-            first, last = self._window(np.array(used), cap)
-            total += sum(float(ahead[t][last] - ahead[t][first]) for t in ahead if used[t] < q.counts[t])
+        for used in product(*(range(n + 1) for n in self.counts)):
+            first, last = self._window(np.array(used))
+            total += sum(float(ahead[t][last] - ahead[t][first]) for t in ahead if used[t] < self.counts[t])
         return total
 
-    def _window(self, used: NDArray[Any], cap: float) -> tuple[int, int]:
+    def _window(self, used: NDArray[Any]) -> tuple[int, int]:
         """Return the range of ideals that may end stages which used these numbers of devices of each type."""
-        q = self.q
+        q = self.family.q
         left = q.counts - used
         if not left.any():
-            return len(self.ideals) - 1, len(self.ideals)
+            return self.family.full, self.family.full + 1
         # the slack on both ends covers sums of floats in another order
-        slack = STRICT * self.total
-        low = self.total - cap * float(left @ q.speed) - slack
-        high = cap * float(used @ q.speed) + slack
-        return int(np.searchsorted(self.work, low, "left")), int(np.searchsorted(self.work, high, "right"))
+        slack = STRICT * self.family.total
+        low = self.family.total - self.cap * float(left @ q.speed) - slack
+        high = self.cap * float(used @ q.speed) + slack
+        return int(np.searchsorted(self.family.work, low, "left")), int(
+            np.searchsorted(self.family.work, high, "right")
+        )
 
     def _extend(
-        self,
-        states: dict[tuple[int, ...], _State],
-        used: tuple[int, ...],
-        cap: float,
-        memory: _Memory | None,
-        stopped: Callable[[], bool],
+        self, states: dict[tuple[int, ...], _State], used: tuple[int, ...], stopped: Callable[[], bool]
     ) -> _State:
-        n = len(self.ideals)
+        n = len(self.family.ideals)
         value, previous, kind = np.full(n, np.inf), np.full(n, -1), np.full(n, -1)
-        first, last = self._window(np.array(used), cap)
+        first, last = self._window(np.array(used))
         for t in np.flatnonzero(used).tolist():
             source = states[tuple(c - (x == t) for x, c in enumerate(used))]
             # a device may stay empty
             keep = (source.ideals >= first) & (source.ideals < last)
-            self._improve(value, previous, kind, source.ideals[keep], source.value[keep], source.ideals[keep], t)
-            blocks = self._blocks if memory is None else partial(self._kept_blocks, memory)
-            for rows, ends, load in blocks(source, t, first, last, cap):
+            stay = source.ideals[keep]
+            self._improve(value, previous, kind, stay, source.value[keep], stay, t)
+            blocks = self._blocks if self.memory is None else partial(self._kept_blocks, self.memory)
+            for rows, ends, load in blocks(source, t, first, last):
                 if stopped():
                     raise TimeoutError
                 worst = np.maximum(load, source.value[rows][:, None])
                 best = worst.argmin(axis=0)
                 values = worst[best, np.arange(len(ends))]
                 self._improve(value, previous, kind, ends, values, source.ideals[rows][best], t)
-        kept = np.flatnonzero(value < cap)
+        kept = np.flatnonzero(value < self.cap)
         return _State(kept, value[kept], previous[kept], kind[kept])
 
     @staticmethod
@@ -170,115 +149,55 @@ class Family:
         at = at[better]
         value[at], previous[at], kind[at] = new[better], came[better], t
 
-    def _columns(self, first_row: int, last_row: int, t: int, cap: float) -> tuple[int, int]:
+    def _columns(self, first_row: int, last_row: int, t: int) -> tuple[int, int]:
         """Return the range of ideals whose work alone does not rule them out as ends of stages from these rows."""
-        slack = STRICT * self.total
-        start = np.searchsorted(self.work, self.work[first_row] - slack, "left")
-        stop = np.searchsorted(self.work, self.work[last_row] + cap * self.q.speed[t] + slack, "right")
+        slack = STRICT * self.family.total
+        start = np.searchsorted(self.family.work, self.family.work[first_row] - slack, "left")
+        stop = np.searchsorted(
+            self.family.work, self.family.work[last_row] + self.cap * self.family.q.speed[t] + slack, "right"
+        )
         return int(start), int(stop)
 
-    def _blocks(self, source: _State, t: int, first: int, last: int, cap: float) -> Iterator[_Block]:
+    def _blocks(self, source: _State, t: int, first: int, last: int) -> Iterator[_Block]:
         """Yield (rows of `source`, ends, loads) for ends from `first` to `last`."""
         for a in range(0, len(source.ideals), _ROWS):
             rows = source.ideals[a : a + _ROWS]
-            start, stop = self._columns(rows[0], rows[-1], t, cap)
+            start, stop = self._columns(rows[0], rows[-1], t)
             start, stop = max(first, start), min(last, stop)
             if start < stop:
-                yield slice(a, a + _ROWS), *self._loads(rows, start, stop, t, cap)
+                yield slice(a, a + _ROWS), *self.family.loads(rows, start, stop, t, self.cap)
 
-    def _kept_blocks(
-        self, memory: _Memory, source: _State, t: int, first: int, last: int, cap: float
-    ) -> Iterator[_Block]:
+    def _kept_blocks(self, memory: _Memory, source: _State, t: int, first: int, last: int) -> Iterator[_Block]:
         """Yield as `_blocks`, from blocks of all ideals that are computed once for all states."""
         number = source.ideals // _ROWS
         for b in np.unique(number).tolist():
             rows = slice(*np.searchsorted(number, [b, b + 1]).tolist())
-            here = np.arange(b * _ROWS, min((b + 1) * _ROWS, len(self.ideals)))
+            here = np.arange(b * _ROWS, min((b + 1) * _ROWS, len(self.family.ideals)))
             if (t, b) not in memory:
-                memory[t, b] = self._loads(here, *self._columns(here[0], here[-1], t, cap), t, cap)
+                memory[t, b] = self.family.loads(here, *self._columns(here[0], here[-1], t), t, self.cap)
             ends, load = memory[t, b]
             part = slice(*np.searchsorted(ends, [first, last]).tolist())
             if part.start < part.stop:
                 yield rows, ends[part], load[source.ideals[rows] - b * _ROWS, part]
 
-    def _pairs(self, cap: float) -> int:
+    def _pairs(self) -> int:
         """Return how many pairs of ideals `_kept_blocks` could come to hold."""
-        starts = range(0, len(self.ideals), _ROWS)
+        starts = range(0, len(self.family.ideals), _ROWS)
         total = 0
-        for t in np.flatnonzero(self.q.counts):
+        for t in np.flatnonzero(self.family.q.counts):
             for a in starts:
-                start, stop = self._columns(a, min(a + _ROWS, len(self.ideals)) - 1, int(t), cap)
+                start, stop = self._columns(a, min(a + _ROWS, len(self.family.ideals)) - 1, int(t))
                 total += _ROWS * (stop - start)
         return total
 
-    def _loads(self, rows: Index, start: int, stop: int, t: int, cap: float) -> tuple[Index, FloatArray]:
-        """Return the columns worth looking at, and load(t, J minus I) for I in rows and J in columns.
-
-        It is infinite unless I is part of J and the stage fits.
-        """
-        q = self.q
-        ends = np.arange(start, stop)
-        # groups in all rows, or in no column, take no part in any stage of this block
-        common = self.bits[rows].all(axis=0)
-        reached = self.bits[start:stop].any(axis=0)
-        active = np.flatnonzero(reached & ~common)
-        inner = self.bits[np.ix_(rows, active)].astype(np.float32)
-        outer = self.bits[start:stop, active].astype(np.float32)
-        load: FloatArray = self.time[t][ends][None, :] - self.time[t][rows][:, None]
-        misfit = inner @ (1 - outer).T > 0.5
-        # ... but a row with a group in no column, or a column without one of all rows, is part of nothing here
-        misfit |= self.bits[rows][:, ~reached].any(axis=1)[:, None]
-        misfit |= ~self.bits[start:stop, common].all(axis=1)[None, :]
-        misfit |= load >= cap
-        if self.barred[t][-1]:
-            misfit |= self.barred[t][ends][None, :] > self.barred[t][rows][:, None] + 0.5
-        if q.memory_binds and np.isfinite(q.capacity[t]):
-            room = q.capacity[t] * (1 + TOLERANCE / 2)
-            misfit |= self.memory[ends][None, :] - self.memory[rows][:, None] > room
-        some = ~misfit.all(axis=0)
-        ends, load, misfit = ends[some], load[:, some], misfit[:, some]
-        if not q.host[t]:
-            # a net without an active pin is cut by no stage of this block
-            nets = np.flatnonzero(self.pins[active].any(axis=0))
-            pins = self.pins[np.ix_(active, nets)]
-            done = self.pins[:, nets][common].sum(axis=0)
-            load = load + self._transfers(done + inner @ pins, done + outer[some] @ pins, nets)
-        load[misfit] = np.inf
-        return ends, load
-
-    def _transfers(self, inner: NDArray[Any], outer: NDArray[Any], nets: Index) -> FloatArray:
-        """Return the cost of the nets that J minus I holds some but not all pins of.
-
-        A net open at I (some pins done, some not) is paid if the stage has a pin of it, and so is one open at J;
-        one open at both was counted twice, and once more too often if the stage has none of its pins.
-
-        Args:
-            inner, outer: how many pins of each of `nets` lie in I (rows) and in J (columns).
-            nets: their indices.
-        """
-        cost, degree = self.cost[nets], self.degree[nets]
-        open_in = (inner > 0) & (inner < degree)
-        open_out = (outer > 0) & (outer < degree)
-        seconds: FloatArray = (open_in @ cost)[:, None] + (open_out @ cost)[None, :]
-        both = open_in.any(axis=0) & open_out.any(axis=0)
-        if both.any():
-            inner, outer, cost = inner[:, both] * open_in[:, both], outer[:, both] * open_out[:, both], cost[both]
-            seconds -= ((inner > 0) * cost) @ (outer > 0).T.astype(float)
-            for count in range(1, int(degree[both].max())):
-                same = inner == count
-                there = same.any(axis=0)
-                if there.any():
-                    seconds -= (same[:, there] * cost[there]) @ (outer[:, there] == count).T.astype(float)
-        return seconds
-
     def _trace(self, states: dict[tuple[int, ...], _State], used: tuple[int, ...]) -> Chain:
         chain: Chain = []
-        at = len(self.ideals) - 1
+        at = self.family.full
         while any(used):
             state = states[used]
             i = int(np.searchsorted(state.ideals, at))
             t = int(state.kind[i])
-            chain.append((t, self.ideals[at]))
+            chain.append((t, self.family.ideals[at]))
             used, at = tuple(c - (x == t) for x, c in enumerate(used)), int(state.previous[i])
         return chain[::-1]
 

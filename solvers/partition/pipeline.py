@@ -6,7 +6,8 @@ import numpy as np
 
 from ..run import Run
 from .bounds import counting_bound, impossible
-from .chain import Family, groups_of, ideals_of
+from .chain import best_chain, effort, groups_of, ideals_of
+from .family import Family
 from .lattice import all_ideals, linear_extension, prefixes
 from .neighbourhood import Neighbourhood
 from .quotient import Quotient
@@ -41,7 +42,7 @@ def pipeline(run: Run, q: Quotient) -> None:
         limit = int(min(_IDEALS, _FAMILY_BYTES / q.n_groups))
         ideals = all_ideals(q, limit, lambda: run.stopped)
         family = Family(q, ideals) if ideals is not None else None
-    if family is not None and family.effort(_ceiling(run, q)) < _PAIRS_A_SECOND * run.remaining():
+    if family is not None and effort(family, _ceiling(run, q)) < _PAIRS_A_SECOND * run.remaining():
         with run.phase("chain"):
             _exact(run, q, family)
     elif not run.stopped:
@@ -64,7 +65,7 @@ def neighbourhood(run: Run, q: Quotient) -> None:
                     return
                 family.update(walk.around(ideal, around, reach))
             try:
-                found = Family(q, list(family)).best_chain(run.objective, lambda: run.stopped)
+                found = best_chain(Family(q, list(family)), run.objective, lambda: run.stopped)
             except TimeoutError:
                 return
         if found is not None:
@@ -94,7 +95,7 @@ def _search(run: Run, q: Quotient, family: Family, by: str) -> None:
     while not run.stopped:
         threshold = min(threshold, ceiling)
         try:
-            found = family.best_chain(threshold, lambda: run.stopped)
+            found = best_chain(family, threshold, lambda: run.stopped)
         except TimeoutError:
             return
         if found is not None:
@@ -113,7 +114,7 @@ def _exact(run: Run, q: Quotient, family: Family) -> None:
     while not run.stopped:
         threshold = min(ceiling, floor + share * (ceiling - floor))
         try:
-            found = family.best_chain(threshold, lambda: run.stopped)
+            found = best_chain(family, threshold, lambda: run.stopped)
         except TimeoutError:
             return
         if found is not None:

@@ -218,7 +218,7 @@ def test_catalogue(name: str) -> None:
     kind = catalogue[name]
     assert kind.name == name
     cluster = server(2, name)
-    assert cluster.topology.widest() == (LINK_BANDWIDTH[name], 0.0)
+    assert cluster.topology.slowest_link() == (LINK_BANDWIDTH[name], 0.0)
     older = list(catalogue.values())[list(catalogue).index(name) - 1] if name != "P100" else kind
     for field in ("flops", "memory", "memory_bandwidth"):
         assert getattr(kind, field) >= getattr(older, field)

@@ -172,10 +172,10 @@ def test_options_of_a_server() -> None:
     cluster = parse(PROFILE, devices=3, device_type="H100").cluster
     assert cluster.n_devices == 3
     assert cluster.device_types == (catalogue["H100"],)
-    assert cluster.topology.widest() == (LINK_BANDWIDTH["H100"], 0.0)
+    assert cluster.topology.slowest_link() == (LINK_BANDWIDTH["H100"], 0.0)
     cluster = parse(PROFILE, memory=5.0, bandwidth=7.0).cluster
     assert cluster.device_types[0].memory == 5.0
-    assert cluster.topology.widest() == (7.0, 0.0)
+    assert cluster.topology.slowest_link() == (7.0, 0.0)
 
 
 @pytest.mark.parametrize("form", ["placement", "document"])

@@ -28,10 +28,10 @@ def test_tree_transfer_seconds() -> None:
     assert TREE.transfer_seconds(a, b, np.full(4, 50.0)).tolist() == [0.0, 1.0, 6.0, 52.0]
 
 
-def test_widest_is_the_slowest_of_both() -> None:
+def test_slowest_link_is_the_slowest_of_both() -> None:
     """The one price for all pairs has the least bandwidth and the greatest latency of any level."""
     tree = TreeTopology.regular((Level("server", 1.0, 0.0), Level("rack", 5.0, 3.0)), (2, 2))
-    assert tree.widest() == (1.0, 3.0)
+    assert tree.slowest_link() == (1.0, 3.0)
 
 
 def test_uneven_tree() -> None:

@@ -1,0 +1,106 @@
+"""Ideals as arrays: their work, and the loads of all stages between two lists of them at once."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gangplan.instances.arrays import BoolArray, FloatArray
+from gangplan.instances.verify import TOLERANCE
+
+from .quotient import Quotient
+
+Index = NDArray[np.int64]
+
+
+class Family:
+    """A set of ideals in the order of their work; indices are places in `ideals`.
+
+    Args:
+        q: the quotient they belong to.
+        ideals: bits of integers, the empty and the full one among them.
+    """
+
+    def __init__(self, q: Quotient, ideals: list[int]) -> None:
+        self.q = q
+        width = (q.n_groups + 7) // 8
+        raw = b"".join(ideal.to_bytes(width, "little") for ideal in ideals)
+        packed = np.frombuffer(raw, dtype=np.uint8).reshape(-1, width)
+        bits = np.unpackbits(packed, axis=1, count=q.n_groups, bitorder="little").view(np.bool_)
+        work = bits @ q.work
+        order = np.lexsort((bits.sum(axis=1), work))
+        self.ideals = [ideals[i] for i in order]
+        self.bits = bits[order]
+        self.work = work[order]
+        self.total = float(q.work.sum())
+        self.full = int(self.bits.sum(axis=1).argmax())
+        runs = np.isfinite(q.time)
+        self.time = [(self.bits @ np.where(runs[t], q.time[t], 0.0)).astype(np.float64) for t in range(len(q.time))]
+        self.barred = [self.bits @ (~runs[t]).astype(float) for t in range(len(q.time))]
+        self.memory = self.bits @ q.memory
+        pins = np.zeros((q.n_groups, len(q.nets)), dtype=np.float32)
+        for e, (members, _) in enumerate(q.nets):
+            pins[list(members), e] = 1
+        self.pins = pins
+        self.cost = np.array([cost for _, cost in q.nets])
+        self.degree = pins.sum(axis=0)
+
+    def loads(self, rows: Index, start: int, stop: int, t: int, cap: float) -> tuple[Index, FloatArray]:
+        """Return the columns worth looking at, and load(t, J minus I) for I in rows and J in columns.
+
+        It is infinite unless I is part of J and the stage fits.
+        """
+        q = self.q
+        ends = np.arange(start, stop)
+        # groups in all rows, or in no column, take no part in any stage of this block
+        common = np.asarray(self.bits[rows].all(axis=0))
+        reached = np.asarray(self.bits[start:stop].any(axis=0))
+        active = np.flatnonzero(reached & ~common)
+        inner = self.bits[np.ix_(rows, active)].astype(np.float32)
+        outer = self.bits[start:stop, active].astype(np.float32)
+        load: FloatArray = self.time[t][ends][None, :] - self.time[t][rows][:, None]
+        misfit: BoolArray = inner @ (1 - outer).T > 0.5
+        # ... but a row with a group in no column, or a column without one of all rows, is part of nothing here
+        misfit |= np.asarray(self.bits[rows][:, ~reached].any(axis=1))[:, None]
+        misfit |= ~np.asarray(self.bits[start:stop, common].all(axis=1))[None, :]
+        misfit |= load >= cap
+        if self.barred[t][-1]:
+            misfit |= self.barred[t][ends][None, :] > self.barred[t][rows][:, None] + 0.5
+        if q.memory_binds and np.isfinite(q.capacity[t]):
+            room = q.capacity[t] * (1 + TOLERANCE / 2)
+            misfit |= self.memory[ends][None, :] - self.memory[rows][:, None] > room
+        some = ~misfit.all(axis=0)
+        ends, load, misfit = ends[some], load[:, some], misfit[:, some]
+        if not q.host[t]:
+            # a net without an active pin is cut by no stage of this block
+            nets = np.flatnonzero(self.pins[active].any(axis=0))
+            pins = self.pins[np.ix_(active, nets)]
+            done = self.pins[:, nets][common].sum(axis=0)
+            load = load + self._transfers(done + inner @ pins, done + outer[some] @ pins, nets)
+        load[misfit] = np.inf
+        return ends, load
+
+    def _transfers(self, inner: NDArray[np.float32], outer: NDArray[np.float32], nets: Index) -> FloatArray:
+        """Return the cost of the nets that J minus I holds some but not all pins of.
+
+        A net open at I (some pins done, some not) is paid if the stage has a pin of it, and so is one open at J;
+        one open at both was counted twice, and once more too often if the stage has none of its pins.
+
+        Args:
+            inner, outer: how many pins of each of `nets` lie in I (rows) and in J (columns).
+            nets: their indices.
+        """
+        cost, degree = self.cost[nets], self.degree[nets]
+        open_in = (inner > 0) & (inner < degree)
+        open_out = (outer > 0) & (outer < degree)
+        seconds: FloatArray = (open_in @ cost)[:, None] + (open_out @ cost)[None, :]
+        both = open_in.any(axis=0) & open_out.any(axis=0)
+        if both.any():
+            inner, outer, cost = inner[:, both] * open_in[:, both], outer[:, both] * open_out[:, both], cost[both]
+            seconds -= ((inner > 0) * cost) @ (outer > 0).T.astype(float)
+            for count in range(1, int(degree[both].max())):
+                same = inner == count
+                there = same.any(axis=0)
+                if there.any():
+                    seconds -= (same[:, there] * cost[there]) @ (outer[:, there] == count).T.astype(float)
+        return seconds
