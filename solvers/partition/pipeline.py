@@ -60,10 +60,11 @@ def neighbourhood(run: Run, q: Quotient) -> None:
         with run.phase("neighbourhood"):
             reach = run.objective * float(rng.choice([0.03, 0.1, 0.3]))
             family = {0, (1 << q.n_groups) - 1}
-            for ideal in ideals_of(q, run.plan):
-                if run.stopped:
-                    return
-                family.update(walk.around(ideal, around, reach))
+            for end in ideals_of(q, run.plan):
+                for ideal in walk.around(end, around, reach):
+                    if run.stopped:
+                        return
+                    family.add(ideal)
             try:
                 found = best_chain(Family(q, list(family)), run.objective, lambda: run.stopped)
             except TimeoutError:
