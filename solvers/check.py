@@ -1,4 +1,4 @@
-"""The contract of a method, as a test anyone can run: `check_solver(method)` on tiny instances whose optimum is known."""
+"""The contract of a method, as a test anyone can run: `check_solver` on tiny problems whose optimum is known."""
 
 from __future__ import annotations
 

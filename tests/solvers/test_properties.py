@@ -126,22 +126,18 @@ def test_units_do_not_matter(seed: int, variant: str, unit: float) -> None:
 
 
 @pytest.mark.parametrize("variant", ["convex", "free"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [1, 309])
 def test_big_integers_and_mixed_types(seed: int, variant: str) -> None:
-    """CP-SAT with coefficients near 2^31 and enforced rows per type agrees with HiGHS (or-tools issue 5293)."""
-    problem = generate(
-        "layered", ops=14, layers=5, training=False, devices=2, intensity=80.0, seed=seed, variant=variant
-    )
-    time = np.stack(
-        [problem.graph.time[0], problem.graph.time[0] * np.linspace(0.5, 3.0, 14), problem.graph.time[0] * 7]
-    )
-    a100 = problem.cluster.device_types[0]
+    """CP-SAT agrees with HiGHS on coefficients near 2^31 and types of different speed."""
+    # with the presolve step of or-tools issue 5293 switched on again seed 309 ends at .1072 instead of .0957
+    problem = generate("layered", ops=17, layers=5, devices=2, intensity=50.0, seed=seed, variant=variant)
+    base, kind = problem.graph.time[0], problem.cluster.device_types[0]
+    time = np.stack([base, base * np.random.default_rng(seed).uniform(0.5, 3, len(base)), base * 7])
+    groups = (kind, 1), (replace(kind, name="old"), 1), (replace(kind, name="cpu", host=True), 2)
     problem = replace(
         problem,
-        graph=replace(problem.graph, device_types=(a100.name, "old", "cpu"), time=time),
-        cluster=Cluster.flat(
-            (a100, 1), (replace(a100, name="old"), 1), (replace(a100, name="cpu", host=True), 1), bandwidth=3e11
-        ),
+        graph=replace(problem.graph, device_types=(kind.name, "old", "cpu"), time=time),
+        cluster=Cluster.flat(*groups, bandwidth=3e11),
     )
     values = [solved(problem, m) for m in ("cpsat", "milp")]
     assert [r.status for r in values] == ["OPTIMAL", "OPTIMAL"]
