@@ -38,6 +38,10 @@ def convex(run: Run, own: Quotient, contiguous: Quotient) -> None:
     )
     with run.phase("pipeline"):
         pipeline(child, contiguous)
+    for text in child.notes:
+        run.note(text)
+    if child.failure is not None:
+        raise child.failure
     if child.bound is not None and not child.infeasible:
         with run.phase("cycles"):
             run.raise_bound(min(child.bound, cyclic_bound(own)), "pipeline")

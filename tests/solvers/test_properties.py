@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gangplan import methods, solve
-from gangplan.instances import Cluster, PartitionProblem, TreeTopology
+from gangplan.instances import Cluster, PartitionPlan, PartitionProblem, TreeTopology
 from gangplan.instances.generators import generate
 from gangplan.solvers import Result, Run
 from gangplan.solvers.check import random_problem
@@ -165,3 +165,17 @@ def test_a_plan_below_the_bound_withdraws_it() -> None:
     METHODS["greedy"].run(run, Reduced(problem))
     assert run.objective is not None and run.bound is None
     assert "below the bound 1e+09: bound withdrawn" in run.notes[0]
+
+
+def test_convex_does_not_hide_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An infeasible plan that the pipeline inside the convex method hands over is a defect there too."""
+
+    def bad(run: Run, q: Any) -> None:
+        n = q.problem.graph.n_ops
+        run.problem = replace(run.problem, variant="free")  # its own run lets anything pass
+        run.offer(PartitionPlan(q.problem.graph.names, [0, 1] * (n // 2), [0, 1] * (n // 2)), "bad")
+
+    chain = generate("layered", ops=6, layers=6, degree=1.0, training=False, devices=2, variant="convex")
+    monkeypatch.setattr("gangplan.solvers.partition.cycles.pipeline", bad)
+    with pytest.raises(AssertionError, match="bad made an infeasible plan: convex"):
+        solve(chain, time_limit=60, method="convex", workers=1)
