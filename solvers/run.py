@@ -132,13 +132,16 @@ class Run:
     @contextmanager
     def share(self, fraction: float) -> Iterator[None]:
         """Let a block have no more than `fraction` of the time that is left."""
+        if fraction >= 1:
+            yield
+            return
         whole = self.deadline
         self.deadline = time.perf_counter() + fraction * self.remaining()
         try:
             yield
         finally:
             self.deadline = whole
-            if self.stop_reason == "time limit" and self.remaining() > 0:
+            if fraction < 1 and self.stop_reason == "time limit" and self.remaining() > 0:
                 self.stop_reason = None
 
     @contextmanager
