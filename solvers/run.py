@@ -97,12 +97,19 @@ class Run:
             self.note(f"{by} found a plan of {verdict.objective:.9g} below the bound {self.bound:.9g}: bound withdrawn")
             self.bound = None
         self.plan, self.objective = plan, verdict.objective
+        if self.objective == 0:
+            self.bound = 0.0  # no load is negative
         self.trace.append(Incumbent(self.seconds(), verdict.objective, self.bound, by))
         self._changed()
         return True
 
     def raise_bound(self, value: float, by: str) -> None:
-        """Record that `by` proved that no plan is better than `value` seconds; refuse it if a plan is."""
+        """Record that `by` proved that no plan is better than `value` seconds; refuse it if a plan is.
+
+        A bound of 0 says nothing and is left out: `None` means that nothing is proved.
+        """
+        if value <= 0:
+            return
         if self.objective is not None and value > self.objective * (1 + OPTIMAL_GAP):
             self.note(f"{by} claimed the bound {value:.9g}, above a verified plan of {self.objective:.9g}: refused")
         elif self.bound is None or value > self.bound:
