@@ -186,8 +186,9 @@ class _Model:
         """Solve, offer the plan and record the bound; PuLP's status alone is not trusted."""
         self.lp.solve(_highs(run) if name == "HiGHS" else _cbc(run))
         if self.lp.status == pulp.LpStatusInfeasible:
-            # HiGHS has proved it only if both say so; CBC says "no solution found" both then and out of time
-            proved = self.lp.sol_status == pulp.LpSolutionInfeasible or (name != "HiGHS" and not run.stopped)
+            # HiGHS has proved it only if both say so; CBC says "no solution found" both then and out of time,
+            # so it is believed only where its clock was far from running out
+            proved = self.lp.sol_status == pulp.LpSolutionInfeasible or (name != "HiGHS" and run.remaining() > 1)
             if proved and run.plan is None:
                 run.prove_infeasible()
             return
