@@ -75,6 +75,11 @@ def solve(
         with run.phase("import"):
             from .portfolio import run_methods  # solvers take longer to import than small problems to solve
         run_methods(run, method)
+        if run.infeasible:
+            with run.phase("conflict"):
+                from .conflict import conflict
+
+                run.conflict = conflict(run)
     except KeyboardInterrupt:
         run.stop_reason = "interrupted"
     if run.failure is not None:
@@ -153,6 +158,7 @@ def _result(run: Run, method: str) -> Result:
         workers=run.workers,
         versions=versions(),
         notes=tuple(run.notes),
+        conflict=run.conflict,
     )
 
 

@@ -54,6 +54,7 @@ class Result:
         wall_seconds: from the call to the return.
         method, seed, workers, versions: what made it, enough to make it again.
         notes: what a reader of the result should know, e.g. why a method was left out.
+        conflict: if infeasible, requirements that contradict one another, none of which can be left out, in words.
     """
 
     status: Status
@@ -69,6 +70,7 @@ class Result:
     workers: int
     versions: Mapping[str, str]
     notes: tuple[str, ...] = ()
+    conflict: tuple[str, ...] = ()
 
     @property
     def gap(self) -> float | None:

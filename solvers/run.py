@@ -55,6 +55,7 @@ class Run:
         self.objective: float | None = None
         self.bound: float | None = None
         self.infeasible = False
+        self.conflict: tuple[str, ...] = ()
         self.trace: list[Incumbent] = []
         self.phases: dict[str, float] = {}
         self._inner: list[float] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,3 +22,11 @@ def data() -> Path:
     if not DATA.is_dir():
         pytest.skip("../shared/data is absent")
     return DATA
+
+
+@pytest.fixture
+def listens_to_ctrl_c() -> Iterator[None]:
+    """Have child processes hear SIGINT, which a shell without job control makes background jobs ignore."""
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, handler)

@@ -45,6 +45,7 @@ def as_data(result: Result) -> dict[str, Any]:
         "trace": [asdict(entry) for entry in result.trace],
         "versions": dict(result.versions),
         "notes": list(result.notes),
+        "conflict": list(result.conflict),
     }
 
 
@@ -59,6 +60,7 @@ def as_blocks(problem: PartitionProblem, result: Result) -> list[Any]:
             ("gap", percent(result.gap)),
             ("wall", f"{result.wall_seconds:.3f} s, {result.phases['read']:.3f} s of it to start and read"),
             ("method", f"{result.method}, seed {result.seed}, workers {result.workers}"),
+            *(("conflict", words) for words in result.conflict),
             *(("note", note) for note in result.notes),
         ]
     )

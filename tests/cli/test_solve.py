@@ -123,6 +123,7 @@ def test_time_limit(hard: Path) -> None:
     assert wall <= 4 * 1.05 + 1.0  # other tests run at the same time
 
 
+@pytest.mark.usefixtures("listens_to_ctrl_c")
 @pytest.mark.parametrize("method", ["local_search", "cpsat"])
 def test_interrupt(method: str, hard: Path, tmp_path: Path) -> None:
     """Ctrl-C, also amid native code, prints and writes the best plan so far, which is feasible, with exit code 0."""

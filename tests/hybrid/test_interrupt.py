@@ -31,6 +31,7 @@ print(json.dumps({"status": result.status, "reason": result.stop_reason, "object
 """
 
 
+@pytest.mark.usefixtures("listens_to_ctrl_c")
 @pytest.mark.parametrize(("method", "variant"), [("cpsat", "free"), ("milp", "free"), ("neighbourhood", "contiguous")])
 def test_interrupt(method: str, variant: str) -> None:
     """A SIGINT amid CP-SAT, HiGHS or the dynamic programme ends the solve soon, with what there is."""

@@ -1,0 +1,168 @@
+"""Why there is no plan: a smallest set of requirements that contradict one another, in words.
+
+Found by deletion filtering (Chinneck and Dravnieks 1991): a requirement that can be dropped while the rest stays
+infeasible is no part of the reason. Drops are tried in chunks first, so that thousands of colocation classes take
+few steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gangplan.instances import OpGraph, PartitionProblem
+from gangplan.solvers import Run
+from gangplan.solvers.partition.bounds import impossible
+from gangplan.solvers.partition.methods import METHODS, Reduced
+
+_SHARE = 0.25
+"""What one test of feasibility may take of the time left."""
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """One thing the plan has to respect, and the problem without it."""
+
+    words: str
+    without: Callable[[PartitionProblem], PartitionProblem]
+
+
+def conflict(run: Run) -> tuple[str, ...]:
+    """Return requirements of `run.problem`, proved infeasible, that cannot hold together, in words.
+
+    None of them can be left out, unless the time ended before that was known: then a note says so.
+    """
+    kept = requirements(run.problem)
+    everything = kept
+    size = max(1, len(kept) // 2)
+    sure = True
+    while True:
+        start = 0
+        while start < len(kept):
+            if run.remaining() <= 0:
+                run.note("the conflict may not be minimal: out of time")
+                return tuple(part.words for part in kept)
+            trial = kept[:start] + kept[start + size :]
+            dropped = [part for part in everything if part not in trial]
+            answer = _infeasible(run, _relaxed(run.problem, dropped))
+            if answer:
+                kept = trial
+            else:
+                start += size
+                sure = sure and (answer is not None or size > 1)
+        if size == 1:
+            break
+        size = max(1, min(size, len(kept)) // 2)
+    if not sure:
+        run.note("the conflict may not be minimal: not every smaller one could be decided in time")
+    return tuple(part.words for part in kept)
+
+
+def requirements(problem: PartitionProblem) -> list[Requirement]:
+    """Return what a plan of `problem` has to respect: memory, device support, colocation, the variant."""
+    return [*_colocation(problem), *_support(problem), *_memory(problem), *_variant(problem)]
+
+
+def _relaxed(problem: PartitionProblem, dropped: Iterable[Requirement]) -> PartitionProblem:
+    for part in dropped:
+        problem = part.without(problem)
+    return problem
+
+
+def _infeasible(run: Run, problem: PartitionProblem) -> bool | None:
+    """Return whether `problem` has no plan, `None` if that could not be decided in its share of the time."""
+    child = Run(
+        problem,
+        time_limit=_SHARE * run.remaining(),
+        seed=run.seed,
+        workers=run.workers,
+        callbacks=(lambda child: child.plan is not None,),
+    )
+    reduced = Reduced(problem)
+    if impossible(reduced.own) is not None:
+        return True
+    for name in ("greedy", "cpsat"):
+        if not child.stopped:
+            METHODS[name].run(child, reduced)
+    if child.failure is not None:
+        raise child.failure
+    return True if child.infeasible else False if child.plan is not None else None
+
+
+def _colocation(problem: PartitionProblem) -> list[Requirement]:
+    graph = problem.graph
+    parts = []
+    for label in np.unique(graph.colocation[graph.colocation >= 0]).tolist():
+        members = np.flatnonzero(graph.colocation == label)
+        if len(members) > 1:
+            need = graph.memory[members].sum()
+            words = f"colocation: {_names(graph, members)} share a device; together they need {need:.6g} bytes"
+            parts.append(Requirement(words, _without_class(label)))
+    return parts
+
+
+def _without_class(label: int) -> Callable[[PartitionProblem], PartitionProblem]:
+    def without(problem: PartitionProblem) -> PartitionProblem:
+        kept = np.where(problem.graph.colocation == label, -1, problem.graph.colocation)
+        return replace(problem, graph=replace(problem.graph, colocation=kept))
+
+    return without
+
+
+def _support(problem: PartitionProblem) -> list[Requirement]:
+    time, graph = problem.time(), problem.graph
+    present = problem.cluster.counts() > 0
+    parts = []
+    for t, kind in enumerate(problem.cluster.device_types):
+        barred = np.flatnonzero(~np.isfinite(time[t]))
+        if present[t] and len(barred):
+            words = f"device type: {kind.name} cannot run {_names(graph, barred)}"
+            parts.append(Requirement(words, _with_support(kind.name)))
+    return parts
+
+
+def _with_support(name: str) -> Callable[[PartitionProblem], PartitionProblem]:
+    def without(problem: PartitionProblem) -> PartitionProblem:
+        time = problem.graph.time.copy()
+        row = time[problem.graph.device_types.index(name)]
+        row[~np.isfinite(row)] = 0.0
+        return replace(problem, graph=replace(problem.graph, time=time))
+
+    return without
+
+
+def _memory(problem: PartitionProblem) -> list[Requirement]:
+    cluster = problem.cluster
+    parts = []
+    for t, (kind, count) in enumerate(zip(cluster.device_types, cluster.counts().tolist(), strict=True)):
+        if kind.memory is not None and count:
+            words = (
+                f"memory: each of {count} {kind.name} has {kind.memory:.6g} bytes; "
+                f"all ops need {problem.graph.memory.sum():.6g}"
+            )
+            parts.append(Requirement(words, _with_memory(t)))
+    return parts
+
+
+def _with_memory(t: int) -> Callable[[PartitionProblem], PartitionProblem]:
+    def without(problem: PartitionProblem) -> PartitionProblem:
+        kinds: list[Any] = list(problem.cluster.device_types)
+        kinds[t] = replace(kinds[t], memory=None)
+        return replace(problem, cluster=replace(problem.cluster, device_types=tuple(kinds)))
+
+    return without
+
+
+def _variant(problem: PartitionProblem) -> list[Requirement]:
+    if problem.variant == "free":
+        return []
+    return [Requirement(f"variant: the plan is {problem.variant}", lambda p: replace(p, variant="free"))]
+
+
+def _names(graph: OpGraph, members: Any, most: int = 4) -> str:
+    names = [graph.names[i] for i in members[:most]]
+    more = len(members) - len(names)
+    return f"{', '.join(names)} and {more} more" if more > 0 else ", ".join(names)
