@@ -28,6 +28,9 @@ def run_methods(run: Run, method: str) -> None:
             run.prove_infeasible()
             return
         run.raise_bound(counting_bound(reduced.own), "counting")
+    for name in [name for name in names if not METHODS[name].suits(reduced.own)]:
+        run.note(f"{name} left out: its model would be too large")
+        names.remove(name)
     for i, name in enumerate(names):
         if run.stopped:
             return
@@ -38,7 +41,7 @@ def run_methods(run: Run, method: str) -> None:
 def _choose(run: Run, method: str) -> list[str]:
     variant = run.problem.variant
     if method == "auto":
-        return _SUITED[variant]
+        return list(_SUITED[variant])
     if not isinstance(method, str) or method not in METHODS:
         raise InstanceError("method", f"{method!r} is not one of auto, {', '.join(METHODS)}")
     if variant not in METHODS[method].variants:

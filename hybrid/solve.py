@@ -41,7 +41,7 @@ def solve(
         objective: ``throughput``: minimise the maximum load, the time per sample of a full pipeline.
         method: ``auto`` or one of `gangplan.methods()`.
         seed: of every random choice; one seed and one worker give the same trace.
-        workers: threads, by default as many as the machine has cores.
+        workers: threads, by default as many as this process may use cores.
         gap: stop once (objective - bound) / objective is at most this.
         initial: a plan to start from.
         callbacks: called with the `Run` at every new plan or bound; returning true stops.
@@ -54,7 +54,7 @@ def solve(
         InstanceError: if an argument or `initial` does not fit the instance.
     """
     started = time.perf_counter()
-    workers = workers if workers is not None else os.cpu_count() or 1
+    workers = workers if workers is not None else _cores()
     _check(instance, time_limit, objective, seed, workers, gap)
     _check_callbacks(callbacks)
     displays = (Display(),) if display else ()
@@ -95,6 +95,11 @@ def methods() -> dict[str, tuple[str, ...]]:
     from gangplan.solvers.partition.methods import METHODS
 
     return {name: method.variants for name, method in METHODS.items()}
+
+
+def _cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _check(instance: PartitionProblem, time_limit: float, objective: str, seed: int, workers: int, gap: float) -> None:

@@ -11,6 +11,9 @@ import numpy as np
 from .arrays import BoolArray, FloatArray, IntArray, frozen, require, require_text
 from .errors import InstanceError
 
+_MOST = 1e300
+"""No sum of times or bytes may come near the end of floats."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpGraph:
@@ -110,6 +113,10 @@ class OpGraph:
             values = getattr(self, field)
             require(np.isfinite(values), values, field, "is not finite")
             require(values >= 0, values, field, "is negative")
+        for field in ("time", "memory", "parameter_bytes", "activation_bytes", "edge_bytes"):
+            values = getattr(self, field)
+            if values[np.isfinite(values)].astype(np.longdouble).sum() > _MOST:
+                raise InstanceError(field, f"the values add up to more than {_MOST:g}")
         runnable = np.isfinite(self.time).any(axis=0)
         if not runnable.all():
             raise InstanceError("time", f"op {self.names[int(np.argmin(runnable))]!r} runs on no device type")

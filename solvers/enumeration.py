@@ -17,7 +17,7 @@ MOST = 2_000_000
 def optimum(problem: PartitionProblem) -> float | None:
     """Return the least maximum load of any feasible plan in seconds, `None` if there is no feasible plan.
 
-    It shares no code with the solvers: loads and constraints are those of the verifier, an array operation over all
+    It takes nothing from the solvers: loads and constraints are those of the verifier, an array operation over all
     assignments each.
 
     Raises:

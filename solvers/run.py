@@ -12,6 +12,7 @@ from gangplan.instances import PartitionPlan, PartitionProblem, verify
 from .result import OPTIMAL_GAP, Incumbent, relative_gap
 
 _IMPORT_SECONDS = 0.5
+"""What a solver takes to import on a slow or cold machine."""
 
 Callback = Callable[["Run"], bool | None]
 """Called at every new plan or bound; returning true stops the solve."""
@@ -149,7 +150,7 @@ class Run:
             yield
         finally:
             self.deadline = whole
-            if fraction < 1 and self.stop_reason == "time limit" and self.remaining() > 0:
+            if self.stop_reason == "time limit" and self.remaining() > 0:
                 self.stop_reason = None
 
     @contextmanager

@@ -63,3 +63,9 @@ def _takes(q: Quotient, types: list[int], sums: list[FloatArray], limit: float) 
         int(q.counts[t] * np.searchsorted(s, limit * (1 + TOLERANCE), "right"))
         for t, s in zip(types, sums, strict=True)
     )
+
+
+def load_ceiling(q: Quotient) -> float:
+    """Return a load that no device can exceed, seconds."""
+    finite = np.where(np.isfinite(q.time), q.time, 0.0)
+    return float(finite.max(axis=0).sum() + sum(cost for _, cost in q.nets)) * 1.01 + 1e-12

@@ -12,20 +12,15 @@ from gangplan.instances import PartitionPlan, precedence
 from ..interrupt import interruptible
 from ..result import OPTIMAL_GAP
 from ..run import Run
-from .pipeline import load_ceiling
+from .bounds import load_ceiling
 from .quotient import Quotient
 
 _UNITS = 1 << 29
 """What the ceiling of the load becomes in integers; rounding down keeps the bound a bound."""
-_LITERALS = 25_000
-"""Beyond this many literals CP-SAT neither proves nor improves in a minute what the other methods leave."""
 
 
 def cpsat(run: Run, q: Quotient) -> None:
     """Minimise the maximum load with CP-SAT, warm-started with the best plan; offers plans as they come."""
-    if too_large(q):
-        run.note(f"cpsat left out: more than {_LITERALS} literals")
-        return
     ceiling = None
     # integers are as fine as the ceiling was tight: solve again if the first was too coarse to tell
     while not run.stopped and (ceiling is None or (run.objective is not None and run.objective < ceiling)):
@@ -36,11 +31,6 @@ def cpsat(run: Run, q: Quotient) -> None:
             return
         with run.phase("cpsat"):
             model.solve(run)
-
-
-def too_large(q: Quotient) -> bool:
-    """Whether the model would have more literals than are worth building."""
-    return (q.n_groups + len(q.nets)) * int(q.counts.sum()) > _LITERALS
 
 
 class _Model:

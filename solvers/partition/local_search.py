@@ -23,7 +23,7 @@ def local_search(run: Run, q: Quotient, rounds: int = 200) -> None:
     search = _Search(q, run.plan)
     best = search.device.copy()
     for _ in range(rounds):
-        while not run.stopped and search.improve(rng):
+        while not run.stopped and search.improve():
             pass
         if run.stopped:
             return
@@ -56,7 +56,7 @@ class _Search:
         stage = np.array([rank[d] for d in device.tolist()], dtype=np.int32)
         return PartitionPlan(self.q.problem.graph.names, device, stage)
 
-    def improve(self, rng: np.random.Generator) -> bool:
+    def improve(self) -> bool:
         """Make the move off the busiest device that leaves the lower of both loads; return whether there was one."""
         top = max(range(len(self.devices)), key=lambda d: self.devices[d].load)
         peak = self.devices[top].load

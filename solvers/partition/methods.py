@@ -45,11 +45,17 @@ class Method:
         run: does it: offers plans and raises bounds on the `Run` until that has stopped or it is done.
         variants: the variants it solves.
         exact: whether it proves optimality, given time.
+        most_literals: beyond this many, groups and nets times devices, it neither proves nor improves in a minute.
     """
 
     run: Callable[[Run, Reduced], None]
     variants: tuple[str, ...] = VARIANTS
     exact: bool = False
+    most_literals: float = float("inf")
+
+    def suits(self, q: Quotient) -> bool:
+        """Return whether a model of `q` is small enough to be worth building."""
+        return (q.n_groups + len(q.nets)) * int(q.counts.sum()) <= self.most_literals
 
 
 def _seeded(method: Callable[[Run, Quotient], None]) -> Callable[[Run, Reduced], None]:
@@ -85,6 +91,6 @@ METHODS: dict[str, Method] = {
     "pipeline": Method(lambda run, reduced: pipeline(run, reduced.own), variants=("contiguous",), exact=True),
     "neighbourhood": Method(_seeded(neighbourhood), variants=("contiguous",)),
     "convex": Method(lambda run, reduced: convex(run, reduced.own, reduced.pipeline), variants=("convex",)),
-    "cpsat": Method(_seeded(_cpsat), exact=True),
-    "milp": Method(_seeded(_milp), exact=True),
+    "cpsat": Method(_seeded(_cpsat), exact=True, most_literals=25_000),
+    "milp": Method(_seeded(_milp), exact=True, most_literals=400_000),
 }

@@ -12,10 +12,9 @@ from gangplan.instances.arrays import BoolArray
 
 from ..interrupt import interruptible
 from ..run import Run
-from .pipeline import load_ceiling
+from .bounds import load_ceiling
 from .quotient import Quotient
 
-_VARIABLES = 400_000
 _TOLERANCE = 1e-8
 _ROUNDING = 1e-6
 """What solvers may be wrong by, in units."""
@@ -29,10 +28,6 @@ def milp(run: Run, q: Quotient, solver: str | None = None) -> None:
         run, q: as for every method.
         solver: ``HiGHS`` or ``PULP_CBC_CMD``; by default the first that is available.
     """
-    size = (q.n_groups + len(q.nets)) * int(q.counts.sum())
-    if size > _VARIABLES:
-        run.note(f"milp left out: {size} variables are more than {_VARIABLES}")
-        return
     unit = None
     # tolerances are relative to the unit: solve again where the plan found is far below it
     while not run.stopped and (unit is None or (run.objective is not None and run.objective < unit * _APT)):

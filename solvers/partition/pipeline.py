@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ..run import Run
-from .bounds import counting_bound, impossible
+from .bounds import counting_bound, impossible, load_ceiling
 from .chain import best_chain, effort, groups_of, ideals_of
 from .family import Family
 from .lattice import all_ideals, linear_extension, prefixes
@@ -17,8 +19,12 @@ _FAMILY_BYTES = 4e8
 """What the bit matrix of a family may take."""
 _IDEALS = 200_000
 """More are not listed: with windows as wide as such orders have, other methods are faster."""
+_BITS_A_SECOND = 3e7
+"""How much of a family's bit matrix is made in a second, cautiously: nothing stops that."""
 _PAIRS_A_SECOND = 2e7
 """How many pairs of ideals the recurrence gets through, cautiously."""
+_MIXES = 4096
+"""How many vectors c of devices used by type the recurrence goes through, where there are several types."""
 _AROUND = 1600
 _AROUND_MOST = 6400
 _STALLED = 3
@@ -27,32 +33,54 @@ _STALLED = 3
 def pipedream(run: Run, q: Quotient) -> None:
     """Offer the best pipeline along one linear extension: PipeDream's programme (SOSP 2019) without replication."""
     if impossible(q) is None:
-        _search(run, q, Family(q, list(prefixes(linear_extension(q)))), "pipedream")
+        q = few_mixes(q)
+    _search(run, q, Family(q, list(prefixes(linear_extension(q)))), "pipedream")
 
 
 def pipeline(run: Run, q: Quotient) -> None:
     """Solve exactly if the order has few enough ideals for the time there is; else leave a first chain."""
-    if impossible(q) is not None:
-        run.prove_infeasible()
-        return
-    _first_chain(run, q)
+    few = few_mixes(q)
+    _first_chain(run, few)
     if run.stopped:
+        return
+    if few is not q:
+        run.note(f"more than {_MIXES} mixes of device types: the recurrence leaves the slowest idle and proves nothing")
         return
     with run.phase("ideals"):
         limit = int(min(_IDEALS, _FAMILY_BYTES / q.n_groups))
         ideals = all_ideals(q, limit, lambda: run.stopped)
-        family = Family(q, ideals) if ideals is not None else None
-    if family is not None and effort(family, _ceiling(run, q)) < _PAIRS_A_SECOND * run.remaining():
+        small = ideals is not None and len(ideals) * q.n_groups < _BITS_A_SECOND * run.remaining()
+        family = Family(q, ideals) if ideals is not None and small else None
+    if run.stopped:
+        return
+    if ideals is None:
+        run.note("too many ideals for the full recurrence")
+    elif family is None or effort(family, _ceiling(run, q)) > _PAIRS_A_SECOND * run.remaining():
+        run.note("too little time for the full recurrence")
+    else:
         with run.phase("chain"):
             _exact(run, q, family)
-    elif not run.stopped:
-        run.note("too many ideals for the full recurrence")
+
+
+def few_mixes(q: Quotient) -> Quotient:
+    """Return `q` with the slowest device types idle if several make too many vectors c for the recurrence.
+
+    Types that some group cannot do without stay.
+    """
+    few = q
+    for t in np.argsort(q.speed, kind="stable"):
+        if np.prod(few.counts + 1.0) <= _MIXES or np.count_nonzero(few.counts) <= 1:
+            break
+        fewer = replace(q, counts=np.where(np.arange(len(few.counts)) == t, 0, few.counts).astype(np.int32))
+        few = few if impossible(fewer) else fewer
+    return few
 
 
 def neighbourhood(run: Run, q: Quotient) -> None:
     """Bound by cuts, and improve the best pipeline within larger and larger families around its boundaries."""
     if run.objective is not None:
         _bound_by_cuts(run, q, run.objective)
+    q = few_mixes(q)
     rng = np.random.default_rng(run.seed)
     walk = Neighbourhood(q, rng)
     around, stalled = _AROUND, 0
@@ -141,9 +169,3 @@ def _bound_by_cuts(run: Run, q: Quotient, threshold: float) -> None:
 
 def _ceiling(run: Run, q: Quotient) -> float:
     return run.objective if run.objective is not None else load_ceiling(q)
-
-
-def load_ceiling(q: Quotient) -> float:
-    """Return a load that no device can exceed, seconds."""
-    finite = np.where(np.isfinite(q.time), q.time, 0.0)
-    return float(finite.max(axis=0).sum() + sum(cost for _, cost in q.nets)) * 1.01 + 1e-12

@@ -25,6 +25,7 @@ class Quotient:
         nets: (pins, cost) of each output that two or more groups touch: an accelerator that holds some of the
             pins and not all pays the cost c[e] once.
         edges: (a, b) of groups, a before b, transitively reduced where the order is acyclic.
+        counts: n[t], devices of each type that a plan can use, int32 (T,): no more than there are groups.
     """
 
     problem: PartitionProblem
@@ -33,16 +34,12 @@ class Quotient:
     memory: FloatArray
     nets: tuple[tuple[frozenset[int], float], ...]
     edges: tuple[tuple[int, int], ...]
+    counts: IntArray
 
     @property
     def n_groups(self) -> int:
         """How many groups there are, G."""
         return len(self.memory)
-
-    @cached_property
-    def counts(self) -> IntArray:
-        """Devices of each type, int32 (T,)."""
-        return self.problem.cluster.counts()
 
     @cached_property
     def host(self) -> BoolArray:
@@ -113,7 +110,8 @@ def quotient(problem: PartitionProblem) -> Quotient:
     time = np.zeros((len(problem.cluster.device_types), count))
     np.add.at(time.T, group, problem.time().T)
     memory = sums(group, graph.memory, count)
-    return Quotient(problem, group, time, memory, _nets(problem, group), tuple(sorted(edges)))
+    counts = np.minimum(problem.cluster.counts(), count).astype(np.int32)
+    return Quotient(problem, group, time, memory, _nets(problem, group), tuple(sorted(edges)), counts)
 
 
 def merged(q: Quotient, group: IntArray, edges: Iterable[tuple[int, int]]) -> Quotient:
@@ -123,7 +121,8 @@ def merged(q: Quotient, group: IntArray, edges: Iterable[tuple[int, int]]) -> Qu
     np.add.at(time.T, group, q.time.T)
     nets = merge_nets((frozenset(group[list(pins)].tolist()), cost) for pins, cost in q.nets)
     memory = sums(group, q.memory, count)
-    return Quotient(q.problem, group[q.group_of], time, memory, nets, tuple(sorted(edges)))
+    counts = np.minimum(q.counts, count).astype(np.int32)
+    return Quotient(q.problem, group[q.group_of], time, memory, nets, tuple(sorted(edges)), counts)
 
 
 def merge_nets(nets: Iterable[tuple[frozenset[int], float]]) -> tuple[tuple[frozenset[int], float], ...]:
