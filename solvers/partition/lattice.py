@@ -29,14 +29,14 @@ def between(
     while layer:
         grown = []
         for ideal, ready in layer:
+            if len(found) > limit or stopped():
+                return None
             for g in ready:
                 larger = ideal | 1 << g
                 if larger not in found:
                     found.add(larger)
                     opened = (x for x in after[g] if not needs[x] & ~larger and high >> x & 1)
                     grown.append((larger, (*(x for x in ready if x != g), *opened)))
-        if len(found) > limit or stopped():
-            return None
         layer = grown
     return list(found)
 

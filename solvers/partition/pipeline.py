@@ -33,12 +33,15 @@ _STALLED = 3
 def pipedream(run: Run, q: Quotient) -> None:
     """Offer the best pipeline along one linear extension: PipeDream's programme (SOSP 2019) without replication."""
     if impossible(q) is None:
-        q = few_mixes(q)
-    _search(run, q, Family(q, list(prefixes(linear_extension(q)))), "pipedream")
+        few = few_mixes(q)
+        _search(run, few, Family(few, list(prefixes(linear_extension(few)))), "pipedream")
 
 
 def pipeline(run: Run, q: Quotient) -> None:
     """Solve exactly if the order has few enough ideals for the time there is; else leave a first chain."""
+    if impossible(q) is not None:
+        run.prove_infeasible()
+        return
     few = few_mixes(q)
     _first_chain(run, few)
     if run.stopped:
