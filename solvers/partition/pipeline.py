@@ -83,9 +83,9 @@ def neighbourhood(run: Run, q: Quotient) -> None:
     """Bound by cuts, and improve the best pipeline within larger and larger families around its boundaries."""
     if run.objective is not None:
         _bound_by_cuts(run, q, run.objective)
-    q = few_mixes(q)
+    few = few_mixes(q)
     rng = np.random.default_rng(run.seed)
-    walk = Neighbourhood(q, rng)
+    walk = Neighbourhood(few, rng)
     around, stalled = _AROUND, 0
     while not run.stopped and run.plan is not None and run.objective is not None and around <= _AROUND_MOST:
         with run.phase("neighbourhood"):
@@ -97,7 +97,7 @@ def neighbourhood(run: Run, q: Quotient) -> None:
                         return
                     family.add(ideal)
             try:
-                found = best_chain(Family(q, list(family)), run.objective, lambda: run.stopped)
+                found = best_chain(Family(few, list(family)), run.objective, lambda: run.stopped)
             except TimeoutError:
                 return
         if found is not None:
