@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isfinite
 
-from gangplan.instances import PartitionProblem, TreeTopology
+from gangplan.instances import GraphProblem, TreeTopology
 
 PREFIXES = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")),
@@ -14,7 +14,7 @@ SLOWEST_LINK = 1e3
 """Bytes/s. Files that state transfers as times, in a unit they do not name, are kept as bytes over a link of 1."""
 
 
-def time_unit(problem: PartitionProblem) -> str:
+def time_unit(problem: GraphProblem) -> str:
     """Return ``s``, or the empty string where the file's times are in a unit of its own (the NeurIPS 2020 inputs)."""
     topology = problem.cluster.topology
     return "" if isinstance(topology, TreeTopology) and topology.slowest_link()[0] <= SLOWEST_LINK else "s"
@@ -45,3 +45,9 @@ def percent(gap: float | None) -> str:
     if gap is None:
         return "-"
     return f"{gap:.4%}" if gap >= 5e-7 else "0%"
+
+
+def words(problem: GraphProblem) -> str:
+    """Return the kind of a problem in words: its objective and what sets it apart among its kind."""
+    contention = ", with contention" if getattr(problem, "contention", False) else ""
+    return f"{problem.objective}{', ' if problem.variant else ''}{problem.variant}{contention}"

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.instances import OpGraph, PartitionProblem
+from gangplan.instances import GraphProblem, OpGraph, PartitionProblem
 from gangplan.solvers import Run
-from gangplan.solvers.partition.bounds import impossible
-from gangplan.solvers.partition.methods import METHODS, Reduced
+from gangplan.solvers.method import suite_of
+
+from .portfolio import suited
 
 _SHARE = 0.25
 """What one test of feasibility may take of the time left."""
@@ -27,7 +28,7 @@ class Requirement:
     """One thing the plan has to respect, and the problem without it."""
 
     words: str
-    without: Callable[[PartitionProblem], PartitionProblem]
+    without: Callable[[GraphProblem], GraphProblem]
 
 
 def conflict(run: Run) -> tuple[str, ...]:
@@ -61,18 +62,18 @@ def conflict(run: Run) -> tuple[str, ...]:
     return tuple(part.words for part in kept)
 
 
-def requirements(problem: PartitionProblem) -> list[Requirement]:
+def requirements(problem: GraphProblem) -> list[Requirement]:
     """Return what a plan of `problem` has to respect: memory, device support, colocation, the variant."""
     return [*_colocation(problem), *_support(problem), *_memory(problem), *_variant(problem)]
 
 
-def _relaxed(problem: PartitionProblem, dropped: Iterable[Requirement]) -> PartitionProblem:
+def _relaxed(problem: GraphProblem, dropped: Iterable[Requirement]) -> GraphProblem:
     for part in dropped:
         problem = part.without(problem)
     return problem
 
 
-def _infeasible(run: Run, problem: PartitionProblem) -> bool | None:
+def _infeasible(run: Run, problem: GraphProblem) -> bool | None:
     """Return whether `problem` has no plan, `None` if that could not be decided in its share of the time."""
     child = Run(
         problem,
@@ -81,18 +82,17 @@ def _infeasible(run: Run, problem: PartitionProblem) -> bool | None:
         workers=run.workers,
         callbacks=(lambda child: child.plan is not None,),
     )
-    reduced = Reduced(problem)
-    if impossible(reduced.own) is not None:
-        return True
-    for name in ("greedy", "cpsat"):
+    tools = suite_of(problem)
+    prepared = tools.prepare(child)
+    for name in suited(problem):
         if not child.stopped:
-            METHODS[name].run(child, reduced)
+            tools.methods[name].run(child, prepared)
     if child.failure is not None:
         raise child.failure
     return True if child.infeasible else False if child.plan is not None else None
 
 
-def _colocation(problem: PartitionProblem) -> list[Requirement]:
+def _colocation(problem: GraphProblem) -> list[Requirement]:
     graph = problem.graph
     parts = []
     for label in np.unique(graph.colocation[graph.colocation >= 0]).tolist():
@@ -104,15 +104,15 @@ def _colocation(problem: PartitionProblem) -> list[Requirement]:
     return parts
 
 
-def _without_class(label: int) -> Callable[[PartitionProblem], PartitionProblem]:
-    def without(problem: PartitionProblem) -> PartitionProblem:
+def _without_class(label: int) -> Callable[[GraphProblem], GraphProblem]:
+    def without(problem: GraphProblem) -> GraphProblem:
         kept = np.where(problem.graph.colocation == label, -1, problem.graph.colocation)
         return replace(problem, graph=replace(problem.graph, colocation=kept))
 
     return without
 
 
-def _support(problem: PartitionProblem) -> list[Requirement]:
+def _support(problem: GraphProblem) -> list[Requirement]:
     time, graph = problem.time(), problem.graph
     present = problem.cluster.counts() > 0
     parts = []
@@ -124,8 +124,8 @@ def _support(problem: PartitionProblem) -> list[Requirement]:
     return parts
 
 
-def _with_support(name: str) -> Callable[[PartitionProblem], PartitionProblem]:
-    def without(problem: PartitionProblem) -> PartitionProblem:
+def _with_support(name: str) -> Callable[[GraphProblem], GraphProblem]:
+    def without(problem: GraphProblem) -> GraphProblem:
         time = problem.graph.time.copy()
         row = time[problem.graph.device_types.index(name)]
         row[~np.isfinite(row)] = 0.0
@@ -134,7 +134,7 @@ def _with_support(name: str) -> Callable[[PartitionProblem], PartitionProblem]:
     return without
 
 
-def _memory(problem: PartitionProblem) -> list[Requirement]:
+def _memory(problem: GraphProblem) -> list[Requirement]:
     cluster = problem.cluster
     parts = []
     for t, (kind, count) in enumerate(zip(cluster.device_types, cluster.counts().tolist(), strict=True)):
@@ -147,8 +147,8 @@ def _memory(problem: PartitionProblem) -> list[Requirement]:
     return parts
 
 
-def _with_memory(t: int) -> Callable[[PartitionProblem], PartitionProblem]:
-    def without(problem: PartitionProblem) -> PartitionProblem:
+def _with_memory(t: int) -> Callable[[GraphProblem], GraphProblem]:
+    def without(problem: GraphProblem) -> GraphProblem:
         kinds: list[Any] = list(problem.cluster.device_types)
         kinds[t] = replace(kinds[t], memory=None)
         return replace(problem, cluster=replace(problem.cluster, device_types=tuple(kinds)))
@@ -156,10 +156,12 @@ def _with_memory(t: int) -> Callable[[PartitionProblem], PartitionProblem]:
     return without
 
 
-def _variant(problem: PartitionProblem) -> list[Requirement]:
-    if problem.variant == "free":
+def _variant(problem: GraphProblem) -> list[Requirement]:
+    if not isinstance(problem, PartitionProblem) or problem.variant == "free":
         return []
-    return [Requirement(f"variant: the plan is {problem.variant}", lambda p: replace(p, variant="free"))]
+    return [
+        Requirement(f"variant: the plan is {problem.variant}", lambda p: PartitionProblem(p.graph, p.cluster, "free"))
+    ]
 
 
 def _names(graph: OpGraph, members: Any, most: int = 4) -> str:

@@ -35,7 +35,7 @@ class Display:
         )
         used = versions()
         _LOG.info("gangplan %s (OR-Tools %s, HiGHS %s)", used["gangplan"], used["ortools"], used["highspy"])
-        _LOG.info("%d ops, %d edges on %s, %s", graph.n_ops, graph.n_edges, kinds, run.problem.variant)
+        _LOG.info("%d ops, %d edges on %s, %s", graph.n_ops, graph.n_edges, kinds, _words(run))
         _LOG.info("method %s, seed %d, %d workers, %.6g s", method, run.seed, run.workers, run.deadline - run.started)
         _LOG.info("\n  %9s  %14s  %14s  %9s  %s", "seconds", "objective", "bound", "gap", "by")
 
@@ -65,6 +65,11 @@ class Display:
         for note in result.notes:
             _LOG.info("note: %s", note)
         _LOG.info("\n%s after %.3f s: %s\n", result.status, result.wall_seconds, result.stop_reason)
+
+
+def _words(run: Run) -> str:
+    problem = run.problem
+    return f"{problem.objective}, {problem.variant}" if problem.variant else problem.objective
 
 
 def _moved(before: float | None, now: float | None) -> bool:

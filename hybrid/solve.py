@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 
-from gangplan.instances import InstanceError, PartitionPlan, PartitionProblem, content_hash, verify
+from gangplan.instances import GraphProblem, InstanceError, Plan, content_hash, verify, with_objective
 from gangplan.instances.arrays import require_number
 from gangplan.solvers import Result, Run, Status
 from gangplan.solvers.result import OPTIMAL_GAP
@@ -17,19 +17,17 @@ from gangplan.solvers.run import Callback
 
 from .display import Display
 
-OBJECTIVES = ("throughput",)
-
 
 def solve(
-    instance: PartitionProblem,
+    instance: GraphProblem,
     *,
     time_limit: float,
-    objective: str = "throughput",
+    objective: str | None = None,
     method: str = "auto",
     seed: int = 0,
     workers: int | None = None,
     gap: float = 0.0,
-    initial: PartitionPlan | None = None,
+    initial: Plan | None = None,
     callbacks: Sequence[Callback] = (),
     display: bool = False,
 ) -> Result:
@@ -38,7 +36,9 @@ def solve(
     Args:
         instance: what to solve.
         time_limit: seconds from this call; reading, model building and proof included.
-        objective: ``throughput``: minimise the maximum load, the time per sample of a full pipeline.
+        objective: instead of the instance's own: ``throughput`` (time per sample of a full pipeline), ``latency`` (time
+            of one sample), ``step`` (makespan of one training step). The plan then answers
+            `with_objective(instance, objective)`.
         method: ``auto`` or one of `gangplan.methods()`.
         seed: of every random choice; one seed and one worker give the same trace.
         workers: threads, by default as many as this process may use cores.
@@ -55,7 +55,9 @@ def solve(
     """
     started = time.perf_counter()
     workers = workers if workers is not None else _cores()
-    _check(instance, time_limit, objective, seed, workers, gap)
+    _check(instance, time_limit, seed, workers, gap)
+    if objective is not None:
+        instance = with_objective(instance, objective)
     _check_callbacks(callbacks)
     displays = (Display(),) if display else ()
     run = Run(
@@ -90,11 +92,12 @@ def solve(
     return result
 
 
-def methods() -> dict[str, tuple[str, ...]]:
-    """Return the names of all methods, each with the variants it solves; ``auto`` picks among them."""
-    from gangplan.solvers.partition.methods import METHODS
+def methods(objective: str = "throughput") -> dict[str, tuple[str, ...]]:
+    """Return the names of all methods for `objective`, each with the variants it solves; ``auto`` picks among them."""
+    from gangplan.solvers.method import suite
 
-    return {name: method.variants for name, method in METHODS.items()}
+    tools = suite(objective)
+    return {name: tools.variants_of(method) for name, method in tools.methods.items()}
 
 
 def _cores() -> int:
@@ -102,11 +105,9 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _check(instance: PartitionProblem, time_limit: float, objective: str, seed: int, workers: int, gap: float) -> None:
-    if not isinstance(instance, PartitionProblem):
-        raise InstanceError("instance", f"{type(instance).__name__} is not a PartitionProblem")
-    if objective not in OBJECTIVES:
-        raise InstanceError("objective", f"{objective!r} is not one of {', '.join(OBJECTIVES)}")
+def _check(instance: GraphProblem, time_limit: float, seed: int, workers: int, gap: float) -> None:
+    if not isinstance(instance, GraphProblem):
+        raise InstanceError("instance", f"{type(instance).__name__} is no problem that gangplan knows")
     require_number(time_limit, "time_limit", positive=True)
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**31:
         raise InstanceError("seed", f"{seed!r} is not a whole number from 0 to 2^31 - 1")
@@ -125,10 +126,11 @@ def _check_callbacks(callbacks: Sequence[Callback]) -> None:
             raise InstanceError(f"callbacks[{i}]", f"{callback!r} is not a function")
 
 
-def _start_from(run: Run, initial: PartitionPlan) -> None:
-    if not isinstance(initial, PartitionPlan):
-        raise InstanceError("initial", f"{type(initial).__name__} is not a PartitionPlan")
-    verdict = verify(run.problem, initial)
+def _start_from(run: Run, initial: Plan) -> None:
+    try:
+        verdict = verify(run.problem, initial)
+    except InstanceError as error:
+        raise InstanceError("initial", error.problem) from None
     if not verdict.ok:
         raise InstanceError("initial", f"is not feasible: {verdict.violations[0]}")
     run.offer(initial, "initial")

@@ -53,7 +53,7 @@ def from_data(cls: type, data: Any) -> Any:
                 values[name] = _read(_hints(cls)[name], f, data[name])
             except InstanceError as error:
                 raise error.within(name) from None
-        elif f.default is MISSING:
+        elif _required(f):
             raise InstanceError(name, "is missing")
     return cls(**values)
 
@@ -61,7 +61,7 @@ def from_data(cls: type, data: Any) -> Any:
 def schema(cls: type) -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of what `to_data` makes of a `cls`."""
     tag = {key: {"const": name} for key, name in _tag(cls).items()}
-    required = [f.name for f in fields(cls) if f.default is MISSING]
+    required = [f.name for f in fields(cls) if _required(f)]
     return {
         "type": "object",
         "properties": tag | {f.name: _describe(_hints(cls)[f.name], f) for f in fields(cls)},
@@ -79,6 +79,10 @@ def _tag(cls: type) -> dict[str, Any]:
 @cache
 def _hints(cls: type) -> dict[str, Any]:
     return get_type_hints(cls)
+
+
+def _required(f: Field[Any]) -> bool:
+    return f.default is MISSING and f.default_factory is MISSING
 
 
 def _is_array(hint: Any) -> bool:

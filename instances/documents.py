@@ -9,10 +9,17 @@ from typing import Any
 
 from .codec import from_data, schema, to_data
 from .errors import InstanceError
-from .partition import PartitionPlan, PartitionProblem
+from .partition import LatencyPlan, LatencyProblem, PartitionPlan, PartitionProblem, StepPlan, StepProblem
 
 SCHEMA_VERSION = 1
-DOCUMENTS: dict[str, type] = {"partition": PartitionProblem, "partition_plan": PartitionPlan}
+DOCUMENTS: dict[str, type] = {
+    "partition": PartitionProblem,
+    "partition_plan": PartitionPlan,
+    "latency": LatencyProblem,
+    "latency_plan": LatencyPlan,
+    "step": StepProblem,
+    "step_plan": StepPlan,
+}
 """The kinds of documents there are."""
 
 

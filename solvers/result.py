@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gangplan.instances import PartitionPlan
+from gangplan.instances import Plan
 
 OPTIMAL_GAP = 1e-6
 """A plan within this relative gap of the bound is called optimal: integer solvers round times, profiles do more."""
@@ -59,7 +59,7 @@ class Result:
 
     status: Status
     stop_reason: str
-    plan: PartitionPlan | None
+    plan: Plan | None
     objective: float | None
     bound: float | None
     trace: tuple[Incumbent, ...]

@@ -6,8 +6,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
-from gangplan.instances import PartitionPlan, PartitionProblem, verify
+from gangplan.instances import GraphProblem, Plan, verify
 
 from .result import OPTIMAL_GAP, Incumbent, relative_gap
 
@@ -36,7 +37,7 @@ class Run:
 
     def __init__(
         self,
-        problem: PartitionProblem,
+        problem: GraphProblem,
         *,
         time_limit: float,
         seed: int = 0,
@@ -46,13 +47,14 @@ class Run:
         started: float | None = None,
     ) -> None:
         self.started = time.perf_counter() if started is None else started
-        self.problem = problem
+        # a method knows which problem it solves and what answers it, this class need not
+        self.problem: Any = problem
         self.deadline = self.started + time_limit
         self.seed = seed
         self.workers = workers
         self.target_gap = max(gap, OPTIMAL_GAP)
         self.callbacks = callbacks
-        self.plan: PartitionPlan | None = None
+        self.plan: Any = None
         self.objective: float | None = None
         self.bound: float | None = None
         self.infeasible = False
@@ -84,7 +86,7 @@ class Run:
             self.stop_reason = "time limit"
         return self.stop_reason is not None
 
-    def offer(self, plan: PartitionPlan, by: str) -> bool:
+    def offer(self, plan: Plan, by: str) -> bool:
         """Verify `plan` and keep it if it is the best; return whether it is.
 
         Raises:

@@ -11,6 +11,7 @@ import typer
 from gangplan.hybrid.solve import versions as used
 from gangplan.instances import InstanceError, json_schema
 from gangplan.instances.documents import DOCUMENTS
+from gangplan.instances.partition import OBJECTIVES
 
 from . import options
 from .output import emit, emit_blocks, emit_json, facts, table
@@ -33,12 +34,25 @@ def versions(as_json: options.AsJson = False) -> None:
 
 
 def methods(as_json: options.AsJson = False) -> None:
-    """List the methods that `gangplan solve --method` knows."""
-    from gangplan.solvers.partition.methods import METHODS
+    """List the methods that `gangplan solve --method` knows, by objective."""
+    from gangplan.solvers.method import suite
 
+    suites = {objective: suite(objective) for objective in OBJECTIVES}
     if as_json:
-        emit_json({name: {"variants": list(x.variants), "exact": x.exact} for name, x in METHODS.items()})
+        emit_json(
+            {
+                objective: {
+                    name: {"variants": list(tools.variants_of(x)), "exact": x.exact}
+                    for name, x in tools.methods.items()
+                }
+                for objective, tools in suites.items()
+            }
+        )
         return
-    rows = [(name, ", ".join(x.variants), "yes" if x.exact else "no") for name, x in METHODS.items()]
-    choice = ("auto", "contiguous, convex, free", "yes")
-    emit_blocks(table(("method", "variants", "can prove"), [choice, *rows], left=3))
+    rows = []
+    for objective, tools in suites.items():
+        rows.append((objective, "auto", ", ".join(tools.variants), "yes"))
+        rows += [
+            ("", name, ", ".join(tools.variants_of(x)), "yes" if x.exact else "no") for name, x in tools.methods.items()
+        ]
+    emit_blocks(table(("objective", "method", "variants", "can prove"), rows, left=4))

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from gangplan.instances import InstanceError, PartitionPlan
+from gangplan.instances import InstanceError, Plan
 from gangplan.instances.documents import from_document, parse_json
 
 
@@ -32,7 +32,7 @@ def read_text(path: str) -> str:
     return text
 
 
-def read_plan(path: str) -> PartitionPlan:
+def read_plan(path: str) -> Plan:
     """Read the document of a plan.
 
     Raises:
@@ -46,8 +46,8 @@ def read_plan(path: str) -> PartitionPlan:
             if data is None:
                 raise InstanceError("plan", "is null: that solve found none")
         value = from_document(data)
-        if not isinstance(value, PartitionPlan):
-            raise InstanceError("kind", f"{data['kind']!r} is not a partition plan")
+        if not isinstance(value, Plan):
+            raise InstanceError("kind", f"{data['kind']!r} is no plan")
     except InstanceError as error:
         raise error.of(path) from None
     return value

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gangplan.instances import PartitionProblem, dump
+from gangplan.instances import GraphProblem, dump
 from gangplan.instances.generators import GENERATORS, defaults
 from gangplan.instances.generators import generate as make
 
@@ -114,7 +114,7 @@ def _arguments(docstring: str) -> dict[str, str]:
     return {name: text.rstrip(".") for name, text in found.items()}
 
 
-def _words(problem: PartitionProblem) -> str:
+def _words(problem: GraphProblem) -> str:
     kind = problem.cluster.device_types[0].name
     graph = problem.graph
     return f"{graph.n_ops} ops, {graph.n_edges} edges on {problem.cluster.n_devices} x {kind}, {problem.variant}"

@@ -6,13 +6,24 @@ from typing import Annotated
 
 import typer
 
-from gangplan.instances import PartitionProblem
+from gangplan.instances import GraphProblem
 from gangplan.instances.readers import read
 
 from .numbers import number, whole
 
 File = Annotated[
     str, typer.Argument(metavar="FILE", help="a gangplan document, PipeDream graph.txt, NeurIPS 2020 or networkx JSON")
+]
+Objective = Annotated[
+    str | None,
+    typer.Option(
+        help="throughput (busiest device of a pipeline), latency (one sample), step (makespan of a step)  "
+        "[default: the file's, or throughput]",
+        metavar="NAME",
+    ),
+]
+Contention = Annotated[
+    bool | None, typer.Option("--contention/--no-contention", help="of a step: links carry one transfer at a time")
 ]
 Variant = Annotated[
     str | None, typer.Option(help="contiguous, convex or free  [default: the file's, or contiguous]", metavar="NAME")
@@ -43,6 +54,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object inst
 
 def problem(
     file: str,
+    objective: str | None,
+    contention: bool | None,
     variant: str | None,
     devices: int | None,
     device_type: str | None,
@@ -50,7 +63,7 @@ def problem(
     bandwidth: float | None,
     training: bool | None,
     keep_inputs: bool | None,
-) -> PartitionProblem:
+) -> GraphProblem:
     """Read the problem in `file` with these options; what is None is left to the file.
 
     Raises:
@@ -58,6 +71,8 @@ def problem(
     """
     return read(
         file,
+        objective=objective,
+        contention=contention,
         variant=variant,
         devices=devices,
         device_type=device_type,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.instances import PartitionPlan, PartitionProblem, Verdict, dump, verify
+from gangplan.instances import GraphProblem, PartitionPlan, Plan, Verdict, dump, verify
 from gangplan.solvers import Result
 
 from ..units import percent, quantity, scale, time_unit
@@ -49,14 +49,13 @@ def as_data(result: Result) -> dict[str, Any]:
     }
 
 
-def as_blocks(problem: PartitionProblem, result: Result) -> list[Any]:
+def as_blocks(problem: GraphProblem, result: Result) -> list[Any]:
     """Return the summary and, if there is a plan, the table of its devices."""
-    unit = time_unit(problem)
     summary = facts(
         [
             ("status", f"{result.status} ({result.stop_reason})"),
-            ("objective", per_sample(result.objective, unit)),
-            ("bound", per_sample(result.bound, unit)),
+            ("objective", amount(problem, result.objective)),
+            ("bound", amount(problem, result.bound)),
             ("gap", percent(result.gap)),
             ("wall", f"{result.wall_seconds:.3f} s, {result.phases['read']:.3f} s of it to start and read"),
             ("method", f"{result.method}, seed {result.seed}, workers {result.workers}"),
@@ -69,19 +68,22 @@ def as_blocks(problem: PartitionProblem, result: Result) -> list[Any]:
     return [summary, *devices(problem, result.plan, verify(problem, result.plan))]
 
 
-def per_sample(value: float | None, unit: str) -> str:
+def amount(problem: GraphProblem, value: float | None) -> str:
     """Return an objective in words."""
-    return (
-        "-" if value is None else f"{quantity(value, unit, 6)} per sample{'' if unit else ', in the unit of the file'}"
-    )
+    if value is None:
+        return "-"
+    unit = time_unit(problem)
+    per = {"throughput": " per sample"}.get(problem.objective, "")
+    return f"{quantity(value, unit, 6)}{per}{'' if unit else ', in the unit of the file'}"
 
 
-def devices(problem: PartitionProblem, plan: PartitionPlan, verdict: Verdict) -> list[Any]:
+def devices(problem: GraphProblem, plan: Plan, verdict: Verdict) -> list[Any]:
     """Return the table of the devices in the order of their stages, and a line on those it leaves out."""
     cluster, unit = problem.cluster, time_unit(problem)
     ops = np.bincount(plan.device, minlength=cluster.n_devices)
     stage = np.full(cluster.n_devices, -1)
-    stage[plan.device] = plan.stage
+    staged = isinstance(plan, PartitionPlan)
+    stage[plan.device] = plan.stage if isinstance(plan, PartitionPlan) else plan.device
     used = np.flatnonzero(ops)
     shown = used[np.argsort(-verdict.load[used], kind="stable")[:ROWS]]
     shown = shown[np.argsort(stage[shown], kind="stable")]
@@ -93,18 +95,12 @@ def devices(problem: PartitionProblem, plan: PartitionPlan, verdict: Verdict) ->
         kind = cluster.device_types[cluster.type_of[i]]
         load, transfer = verdict.load[i] / factor, verdict.transfer[i] / factor
         share = "-" if kind.memory is None else f"{verdict.memory[i] / kind.memory:.1%}"
-        row = (
-            kind.name,
-            f"{stage[i]}",
-            f"{i}",
-            f"{ops[i]}",
-            f"{load - transfer:.4f}",
-            f"{transfer:.4f}",
-            f"{load:.4f}",
-        )
-        rows.append((*row, f"{verdict.memory[i] / small:.3f}", share))
-    times = (f"{name}{suffix}" for name in ("compute", "transfer", "load"))
-    blocks: list[Any] = [table(("type", "stage", "device", "ops", *times, f"memory, {size}", "of capacity"), rows)]
+        row = (kind.name, *([f"{stage[i]}"] if staged else []), f"{i}", f"{ops[i]}")
+        times = (f"{load - transfer:.4f}", f"{transfer:.4f}", f"{load:.4f}")
+        rows.append((*row, *times, f"{verdict.memory[i] / small:.3f}", share))
+    seconds_of = (f"{name}{suffix}" for name in ("compute", "transfer", "load"))
+    where = ("type", *(["stage"] if staged else []), "device", "ops")
+    blocks: list[Any] = [table((*where, *seconds_of, f"memory, {size}", "of capacity"), rows)]
     idle = cluster.n_devices - len(used)
     left_out = [
         f"{len(used) - len(shown)} less busy devices are not shown" if len(used) > len(shown) else "",

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.instances import InstanceError, OpGraph, PartitionPlan, PartitionProblem, TreeTopology, content_hash
+from gangplan.instances import GraphProblem, InstanceError, OpGraph, Plan, TreeTopology, content_hash
 from gangplan.instances.documents import from_document, parse_json
 
-from ..units import quantity, time_unit
+from ..units import quantity, time_unit, words
 from . import options
 from .files import read_text
 from .output import emit_blocks, facts, table
@@ -17,6 +17,8 @@ from .output import emit_blocks, facts, table
 
 def show(
     file: options.File,
+    objective: options.Objective = None,
+    contention: options.Contention = None,
     variant: options.Variant = None,
     devices: options.Devices = None,
     device_type: options.Kind = None,
@@ -30,25 +32,29 @@ def show(
     if plan is not None:
         emit_blocks(*_plan_blocks(file, plan))
         return
-    problem = options.problem(file, variant, devices, device_type, memory, bandwidth, training, keep_inputs)
+    problem = options.problem(
+        file, objective, contention, variant, devices, device_type, memory, bandwidth, training, keep_inputs
+    )
     emit_blocks(*_problem_blocks(file, problem))
 
 
-def _plan(file: str) -> PartitionPlan | None:
+def _plan(file: str) -> Plan | None:
     """Return the plan in `file`, None if it is something else, right or wrong."""
     text = read_text(file) if _regular(file) else ""
-    if '"partition_plan"' not in text:
+    if '_plan"' not in text:
         return None
     try:
         data = parse_json(text)
-        value = from_document(data) if isinstance(data, dict) and data.get("kind") == "partition_plan" else None
+        kind = data.get("kind") if isinstance(data, dict) else None
+        value = from_document(data) if isinstance(kind, str) and kind.endswith("_plan") else None
     except InstanceError as error:
         raise error.of(file) from None
-    return value if isinstance(value, PartitionPlan) else None
+    return value if isinstance(value, Plan) else None
 
 
-def _plan_blocks(file: str, plan: PartitionPlan) -> list[Any]:
-    pairs, count = np.unique(np.stack([plan.stage, plan.device]), axis=1, return_counts=True)
+def _plan_blocks(file: str, plan: Plan) -> list[Any]:
+    stage = getattr(plan, "stage", np.zeros_like(plan.device))
+    pairs, count = np.unique(np.stack([stage, plan.device]), axis=1, return_counts=True)
     head = facts(
         [
             ("file", file),
@@ -58,13 +64,15 @@ def _plan_blocks(file: str, plan: PartitionPlan) -> list[Any]:
         ]
     )
     rows = [
-        (f"{stage}", f"{device}", f"{n}", plan.ops[int(np.argmax((plan.stage == stage) & (plan.device == device)))])
-        for (stage, device), n in zip(pairs.T.tolist(), count.tolist(), strict=True)
+        (f"{s}", f"{device}", f"{n}", plan.ops[int(np.argmax((stage == s) & (plan.device == device)))])
+        for (s, device), n in zip(pairs.T.tolist(), count.tolist(), strict=True)
     ]
-    return [head, table(("stage", "device", "ops", "the first of them"), rows, left=4)]
+    staged = int(not hasattr(plan, "stage"))  # without stages that column goes
+    names = ("stage", "device", "ops", "the first of them")
+    return [head, table(names[staged:], [row[staged:] for row in rows], left=4)]
 
 
-def _problem_blocks(file: str, problem: PartitionProblem) -> list[Any]:
+def _problem_blocks(file: str, problem: GraphProblem) -> list[Any]:
     graph, unit = problem.graph, time_unit(problem)
     backward = int(graph.backward.sum())
     classes, members = np.unique(graph.colocation[graph.colocation >= 0], return_counts=True)
@@ -76,7 +84,7 @@ def _problem_blocks(file: str, problem: PartitionProblem) -> list[Any]:
     head = facts(
         [
             ("file", file),
-            ("holds", f"a partition problem, {problem.variant}"),
+            ("holds", f"a partition problem: {words(problem)}"),
             ("ops", f"{graph.n_ops}: {graph.n_ops - backward} forward, {backward} backward"),
             ("edges", f"{graph.n_edges}, outputs of {quantity(float(graph.output_bytes().sum()), 'B')} in all")
             if unit
@@ -93,7 +101,7 @@ def _problem_blocks(file: str, problem: PartitionProblem) -> list[Any]:
     return [head, _devices(problem, unit), _heaviest(problem, fastest, unit)]
 
 
-def _devices(problem: PartitionProblem, unit: str) -> Any:
+def _devices(problem: GraphProblem, unit: str) -> Any:
     cluster, time = problem.cluster, problem.time()
     topology = cluster.topology
     levels = topology.levels if isinstance(topology, TreeTopology) else ()
@@ -109,7 +117,7 @@ def _devices(problem: PartitionProblem, unit: str) -> Any:
     return table(names, rows)
 
 
-def _heaviest(problem: PartitionProblem, fastest: Any, unit: str, count: int = 5) -> Any:
+def _heaviest(problem: GraphProblem, fastest: Any, unit: str, count: int = 5) -> Any:
     graph = problem.graph
     total = max(float(fastest.sum()), 1e-300)
     rows = [

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from gangplan.hybrid import solve as run_solve
-from gangplan.instances import InstanceError, PartitionPlan, PartitionProblem, dump, verify
+from gangplan.instances import GraphProblem, InstanceError, Plan, dump, verify
 from gangplan.solvers import Result
 
 from . import options
@@ -25,9 +25,8 @@ INSTANT = 1e-3
 def solve(
     context: typer.Context,
     file: options.File,
-    objective: Annotated[
-        str, typer.Option(help="throughput: minimise the load of the busiest device", metavar="NAME")
-    ] = "throughput",
+    objective: options.Objective = None,
+    contention: options.Contention = None,
     variant: options.Variant = None,
     devices: options.Devices = None,
     device_type: options.Kind = None,
@@ -63,14 +62,15 @@ def solve(
     if not 0 < time_limit < float("inf"):
         raise InstanceError("time_limit", f"{time_limit!r} is not a positive number of seconds")
     _check_outputs([path for path in (file, initial) if path], out, plot)
-    problem = options.problem(file, variant, devices, device_type, memory, bandwidth, training, keep_inputs)
+    problem = options.problem(
+        file, objective, contention, variant, devices, device_type, memory, bandwidth, training, keep_inputs
+    )
     start = None if initial is None else _start(problem, initial)
     _check_method(problem, method)
     before = time.perf_counter() - context.obj
     result = run_solve(
         problem,
         time_limit=max(time_limit - before, INSTANT),
-        objective=objective,
         method=method,
         seed=seed,
         workers=workers,
@@ -99,7 +99,7 @@ def _check_outputs(inputs: list[str], out: str | None, plot: str | None) -> None
             raise InstanceError("plot", "is the file of --out too", plot)
 
 
-def _start(problem: PartitionProblem, path: str) -> PartitionPlan:
+def _start(problem: GraphProblem, path: str) -> Plan:
     plan = read_plan(path)
     verdict = verify(problem, plan)
     if not verdict.ok:
@@ -107,18 +107,19 @@ def _start(problem: PartitionProblem, path: str) -> PartitionPlan:
     return plan
 
 
-def _check_method(problem: PartitionProblem, method: str) -> None:
+def _check_method(problem: GraphProblem, method: str) -> None:
     if method == "auto":
         return
-    from gangplan.solvers.partition.methods import METHODS
+    from gangplan.solvers.method import suite_of
 
-    if method not in METHODS:
-        raise InstanceError("method", f"{method!r} is not one of auto, {', '.join(METHODS)}")
-    if problem.variant not in METHODS[method].variants:
+    tools = suite_of(problem)
+    if method not in tools.methods:
+        raise InstanceError("method", f"{method!r} is not one of auto, {', '.join(tools.methods)}")
+    if problem.variant not in tools.variants_of(tools.methods[method]):
         raise InstanceError("method", f"{method!r} does not solve the variant {problem.variant!r}")
 
 
-def _write(file: str, problem: PartitionProblem, result: Result, out: str | None, plot: str | None) -> None:
+def _write(file: str, problem: GraphProblem, result: Result, out: str | None, plot: str | None) -> None:
     files: dict[str, bytes] = {}
     if result.plan is None:
         for path in filter(None, (out, plot)):

@@ -6,20 +6,23 @@ from typing import Annotated
 
 import typer
 
-from gangplan.instances import content_hash
+from gangplan.instances import StepPlan, content_hash
 from gangplan.instances import verify as check
+from gangplan.instances.verify import PLANS
 
-from ..units import time_unit
+from ..units import words
 from . import options
 from .files import read_plan
 from .output import emit_blocks, emit_json
+from .report import amount
 from .report import devices as device_table
-from .report import per_sample
 
 
 def verify(
     instance: Annotated[str, typer.Argument(metavar="INSTANCE", help="the problem, in any known format")],
     plan: Annotated[str, typer.Argument(metavar="PLAN", help="the plan, or what `gangplan solve --json` printed")],
+    objective: options.Objective = None,
+    contention: options.Contention = None,
     variant: options.Variant = None,
     devices: options.Devices = None,
     device_type: options.Kind = None,
@@ -33,8 +36,14 @@ def verify(
 
     Give the options that the problem was solved with. Exit code: 0 if the plan is feasible, 1 if not, 2 for bad input.
     """
-    problem = options.problem(instance, variant, devices, device_type, memory, bandwidth, training, keep_inputs)
     answer = read_plan(plan)
+    if objective is None:
+        objective = next(kind.objective for kind, answers in PLANS.items() if isinstance(answer, answers))
+    if contention is None and isinstance(answer, StepPlan) and len(answer.sent):
+        contention = True
+    problem = options.problem(
+        instance, objective, contention, variant, devices, device_type, memory, bandwidth, training, keep_inputs
+    )
     verdict = check(problem, answer)
     notes = []
     own = content_hash(problem)
@@ -55,10 +64,10 @@ def verify(
         return 0 if verdict.ok else 1
     lines = [f"note: {note}" for note in notes]
     if verdict.ok:
-        lines.append(f"feasible, {problem.variant}: objective {per_sample(verdict.objective, time_unit(problem))}")
+        lines.append(f"feasible, {words(problem)}: objective {amount(problem, verdict.objective)}")
         emit_blocks("\n".join(lines), *device_table(problem, answer, verdict))
         return 0
     count = len(verdict.violations)
-    lines += [f"infeasible, {problem.variant}: {count} violation{'s' if count > 1 else ''}", *verdict.violations]
+    lines += [f"infeasible, {words(problem)}: {count} violation{'s' if count > 1 else ''}", *verdict.violations]
     emit_blocks("\n".join(lines))
     return 1

@@ -8,7 +8,7 @@ from typing import Any
 import pulp
 
 from gangplan.solvers import Run
-from gangplan.solvers.partition.milp import _cbc, _highs, available_solvers
+from gangplan.solvers.partition.throughput.milp import _cbc, _highs, available_solvers
 
 from .textbook import Textbook, to_plan
 

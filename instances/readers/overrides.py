@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
 from ..arrays import require_number
 from ..cluster import Cluster, require_count
 from ..errors import InstanceError
-from ..partition import PartitionProblem
+from ..partition import GraphProblem
 from ..topology import TreeTopology
 
+Problem = TypeVar("Problem", bound=GraphProblem)
 
-def with_cluster(
-    problem: PartitionProblem, devices: int | None, memory: float | None, bandwidth: float | None
-) -> PartitionProblem:
+
+def with_cluster(problem: Problem, devices: int | None, memory: float | None, bandwidth: float | None) -> Problem:
     """Return `problem` with another number of accelerators, and other memory and links, where given.
 
     Args:

@@ -10,12 +10,13 @@ from typing import Any
 
 from ..documents import from_document, parse_json
 from ..errors import InstanceError
-from ..partition import PartitionProblem
+from ..objectives import with_objective
+from ..partition import GraphProblem, PartitionProblem
 from . import msr, networkx_graph, pipedream
 from .overrides import with_cluster
 
 
-def read(path: str | PathLike[str], **options: Any) -> PartitionProblem:
+def read(path: str | PathLike[str], *, objective: str | None = None, **options: Any) -> GraphProblem:
     """Read a partition problem from a file of any known format.
 
     Formats: a gangplan document, PipeDream's ``graph.txt``, the NeurIPS 2020 device-placement JSON, networkx
@@ -23,8 +24,11 @@ def read(path: str | PathLike[str], **options: Any) -> PartitionProblem:
 
     Args:
         path: the file.
-        options: keyword arguments of the format's own function: `from_gangplan`, `pipedream.from_pipedream`,
-            `msr.from_msr`, `networkx_graph.from_node_link`. One that is None is as if not given.
+        objective: ``throughput``, ``latency``, ``step``, ...; by default a document's own, ``throughput`` for other
+            formats. Latency is of a forward pass, so a PipeDream profile is then read without the backward one.
+        options: ``contention``, of the objective ``step``, and keyword arguments of the format's own function:
+            `from_gangplan`, `pipedream.from_pipedream`, `msr.from_msr`, `networkx_graph.from_node_link`. One that is
+            None is as if not given.
 
     Raises:
         InstanceError: naming file, field and the value found, whatever is wrong with the file or an option.
@@ -37,13 +41,25 @@ def read(path: str | PathLike[str], **options: Any) -> PartitionProblem:
     except ValueError as error:
         raise InstanceError("file", str(error), source) from None
     try:
-        return parse(_decoded(content), **options)
+        return parse(_decoded(content), objective=objective, **options)
     except InstanceError as error:
         raise error.of(source) from None
 
 
-def parse(text: str, **options: Any) -> PartitionProblem:
+def parse(text: str, *, objective: str | None = None, contention: bool | None = None, **options: Any) -> GraphProblem:
     """Read a partition problem from text; see `read`."""
+    if objective == "latency" and options.get("training") is None and pipedream.recognises(text):
+        options["training"] = False
+    problem = _parse(text, options)
+    objective = problem.objective if objective is None else objective
+    if contention is None:
+        return with_objective(problem, objective)
+    if objective != "step":
+        raise InstanceError("contention", f"{contention!r} does not apply to the objective {objective}")
+    return with_objective(problem, objective, contention=contention)
+
+
+def _parse(text: str, options: dict[str, Any]) -> GraphProblem:
     if not text.strip():
         raise InstanceError("content", "the file is empty")
     if text.lstrip().startswith(("{", "[")):
@@ -68,7 +84,7 @@ def from_gangplan(
     memory: float | None = None,
     bandwidth: float | None = None,
     variant: str | None = None,
-) -> PartitionProblem:
+) -> GraphProblem:
     """Build the problem of a parsed gangplan document.
 
     Args:
@@ -76,20 +92,23 @@ def from_gangplan(
         devices: accelerators, instead of the document's; needs one type and one level of links.
         memory: bytes of every accelerator, instead of the document's.
         bandwidth: bytes/s of every link, instead of the document's; needs one level of links.
-        variant: instead of the document's.
+        variant: instead of the document's; of the objective throughput only.
 
     Raises:
         InstanceError: naming the field and the value found.
     """
     problem = from_document(data)
-    if not isinstance(problem, PartitionProblem):
+    if not isinstance(problem, GraphProblem):
         raise InstanceError("kind", f"{data['kind']!r} is not a partition problem")
     if variant is not None:
+        if not isinstance(problem, PartitionProblem):
+            raise InstanceError("variant", f"{variant!r} does not apply to the objective {problem.objective}")
         problem = PartitionProblem(problem.graph, problem.cluster, variant)
-    return with_cluster(problem, devices, memory, bandwidth)
+    changed: GraphProblem = with_cluster(problem, devices, memory, bandwidth)
+    return changed
 
 
-Builder = Callable[..., PartitionProblem]
+Builder = Callable[..., GraphProblem]
 JSON_FORMATS: tuple[tuple[Callable[[dict[str, Any]], bool], str, Builder], ...] = (
     (lambda data: "schema_version" in data, "a gangplan document", from_gangplan),
     (msr.recognises, "a NeurIPS 2020 placement input", msr.from_msr),

@@ -1,1 +1,1 @@
-"""Partition: pipelined throughput, the maximum load over devices."""
+"""Partition: which device runs which op of one job, a folder an objective."""

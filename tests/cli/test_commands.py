@@ -25,7 +25,7 @@ from gangplan.instances import (
 )
 from gangplan.instances.documents import DOCUMENTS
 from gangplan.instances.generators import GENERATORS, defaults, generate
-from gangplan.solvers.partition.methods import METHODS
+from gangplan.solvers.partition.throughput.methods import METHODS
 
 COMMAND = [sys.executable, "-m", "gangplan"]
 
@@ -75,7 +75,7 @@ def test_show(chain_file: Path, cli: Any) -> None:
 def test_show_overrides(chain_file: Path, cli: Any) -> None:
     """Options change what is shown."""
     done = cli("show", chain_file, "--devices", "5", "--variant", "free", "--memory", "3e9")
-    assert "a partition problem, free" in done.out
+    assert "a partition problem: throughput, free" in done.out
     row = next(line.split() for line in done.out.splitlines() if line.startswith("gpu"))
     assert row[1] == "5" and row[5:7] == ["3", "GB"]
 
@@ -195,7 +195,7 @@ def test_versions_and_methods(cli: Any) -> None:
     assert {"gangplan", "python", "numpy", "ortools", "highspy", "platform"} <= set(found)
     assert all(f"{name} " in cli("versions").out for name in found)
     methods = json.loads(cli("methods", "--json").out)
-    assert list(methods) == list(METHODS)
+    assert list(methods["throughput"]) == list(METHODS)
     assert all(name in cli("methods").out for name in ["auto", *METHODS])
 
 

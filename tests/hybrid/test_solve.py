@@ -15,7 +15,7 @@ from gangplan.instances import InstanceError, PartitionPlan, PartitionProblem, c
 from gangplan.instances.generators import generate
 from gangplan.instances.readers import read
 from gangplan.solvers import Result, Run
-from gangplan.solvers.partition.methods import METHODS, Method, Reduced
+from gangplan.solvers.partition.throughput.methods import METHODS, Method, Reduced
 
 VARIANTS = ("contiguous", "convex", "free")
 RUNS = [(m, v) for m, variants in {**methods(), "auto": VARIANTS}.items() for v in variants]

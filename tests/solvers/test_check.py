@@ -9,7 +9,7 @@ import pytest
 from gangplan.instances import PartitionPlan
 from gangplan.solvers import Run
 from gangplan.solvers.check import check_solver
-from gangplan.solvers.partition.methods import METHODS, Method, Reduced
+from gangplan.solvers.partition.throughput.methods import METHODS, Method, Reduced
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -11,8 +11,8 @@ import pytest
 
 from gangplan import methods, solve
 from gangplan.instances import PartitionProblem, verify
-from gangplan.solvers.enumeration import optimum
-from gangplan.solvers.partition.methods import METHODS
+from gangplan.solvers.partition.throughput.enumeration import optimum
+from gangplan.solvers.partition.throughput.methods import METHODS
 
 NONE = None
 VARIANTS = ("contiguous", "convex", "free")

@@ -13,11 +13,11 @@ from gangplan import solve
 from gangplan.instances import Cluster, DeviceType, PartitionProblem, verify
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run
-from gangplan.solvers.check import random_problem
-from gangplan.solvers.enumeration import optimum
-from gangplan.solvers.partition.bounds import impossible
-from gangplan.solvers.partition.methods import METHODS, Reduced
-from gangplan.solvers.partition.milp import available_solvers, milp
+from gangplan.solvers.partition.throughput.bounds import impossible
+from gangplan.solvers.partition.throughput.enumeration import optimum
+from gangplan.solvers.partition.throughput.methods import METHODS, Reduced
+from gangplan.solvers.partition.throughput.milp import available_solvers, milp
+from gangplan.solvers.partition.throughput.random_problem import random_problem
 from gangplan.solvers.result import OPTIMAL_GAP
 
 VARIANTS = ("contiguous", "convex", "free")

@@ -14,8 +14,8 @@ from gangplan import methods, solve
 from gangplan.instances import Cluster, PartitionPlan, PartitionProblem, TreeTopology
 from gangplan.instances.generators import generate
 from gangplan.solvers import Result, Run
-from gangplan.solvers.check import random_problem
-from gangplan.solvers.partition.methods import METHODS, Reduced
+from gangplan.solvers.partition.throughput.methods import METHODS, Reduced
+from gangplan.solvers.partition.throughput.random_problem import random_problem
 
 SEEDS = st.integers(0, 2**32)
 VARIANTS = st.sampled_from(["contiguous", "convex", "free"])
@@ -176,6 +176,6 @@ def test_convex_does_not_hide_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
         run.offer(PartitionPlan(q.problem.graph.names, [0, 1] * (n // 2), [0, 1] * (n // 2)), "bad")
 
     chain = generate("layered", ops=6, layers=6, degree=1.0, training=False, devices=2, variant="convex")
-    monkeypatch.setattr("gangplan.solvers.partition.cycles.pipeline", bad)
+    monkeypatch.setattr("gangplan.solvers.partition.throughput.cycles.pipeline", bad)
     with pytest.raises(AssertionError, match="bad made an infeasible plan: convex"):
         solve(chain, time_limit=60, method="convex", workers=1)

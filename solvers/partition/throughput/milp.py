@@ -10,8 +10,8 @@ import pulp
 from gangplan.instances import PartitionPlan, precedence, verify
 from gangplan.instances.arrays import BoolArray
 
-from ..interrupt import interruptible
-from ..run import Run
+from ...interrupt import interruptible
+from ...run import Run
 from .bounds import load_ceiling
 from .quotient import Quotient
 

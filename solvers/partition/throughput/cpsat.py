@@ -9,9 +9,9 @@ from ortools.sat.python import cp_model
 
 from gangplan.instances import PartitionPlan, precedence
 
-from ..interrupt import interruptible
-from ..result import OPTIMAL_GAP
-from ..run import Run
+from ...interrupt import interruptible
+from ...result import OPTIMAL_GAP
+from ...run import Run
 from .bounds import load_ceiling
 from .quotient import Quotient
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..run import Run
+from ...run import Run
 from .bounds import impossible
 from .chain import groups_of
 from .evaluate import Loads

@@ -1,21 +1,25 @@
-"""The registry: every partition method by its name."""
+"""The registry: every method for throughput by its name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from gangplan.instances import PartitionProblem
 from gangplan.instances.partition import VARIANTS
 
-from ..run import Run
+from ...method import Method, Suite
+from ...run import Run
+from .bounds import counting_bound, impossible
 from .cycles import convex
 from .dominate import dominate
+from .enumeration import optimum
 from .greedy import greedy
 from .local_search import local_search
 from .pipeline import neighbourhood, pipedream, pipeline
 from .quotient import Quotient, quotient
+from .random_problem import random_problem
 
 
 class Reduced:
@@ -37,25 +41,25 @@ class Reduced:
         return dominate(quotient(replace(self.problem, variant="contiguous")))
 
 
-@dataclass(frozen=True, slots=True)
-class Method:
-    """A way to solve a partition problem.
+def _prepare(run: Run) -> Reduced:
+    reduced = Reduced(run.problem)
+    reason = impossible(reduced.own)
+    if reason is not None:
+        run.note(reason)
+        run.prove_infeasible()
+    else:
+        run.raise_bound(counting_bound(reduced.own), "counting")
+    return reduced
 
-    Attributes:
-        run: does it: offers plans and raises bounds on the `Run` until that has stopped or it is done.
-        variants: the variants it solves.
-        exact: whether it proves optimality, given time.
-        most_literals: beyond this many, groups and nets times devices, it neither proves nor improves in a minute.
-    """
 
-    run: Callable[[Run, Reduced], None]
-    variants: tuple[str, ...] = VARIANTS
-    exact: bool = False
-    most_literals: float = float("inf")
+def _at_most(literals: int) -> Callable[[Reduced], bool]:
+    """Accept problems of so many literals, groups and nets times devices: beyond, a minute neither proves nor helps."""
 
-    def suits(self, q: Quotient) -> bool:
-        """Return whether a model of `q` is small enough to be worth building."""
-        return (q.n_groups + len(q.nets)) * int(q.counts.sum()) <= self.most_literals
+    def suits(reduced: Reduced) -> bool:
+        q = reduced.own
+        return (q.n_groups + len(q.nets)) * int(q.counts.sum()) <= literals
+
+    return suits
 
 
 def _seeded(method: Callable[[Run, Quotient], None]) -> Callable[[Run, Reduced], None]:
@@ -88,9 +92,10 @@ METHODS: dict[str, Method] = {
     "greedy": Method(lambda run, reduced: greedy(run, reduced.pipeline)),
     "pipedream": Method(lambda run, reduced: pipedream(run, reduced.pipeline)),
     "local_search": Method(_seeded(local_search)),
-    "pipeline": Method(lambda run, reduced: pipeline(run, reduced.own), variants=("contiguous",), exact=True),
+    "pipeline": Method(lambda run, reduced: pipeline(run, reduced.own), exact=True, variants=("contiguous",)),
     "neighbourhood": Method(_seeded(neighbourhood), variants=("contiguous",)),
     "convex": Method(lambda run, reduced: convex(run, reduced.own, reduced.pipeline), variants=("convex",)),
-    "cpsat": Method(_seeded(_cpsat), exact=True, most_literals=25_000),
-    "milp": Method(_seeded(_milp), exact=True, most_literals=400_000),
+    "cpsat": Method(_seeded(_cpsat), exact=True, suits=_at_most(25_000)),
+    "milp": Method(_seeded(_milp), exact=True, suits=_at_most(400_000)),
 }
+SUITE = Suite(METHODS, VARIANTS, _prepare, optimum, random_problem)

@@ -6,7 +6,7 @@ import numpy as np
 
 from gangplan.instances import PartitionPlan, verify
 
-from ..run import Run
+from ...run import Run
 from .evaluate import Loads, StageLoad
 from .quotient import Quotient
 

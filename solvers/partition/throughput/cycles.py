@@ -20,7 +20,7 @@ import numpy as np
 from gangplan.instances import precedence
 from gangplan.instances.graph import topological_order
 
-from ..run import Run
+from ...run import Run
 from .pipeline import pipeline
 from .quotient import Quotient
 

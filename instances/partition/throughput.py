@@ -1,22 +1,24 @@
-"""The partition problem: which device runs which op of one job, as a pipeline."""
+"""The throughput problem: the busiest device of a pipeline."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from .arrays import FloatArray, IntArray, frozen, require, require_text
-from .cluster import Cluster
-from .errors import InstanceError
-from .graph import OpGraph
+from ..arrays import IntArray
+from ..errors import InstanceError
+from ..graph import OpGraph
+from .assignment import check_assignment
+from .job import GraphProblem
 
 VARIANTS = ("contiguous", "convex", "free")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PartitionProblem:
-    """Place every op of `graph` on one device of `cluster`.
+class PartitionProblem(GraphProblem):
+    """Place every op of `graph` on one device of `cluster`, so that the busiest device has least to do a sample.
 
     Attributes:
         graph: the job; it gives a time for every device type of the cluster.
@@ -25,31 +27,14 @@ class PartitionProblem:
             and comes back) or ``free``; see `precedence` for the edges that count.
     """
 
-    graph: OpGraph
-    cluster: Cluster
-    variant: str = "contiguous"
+    variant: str = "contiguous"  # type: ignore[misc]  # a field here, a constant of the other objectives
+
+    objective: ClassVar[str] = "throughput"
 
     def __post_init__(self) -> None:
+        GraphProblem.__post_init__(self)
         if self.variant not in VARIANTS:
             raise InstanceError("variant", f"{self.variant!r} is not one of {', '.join(VARIANTS)}")
-        for i, kind in enumerate(self.cluster.device_types):
-            if kind.name not in self.graph.device_types:
-                raise InstanceError(f"cluster.device_types[{i}].name", f"the graph has no times for {kind.name!r}")
-
-    def time(self) -> FloatArray:
-        """Return seconds, float64 (cluster's T, n): the rows of `graph.time` in the cluster's order."""
-        rows = [self.graph.device_types.index(kind.name) for kind in self.cluster.device_types]
-        return self.graph.time[rows]
-
-    def transfer(self) -> FloatArray:
-        """Return the seconds to move each op's output over a device's link, float64 (n,).
-
-        One price for every pair of devices, the slowest level's: the published model moves data through
-        host memory (Tarnawski et al., NeurIPS 2020), and a pipeline is not to depend on which GPUs it gets.
-        """
-        bandwidth, latency = self.cluster.topology.slowest_link()
-        size = self.graph.output_bytes()
-        return np.where(size > 0, latency + size / bandwidth, 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,15 +54,7 @@ class PartitionPlan:
     instance: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "ops", tuple(self.ops))
-        for i, name in enumerate(self.ops):
-            require_text(name, f"ops[{i}]")
-        if self.instance is not None:
-            require_text(self.instance, "instance")
-        object.__setattr__(self, "device", frozen(self.device, np.int32, "device", (len(self.ops),)))
-        object.__setattr__(self, "stage", frozen(self.stage, np.int32, "stage", (len(self.ops),)))
-        require(self.device >= 0, self.device, "device", "is negative")
-        require(self.stage >= 0, self.stage, "stage", "is negative")
+        check_assignment(self, "device", "stage")
 
 
 def precedence(graph: OpGraph) -> tuple[IntArray, IntArray]:

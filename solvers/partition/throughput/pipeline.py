@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..run import Run
+from ...run import Run
 from .bounds import counting_bound, impossible, load_ceiling
 from .chain import best_chain, effort, groups_of, ideals_of
 from .family import Family

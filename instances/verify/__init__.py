@@ -1,0 +1,51 @@
+"""The verifier: what a plan is worth, from the instance and the plan alone. No solver is trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import InstanceError
+from ..partition import (
+    GraphProblem,
+    LatencyPlan,
+    LatencyProblem,
+    PartitionPlan,
+    PartitionProblem,
+    StepPlan,
+    StepProblem,
+)
+from .latency import verify_latency
+from .step import verify_step
+from .throughput import verify_throughput
+from .verdict import TOLERANCE, Verdict
+
+__all__ = ["PLANS", "TOLERANCE", "Verdict", "verify"]
+
+PLANS: dict[type[GraphProblem], type] = {
+    PartitionProblem: PartitionPlan,
+    LatencyProblem: LatencyPlan,
+    StepProblem: StepPlan,
+}
+"""What an answer to each problem is."""
+
+_VERIFIERS: dict[type[GraphProblem], Callable[[Any, Any], Verdict]] = {
+    PartitionProblem: verify_throughput,
+    LatencyProblem: verify_latency,
+    StepProblem: verify_step,
+}
+
+
+def verify(problem: GraphProblem, plan: Any) -> Verdict:
+    """Check `plan` against every constraint of `problem` and recompute its objective.
+
+    Raises:
+        InstanceError: if `plan` is no plan of this kind of problem.
+    """
+    kind = type(problem)
+    if kind not in PLANS:
+        raise InstanceError("problem", f"{kind.__name__} is no problem that the verifier knows")
+    if not isinstance(plan, PLANS[kind]):
+        wanted, found = PLANS[kind].__name__, type(plan).__name__
+        raise InstanceError("plan", f"{found} is not a {wanted}, which answers a {problem.objective} problem")
+    return _VERIFIERS[kind](problem, plan)

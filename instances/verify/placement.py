@@ -1,0 +1,72 @@
+"""What holds for every plan: the ops are the graph's, run where they are, fit, and classes keep together."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arrays import FloatArray, IntArray, sums
+from ..partition import GraphProblem
+from .verdict import TOLERANCE
+
+
+def shape(problem: GraphProblem, ops: tuple[str, ...], device: IntArray) -> list[str]:
+    """Return why a plan does not fit its problem at all, in words."""
+    names, d = problem.graph.names, problem.cluster.n_devices
+    if len(ops) != len(names):
+        return [f"the plan places {len(ops)} ops, the graph has {len(names)}"]
+    if ops != names:
+        i = next(i for i, (mine, theirs) in enumerate(zip(ops, names, strict=True)) if mine != theirs)
+        return [f"op {i} of the plan is {ops[i]}, of the graph {names[i]}"]
+    return [f"op {names[i]} is on device {device[i]}, the cluster has {d}" for i in np.flatnonzero(device >= d)]
+
+
+def assignment(problem: GraphProblem, device: IntArray) -> tuple[list[str], FloatArray, FloatArray]:
+    """Return violations of support, memory and colocation in words, and each device's compute and memory.
+
+    Returns:
+        The violations; seconds and bytes, float64 (n_devices,) each.
+    """
+    graph, cluster = problem.graph, problem.cluster
+    kind = cluster.type_of[device]
+    seconds = problem.time()[kind, np.arange(graph.n_ops)]
+    unsupported = [
+        f"op {graph.names[i]} cannot run on device {device[i]} ({cluster.device_types[kind[i]].name})"
+        for i in np.flatnonzero(~np.isfinite(seconds))
+    ]
+    compute = sums(device, np.where(np.isfinite(seconds), seconds, 0.0), cluster.n_devices)
+    memory = sums(device, graph.memory, cluster.n_devices)
+    limit = problem.capacity()
+    overfull = [
+        f"memory: the ops on device {i} need {memory[i]:.6g} bytes, it has {limit[i]:.6g}"
+        for i in np.flatnonzero(memory > limit * (1 + TOLERANCE))
+    ]
+    return [*unsupported, *overfull, *_colocation(problem, device)], compute, memory
+
+
+def transfers(problem: GraphProblem, device: IntArray) -> FloatArray:
+    """Return the seconds each device spends on sending and receiving through the host, float64 (n_devices,).
+
+    An output is received once per device that needs it and sent once, however many ask; a host pays for none.
+    """
+    graph, cluster = problem.graph, problem.cluster
+    u, v = graph.source, graph.target
+    cut = device[u] != device[v]
+    received = np.unique(np.stack([u[cut], device[v[cut]]]), axis=1)
+    sent = np.unique(u[cut])
+    cost = problem.transfer()
+    seconds = sums(received[1], cost[received[0]], cluster.n_devices)
+    seconds += sums(device[sent], cost[sent], cluster.n_devices)
+    seconds[problem.hosts()] = 0.0
+    return seconds
+
+
+def _colocation(problem: GraphProblem, device: IntArray) -> list[str]:
+    graph = problem.graph
+    member = np.flatnonzero(graph.colocation >= 0)
+    _, first, inverse = np.unique(graph.colocation[member], return_index=True, return_inverse=True)
+    leader = member[first[inverse]]
+    return [
+        f"colocation: op {graph.names[i]} is on device {device[i]}, op {graph.names[j]} of its class on {device[j]}"
+        for i, j in zip(member.tolist(), leader.tolist(), strict=True)
+        if device[i] != device[j]
+    ]

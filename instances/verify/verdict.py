@@ -1,0 +1,43 @@
+"""What the verifier returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import FloatArray
+
+TOLERANCE = 1e-9
+"""Relative slack on sums of floats, which may be taken in another order."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdict:
+    """What the verifier found.
+
+    Attributes:
+        violations: every violated constraint in plain words; empty if the plan is feasible.
+        objective: the recomputed objective in seconds, `None` if the plan is infeasible.
+        load: seconds each device is busy, float64 (n_devices,): compute plus the transfers it takes part in.
+        transfer: the part of `load` spent on transfers, float64 (n_devices,).
+        memory: bytes used on each device, float64 (n_devices,).
+    """
+
+    violations: tuple[str, ...]
+    objective: float | None
+    load: FloatArray
+    transfer: FloatArray
+    memory: FloatArray
+
+    @property
+    def ok(self) -> bool:
+        """Whether the plan is feasible."""
+        return not self.violations
+
+    @classmethod
+    def nothing(cls, violations: Iterable[str], devices: int) -> Verdict:
+        """Return the verdict on a plan that does not fit its problem at all."""
+        zero = np.zeros(devices)
+        return cls(tuple(violations), None, zero, zero, zero)

@@ -1,0 +1,1 @@
+"""Latency: the time of one sample through calls to accelerators."""

@@ -1,0 +1,1 @@
+"""Step time: the makespan of one training step."""

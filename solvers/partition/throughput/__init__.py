@@ -1,0 +1,1 @@
+"""Pipelined throughput: the least load of the busiest device."""
