@@ -65,7 +65,7 @@ def _run(
 ) -> Run:
     run = Run(problem, time_limit=time_limit, callbacks=(callback,))
     prepared = tools.prepare(run)
-    if not run.stopped:
+    if not run.infeasible:
         method.run(run, prepared)
     return run
 

@@ -114,7 +114,7 @@ def test_verify(problem: Path, plan: Path, cli: Any) -> None:
     assert (found["feasible"], found["violations"], found["notes"]) == (True, [], [])
     assert found["objective"] == max(found["load"]) == solved["objective"]
     text = cli("verify", problem, plan)
-    assert text.code == 0 and text.out.startswith("feasible, contiguous: objective ")
+    assert text.code == 0 and text.out.startswith("feasible, throughput, contiguous: objective ")
 
 
 def test_verify_output_of_solve(problem: Path, cli: Any, tmp_path: Path) -> None:

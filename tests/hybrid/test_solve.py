@@ -268,7 +268,7 @@ def test_a_wrong_bound_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         ("time_limit", None),
         ("time_limit", True),
         ("objective", "latencies"),
-        ("objective", None),
+        ("objective", 1),
         ("method", "magic"),
         ("method", ["cpsat"]),
         ("method", None),

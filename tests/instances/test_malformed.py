@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gangplan.instances import InstanceError, dump
+from gangplan.instances.documents import DOCUMENTS
 from gangplan.instances.generators import generate
 from gangplan.instances.readers import parse, read, to_networkx
 
@@ -212,7 +213,7 @@ def test_profile_of_inputs_only() -> None:
     ("path", "value", "line"),
     [
         (("schema_version",), 99, "schema_version: 99 is not 1"),
-        (("kind",), [], "kind: [] is not one of partition, partition_plan"),
+        (("kind",), [], f"kind: [] is not one of {', '.join(DOCUMENTS)}"),
         (("variant",), "x", "variant: 'x' is not one of contiguous, convex, free"),
         (("graph",), 3, "graph: 3 is not an object"),
         (("graph", "names", 1), "join0", "graph.names[1]: 'join0' is a duplicate"),
