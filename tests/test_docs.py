@@ -14,7 +14,19 @@ import jsonschema
 import numpy as np
 import pytest
 
-from gangplan.instances import Cluster, DeviceType, OpGraph, PartitionPlan, PartitionProblem, dump, json_schema
+from gangplan.instances import (
+    Cluster,
+    DeviceType,
+    LatencyPlan,
+    LatencyProblem,
+    OpGraph,
+    PartitionPlan,
+    PartitionProblem,
+    StepPlan,
+    StepProblem,
+    dump,
+    json_schema,
+)
 from gangplan.instances.documents import DOCUMENTS
 
 ROOT = Path(__file__).parent.parent
@@ -85,6 +97,10 @@ def test_schema_accepts_documents() -> None:
     values = {
         "partition": PartitionProblem(graph, cluster),
         "partition_plan": PartitionPlan(("a", "b"), [0, 0], [0, 0]),
+        "latency": LatencyProblem(graph, cluster),
+        "latency_plan": LatencyPlan(("a", "b"), [0, 0]),
+        "step": StepProblem(graph, cluster, contention=True),
+        "step_plan": StepPlan(("a", "b"), [0, 0], [0.0, 1.0]),
     }
     assert set(values) == set(DOCUMENTS)
     for kind, value in values.items():
