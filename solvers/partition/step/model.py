@@ -1,0 +1,215 @@
+"""The problem as solvers see it: ops in classes that share a device, delays by level, links by number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gangplan.instances import StepProblem, TreeTopology
+from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, sums
+from gangplan.instances.partition.route import Links
+
+Csr = tuple[IntArray, IntArray]
+"""Rows of a sparse relation: row v is ``index[first[v]:first[v + 1]]``."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A step-time problem with everything looked up; n ops, k devices, T types, L levels, G groups.
+
+    Attributes:
+        problem: what it came from.
+        order: a topological order of the ops, int32 (n,).
+        predecessors, successors: of each op, each once, ascending.
+        time: p[t, v], seconds of op v on type t, infinite where it cannot run, float64 (T, n).
+        delay: c[l, v], seconds to send the output of op v between devices that level l joins, 0 if empty, float64 (L, n).
+        type_of: the type of each device, int32 (k,).
+        level: which level joins two devices, -1 on the diagonal, int32 (k, k). A mesh has one level.
+        capacity: bytes of each device, infinite if unlimited, float64 (k,).
+        group_of: the group of each op, int32 (n,): its colocation class, or itself.
+        group_time: seconds of all ops of a group on a type, infinite where one cannot run, float64 (T, G).
+        group_memory: bytes of a group, float64 (G,).
+    """
+
+    problem: StepProblem
+    order: IntArray
+    predecessors: Csr
+    successors: Csr
+    time: FloatArray
+    delay: FloatArray
+    type_of: IntArray
+    level: IntArray
+    capacity: FloatArray
+    group_of: IntArray
+    group_time: FloatArray
+    group_memory: FloatArray
+
+    @property
+    def n(self) -> int:
+        """How many ops there are."""
+        return len(self.group_of)
+
+    @property
+    def n_devices(self) -> int:
+        """How many devices there are, k."""
+        return len(self.type_of)
+
+    @property
+    def n_groups(self) -> int:
+        """How many groups there are, G."""
+        return len(self.group_memory)
+
+    @property
+    def contention(self) -> bool:
+        """Whether transfers wait for one another."""
+        return self.problem.contention
+
+    @cached_property
+    def edges(self) -> tuple[IntArray, IntArray]:
+        """The ends u and v of each edge, each edge once, sorted by u."""
+        first, index = self.successors
+        return np.repeat(np.arange(self.n, dtype=np.int32), np.diff(first)), index
+
+    @cached_property
+    def members(self) -> tuple[tuple[int, ...], ...]:
+        """The ops of each group, ascending."""
+        found: list[list[int]] = [[] for _ in range(self.n_groups)]
+        for op, g in enumerate(self.group_of.tolist()):
+            found[g].append(op)
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def types(self) -> IntArray:
+        """The types of which there is a device, ascending."""
+        return np.unique(self.type_of)
+
+    @cached_property
+    def allowed(self) -> BoolArray:
+        """Whether a group can run on a device and fits into it alone, bool (G, k)."""
+        fits = self.group_memory[:, None] <= self.room
+        return np.asarray(np.isfinite(self.group_time[self.type_of].T) & fits)
+
+    @cached_property
+    def room(self) -> FloatArray:
+        """Bytes of each device with room for rounding, as the verifier sees it, float64 (k,)."""
+        # half of the verifier's slack, for sums in another order
+        return self.capacity * (1 + 0.5e-9)
+
+    @cached_property
+    def memory_binds(self) -> bool:
+        """Whether some device is too small for everything at once."""
+        return bool((self.group_memory.sum() > self.room).any())
+
+    @cached_property
+    def fastest(self) -> FloatArray:
+        """Seconds of each op on the type that runs it fastest, float64 (n,)."""
+        return np.asarray(self.time[self.types].min(axis=0))
+
+    @cached_property
+    def used_levels(self) -> IntArray:
+        """The levels that join some two devices, ascending."""
+        return np.unique(self.level[self.level >= 0])
+
+    @cached_property
+    def least_delay(self) -> FloatArray:
+        """Seconds to send each op's output to the nearest other device; infinite with one device, float64 (n,)."""
+        if not len(self.used_levels):
+            return np.full(self.n, np.inf)
+        return np.asarray(self.delay[self.used_levels].min(axis=0))
+
+    @cached_property
+    def twins(self) -> IntArray:
+        """The class of each device: those of one class may be swapped in any plan, int32 (k,); see `_twins`."""
+        return _twins(self.type_of, self.level)
+
+    @cached_property
+    def links(self) -> Links:
+        """The links by number, which only contention needs."""
+        return Links(self.problem.cluster)
+
+    @cached_property
+    def routes(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
+        """The links that a transfer from device a to b occupies: ``routes[a][b]``."""
+        every = range(self.n_devices)
+        return tuple(tuple(self.links.route(a, b) for b in every) for a in every)
+
+
+def prepare(problem: StepProblem) -> Prepared:
+    """Look everything up once."""
+    graph, topology = problem.graph, problem.cluster.topology
+    n, k = graph.n_ops, problem.cluster.n_devices
+    time = problem.time()
+    group_of = _groups(graph.colocation)
+    count = int(group_of.max()) + 1
+    group_time = np.zeros((len(time), count))
+    for row, total in zip(time, group_time, strict=True):
+        np.add.at(total, group_of, row)
+    # an edge list may repeat an edge
+    pairs = np.unique(np.stack([graph.source, graph.target]), axis=1)
+    return Prepared(
+        problem=problem,
+        order=graph.topological_order(),
+        predecessors=_csr(pairs[1], pairs[0], n),
+        successors=_csr(pairs[0], pairs[1], n),
+        time=time,
+        delay=_delay(problem),
+        type_of=problem.cluster.type_of,
+        level=_levels(topology, k) if isinstance(topology, TreeTopology) else -np.eye(k, dtype=np.int32),
+        capacity=problem.capacity(),
+        group_of=group_of,
+        group_time=group_time,
+        group_memory=sums(group_of, graph.memory, count),
+    )
+
+
+def _levels(topology: TreeTopology, k: int) -> IntArray:
+    every = np.arange(k)
+    level = (topology.group[:, :, None] != topology.group[:, None, :]).sum(axis=0).astype(np.int32)
+    level[every, every] = -1
+    return np.asarray(level)
+
+
+def _delay(problem: StepProblem) -> FloatArray:
+    """Return c[l, v] with the very arithmetic of the topology: a plan is checked to the last digit."""
+    topology, size = problem.cluster.topology, problem.graph.output_bytes()
+    if isinstance(topology, TreeTopology):
+        rows = [level.latency + size / level.bandwidth for level in topology.levels]
+    else:
+        bandwidth, latency = topology.slowest_link()
+        rows = [latency + size / bandwidth]
+    return np.where(size > 0, np.stack(rows), 0.0)
+
+
+def _groups(colocation: IntArray) -> IntArray:
+    """Return a group for each op: one for each class, one for each op without; numbered by their first op."""
+    lone = colocation < 0
+    key = np.where(lone, np.arange(len(colocation)) + colocation.max(initial=-1) + 1, colocation)
+    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int32)
+    rank[np.argsort(first)] = np.arange(len(first), dtype=np.int32)
+    return np.asarray(rank[inverse])
+
+
+def _csr(rows: IntArray, columns: IntArray, n: int) -> Csr:
+    by_row = np.lexsort((columns, rows))
+    first = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))]).astype(np.int32)
+    return first, columns[by_row].astype(np.int32)
+
+
+def _twins(type_of: IntArray, level: IntArray) -> IntArray:
+    """Return a class for each device; two are of one class if all others are as far from the one as from the other.
+
+    That is an equivalence, for the swap of two such devices maps the cluster onto itself. Classes are numbered by
+    their first device. Equal servers may be swapped too; this says nothing of them.
+    """
+    k = len(type_of)
+    found = np.full(k, -1, dtype=np.int32)
+    for a in range(k):
+        if found[a] >= 0:
+            continue
+        same = (level == level[a]).sum(axis=1) >= k - 2
+        same &= (level[:, a] >= 0) & (type_of == type_of[a]) & (found < 0)
+        found[same] = found[a] = found.max() + 1
+    return found
