@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gangplan.instances import PartitionProblem
+from gangplan.instances import GraphProblem
 from gangplan.solvers import Run
 
-from .plain_cpsat import plain_cpsat
-from .plain_milp import plain_milp
+from .latency_cpsat import latency_cpsat
+from .latency_milp import latency_milp
+from .step_cpsat import step_cpsat
+from .step_milp import step_milp
+from .throughput_cpsat import throughput_cpsat
+from .throughput_milp import throughput_milp
 
-RIVALS: dict[str, Callable[[Run], None]] = {"plain_cpsat": plain_cpsat, "plain_milp": plain_milp}
-"""By name. A rival gets the same `Run` as a method: problem, clock, seed, workers; and its plans are verified."""
+RIVALS: dict[str, dict[str, Callable[[Run], None]]] = {
+    "plain_cpsat": {"throughput": throughput_cpsat, "latency": latency_cpsat, "step": step_cpsat},
+    "plain_milp": {"throughput": throughput_milp, "latency": latency_milp, "step": step_milp},
+}
+"""By name and objective. A rival gets the same `Run` as a method: problem, clock, seed, workers; and its plans are
+verified."""
 
 
-def solve_by_rival(problem: PartitionProblem, rival: str, *, time_limit: float, seed: int = 0, workers: int = 1) -> Run:
+def solve_by_rival(problem: GraphProblem, rival: str, *, time_limit: float, seed: int = 0, workers: int = 1) -> Run:
     """Run a rival on `problem` within `time_limit` seconds, model building included, and return its `Run`."""
     run = Run(problem, time_limit=time_limit, seed=seed, workers=workers)
-    RIVALS[rival](run)
+    RIVALS[rival][problem.objective](run)
     return run

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gangplan.instances import PartitionPlan, PartitionProblem, precedence
+from gangplan.instances import GraphProblem, PartitionPlan, PartitionProblem, StepProblem, precedence
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,60 @@ class Textbook:
         """A load that no device can exceed, seconds."""
         most = [max((row[v] for row in self.time if np.isfinite(row[v])), default=0.0) for v in range(len(self.memory))]
         return sum(most) + sum(self.cost)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A graph on a cluster in lists, op v and device d.
+
+    Attributes:
+        problem: as it was.
+        time: seconds, time[d][v]; infinite where d cannot run v.
+        memory, cost: bytes, and seconds of a transfer through the host, of each op.
+        edges: all (u, v).
+        together: (v, w) on one device.
+        kind, capacity, host: of each device: its type, bytes, and whether it is a host.
+        total: seconds that the best plan need not exceed if memory allows it, else no plan.
+    """
+
+    problem: GraphProblem
+    time: list[list[float]]
+    memory: list[float]
+    cost: list[float]
+    edges: list[tuple[int, int]]
+    together: list[tuple[int, int]]
+    kind: list[int]
+    capacity: list[float]
+    host: list[bool]
+    total: float
+
+    @classmethod
+    def of(cls, problem: GraphProblem) -> Job:
+        """Lay out `problem`."""
+        graph, cluster = problem.graph, problem.cluster
+        time = problem.time()[cluster.type_of]
+        leader: dict[int, int] = {}
+        pairs = [(leader.setdefault(c, v), v) for v, c in enumerate(graph.colocation.tolist()) if c >= 0]
+        longest = np.where(np.isfinite(time), time, 0.0).max(axis=0).sum()
+        # an output goes out once and comes into each other device once, one after the other at worst
+        moved = problem.transfer().sum() * (cluster.n_devices + 1)
+        return cls(
+            problem=problem,
+            time=time.tolist(),
+            memory=graph.memory.tolist(),
+            cost=problem.transfer().tolist(),
+            edges=list(zip(graph.source.tolist(), graph.target.tolist(), strict=True)),
+            together=[(v, w) for v, w in pairs if v != w],
+            kind=cluster.type_of.tolist(),
+            capacity=problem.capacity().tolist(),
+            host=problem.hosts().tolist(),
+            total=float(longest + moved),
+        )
+
+    def delay(self, u: int, d: int, e: int) -> float:
+        """Return the seconds that the output of op u takes from device d to e, of a step-time problem."""
+        assert isinstance(self.problem, StepProblem)
+        return float(self.problem.delay(np.array([u]), np.array([d]), np.array([e]))[0])
 
 
 def to_plan(problem: PartitionProblem, slot: list[int], kind: Callable[[int], int]) -> PartitionPlan:

@@ -7,16 +7,17 @@ from typing import Any
 
 from ortools.sat.python import cp_model
 
+from gangplan.instances import PartitionPlan
 from gangplan.solvers import Run
-from gangplan.solvers.interrupt import interruptible
 
+from .engines import run_cpsat
 from .textbook import Textbook, to_plan
 
 UNITS = 1 << 35
 """What a load that no device can exceed becomes in integers; rounding down keeps the bound a bound."""
 
 
-def plain_cpsat(run: Run) -> None:  # noqa: PLR0912, one model read from top to bottom
+def throughput_cpsat(run: Run) -> None:  # noqa: PLR0912, one model read from top to bottom
     """Minimise the maximum load: x[v, s] op v in slot s, k[u, s] the output of u crosses the boundary of s."""
     t = Textbook.of(run.problem)
     scale = UNITS / t.total if t.total > 0 else 1.0
@@ -62,23 +63,12 @@ def plain_cpsat(run: Run) -> None:  # noqa: PLR0912, one model read from top to 
                 constraint.only_enforce_if(choice)
     model.minimize(z)
 
-    class Watcher(cp_model.CpSolverSolutionCallback):
-        def on_solution_callback(self) -> None:
-            slot = [next(s for s in slots if self.boolean_value(x[v][s])) for v in ops]
+    def plan(solution: Any) -> PartitionPlan:
+        slot = [next(s for s in slots if solution.boolean_value(x[v][s])) for v in ops]
 
-            def type_of(s: int) -> int:
-                return next(i for i, c in kind[s].items() if len(kind[s]) == 1 or self.boolean_value(c))
+        def type_of(s: int) -> int:
+            return next(i for i, c in kind[s].items() if len(kind[s]) == 1 or solution.boolean_value(c))
 
-            run.offer(to_plan(run.problem, slot, type_of), "plain_cpsat")
+        return to_plan(run.problem, slot, type_of)
 
-    solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds = run.remaining()
-    solver.parameters.num_workers = run.workers
-    solver.parameters.random_seed = run.seed
-    solver.parameters.catch_sigint_signal = False
-    solver.parameters.presolve_inclusion_work_limit = 0  # wrong optima otherwise, see solvers/partition/cpsat.py
-    status = interruptible(lambda: solver.solve(model, Watcher()), solver.stop_search, lambda: run.stopped)
-    if status == cp_model.INFEASIBLE:
-        run.prove_infeasible()
-    else:
-        run.raise_bound(solver.best_objective_bound / scale, "plain_cpsat")
+    run_cpsat(run, model, scale, plan)

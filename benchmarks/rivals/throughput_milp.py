@@ -7,14 +7,15 @@ from typing import Any
 
 import pulp
 
+from gangplan.instances import PartitionPlan
 from gangplan.solvers import Run
-from gangplan.solvers.partition.throughput.milp import _cbc, _highs, available_solvers
 
+from .engines import run_milp
 from .textbook import Textbook, to_plan
 
 
-def plain_milp(run: Run) -> None:  # noqa: PLR0912, one model read from top to bottom
-    """Minimise the maximum load; letters as in `plain_cpsat`, solver options as the package's own `milp`."""
+def throughput_milp(run: Run) -> None:  # noqa: PLR0912, one model read from top to bottom
+    """Minimise the maximum load; letters as in `throughput_cpsat`, solver options as the package's own `milp`."""
     t = Textbook.of(run.problem)
     unit = t.total or 1.0
     lp = pulp.LpProblem("textbook", pulp.LpMinimize)
@@ -59,22 +60,10 @@ def plain_milp(run: Run) -> None:  # noqa: PLR0912, one model read from top to b
                 load += pulp.lpSum(t.cost[u] / unit * k[u][s] for u in sends)
                 most += sum(t.cost)
             lp += load <= z + most / unit * (1 - choice)
-    if run.stopped:
-        return
-    name = available_solvers()[0]
-    lp.solve(_highs(run) if name == "HiGHS" else _cbc(run))
-    if lp.status == pulp.LpStatusInfeasible and lp.sol_status == pulp.LpSolutionInfeasible:
-        run.prove_infeasible()
-        return
-    if lp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
+
+    def plan() -> PartitionPlan:
         slot = [next(s for s in slots if x[v][s].value() > 0.5) for v in ops]
-        run.offer(
-            to_plan(
-                run.problem, slot, lambda s: next(i for i, c in kind[s].items() if len(kind[s]) == 1 or c.value() > 0.5)
-            ),
-            "plain_milp",
-        )
-    if name == "HiGHS":
-        run.raise_bound(float(lp.solverModel.getInfo().mip_dual_bound) * unit, "plain_milp")
-    elif lp.sol_status == pulp.LpSolutionOptimal:
-        run.raise_bound(float(z.value()) * unit, "plain_milp")
+        kinds = {s: next(i for i, c in kind[s].items() if len(kind[s]) == 1 or c.value() > 0.5) for s in set(slot)}
+        return to_plan(run.problem, slot, kinds.__getitem__)
+
+    run_milp(run, lp, unit, plan)
