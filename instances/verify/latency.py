@@ -10,7 +10,7 @@ from ..arrays import FloatArray, IntArray
 from ..errors import InstanceError
 from ..graph import topological_order
 from ..partition import LatencyPlan, LatencyProblem
-from .placement import assignment, shape, transfers
+from .assignment import assignment, shape, transfers
 from .verdict import Verdict
 
 

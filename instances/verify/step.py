@@ -9,7 +9,7 @@ import numpy as np
 from ..arrays import FloatArray, IntArray, sums
 from ..partition import StepPlan, StepProblem
 from ..partition.route import Links
-from .placement import assignment, shape
+from .assignment import assignment, shape
 from .verdict import TOLERANCE, Verdict
 
 

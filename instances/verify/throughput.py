@@ -7,7 +7,7 @@ import numpy as np
 from ..arrays import IntArray
 from ..graph import topological_order
 from ..partition import PartitionPlan, PartitionProblem, precedence
-from .placement import assignment, shape, transfers
+from .assignment import assignment, shape, transfers
 from .verdict import Verdict
 
 
