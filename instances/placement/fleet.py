@@ -1,0 +1,159 @@
+"""A cluster as placement sees it: nodes with GPUs, cores and memory, and the network above them."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import BoolArray, FloatArray, IntArray, frozen, require, require_text
+from ..cluster import Cluster
+from ..errors import InstanceError
+from ..topology import Level, TreeTopology
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fleet:
+    """Nodes, m of them.
+
+    Attributes:
+        names: unique node names.
+        gpu_types: the GPU types present, by name.
+        gpu_type: int32 (m,), index into `gpu_types`; of no meaning where a node has no GPU.
+        gpus: int32 (m,), GPUs of each node.
+        cpu: cores, float64 (m,).
+        memory: bytes of host memory, float64 (m,).
+        link: bytes/s between two GPUs of the node, float64 (m,).
+        topology: the network above the nodes, which are its leaves. The bandwidth of a level is that of the link which
+            joins one member (a node, or a group of the level below) to the level's switch, in each direction.
+        labels: names that node selectors may ask for.
+        labelled: bool (len(labels), m), which nodes carry each label.
+        usable: bool (m,), false where a node has failed or is reserved.
+    """
+
+    names: tuple[str, ...]
+    gpu_types: tuple[str, ...]
+    gpu_type: IntArray
+    gpus: IntArray
+    cpu: FloatArray
+    memory: FloatArray
+    link: FloatArray
+    topology: TreeTopology
+    labels: tuple[str, ...] = ()
+    labelled: BoolArray = dataclasses.field(default_factory=lambda: np.zeros((0, 0), dtype=bool), metadata={"rank": 2})
+    usable: BoolArray | None = None
+
+    def __post_init__(self) -> None:
+        for field in ("names", "gpu_types", "labels"):
+            values = tuple(getattr(self, field))
+            object.__setattr__(self, field, values)
+            for i, name in enumerate(values):
+                require_text(name, f"{field}[{i}]")
+            if len(set(values)) < len(values):
+                twice = next(name for i, name in enumerate(values) if name in values[:i])
+                raise InstanceError(field, f"{twice!r} is a duplicate")
+        m = len(self.names)
+        if not m:
+            raise InstanceError("names", "the fleet has no node")
+        usable = np.ones(m, dtype=bool) if self.usable is None else self.usable
+        object.__setattr__(self, "usable", frozen(usable, np.bool_, "usable", (m,)))
+        for field in ("gpu_type", "gpus"):
+            object.__setattr__(self, field, frozen(getattr(self, field), np.int32, field, (m,)))
+        for field in ("cpu", "memory", "link"):
+            object.__setattr__(self, field, frozen(getattr(self, field), np.float64, field, (m,)))
+        labelled = self.labelled if self.labels else np.zeros((0, m), dtype=bool)
+        object.__setattr__(self, "labelled", frozen(labelled, np.bool_, "labelled", (len(self.labels), m)))
+        for field in ("gpus", "cpu", "memory"):
+            values = getattr(self, field)
+            require(np.isfinite(values) & (values >= 0), values, field, "is not a finite number from 0 on")
+        require(self.link > 0, self.link, "link", "is not positive")
+        known = (self.gpus == 0) | ((self.gpu_type >= 0) & (self.gpu_type < len(self.gpu_types)))
+        require(known, self.gpu_type, "gpu_type", f"is not one of the {len(self.gpu_types)} GPU types")
+        if self.topology.n_devices != m:
+            raise InstanceError("topology", f"spans {self.topology.n_devices} nodes, the fleet has {m}")
+
+    @property
+    def n_nodes(self) -> int:
+        """How many nodes there are."""
+        return len(self.names)
+
+    @property
+    def n_gpus(self) -> int:
+        """How many GPUs there are."""
+        return int(self.gpus.sum())
+
+    @classmethod
+    def regular(
+        cls,
+        racks: int,
+        nodes: int,
+        gpus: int = 8,
+        *,
+        gpu_type: str = "A100",
+        cpu: float = 96.0,
+        memory: float = 1e12,
+        link: float = 300e9,
+        nic: float = 25e9,
+        uplink: float | None = None,
+    ) -> Fleet:
+        """Build racks of equal nodes.
+
+        Args:
+            racks: how many.
+            nodes: of each rack.
+            gpus: of each node.
+            gpu_type, cpu, memory, link: of each node, see the attributes.
+            nic: bytes/s of a node's link to its rack's switch.
+            uplink: bytes/s of a rack's link to the switch above, by default half of what its nodes' NICs could fill.
+        """
+        levels = (Level("rack", nic), Level("cluster", nic * nodes / 2 if uplink is None else uplink))
+        topology = TreeTopology.regular(levels, (nodes, racks))
+        m = racks * nodes
+        return cls(
+            names=tuple(f"node{i}" for i in range(m)),
+            gpu_types=(gpu_type,),
+            gpu_type=np.zeros(m, dtype=np.int32),
+            gpus=np.full(m, gpus),
+            cpu=np.full(m, float(cpu)),
+            memory=np.full(m, float(memory)),
+            link=np.full(m, float(link)),
+            topology=topology,
+        )
+
+    @classmethod
+    def of(cls, cluster: Cluster, cpu: float = 96.0, memory: float = 1e12) -> Fleet:
+        """Return the nodes of a device-level cluster: the groups of its lowest level, or single devices of a mesh.
+
+        Args:
+            cluster: hosts among its devices are left out.
+            cpu, memory: cores and bytes of each node, which such a cluster does not state.
+
+        Raises:
+            InstanceError: if a node has GPUs of two types.
+        """
+        topology, host = cluster.topology, np.array([kind.host for kind in cluster.device_types])[cluster.type_of]
+        if isinstance(topology, TreeTopology):
+            lowest, rows = topology.group[0], topology.group[1:]
+            link, levels = topology.levels[0].bandwidth, topology.levels[1:]
+        else:
+            lowest, rows = np.arange(cluster.n_devices), np.zeros((0, cluster.n_devices), dtype=np.int32)
+            link, levels = topology.channel_bandwidth, ()
+        nodes, first, member = np.unique(lowest, return_index=True, return_inverse=True)
+        kind = cluster.type_of[first]
+        mixed = ~host & (cluster.type_of != kind[member]) & ~host[first][member]
+        if mixed.any():
+            raise InstanceError("cluster.type_of", f"node {nodes[member[mixed][0]]} has GPUs of two types")
+        for i in np.flatnonzero(~host):  # a node whose first device is a host takes the type of its GPUs
+            kind[member[i]] = cluster.type_of[i]
+        group = rows[:, first] if levels else np.zeros((1, len(nodes)), dtype=np.int32)
+        return cls(
+            names=tuple(f"node{i}" for i in range(len(nodes))),
+            gpu_types=tuple(t.name for t in cluster.device_types),
+            gpu_type=kind,
+            gpus=np.bincount(member[~host], minlength=len(nodes)),
+            cpu=np.full(len(nodes), float(cpu)),
+            memory=np.full(len(nodes), float(memory)),
+            link=np.full(len(nodes), float(link)),
+            topology=TreeTopology(levels or (Level("cluster", link),), group),
+        )

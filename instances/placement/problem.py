@@ -1,0 +1,171 @@
+"""The placement problem and its plan."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ..arrays import FloatArray, IntArray, frozen, require, require_number, require_text
+from ..errors import InstanceError
+from .fleet import Fleet
+from .job import GangJob
+from .speed import SpeedModel
+
+GOALS = ("slowdown", "throughput")
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """Where a job of the batch runs already.
+
+    Attributes:
+        job: its name.
+        nodes: names of its nodes.
+        workers, servers: how many of its tasks are on each of them.
+        movable: whether it may go elsewhere; otherwise it stays as it is.
+        migration: what moving it costs, in the unit of the goal.
+    """
+
+    job: str
+    nodes: tuple[str, ...]
+    workers: tuple[int, ...]
+    servers: tuple[int, ...] = ()
+    movable: bool = False
+    migration: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_text(self.job, "job")
+        for field in ("nodes", "workers", "servers"):
+            object.__setattr__(self, field, tuple(getattr(self, field)))
+        if not self.servers:
+            object.__setattr__(self, "servers", (0,) * len(self.nodes))
+        for field in ("workers", "servers"):
+            counts = getattr(self, field)
+            if len(counts) != len(self.nodes):
+                raise InstanceError(field, f"has {len(counts)} entries where {len(self.nodes)} are expected")
+            for i, count in enumerate(counts):
+                require_number(count, f"{field}[{i}]", whole=True)
+        require_number(self.migration, "migration")
+        if not isinstance(self.movable, bool):
+            raise InstanceError("movable", f"{self.movable!r} is not true or false")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlacementProblem:
+    """Give every gang of a batch its nodes and GPUs.
+
+    Attributes:
+        fleet: the nodes.
+        jobs: the batch, those that run already among them.
+        speeds: how fast they run.
+        running: where those that run already are.
+        goal: ``slowdown`` (minimise the sum of weighted slowdowns) or ``throughput`` (minimise the sum of weighted
+            losses of normalised throughput); a job left out costs its value, a job moved its migration.
+    """
+
+    fleet: Fleet
+    jobs: tuple[GangJob, ...]
+    speeds: SpeedModel
+    running: tuple[Running, ...] = ()
+    goal: str = "slowdown"
+
+    objective: ClassVar[str] = "placement"
+    variant: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "jobs", tuple(self.jobs))
+        object.__setattr__(self, "running", tuple(self.running))
+        if self.goal not in GOALS:
+            raise InstanceError("goal", f"{self.goal!r} is not one of {', '.join(GOALS)}")
+        if not self.jobs:
+            raise InstanceError("jobs", "the batch has no job")
+        index: dict[str, int] = {}
+        for i, job in enumerate(self.jobs):
+            if index.setdefault(job.name, i) != i:
+                raise InstanceError(f"jobs[{i}].name", f"{job.name!r} is a duplicate")
+            if job.model not in self.speeds.models:
+                raise InstanceError(f"jobs[{i}].model", f"{job.model!r} has no speed")
+            for k, label in enumerate(job.requires):
+                if label not in self.fleet.labels:
+                    raise InstanceError(f"jobs[{i}].requires[{k}]", f"{label!r} is no label of the fleet")
+        for i, job in enumerate(self.jobs):
+            for k, name in enumerate(job.apart):
+                if name not in index or name == job.name:
+                    raise InstanceError(f"jobs[{i}].apart[{k}]", f"{name!r} is no other job of the batch")
+        for i, kind in enumerate(self.fleet.gpu_types):
+            if kind not in self.speeds.gpu_types:
+                raise InstanceError(f"fleet.gpu_types[{i}]", f"{kind!r} has no speeds")
+        self._check_running(index)
+
+    def _check_running(self, index: dict[str, int]) -> None:
+        nodes = set(self.fleet.names)
+        seen: set[str] = set()
+        for i, run in enumerate(self.running):
+            if run.job not in index:
+                raise InstanceError(f"running[{i}].job", f"{run.job!r} is no job of the batch")
+            if run.job in seen:
+                raise InstanceError(f"running[{i}].job", f"{run.job!r} is a duplicate")
+            seen.add(run.job)
+            for k, name in enumerate(run.nodes):
+                if name not in nodes or name in run.nodes[:k]:
+                    words = "is a duplicate" if name in nodes else "is no node of the fleet"
+                    raise InstanceError(f"running[{i}].nodes[{k}]", f"{name!r} {words}")
+            job = self.jobs[index[run.job]]
+            if sum(run.workers) not in job.workers or sum(run.servers) != job.servers:
+                words = f"{sum(run.workers)} workers and {sum(run.servers)} servers are not what {run.job!r} runs with"
+                raise InstanceError(f"running[{i}].workers", words)
+
+    def compute(self) -> FloatArray:
+        """Return the seconds of compute of each job on each node, alone, infinite where it cannot run, float64 (J, m)."""
+        fleet, speeds = self.fleet, self.speeds
+        rows = np.array([speeds.gpu_types.index(kind) for kind in fleet.gpu_types], dtype=int)
+        models = np.array([speeds.models.index(job.model) for job in self.jobs])
+        seconds = speeds.compute[rows][fleet.gpu_type][:, models].T.copy()
+        seconds[:, fleet.gpus == 0] = np.inf
+        return np.asarray(seconds)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlacementPlan:
+    """An answer: which tasks of which job are on which node, and which GPUs they hold; r rows.
+
+    Attributes:
+        jobs: the names of the batch's jobs, in its order.
+        job: int32 (r,), index into `jobs`; a job without a row is left out.
+        node: int32 (r,), index into the fleet's nodes; a job has at most one row a node.
+        workers, servers: int32 (r,), how many of its tasks are there.
+        grant_row: int32 (g,), the row that each grant of a GPU belongs to.
+        grant_gpu: int32 (g,), the GPU on the row's node, from 0. A task of whole GPUs has as many grants of its own; a
+            task that needs a share has one grant, on a GPU that others may share.
+        instance: content hash of the problem it answers, if known.
+    """
+
+    jobs: tuple[str, ...]
+    job: IntArray
+    node: IntArray
+    workers: IntArray
+    servers: IntArray
+    grant_row: IntArray = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    grant_gpu: IntArray = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    instance: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "jobs", tuple(self.jobs))
+        for i, name in enumerate(self.jobs):
+            require_text(name, f"jobs[{i}]")
+        if self.instance is not None:
+            require_text(self.instance, "instance")
+        object.__setattr__(self, "job", frozen(self.job, np.int32, "job", (None,)))
+        for field in ("node", "workers", "servers"):
+            object.__setattr__(self, field, frozen(getattr(self, field), np.int32, field, (len(self.job),)))
+        object.__setattr__(self, "grant_row", frozen(self.grant_row, np.int32, "grant_row", (None,)))
+        object.__setattr__(self, "grant_gpu", frozen(self.grant_gpu, np.int32, "grant_gpu", (len(self.grant_row),)))
+        for field in ("node", "workers", "servers", "grant_gpu"):
+            values = getattr(self, field)
+            require(values >= 0, values, field, "is negative")
+        for field, count, words in (("job", len(self.jobs), "jobs"), ("grant_row", len(self.job), "rows")):
+            values = getattr(self, field)
+            require((values >= 0) & (values < count), values, field, f"is not one of the {count} {words}")
