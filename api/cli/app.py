@@ -8,8 +8,10 @@ import typer
 
 from .about import methods, schema, versions
 from .generate import generate
+from .profile import profile
 from .show import show
 from .solve import solve
+from .split import split
 from .verify import verify
 
 Abort = typer.Abort
@@ -27,6 +29,8 @@ app.command()(solve)
 app.command()(show)
 app.command()(verify)
 app.add_typer(generate, name="generate")
+app.command()(profile)
+app.command()(split)
 app.command()(schema)
 app.command()(versions)
 app.command()(methods)

@@ -1,0 +1,165 @@
+"""`gangplan profile`: a PyTorch model as a partition problem."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from gangplan.instances import dump
+from gangplan.instances.generators.roofline import EFFICIENCY
+from gangplan.instances.torch_model.load import load_model
+
+from ..units import quantity
+from . import options
+from .files import check_output, write_all
+from .numbers import number, whole
+from .output import emit_blocks, emit_json, facts, table
+
+if TYPE_CHECKING:
+    from gangplan.instances.torch_model.build import Modelled
+
+ROWS = 24
+"""Ops shown; of more, those that take longest."""
+
+ModelName = Annotated[
+    str, typer.Argument(metavar="MODEL", help="my_module:build or file.py:build; build() returns (module, inputs)")
+]
+
+
+def profile(
+    model: ModelName,
+    device_type: Annotated[
+        str | None, typer.Option(help="P100, V100, A100, H100, H200 or B200  [default: A100]", metavar="NAME")
+    ] = None,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="time every op here; the devices become machines like this one")
+    ] = False,
+    devices: Annotated[int, typer.Option(help="how many", metavar="N", parser=whole)] = 4,
+    memory: Annotated[
+        float | None, typer.Option(help="of a device, instead of the data sheet's", metavar="BYTES", parser=number)
+    ] = None,
+    bandwidth: Annotated[
+        float | None, typer.Option(help="of a link, instead of the data sheet's", metavar="BYTES/S", parser=number)
+    ] = None,
+    variant: Annotated[str, typer.Option(help="contiguous, convex or free", metavar="NAME")] = "contiguous",
+    training: Annotated[bool, typer.Option(help="with the backward pass, or without")] = True,
+    efficiency: Annotated[
+        float, typer.Option(help="share of the peak FLOP/s that is reached", metavar="X", parser=number)
+    ] = EFFICIENCY,
+    tied: Annotated[
+        str, typer.Option(help="copy a parameter to every op that uses it, or colocate these", metavar="NAME")
+    ] = "copy",
+    whole_modules: Annotated[
+        list[str] | None,
+        typer.Option("--whole", help="keep the ops of modules whose name matches together, e.g. 'blocks.*'"),
+    ] = None,
+    as_json: options.AsJson = False,
+    out: Annotated[str | None, typer.Option(help="write the problem here", metavar="FILE")] = None,
+) -> None:
+    """Trace a torch.nn.Module and make a partition problem of it.
+
+    Needs gangplan[torch]. Prints its ops with FLOPs, bytes, parameters and times; a training step has a backward twin
+    for each.
+    """
+    if out is not None:
+        check_output(out)
+    found = load_model(model)
+    from gangplan.instances.torch_model.build import model_problem
+
+    made = model_problem(
+        found,
+        device_type=device_type,
+        devices=devices,
+        memory=memory,
+        bandwidth=bandwidth,
+        variant=variant,
+        training=training,
+        efficiency=efficiency,
+        measured=measure,
+        tied=tied,
+        whole=whole_modules or (),
+    )
+    if out is not None:
+        write_all({out: f"{dump(made.problem)}\n".encode()})
+    rows = _rows(made, training)
+    if as_json:
+        emit_json({"model": model, "traced_by": made.ops.profile.program.how, "ops": rows})
+    else:
+        emit_blocks(*_blocks(model, made, rows, out))
+
+
+def _rows(made: Modelled, training: bool) -> list[dict[str, Any]]:
+    from gangplan.instances.torch_model.amounts import op_flops, op_moved, parameters
+    from gangplan.instances.torch_model.program import tensors
+
+    ops, graph = made.ops, made.problem.graph
+    values, n = ops.profile.values, len(ops.ops)
+    flops, moved, twin_flops, twin_moved = (f(ops, b).tolist() for b in (False, True) for f in (op_flops, op_moved))
+    rows = []
+    for i, op in enumerate(ops.ops):
+        outputs = [_shape(x) for x in tensors(values[ops.head(i)])]
+        row: dict[str, Any] = {
+            "name": op.name,
+            "module": op.module,
+            "kind": op.kind,
+            "inputs": [_shape(x) for name in ops.inputs(i) for x in tensors(values[name])],
+            "outputs": outputs,
+            "parameters": parameters(ops, op),
+            "memory": graph.memory[i].item(),
+            "flops": flops[i],
+            "moved": moved[i],
+            "seconds": dict(zip(graph.device_types, graph.time[:, i].tolist(), strict=True)),
+        }
+        if training:
+            seconds = dict(zip(graph.device_types, graph.time[:, 2 * n - 1 - i].tolist(), strict=True))
+            row["backward"] = {"flops": twin_flops[i], "moved": twin_moved[i], "seconds": seconds}
+        rows.append(row)
+    return rows
+
+
+def _shape(x: Any) -> dict[str, Any]:
+    return {"shape": list(x.shape), "dtype": str(x.dtype).removeprefix("torch.")}
+
+
+def _blocks(model: str, made: Modelled, rows: list[dict[str, Any]], out: str | None) -> list[Any]:
+    graph, program = made.problem.graph, made.ops.profile.program
+    held = {name: x for name, x in program.state.items() if program.is_parameter(name)}
+    kind = made.problem.cluster.device_types[0].name
+    times = made.problem.time()[0]
+    back = [row["backward"]["seconds"][kind] if "backward" in row else 0.0 for row in rows]
+    total = sum(row["flops"] + row.get("backward", {"flops": 0.0})["flops"] for row in rows)
+    head = facts(
+        [
+            ("model", f"{model}, traced by {program.how}"),
+            ("ops", f"{len(rows)}{' and as many backward' if graph.backward.any() else ''}, {graph.n_edges} edges"),
+            ("parameters", f"{sum(x.numel() for x in held.values()):,} in {len(held)} tensors"),
+            ("FLOPs", f"{total:.4g}"),
+            ("time", f"{quantity(float(times.sum()), 's')} on {_words(kind)}"),
+            ("memory", quantity(float(graph.memory.sum()), "B")),
+            *([("written", out)] if out else []),
+        ]
+    )
+    names = ("op", "output", "parameters", "GFLOP", "moved", "time", *(("backward",) if graph.backward.any() else ()))
+    order = np.argsort([-(row["seconds"][kind] + b) for row, b in zip(rows, back, strict=True)], kind="stable")[:ROWS]
+    lines = [
+        (
+            rows[i]["name"],
+            " ".join(f"{'x'.join(map(str, x['shape'])) or 'scalar'} {x['dtype']}" for x in rows[i]["outputs"]),
+            f"{rows[i]['parameters']:,.0f}",
+            f"{rows[i]['flops'] / 1e9:.4g}",
+            quantity(rows[i]["moved"], "B"),
+            quantity(rows[i]["seconds"][kind], "s"),
+            *((quantity(back[i], "s"),) if graph.backward.any() else ()),
+        )
+        for i in sorted(order.tolist())
+    ]
+    left = len(rows) - len(lines)
+    return [head, table(names, lines, left=2), *([f"{left} ops that take less time are not shown"] if left else [])]
+
+
+def _words(kind: str) -> str:
+    from gangplan.instances.torch_model.build import HERE
+
+    return "this machine, measured" if kind == HERE else f"one {kind}, by the roofline"

@@ -1,0 +1,184 @@
+"""`gangplan split`: a plan written back to the PyTorch model it is for, and tried."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gangplan.instances import GraphProblem, InstanceError, Plan, StepPlan, dump, verify, with_objective
+from gangplan.instances.readers import read
+from gangplan.instances.torch_model.load import load_model
+from gangplan.instances.verify import PLANS
+
+from ..units import quantity
+from . import options
+from .files import check_output, read_plan, write_all
+from .output import emit_blocks, emit_json, facts, table
+from .profile import ModelName
+
+if TYPE_CHECKING:
+    from ..stages.compare import Difference
+    from ..stages.launch import SplitRun
+    from ..stages.mapping import Cut, Place
+
+ROWS = 64
+"""Modules shown."""
+
+
+def split(
+    model: ModelName,
+    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="what `gangplan profile` wrote of it")],
+    plan: Annotated[str, typer.Argument(metavar="PLAN", help="a plan for GRAPH")],
+    variant: options.Variant = None,
+    devices: options.Devices = None,
+    memory: options.Memory = None,
+    bandwidth: options.Bandwidth = None,
+    spread: Annotated[
+        bool, typer.Option("--spread", help="first cut stages for idle devices, where that costs nothing")
+    ] = False,
+    run: Annotated[
+        bool, typer.Option("--run", help="run the stages as processes here and compare with the whole model")
+    ] = False,
+    as_json: options.AsJson = False,
+    out: Annotated[str | None, typer.Option(help="write the mapping here, as JSON", metavar="FILE")] = None,
+) -> int:
+    """Say which module of MODEL goes where by PLAN, and where torch.distributed.pipelining is to split it.
+
+    Needs gangplan[torch]. Give the options that the problem was solved with. Exit code: 0, or 1 if --run finds a
+    difference, 2 for bad input.
+    """
+    if out is not None:
+        check_output(out, graph, plan)
+    answer = read_plan(plan)
+    problem = _problem(read(graph, variant=variant, devices=devices, memory=memory, bandwidth=bandwidth), answer)
+    verdict = verify(problem, answer)
+    if not verdict.ok:
+        raise InstanceError("plan", f"is not feasible: {verdict.violations[0]}", plan)
+    loaded = load_model(model)
+    from gangplan.instances.torch_model.ops import Ops
+    from gangplan.instances.torch_model.trace import trace
+
+    from ..stages import mapping
+    from ..stages.pieces import forward_part, pieces
+
+    ops = Ops(trace(loaded))
+    try:
+        if spread:
+            answer = _spread(problem, answer)
+        device, stage = forward_part(ops, answer)
+    except InstanceError as error:
+        raise error.of(plan) from None
+    places, cuts = mapping.places(ops, device, stage), mapping.cuts(ops, stage)
+    data = _data(model, answer, places, cuts)
+    found: list[Difference] = []
+    seconds: dict[int, dict[str, float]] = {}
+    if run:
+        from ..stages.compare import differences
+        from ..stages.launch import run_split
+
+        training = len(answer.ops) > len(ops.ops)
+        done = run_split(loaded, ops, pieces(ops, device, stage), training)
+        found, seconds = differences(done), done.seconds
+        data["run"] = _run_data(done, found)
+    if out is not None:
+        write_all({out: f"{json.dumps(data, allow_nan=False)}\n".encode()})
+    if as_json:
+        emit_json(data)
+    else:
+        emit_blocks(*_blocks(places, cuts, found, seconds))
+    return 0 if all(x.same for x in found) else 1
+
+
+def _problem(given: GraphProblem, plan: Plan) -> GraphProblem:
+    """Return the problem of the plan's objective on the same graph and cluster."""
+    objective = next(kind.objective for kind, answers in PLANS.items() if isinstance(plan, answers))
+    options = {"contention": True} if isinstance(plan, StepPlan) and len(plan.sent) else {}
+    return with_objective(given, objective, **options)
+
+
+def _spread(problem: GraphProblem, plan: Plan) -> Plan:
+    from ..stages.spread import spread
+
+    return spread(problem, plan)
+
+
+def _data(model: str, plan: Plan, places: dict[str, Place], cuts: list[Cut]) -> dict[str, Any]:
+    from ..stages.mapping import split_points
+
+    single = {name: x for name, x in places.items() if len(x.stages) == 1}
+    return {
+        "model": model,
+        "modules": {name: {"device": x.devices[0], "stage": x.stages[0]} for name, x in single.items()},
+        "divided": {name: asdict(x) for name, x in places.items() if name not in single},
+        "split_points": split_points(cuts),
+        "cuts": [asdict(cut) for cut in cuts],
+        "plan": json.loads(dump(plan)),
+    }
+
+
+def _run_data(run: SplitRun, found: list[Difference]) -> dict[str, Any]:
+    def number(x: float) -> float | None:
+        return x if abs(x) < float("inf") else None
+
+    return {
+        "same": all(x.same for x in found),
+        "compared_with": "the traced program" if run.whole.traced else "the model",
+        "differences": {
+            x.what: {
+                "tensors": x.tensors,
+                "absolute": number(x.absolute),
+                "relative": number(x.relative),
+                "worst": x.worst or None,
+                "missing": list(x.missing),
+            }
+            for x in found
+        },
+        "seconds": {str(device): times for device, times in sorted(run.seconds.items())},
+    }
+
+
+def _blocks(
+    places: dict[str, Place], cuts: list[Cut], found: list[Difference], seconds: dict[int, dict[str, float]]
+) -> list[Any]:
+    shown = _outermost(places)
+    rows = [(name or "(the model)", ", ".join(map(str, x.stages)), ", ".join(map(str, x.devices))) for name, x in shown]
+    blocks: list[Any] = [table(("module", "stage", "device"), rows[:ROWS], left=3)]
+    if len(rows) > ROWS:
+        blocks.append(f"{len(rows) - ROWS} more modules are not shown; --json gives all")
+    lines = [
+        (
+            f"stage {cut.stage}",
+            f"SplitPoint.{cut.point} of {cut.module}" if cut.module else f"no split point: {cut.problem}",
+        )
+        for cut in cuts
+    ]
+    blocks += [facts(lines)] if lines else []
+    if found:
+        times = [
+            (f"{device}", quantity(x["forward"], "s"), quantity(x["backward"], "s"))
+            for device, x in sorted(seconds.items())
+        ]
+        blocks.append(table(("process of device", "forward", "backward"), times))
+        blocks.append("\n".join(_words(x) for x in found))
+    return blocks
+
+
+def _outermost(places: dict[str, Place]) -> list[tuple[str, Place]]:
+    """Return the modules on one stage that lie in no other such, in the order of their stages."""
+    single = {name for name, x in places.items() if len(x.stages) == 1}
+
+    def inside(name: str) -> bool:
+        parts = name.split(".")
+        return any(".".join(parts[:i]) in single for i in range(1, len(parts))) or ("" in single and name != "")
+
+    return sorted(((name, places[name]) for name in single if not inside(name)), key=lambda pair: pair[1].stages[0])
+
+
+def _words(x: Difference) -> str:
+    if x.missing:
+        return f"{x.what}: DIFFERENT: only one of the two runs has {', '.join(x.missing[:4])}"
+    numbers = f"largest difference {x.absolute:.3g}, relative {x.relative:.3g}{f' ({x.worst})' if x.worst else ''}"
+    return f"{x.what}: {'same' if x.same else 'DIFFERENT'} in split and whole model, {x.tensors} tensors, {numbers}"

@@ -1,0 +1,134 @@
+"""Run a split model as processes on this machine, and the whole model beside it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from queue import Empty
+from typing import Any
+
+import torch
+
+from gangplan.instances import InstanceError
+from gangplan.instances.torch_model.load import Model, said
+from gangplan.instances.torch_model.ops import Ops
+
+from .pieces import Piece
+from .reference import Reference, reference
+from .wire import pack, unpack
+from .worker import PARENT, PATIENCE, Job, work
+
+
+@dataclass(frozen=True, slots=True)
+class SplitRun:
+    """What a split run and the run of the whole model found.
+
+    Attributes:
+        outputs, gradients, buffers: by name, of the split run; the gradients of a tied parameter's copies are summed.
+        whole: the same of the whole model.
+        seconds: of each device, ``forward`` and ``backward``.
+    """
+
+    outputs: dict[str, Any]
+    gradients: dict[str, Any]
+    buffers: dict[str, Any]
+    whole: Reference
+    seconds: dict[int, dict[str, float]]
+
+
+def run_split(model: Model, ops: Ops, parts: tuple[Piece, ...], training: bool, seed: int = 0) -> SplitRun:
+    """Run the pieces of a model, one process a device, and compare with the whole.
+
+    Args:
+        model: the model; its parameters and buffers stay as they are.
+        ops: of its trace.
+        parts: see `pieces`.
+        training: run backward too.
+        seed: of dropout and the like.
+
+    Raises:
+        InstanceError: if a process fails; it says where and why.
+    """
+    program = ops.profile.program
+    devices = sorted({part.device for part in parts})
+    with _processes(devices) as (boxes, alive):
+        bare = {i: replace(part, nodes=()) for i, part in enumerate(parts)}
+        positions = {node.name: i for i, node in enumerate(program.nodes)}
+        for device in devices:
+            own = {i: part for i, part in enumerate(parts) if part.device == device}
+            needed = {name for part in own.values() for name in part.inputs}
+            inputs = pack({name: program.inputs[name] for name in program.inputs if name in needed})
+            job = Job(device, bare | own, inputs, training, torch.get_num_threads(), seed, positions)
+            boxes[device].put(("job", _pickled(job)))
+            for name in dict.fromkeys(name for part in own.values() for name in part.state):
+                boxes[device].put(("state", name, pack(program.state[name])))
+        whole = reference(model, ops, training, seed)
+        home = {name: part.device for part in parts for name in part.outputs}
+        if training:
+            for name, device in home.items():
+                boxes[device].put(("cotangent", name, pack(whole.cotangents[name])))
+        found = _collect(boxes[PARENT], alive, devices)
+    outputs = {name: found.outputs.get(name, whole.outputs[name]) for name in whole.outputs}
+    return SplitRun(outputs, found.gradients, found.buffers, whole, found.seconds)
+
+
+def _pickled(job: Job) -> bytes:
+    try:
+        return pickle.dumps(job)
+    except Exception as error:
+        raise InstanceError("run", f"the model cannot be sent to another process: {said(error)}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    outputs: dict[str, Any]
+    gradients: dict[str, Any]
+    buffers: dict[str, Any]
+    seconds: dict[int, dict[str, float]]
+
+
+def _collect(box: Any, alive: Any, devices: list[int]) -> _Found:
+    found = _Found({}, {}, {}, {})
+    while len(found.seconds) < len(devices):
+        try:
+            kind, *content = box.get(timeout=PATIENCE)
+        except Empty:
+            dead = [device for device in alive() if device not in found.seconds]
+            if dead:
+                raise InstanceError("run", f"the process of device {dead[0]} ended early") from None
+            continue
+        if kind == "error":
+            raise InstanceError("run", f"device {content[0]}: {content[1]}")
+        name, value = content
+        if kind == "done":
+            found.seconds[name] = value
+        elif kind == "output":
+            found.outputs[name] = unpack(value)
+        elif kind == "gradient":
+            gradient = unpack(value)
+            found.gradients[name] = found.gradients[name] + gradient if name in found.gradients else gradient
+        else:
+            found.buffers[name] = unpack(value)
+    return found
+
+
+@contextmanager
+def _processes(devices: list[int]) -> Iterator[tuple[dict[int, Any], Any]]:
+    """Start a process for each device; yield the queues and a call that tells which processes have ended."""
+    context = multiprocessing.get_context("spawn")  # a fork would copy threads' locks but not the threads
+    boxes = {device: context.Queue() for device in (PARENT, *devices)}
+    processes = {device: context.Process(target=work, args=(device, boxes), daemon=True) for device in devices}
+    try:
+        for process in processes.values():
+            process.start()
+        yield boxes, lambda: [device for device, process in processes.items() if not process.is_alive()]
+    finally:
+        for box in boxes.values():
+            box.cancel_join_thread()
+        for process in processes.values():
+            if process.pid is not None:
+                process.terminate()
+                process.join()

@@ -1,0 +1,82 @@
+"""The whole model, run in this process: what a split run has to reproduce."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from gangplan.instances.torch_model.load import Model
+from gangplan.instances.torch_model.ops import Ops
+from gangplan.instances.torch_model.program import STATE, tensors
+
+from .worker import run_seeded
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What the whole model computes.
+
+    Attributes:
+        outputs: its outputs, by name.
+        gradients: of its parameters, by name; empty without training.
+        buffers: its buffers after the run, by name.
+        cotangents: the gradients of the outputs that the backward pass starts from, by name of the output: 1 for a
+            scalar, which is taken for a loss, if there is one; random numbers for all outputs otherwise.
+        traced: whether the trace was run, as the model draws random numbers, and not the model.
+    """
+
+    outputs: dict[str, Any]
+    gradients: dict[str, Any]
+    buffers: dict[str, Any]
+    cotangents: dict[str, Any]
+    traced: bool
+
+
+def reference(model: Model, ops: Ops, training: bool, seed: int) -> Reference:
+    """Run the whole model on its example inputs, and backward if `training`.
+
+    A model that draws random numbers gives others each time; its trace is run instead, each call with its own seed.
+    """
+    program = ops.profile.program
+    buffers = {name: x.clone() for name, x in program.state.items() if not program.is_parameter(name)}
+    with torch.random.fork_rng(devices=[]), torch.set_grad_enabled(training):
+        if ops.profile.random:
+            values = program.inputs | program.state | buffers
+            for i, node in enumerate(program.nodes):
+                values[node.name] = run_seeded(node, values, seed + i)
+            results = [values[name] for name in program.outputs]
+        else:
+            held = dict(model.module.named_buffers())
+            fresh = {name: buffers.get(STATE + name, x.clone()) for name, x in held.items()}
+            results = tensors(torch.func.functional_call(model.module, fresh, model.args, model.kwargs))
+    outputs = dict(zip(program.outputs, results, strict=True))
+    cotangents = _cotangents(outputs, seed) if training else {}
+    gradients = _gradients(program, outputs, cotangents) if training else {}
+    plain = {name: x.detach() for name, x in outputs.items()}
+    return Reference(plain, gradients, buffers, cotangents, ops.profile.random)
+
+
+def _cotangents(outputs: dict[str, Any], seed: int) -> dict[str, list[Any]]:
+    """Return a list of one gradient or None for each output."""
+    live = {name: x for name, x in outputs.items() if x.requires_grad}
+    losses = [name for name, x in live.items() if not x.dim()]
+    generator = torch.Generator().manual_seed(seed)
+    chosen: dict[str, list[Any]] = {name: [None] for name in outputs}
+    for name, x in live.items():
+        if not losses:
+            chosen[name] = [torch.randn(x.shape, generator=generator).to(x.dtype)]
+        elif name in losses:
+            chosen[name] = [torch.ones_like(x)]
+    return chosen
+
+
+def _gradients(program: Any, outputs: dict[str, Any], cotangents: dict[str, list[Any]]) -> dict[str, Any]:
+    wanted = {name: x for name, x in program.state.items() if program.is_parameter(name) and x.requires_grad}
+    pairs = [(outputs[name], given) for name, (given,) in cotangents.items() if given is not None]
+    if not pairs or not wanted:
+        return {}
+    results, given = zip(*pairs, strict=True)
+    found = torch.autograd.grad(results, list(wanted.values()), given, allow_unused=True)
+    return {name: x for name, x in zip(wanted, found, strict=True) if x is not None}

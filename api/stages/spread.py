@@ -1,0 +1,85 @@
+"""Give idle devices something to do, where that costs nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from gangplan.instances import GraphProblem, InstanceError, PartitionPlan, PartitionProblem, Plan, precedence, verify
+from gangplan.instances.arrays import BoolArray
+
+SLACK = 1e-9
+"""Relative rise of the objective that is none."""
+
+
+def spread(problem: GraphProblem, plan: Plan) -> PartitionPlan:
+    """Return a plan no worse that leaves no device idle which can take over half a stage without raising the objective.
+
+    A best plan fills the first stages and leaves the rest idle when one op alone decides the objective. Each idle
+    device takes the later part of the stage that can be cut the most evenly, until none can be cut. Less memory is then
+    needed on each device.
+
+    Args:
+        problem: contiguous.
+        plan: feasible.
+
+    Raises:
+        InstanceError: if the problem is no contiguous one of throughput, or the plan infeasible.
+    """
+    if not isinstance(problem, PartitionProblem) or not isinstance(plan, PartitionPlan):
+        raise InstanceError("spread", f"does not apply to a plan for {problem.objective}")
+    if problem.variant != "contiguous":
+        raise InstanceError("spread", f"does not apply to the variant {problem.variant!r}, which has no stages to cut")
+    verdict = verify(problem, plan)
+    plan = replace(plan, stage=np.unique(plan.stage, return_inverse=True)[1].astype(np.int32))
+    if verdict.objective is None:
+        raise InstanceError("plan", f"is not feasible: {verdict.violations[0]}")
+    limit = verdict.objective * (1 + SLACK)
+    idle = sorted(set(range(problem.cluster.n_devices)) - set(plan.device.tolist()))
+    for device in idle:
+        found = _cut(problem, plan, device, limit)
+        if found is None:
+            break
+        plan = found
+    if len(problem.cluster.device_types) == 1:  # nothing tells the devices apart: number them along the pipeline
+        used = np.unique(plan.device)
+        plan = replace(plan, device=used[plan.stage].astype(np.int32))
+    return plan
+
+
+def _cut(problem: PartitionProblem, plan: PartitionPlan, device: int, limit: float) -> PartitionPlan | None:
+    """Return the plan with the later part of one stage on `device`, as even as can be; None if none can be cut."""
+    busy = np.bincount(plan.stage, weights=problem.time().min(axis=0))
+    for stage in np.argsort(-busy, kind="stable").tolist():
+        best = None
+        for later in _later_parts(problem, plan, stage):
+            moved = replace(
+                plan,
+                device=np.where(later, device, plan.device).astype(np.int32),
+                stage=(plan.stage + ((plan.stage > stage) | later)).astype(np.int32),
+            )
+            verdict = verify(problem, moved)
+            if verdict.objective is not None and verdict.objective <= limit:
+                higher = float(max(verdict.load[device], verdict.load[plan.device[plan.stage == stage][0]]))
+                if best is None or higher < best[0]:
+                    best = (higher, moved)
+        if best is not None:
+            return best[1]
+    return None
+
+
+def _later_parts(problem: PartitionProblem, plan: PartitionPlan, stage: int) -> list[BoolArray]:
+    """Return masks of the ops behind each place where a stage may be cut, in topological order of its forward ops."""
+    graph = problem.graph
+    earlier, later = precedence(graph)
+    order = [i for i in graph.topological_order().tolist() if plan.stage[i] == stage and not graph.backward[i]]
+    masks = []
+    for i in range(1, len(order)):
+        behind = np.zeros(graph.n_ops, dtype=bool)
+        behind[order[i:]] = True
+        shared = graph.colocation[behind & (graph.colocation >= 0)]
+        behind |= np.isin(graph.colocation, shared) & (graph.colocation >= 0)
+        if not (behind[earlier] & ~behind[later] & (plan.stage[later] == stage)).any():
+            masks.append(behind)
+    return masks

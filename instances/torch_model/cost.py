@@ -1,0 +1,111 @@
+"""What each call of a program computes and moves, found by running it on tensors without data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._subclasses import FakeTensorMode
+from torch.utils import _pytree
+
+from .inplace import writes
+from .kernels import Kernel, Watch, storage
+from .program import Node, Program, tensors
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A program and the cost of its calls.
+
+    Attributes:
+        program: the calls.
+        values: every value without its data: shapes, types, whether it has a gradient.
+        forward, backward: the kernels of each call, by its name; backward those that find the gradients of its
+            arguments from those of its results.
+    """
+
+    program: Program
+    values: dict[str, Any]
+    forward: dict[str, tuple[Kernel, ...]]
+    backward: dict[str, tuple[Kernel, ...]]
+
+    def is_free(self, name: str) -> bool:
+        """Say whether a call starts no kernel: it makes a view, or picks an item."""
+        return not self.forward[name]
+
+    def has_gradient(self, name: str) -> bool:
+        """Say whether gradients of a value are wanted."""
+        return any(x.requires_grad for x in tensors(self.values[name]))
+
+    @property
+    def random(self) -> bool:
+        """Whether the model draws random numbers, as dropout does."""
+        return any(kernel.random for kernels in self.forward.values() for kernel in kernels)
+
+
+def profile(program: Program) -> Profile:
+    """Run a program without data, forward and, call by call, backward.
+
+    Raises:
+        Exception: whatever torch raises where a call depends on data.
+    """
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    given = {**program.state, **program.inputs}
+    values = {name: _pytree.tree_map(lambda x: _fake(mode, x), value) for name, value in given.items()}
+    forward: dict[str, tuple[Kernel, ...]] = {}
+    backward: dict[str, tuple[Kernel, ...]] = {}
+    with mode:
+        for node in program.nodes:
+            mine = {name: isolated(values[name], copied=bool(writes(node))) for name in node.reads}
+            with Watch() as watch:
+                out = node.run(mine)
+            forward[node.name] = tuple(watch.kernels)
+            back = gradients(out, list(mine.values()))
+            with Watch() as watch:
+                if back is not None:
+                    back()
+            backward[node.name] = tuple(watch.kernels)
+            values[node.name] = _kept(node, out, values, mine)
+    return Profile(program, values, forward, backward)
+
+
+def isolated(value: Any, copied: bool = False) -> Any:
+    """Return a value cut off from what made it, so that gradients end here; copied if the call writes into it."""
+
+    def cut(x: Any) -> Any:
+        if not isinstance(x, torch.Tensor):
+            return x
+        leaf = x.detach().requires_grad_(x.requires_grad)
+        return leaf.clone() if copied else leaf
+
+    return _pytree.tree_map(cut, value)
+
+
+def gradients(out: Any, inputs: Any) -> Callable[[], Any] | None:
+    """Return a call that finds the gradients of all inputs that want one from gradients of ones; None if none does."""
+    results = [x for x in tensors(out) if x.requires_grad]
+    wanted = [x for x in tensors(inputs) if x.requires_grad]
+    if not results or not wanted:
+        return None
+    ones = [torch.ones_like(x) for x in results]
+    return lambda: torch.autograd.grad(results, wanted, ones, allow_unused=True, retain_graph=True)
+
+
+def _fake(mode: FakeTensorMode, value: Any) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    return mode.from_tensor(value.detach(), static_shapes=True).requires_grad_(value.requires_grad)
+
+
+def _kept(node: Node, out: Any, values: dict[str, Any], mine: dict[str, Any]) -> Any:
+    """Return a result without its past, in the memory of the value that the call wrote into if it returns that."""
+    originals = {storage(mine[name]): values[name] for name in writes(node) if isinstance(mine[name], torch.Tensor)}
+
+    def keep(x: Any) -> Any:
+        if not isinstance(x, torch.Tensor):
+            return x
+        return originals.get(storage(x), x).detach().requires_grad_(x.requires_grad)
+
+    return _pytree.tree_map(keep, out)

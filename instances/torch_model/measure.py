@@ -1,0 +1,79 @@
+"""Time each call of a program on this machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+import torch
+from torch.utils import _pytree
+
+from .cost import Profile, gradients, isolated
+from .inplace import writes
+
+REPEATS = 5
+
+
+def measure(
+    profile: Profile, training: bool = True, repeats: int = REPEATS
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the seconds of each call, forward and backward, by its name: the median of some runs after a warm-up.
+
+    Each call runs by itself on the values that the model's example inputs lead to; a view takes no time forward.
+
+    Args:
+        profile: of the model; its tensors must lie on the CPU.
+        training: time the calls as they record what the backward pass needs, and the backward pass.
+        repeats: runs that count.
+    """
+    program = profile.program
+    values: dict[str, Any] = dict(program.inputs)
+    for name, tensor in program.state.items():
+        values[name] = tensor if program.is_parameter(name) else tensor.clone()
+    unread = program.last_readers()
+    forward, backward = dict.fromkeys(profile.forward, 0.0), dict.fromkeys(profile.backward, 0.0)
+    with torch.random.fork_rng(devices=[]), torch.set_grad_enabled(training):
+        for node in program.nodes:
+            copied = bool(writes(node))
+
+            def inputs(node: Any = node, copied: bool = copied) -> dict[str, Any]:
+                return {name: isolated(values[name], copied) for name in node.reads}
+
+            if not profile.is_free(node.name):
+                forward[node.name] = _median(lambda node=node: _call(node.run, inputs()), repeats)  # type: ignore[misc]
+            mine = inputs()
+            out = node.run(mine)
+            back = gradients(out, list(mine.values())) if profile.backward[node.name] else None
+            if back is not None:
+                backward[node.name] = _median(lambda back=back: back, repeats)  # type: ignore[misc]
+            values[node.name] = _pytree.tree_map(_cut, out)
+            for name in unread[node.name]:
+                del values[name]
+    return forward, backward
+
+
+def copy_bandwidth(size: int = 1 << 26, repeats: int = REPEATS) -> float:
+    """Return the bytes/s at which this machine copies memory from one process's buffer to another: the median."""
+    source = torch.ones(size, dtype=torch.uint8)
+    target = torch.empty_like(source)
+    return size / _median(lambda: lambda: target.copy_(source), repeats)
+
+
+def _call(run: Callable[[Any], Any], inputs: Any) -> Callable[[], Any]:
+    return lambda: run(inputs)
+
+
+def _median(prepare: Callable[[], Callable[[], Any]], repeats: int) -> float:
+    seconds = []
+    for _ in range(repeats + 1):
+        call = prepare()
+        start = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - start)
+    return median(seconds[1:])
+
+
+def _cut(value: Any) -> Any:
+    return value.detach().requires_grad_(value.requires_grad) if isinstance(value, torch.Tensor) else value

@@ -1,0 +1,157 @@
+"""Group the calls of a program into ops: a call that starts kernels, with the views of its result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
+
+from .cost import Profile
+from .inplace import writes
+from .kernels import storage
+from .program import Node, tensors
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One op.
+
+    Attributes:
+        name: unique: the module that calls it, a slash, and the function.
+        module: qualified name of that module, empty for the outermost.
+        kind: the function.
+        nodes: names of its calls, in their order.
+        state: names of the parameters and buffers it reads.
+    """
+
+    name: str
+    module: str
+    kind: str
+    nodes: tuple[str, ...]
+    state: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Ops:
+    """The ops of a profile, in topological order.
+
+    A view of a value belongs to the op that makes the value; a view of nothing but parameters, buffers and inputs
+    belongs to none, and is made anew wherever it is read. A call that only updates a buffer belongs to the op that
+    follows it in the same module.
+    """
+
+    profile: Profile
+
+    @cached_property
+    def local(self) -> dict[str, tuple[str, ...]]:
+        """For each value that belongs to no op, the parameters and buffers it shows."""
+        program = self.profile.program
+        found: dict[str, tuple[str, ...]] = {name: (name,) for name in program.state} | dict.fromkeys(
+            program.inputs, ()
+        )
+        for node in program.nodes:
+            if self.profile.is_free(node.name) and not writes(node) and all(name in found for name in node.reads):
+                found[node.name] = _union(found[name] for name in node.reads)
+        return found
+
+    @cached_property
+    def home(self) -> dict[str, int]:
+        """The index of the op of each call that belongs to one."""
+        heads = {name: i for i, name in enumerate(self._heads)}
+        home = dict(heads)
+        for node in self.profile.program.nodes:
+            if node.name in self.local or node.name in heads:
+                continue
+            before = [home[name] for name in node.reads if name in home]
+            home[node.name] = heads[self._updates[node.name]] if node.name in self._updates else max(before)
+        return home
+
+    @cached_property
+    def ops(self) -> tuple[Op, ...]:
+        """The ops."""
+        by_name = {node.name: node for node in self.profile.program.nodes}
+        members: list[list[Node]] = [[] for _ in self._heads]
+        for node in self.profile.program.nodes:
+            if node.name in self.home:
+                members[self.home[node.name]].append(node)
+        taken: set[str] = set()
+        found = []
+        for head, nodes in zip(self._heads, members, strict=True):
+            first = by_name[head]
+            name = _fresh(f"{first.module}/{first.kind}" if first.module else first.kind, taken)
+            state = _union(self.local.get(read, ()) for node in nodes for read in node.reads)
+            found.append(Op(name, first.module, first.kind, tuple(node.name for node in nodes), state))
+        return tuple(found)
+
+    @cached_property
+    def edges(self) -> dict[tuple[int, int], tuple[str, ...]]:
+        """The values that pass from one op to another, by the two."""
+        found: dict[tuple[int, int], dict[str, None]] = {}
+        for node in self.profile.program.nodes:
+            here = self.home.get(node.name)
+            for read in node.reads:
+                there = self.home.get(read)
+                if here is not None and there is not None and there != here:
+                    found.setdefault((there, here), {})[read] = None
+        return {pair: tuple(values) for pair, values in sorted(found.items())}
+
+    def head(self, op: int) -> str:
+        """Return the name of the call that gives an op its name and kind."""
+        return self._heads[op]
+
+    def inputs(self, op: int) -> tuple[str, ...]:
+        """Return the values that the first call of an op reads, parameters and buffers left out."""
+        state = self.profile.program.state
+        head = next(node for node in self.profile.program.nodes if node.name == self._heads[op])
+        return tuple(name for name in head.reads if name not in state)
+
+    def written(self) -> list[set[int]]:
+        """Return sets of ops that share memory which one of them writes into, and so must share a device."""
+        values, program = self.profile.values, self.profile.program
+        changed = {storage(x) for node in program.nodes for name in writes(node) for x in tensors(values[name])}
+        touching: dict[int, set[int]] = {}
+        for node in program.nodes:
+            if node.name in self.home:
+                for name in (node.name, *node.reads):
+                    for x in tensors(values[name]):
+                        touching.setdefault(storage(x), set()).add(self.home[node.name])
+        return [found for place, found in touching.items() if place in changed and len(found) > 1]
+
+    @cached_property
+    def _heads(self) -> list[str]:
+        """The calls that make ops."""
+        return [
+            node.name
+            for node in self.profile.program.nodes
+            if not self.profile.is_free(node.name) and node.name not in self._updates
+        ]
+
+    @cached_property
+    def _updates(self) -> dict[str, str]:
+        """Calls that only update a buffer, and the head of the op that each belongs to."""
+        program = self.profile.program
+        read = {name for node in program.nodes for name in node.reads} | set(program.outputs)
+        lone = {
+            node.name
+            for node in program.nodes
+            if writes(node) and node.name not in read and all(name in self.local for name in node.reads)
+        }
+        found: dict[str, str] = {}
+        follower: dict[str, str] = {}
+        for node in reversed(program.nodes):
+            if node.name in lone and node.module in follower:
+                found[node.name] = follower[node.module]
+            elif not self.profile.is_free(node.name):
+                follower[node.module] = node.name
+        return found
+
+
+def _union(names: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for group in names for name in group))
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    fresh = name if name not in taken else next(x for i in count(1) if (x := f"{name}_{i}") not in taken)
+    taken.add(fresh)
+    return fresh

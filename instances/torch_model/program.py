@@ -1,0 +1,170 @@
+"""A traced model: calls of functions in the order they ran, over named values."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils import _pytree
+
+STATE = "%"
+"""Names of parameters and buffers begin with this, as those of other values never do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """Stands for a value among the arguments of a call."""
+
+    name: str
+
+
+class Aten:
+    """An operator of torch by its name, e.g. ``aten.linear.default``; unlike the operator it can be pickled."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def resolve(self) -> Any:
+        """Return the operator."""
+        found: Any = torch.ops
+        for part in self.name.split("."):
+            found = getattr(found, part)
+        return found
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the operator."""
+        return self.resolve()(*args, **kwargs)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One call.
+
+    Attributes:
+        name: of the value it returns.
+        kind: of the function, e.g. ``linear``.
+        stack: qualified names of the modules in whose call it was made, from the outermost (not named) inwards.
+        call: the function.
+        args, kwargs: its arguments, a `Ref` for each that is a value.
+        grad: whether gradients flow through it.
+    """
+
+    name: str
+    kind: str
+    stack: tuple[str, ...]
+    call: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    grad: bool = True
+
+    @property
+    def module(self) -> str:
+        """Qualified name of the innermost module in whose call it was made, empty for the outermost."""
+        return self.stack[-1] if self.stack else ""
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Names of the values among its arguments, each once, in their order."""
+        return tuple(dict.fromkeys(ref.name for ref in refs((self.args, self.kwargs))))
+
+    def run(self, values: Mapping[str, Any]) -> Any:
+        """Call the function on these values."""
+        args = substitute(self.args, lambda ref: values[ref.name])
+        kwargs = substitute(self.kwargs, lambda ref: values[ref.name])
+        with contextlib.nullcontext() if self.grad else torch.no_grad():
+            return self.call(*args, **kwargs)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A model as a list of calls.
+
+    Attributes:
+        how: ``torch.export`` or ``torch.fx``.
+        nodes: in an order in which every value is there before it is read.
+        state: parameters, buffers and constants that are read, by ``%`` and qualified name; a tied one is there once.
+        inputs: the example inputs, by name.
+        outputs: names of the values that are the tensors among the model's outputs, in their order.
+    """
+
+    how: str
+    nodes: tuple[Node, ...]
+    state: dict[str, Any]
+    inputs: dict[str, Any]
+    outputs: tuple[str, ...]
+
+    def is_parameter(self, name: str) -> bool:
+        """Say whether the value of this name is a parameter."""
+        return isinstance(self.state.get(name), torch.nn.Parameter)
+
+    def last_readers(self) -> dict[str, list[str]]:
+        """Return for each node the values that nobody reads after it, itself included if nobody does."""
+        last: dict[str, str] = {}
+        for node in self.nodes:
+            last |= dict.fromkeys((node.name, *node.reads), node.name)
+        done: dict[str, list[str]] = {node.name: [] for node in self.nodes}
+        for value, reader in last.items():
+            if value not in self.state and value not in self.outputs:
+                done[reader].append(value)
+        return done
+
+
+def state_names(module: Any) -> tuple[dict[int, str], dict[str, Any]]:
+    """Return the first qualified name of each tensor of `module` by its id, and the tensors by all their names."""
+    named = [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
+    first: dict[int, str] = {}
+    for name, tensor in named:
+        first.setdefault(id(tensor), name)
+    return first, dict(named)
+
+
+def called(meta: dict[str, Any]) -> tuple[str, ...]:
+    """Return the qualified names of the modules in whose call a node of a graph of torch was made."""
+    stack = (str(path).split("@")[0] for path, _ in (meta.get("nn_module_stack") or {}).values())
+    return tuple(path for path in stack if path)
+
+
+def refs(value: Any) -> Iterator[Ref]:
+    """Yield every `Ref` in nested arguments."""
+    if isinstance(value, Ref):
+        yield value
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from refs(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from refs(item)
+    elif isinstance(value, slice):
+        yield from refs((value.start, value.stop, value.step))
+
+
+def substitute(value: Any, replacement: Callable[[Ref], Any]) -> Any:
+    """Return nested arguments with every `Ref` replaced."""
+    return substitute_kind(value, Ref, replacement)
+
+
+def substitute_kind(value: Any, kind: type, replacement: Callable[[Any], Any]) -> Any:
+    """Return nested arguments, as plain tuples, lists and dicts, with every item of one kind replaced."""
+
+    def inside(item: Any) -> Any:
+        return substitute_kind(item, kind, replacement)
+
+    if isinstance(value, kind):
+        return replacement(value)
+    if isinstance(value, slice):
+        return slice(inside(value.start), inside(value.stop), inside(value.step))
+    if isinstance(value, dict):
+        return {key: inside(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        items = [inside(item) for item in value]
+        named = hasattr(value, "_fields")
+        return items if isinstance(value, list) else type(value)(*items) if named else tuple(items)
+    return value
+
+
+def tensors(value: Any) -> list[Any]:
+    """Return the tensors in a value, which may be nested."""
+    return [x for x in _pytree.tree_leaves(value) if isinstance(x, torch.Tensor)]
