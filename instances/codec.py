@@ -50,7 +50,9 @@ def from_data(cls: type, data: Any) -> Any:
     for name, f in known.items():
         if name in data:
             try:
-                values[name] = _read(_hints(cls)[name], f, data[name])
+                hint = _hints(cls)[name]
+                absent = data[name] is None and type(None) in _members(hint)
+                values[name] = None if absent else _read(hint, f, data[name])
             except InstanceError as error:
                 raise error.within(name) from None
         elif _required(f):

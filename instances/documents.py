@@ -9,7 +9,16 @@ from typing import Any
 
 from .codec import from_data, schema, to_data
 from .errors import InstanceError
-from .partition import LatencyPlan, LatencyProblem, PartitionPlan, PartitionProblem, StepPlan, StepProblem
+from .partition import (
+    LatencyPlan,
+    LatencyProblem,
+    PartitionPlan,
+    PartitionProblem,
+    StagesPlan,
+    StagesProblem,
+    StepPlan,
+    StepProblem,
+)
 
 SCHEMA_VERSION = 1
 DOCUMENTS: dict[str, type] = {
@@ -19,6 +28,8 @@ DOCUMENTS: dict[str, type] = {
     "latency_plan": LatencyPlan,
     "step": StepProblem,
     "step_plan": StepPlan,
+    "stages": StagesProblem,
+    "stages_plan": StagesPlan,
 }
 """The kinds of documents there are."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from .errors import InstanceError
@@ -22,6 +23,6 @@ def with_objective(problem: GraphProblem, objective: str, **options: Any) -> Gra
     if not isinstance(objective, str) or objective not in OBJECTIVES:
         raise InstanceError("objective", f"{objective!r} is not one of {', '.join(OBJECTIVES)}")
     kind = OBJECTIVES[objective]
-    if type(problem) is kind and not options:
-        return problem
+    if type(problem) is kind:
+        return replace(problem, **options) if options else problem
     return kind(problem.graph, problem.cluster, **options)

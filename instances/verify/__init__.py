@@ -12,10 +12,13 @@ from ..partition import (
     LatencyProblem,
     PartitionPlan,
     PartitionProblem,
+    StagesPlan,
+    StagesProblem,
     StepPlan,
     StepProblem,
 )
 from .latency import verify_latency
+from .stages import verify_stages
 from .step import verify_step
 from .throughput import verify_throughput
 from .verdict import TOLERANCE, Verdict
@@ -26,6 +29,7 @@ PLANS: dict[type[GraphProblem], type] = {
     PartitionProblem: PartitionPlan,
     LatencyProblem: LatencyPlan,
     StepProblem: StepPlan,
+    StagesProblem: StagesPlan,
 }
 """What an answer to each problem is."""
 
@@ -33,6 +37,7 @@ _VERIFIERS: dict[type[GraphProblem], Callable[[Any, Any], Verdict]] = {
     PartitionProblem: verify_throughput,
     LatencyProblem: verify_latency,
     StepProblem: verify_step,
+    StagesProblem: verify_stages,
 }
 
 

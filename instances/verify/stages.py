@@ -1,0 +1,165 @@
+"""The verifier of plans of replicated stages: what each stage takes and needs, level by level."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arrays import FloatArray, IntArray, sums
+from ..partition import StagesPlan, StagesProblem, precedence
+from .assignment import shape
+from .nesting import Nest, nesting, stages_of, totals
+from .verdict import TOLERANCE, Verdict
+
+
+def verify_stages(problem: StagesProblem, plan: StagesPlan) -> Verdict:
+    """Check `plan` and recompute the seconds a sample of its slowest stage (docs/stages.md)."""
+    devices = problem.cluster.n_devices
+    wrong = shape(problem, plan.ops, np.zeros(len(plan.ops), dtype=np.int32))
+    if not wrong and len(plan.serves) != devices:
+        wrong = [f"the plan says what {len(plan.serves)} devices serve, the cluster has {devices}"]
+    if not wrong:
+        wrong = _degrees(problem, plan)
+    if wrong:
+        return Verdict.nothing(wrong, devices)
+    nest, words = nesting(problem, plan)
+    words = [*_order(problem, plan), *_support(problem, plan), *words]
+    if words:
+        return Verdict.nothing(words, devices)
+    load, waits, memory = np.zeros(len(plan.degree)), np.zeros(len(plan.degree)), needed(problem, plan, nest)
+    for s, cost in loads(problem, plan, nest).items():
+        load[s], waits[s] = cost
+    limit = problem.capacity()[0]
+    overfull = [
+        f"memory: a device of stage {s} needs {memory[s]:.6g} bytes, it has {limit:.6g}"
+        for s in np.flatnonzero(memory > limit * (1 + TOLERANCE))
+    ]
+    objective = None if overfull else slowest(problem, plan, nest)
+    busy = [np.where(plan.serves >= 0, of_stage[plan.serves], 0.0) for of_stage in (load, waits, memory)]
+    return Verdict(tuple(overfull), objective, *busy)
+
+
+def slowest(problem: StagesProblem, plan: StagesPlan, nest: Nest) -> float:
+    """Return T, the seconds a sample of a pipeline: the longest of its stages and of the moves between them.
+
+    A stage of r replicas takes (T of a replica + sync)/r, and as long at least as moving its inputs and outputs.
+    """
+    terms = _Terms(problem, plan)
+    return max(terms.pipeline(len(problem.members()) - 1, nest))
+
+
+def loads(problem: StagesProblem, plan: StagesPlan, nest: Nest) -> dict[int, tuple[float, float]]:
+    """Return the seconds a sample that a device of each stage is busy, and the part of them that is synchronisation."""
+    terms = _Terms(problem, plan)
+    return terms.busy(len(problem.members()) - 1, nest)
+
+
+def needed(problem: StagesProblem, plan: StagesPlan, nest: Nest) -> FloatArray:
+    """Return the bytes a device of each stage needs, float64 (stages,).
+
+    With 1F1B a stage waits for the later ones: of rho replicas each has ceil(replicas of all later stages / rho)
+    further samples under way (Narayanan et al., SOSP 2019, section 3.3, for each stage).
+    """
+    once, kept = (row[_row(problem, plan), np.arange(len(plan.stage))] for row in problem.need())
+    count = totals(nest)
+    replicas = np.array([count[s] for s in range(len(plan.degree))])
+    later = np.cumsum(replicas[::-1])[::-1] - replicas
+    under_way = -(-later // replicas) if problem.training else np.zeros_like(later)
+    stash = sums(plan.stage, kept, len(replicas))
+    if problem.recompute and problem.memory_model != "none":
+        stash += _crossing(problem, plan)
+    return np.asarray(sums(plan.stage, once, len(replicas)) + under_way * stash)
+
+
+class _Terms:
+    """The parts of the objective of one plan."""
+
+    def __init__(self, problem: StagesProblem, plan: StagesPlan) -> None:
+        self.problem = problem
+        row, stages = _row(problem, plan), len(plan.degree)
+        each = np.arange(len(plan.stage))
+        self.compute = sums(plan.stage, problem.seconds()[row, each], stages)
+        self.held = sums(plan.stage, problem.options().parameter_bytes[row, each], stages)
+        self.weights = sums(plan.stage, problem.graph.parameter_bytes, stages)
+        self.inputs = _crossing(problem, plan)
+
+    def sync(self, level: int, replicas: int, part: Nest | int) -> float:
+        """Return the seconds of one synchronisation of the replicas of a stage."""
+        size = self.held[part] if isinstance(part, int) else self.weights[stages_of(part)].sum()
+        return float(self.problem.sync(level, replicas, np.asarray(size)))
+
+    def pipeline(self, level: int, nest: Nest) -> list[float]:
+        """Return the seconds a sample of each stage and each move of a pipeline."""
+        found = []
+        for i, (replicas, part) in enumerate(nest):
+            own = self.compute[part] if isinstance(part, int) else max(self.pipeline(level - 1, part))
+            ends = [*([part] if i else []), *([nest[i + 1][1]] if i + 1 < len(nest) else [])]
+            moved = self.problem.move(level, np.array([self.inputs[stages_of(end)[0]] for end in ends]))
+            seconds = float(own) + self.sync(level, replicas, part)
+            found.append(max([seconds, *moved.tolist()]) / replicas if len(ends) else seconds / replicas)
+        return found
+
+    def busy(self, level: int, nest: Nest) -> dict[int, tuple[float, float]]:
+        """Return (seconds, of them synchronisation) of a device of each stage."""
+        found = {}
+        for replicas, part in nest:
+            inner = {part: (float(self.compute[part]), 0.0)} if isinstance(part, int) else self.busy(level - 1, part)
+            wait = self.sync(level, replicas, part)
+            found |= {s: ((load + wait) / replicas, (sync + wait) / replicas) for s, (load, sync) in inner.items()}
+        return found
+
+
+def _row(problem: StagesProblem, plan: StagesPlan) -> IntArray:
+    """Return the row of the menu that each op is on, int32 (n,)."""
+    return np.searchsorted(problem.options().degree, plan.degree)[plan.stage].astype(np.int32)
+
+
+def _crossing(problem: StagesProblem, plan: StagesPlan) -> FloatArray:
+    """Return the bytes that earlier stages hand to each stage and those after it, float64 (stages,)."""
+    source, target, sent = problem.forward_edges()
+    last = plan.stage.copy()
+    np.maximum.at(last, source, plan.stage[target])
+    away = last > plan.stage
+    ends = np.concatenate([plan.stage[away], last[away]]) + 1
+    sign = np.repeat([1, -1], away.sum())
+    count = np.cumsum(sums(ends, sign, len(plan.degree) + 1))
+    crossing = np.cumsum(sums(ends, sign * np.tile(sent[away], 2), len(plan.degree) + 1))
+    # where nothing crosses, rounding is not to leave anything
+    return np.asarray(np.where(count > 0, crossing, 0.0)[:-1])
+
+
+def _degrees(problem: StagesProblem, plan: StagesPlan) -> list[str]:
+    menu = problem.options().degree
+    known = ", ".join(map(str, menu.tolist()))
+    return [
+        f"stage {s} shares its ops among {plan.degree[s]} devices, the menu has {known}"
+        for s in np.flatnonzero(~np.isin(plan.degree, menu))
+    ]
+
+
+def _order(problem: StagesProblem, plan: StagesPlan) -> list[str]:
+    """Check that there are ops in every stage, classes in one, and that stages follow one another."""
+    graph, stage = problem.graph, plan.stage
+    empty = np.flatnonzero(np.bincount(stage, minlength=len(plan.degree)) == 0)
+    words = [f"stage {s} has no op" for s in empty]
+    leader: dict[int, int] = {}
+    for i, label in enumerate(graph.colocation.tolist()):
+        first = leader.setdefault(label, i)
+        if label >= 0 and stage[i] != stage[first]:
+            one, other = f"op {graph.names[i]} is in stage {stage[i]}", f"op {graph.names[first]}"
+            words.append(f"colocation: {one}, {other} of its class in stage {stage[first]}")
+    earlier, later = precedence(graph)
+    return words + [
+        f"pipeline: op {graph.names[a]} (stage {stage[a]}) comes before op {graph.names[b]} (stage {stage[b]})"
+        for a, b in zip(earlier.tolist(), later.tolist(), strict=True)
+        if stage[a] > stage[b]
+    ]
+
+
+def _support(problem: StagesProblem, plan: StagesPlan) -> list[str]:
+    row = _row(problem, plan)
+    seconds = problem.seconds()[row, np.arange(len(row))]
+    inner, most = problem.levels()[0].name, problem.members()[0]
+    return [
+        f"op {problem.graph.names[i]} cannot run on {plan.degree[plan.stage[i]]} devices of one {inner} of {most}"
+        for i in np.flatnonzero(~np.isfinite(seconds))
+    ]
