@@ -1,15 +1,17 @@
-"""Pictures of plans: the graph coloured by device, what each device carries. Needs the extra ``plot``."""
+"""Pictures of plans: what is where, what each device carries, what runs when. Needs the extra ``plot``."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from gangplan.instances import InstanceError, PartitionPlan, PartitionProblem
+from gangplan.instances import GraphProblem, InstanceError, PartitionPlan, PartitionProblem, Plan
 
+from .gantt import Entry, Gantt, compose_gantt
 from .picture import Picture, compose
 
-__all__ = ["Picture", "check", "compose", "render"]
+__all__ = ["Entry", "Gantt", "Picture", "check", "compose", "compose_gantt", "render", "render_gantt"]
 
 PACKAGES = {".png": "matplotlib", ".html": "plotly"}
 """What draws each kind of file."""
@@ -30,14 +32,16 @@ def check(path: str) -> None:
 
 def render(
     path: str,
-    problem: PartitionProblem,
-    plan: PartitionPlan,
+    problem: GraphProblem,
+    plan: Plan,
     *,
     name: str = "",
     status: str | None = None,
     bound: float | None = None,
 ) -> bytes:
     """Return the content of a picture of `plan`: PNG or self-contained HTML, as the ending of `path` says.
+
+    A throughput plan is drawn as the graph coloured by device and what each device carries, any other as a Gantt chart.
 
     Args:
         path: where it will be written; nothing is written here.
@@ -48,11 +52,35 @@ def render(
         ValueError: if the plan is infeasible.
     """
     check(path)
+    if not (isinstance(problem, PartitionProblem) and isinstance(plan, PartitionPlan)):
+        return render_gantt(path, [Entry(problem, plan, status=status, bound=bound)], name=name)
     picture = compose(problem, plan, name=name, status=status, bound=bound)
     if Path(path).suffix.lower() == ".png":
         from .png import draw as draw_png
 
         return draw_png(picture)
     from .html import draw as draw_html
+
+    return draw_html(picture)
+
+
+def render_gantt(path: str, entries: Sequence[Entry], *, name: str = "") -> bytes:
+    """Return the content of a Gantt chart of each plan, all on one axis of time.
+
+    Args:
+        path: where it will be written; nothing is written here.
+        entries, name: see `compose_gantt`.
+
+    Raises:
+        InstanceError: see `check`.
+        ValueError: if a plan is infeasible.
+    """
+    check(path)
+    picture = compose_gantt(entries, name=name)
+    if Path(path).suffix.lower() == ".png":
+        from .gantt_png import draw_gantt as draw_png
+
+        return draw_png(picture)
+    from .gantt_html import draw_gantt as draw_html
 
     return draw_html(picture)

@@ -81,7 +81,7 @@ def _lines(figure: Any, lines: FloatArray, colour: str, width: float, name: str)
     x, y = (np.concatenate([lines[:, :, k], np.full((len(lines), 1), np.nan)], axis=1).ravel() for k in (0, 1))
     figure.add_trace(
         go.Scatter(
-            x=_plain(x), y=_plain(y), mode="lines", line={"color": colour, "width": width}, name=name, hoverinfo="skip"
+            x=plain(x), y=plain(y), mode="lines", line={"color": colour, "width": width}, name=name, hoverinfo="skip"
         ),
         row=1,
         col=1,
@@ -101,7 +101,7 @@ def _dots(figure: Any, picture: Picture) -> None:
                 mode="markers+text" if labels else "markers",
                 text=labels,
                 textfont={"color": "white", "size": 10},
-                hovertext=[f"{_safe(drawing.texts[i])}<br>device {escape(name)}" for i in mine],
+                hovertext=[f"{safe(drawing.texts[i])}<br>device {escape(name)}" for i in mine],
                 hoverinfo="text",
                 marker={"color": picture.colours[device], "size": size, "line": {"color": "white", "width": 0.6}},
                 name=f"device {escape(name)}",
@@ -123,7 +123,7 @@ def _blocks(figure: Any, picture: Picture) -> None:
                 y=drawing.height[mine].tolist(),
                 base=(drawing.y - drawing.height / 2)[mine].tolist(),
                 width=width,
-                hovertext=[f"{_safe(drawing.texts[i])}<br>device {escape(name)}" for i in mine],
+                hovertext=[f"{safe(drawing.texts[i])}<br>device {escape(name)}" for i in mine],
                 hoverinfo="text",
                 marker={"color": picture.colours[device], "line": {"width": 0}},
                 name=f"device {escape(name)}",
@@ -201,10 +201,11 @@ def _bars(figure: Any, picture: Picture, bars: Bars, col: int, kind: str) -> Non
     figure.update_yaxes(title_text=bars.label, rangemode="tozero", gridcolor=GRID, row=2, col=col)
 
 
-def _safe(text: str) -> str:
+def safe(text: str) -> str:
     """Return `text` with all but our own line breaks escaped: names come from files."""
     return "<br>".join(escape(part) for part in text.split("<br>"))
 
 
-def _plain(values: FloatArray) -> list[float | None]:
+def plain(values: FloatArray) -> list[float | None]:
+    """Return `values` with None in place of NaN."""
     return [None if np.isnan(x) else x for x in values.tolist()]

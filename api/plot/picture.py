@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gangplan.instances import PartitionPlan, PartitionProblem, verify
+from gangplan.instances import GraphProblem, PartitionPlan, PartitionProblem, verify
 
 from ..units import percent, quantity, scale, time_unit
 from .colours import colours
@@ -103,7 +103,7 @@ def compose(
     load, transfer = verdict.load[used] / factor, verdict.transfer[used] / factor
     label = f"busy, {seconds} per sample" if unit else "busy per sample (unit of the file)"
     return Picture(
-        title=_title(problem, name),
+        title=title(problem, name),
         subtitle=_subtitle(problem, verdict.objective, status, bound),
         drawing=_drawing(problem, index[plan.device], unit),
         devices=tuple(f"{device} ({kind.name})" for device, kind in zip(used.tolist(), kinds, strict=True)),
@@ -116,7 +116,8 @@ def compose(
     )
 
 
-def _title(problem: PartitionProblem, name: str) -> str:
+def title(problem: GraphProblem, name: str) -> str:
+    """Return what is placed on what, in words."""
     cluster = problem.cluster
     kinds = zip(cluster.counts().tolist(), cluster.device_types, strict=True)
     machines = " + ".join(f"{count} \u00d7 {kind.name}" for count, kind in kinds if count)

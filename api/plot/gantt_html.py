@@ -1,0 +1,232 @@
+"""A Gantt chart as one HTML file that needs nothing else, by plotly."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from .chart import COLOURS, STYLES, Chart
+from .gantt import Gantt
+from .html import GRID, INK, plain, safe
+from .layout import FloatArray
+
+PITCH, CAPTION, HEAD, FOOT = 46, 70, 160, 70
+"""Pixels: of a device's row, between charts, above the first, below the last."""
+MOST_TALL = 1400
+"""Pixels of one chart before rows get flatter."""
+SMALLEST, LARGEST = 8.0, 11.0
+"""Pixels of names in bars; a pointer tells those that do not fit."""
+MOST_STEPS = 80
+"""Lines from bar to bar of the chain that can be followed; more are drawn paler."""
+ACROSS = 1100
+"""Pixels of the axis on a usual screen."""
+
+
+def draw_gantt(picture: Gantt) -> bytes:
+    """Return the bytes of the page."""
+    charts = picture.charts
+    memory = any(any(chart.memory) for chart in charts)
+    tall = [min(max(PITCH * chart.bottom, 60.0), MOST_TALL) for chart in charts]
+    height = sum(tall) + CAPTION * (len(charts) - 1) + HEAD + FOOT
+    figure = make_subplots(
+        rows=len(charts),
+        cols=2 if memory else 1,
+        row_heights=tall,
+        column_widths=[0.84, 0.16] if memory else [1.0],
+        vertical_spacing=CAPTION / (height - HEAD - FOOT) if len(charts) > 1 else 0.0,
+        horizontal_spacing=0.012,
+    )
+    seen: set[str] = set()
+    for i, chart in enumerate(charts, 1):
+        _bars(figure, chart, i, seen, picture.horizon, tall[i - 1] / chart.bottom)
+        _marks(figure, chart, i, seen, len(charts) > 1)
+        _bands(figure, chart, i)
+        if memory:
+            _memory(figure, chart, i)
+        figure.update_xaxes(
+            row=i,
+            col=1,
+            range=[0, picture.horizon * 1.012],
+            matches="x",
+            gridcolor=GRID,
+            zeroline=False,
+            title_text=picture.axis if i == len(charts) else None,
+            showticklabels=True,
+        )
+        figure.update_yaxes(
+            row=i,
+            col=1,
+            range=[chart.bottom + 0.12, -0.12],
+            tickvals=chart.y.tolist(),
+            fixedrange=True,
+            ticktext=[_name(n, link) for n, link in zip(chart.names, chart.link, strict=True)],
+            showgrid=False,
+            zeroline=False,
+        )
+        if chart.heading:
+            figure.add_annotation(
+                text=f"<b>{escape(chart.heading)}</b>",
+                xref="x domain",
+                x=0,
+                yref=f"y{_axis(i, memory)} domain",
+                y=1,
+                yshift=22,
+                showarrow=False,
+                xanchor="left",
+                font={"size": 13},
+            )
+    figure.update_layout(
+        title={
+            "text": f"<b>{escape(picture.title)}</b><br><span style='font-size:14px'>{escape(picture.subtitle)}</span>",
+            "x": 0.02,
+            "y": 1 - 18 / height,
+            "yanchor": "top",
+        },
+        template="plotly_white",
+        font={"family": "system-ui, sans-serif", "color": INK},
+        barmode="overlay",
+        height=height,
+        margin={"l": 90, "r": 30, "t": HEAD, "b": FOOT},
+        hoverlabel={"align": "left"},
+        hovermode="closest",
+        dragmode="zoom",
+        legend={
+            "orientation": "h",
+            "x": 0,
+            "y": 1 + (HEAD - 58) / (height - HEAD - FOOT),
+            "yanchor": "top",
+            "traceorder": "normal",
+        },
+    )
+    page: str = figure.to_html(include_plotlyjs=True, full_html=True, config={"displaylogo": False, "responsive": True})
+    page = page.replace("<head>", f"<head><title>{escape(picture.title)}</title>", 1)
+    return page.encode()
+
+
+def _axis(row: int, memory: bool) -> str:
+    number = 2 * row - 1 if memory else row
+    return "" if number == 1 else str(number)
+
+
+def _name(name: str, link: bool) -> str:
+    return f"<span style='color:#888;font-size:10px'>{escape(name)}</span>" if link else escape(name)
+
+
+def _bars(figure: Any, chart: Chart, row: int, seen: set[str], horizon: float, pitch: float) -> None:
+    for style, (kind, critical) in enumerate(STYLES):
+        mine = np.flatnonzero(chart.style == style)
+        if not len(mine):
+            continue
+        name = f"{kind}, critical" if critical else kind
+        # what is narrower than a pixel would vanish without a line of its colour
+        wide = chart.width[mine] * ACROSS > 4 * horizon
+        fits = [chart.room(i, horizon, ACROSS, pitch, LARGEST) >= SMALLEST for i in mine]
+        figure.add_trace(
+            go.Bar(
+                orientation="h",
+                base=chart.start[mine].tolist(),
+                x=chart.width[mine].tolist(),
+                y=chart.at[mine].tolist(),
+                width=chart.tall[mine].tolist(),
+                marker={
+                    "color": COLOURS[style],
+                    "line": {"color": ["white" if w else COLOURS[style] for w in wide], "width": 0.5},
+                },
+                text=[escape(chart.labels[i]) if fit else "" for i, fit in zip(mine, fits, strict=True)],
+                textposition="inside",
+                insidetextanchor="middle",
+                textangle=0,
+                insidetextfont={"color": "white" if critical else INK, "size": LARGEST},
+                hovertext=[safe(chart.texts[i]) for i in mine],
+                hoverinfo="text",
+                name=name,
+                legendgroup=name,
+                legendrank=style,
+                showlegend=name not in seen,
+            ),
+            row=row,
+            col=1,
+        )
+        seen.add(name)
+
+
+def _marks(figure: Any, chart: Chart, row: int, seen: set[str], several: bool) -> None:
+    few = len(chart.steps) <= MOST_STEPS
+    marks = [("critical: the chain to the end", chart.steps, "solid", 1.0 if few else 0.5, 0.7 if few else 0.3)]
+    ends = (-0.12, chart.bottom + 0.12)
+    end = "the end" if several else chart.end_words
+    marks.append((end, _upright(chart.end, ends), "solid", 1.6, 1.0))
+    if chart.bound is not None:
+        bound = "bound: no plan is better" if several else f"bound {chart.bound_words}: no plan is better"
+        marks.append((bound, _upright(chart.bound, ends), "dash", 1.6, 1.0))
+    for name, lines, dash, width, opacity in marks:
+        if not len(lines):
+            continue
+        # None between two lines lifts the pen
+        x, y = (np.concatenate([lines[:, :, k], np.full((len(lines), 1), np.nan)], axis=1).ravel() for k in (0, 1))
+        figure.add_trace(
+            go.Scatter(
+                x=plain(x),
+                y=plain(y),
+                mode="lines",
+                line={"color": INK, "width": width, "dash": dash},
+                opacity=opacity,
+                name=name,
+                legendgroup=name,
+                showlegend=name not in seen,
+                hoverinfo="skip",
+            ),
+            row=row,
+            col=1,
+        )
+        seen.add(name)
+
+
+def _bands(figure: Any, chart: Chart, row: int) -> None:
+    """Shade each row."""
+    for y, high, link in zip(chart.y.tolist(), chart.height.tolist(), chart.link, strict=True):
+        colour = "#fbfbfc" if link else "#f4f5f8"
+        figure.add_hrect(y - high / 2, y + high / 2, fillcolor=colour, line_width=0, layer="below", row=row, col=1)
+
+
+def _upright(x: float, ends: tuple[float, float]) -> FloatArray:
+    return np.array([[[x, ends[0]], [x, ends[1]]]])
+
+
+def _memory(figure: Any, chart: Chart, row: int) -> None:
+    """Beside each device: how busy it is, and how full."""
+    mine = [i for i, words in enumerate(chart.memory) if words]
+    full = [float(chart.filled[i]) for i in mine]
+    known = [0.0 if np.isnan(f) else min(f, 1.0) for f in full]
+    y, width = [float(chart.y[i]) for i in mine], [0.6 * min(float(chart.height[i]), 1.0) for i in mine]
+    words = [f"{chart.memory[i]}" + ("" if np.isnan(f) else f" · {f:.1%}") for i, f in zip(mine, full, strict=True)]
+    look = {"orientation": "h", "y": y, "width": width, "showlegend": False, "hoverinfo": "skip"}
+    room = [0.0 if np.isnan(f) else 1.0 for f in full]
+    figure.add_trace(go.Bar(x=room, marker={"color": "#e9ecf0", "line": {"width": 0}}, **look), row=row, col=2)
+    figure.add_trace(go.Bar(x=known, marker={"color": "#a3adb8", "line": {"width": 0}}, **look), row=row, col=2)
+    busy = ["\u2002" if np.isnan(chart.busy[i]) else f"\u2002busy {chart.busy[i]:.0%} · " for i in mine]
+    texts = {"text": [b + w for b, w in zip(busy, words, strict=True)], "textposition": "middle right"}
+    figure.add_trace(
+        go.Scatter(
+            x=[0.0] * len(mine), y=y, mode="text", textfont={"size": 11}, showlegend=False, hoverinfo="skip", **texts
+        ),
+        row=row,
+        col=2,
+    )
+    figure.update_xaxes(row=row, col=2, range=[0, 1.02], visible=False, fixedrange=True)
+    figure.update_yaxes(row=row, col=2, range=[chart.bottom + 0.12, -0.12], visible=False, fixedrange=True)
+    figure.add_annotation(
+        text="busy, memory",
+        xref=f"x{2 * row} domain",
+        x=0,
+        yref=f"y{2 * row} domain",
+        y=1,
+        yshift=18,
+        showarrow=False,
+        xanchor="left",
+        font={"size": 11, "color": "#666666"},
+    )
