@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 from ..partition import StagesPlan, StagesProblem
@@ -60,9 +61,8 @@ class _Reader:
             same = Counter(child for child in children if child)
             parts = sorted(((count, child) for child, count in same.items()), key=lambda part: stages_of(part[1]))
         stages = [s for _, part in parts for s in stages_of(part)]
-        for a, b in zip(stages, stages[1:], strict=False):
-            if b == a:
-                self.words.append(f"{where}: its {self.names[level - 1]}s share stage {a}, but not in the same way")
-            elif b != a + 1:
-                self.words.append(f"{where}: it serves the stages {a} and {b} side by side")
+        twice = sorted(s for s, count in Counter(stages).items() if count > 1)
+        gaps = [] if twice else [(a, b) for a, b in pairwise(stages) if b != a + 1]
+        self.words += [f"{where}: its {self.names[level - 1]}s share stage {s}, but not in the same way" for s in twice]
+        self.words += [f"{where}: it serves the stages {a} and {b}, but none between" for a, b in gaps]
         return tuple(parts)

@@ -95,7 +95,7 @@ class _Terms:
             ends = [*([part] if i else []), *([nest[i + 1][1]] if i + 1 < len(nest) else [])]
             moved = self.problem.move(level, np.array([self.inputs[stages_of(end)[0]] for end in ends]))
             seconds = float(own) + self.sync(level, replicas, part)
-            found.append(max([seconds, *moved.tolist()]) / replicas if len(ends) else seconds / replicas)
+            found.append(max([seconds, *moved.tolist()]) / replicas if ends else seconds / replicas)
         return found
 
     def busy(self, level: int, nest: Nest) -> dict[int, tuple[float, float]]:
