@@ -21,9 +21,11 @@ LINK, LINK_LANE, MOST_LINK = 0.36, 0.13, 1.1
 HOST_LANE, MOST_HOST = 0.4, 3.0
 GAP, BETWEEN = 0.06, 0.3
 """Heights, a device's row being 1: of links, of what is stacked, between the rows of a device, between devices."""
+PLAIN = {"transfer": "transfers", "in": "transfers in", "out": "transfers out"}
+"""What transfers of several outputs are called."""
 CHARACTER = 0.62
 """Width of a character in its size."""
-GOALS = {"step": "makespan", "latency": "latency", "throughput": "busiest device"}
+GOALS = {"step": "makespan", "latency": "latency", "throughput": "busiest device", "stages": "slowest"}
 """What the last finish is, by objective."""
 
 
@@ -153,18 +155,22 @@ def _height(row: Row) -> float:
     return min(1.0 + HOST_LANE * (row.lanes - 1), MOST_HOST)
 
 
+def _device(row: Row) -> str:
+    return row.name if row.name.startswith("stage") else f"device {row.name}"
+
+
 def _text(problem: GraphProblem, row: Row, bar: Bar, unit: str) -> str:
     """Return lines on a bar, with ``<br>`` between them."""
     first = bar.label
     if bar.kind == "transfer":
         if bar.sender is not None:
             first = f"output of {bar.label}, device {bar.sender} to {bar.receiver}"
-        else:
-            first = f"transfers{'' if bar.label == 'transfer' else ' ' + bar.label}: {bar.count} outputs"
+        elif bar.label in PLAIN:
+            first = f"{PLAIN[bar.label]}: {bar.count} {'output' if bar.count == 1 else 'outputs'}"
         where = f"{row.name} of device {row.device}" if row.link and row.device is not None else row.name
-        second = f"on {where}" if row.link else f"device {where}"
+        second = f"on {where}" if row.link else _device(row)
     else:
-        second = f"{bar.kind}, device {row.name}" + (f", {bar.count} ops" if bar.count > 1 else "")
+        second = f"{bar.kind}, {_device(row)}" + (f", {bar.count} ops" if bar.count > 1 else "")
     span = (
         f"{quantity(bar.start, unit, 6)} to {quantity(bar.finish, unit, 6)}: {quantity(bar.finish - bar.start, unit)}"
     )

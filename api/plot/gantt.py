@@ -12,6 +12,8 @@ from ..units import percent, quantity, scale, time_unit, words
 from .chart import Chart, lay_out
 from .picture import title
 
+PIPELINES = {"throughput", "stages"}
+"""Objectives that are times per sample of a full pipeline."""
 MOST_ROWS = 72
 """Beyond these, of all plans together, the links of single devices are left out."""
 
@@ -107,13 +109,12 @@ def _thinned(drawn: Timeline) -> Timeline:
 def describe(entry: Entry, drawn: Timeline) -> str:
     """Return what a plan is worth, in words."""
     problem, bound, unit = entry.problem, entry.bound, time_unit(entry.problem)
-    per = " per sample" if problem.objective == "throughput" else ""
+    per = " per sample" if problem.objective in PIPELINES else ""
     parts = [] if entry.status is None else [entry.status]
     parts += [words(problem), f"{quantity(drawn.makespan, unit, 6)}{per}"]
     if bound is not None:
         end = drawn.makespan
         parts.append(f"gap {percent(max(0.0, (end - bound) / end) if end > 0 else 0.0)}")
-    idle = problem.cluster.n_devices - len({row.device for row in drawn.rows if row.device is not None})
-    if idle:
-        parts.append(f"{idle} {'device' if idle == 1 else 'devices'} idle")
+    if drawn.idle:
+        parts.append(f"{drawn.idle} {'device' if drawn.idle == 1 else 'devices'} idle")
     return " · ".join(parts)

@@ -124,7 +124,7 @@ def _bars(figure: Any, chart: Chart, row: int, seen: set[str], horizon: float, p
         name = f"{kind}, critical" if critical else kind
         # what is narrower than a pixel would vanish without a line of its colour
         wide = chart.width[mine] * ACROSS > 4 * horizon
-        fits = [chart.room(i, horizon, ACROSS, pitch, LARGEST) >= SMALLEST for i in mine]
+        fits = [chart.room(int(i), horizon, ACROSS, pitch, LARGEST) >= SMALLEST for i in mine]
         figure.add_trace(
             go.Bar(
                 orientation="h",

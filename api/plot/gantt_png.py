@@ -13,7 +13,9 @@ from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from .chart import CHARACTER, COLOURS, KINDS, STYLES, Chart
+from gangplan.instances.timeline import KINDS
+
+from .chart import CHARACTER, COLOURS, STYLES, Chart
 from .gantt import Gantt
 from .layout import FloatArray
 from .png import DPI, FAINT, GRID, INK, WIDTH
@@ -106,7 +108,7 @@ def _bars(axes: Any, chart: Chart, horizon: float, points: float) -> None:
         edges = ["white" if w else colour for w in wide]
         axes.add_collection(
             PolyCollection(
-                boxes, facecolors=colour, edgecolors=edges, linewidths=np.where(wide, 0.5, 0.0), zorder=2 + critical
+                list(boxes), facecolors=colour, edgecolors=edges, linewidths=np.where(wide, 0.5, 0.0), zorder=2 + critical
             )
         )
     _labels(axes, chart, horizon, points)

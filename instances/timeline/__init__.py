@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..partition import GraphProblem, LatencyProblem, PartitionProblem, StepProblem
+from ..partition import GraphProblem, LatencyProblem, PartitionProblem, StagesProblem, StepProblem
 from ..verify import verify
 from .bars import KINDS, Bar, Row, Timeline
 from .latency import latency_timeline
 from .load import load_timeline
+from .stages import stages_timeline
 from .step import step_timeline
 
 __all__ = ["KINDS", "Bar", "Row", "Timeline", "timeline"]
@@ -18,6 +19,7 @@ _DRAFTS: dict[type[GraphProblem], Callable[[Any, Any, Any], Timeline]] = {
     PartitionProblem: load_timeline,
     LatencyProblem: latency_timeline,
     StepProblem: step_timeline,
+    StagesProblem: stages_timeline,
 }
 
 

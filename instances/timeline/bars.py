@@ -17,7 +17,8 @@ class Row:
 
     Attributes:
         name: what it is called.
-        device: index of the device whose row or link it is, `None` for a link that several devices share.
+        device: index of the device whose row or link it is, or of one of several that do the same; `None` for a link
+            that several devices share.
         link: whether it shows transfers.
         lanes: how many bars lie on top of one another where it is fullest.
     """
@@ -67,6 +68,7 @@ class Timeline:
         chain: bars in the order of time up to the last finish, each the last that the next one waited for.
         makespan: the last finish, seconds: the verifier's objective.
         verdict: the verifier's, for loads and memory.
+        idle: how many devices do nothing.
     """
 
     rows: tuple[Row, ...]
@@ -74,15 +76,22 @@ class Timeline:
     chain: tuple[int, ...]
     makespan: float
     verdict: Verdict
+    idle: int
 
 
 def assemble(
-    rows: Sequence[Row], bars: Sequence[Bar], chain: Sequence[int], same: Sequence[int], verdict: Verdict, slack: float
+    rows: Sequence[Row],
+    bars: Sequence[Bar],
+    chain: Sequence[int],
+    same: Sequence[int],
+    verdict: Verdict,
+    idle: int,
+    slack: float,
 ) -> Timeline:
     """Put bars into lanes and mark the critical ones.
 
     Args:
-        rows, bars, verdict: of the timeline.
+        rows, bars, verdict, idle: of the timeline.
         chain: the bars of the chain.
         same: for each bar, a number that it shares with the bars of the same transfer on other links.
         slack: seconds that bars of one lane may overlap, for rounding.
@@ -101,4 +110,5 @@ def assemble(
         chain=tuple(chain),
         makespan=max((bar.finish for bar in bars), default=0.0),
         verdict=verdict,
+        idle=idle,
     )

@@ -50,7 +50,7 @@ def latency_timeline(problem: LatencyProblem, plan: LatencyPlan, verdict: Verdic
         if unit[u] != unit[v]:
             waits[unit[v]].append(unit[u])
     chain = [bar for x in critical_chain(finish, waits, slack) for bar in of_unit[x]]
-    return assemble(rows, bars, chain, same, verdict, slack)
+    return assemble(rows, bars, chain, same, verdict, cluster.n_devices - len(used), slack)
 
 
 Moved = tuple[list[float], list[float], list[float]]
@@ -58,7 +58,7 @@ Moved = tuple[list[float], list[float], list[float]]
 
 
 def _moved(problem: LatencyProblem, device: np.ndarray[tuple[int, ...], np.dtype[np.int32]]) -> tuple[Moved, Moved]:
-    """Return what each device receives and what it sends; see `verify.placement.transfers`."""
+    """Return what each device receives and what it sends; see `verify.assignment.transfers`."""
     u, v = problem.graph.source, problem.graph.target
     cut = device[u] != device[v]
     received = np.unique(np.stack([u[cut], device[v[cut]]]), axis=1)

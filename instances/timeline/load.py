@@ -39,4 +39,5 @@ def load_timeline(problem: PartitionProblem, plan: PartitionPlan, verdict: Verdi
             bars.append(Bar(len(rows), "transfer", "transfer", at, float(verdict.load[x]), held, len(moved)))
         rows.append(Row(f"{x} ({kind.name})", x))
     chain = [i for i, bar in enumerate(bars) if rows[bar.row].device == busiest]
-    return assemble(rows, bars, chain, list(range(len(bars))), verdict, TOLERANCE * float(verdict.load.max()))
+    idle, slack = cluster.n_devices - len(rows), TOLERANCE * float(verdict.load.max())
+    return assemble(rows, bars, chain, list(range(len(bars))), verdict, idle, slack)

@@ -75,7 +75,8 @@ def step_timeline(problem: StepProblem, plan: StepPlan, verdict: Verdict) -> Tim
     if problem.contention:
         _queue(waits, [(n + i, x) for i, route in enumerate(routes) for x in route], plan.start.tolist() + leaves, ends)
     chain = [i if i < n else first[i - n] for i in critical_chain(ends, waits, slack)]
-    return assemble(rows, bars, chain, same, verdict, slack)
+    idle = cluster.n_devices - len(of_device)
+    return assemble(rows, bars, chain, same, verdict, idle, slack)
 
 
 def _rows(problem: StepProblem, used: list[int], links: Links, shown: set[int]) -> tuple[list[Row], dict[int, int]]:

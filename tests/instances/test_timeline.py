@@ -17,6 +17,8 @@ from gangplan.instances import (
     Level,
     OpGraph,
     PartitionPlan,
+    StagesPlan,
+    StagesProblem,
     StepPlan,
     StepProblem,
     TreeTopology,
@@ -233,7 +235,7 @@ def test_latency() -> None:
         (2, "forward", 9.0, 59.0, 1),
     ]
     assert [b.critical for b in drawn.bars] == [True] * 5 + [False, True]
-    assert (drawn.makespan, drawn.rows[2].lanes) == (59.0, 2)
+    assert (drawn.makespan, drawn.rows[2].lanes, drawn.idle) == (59.0, 2, 0)
 
 
 def test_throughput() -> None:
@@ -254,6 +256,28 @@ def test_throughput() -> None:
         assert last == pytest.approx(verdict.load[row.device])
     assert sum(bar.count for bar in drawn.bars if bar.kind != "transfer") == graph.n_ops
     assert {drawn.rows[bar.row].device for bar in drawn.bars if bar.critical} == {int(verdict.load.argmax())}
+
+
+@pytest.mark.parametrize("bandwidth", [300e9, 1e8])
+def test_stages(bandwidth: float) -> None:
+    """A stage's row is as long as a device of it is busy; where moves set the pace, they have the last finish."""
+    graph = generate("vgg", depth=11).graph
+    problem = StagesProblem(graph, Cluster.flat((GPU, 5), bandwidth=bandwidth))
+    forward = np.flatnonzero(~graph.backward)
+    stage = np.zeros(graph.n_ops, dtype=np.int32)
+    stage[forward[len(forward) // 2 :]] = 1
+    stage[graph.twin[forward]] = stage[forward]
+    plan = StagesPlan(graph.names, stage, [0, 0, 0, 1, -1], [1, 1])
+    verdict = verify(problem, plan)
+    assert verdict.ok, verdict.violations[:3]
+    drawn = timeline(problem, plan)
+    check(drawn, verdict.objective or 0.0)
+    for r, (name, device) in enumerate([("stage 0: 3 \u00d7 A100", 0), ("stage 1: 1 \u00d7 A100", 3)]):
+        assert (drawn.rows[r].name, drawn.rows[r].device) == (name, device)
+        last = max(bar.finish for bar in drawn.bars if bar.row == r)
+        assert last == pytest.approx(verdict.load[device])
+    assert ("moves" in [row.name for row in drawn.rows]) == (bandwidth < 1e9)
+    assert drawn.idle == 1
 
 
 def test_infeasible_plan() -> None:
