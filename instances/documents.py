@@ -19,6 +19,7 @@ from .partition import (
     StepPlan,
     StepProblem,
 )
+from .placement import PlacementPlan, PlacementProblem
 
 SCHEMA_VERSION = 1
 DOCUMENTS: dict[str, type] = {
@@ -30,6 +31,8 @@ DOCUMENTS: dict[str, type] = {
     "step_plan": StepPlan,
     "stages": StagesProblem,
     "stages_plan": StagesPlan,
+    "placement": PlacementProblem,
+    "placement_plan": PlacementPlan,
 }
 """The kinds of documents there are."""
 

@@ -2,5 +2,7 @@
 
 from .fleet import Fleet
 from .job import Demand, GangJob
+from .problem import PlacementPlan, PlacementProblem, Running
+from .speed import SpeedModel
 
-__all__ = ["Demand", "Fleet", "GangJob"]
+__all__ = ["Demand", "Fleet", "GangJob", "PlacementPlan", "PlacementProblem", "Running", "SpeedModel"]

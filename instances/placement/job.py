@@ -48,7 +48,7 @@ class GangJob:
         collective: how workers synchronise: all-reduce by ``ring``, ``tree`` or ``hierarchical``, or through
             parameter servers, ``ps``.
         servers: parameter servers, 0 unless the collective is ``ps``.
-        server: what a parameter server occupies.
+        server: what a parameter server occupies, no GPU.
         weight: of its slowdown.
         value: what placing it is worth, if it may be left out; `None` if it must be placed.
         requires: labels that its nodes carry.
@@ -90,6 +90,8 @@ class GangJob:
         require_number(self.servers, "servers", whole=True)
         if (self.servers > 0) != (self.collective == "ps"):
             raise InstanceError("servers", f"{self.servers!r} does not go with the collective {self.collective}")
+        if self.server.gpu:
+            raise InstanceError("server.gpu", f"{self.server.gpu!r} is not 0: parameter servers run on cores")
         require_number(self.weight, "weight")
         require_number(self.value, "value", optional=True)
         require_number(self.most_per_node, "most_per_node", positive=True, whole=True, optional=True)

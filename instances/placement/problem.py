@@ -119,7 +119,7 @@ class PlacementProblem:
                 raise InstanceError(f"running[{i}].workers", words)
 
     def compute(self) -> FloatArray:
-        """Return the seconds a worker of each job computes on each node, alone, float64 (J, m); infinite if it cannot."""
+        """Return the seconds a worker of each job computes on each node, alone, inf where it cannot, (J, m)."""
         fleet, speeds = self.fleet, self.speeds
         rows = np.array([speeds.gpu_types.index(kind) for kind in fleet.gpu_types], dtype=int)
         models = np.array([speeds.models.index(job.model) for job in self.jobs])

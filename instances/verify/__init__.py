@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 from ..errors import InstanceError
 from ..partition import (
@@ -17,31 +17,39 @@ from ..partition import (
     StepPlan,
     StepProblem,
 )
+from ..placement import PlacementPlan, PlacementProblem
 from .latency import verify_latency
+from .placement import PlacementVerdict, verify_placement
 from .stages import verify_stages
 from .step import verify_step
 from .throughput import verify_throughput
 from .verdict import TOLERANCE, Verdict
 
-__all__ = ["PLANS", "TOLERANCE", "Verdict", "verify"]
+__all__ = ["PLANS", "TOLERANCE", "PlacementVerdict", "Verdict", "verify"]
 
-PLANS: dict[type[GraphProblem], type] = {
+PLANS: dict[type, type] = {
     PartitionProblem: PartitionPlan,
     LatencyProblem: LatencyPlan,
     StepProblem: StepPlan,
     StagesProblem: StagesPlan,
+    PlacementProblem: PlacementPlan,
 }
 """What an answer to each problem is."""
 
-_VERIFIERS: dict[type[GraphProblem], Callable[[Any, Any], Verdict]] = {
+_VERIFIERS: dict[type, Callable[[Any, Any], Any]] = {
     PartitionProblem: verify_throughput,
     LatencyProblem: verify_latency,
     StepProblem: verify_step,
     StagesProblem: verify_stages,
+    PlacementProblem: verify_placement,
 }
 
 
-def verify(problem: GraphProblem, plan: Any) -> Verdict:
+@overload
+def verify(problem: GraphProblem, plan: Any) -> Verdict: ...
+@overload
+def verify(problem: PlacementProblem, plan: Any) -> PlacementVerdict: ...
+def verify(problem: Any, plan: Any) -> Any:
     """Check `plan` against every constraint of `problem` and recompute its objective.
 
     Raises:

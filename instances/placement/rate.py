@@ -1,0 +1,179 @@
+"""How fast every gang runs under a placement: the one cost model of solvers, verifier and simulator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import FloatArray, IntArray
+from .job import GangJob
+from .problem import PlacementPlan, PlacementProblem
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rates:
+    """What every job of a batch comes to, float64 (J,) each; infinite for a job that is left out.
+
+    Attributes:
+        compute: seconds of compute of its slowest worker in a step, interference included.
+        sync: seconds of synchronisation in a step, contention included.
+        step: seconds of a step.
+        slowdown: its best rate, alone on an empty fleet, over its rate here; a rate is worker steps a second.
+    """
+
+    compute: FloatArray
+    sync: FloatArray
+    step: FloatArray
+    slowdown: FloatArray
+
+
+def rates(problem: PlacementProblem, plan: PlacementPlan) -> Rates:
+    """Return how fast the jobs run under `plan`, which must fit the batch and the fleet."""
+    count = len(problem.jobs)
+    workers = np.bincount(plan.job, weights=plan.workers, minlength=count)
+    compute = _compute(problem, plan)
+    sync = _sync(problem, plan, workers)
+    overlap = problem.speeds.overlap[model_of(problem)]
+    step = np.maximum(compute, (1 - overlap) * compute + sync)
+    step[workers == 0] = np.inf
+    with np.errstate(divide="ignore"):
+        slowdown = best_rate(problem) * step / np.where(workers > 0, workers, 1)
+    return Rates(compute, sync, step, slowdown)
+
+
+def model_of(problem: PlacementProblem) -> IntArray:
+    """Return the index of each job's model among the speeds', int32 (J,)."""
+    index = {name: k for k, name in enumerate(problem.speeds.models)}
+    return np.array([index[job.model] for job in problem.jobs], dtype=np.int32)
+
+
+def _compute(problem: PlacementProblem, plan: PlacementPlan) -> FloatArray:
+    """Return max over a job's nodes of c (1 + what the jobs beside it add), seconds, float64 (J,)."""
+    alone = problem.compute()[plan.job, plan.node]
+    slower = np.ones(len(plan.job))
+    host, gpu = problem.speeds.host, problem.speeds.gpu
+    model = model_of(problem)[plan.job].tolist()
+    held: list[set[int]] = [set() for _ in model]
+    for row, card in zip(plan.grant_row.tolist(), plan.grant_gpu.tolist(), strict=True):
+        held[row].add(card)
+    for rows in _rows_by_node(plan):
+        for a in rows:
+            for b in rows:
+                if a != b:
+                    slower[a] += (gpu if held[a] & held[b] else host)[model[a], model[b]]
+    seconds = np.zeros(len(problem.jobs))
+    busy = plan.workers > 0
+    np.maximum.at(seconds, plan.job[busy], (alone * slower)[busy])
+    return seconds
+
+
+def _rows_by_node(plan: PlacementPlan) -> list[list[int]]:
+    """Return the rows with workers of every node that has several."""
+    rows = np.flatnonzero(plan.workers > 0)
+    rows = rows[np.argsort(plan.node[rows], kind="stable")]
+    cuts = np.flatnonzero(np.diff(plan.node[rows])) + 1
+    return [part.tolist() for part in np.split(rows, cuts) if len(part) > 1]
+
+
+def _sync(problem: PlacementProblem, plan: PlacementPlan, workers: FloatArray) -> FloatArray:
+    """Return the seconds of synchronisation of each job in a step, float64 (J,)."""
+    fleet, topology = problem.fleet, problem.fleet.topology
+    count = len(problem.jobs)
+    members = [plan.node, *(topology.group[level][plan.node] for level in range(len(topology.levels)))]
+    spans = [_distinct(plan.job, member, count) for member in members]
+    share = _shares(problem, members[:-1], spans, plan)
+    seconds = np.zeros(count)
+    gradient = problem.speeds.gradient[model_of(problem)]
+    for j in np.unique(plan.job).tolist():
+        job, size = problem.jobs[j], float(gradient[j])
+        rows = np.flatnonzero(plan.job == j)
+        crossed = [level for level in range(len(topology.levels)) if spans[level][j] > 1]
+        rate = [float(share[level][rows].min()) for level in crossed]
+        link = fleet.link[plan.node[rows]]
+        if job.collective == "ps":
+            traffic = [_through(members[level][rows], plan, rows, job, size) / share[level][rows] for level in crossed]
+            inside = size * plan.workers[rows] * plan.servers[rows] / job.servers / link
+            seconds[j] = max([float(inside.max()), *(float(t.max()) for t in traffic)])
+            continue
+        shared = plan.workers[rows] > 1
+        local = float(link[shared].min()) if shared.any() else np.inf
+        if job.collective == "hierarchical":
+            most = [int(plan.workers[rows].max())] + [_most(members, level, rows) for level in crossed]
+            speed = [local, *np.minimum.accumulate(rate).tolist()]
+            seconds[j] = sum(ring_bytes(n, size) / b for n, b in zip(most, speed, strict=True) if n > 1)
+        else:
+            slowest = min([local, *rate])
+            moved = ring_bytes(int(workers[j]), size) if job.collective == "ring" else 2 * size * (workers[j] > 1)
+            seconds[j] = moved / slowest
+    return seconds
+
+
+def ring_bytes(n: int, size: float) -> float:
+    """Return the bytes that each of n members of a ring sends to all-reduce `size` bytes: 2 (n - 1) / n of them."""
+    return 2 * (n - 1) / n * size
+
+
+def _shares(
+    problem: PlacementProblem, members: list[IntArray], spans: list[FloatArray], plan: PlacementPlan
+) -> list[FloatArray]:
+    """Return per level the bytes/s that each row's job gets on its member's link: a fair share of it."""
+    result = []
+    for level, member in zip(problem.fleet.topology.levels, members, strict=True):
+        crosses = spans[len(result)][plan.job] > 1
+        pairs = np.unique(np.stack([member[crosses], plan.job[crosses]]), axis=1)
+        gangs = np.bincount(pairs[0], minlength=int(member.max(initial=0)) + 1)
+        result.append(level.bandwidth / np.maximum(gangs[member], 1))
+    return result
+
+
+def _distinct(job: IntArray, member: IntArray, count: int) -> FloatArray:
+    """Return over how many members each job spreads, (count,)."""
+    pairs = np.unique(np.stack([job, member]), axis=1)
+    return np.bincount(pairs[0], minlength=count).astype(float)
+
+
+def _most(members: list[IntArray], level: int, rows: IntArray) -> int:
+    """Return the most members of `level` that the rows have in one group of it."""
+    pairs = np.unique(np.stack([members[level + 1][rows], members[level][rows]]), axis=1)
+    return int(np.unique(pairs[0], return_counts=True)[1].max())
+
+
+def _through(member: IntArray, plan: PlacementPlan, rows: IntArray, job: GangJob, size: float) -> FloatArray:
+    """Return the bytes that cross each row's member in one direction: gradients out and parameters in, or the reverse.
+
+    A worker sends each of the P servers 1/P of its gradient, and gets as much back.
+    """
+    _, inverse = np.unique(member, return_inverse=True)
+    w = np.bincount(inverse, weights=plan.workers[rows])[inverse]
+    p = np.bincount(inverse, weights=plan.servers[rows])[inverse]
+    return np.asarray(size * (w * (job.servers - p) + p * (plan.workers[rows].sum() - w)) / job.servers)
+
+
+def best_rate(problem: PlacementProblem) -> FloatArray:
+    """Return the worker steps a second of each job alone, packed on as few of the best nodes as hold it, (J,)."""
+    return np.array(
+        [max(degree / _alone(problem, j, degree) for degree in job.workers) for j, job in enumerate(problem.jobs)]
+    )
+
+
+def _alone(problem: PlacementProblem, j: int, degree: int) -> float:
+    """Return the seconds of a step of job j alone, its workers spread evenly over as few nodes as hold them."""
+    fleet, job = problem.fleet, problem.jobs[j]
+    k = problem.speeds.models.index(job.model)
+    size, overlap = float(problem.speeds.gradient[k]), float(problem.speeds.overlap[k])
+    compute = float(problem.compute()[j].min())
+    room = int(fleet.gpus.max(initial=0) / job.worker.gpu) if job.worker.gpu else degree
+    room = max(1, min(room, job.most_per_node or room))
+    nodes = -(-degree // room)
+    here = -(-degree // nodes)
+    link, nic = float(fleet.link.max()), fleet.topology.levels[0].bandwidth
+    if job.collective == "ps":
+        apart = 2 * degree / nodes * (1 - 1 / nodes) * size / nic
+        sync = max(apart, size * degree / nodes / nodes / link)
+    elif job.collective == "hierarchical":
+        sync = ring_bytes(here, size) / link + ring_bytes(nodes, size) / nic
+    else:
+        moved = ring_bytes(degree, size) if job.collective == "ring" else 2 * size * (degree > 1)
+        sync = moved / min(link if here > 1 else np.inf, nic if nodes > 1 else np.inf)
+    return max(compute, (1 - overlap) * compute + sync)

@@ -1,0 +1,200 @@
+"""The verifier of placements: every gang whole or not at all, on nodes that take it, each GPU given once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import FloatArray
+from ..placement import PlacementPlan, PlacementProblem
+from ..placement.rate import Rates, rates
+from .verdict import TOLERANCE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlacementVerdict:
+    """What the verifier found.
+
+    Attributes:
+        violations: every violated constraint in plain words; empty if the plan is feasible.
+        objective: the recomputed goal, `None` if the plan is infeasible.
+        rates: how fast each job runs, `None` if the plan is infeasible.
+        gpus: GPUs given out on each node, shares as shares, float64 (m,).
+    """
+
+    violations: tuple[str, ...]
+    objective: float | None
+    rates: Rates | None
+    gpus: FloatArray
+
+    @property
+    def ok(self) -> bool:
+        """Whether the plan is feasible."""
+        return not self.violations
+
+
+def verify_placement(problem: PlacementProblem, plan: PlacementPlan) -> PlacementVerdict:
+    """Check `plan` against every constraint of `problem` and recompute the goal."""
+    words = _shape(problem, plan)
+    if words:
+        return PlacementVerdict(tuple(words), None, None, np.zeros(problem.fleet.n_nodes))
+    cards, used = _grants(problem, plan)
+    words = [*_gangs(problem, plan), *_nodes(problem, plan), *_capacity(problem, plan), *cards, *_pinned(problem, plan)]
+    if words:
+        return PlacementVerdict(tuple(words), None, None, used)
+    found = rates(problem, plan)
+    return PlacementVerdict((), goal(problem, plan, found), found, used)
+
+
+def goal(problem: PlacementProblem, plan: PlacementPlan, found: Rates) -> float:
+    """Return what `problem` minimises: see `PlacementProblem.goal`."""
+    total = 0.0
+    placed = set(plan.job.tolist())
+    for j, job in enumerate(problem.jobs):
+        if j not in placed:
+            total += job.value or 0.0
+        elif problem.goal == "slowdown":
+            total += job.weight * float(found.slowdown[j])
+        else:
+            total += job.weight * (1.0 - 1.0 / float(found.slowdown[j]))
+    rows = _rows(plan)
+    index = {job.name: j for j, job in enumerate(problem.jobs)}
+    for run in problem.running:
+        if rows[index[run.job]] != _standing(problem, run.nodes, run.workers, run.servers):
+            total += run.migration
+    return total
+
+
+def _shape(problem: PlacementProblem, plan: PlacementPlan) -> list[str]:
+    names = tuple(job.name for job in problem.jobs)
+    if plan.jobs != names:
+        return [f"the plan is of {len(plan.jobs)} jobs, the batch of {len(names)}, or their names differ"]
+    m = problem.fleet.n_nodes
+    words = [
+        f"job {names[plan.job[r]]} is on node {plan.node[r]}, the fleet has {m}" for r in np.flatnonzero(plan.node >= m)
+    ]
+    pairs, count = np.unique(np.stack([plan.job, plan.node]), axis=1, return_counts=True)
+    words += [f"job {names[j]} has several rows on node {n}" for j, n in pairs[:, count > 1].T]
+    empty = plan.workers + plan.servers == 0
+    return words + [f"job {names[j]} has an empty row" for j in plan.job[empty]]
+
+
+def _gangs(problem: PlacementProblem, plan: PlacementPlan) -> list[str]:
+    count = len(problem.jobs)
+    workers, servers = (np.bincount(plan.job, weights=x, minlength=count) for x in (plan.workers, plan.servers))
+    words = []
+    for j, job in enumerate(problem.jobs):
+        if not workers[j] and not servers[j]:
+            if job.value is None:
+                words.append(f"gang: job {job.name} is left out, and it must be placed")
+        elif int(workers[j]) not in job.workers:
+            menu = " or ".join(map(str, job.workers))
+            words.append(f"gang: job {job.name} has {int(workers[j])} workers, it runs with {menu}")
+        elif int(servers[j]) != job.servers:
+            words.append(f"gang: job {job.name} has {int(servers[j])} parameter servers, it runs with {job.servers}")
+    return words
+
+
+def _nodes(problem: PlacementProblem, plan: PlacementPlan) -> list[str]:
+    """Check what each row alone says, and which jobs may meet."""
+    fleet, compute = problem.fleet, problem.compute()
+    usable = np.asarray(fleet.usable)
+    words = []
+    present: dict[int, list[int]] = defaultdict(list)
+    for r, (j, node) in enumerate(zip(plan.job.tolist(), plan.node.tolist(), strict=True)):
+        job, where = problem.jobs[j], fleet.names[node]
+        present[node].append(j)
+        if not usable[node]:
+            words.append(f"node: job {job.name} is on {where}, which is not usable")
+        if plan.workers[r] and not np.isfinite(compute[j, node]):
+            words.append(f"node: job {job.name} cannot run on the GPUs of {where}")
+        words += [
+            f"selector: job {job.name} is on {where}, which lacks the label {label}"
+            for label in job.requires
+            if not fleet.labelled[fleet.labels.index(label), node]
+        ]
+        if job.most_per_node is not None and plan.workers[r] > job.most_per_node:
+            words.append(
+                f"spread: job {job.name} has {plan.workers[r]} workers on {where}, at most {job.most_per_node} may"
+            )
+    for node, jobs in present.items():
+        for j in jobs:
+            job = problem.jobs[j]
+            others = [problem.jobs[i].name for i in jobs if i != j]
+            if job.whole_nodes and others:
+                words.append(f"whole nodes: job {job.name} shares {fleet.names[node]} with {', '.join(others)}")
+            words += [
+                f"apart: jobs {job.name} and {name} are both on {fleet.names[node]}"
+                for name in job.apart
+                if name in others
+            ]
+    return words
+
+
+def _capacity(problem: PlacementProblem, plan: PlacementPlan) -> list[str]:
+    fleet = problem.fleet
+    words = []
+    for field, unit in (("cpu", "cores"), ("memory", "bytes")):
+        worker, server = (
+            np.array([getattr(getattr(job, task), field) for job in problem.jobs]) for task in ("worker", "server")
+        )
+        need = worker[plan.job] * plan.workers + server[plan.job] * plan.servers
+        used = np.bincount(plan.node, weights=need, minlength=fleet.n_nodes)
+        has = getattr(fleet, field)
+        words += [
+            f"{field}: the tasks on {fleet.names[i]} need {used[i]:.6g} {unit}, it has {has[i]:.6g}"
+            for i in np.flatnonzero(used > has * (1 + TOLERANCE))
+        ]
+    return words
+
+
+def _grants(problem: PlacementProblem, plan: PlacementPlan) -> tuple[list[str], FloatArray]:
+    """Check that every worker holds its GPUs, and that no GPU is given out beyond itself."""
+    fleet, jobs = problem.fleet, problem.jobs
+    words = []
+    grants = np.bincount(plan.grant_row, minlength=len(plan.job))
+    each = np.array([job.worker.grants for job in jobs], dtype=int)[plan.job]
+    for r in np.flatnonzero(grants != each * plan.workers):
+        name, where = jobs[plan.job[r]].name, fleet.names[plan.node[r]]
+        words.append(
+            f"GPUs: job {name} holds {grants[r]} on {where}, its workers there need {each[r] * plan.workers[r]}"
+        )
+    share = np.array([min(job.worker.gpu, 1.0) for job in jobs])[plan.job][plan.grant_row]
+    node = plan.node[plan.grant_row]
+    for g in np.flatnonzero(plan.grant_gpu >= fleet.gpus[node]):
+        words.append(
+            f"GPUs: GPU {plan.grant_gpu[g]} of {fleet.names[node[g]]} is given out, it has {fleet.gpus[node[g]]}"
+        )
+    pairs, inverse = np.unique(np.stack([node, plan.grant_gpu]), axis=1, return_inverse=True)
+    used = np.bincount(inverse.ravel(), weights=share, minlength=pairs.shape[1])
+    for i in np.flatnonzero(used > 1 + TOLERANCE):
+        words.append(f"GPUs: {used[i]:.6g} of GPU {pairs[1, i]} of {fleet.names[pairs[0, i]]} are given out")
+    return words, np.bincount(pairs[0].astype(int), weights=used, minlength=fleet.n_nodes)
+
+
+def _rows(plan: PlacementPlan) -> dict[int, dict[int, tuple[int, int]]]:
+    rows: dict[int, dict[int, tuple[int, int]]] = defaultdict(dict)
+    for j, node, w, p in zip(
+        plan.job.tolist(), plan.node.tolist(), plan.workers.tolist(), plan.servers.tolist(), strict=True
+    ):
+        rows[j][node] = (w, p)
+    return rows
+
+
+def _standing(
+    problem: PlacementProblem, nodes: tuple[str, ...], workers: tuple[int, ...], servers: tuple[int, ...]
+) -> dict[int, tuple[int, int]]:
+    index = {name: i for i, name in enumerate(problem.fleet.names)}
+    return {index[n]: (w, p) for n, w, p in zip(nodes, workers, servers, strict=True) if w or p}
+
+
+def _pinned(problem: PlacementProblem, plan: PlacementPlan) -> list[str]:
+    rows = _rows(plan)
+    index = {job.name: j for j, job in enumerate(problem.jobs)}
+    return [
+        f"pinned: job {run.job} runs already and may not move"
+        for run in problem.running
+        if not run.movable and rows[index[run.job]] != _standing(problem, run.nodes, run.workers, run.servers)
+    ]
