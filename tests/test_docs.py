@@ -22,12 +22,15 @@ from gangplan.instances import (
     OpGraph,
     PartitionPlan,
     PartitionProblem,
+    StagesPlan,
+    StagesProblem,
     StepPlan,
     StepProblem,
     dump,
     json_schema,
 )
 from gangplan.instances.documents import DOCUMENTS
+from gangplan.instances.placement import Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -94,6 +97,8 @@ def test_schema_accepts_documents() -> None:
     times = [[1.0, 2.0], [3.0, np.inf]]
     graph = OpGraph(("a", "b"), ("gpu", "cpu"), times, zero, zero, zero, [0], [1], [8.0], none, none, [False, False])
     cluster = Cluster.flat((DeviceType("gpu"), 1), (DeviceType("cpu", host=True), 1), bandwidth=1e9)
+    fleet = Fleet.regular(racks=1, nodes=2)
+    speeds = SpeedModel(("m",), ("A100",), [[1.0]], [1e9], [0.5], [[0.1]], [[0.5]])
     values = {
         "partition": PartitionProblem(graph, cluster),
         "partition_plan": PartitionPlan(("a", "b"), [0, 0], [0, 0]),
@@ -101,6 +106,10 @@ def test_schema_accepts_documents() -> None:
         "latency_plan": LatencyPlan(("a", "b"), [0, 0]),
         "step": StepProblem(graph, cluster, contention=True),
         "step_plan": StepPlan(("a", "b"), [0, 0], [0.0, 1.0]),
+        "stages": StagesProblem(graph, Cluster.flat((DeviceType("gpu"), 2), bandwidth=1e9)),
+        "stages_plan": StagesPlan(("a", "b"), [0, 0], [0, -1], [1]),
+        "placement": PlacementProblem(fleet, (GangJob("x", "m", (1, 2), value=1.0),), speeds),
+        "placement_plan": PlacementPlan(("x",), [0], [0], [1], [0], [0], [3]),
     }
     assert set(values) == set(DOCUMENTS)
     for kind, value in values.items():
