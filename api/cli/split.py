@@ -20,9 +20,9 @@ from .output import emit_blocks, emit_json, facts, table
 from .profile import ModelName
 
 if TYPE_CHECKING:
-    from ..stages.compare import Difference
-    from ..stages.launch import SplitRun
-    from ..stages.mapping import Cut, Place
+    from ..torch_split.compare import Difference
+    from ..torch_split.launch import SplitRun
+    from ..torch_split.mapping import Cut, Place
 
 ROWS = 64
 """Modules shown."""
@@ -61,8 +61,8 @@ def split(
     from gangplan.instances.torch_model.ops import Ops
     from gangplan.instances.torch_model.trace import trace
 
-    from ..stages import mapping
-    from ..stages.pieces import forward_part, pieces
+    from ..torch_split import mapping
+    from ..torch_split.pieces import forward_part, pieces
 
     ops = Ops(trace(loaded))
     try:
@@ -76,8 +76,8 @@ def split(
     found: list[Difference] = []
     seconds: dict[int, dict[str, float]] = {}
     if run:
-        from ..stages.compare import differences
-        from ..stages.launch import run_split
+        from ..torch_split.compare import differences
+        from ..torch_split.launch import run_split
 
         training = len(answer.ops) > len(ops.ops)
         done = run_split(loaded, ops, pieces(ops, device, stage), training)
@@ -100,13 +100,13 @@ def _problem(given: GraphProblem, plan: Plan) -> GraphProblem:
 
 
 def _spread(problem: GraphProblem, plan: Plan) -> Plan:
-    from ..stages.spread import spread
+    from ..torch_split.spread import spread
 
     return spread(problem, plan)
 
 
 def _data(model: str, plan: Plan, places: dict[str, Place], cuts: list[Cut]) -> dict[str, Any]:
-    from ..stages.mapping import split_points
+    from ..torch_split.mapping import split_points
 
     single = {name: x for name, x in places.items() if len(x.stages) == 1}
     return {

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from gangplan.instances import InstanceError, PartitionPlan, Plan
+from gangplan.instances import InstanceError, LatencyPlan, PartitionPlan, Plan, StepPlan
 from gangplan.instances.torch_model.ops import Ops
 from gangplan.instances.torch_model.program import Node
 
@@ -42,6 +42,8 @@ def forward_part(ops: Ops, plan: Plan) -> tuple[list[int], list[int]]:
     Raises:
         InstanceError: if the plan is for other ops.
     """
+    if not isinstance(plan, PartitionPlan | LatencyPlan | StepPlan):
+        raise InstanceError("plan", f"a {type(plan).__name__} cannot be split into one process a device")
     names = [op.name for op in ops.ops]
     n = len(names)
     for i, (mine, theirs) in enumerate(zip(plan.ops, names, strict=False)):
