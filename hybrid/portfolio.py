@@ -14,6 +14,7 @@ _SUITED = {
     # a good pipeline is a good start for every variant
     ("throughput", "free"): ["greedy", "pipedream", "local_search", "cpsat"],
     ("latency", ""): ["greedy"],
+    ("stages", ""): ["chain", "ideals"],
     ("step", ""): ["heft"],
 }
 

@@ -62,6 +62,7 @@ _HOME = {
     "throughput": "gangplan.solvers.partition.throughput.methods",
     "latency": "gangplan.solvers.partition.latency.methods",
     "step": "gangplan.solvers.partition.step.methods",
+    "stages": "gangplan.solvers.partition.stages.methods",
 }
 
 

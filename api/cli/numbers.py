@@ -21,3 +21,14 @@ def number(text: Any) -> float:
         return float(text)
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not a number") from None
+
+
+def numbers(text: Any) -> Any:
+    """Return the number that `text` says, or of several joined by commas a tuple."""
+    found = tuple(map(number, str(text).split(",")))
+    return found if len(found) > 1 else found[0]
+
+
+def wholes(text: Any) -> tuple[int, ...]:
+    """Return the whole numbers that `text` says, joined by commas."""
+    return tuple(map(whole, str(text).split(",")))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from gangplan.instances import GraphProblem
 from gangplan.instances.readers import read
 
-from .numbers import number, whole
+from .numbers import number, numbers, whole, wholes
 
 File = Annotated[
     str, typer.Argument(metavar="FILE", help="a gangplan document, PipeDream graph.txt, NeurIPS 2020 or networkx JSON")
@@ -17,8 +19,8 @@ File = Annotated[
 Objective = Annotated[
     str | None,
     typer.Option(
-        help="throughput (busiest device of a pipeline), latency (one sample), step (makespan of a step)  "
-        "[default: the file's, or throughput]",
+        help="throughput (busiest device of a pipeline), latency (one sample), step (makespan of a step), "
+        "stages (slowest of replicated stages)  [default: the file's, or throughput]",
         metavar="NAME",
     ),
 ]
@@ -39,7 +41,16 @@ Memory = Annotated[
     float | None, typer.Option(help="of one accelerator, instead of the file's", metavar="BYTES", parser=number)
 ]
 Bandwidth = Annotated[
-    float | None, typer.Option(help="of a device's link, instead of the file's", metavar="BYTES/S", parser=number)
+    float | None,
+    typer.Option(
+        help="of a device's link, instead of the file's; of a cluster's levels from the inside out: IN,BETWEEN",
+        metavar="BYTES/S",
+        parser=numbers,
+    ),
+]
+Shape = Annotated[
+    str | None,
+    typer.Option(help="instead of --devices: 2x8 is two servers of 8 devices, with a --bandwidth each", metavar="NxM"),
 ]
 Training = Annotated[
     bool | None,
@@ -52,32 +63,63 @@ KeepInputs = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object instead")]
 
 
-def problem(
-    file: str,
-    objective: str | None,
-    contention: bool | None,
-    variant: str | None,
-    devices: int | None,
-    device_type: str | None,
-    memory: float | None,
-    bandwidth: float | None,
-    training: bool | None,
-    keep_inputs: bool | None,
-) -> GraphProblem:
-    """Read the problem in `file` with these options; what is None is left to the file.
+Activations = Annotated[
+    bool | None, typer.Option("--activations/--no-activations", help="of stages: moving activations takes time")
+]
+Recompute = Annotated[
+    bool | None, typer.Option("--recompute/--no-recompute", help="of stages: keep inputs only, run forward again")
+]
+Stashing = Annotated[
+    bool | None, typer.Option("--stashing/--no-stashing", help="of stages: a version of the weights a sample under way")
+]
+MemoryModel = Annotated[str | None, typer.Option(help="of stages: 1f1b, pipedream or none", metavar="NAME")]
+Degrees = Annotated[
+    str | None,
+    typer.Option(help="of stages: how many devices may share ops, e.g. 1,2,4", metavar="N,N", parser=wholes),
+]
+PROBLEM: dict[str, Any] = {
+    "objective": Objective,
+    "contention": Contention,
+    "variant": Variant,
+    "devices": Devices,
+    "cluster": Shape,
+    "device_type": Kind,
+    "memory": Memory,
+    "bandwidth": Bandwidth,
+    "training": Training,
+    "keep_inputs": KeepInputs,
+    "activations": Activations,
+    "recompute": Recompute,
+    "stashing": Stashing,
+    "memory_model": MemoryModel,
+    "degrees": Degrees,
+}
+"""What can be said of a problem besides its file; keyword arguments of `read`."""
+
+
+def with_problem(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of `PROBLEM`, handed over as one dict, its argument ``given``."""
+    hints = get_type_hints(command, include_extras=True)
+    parameters: list[Parameter] = []
+    for name, x in signature(command).parameters.items():
+        asked = PROBLEM if name == "given" else {name: hints[name]}
+        default = None if name == "given" else x.default
+        parameters += [Parameter(n, Parameter.KEYWORD_ONLY, default=default, annotation=a) for n, a in asked.items()]
+
+    def wrapped(**arguments: Any) -> Any:
+        given = {name: arguments.pop(name) for name in PROBLEM}
+        return command(given=given, **arguments)
+
+    wrapped.__name__, wrapped.__doc__ = command.__name__, command.__doc__
+    wrapped.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {x.name: x.annotation for x in parameters}
+    return wrapped
+
+
+def problem(file: str, given: Mapping[str, Any]) -> GraphProblem:
+    """Read the problem in `file` with the options of `PROBLEM`; what is None is left to the file.
 
     Raises:
         InstanceError: naming file, field and the value found.
     """
-    return read(
-        file,
-        objective=objective,
-        contention=contention,
-        variant=variant,
-        devices=devices,
-        device_type=device_type,
-        memory=memory,
-        bandwidth=bandwidth,
-        training=training,
-        keep_inputs=keep_inputs,
-    )
+    return read(file, **given)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.instances import GraphProblem, PartitionPlan, Plan, Verdict, dump, verify
+from gangplan.instances import GraphProblem, PartitionPlan, Plan, StagesPlan, StagesProblem, Verdict, dump, verify
 from gangplan.solvers import Result
 
 from ..units import percent, quantity, scale, time_unit
@@ -73,12 +73,17 @@ def amount(problem: GraphProblem, value: float | None) -> str:
     if value is None:
         return "-"
     unit = time_unit(problem)
-    per = {"throughput": " per sample"}.get(problem.objective, "")
+    per = {"throughput": " per sample", "stages": " per sample"}.get(problem.objective, "")
     return f"{quantity(value, unit, 6)}{per}{'' if unit else ', in the unit of the file'}"
 
 
 def devices(problem: GraphProblem, plan: Plan, verdict: Verdict) -> list[Any]:
     """Return the table of the devices in the order of their stages, and a line on those it leaves out."""
+    if isinstance(problem, StagesProblem) and isinstance(plan, StagesPlan):
+        from .stages import stages_table
+
+        return stages_table(problem, plan, verdict)
+    assert not isinstance(plan, StagesPlan), "the verifier has matched plan and problem"
     cluster, unit = problem.cluster, time_unit(problem)
     ops = np.bincount(plan.device, minlength=cluster.n_devices)
     stage = np.full(cluster.n_devices, -1)

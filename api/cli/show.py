@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.instances import GraphProblem, InstanceError, OpGraph, Plan, TreeTopology, content_hash
+from gangplan.instances import GraphProblem, InstanceError, OpGraph, Plan, StagesPlan, TreeTopology, content_hash
 from gangplan.instances.documents import from_document, parse_json
 
 from ..units import quantity, time_unit, words
@@ -15,26 +15,17 @@ from .files import read_text
 from .output import emit_blocks, facts, table
 
 
+@options.with_problem
 def show(
     file: options.File,
-    objective: options.Objective = None,
-    contention: options.Contention = None,
-    variant: options.Variant = None,
-    devices: options.Devices = None,
-    device_type: options.Kind = None,
-    memory: options.Memory = None,
-    bandwidth: options.Bandwidth = None,
-    training: options.Training = None,
-    keep_inputs: options.KeepInputs = None,
+    given: dict[str, Any],
 ) -> None:
     """Describe the problem, or the plan, in FILE."""
     plan = _plan(file)
     if plan is not None:
         emit_blocks(*_plan_blocks(file, plan))
         return
-    problem = options.problem(
-        file, objective, contention, variant, devices, device_type, memory, bandwidth, training, keep_inputs
-    )
+    problem = options.problem(file, given)
     emit_blocks(*_problem_blocks(file, problem))
 
 
@@ -53,6 +44,10 @@ def _plan(file: str) -> Plan | None:
 
 
 def _plan_blocks(file: str, plan: Plan) -> list[Any]:
+    if isinstance(plan, StagesPlan):
+        from .stages import plan_blocks
+
+        return plan_blocks(file, plan)
     stage = getattr(plan, "stage", np.zeros_like(plan.device))
     pairs, count = np.unique(np.stack([stage, plan.device]), axis=1, return_counts=True)
     head = facts(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,18 +22,11 @@ INSTANT = 1e-3
 """Seconds a solve gets if reading has used up the limit, so that it can say so."""
 
 
+@options.with_problem
 def solve(
     context: typer.Context,
     file: options.File,
-    objective: options.Objective = None,
-    contention: options.Contention = None,
-    variant: options.Variant = None,
-    devices: options.Devices = None,
-    device_type: options.Kind = None,
-    memory: options.Memory = None,
-    bandwidth: options.Bandwidth = None,
-    training: options.Training = None,
-    keep_inputs: options.KeepInputs = None,
+    given: dict[str, Any],
     time_limit: Annotated[
         float,
         typer.Option(
@@ -62,9 +55,7 @@ def solve(
     if not 0 < time_limit < float("inf"):
         raise InstanceError("time_limit", f"{time_limit!r} is not a positive number of seconds")
     _check_outputs([path for path in (file, initial) if path], out, plot)
-    problem = options.problem(
-        file, objective, contention, variant, devices, device_type, memory, bandwidth, training, keep_inputs
-    )
+    problem = options.problem(file, given)
     start = None if initial is None else _start(problem, initial)
     _check_method(problem, method)
     before = time.perf_counter() - context.obj

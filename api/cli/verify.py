@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,18 +18,11 @@ from .report import amount
 from .report import devices as device_table
 
 
+@options.with_problem
 def verify(
     instance: Annotated[str, typer.Argument(metavar="INSTANCE", help="the problem, in any known format")],
     plan: Annotated[str, typer.Argument(metavar="PLAN", help="the plan, or what `gangplan solve --json` printed")],
-    objective: options.Objective = None,
-    contention: options.Contention = None,
-    variant: options.Variant = None,
-    devices: options.Devices = None,
-    device_type: options.Kind = None,
-    memory: options.Memory = None,
-    bandwidth: options.Bandwidth = None,
-    training: options.Training = None,
-    keep_inputs: options.KeepInputs = None,
+    given: dict[str, Any],
     as_json: options.AsJson = False,
 ) -> int:
     """Check PLAN against every constraint of INSTANCE and recompute its objective.
@@ -37,13 +30,11 @@ def verify(
     Give the options that the problem was solved with. Exit code: 0 if the plan is feasible, 1 if not, 2 for bad input.
     """
     answer = read_plan(plan)
-    if objective is None:
-        objective = next(kind.objective for kind, answers in PLANS.items() if isinstance(answer, answers))
-    if contention is None and isinstance(answer, StepPlan) and len(answer.sent):
-        contention = True
-    problem = options.problem(
-        instance, objective, contention, variant, devices, device_type, memory, bandwidth, training, keep_inputs
-    )
+    if given["objective"] is None:
+        given["objective"] = next(kind.objective for kind, answers in PLANS.items() if isinstance(answer, answers))
+    if given["contention"] is None and isinstance(answer, StepPlan) and len(answer.sent):
+        given["contention"] = True
+    problem = options.problem(instance, given)
     verdict = check(problem, answer)
     notes = []
     own = content_hash(problem)

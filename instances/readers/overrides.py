@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 from typing import TypeVar
 
 import numpy as np
@@ -11,9 +14,76 @@ from ..arrays import require_number
 from ..cluster import Cluster, require_count
 from ..errors import InstanceError
 from ..partition import GraphProblem
-from ..topology import TreeTopology
+from ..topology import Level, TreeTopology
 
 Problem = TypeVar("Problem", bound=GraphProblem)
+LEVELS = ("server", "rack", "pod")
+"""What groups of devices are called, from the inside out; those beyond by their number."""
+
+
+def shape(text: object) -> tuple[int, ...]:
+    """Return the members of a group of each level that ``2x8`` names, the innermost first: (8, 2).
+
+    Raises:
+        InstanceError: if `text` is not numbers joined by x, or there are too many devices.
+    """
+    if not isinstance(text, str) or not re.fullmatch(r"[1-9]\d{0,9}(x[1-9]\d{0,9})*", text, re.ASCII):
+        raise InstanceError("cluster", f"{text!r} is not like 8 (devices) or 2x8 (two servers of eight)")
+    members = tuple(int(part) for part in reversed(text.split("x")))
+    require_count(prod(members), "cluster")
+    return members
+
+
+def arranged(problem: Problem, members: tuple[int, ...], bandwidth: Sequence[float] | None) -> Problem:
+    """Return `problem` on a tree of its devices' type: `members` of a group of each level, the innermost first.
+
+    Args:
+        problem: what the file says.
+        members: see `shape`.
+        bandwidth: bytes/s of the links of each level, the innermost first; what the file says if there is but one.
+
+    Raises:
+        InstanceError: if there are several types of devices, or not a bandwidth for each level.
+    """
+    used = np.flatnonzero(problem.cluster.counts())
+    name = "x".join(map(str, reversed(members)))
+    if len(used) > 1:
+        raise InstanceError("cluster", f"{name} says not where devices of {len(used)} types are; edit the document")
+    own, latency = problem.cluster.topology.slowest_link()
+    speeds = (own,) if bandwidth is None and len(members) == 1 else tuple(bandwidth or ())
+    if len(speeds) != len(members):
+        words = f"{len(speeds)} values for {len(members)} levels of links; a cluster of {name} has one for each"
+        raise InstanceError("bandwidth", f"{words}, inside a {LEVELS[0]} first")
+    levels = tuple(Level(_level(i), _speed(i, x), latency) for i, x in enumerate(speeds))
+    type_of = np.full(prod(members), used[0], dtype=np.int32)
+    cluster = Cluster(problem.cluster.device_types, type_of, TreeTopology.regular(levels, members))
+    return replace(problem, cluster=cluster)
+
+
+def with_speeds(problem: Problem, bandwidth: Sequence[float]) -> Problem:
+    """Return `problem` with other links: bytes/s of each level of its tree, the innermost first.
+
+    Raises:
+        InstanceError: if its cluster is no tree of as many levels.
+    """
+    topology = problem.cluster.topology
+    has = len(topology.levels) if isinstance(topology, TreeTopology) else 0
+    if not isinstance(topology, TreeTopology) or has != len(bandwidth):
+        raise InstanceError("bandwidth", f"{len(bandwidth)} values, the cluster has {has} levels of links")
+    levels = tuple(
+        replace(level, bandwidth=_speed(i, x))
+        for i, (level, x) in enumerate(zip(topology.levels, bandwidth, strict=True))
+    )
+    return replace(problem, cluster=replace(problem.cluster, topology=replace(topology, levels=levels)))
+
+
+def _level(i: int) -> str:
+    return LEVELS[i] if i < len(LEVELS) else f"level {i + 1}"
+
+
+def _speed(i: int, value: float) -> float:
+    require_number(value, f"bandwidth[{i}]", positive=True)
+    return value
 
 
 def with_cluster(problem: Problem, devices: int | None, memory: float | None, bandwidth: float | None) -> Problem:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import fields
 from inspect import Parameter, signature
+from math import prod
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -11,9 +13,9 @@ from typing import Any
 from ..documents import from_document, parse_json
 from ..errors import InstanceError
 from ..objectives import with_objective
-from ..partition import GraphProblem, PartitionProblem
+from ..partition import OBJECTIVES, GraphProblem, PartitionProblem, StagesProblem, megatron
 from . import msr, networkx_graph, pipedream
-from .overrides import with_cluster
+from .overrides import arranged, shape, with_cluster, with_speeds
 
 
 def read(path: str | PathLike[str], *, objective: str | None = None, **options: Any) -> GraphProblem:
@@ -26,9 +28,11 @@ def read(path: str | PathLike[str], *, objective: str | None = None, **options: 
         path: the file.
         objective: ``throughput``, ``latency``, ``step``, ...; by default a document's own, ``throughput`` for other
             formats. Latency is of a forward pass, so a PipeDream profile is then read without the backward one.
-        options: ``contention``, of the objective ``step``, and keyword arguments of the format's own function:
-            `from_gangplan`, `pipedream.from_pipedream`, `msr.from_msr`, `networkx_graph.from_node_link`. One that is
-            None is as if not given.
+        options: fields of the problem of that objective, such as ``contention`` of ``step``, or ``degrees``, a menu of
+            tensor parallelism for ``stages`` (see `megatron`); ``cluster``, e.g. ``2x8`` for two servers of eight
+            devices, with a ``bandwidth`` for each level of links, the inner one first (see `arranged`); and keyword
+            arguments of the format's own function: `from_gangplan`, `pipedream.from_pipedream`, `msr.from_msr`,
+            `networkx_graph.from_node_link`. One that is None is as if not given.
 
     Raises:
         InstanceError: naming file, field and the value found, whatever is wrong with the file or an option.
@@ -46,20 +50,56 @@ def read(path: str | PathLike[str], *, objective: str | None = None, **options: 
         raise error.of(source) from None
 
 
-def parse(text: str, *, objective: str | None = None, contention: bool | None = None, **options: Any) -> GraphProblem:
+def parse(
+    text: str,
+    *,
+    objective: str | None = None,
+    cluster: str | None = None,
+    bandwidth: float | Sequence[float] | None = None,
+    degrees: Sequence[int] | None = None,
+    **options: Any,
+) -> GraphProblem:
     """Read a partition problem from text; see `read`."""
     if objective == "latency" and options.get("training") is None and pipedream.recognises(text):
         options["training"] = False
-    problem = _parse(text, options)
+    own = {name: options.pop(name) for name in OWN_FIELDS if name in options}
+    problem = _clustered(text, cluster, bandwidth, options)
     objective = problem.objective if objective is None else objective
-    if contention is None:
-        return with_objective(problem, objective)
-    if objective != "step":
-        raise InstanceError("contention", f"{contention!r} does not apply to the objective {objective}")
-    return with_objective(problem, objective, contention=contention)
+    problem = with_objective(problem, objective)
+    if degrees is not None:
+        if not isinstance(problem, StagesProblem):
+            raise InstanceError("degrees", f"{degrees!r} do not apply to the objective {objective}")
+        own["menu"] = megatron(problem.graph, problem.cluster.device_types[problem.kind].name, degrees)
+    own = {name: value for name, value in own.items() if value is not None}
+    for name, value in own.items():
+        if name not in {f.name for f in fields(problem)}:
+            raise InstanceError(name, f"{value!r} does not apply to the objective {objective}")
+    return with_objective(problem, objective, **own)
 
 
-def _parse(text: str, options: dict[str, Any]) -> GraphProblem:
+OWN_FIELDS = {f.name for kind in OBJECTIVES.values() for f in fields(kind)} - {"graph", "cluster", "variant", "menu"}
+"""Options that are fields of the problem of some objective."""
+
+
+def _clustered(
+    text: str, cluster: str | None, bandwidth: float | Sequence[float] | None, options: dict[str, Any]
+) -> GraphProblem:
+    """Parse with the cluster that the options describe."""
+    speeds = (bandwidth,) if isinstance(bandwidth, int | float) else bandwidth
+    if cluster is None:
+        # of several speeds the builders know nothing
+        one = speeds[0] if speeds is not None and len(speeds) == 1 else None
+        problem = _parse(text, {**options, "bandwidth": one})
+        return problem if speeds is None or one is not None else with_speeds(problem, speeds)
+    members = shape(cluster)
+    if options.get("devices") is not None:
+        raise InstanceError("devices", f"{options['devices']!r} besides a cluster of {cluster}")
+    built = {"devices": prod(members), "bandwidth": speeds[0] if speeds else None}
+    return arranged(_parse(text, {**options, **built}, arranging=True), members, speeds)
+
+
+def _parse(text: str, options: dict[str, Any], *, arranging: bool = False) -> GraphProblem:
+    """Parse; `arranging` a cluster anew needs nothing of that of a gangplan document but the type of its devices."""
     if not text.strip():
         raise InstanceError("content", "the file is empty")
     if text.lstrip().startswith(("{", "[")):
@@ -68,6 +108,8 @@ def _parse(text: str, options: dict[str, Any]) -> GraphProblem:
             raise InstanceError("content", "a JSON list is no known format")
         for recognises, name, build in JSON_FORMATS:
             if recognises(data):
+                if build is from_gangplan and arranging:
+                    options = {**options, "devices": None, "bandwidth": None}
                 return build(data, **_applicable(build, name, options))
         keys = ", ".join(sorted(data)[:8]) or "no field"
         raise InstanceError("content", f"JSON with {keys} is no known format")

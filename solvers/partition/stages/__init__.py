@@ -1,0 +1,1 @@
+"""Replicated stages: the slowest stage of a pipeline on clusters of clusters."""
