@@ -7,6 +7,8 @@ from typing import Any
 import typer
 
 from .about import methods, schema, versions
+from .compare import compare
+from .fit import fit
 from .generate import generate
 from .profile import profile
 from .show import show
@@ -28,9 +30,11 @@ app = typer.Typer(
 app.command()(solve)
 app.command()(show)
 app.command()(verify)
+app.command()(compare)
 app.add_typer(generate, name="generate")
 app.command()(profile)
 app.command()(split)
+app.command()(fit)
 app.command()(schema)
 app.command()(versions)
 app.command()(methods)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from gangplan.instances import InstanceError, Plan
 from gangplan.instances.documents import from_document, parse_json
@@ -38,11 +39,21 @@ def read_plan(path: str) -> Plan:
     Raises:
         InstanceError: naming file, field and the value found.
     """
+    return read_result(path)[0]
+
+
+def read_result(path: str) -> tuple[Plan, dict[str, Any]]:
+    """Read a plan, and what `solve --json` says of it if that is what the file holds.
+
+    Raises:
+        InstanceError: naming file, field and the value found.
+    """
     text = read_text(path)
+    claims: dict[str, Any] = {}
     try:
         data = parse_json(text)
         if isinstance(data, dict) and "plan" in data and "schema_version" not in data:
-            data = data["plan"]  # what `solve --json` prints
+            claims, data = data, data["plan"]  # what `solve --json` prints
             if data is None:
                 raise InstanceError("plan", "is null: that solve found none")
         value = from_document(data)
@@ -50,7 +61,7 @@ def read_plan(path: str) -> Plan:
             raise InstanceError("kind", f"{data['kind']!r} is no plan")
     except InstanceError as error:
         raise error.of(path) from None
-    return value
+    return value, claims
 
 
 def check_output(path: str, *inputs: str) -> None:

@@ -25,7 +25,7 @@ PLAIN = {"transfer": "transfers", "in": "transfers in", "out": "transfers out"}
 """What transfers of several outputs are called."""
 CHARACTER = 0.62
 """Width of a character in its size."""
-GOALS = {"step": "makespan", "latency": "latency", "throughput": "busiest device", "stages": "slowest"}
+GOALS = {"step": "makespan", "latency": "latency", "throughput": "busiest device", "stages": "slowest stage or move"}
 """What the last finish is, by objective."""
 
 

@@ -193,7 +193,7 @@ def _entries(picture: Gantt) -> tuple[list[Any], list[str]]:
             handles.append(tuple(shades))
             labels.append(kind)
     handles.append(Line2D([], [], color=INK, lw=0.9))
-    labels.append("dark: the chain that leads to the end")
+    labels.append("dark: the chain that decides the end")
     handles.append(Line2D([], [], color=INK, lw=1.3, marker="|", ms=9, ls=""))
     one = picture.charts[0] if len(picture.charts) == 1 else None
     labels.append(one.end_words if one else "the end")

@@ -1,0 +1,117 @@
+"""`gangplan compare`: plans of one graph side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gangplan.instances import GraphProblem, InstanceError, Plan, StepPlan, content_hash, with_objective
+from gangplan.instances.partition import VARIANTS
+from gangplan.instances.verify import PLANS
+
+from . import options
+from .files import check_output, read_result, write_all
+from .measure import Candidate, Measured, measure
+from .output import emit_blocks, emit_json
+from .side_by_side import as_blocks, as_data
+
+OWN = {
+    "throughput": {"variant"},
+    "step": {"contention"},
+    "stages": {"activations", "recompute", "stashing", "memory_model", "degrees"},
+}
+"""Options that only problems of an objective have."""
+
+
+@options.with_problem
+def compare(
+    plans: Annotated[
+        list[str], typer.Argument(metavar="PLAN...", help="plans, or what `gangplan solve --json` printed")
+    ],
+    instance: Annotated[str, typer.Option(metavar="FILE", help="the problem, in any known format")],
+    given: dict[str, Any],
+    as_json: options.AsJson = False,
+    plot: Annotated[
+        str | None, typer.Option(help="draw the plans here, one below the other: .png, or .html", metavar="FILE")
+    ] = None,
+) -> int:
+    """Set plans of one graph side by side, each verified under the objective it is for.
+
+    Give the options that the problem was solved with; a variant or contention that is not given is the one that the
+    plan names. Exit code: 0 if all plans are feasible, 1 if not, 2 for bad input.
+    """
+    if plot is not None:
+        from ..plot import check
+
+        check_output(plot, instance, *plans)
+        check(plot)
+    found = measure(list(_candidates(plans, instance, given)))
+    if plot is not None:
+        _draw(plot, instance, found)
+    if as_json:
+        emit_json({"instance": instance, "plans": [as_data(m) for m in found]})
+    else:
+        emit_blocks(*as_blocks(found))
+    return 0 if all(m.verdict.ok for m in found) else 1
+
+
+def _candidates(paths: list[str], instance: str, given: dict[str, Any]) -> Iterator[Candidate]:
+    """Yield each plan with the problem that it is for: the one it names, as far as the options leave a choice."""
+    read = [read_result(path) for path in paths]
+    objectives = [_objective(plan, given) for plan, _ in read]
+    for objective, names in OWN.items():
+        for name in sorted(names):
+            if given[name] is not None and objective not in objectives:
+                raise InstanceError(name, f"{given[name]!r} applies to no plan: none is for {objective}")
+    choices = {x: _choices(instance, x, given) for x in dict.fromkeys(objectives)}
+    stems = [Path(path).stem for path in paths]
+    for path, stem, objective, (plan, claims) in zip(paths, stems, objectives, read, strict=True):
+        known = choices[objective]
+        key = next(iter(known))
+        if isinstance(plan, StepPlan) and len(plan.sent):
+            key = next((k for k, choice in known.items() if getattr(choice, "contention", False)), key)
+        notes = []
+        if plan.instance in known:
+            key = plan.instance
+        elif plan.instance is not None:
+            notes.append(f"was made for another instance: {plan.instance}, this one is {key}")
+        label = stem if stems.count(stem) == 1 else path
+        yield Candidate(path, label, known[key], key, plan, claims, tuple(notes))
+
+
+def _objective(plan: Plan, given: dict[str, Any]) -> str:
+    own = next(kind.objective for kind, answers in PLANS.items() if isinstance(plan, answers))
+    return given["objective"] or own
+
+
+def _choices(instance: str, objective: str, given: dict[str, Any]) -> dict[str, GraphProblem]:
+    """Return the problems by their content hash that plans for `objective` may be for, the file's own first."""
+    foreign = {name for other, names in OWN.items() if other != objective for name in names}
+    own = {name: None if name in foreign else value for name, value in given.items()}
+    problem = options.problem(instance, {**own, "objective": objective})
+    found = [problem]
+    if objective == "step" and given["contention"] is None:
+        found += [with_objective(problem, objective, contention=x) for x in (False, True)]
+    if objective == "throughput" and given["variant"] is None:
+        found += [with_objective(problem, objective, variant=x) for x in VARIANTS]
+    return {content_hash(x): x for x in found}
+
+
+def _draw(path: str, instance: str, found: list[Measured]) -> None:
+    for m in found:
+        if not m.verdict.ok:
+            typer.echo(f"note: {m.candidate.label} is infeasible and not drawn", err=True)
+    if not any(m.verdict.ok for m in found):
+        typer.echo(f"note: there is no feasible plan, {path} is not written", err=True)
+        return
+    from ..plot import Entry, render_gantt
+
+    entries = [
+        Entry(m.candidate.problem, m.candidate.plan, f"{i}: {m.candidate.label}", bound=m.bound)
+        for i, m in enumerate(found, 1)
+        if m.verdict.ok
+    ]
+    write_all({path: render_gantt(path, entries, name=Path(instance).stem)})
