@@ -1,0 +1,209 @@
+"""CP-SAT for the step: what it starts from, how it is watched, and what it proves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from gangplan.instances import StepPlan
+from gangplan.instances.arrays import FloatArray, IntArray
+
+from ...interrupt import interruptible
+from ...result import OPTIMAL_GAP
+from ...run import Run
+from .cpsat_links import Transfers
+from .cpsat_model import StepModel
+from .cpsat_segments import segments
+from .cpsat_symmetry import DeviceTree, equal_parts
+from .cpsat_ticks import ceiling_of, in_ticks
+from .model import Prepared
+from .retime import retime
+from .schedule import Sent
+
+
+def cpsat(run: Run, p: Prepared) -> None:
+    """Minimise the makespan with CP-SAT, warm-started with the best plan; offers plans as they come."""
+    ceiling = None
+    # ticks are as fine as the ceiling was tight: solve again if the first were too coarse to tell
+    while not run.stopped and (ceiling is None or (run.objective is not None and run.objective < ceiling)):
+        with run.phase("cpsat model"):
+            model = Formulation(p, run.objective, run.plan, stopped=lambda: run.stopped)
+        ceiling = model.seconds
+        if run.stopped:
+            return
+        if run.bound is not None:
+            model.at_least(run.bound)
+        with run.phase("cpsat"):
+            _solve(run, model)
+
+
+class Formulation:
+    """The whole model of a problem, with a plan as its hint.
+
+    Attributes:
+        base: the model without symmetry and transfers.
+        scale: ticks per second.
+        seconds: what the ceiling is in seconds.
+    """
+
+    def __init__(
+        self,
+        p: Prepared,
+        objective: float | None,
+        plan: StepPlan | None,
+        *,
+        symmetry: bool = True,
+        cut: bool = True,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Build it.
+
+        Args:
+            p: the problem.
+            objective: the makespan of `plan`; no worse one is looked for.
+            plan: the best one known.
+            symmetry: whether to break symmetry by (S) and (B); only tests and experiments do not.
+            cut: whether to cut the step into segments; likewise.
+            stopped: see `StepModel`.
+        """
+        self.p, self.stopped = p, stopped
+        self.seconds = objective if objective is not None else ceiling_of(p)
+        self.ticks, self.scale = in_ticks(p, self.seconds)
+        found = segments(p)
+        if not cut:
+            found = type(found)((), np.zeros(p.n, dtype=np.int32), 1)
+        # ops and what lies between them, each rounded down by less than a tick
+        self._rounding = 2 * p.n + 1
+        self.base = StepModel(self.ticks, found, int(self.seconds * self.scale) + 1, stopped=stopped)
+        self.sent = Transfers(self.base) if p.contention and not stopped() else None
+        self.families = equal_parts(p) if symmetry else []
+        self.tree = DeviceTree(p) if symmetry else None
+        if stopped():
+            return
+        self._symmetry()
+        if plan is not None:
+            self.hint(plan)
+
+    def _symmetry(self) -> None:
+        """(S) the i-th group in topological order is on no device that i - 1 others have to come before.
+
+        (B) of equal parts each op of an earlier one starts no later than the same op of the next.
+        """
+        if self.tree is not None:
+            rank = self.tree.ranks()
+            for i, g in enumerate(self._sequence()):
+                for d, x in self.base.x[g].items():
+                    if rank[d] > i:
+                        self.base.model.add(x == 0)
+        for family in self.families:
+            for one, next_ in zip(family[:-1], family[1:], strict=True):
+                for u, v in zip(one, next_, strict=True):
+                    self.base.model.add(self.base.start[u] <= self.base.start[v])
+
+    def _sequence(self) -> list[int]:
+        """Return the groups in the order of their first ops."""
+        return list(dict.fromkeys(self.p.group_of[self.p.order].tolist()))
+
+    def at_least(self, bound: float) -> None:
+        """Let the makespan be no less than `bound` seconds."""
+        self.base.model.add(sum(self.base.length) >= min(int(bound * self.scale) - self._rounding, self.base.ceiling))
+
+    def hint(self, plan: StepPlan) -> None:
+        """Give every variable the value it has in `plan`, devices and parts renamed as (S) and (B) want them."""
+        device, start, sent = self.in_order(plan)
+        base, model = self.base, self.base.model
+        groups = [device[ops[0]] for ops in self.p.members]
+        begin, length = self._begins(device, start)
+        known = [*base.placed(groups), *zip(base.length, length, strict=True)]
+        known += [(s, int(start[v]) - begin[int(base.cut.of[v])]) for v, s in enumerate(base.start)]
+        if self.sent is not None:
+            known += self.sent.values(groups, begin, sent, self._ends(device, start).tolist())
+        # one variable may play two parts; twice in the hint it would make the model invalid
+        model.clear_hints()
+        for variable, value in {x.index: (x, value) for x, value in known if not isinstance(x, int)}.values():
+            model.add_hint(variable, value)
+
+    def in_order(self, plan: StepPlan) -> tuple[IntArray, FloatArray, Sent]:
+        """Return devices, starts and transfers of `plan` in ticks, as early as they can be, renamed."""
+        device = plan.device
+        if self.tree is not None:
+            first = [self.p.members[g][0] for g in self._sequence()]
+            name = self.tree.canonical(device[first].tolist())
+            device = np.array([name[d] for d in device.tolist()], dtype=np.int32)
+        else:
+            name = {d: d for d in range(self.p.n_devices)}
+        given: Sent = {
+            (u, name[d]): at
+            for u, d, at in zip(plan.sent.tolist(), plan.receiver.tolist(), plan.sent_at.tolist(), strict=True)
+        }
+        early = retime(self.ticks, device, plan.start, given)
+        start = early.start.copy()
+        sent: Sent = dict(zip(zip(early.sent.tolist(), early.receiver.tolist(), strict=True), early.sent_at, strict=True))
+        for family in self.families:
+            for ops in zip(*family, strict=True):
+                start[list(ops)] = np.sort(start[list(ops)])
+                for d in range(self.p.n_devices):
+                    pairs = [(u, d) for u in ops if (u, d) in sent]
+                    sent.update(zip(pairs, sorted(sent[pair] for pair in pairs), strict=True))
+        return device, start, sent
+
+    def _begins(self, device: IntArray, start: FloatArray) -> tuple[list[int], list[int]]:
+        """Return when each segment of a plan begins and how long it is, ticks."""
+        cut = self.base.cut
+        begin = [0]
+        for j in range(1, cut.count):
+            gate = cut.gate(j)
+            assert gate is not None
+            begin.append(int(start[gate]))
+        ends = [*begin[1:], int(self._ends(device, start).max())]
+        return begin, [b - a for a, b in zip(begin, ends, strict=True)]
+
+    def _ends(self, device: IntArray, start: FloatArray) -> FloatArray:
+        return start + self.ticks.time[self.p.type_of[device], np.arange(self.p.n)]
+
+    def plan(self, value: Callable[[Any], int]) -> StepPlan:
+        """Return the plan of a solution, its times exact; `value` gives the value of a variable."""
+        base = self.base
+        where = [next(d for d, x in row.items() if value(x)) for row in base.x]
+        begin = np.concatenate([[0], np.cumsum([value(t) for t in base.length])])
+        start = np.array([begin[base.cut.of[v]] + (s if isinstance(s, int) else value(s)) for v, s in enumerate(base.start)])
+        sent = self.sent.times(value, begin.tolist()) if self.sent is not None else None
+        return retime(self.p, np.array(where, dtype=np.int32)[self.p.group_of], start.astype(float), sent)
+
+
+def _solve(run: Run, model: Formulation) -> None:
+    solver = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds = run.remaining()
+    solver.parameters.num_workers = run.workers
+    solver.parameters.random_seed = run.seed
+    # a gap that counts as none is for `run` to find, in seconds and without rounding
+    solver.parameters.relative_gap_limit = run.target_gap if run.target_gap > OPTIMAL_GAP else 0.0
+    solver.parameters.catch_sigint_signal = False
+    # OR-Tools 9.15 adds 64-bit coefficients up in 32 bits in this step, drops enforcement literals and "proves"
+    # wrong optima (or-tools issue 5293)
+    solver.parameters.presolve_inclusion_work_limit = 0
+    watcher = _Watcher(model, run)
+    solver.best_bound_callback = lambda value: run.raise_bound(value / model.scale, "cpsat")
+    status = interruptible(lambda: solver.solve(model.base.model, watcher), solver.stop_search, lambda: run.stopped)
+    if status == cp_model.INFEASIBLE and run.plan is None:
+        run.prove_infeasible()
+    elif status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
+        run.raise_bound(solver.best_objective_bound / model.scale, "cpsat")
+    if status in (cp_model.FEASIBLE, cp_model.UNKNOWN) and run.stop_reason is None:
+        run.stop_reason = "time limit"  # its own clock may run out a moment before ours
+
+
+class _Watcher(cp_model.CpSolverSolutionCallback):
+    """Hands every solution over as it is found."""
+
+    def __init__(self, model: Formulation, run: Run) -> None:
+        super().__init__()
+        self.model, self.run = model, run
+
+    def on_solution_callback(self) -> None:
+        self.run.offer(self.model.plan(self.value), "cpsat")
+        if self.run.stop_reason is not None:
+            self.stop_search()

@@ -1,0 +1,249 @@
+"""The CP-SAT model of a step; letters as in docs/step.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from .cpsat_segments import Segments, longest_paths, reach
+from .model import Prepared
+
+
+class StepModel:
+    """Variables, constraints and objective, a method a constraint.
+
+    Attributes:
+        x: x[g][d], whether group g is on device d; only where it may be.
+        start: s[v], when op v starts, in ticks after the begin of its segment.
+        length: T[j], ticks from the begin of segment j to that of the next or the end.
+        shortest: what T[j] is at least, ticks.
+        slack: ticks by which all T[j] together may exceed that.
+    """
+
+    def __init__(
+        self,
+        p: Prepared,
+        cut: Segments,
+        ceiling: int,
+        *,
+        fixed: Mapping[int, int] | None = None,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Build all but the symmetry, the transfers and the hint.
+
+        Args:
+            p: the problem, its times in ticks.
+            cut: its segments.
+            ceiling: no plan of more ticks is wanted.
+            fixed: groups that stay on the device given.
+            stopped: whether to give up building; the model is then of no use.
+        """
+        self.p, self.cut, self.ceiling = p, cut, ceiling
+        self.fixed = fixed or {}
+        self.model = cp_model.CpModel()
+        self.stopped = stopped
+        self.above, self.below = reach(p)
+        self.devices = [
+            [self.fixed[g]] if g in self.fixed else np.flatnonzero(p.allowed[g]).tolist() for g in range(p.n_groups)
+        ]
+        self.ticks: list[list[int]] = np.where(np.isfinite(p.time), p.time, 0).astype(np.int64).tolist()
+        self.kind: list[int] = p.type_of.tolist()
+        self.group: list[int] = p.group_of.tolist()
+        self.levels: list[int] = p.used_levels.tolist()
+        self.delay: list[list[int]] = p.delay.astype(np.int64).tolist()
+        self._circle: dict[tuple[int, int], dict[int, Any]] = {}
+        self._same: dict[tuple[int, int, int], Any] = {}
+        for build in (self._variables, self._memory, self._precedence, self._devices, self._groups):
+            if stopped():
+                return
+            build()
+        self.model.minimize(sum(self.length))
+
+    def _variables(self) -> None:
+        """(A) every group is on one device: sum over d of x[g, d] = 1. Starts are bounded by paths before and after."""
+        p, model, cut = self.p, self.model, self.cut
+        self.x: list[dict[int, Any]] = [
+            {devices[0]: model.new_constant(1)} if len(devices) == 1 else {d: model.new_bool_var("") for d in devices}
+            for devices in self.devices
+        ]
+        for row in self.x:
+            model.add_exactly_one(row.values())
+        least = np.array([self._least(v) for v in range(p.n)], dtype=np.int64)
+        head, tail = longest_paths(p, least)
+        path = int((head + least + tail).max())
+        slack = self.slack = max(0, self.ceiling - path)
+        begin = np.zeros(cut.count + 1, dtype=np.int64)
+        begin[-1] = path
+        for j in range(1, cut.count):
+            gate = cut.gate(j)
+            assert gate is not None
+            begin[j] = head[gate]
+        self.shortest = np.diff(begin).tolist()
+        self.length = [model.new_int_var(t, t + slack, "") for t in self.shortest]
+        self.start: list[Any] = []
+        for v, j in enumerate(cut.of.tolist()):
+            low = int(head[v] - begin[j])
+            high = int(self.shortest[j] + slack - (tail[v] - (path - begin[j + 1])) - least[v])
+            # the tail of an op of an earlier segment includes later ones, which take their shortest at least
+            self.start.append(0 if cut.gate(j) == v else model.new_int_var(low, max(low, high), ""))
+        self.end = [s + self._took(v) for v, s in enumerate(self.start)]
+
+    def _least(self, v: int) -> int:
+        return min((self.ticks[self.kind[d]][v] for d in self.devices[self.group[v]]), default=0)
+
+    def _took(self, v: int) -> Any:
+        ticks = {d: self.ticks[self.kind[d]][v] for d in self.devices[self.group[v]]}
+        if len(set(ticks.values())) == 1:
+            return next(iter(ticks.values()))
+        return sum(ticks[d] * x for d, x in self.x[self.group[v]].items())
+
+    def _memory(self) -> None:
+        """(M) sum of m[g] x[g, d] <= capacity of d; sizes rounded so that no feasible plan is lost."""
+        p = self.p
+        if not p.memory_binds:
+            return
+        for d in range(p.n_devices):
+            if not np.isfinite(p.room[d]):
+                continue
+            unit = max(float(p.room[d]) / 2**30, float(p.group_memory.max()) / 2**40, 1e-300)
+            size = np.floor(p.group_memory / unit).astype(np.int64).tolist()
+            held = [size[g] * row[d] for g, row in enumerate(self.x) if d in row and size[g]]
+            if held:
+                self.model.add(sum(held) <= int(p.room[d] / unit))
+
+    def _precedence(self) -> None:
+        """(P) s[v] >= s[u] + p[u] + c[l, u] on each edge, l being the level that joins the devices of u and v.
+
+        With q[g, h, l] = 1 where level l or a lower one joins the devices of g and h, and delays that grow with the
+        level, it is s[v] >= s[u] + p[u] + sum over l of (c[l, u] - c[l-1, u]) (1 - q[g, h, l-1]), q[., ., -1] = 1 on
+        one device. (T) The next segment begins when the outputs its gate waits for are there, and after the last one
+        all is done.
+        """
+        first, index = self.p.successors
+        for u in range(self.p.n):
+            after = index[first[u] : first[u + 1]].tolist()
+            for v in after:
+                self._edge(u, v)
+            if not after:
+                self.model.add(self.length[-1] >= self.end[u])
+
+    def _edge(self, u: int, v: int) -> None:
+        model, cut = self.model, self.cut
+        i, j = int(cut.of[u]), int(cut.of[v])
+        if i == j:
+            at = self.start[v]
+        elif cut.gate(j) == v:
+            at = sum(self.length[i:j])
+        else:
+            at = self.start[v] + sum(self.length[i:j])
+        g, h = self.group[u], self.group[v]
+        delays = [0, *(self.delay[level][u] for level in self.levels)]
+        if g == h or not any(delays):
+            if i == j or cut.gate(j) == v:
+                model.add(at >= self.end[u])
+            return
+        near = [1, *(1 - self.same(g, h, level) for level in [-1, *self.levels[:-1]])]
+        if delays == sorted(delays):
+            steps = [b - a for a, b in zip(delays[:-1], delays[1:], strict=True)]
+            model.add(at >= self.end[u] + sum(step * far for step, far in zip(steps, near[1:], strict=True) if step))
+            return
+        # a level may be slower than the one above it
+        model.add(at >= self.end[u])
+        literals = [self.same(g, h, level) for level in [-1, *self.levels[:-1]]]
+        for k, delay in enumerate(delays[1:]):
+            where = [~literals[k]] + ([literals[k + 1]] if k + 1 < len(literals) else [])
+            model.add(at >= self.end[u] + delay).only_enforce_if(where)
+
+    def same(self, g: int, h: int, level: int) -> Any:
+        """Return the literal q[g, h, level]: whether `level`, or a lower one, joins the devices of two groups."""
+        key = min(g, h), max(g, h), level
+        if g == h:
+            return self.model.new_constant(1)
+        if key not in self._same:
+            one, other = self._circles(g, level), self._circles(h, level)
+            if len(one) == 1 or len(other) == 1:
+                (circle,), wide = (one, other) if len(one) == 1 else (other, one)
+                self._same[key] = wide.get(circle, self.model.new_constant(0))
+                return self._same[key]
+            q = self._same[key] = self.model.new_bool_var("")
+            no = self.model.new_constant(0)
+            for circle in sorted({*one, *other}):
+                a, b = one.get(circle, no), other.get(circle, no)
+                self.model.add_bool_or(~a, ~b, q)
+                self.model.add_bool_or(~a, b, ~q)
+                self.model.add_bool_or(a, ~b, ~q)
+            below = [k for k in [-1, *self.levels] if k < level]
+            if below:
+                self.model.add_implication(self.same(g, h, below[-1]), q)
+        return self._same[key]
+
+    def _circles(self, g: int, level: int) -> dict[int, Any]:
+        """Return for each circle of devices within `level` of each other whether group g is in it, by first device."""
+        if level < 0:
+            return self.x[g]
+        if (g, level) not in self._circle:
+            inside: dict[int, list[Any]] = {}
+            for d, x in self.x[g].items():
+                inside.setdefault(int(np.flatnonzero(self.p.level[d] <= level)[0]), []).append(x)
+            found = {}
+            for circle, members in inside.items():
+                if len(members) == 1:
+                    found[circle] = members[0]
+                    continue
+                found[circle] = self.model.new_bool_var("")
+                self.model.add_bool_or(*members, ~found[circle])
+                for x in members:
+                    self.model.add_implication(x, found[circle])
+            self.model.add_exactly_one(found.values())
+            self._circle[g, level] = found
+        return self._circle[g, level]
+
+    def _devices(self) -> None:
+        """(D) a device runs one op at a time: its ops, optional intervals with presence x[g, d], do not overlap.
+
+        Ops of different segments never do, and neither do those that come after one another.
+        """
+        for members in self.cut.members:
+            open_ = self._rivals(members)
+            for d in range(self.p.n_devices):
+                here = [v for v in open_ if d in self.x[self.group[v]]]
+                if len(here) > 1:
+                    self.model.add_no_overlap([self._interval(v, d) for v in here])
+            if len(open_) > self.p.n_devices > 1:
+                least = [self.model.new_fixed_size_interval_var(self.start[v], self._least(v), "") for v in open_]
+                self.model.add_cumulative(least, [1] * len(least), self.p.n_devices)
+
+    def _interval(self, v: int, d: int) -> Any:
+        took = self.ticks[self.kind[d]][v]
+        return self.model.new_optional_fixed_size_interval_var(self.start[v], took, self.x[self.group[v]][d], "")
+
+    def _rivals(self, ops: Sequence[int]) -> list[int]:
+        """Return those of `ops` that run beside another of them in some plan: the graph does not order the two."""
+        every = sum(1 << v for v in ops)
+        return [v for v in ops if every & ~(self.above[v] | self.below[v] | 1 << v)]
+
+    def _groups(self) -> None:
+        """(G) the ops of a group do not overlap wherever it is; implied by (D), but known before it is placed."""
+        for ops in self.p.members:
+            by_segment: dict[int, list[int]] = {}
+            for v in ops:
+                by_segment.setdefault(int(self.cut.of[v]), []).append(v)
+            for members in by_segment.values():
+                mine = self._rivals(members)
+                if len(mine) > 1:
+                    self.model.add_no_overlap(
+                        [self.model.new_fixed_size_interval_var(self.start[v], self._least(v), "") for v in mine]
+                    )
+
+    def placed(self, device: Sequence[int]) -> Iterator[tuple[Any, int]]:
+        """Yield every literal that speaks of places, with its value where group g is on ``device[g]``."""
+        first = {level: np.argmax(self.p.level <= level, axis=1).tolist() for level in [-1, *self.levels]}
+        for g, row in enumerate(self.x):
+            yield from ((x, int(d == device[g])) for d, x in row.items())
+        for (g, level), row in self._circle.items():
+            yield from ((x, int(circle == first[level][device[g]])) for circle, x in row.items())
+        for (g, h, level), q in self._same.items():
+            yield q, int(first[level][device[g]] == first[level][device[h]])
