@@ -1,1 +1,1 @@
-"""Placeholder."""
+"""What is learned from data: policies to come; so far how fast jobs run, alone and beside others."""

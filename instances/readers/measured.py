@@ -1,0 +1,154 @@
+"""Read measured speeds: pairs of jobs that shared a GPU or links, and one job under many placements.
+
+Formats, as published: Gavel's ``simulation_throughputs.json`` (Narayanan et al., OSDI 2020), DeepShare's
+``shared_thp_ratio.csv`` and Pollux's ``*-placements.csv`` (Qiao et al., OSDI 2021).
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+
+import numpy as np
+
+from ..arrays import FloatArray, IntArray
+from ..errors import InstanceError
+
+_GAVEL = re.compile(r"\('(.+)', (\d+)\)")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
+    """What jobs keep of their throughput beside one another.
+
+    Attributes:
+        name: of the data set.
+        jobs: their names, n of them.
+        alone: throughput of each job alone, float64 (n,); NaN where unknown.
+        kept: share of it that the row's job keeps beside the column's, float64 (n, n); NaN where not measured.
+    """
+
+    name: str
+    jobs: tuple[str, ...]
+    alone: FloatArray
+    kept: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Steps:
+    """One model's steps under many placements, n of them.
+
+    Attributes:
+        name: of the model.
+        placement: workers on each node, e.g. ``112``: two nodes with one worker, one with two.
+        nodes, workers, most: int32 (n,), how many nodes and workers, and the most workers on one node.
+        batch: samples a worker takes in each step, float64 (n,).
+        seconds: of a step, float64 (n,).
+    """
+
+    name: str
+    placement: tuple[str, ...]
+    nodes: IntArray
+    workers: IntArray
+    most: IntArray
+    batch: FloatArray
+    seconds: FloatArray
+
+
+def read_measured(path: str | PathLike[str]) -> list[Pairs | Steps]:
+    """Read a file of one of the formats; Gavel's has pairs of each GPU type.
+
+    Raises:
+        InstanceError: naming file, place and the value found.
+    """
+    source = fspath(path)
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        words = getattr(error, "strerror", None) or "is not UTF-8 text"
+        raise InstanceError("file", str(words).lower(), source) from None
+    try:
+        if text.lstrip().startswith("{"):
+            return list(_gavel(text))
+        rows = list(csv.reader(text.splitlines()))
+        if rows and rows[0][:2] == ["placement", "local_bsz"]:
+            return [_pollux(rows, Path(source).stem.removesuffix("-placements"))]
+        if rows and rows[0][:1] == [""] and len(rows[0]) == len(rows) > 1:
+            return [_matrix(rows, Path(source).stem)]
+    except InstanceError as error:
+        raise error.of(source) from None
+    raise InstanceError("content", "begins no known format of measured speeds", source)
+
+
+def _gavel(text: str) -> list[Pairs]:
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InstanceError("JSON", f"{error.msg} at line {error.lineno} column {error.colno}") from None
+    found = []
+    for kind, table in data.items():
+        if kind.endswith("_unconsolidated"):
+            continue  # the same for jobs of one GPU
+        if not isinstance(table, dict) or not all(_GAVEL.fullmatch(key) for key in table):
+            raise InstanceError(kind, "is not a table of ('model', GPUs) rows")
+        single = {key: _GAVEL.fullmatch(key)[1] for key in table if key.endswith(", 1)")}  # type: ignore[index]
+        order = {key: i for i, key in enumerate(single)}
+        alone = np.array([_number(table[key].get("null"), f"{kind}.{key}.null") for key in order])
+        kept = np.full((len(order), len(order)), np.nan)
+        for a, i in order.items():
+            for b, value in table[a].items():
+                if b in order and isinstance(value, list) and min(value) > 0:  # 0: the pair does not fit the memory
+                    kept[i, order[b]] = _number(value[0], f"{kind}.{a}.{b}") / alone[i]
+        if order:
+            found.append(Pairs(kind, tuple(single.values()), alone, kept))
+    return found
+
+
+def _matrix(rows: list[list[str]], name: str) -> Pairs:
+    jobs = rows[0][1:]
+    kept = np.full((len(jobs), len(jobs)), np.nan)
+    for i, row in enumerate(rows[1:]):
+        if row[0] != jobs[i] or len(row) != len(rows[0]):
+            raise InstanceError(f"line {i + 2}", f"{row[0]!r} does not fit the header's {jobs[i]!r}")
+        for k, cell in enumerate(row[1:]):
+            kept[i, k] = _number(cell, f"line {i + 2}: {jobs[k]}")
+    return Pairs(name, tuple(jobs), np.full(len(jobs), np.nan), kept)
+
+
+def _pollux(rows: list[list[str]], name: str) -> Steps:
+    head, body = rows[0], rows[1:]
+    column = {key: head.index(key) for key in ("placement", "local_bsz", "step_time") if key in head}
+    if len(column) < 3 or not body:
+        raise InstanceError("header", f"{','.join(head)} lacks a column, or there is no row")
+    values: dict[str, list[float]] = {"local_bsz": [], "step_time": []}
+    placement = []
+    for i, row in enumerate(body, start=2):
+        if len(row) != len(head) or not row[column["placement"]].isdigit():
+            raise InstanceError(f"line {i}", f"{','.join(row)!r} is no row of a placement")
+        placement.append(row[column["placement"]])
+        for key, cells in values.items():
+            cells.append(_number(row[column[key]], f"line {i}: {key}"))
+    per_node = [[int(digit) for digit in text] for text in placement]
+    return Steps(
+        name=name,
+        placement=tuple(placement),
+        nodes=np.array([len(x) for x in per_node], dtype=np.int32),
+        workers=np.array([sum(x) for x in per_node], dtype=np.int32),
+        most=np.array([max(x) for x in per_node], dtype=np.int32),
+        batch=np.array(values["local_bsz"]),
+        seconds=np.array(values["step_time"]),
+    )
+
+
+def _number(value: object, field: str) -> float:
+    try:
+        found = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise InstanceError(field, f"{value!r} is not a number") from None
+    if not 0 < found < float("inf"):
+        raise InstanceError(field, f"{value!r} is not a positive number")
+    return found

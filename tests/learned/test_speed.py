@@ -1,0 +1,92 @@
+"""Fits of the cost model: parameters that are known are found, and errors are those of what was held out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gangplan.instances import InstanceError
+from gangplan.instances.readers.measured import Pairs, Steps, read_measured
+from gangplan.learned.speed import Fit, fit_pairs, fit_steps
+from gangplan.learned.speed.interference import low_rank
+
+pytest.importorskip("scipy")
+
+
+def pairs(rank: int, seed: int = 0, n: int = 14) -> Pairs:
+    """Make pairs whose added shares have this rank, some unknown."""
+    rng = np.random.default_rng(seed)
+    added = rng.uniform(0, 1, (n, rank)) @ rng.uniform(0, 1, (rank, n))
+    kept = 1 / (1 + added)
+    kept[rng.random((n, n)) < 0.1] = np.nan
+    return Pairs("made", tuple(map(str, range(n))), np.ones(n), kept)
+
+
+def test_rank_is_found() -> None:
+    """Pairs made by a rank-2 table are predicted by rank 2, and not by less."""
+    fits, table = fit_pairs(pairs(2), ranks=(1, 2))
+    constant, one, two = fits
+    assert two.median < 0.01 < one.median < constant.median
+    measured = pairs(2).kept
+    known = np.isfinite(measured)
+    assert np.abs(1 / (1 + table[known]) - measured[known]).max() < 0.02
+
+
+def test_held_out_is_not_seen() -> None:
+    """Changing what is held out changes nothing that was learned from the rest."""
+    values = np.arange(1.0, 17.0).reshape(4, 4)
+    known = np.ones((4, 4), dtype=bool)
+    known[1, 2] = False
+    other = values.copy()
+    other[1, 2] = 1e6
+    assert (low_rank(values, known, 1) == low_rank(other, known, 1)).all()
+
+
+def test_both_ways_are_held_out_together() -> None:
+    """Pure noise cannot be predicted from the pair's other direction, however symmetric it is."""
+    rng = np.random.default_rng(0)
+    noise = rng.uniform(0.1, 0.9, (30, 30))
+    symmetric = np.minimum(noise, noise.T)
+    fits, _ = fit_pairs(Pairs("noise", tuple(map(str, range(30))), np.ones(30), symmetric))
+    assert min(fit.median for fit in fits) > 0.15
+
+
+def test_steps_are_found() -> None:
+    """Steps made by the ring's formula give its parameters back."""
+    shapes = ["1", "2", "4", "11", "22", "112", "1111", "44"]
+    batch = np.tile([8.0, 16.0, 32.0], len(shapes))
+    placement = tuple(np.repeat(shapes, 3).tolist())
+    nodes = np.array([len(p) for p in placement], dtype=np.int32)
+    workers = np.array([sum(map(int, p)) for p in placement], dtype=np.int32)
+    most = np.array([max(map(int, p)) for p in placement], dtype=np.int32)
+    ring = 2 * (workers - 1) / workers
+    seconds = 0.1 + 0.02 * batch + ring * np.where(nodes > 1, 0.5, 0.05)
+    fits, found = fit_steps(Steps("made", placement, nodes, workers, most, batch, seconds))
+    assert found == pytest.approx([0.1, 0.02, 0.05, 0.5])
+    errors = {fit.model: fit.p90 for fit in fits}
+    assert errors["ring"] < 1e-9 < errors["hierarchical"] < errors["compute alone"]
+
+
+def test_errors_are_relative() -> None:
+    """The error is over what was measured."""
+    fit = Fit.judge("d", "m", 1, np.array([1.0, 3.0, 2.0]), np.array([1.0, 2.0, 4.0]))
+    assert (fit.median, fit.held_out) == (0.5, 3)
+    assert fit.p90 == pytest.approx(0.5)
+
+
+def test_too_little() -> None:
+    """Data too few to hold some out are refused."""
+    with pytest.raises(InstanceError, match="pairs: 9 measured pairs are too few"):
+        fit_pairs(Pairs("few", ("a", "b", "c"), np.ones(3), np.full((3, 3), 0.5)))
+
+
+@pytest.mark.parametrize("gpu", ["k80", "p100"])
+def test_measured_interference(data: Path, gpu: str) -> None:
+    """Low rank halves the constant's error on pairs of Gavel that were held out."""
+    found = read_measured(data / "gavel" / "simulation_throughputs.json")
+    measured = next(pairs for pairs in found if isinstance(pairs, Pairs) and pairs.name == gpu)
+    error = {fit.model: fit.median for fit in fit_pairs(measured)[0]}
+    assert error["rank 3"] < 0.06
+    assert 2 * error["rank 3"] < error["constant"]
