@@ -5,7 +5,11 @@ from __future__ import annotations
 from ...method import Method, Suite
 from ...run import Run
 from .bounds import impossible, path_bound
+from .contiguous import contiguous
+from .critical_path import critical_path
 from .enumeration import optimum
+from .heft import heft
+from .list_schedule import list_schedule
 from .model import Prepared, prepare
 from .random_problem import random_problem
 
@@ -21,5 +25,10 @@ def _prepare(run: Run) -> Prepared:
     return p
 
 
-METHODS: dict[str, Method] = {}
+METHODS: dict[str, Method] = {
+    "heft": Method(heft),
+    "critical_path": Method(critical_path),
+    "list_schedule": Method(list_schedule),
+    "contiguous": Method(contiguous),
+}
 SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem)

@@ -24,7 +24,7 @@ class Prepared:
         order: a topological order of the ops, int32 (n,).
         predecessors, successors: of each op, each once, ascending.
         time: p[t, v], seconds of op v on type t, infinite where it cannot run, float64 (T, n).
-        delay: c[l, v], seconds to send the output of op v between devices that level l joins, 0 if empty, float64 (L, n).
+        delay: c[l, v], seconds to send the output of op v over level l, 0 if it is empty, float64 (L, n).
         type_of: the type of each device, int32 (k,).
         level: which level joins two devices, -1 on the diagonal, int32 (k, k). A mesh has one level.
         capacity: bytes of each device, infinite if unlimited, float64 (k,).

@@ -7,7 +7,7 @@ placements and orders loses nothing.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
@@ -17,6 +17,7 @@ import numpy as np
 from gangplan.instances import StepPlan
 from gangplan.instances.arrays import FloatArray, IntArray
 
+from .busy import Busy, common_gap
 from .model import Prepared
 
 Sent = dict[tuple[int, int], float]
@@ -91,31 +92,70 @@ class Decoder:
         return start, finish
 
     def _with_links(self, device: Sequence[int], order: Sequence[int]) -> tuple[list[float], list[float], Sent]:
-        n = len(order)
-        start, finish = [0.0] * n, [0.0] * n
-        busy = [_Busy() for _ in self.level]
-        links = [_Busy() for _ in self.p.links.names]
-        routes, sent = self.p.routes, Sent()
+        partial = Partial(self)
         for v in order:
-            d = device[v]
-            ready, far = 0.0, self.level[d]
-            # what was ready first goes first
-            for u in sorted(self.before[v], key=finish.__getitem__):
-                took = self.delay[far[device[u]]][u]
-                there = finish[u]
-                if took > 0:
-                    if (u, d) not in sent:
-                        way = [links[x] for x in routes[device[u]][d]]
-                        sent[u, d] = at = _common_gap(way, there, took)
-                        for link in way:
-                            link.take(at, took)
-                    there = sent[u, d] + took
-                ready = max(ready, there)
-            took = self.seconds[d][v]
-            start[v] = busy[d].first(ready, took)
-            finish[v] = start[v] + took
-            busy[d].take(start[v], took)
-        return start, finish, sent
+            partial.put(v, device[v])
+        return partial.start, partial.finish, partial.sent
+
+
+class Partial:
+    """A schedule in the making: ops go in one after the other, each into the first gap that holds it.
+
+    Attributes:
+        start, finish: of each op that is in, seconds.
+        device: of each op that is in, -1 of others.
+        sent: when transfers start, with contention.
+    """
+
+    def __init__(self, decoder: Decoder) -> None:
+        self.decoder = decoder
+        n = len(decoder.before)
+        self.start, self.finish = [0.0] * n, [0.0] * n
+        self.device = [-1] * n
+        self.sent = Sent()
+        self._busy = [Busy() for _ in decoder.level]
+        self._links = [Busy() for _ in decoder.p.links.names] if decoder.p.contention else []
+
+    def would_end(self, v: int, d: int) -> float:
+        """Return when op v would end on device d; all ops before it are in."""
+        ready, made = self._ready(v, d)
+        for pair, way, took in made:
+            for link in way:
+                link.give_back(self.sent[pair], took)
+            del self.sent[pair]
+        took = self.decoder.seconds[d][v]
+        return self._busy[d].first(ready, took) + took
+
+    def free(self, d: int) -> float:
+        """Return when device d has ended all that is in."""
+        return self._busy[d].end[-1] if self._busy[d].end else 0.0
+
+    def put(self, v: int, d: int) -> None:
+        """Put op v on device d; all ops before it are in."""
+        ready, took = self._ready(v, d)[0], self.decoder.seconds[d][v]
+        self.device[v] = d
+        self.start[v] = at = self._busy[d].first(ready, took)
+        self.finish[v] = at + took
+        self._busy[d].take(at, took)
+
+    def _ready(self, v: int, d: int) -> tuple[float, list[tuple[tuple[int, int], list[Busy], float]]]:
+        """Return when all inputs of op v are on device d, and the transfers that were booked for it."""
+        decoder, finish, ready = self.decoder, self.finish, 0.0
+        far, made = decoder.level[d], []
+        # what is made first is sent first
+        for u in sorted(decoder.before[v], key=finish.__getitem__):
+            took = decoder.delay[far[self.device[u]]][u]
+            there = finish[u]
+            if took > 0 and self._links:
+                if (u, d) not in self.sent:
+                    way = [self._links[x] for x in decoder.p.routes[self.device[u]][d]]
+                    self.sent[u, d] = at = common_gap(way, there, took)
+                    for link in way:
+                        link.take(at, took)
+                    made.append(((u, d), way, took))
+                there = self.sent[u, d]
+            ready = max(ready, there + took)
+        return ready, made
 
 
 def decode(p: Prepared, device: IntArray, priority: FloatArray | Sequence[float]) -> StepPlan:
@@ -161,38 +201,3 @@ def _first_gap(gaps: list[tuple[float, float]], ready: float, took: float, end: 
             gaps[i : i + 1] = [gap for gap in ((low, at), (at + took, high)) if gap[0] < gap[1]]
             return at
     return end
-
-
-class _Busy:
-    """The times at which a device or a link is taken, in order."""
-
-    __slots__ = ("end", "start")
-
-    def __init__(self) -> None:
-        self.start: list[float] = []
-        self.end: list[float] = []
-
-    def first(self, ready: float, took: float) -> float:
-        """Return the earliest start from `ready` on."""
-        start, end = self.start, self.end
-        for i in range(bisect_right(end, ready), len(start)):
-            if ready + took <= start[i]:
-                return ready
-            ready = max(ready, end[i])
-        return ready
-
-    def take(self, at: float, took: float) -> None:
-        """Book the time; nothing may run across what takes none."""
-        # intervals do not overlap, so sorting both lists keeps them paired
-        insort(self.start, at)
-        insort(self.end, at + took)
-
-
-def _common_gap(way: list[_Busy], ready: float, took: float) -> float:
-    """Return the earliest start from `ready` on at which all links of a way are free."""
-    while True:
-        before = ready
-        for link in way:
-            ready = link.first(ready, took)
-        if ready == before:
-            return ready
