@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from gangplan.instances import GraphProblem, InstanceError, Plan, StepPlan, content_hash, with_objective
-from gangplan.instances.partition import VARIANTS
+from gangplan.instances.partition import OBJECTIVES, VARIANTS
 from gangplan.instances.verify import PLANS
 
 from . import options
@@ -83,8 +83,8 @@ def _candidates(paths: list[str], instance: str, given: dict[str, Any]) -> Itera
 
 
 def _objective(plan: Plan, given: dict[str, Any]) -> str:
-    own = next(kind.objective for kind, answers in PLANS.items() if isinstance(plan, answers))
-    return given["objective"] or own
+    own = next(name for name, kind in OBJECTIVES.items() if isinstance(plan, PLANS[kind]))
+    return own if given["objective"] is None else str(given["objective"])
 
 
 def _choices(instance: str, objective: str, given: dict[str, Any]) -> dict[str, GraphProblem]:
