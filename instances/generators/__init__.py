@@ -14,6 +14,7 @@ from .dlrm import dlrm
 from .gnmt import gnmt
 from .inception import inception
 from .moe import moe
+from .pipeline import pipeline
 from .random_dag import fork_join, layered
 from .resnet import resnet
 from .roofline import EFFICIENCY
@@ -35,6 +36,7 @@ GENERATORS: dict[str, Callable[..., GraphBuilder]] = {
     "layered": layered,
     "fork_join": fork_join,
     "series_parallel": series_parallel,
+    "pipeline": pipeline,
 }
 """What `generate` can make, by kind; the functions' keyword arguments are its options."""
 

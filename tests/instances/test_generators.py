@@ -26,6 +26,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "layered": {"ops": 40, "layers": 8},
     "fork_join": {"stages": 4},
     "series_parallel": {"ops": 40},
+    "pipeline": {"stages": 6, "micro_batches": 1},
 }
 
 

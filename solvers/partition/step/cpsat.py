@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,7 @@ class Formulation:
                     if rank[d] > i:
                         self.base.model.add(x == 0)
         for family in self.families:
-            for one, next_ in zip(family[:-1], family[1:], strict=True):
+            for one, next_ in pairwise(family):
                 for u, v in zip(one, next_, strict=True):
                     self.base.model.add(self.base.start[u] <= self.base.start[v])
 
@@ -141,7 +142,9 @@ class Formulation:
         }
         early = retime(self.ticks, device, plan.start, given)
         start = early.start.copy()
-        sent: Sent = dict(zip(zip(early.sent.tolist(), early.receiver.tolist(), strict=True), early.sent_at, strict=True))
+        sent: Sent = dict(
+            zip(zip(early.sent.tolist(), early.receiver.tolist(), strict=True), early.sent_at, strict=True)
+        )
         for family in self.families:
             for ops in zip(*family, strict=True):
                 start[list(ops)] = np.sort(start[list(ops)])
@@ -169,7 +172,9 @@ class Formulation:
         base = self.base
         where = [next(d for d, x in row.items() if value(x)) for row in base.x]
         begin = np.concatenate([[0], np.cumsum([value(t) for t in base.length])])
-        start = np.array([begin[base.cut.of[v]] + (s if isinstance(s, int) else value(s)) for v, s in enumerate(base.start)])
+        start = np.array(
+            [begin[base.cut.of[v]] + (s if isinstance(s, int) else value(s)) for v, s in enumerate(base.start)]
+        )
         sent = self.sent.times(value, begin.tolist()) if self.sent is not None else None
         return retime(self.p, np.array(where, dtype=np.int32)[self.p.group_of], start.astype(float), sent)
 

@@ -74,9 +74,7 @@ class Transfers:
                 if len(intervals) > 1:
                     self.base.model.add_no_overlap(intervals)
 
-    def values(
-        self, device: list[int], begin: list[int], sent: Sent, ends: list[float]
-    ) -> list[tuple[Any, int]]:
+    def values(self, device: list[int], begin: list[int], sent: Sent, ends: list[float]) -> list[tuple[Any, int]]:
         """Return the value of every variable in a plan, for the hint.
 
         Args:
@@ -98,7 +96,7 @@ class Transfers:
         return found
 
     def times(self, value: Any, begin: list[int]) -> Sent:
-        """Return when each transfer starts in a solution; `value` gives the value of a variable, `begin` of segments."""
+        """Return when each transfer starts in a solution; `value` gives a variable's value, `begin` each segment's."""
         return {
             (u, d): float(value(self.start[u, d]) + begin[int(self.base.cut.of[u])])
             for (u, a, d), w in self.way.items()

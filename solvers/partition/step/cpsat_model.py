@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -147,7 +148,7 @@ class StepModel:
             return
         near = [1, *(1 - self.same(g, h, level) for level in [-1, *self.levels[:-1]])]
         if delays == sorted(delays):
-            steps = [b - a for a, b in zip(delays[:-1], delays[1:], strict=True)]
+            steps = [b - a for a, b in pairwise(delays)]
             model.add(at >= self.end[u] + sum(step * far for step, far in zip(steps, near[1:], strict=True) if step))
             return
         # a level may be slower than the one above it
