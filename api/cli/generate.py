@@ -10,15 +10,16 @@ from typing import Annotated, Any
 import typer
 
 from gangplan.instances import GraphProblem, dump
-from gangplan.instances.generators import GENERATORS, defaults
+from gangplan.instances.generators import GENERATORS, PLACEMENTS, defaults
 from gangplan.instances.generators import generate as make
+from gangplan.instances.placement import PlacementProblem
 
 from .files import check_output, write_all
 from .numbers import number, whole
 from .output import emit, emit_blocks, table
 
 generate = typer.Typer(
-    help="Generate the op graph of a network, or a random one, on a server of GPUs.",
+    help="Generate the op graph of a network, or a random one, on a server of GPUs; or a batch of jobs on a cluster.",
     invoke_without_command=True,
     no_args_is_help=True,
 )
@@ -49,14 +50,14 @@ def _list(
     context: typer.Context,
     kinds: Annotated[bool, typer.Option("--list", help="list the kinds and their options")] = False,
 ) -> None:
-    """Generate the op graph of a network, or a random one, on a server of GPUs."""
+    """Generate the op graph of a network, or a random one, on a server of GPUs; or a batch of jobs on a cluster."""
     if kinds:
         rows = [
             (kind, _summary(kind), ", ".join(f"{name}={value}" for name, value in defaults(kind).items()))
-            for kind in GENERATORS
+            for kind in (*GENERATORS, *PLACEMENTS)
         ]
         every = ", ".join(f"{name}={x.default}" for name, x in COMMON.items())
-        emit_blocks(table(("kind", "makes", "options"), rows, left=3), f"every kind: {every}")
+        emit_blocks(table(("kind", "makes", "options"), rows, left=3), f"every op graph: {every}")
         raise typer.Exit(0)
 
 
@@ -66,7 +67,7 @@ def _command(kind: str) -> Callable[..., None]:
             check_output(out)
         if "seed" not in defaults(kind):
             options.pop("seed")
-        problem = make(kind, **options)
+        problem = PLACEMENTS[kind](**options) if kind in PLACEMENTS else make(kind, **options)
         document = f"{dump(problem)}\n"
         if out is None:
             emit(document)
@@ -74,8 +75,10 @@ def _command(kind: str) -> Callable[..., None]:
         write_all({out: document.encode()})
         emit(f"{out}: {_words(problem)}")
 
-    explained = {**HELP, **_arguments(GENERATORS[kind].__doc__ or "")}
-    own = {**defaults(kind), **{name: x.default for name, x in COMMON.items()}}
+    explained = {**HELP, **_arguments(_docstring(kind))}
+    own = defaults(kind)
+    if kind in GENERATORS:
+        own |= {name: x.default for name, x in COMMON.items()}
     if "seed" not in own:
         own["seed"] = 0
         explained["seed"] = "changes nothing: the architecture leaves nothing to chance"
@@ -96,7 +99,11 @@ def _option(name: str, kind: Any, default: Any, text: str) -> Parameter:
 
 
 def _summary(kind: str) -> str:
-    return cleandoc(GENERATORS[kind].__doc__ or "").splitlines()[0]
+    return cleandoc(_docstring(kind)).splitlines()[0]
+
+
+def _docstring(kind: str) -> str:
+    return (PLACEMENTS[kind] if kind in PLACEMENTS else GENERATORS[kind]).__doc__ or ""
 
 
 def _arguments(docstring: str) -> dict[str, str]:
@@ -114,11 +121,14 @@ def _arguments(docstring: str) -> dict[str, str]:
     return {name: text.rstrip(".") for name, text in found.items()}
 
 
-def _words(problem: GraphProblem) -> str:
+def _words(problem: GraphProblem | PlacementProblem) -> str:
+    if isinstance(problem, PlacementProblem):
+        fleet = problem.fleet
+        return f"{len(problem.jobs)} jobs on {fleet.n_nodes} nodes with {fleet.n_gpus} GPUs, {problem.goal}"
     kind = problem.cluster.device_types[0].name
     graph = problem.graph
     return f"{graph.n_ops} ops, {graph.n_edges} edges on {problem.cluster.n_devices} x {kind}, {problem.variant}"
 
 
-for _kind in GENERATORS:
+for _kind in (*GENERATORS, *PLACEMENTS):
     generate.command(name=_kind)(_command(_kind))

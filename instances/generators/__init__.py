@@ -9,8 +9,10 @@ from typing import Any
 from ..devices import server
 from ..errors import InstanceError
 from ..partition import PartitionProblem
+from ..placement import PlacementProblem
 from .builder import ELEMENT_BYTES, GraphBuilder
 from .dlrm import dlrm
+from .gangs import gangs
 from .gnmt import gnmt
 from .inception import inception
 from .moe import moe
@@ -22,7 +24,7 @@ from .series_parallel import series_parallel
 from .transformer import bert, gpt
 from .vgg import vgg
 
-__all__ = ["ELEMENT_BYTES", "GENERATORS", "GraphBuilder", "defaults", "generate"]
+__all__ = ["ELEMENT_BYTES", "GENERATORS", "PLACEMENTS", "GraphBuilder", "defaults", "generate"]
 
 GENERATORS: dict[str, Callable[..., GraphBuilder]] = {
     "bert": bert,
@@ -39,6 +41,8 @@ GENERATORS: dict[str, Callable[..., GraphBuilder]] = {
     "pipeline": pipeline,
 }
 """What `generate` can make, by kind; the functions' keyword arguments are its options."""
+PLACEMENTS: dict[str, Callable[..., PlacementProblem]] = {"gangs": gangs}
+"""Generators of placement problems, by kind."""
 
 
 def generate(
@@ -82,4 +86,5 @@ def generate(
 
 def defaults(kind: str) -> dict[str, Any]:
     """Return the options of a kind with their defaults, whose types are the options' types."""
-    return {name: parameter.default for name, parameter in signature(GENERATORS[kind]).parameters.items()}
+    function = PLACEMENTS[kind] if kind in PLACEMENTS else GENERATORS[kind]
+    return {name: parameter.default for name, parameter in signature(function).parameters.items()}

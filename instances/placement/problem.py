@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arrays import FloatArray, IntArray, frozen, require, require_number, require_text
 from ..errors import InstanceError
@@ -120,12 +121,26 @@ class PlacementProblem:
 
     def compute(self) -> FloatArray:
         """Return the seconds a worker of each job computes on each node, alone, inf where it cannot, (J, m)."""
-        fleet, speeds = self.fleet, self.speeds
-        rows = np.array([speeds.gpu_types.index(kind) for kind in fleet.gpu_types], dtype=int)
-        models = np.array([speeds.models.index(job.model) for job in self.jobs])
-        seconds = speeds.compute[rows][fleet.gpu_type][:, models].T.copy()
-        seconds[:, fleet.gpus == 0] = np.inf
-        return np.asarray(seconds)
+        return self.compute_at(np.arange(len(self.jobs))[:, None], np.arange(self.fleet.n_nodes))
+
+    def compute_at(self, job: NDArray[Any], node: NDArray[Any]) -> FloatArray:
+        """Return the seconds a worker of `job` computes on `node`, elementwise: at scale all pairs are too many."""
+        fleet = self.fleet
+        seconds = self._by_type()[job, np.where(fleet.gpus > 0, fleet.gpu_type, 0)[node]]
+        return np.asarray(np.where(fleet.gpus[node] > 0, seconds, np.inf))
+
+    def fastest(self) -> FloatArray:
+        """Return the seconds a worker of each job computes on the GPUs of the fleet that suit it best, (J,)."""
+        fleet = self.fleet
+        present = np.unique(fleet.gpu_type[fleet.gpus > 0])
+        return np.asarray(self._by_type()[:, present].min(axis=1, initial=np.inf))
+
+    def _by_type(self) -> FloatArray:
+        """Return the seconds a worker of each job computes on each GPU type of the fleet, (J, types)."""
+        speeds = self.speeds
+        rows = np.array([speeds.gpu_types.index(kind) for kind in self.fleet.gpu_types], dtype=int)
+        index = {name: k for k, name in enumerate(speeds.models)}
+        return np.asarray(speeds.compute[rows][:, [index[job.model] for job in self.jobs]].T)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -50,7 +50,7 @@ def model_of(problem: PlacementProblem) -> IntArray:
 
 def _compute(problem: PlacementProblem, plan: PlacementPlan) -> FloatArray:
     """Return max over a job's nodes of c (1 + what the jobs beside it add), seconds, float64 (J,)."""
-    alone = problem.compute()[plan.job, plan.node]
+    alone = problem.compute_at(plan.job, plan.node)
     slower = np.ones(len(plan.job))
     host, gpu = problem.speeds.host, problem.speeds.gpu
     model = model_of(problem)[plan.job].tolist()
@@ -152,17 +152,20 @@ def _through(member: IntArray, plan: PlacementPlan, rows: IntArray, job: GangJob
 
 def best_rate(problem: PlacementProblem) -> FloatArray:
     """Return the worker steps a second of each job alone, packed on as few of the best nodes as hold it, (J,)."""
+    fastest = problem.fastest()
     return np.array(
-        [max(degree / _alone(problem, j, degree) for degree in job.workers) for j, job in enumerate(problem.jobs)]
+        [
+            max(degree / _alone(problem, j, degree, float(fastest[j])) for degree in job.workers)
+            for j, job in enumerate(problem.jobs)
+        ]
     )
 
 
-def _alone(problem: PlacementProblem, j: int, degree: int) -> float:
+def _alone(problem: PlacementProblem, j: int, degree: int, compute: float) -> float:
     """Return the seconds of a step of job j alone, its workers spread evenly over as few nodes as hold them."""
     fleet, job = problem.fleet, problem.jobs[j]
     k = problem.speeds.models.index(job.model)
     size, overlap = float(problem.speeds.gradient[k]), float(problem.speeds.overlap[k])
-    compute = float(problem.compute()[j].min())
     room = int(fleet.gpus.max(initial=0) / job.worker.gpu) if job.worker.gpu else degree
     room = max(1, min(room, job.most_per_node or room))
     nodes = -(-degree // room)

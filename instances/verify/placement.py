@@ -99,7 +99,7 @@ def _gangs(problem: PlacementProblem, plan: PlacementPlan) -> list[str]:
 
 def _nodes(problem: PlacementProblem, plan: PlacementPlan) -> list[str]:
     """Check what each row alone says, and which jobs may meet."""
-    fleet, compute = problem.fleet, problem.compute()
+    fleet, compute = problem.fleet, problem.compute_at(plan.job, plan.node)
     usable = np.asarray(fleet.usable)
     words = []
     present: dict[int, list[int]] = defaultdict(list)
@@ -108,7 +108,7 @@ def _nodes(problem: PlacementProblem, plan: PlacementPlan) -> list[str]:
         present[node].append(j)
         if not usable[node]:
             words.append(f"node: job {job.name} is on {where}, which is not usable")
-        if plan.workers[r] and not np.isfinite(compute[j, node]):
+        if plan.workers[r] and not np.isfinite(compute[r]):
             words.append(f"node: job {job.name} cannot run on the GPUs of {where}")
         words += [
             f"selector: job {job.name} is on {where}, which lacks the label {label}"
