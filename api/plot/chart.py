@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -72,17 +73,28 @@ class Chart:
     memory: tuple[str, ...]
     filled: FloatArray
 
-    def room(self, bar: int, horizon: float, across: float, pitch: float, largest: float) -> float:
-        """Return the size in which the name of a bar fits into it, in the unit of `across`, at most `largest`.
+    def name(self, bar: int, horizon: float, across: float, pitch: float, sizes: tuple[float, float]) -> str:
+        """Return what of the name of a bar fits into it: all, its last parts, or nothing.
 
         Args:
             bar: which one.
             horizon: where the axis ends.
             across, pitch: length of the axis, and height of a device's row, in one unit.
-            largest: size of letters.
+            sizes: the smallest and the largest letters, in that unit.
         """
+        return next(
+            (
+                text
+                for text in _shorter(self.labels[bar])
+                if self.size(bar, text, horizon, across, pitch, sizes[1]) >= sizes[0]
+            ),
+            "",
+        )
+
+    def size(self, bar: int, text: str, horizon: float, across: float, pitch: float, largest: float) -> float:
+        """Return the size in which `text` fits into a bar, at most `largest`; see `name`."""
         width = float(self.width[bar]) / horizon * across - 0.5 * largest
-        return min(largest, 0.62 * float(self.tall[bar]) * pitch, width / (CHARACTER * len(self.labels[bar])))
+        return min(largest, 0.62 * float(self.tall[bar]) * pitch, width / (CHARACTER * len(text)))
 
     @property
     def bottom(self) -> float:
@@ -153,6 +165,14 @@ def _height(row: Row) -> float:
     if row.link:
         return min(LINK + LINK_LANE * (row.lanes - 1), MOST_LINK)
     return min(1.0 + HOST_LANE * (row.lanes - 1), MOST_HOST)
+
+
+def _shorter(name: str) -> Iterator[str]:
+    """Yield a name and its last parts; that an op is a backward one is told by its colour."""
+    yield name
+    name = name.removesuffix("/backward")
+    for cut in [-1, *(i for i, letter in enumerate(name[:-1]) if letter in "/.")]:
+        yield name[cut + 1 :]
 
 
 def _device(row: Row) -> str:

@@ -124,7 +124,7 @@ def _bars(figure: Any, chart: Chart, row: int, seen: set[str], horizon: float, p
         name = f"{kind}, critical" if critical else kind
         # what is narrower than a pixel would vanish without a line of its colour
         wide = chart.width[mine] * ACROSS > 4 * horizon
-        fits = [chart.room(int(i), horizon, ACROSS, pitch, LARGEST) >= SMALLEST for i in mine]
+        names = [chart.name(int(i), horizon, ACROSS, pitch, (SMALLEST, LARGEST)) for i in mine]
         figure.add_trace(
             go.Bar(
                 orientation="h",
@@ -136,7 +136,7 @@ def _bars(figure: Any, chart: Chart, row: int, seen: set[str], horizon: float, p
                     "color": COLOURS[style],
                     "line": {"color": ["white" if w else COLOURS[style] for w in wide], "width": 0.5},
                 },
-                text=[escape(chart.labels[i]) if fit else "" for i, fit in zip(mine, fits, strict=True)],
+                text=[escape(name) for name in names],
                 textposition="inside",
                 insidetextanchor="middle",
                 textangle=0,

@@ -108,7 +108,11 @@ def _bars(axes: Any, chart: Chart, horizon: float, points: float) -> None:
         edges = ["white" if w else colour for w in wide]
         axes.add_collection(
             PolyCollection(
-                list(boxes), facecolors=colour, edgecolors=edges, linewidths=np.where(wide, 0.5, 0.0), zorder=2 + critical
+                list(boxes),
+                facecolors=colour,
+                edgecolors=edges,
+                linewidths=np.where(wide, 0.5, 0.0),
+                zorder=2 + critical,
             )
         )
     _labels(axes, chart, horizon, points)
@@ -140,14 +144,13 @@ def _boxes(start: FloatArray, width: FloatArray, at: FloatArray, tall: FloatArra
 def _labels(axes: Any, chart: Chart, horizon: float, points: float) -> None:
     """Name the bars that their names fit into."""
     across = axes.get_window_extent().width * 72 / DPI
-    for i, label in enumerate(chart.labels):
-        size = chart.room(i, horizon, across, points, LARGEST)
-        if size >= SMALLEST:
-            colour = "white" if STYLES[chart.style[i]][1] else INK
-            middle = chart.start[i] + chart.width[i] / 2
-            axes.text(
-                middle, chart.at[i], label, size=size, color=colour, ha="center", va="center", zorder=5, clip_on=True
-            )
+    for i, critical in enumerate(STYLES[style][1] for style in chart.style.tolist()):
+        text = chart.name(i, horizon, across, points, (SMALLEST, LARGEST))
+        if text:
+            size = chart.size(i, text, horizon, across, points, LARGEST)
+            place = {"ha": "center", "va": "center", "zorder": 5, "clip_on": True}
+            colour = "white" if critical else INK
+            axes.text(chart.start[i] + chart.width[i] / 2, chart.at[i], text, size=size, color=colour, **place)
 
 
 def _side(axes: Any, chart: Chart, points: float) -> None:

@@ -32,13 +32,13 @@ from gangplan.instances.timeline import timeline
 from gangplan.plot import Entry, compose_gantt, render, render_gantt
 from gangplan.plot.chart import COLOURS, STYLES, Chart
 
+GPU = DeviceType("A100", memory=80e9)
 LEVELS = (Level("server", 300e9), Level("rack", 25e9, 5e-6))
 
 
 def cluster(each: int) -> Cluster:
     """Return two servers of A100s."""
-    kind = DeviceType("A100", memory=80e9)
-    return Cluster((kind,), np.zeros(2 * each, dtype=np.int32), TreeTopology.regular(LEVELS, (each, 2)))
+    return Cluster((GPU,), np.zeros(2 * each, dtype=np.int32), TreeTopology.regular(LEVELS, (each, 2)))
 
 
 def in_parts(problem: StepProblem | PartitionProblem) -> np.ndarray:
@@ -139,15 +139,28 @@ def test_title() -> None:
 
 
 def test_names_where_they_fit() -> None:
-    """A name is given room in proportion to its bar, never more than its row is high."""
+    """A name is given room in proportion to its bar, never more than its row is high; else its last parts are tried."""
     problem, plan = LARGE
     shown = chart(problem, plan)
-    size = np.array([shown.room(i, shown.end, 1000.0, 30.0, 9.0) for i in range(len(shown.labels))])
-    fits = size >= 6
-    assert fits.any() and not fits.all()
-    length = np.array([len(x) for x in shown.labels])
-    assert (size * 0.6 * length <= shown.width / shown.end * 1000)[fits].all()
-    assert (size <= shown.tall * 30).all()
+    every = range(len(shown.labels))
+    texts = [shown.name(i, shown.end, 1000.0, 30.0, (6.0, 9.0)) for i in every]
+    assert {""} < set(texts) and "logits" in texts
+    for i, text in enumerate(texts):
+        assert text in shown.labels[i]
+        if text:
+            size = shown.size(i, text, shown.end, 1000.0, 30.0, 9.0)
+            assert 6.0 <= size <= min(9.0, shown.tall[i] * 30.0)
+            assert size * 0.6 * len(text) <= shown.width[i] / shown.end * 1000
+
+
+def test_short_names() -> None:
+    """Of a name that does not fit, the last parts that do are shown, and nothing where a part would be cut."""
+    graph = generate("layered", training=False, ops=1, layers=1, degree=1, devices=1).graph
+    problem = StepProblem(replace(graph, names=("layer1/attention/up.proj",)), Cluster.flat((GPU, 1), bandwidth=1e9))
+    plan = StepPlan(problem.graph.names, [0], [0.0])
+    shown = chart(problem, plan)
+    found = [shown.name(0, shown.end, across, 100.0, (6.0, 6.0)) for across in (100, 80, 40, 30, 20, 10)]
+    assert found == ["layer1/attention/up.proj", "attention/up.proj", "up.proj", "up.proj", "proj", ""]
 
 
 def test_links_of_many_devices_are_left_out() -> None:
