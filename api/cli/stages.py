@@ -49,7 +49,7 @@ def plan_blocks(file: str, plan: StagesPlan) -> list[Any]:
             ("file", file),
             (
                 "holds",
-                f"a plan: {len(plan.ops)} ops in {len(plan.degree)} stages on {(plan.serves >= 0).sum()} devices",
+                f"a plan: {len(plan.ops)} ops in {len(plan.degree)} stages on {used} devices",
             ),
             ("instance", plan.instance or "not stated"),
             ("content", content_hash(plan)),

@@ -3,6 +3,26 @@
 from __future__ import annotations
 
 from ...method import Method, Suite
+from ...run import Run
+from .enumeration import optimum
+from .random_problem import random_problem
+from .reduced import Reduced
+from .search import chain, ideals
 
-METHODS: dict[str, Method] = {}
-SUITE = Suite(METHODS, ("",), lambda run: run.problem, lambda problem: None, lambda seed, variant: None)
+
+def _prepare(run: Run) -> Reduced:
+    reduced = Reduced(run.problem)
+    reason = reduced.impossible()
+    if reason is not None:
+        run.note(reason)
+        run.prove_infeasible()
+    else:
+        run.raise_bound(reduced.work_bound(), "work")
+    return reduced
+
+
+METHODS: dict[str, Method] = {
+    "chain": Method(chain),
+    "ideals": Method(ideals, exact=True),
+}
+SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem)

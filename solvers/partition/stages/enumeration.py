@@ -1,0 +1,131 @@
+"""The optimum by looking at every plan: slow, simple, and a referee for everything that is clever."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise, product
+from math import ceil, inf
+from typing import Any
+
+import numpy as np
+
+from gangplan.instances import InstanceError, StagesProblem, precedence
+from gangplan.instances.verify import TOLERANCE
+
+MOST = 200_000
+"""Ways to cut the ops into stages worth looking at."""
+
+Tree = list[tuple[int, Any]]
+"""A pipeline: (replicas, pipeline of each) or, innermost, (replicas, (stage, row of the menu))."""
+
+
+def optimum(problem: StagesProblem) -> float | None:
+    """Return the least seconds a sample of any feasible plan, `None` if there is no feasible plan.
+
+    It takes nothing from the solvers, and from the verifier no more than the definitions that the problem has.
+
+    Raises:
+        InstanceError: if there are more than `MOST` ways to cut the ops into stages.
+    """
+    unit = _units(problem)
+    n = int(unit.max()) + 1
+    most = min(n, problem.cluster.n_devices)
+    if most**n > MOST:
+        raise InstanceError("instance", f"{most} stages to the power of {n} units is more than {MOST} ways")
+    best = inf
+    for stages in range(1, most + 1):
+        trees = list(_trees(problem, len(problem.members()) - 1, 0, stages))
+        for cut in product(range(stages), repeat=n):
+            stage = np.array(cut)[unit]
+            if _is_pipeline(problem, stage, stages):
+                costs = _Costs(problem, stage, stages)
+                best = min([best, *(costs.seconds(tree) for tree in trees)])
+    return best if best < inf else None
+
+
+def _units(problem: StagesProblem) -> Any:
+    """Return the number of each op's class; an op without one is by itself."""
+    label = problem.graph.colocation
+    alone = label.max(initial=-1) + 1 + np.arange(len(label))
+    return np.unique(np.where(label >= 0, label, alone), return_inverse=True)[1]
+
+
+def _is_pipeline(problem: StagesProblem, stage: Any, stages: int) -> bool:
+    earlier, later = precedence(problem.graph)
+    return len(set(stage.tolist())) == stages and bool((stage[earlier] <= stage[later]).all())
+
+
+def _trees(problem: StagesProblem, level: int, first: int, last: int) -> Iterator[Tree]:
+    """Yield every way in which a group of `level` can run the stages from `first` up to `last` as a pipeline."""
+    members, count = problem.members()[level], last - first
+    for inner in product((False, True), repeat=count - 1):
+        cuts = [first, *(first + 1 + i for i, is_cut in enumerate(inner) if is_cut), last]
+        pieces = list(pairwise(cuts))
+        for replicas in product(range(1, members + 1), repeat=len(pieces)):
+            if sum(replicas) > members:
+                continue
+            if level:
+                parts = product(*(list(_trees(problem, level - 1, a, b)) for a, b in pieces))
+                yield from (list(zip(replicas, choice, strict=True)) for choice in parts)
+            elif len(pieces) == count:
+                degrees = problem.options().degree.tolist()
+                for rows in product(range(len(degrees)), repeat=count):
+                    if sum(r * degrees[k] for r, k in zip(replicas, rows, strict=True)) <= members:
+                        named = zip(range(first, last), rows, strict=True)
+                        yield list(zip(replicas, named, strict=True))
+
+
+class _Costs:
+    """What the stages of one cut take and need."""
+
+    def __init__(self, problem: StagesProblem, stage: Any, stages: int) -> None:
+        graph = problem.graph
+        self.problem = problem
+        self.mine = [stage == s for s in range(stages)]
+        menu, seconds, (once, kept) = problem.options(), problem.seconds(), problem.need()
+        self.compute = [[float(row[m].sum()) for row in seconds] for m in self.mine]
+        self.held = [[float(row[m].sum()) for row in menu.parameter_bytes] for m in self.mine]
+        self.weights = [float(graph.parameter_bytes[m].sum()) for m in self.mine]
+        self.once = [[float(row[m].sum()) for row in once] for m in self.mine]
+        self.kept = [[float(row[m].sum()) for row in kept] for m in self.mine]
+        source, target, sent = problem.forward_edges()
+        self.inputs = []
+        for s in range(stages):
+            over = {u for u, v in zip(source.tolist(), target.tolist(), strict=True) if stage[u] < s <= stage[v]}
+            self.inputs.append(float(sum(sent[u] for u in over)))
+
+    def seconds(self, tree: Tree) -> float:
+        """Return the seconds a sample of a plan, infinite if it does not fit."""
+        leaves = list(_leaves(tree))
+        limit = float(self.problem.capacity()[0]) * (1 + TOLERANCE)
+        for i, (replicas, (s, row)) in enumerate(leaves):
+            later = sum(count for count, _ in leaves[i + 1 :])
+            under_way = ceil(later / replicas) if self.problem.training else 0
+            stash = self.kept[s][row]
+            if self.problem.recompute and self.problem.memory_model != "none":
+                stash += self.inputs[s]
+            if self.once[s][row] + under_way * stash > limit:
+                return inf
+        return self._pipeline(len(self.problem.members()) - 1, tree)
+
+    def _pipeline(self, level: int, tree: Tree) -> float:
+        worst = 0.0
+        for i, (replicas, part) in enumerate(tree):
+            leaves = [s for _, (s, _) in _leaves([(1, part)])]
+            if level == 0:
+                own, size = self.compute[part[0]][part[1]], self.held[part[0]][part[1]]
+            else:
+                own, size = self._pipeline(level - 1, part), sum(self.weights[s] for s in leaves)
+            worst = max(worst, (own + float(self.problem.sync(level, replicas, np.array(size)))) / replicas)
+            for end in ([leaves[0]] if i else []) + ([leaves[-1] + 1] if i + 1 < len(tree) else []):
+                worst = max(worst, float(self.problem.move(level, np.array(self.inputs[end]))) / replicas)
+        return worst
+
+
+def _leaves(tree: Tree, outer: int = 1) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Yield (replicas on the whole cluster, (stage, row)) of the innermost stages in order."""
+    for replicas, part in tree:
+        if isinstance(part, tuple):
+            yield outer * replicas, part
+        else:
+            yield from _leaves(part, outer * replicas)

@@ -1,0 +1,101 @@
+"""Ideals as arrays: what any stage between two of them costs, as blocks of matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gangplan.instances.arrays import BoolArray, FloatArray
+from gangplan.instances.verify import TOLERANCE
+
+from .reduced import Units
+
+
+class Family:
+    """A set of N ideals, the smaller before the larger: the states of the recurrence.
+
+    A stage is what one ideal has and another, a part of it, has not. All matrices have a row for each ideal of a
+    range where the stage begins and a column for each ideal where it may end; what is no stage is infinite.
+
+    Args:
+        units: what they are sets of.
+        ideals: bits of integers, the empty and the full one among them.
+    """
+
+    def __init__(self, units: Units, ideals: list[int]) -> None:
+        count = units.order.n_groups
+        width = (count + 7) // 8
+        raw = b"".join(ideal.to_bytes(width, "little") for ideal in ideals)
+        packed = np.frombuffer(raw, dtype=np.uint8).reshape(-1, width)
+        bits = np.unpackbits(packed, axis=1, count=count, bitorder="little")
+        order = np.argsort(bits.sum(axis=1), kind="stable")
+        self.units, self.problem = units, units.problem
+        self.bits: BoolArray = bits[order].view(np.bool_)
+        self.single = self.bits.astype(np.float32)
+        self.seconds = self._sums(np.where(np.isfinite(units.seconds), units.seconds, 0.0))
+        self.barred = self._sums((~np.isfinite(units.seconds)).astype(float))
+        self.held, self.holders = self._sums(units.held), self._sums((units.held > 0).astype(float))
+        self.weights = self._sums(units.weights[None])[0]
+        self.heavy = self._sums((units.weights > 0)[None].astype(float))[0]
+        self.once, self.kept = self._sums(units.once), self._sums(units.kept)
+        self.crossing = self._crossing()
+        self.sizes = self.bits.sum(axis=1)
+        self.linear = bool((np.diff(self.sizes) > 0).all() and (self.bits[:-1] <= self.bits[1:]).all())
+
+    def __len__(self) -> int:
+        return len(self.bits)
+
+    def gap(self, rows: slice) -> FloatArray:
+        """Return 0 where the column's ideal holds the row's and more, infinity elsewhere."""
+        ok = self.sizes[None, :] > self.sizes[rows, None]
+        if not self.linear:
+            ok &= self.single[rows] @ (1 - self.single).T < 0.5
+        return np.where(ok, 0.0, np.inf)
+
+    def leaf(self, row: int, replicas: int, under_way: int, rows: slice, capacity: float) -> FloatArray:
+        """Return the seconds a sample of stages on `replicas` of devices sharing ops, infinite if they do not fit.
+
+        Args:
+            row: of the menu.
+            replicas: of the stage, within an innermost group.
+            under_way: further samples whose activations, and versions of weights, each of them keeps.
+            rows: where the stages begin.
+            capacity: bytes of a device.
+        """
+        seconds = self._between(self.seconds[row], rows)
+        held = np.where(self._between(self.holders[row], rows) > 0.5, self._between(self.held[row], rows), 0.0)
+        if replicas > 1:
+            seconds = seconds + self.problem.sync(0, replicas, held)
+        seconds /= replicas
+        if self.barred[row][-1]:
+            seconds[self._between(self.barred[row], rows) > 0.5] = np.inf
+        if np.isfinite(capacity):
+            memory = self._between(self.once[row], rows)
+            if under_way:
+                memory += under_way * self._between(self.kept[row], rows)
+                if self.problem.recompute and self.problem.memory_model != "none":
+                    memory += under_way * self.crossing[rows, None]
+            seconds[memory > capacity * (1 + TOLERANCE / 2)] = np.inf
+        return seconds
+
+    def nested(self, level: int, replicas: int, inner: FloatArray, rows: slice) -> FloatArray:
+        """Return the seconds a sample of stages of which `replicas` members take `inner` seconds each."""
+        if replicas == 1:
+            return inner
+        size = np.where(self._between(self.heavy, rows) > 0.5, self._between(self.weights, rows), 0.0)
+        return (inner + self.problem.sync(level, replicas, size)) / replicas
+
+    def moves(self, level: int) -> FloatArray:
+        """Return the seconds to move the activations that cross each ideal over the links of a level, float64 (N,)."""
+        return self.problem.move(level, self.crossing)
+
+    def _between(self, total: FloatArray, rows: slice) -> FloatArray:
+        return np.maximum(total[None, :] - total[rows, None], 0.0)
+
+    def _sums(self, rows: FloatArray) -> FloatArray:
+        return np.asarray(rows @ self.bits.T.astype(np.float64))
+
+    def _crossing(self) -> FloatArray:
+        crossing = np.zeros(len(self.bits))
+        for (sender, receivers), size in self.units.nets.items():
+            crossing += size * (self.bits[:, sender] & ~self.bits[:, sorted(receivers)].all(axis=1))
+        return crossing

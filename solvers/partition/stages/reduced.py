@@ -1,0 +1,134 @@
+"""The problem as the recurrence sees it: units of ops that stay together, and what each costs at each degree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gangplan.instances import PartitionProblem, StagesProblem
+from gangplan.instances.arrays import FloatArray, IntArray
+
+from ..throughput.quotient import Quotient, merged, quotient
+
+
+@dataclass(frozen=True)
+class Units:
+    """Units in their order, G of them, on a menu of K degrees.
+
+    Attributes:
+        problem: what they belong to.
+        order: who comes before whom; its groups are the units.
+        seconds: infinite where a unit has no such degree, float64 (K, G).
+        held: bytes of weights on one device, float64 (K, G).
+        weights: bytes of weights of a whole unit, float64 (G,).
+        once, kept: bytes a unit needs on a device, once and per further sample under way, float64 (K, G).
+    """
+
+    problem: StagesProblem
+    order: Quotient
+    seconds: FloatArray
+    held: FloatArray
+    weights: FloatArray
+    once: FloatArray
+    kept: FloatArray
+
+    @classmethod
+    def of(cls, problem: StagesProblem, order: Quotient) -> Units:
+        """Add up the ops of every unit."""
+        unit, menu = order.group_of, problem.options()
+        once, kept = problem.need()
+
+        def added(rows: FloatArray) -> FloatArray:
+            total = np.zeros((len(rows), order.n_groups))
+            np.add.at(total.T, unit, rows.T)
+            return total
+
+        weights = added(problem.graph.parameter_bytes[None])[0]
+        return cls(
+            problem, order, added(problem.seconds()), added(menu.parameter_bytes), weights, added(once), added(kept)
+        )
+
+    @cached_property
+    def nets(self) -> dict[tuple[int, frozenset[int]], float]:
+        """The bytes that units send forward: (sender, units that receive it), added up."""
+        source, target, sent = self.problem.forward_edges()
+        receivers: dict[int, set[int]] = {}
+        for u, v in zip(source.tolist(), self.order.group_of[target].tolist(), strict=True):
+            receivers.setdefault(u, set()).add(v)
+        found: dict[tuple[int, frozenset[int]], float] = {}
+        for u, units in receivers.items():
+            own = int(self.order.group_of[u])
+            if units - {own}:
+                key = own, frozenset(units - {own})
+                found[key] = found.get(key, 0.0) + float(sent[u])
+        return found
+
+
+class Reduced:
+    """A problem and its units, made once and shared by all methods of a solve."""
+
+    def __init__(self, problem: StagesProblem) -> None:
+        self.problem = problem
+
+    @cached_property
+    def units(self) -> Units:
+        """All units."""
+        flat = PartitionProblem(self.problem.graph, self.problem.cluster, "contiguous")
+        return Units.of(self.problem, quotient(flat))
+
+    @cached_property
+    def lean(self) -> Units:
+        """Fewer units, on which no plan takes longer; it may need more memory.
+
+        What takes no time and nobody waits for is merged into the unit it waits for, as PipeDream drops ops whose
+        output is not used.
+        """
+        units = self.units
+        while (order := _without_riders(units)) is not units.order:
+            units = Units.of(self.problem, order)
+        return units
+
+    @property
+    def capacity(self) -> float:
+        """Bytes of a device, infinite if unlimited."""
+        return float(self.problem.capacity()[0])
+
+    def impossible(self) -> str | None:
+        """Return why there is no plan if that is plain to see, else `None`."""
+        units, names = self.units, self.problem.graph.names
+        first = np.unique(units.order.group_of, return_index=True)[1]
+        runs = np.isfinite(units.seconds)
+        if not runs.any(axis=0).all():
+            op = names[first[int(np.argmin(runs.any(axis=0)))]]
+            return f"no degree of the menu runs op {op} and all ops colocated with it"
+        need = np.where(runs, units.once, np.inf).min(axis=0)
+        if (need > self.capacity * (1 + 1e-9)).any():
+            unit = int(np.argmax(need))
+            words = f"memory: op {names[first[unit]]} and its colocated ops need {need[unit]:.6g} bytes"
+            return f"{words}, a device has {self.capacity:.6g}"
+        return None
+
+    def work_bound(self) -> float:
+        """Return the seconds a sample if all devices shared all work evenly: no plan is better."""
+        degree = self.problem.options().degree[:, None]
+        return float((self.units.seconds * degree).min(axis=0).sum()) / self.problem.cluster.n_devices
+
+
+def _without_riders(units: Units) -> Quotient:
+    """Return the order with the units that ride along merged into the one before them, itself if there are none."""
+    order = units.order
+    before, after = order.neighbours
+    free = (units.seconds == 0).all(axis=0) & (units.held == 0).all(axis=0) & (units.weights == 0)
+    into: IntArray = np.arange(order.n_groups, dtype=np.int32)
+    for g in np.flatnonzero(free).tolist():
+        if not after[g] and len(before[g]) == 1:
+            into[g] = before[g][0]
+    if (into == np.arange(order.n_groups)).all():
+        return order
+    kept, number = np.unique(into, return_inverse=True)
+    number = number.astype(np.int32)
+    assert len(kept) == number.max() + 1
+    edges = {(int(number[a]), int(number[b])) for a, b in order.edges if number[a] != number[b]}
+    return merged(order, number, edges)
