@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gangplan.instances import GraphProblem, InstanceError, Plan, StepPlan, dump, verify, with_objective
+from gangplan.instances.partition import OBJECTIVES
 from gangplan.instances.readers import read
 from gangplan.instances.torch_model.load import load_model
 from gangplan.instances.verify import PLANS
@@ -94,7 +95,7 @@ def split(
 
 def _problem(given: GraphProblem, plan: Plan) -> GraphProblem:
     """Return the problem of the plan's objective on the same graph and cluster."""
-    objective = next(kind.objective for kind, answers in PLANS.items() if isinstance(plan, answers))
+    objective = next(name for name, kind in OBJECTIVES.items() if isinstance(plan, PLANS[kind]))
     options = {"contention": True} if isinstance(plan, StepPlan) and len(plan.sent) else {}
     return with_objective(given, objective, **options)
 
@@ -168,7 +169,7 @@ def _blocks(
 
 def _outermost(places: dict[str, Place]) -> list[tuple[str, Place]]:
     """Return the modules on one stage that lie in no other such, in the order of their stages."""
-    single = {name for name, x in places.items() if len(x.stages) == 1}
+    single = [name for name, x in places.items() if len(x.stages) == 1]
 
     def inside(name: str) -> bool:
         parts = name.split(".")

@@ -7,17 +7,19 @@ from dataclasses import replace
 import numpy as np
 
 from gangplan.instances import GraphProblem, InstanceError, PartitionPlan, PartitionProblem, Plan, precedence, verify
-from gangplan.instances.arrays import BoolArray
+from gangplan.instances.arrays import BoolArray, FloatArray
 
 SLACK = 1e-9
 """Relative rise of the objective that is none."""
+TRIES = 64
+"""Places looked at in a stage."""
 
 
 def spread(problem: GraphProblem, plan: Plan) -> PartitionPlan:
     """Return a plan no worse that leaves no device idle which can take over half a stage without raising the objective.
 
     A best plan fills the first stages and leaves the rest idle when one op alone decides the objective. Each idle
-    device takes the later part of the stage that can be cut the most evenly, until none can be cut. Less memory is then
+    device takes the later half of the busiest stage that can be cut, until none can be. Less memory is then
     needed on each device.
 
     Args:
@@ -49,10 +51,9 @@ def spread(problem: GraphProblem, plan: Plan) -> PartitionPlan:
 
 
 def _cut(problem: PartitionProblem, plan: PartitionPlan, device: int, limit: float) -> PartitionPlan | None:
-    """Return the plan with the later part of one stage on `device`, as even as can be; None if none can be cut."""
-    busy = np.bincount(plan.stage, weights=problem.time().min(axis=0))
+    """Return the plan with the later half of one stage on `device`, None if no stage can be cut."""
+    busy = np.bincount(plan.stage, weights=_seconds(problem, plan))
     for stage in np.argsort(-busy, kind="stable").tolist():
-        best = None
         for later in _later_parts(problem, plan, stage):
             moved = replace(
                 plan,
@@ -61,25 +62,30 @@ def _cut(problem: PartitionProblem, plan: PartitionPlan, device: int, limit: flo
             )
             verdict = verify(problem, moved)
             if verdict.objective is not None and verdict.objective <= limit:
-                higher = float(max(verdict.load[device], verdict.load[plan.device[plan.stage == stage][0]]))
-                if best is None or higher < best[0]:
-                    best = (higher, moved)
-        if best is not None:
-            return best[1]
+                return moved
     return None
 
 
+def _seconds(problem: PartitionProblem, plan: PartitionPlan) -> FloatArray:
+    return problem.time()[problem.cluster.type_of[plan.device], np.arange(len(plan.ops))]
+
+
 def _later_parts(problem: PartitionProblem, plan: PartitionPlan, stage: int) -> list[BoolArray]:
-    """Return masks of the ops behind each place where a stage may be cut, in topological order of its forward ops."""
-    graph = problem.graph
+    """Return masks of the ops behind places where a stage may be cut, the most even first.
+
+    The places lie along a topological order of the stage's forward ops; whoever shares a class comes along.
+    """
+    graph, seconds = problem.graph, _seconds(problem, plan)
     earlier, later = precedence(graph)
     order = [i for i in graph.topological_order().tolist() if plan.stage[i] == stage and not graph.backward[i]]
-    masks = []
+    masks: list[tuple[float, BoolArray]] = []
     for i in range(1, len(order)):
         behind = np.zeros(graph.n_ops, dtype=bool)
         behind[order[i:]] = True
         shared = graph.colocation[behind & (graph.colocation >= 0)]
         behind |= np.isin(graph.colocation, shared) & (graph.colocation >= 0)
+        # a class may hold ops on both sides of the place
         if not (behind[earlier] & ~behind[later] & (plan.stage[later] == stage)).any():
-            masks.append(behind)
-    return masks
+            before = (plan.stage == stage) & ~behind
+            masks.append((abs(float(seconds[behind].sum() - seconds[before].sum())), behind))
+    return [mask for _, mask in sorted(masks, key=lambda pair: pair[0])[:TRIES]]

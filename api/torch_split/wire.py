@@ -11,10 +11,19 @@ from torch.utils import _pytree
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A tensor by its bytes."""
+    """A tensor by its bytes.
+
+    Attributes:
+        dtype: of its numbers.
+        shape: with the dimensions in the order in which they lie in memory.
+        order: those dimensions; whether rows or columns come first shows in which number a dropout draws for which.
+        gradient: whether it wants one.
+        content: the bytes.
+    """
 
     dtype: Any
     shape: tuple[int, ...]
+    order: tuple[int, ...]
     gradient: bool
     content: Any
 
@@ -32,12 +41,18 @@ def unpack(value: Any) -> Any:
 def _packed(x: Any) -> Any:
     if not isinstance(x, torch.Tensor):
         return x
-    plain = x.detach().resolve_conj().resolve_neg().contiguous().reshape(-1)
-    return Packed(x.dtype, tuple(x.shape), x.requires_grad, plain.view(torch.uint8).numpy())
+    order = tuple(sorted(range(x.dim()), key=lambda i: -x.stride(i)))
+    plain = x.detach().resolve_conj().resolve_neg().permute(order).contiguous()
+    content = plain.reshape(-1).view(torch.uint8).numpy() if x.numel() else None
+    return Packed(x.dtype, tuple(plain.shape), order, x.requires_grad, content)
 
 
 def _unpacked(x: Any) -> Any:
     if not isinstance(x, Packed):
         return x
-    content = torch.from_numpy(x.content).view(x.dtype).reshape(x.shape)
-    return content.requires_grad_(x.gradient)
+    if x.content is None:
+        plain = torch.empty(x.shape, dtype=x.dtype)
+    else:
+        plain = torch.from_numpy(x.content).view(x.dtype).reshape(x.shape)
+    back = sorted(range(len(x.order)), key=x.order.__getitem__)
+    return plain.permute(back).requires_grad_(x.gradient)

@@ -2,7 +2,8 @@
 
 Bytes are those of the model's own types. While training, a parameter takes 16 bytes (Rajbhandari et al., "ZeRO",
 SC 2020, section 3.1: 16-bit weight and gradient with 32-bit copy, momentum and variance; as many with all four of
-weight, gradient, momentum and variance in 32 bits), and an op keeps its output for the backward pass.
+weight, gradient, momentum and variance in 32 bits), and an op keeps its output for the backward pass, with whatever
+else torch saves for it.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ def _graph(
         names=tuple(op.name for op in ops.ops),
         device_types=tuple(kinds),
         time=np.array([row[0] for row in rows]),
-        memory=held + output,
+        memory=held + output + (_kept(ops) if training else 0.0),
         parameter_bytes=owned,
         activation_bytes=output,
         source=source,
@@ -150,7 +151,10 @@ def _graph(
     graph = with_backward(forward, np.array([row[1] for row in rows]), np.zeros(n))
     sizes = graph.edge_bytes.copy()
     wanted = [[name for name in ops.edges[edge] if ops.profile.has_gradient(name)] for edge in edges]
-    sizes[len(edges) : 2 * len(edges)] = [
-        passed_bytes(ops, names) for names in wanted
-    ]  # whole numbers have no gradient
+    # the second m edges are the first reversed; whole numbers among the values have no gradient
+    sizes[len(edges) : 2 * len(edges)] = [passed_bytes(ops, names) for names in wanted]
     return replace(graph, edge_bytes=sizes)
+
+
+def _kept(ops: Ops) -> FloatArray:
+    return np.array([sum(ops.profile.kept[node] for node in op.nodes) for op in ops.ops])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,12 +25,14 @@ class Profile:
         values: every value without its data: shapes, types, whether it has a gradient.
         forward, backward: the kernels of each call, by its name; backward those that find the gradients of its
             arguments from those of its results.
+        kept: bytes that each call keeps for that besides its arguments and results, e.g. the mask of a dropout.
     """
 
     program: Program
     values: dict[str, Any]
     forward: dict[str, tuple[Kernel, ...]]
     backward: dict[str, tuple[Kernel, ...]]
+    kept: dict[str, float]
 
     def is_free(self, name: str) -> bool:
         """Say whether a call starts no kernel: it makes a view, or picks an item."""
@@ -56,11 +59,15 @@ def profile(program: Program) -> Profile:
     values = {name: _pytree.tree_map(lambda x: _fake(mode, x), value) for name, value in given.items()}
     forward: dict[str, tuple[Kernel, ...]] = {}
     backward: dict[str, tuple[Kernel, ...]] = {}
+    kept: dict[str, float] = {}
     with mode:
         for node in program.nodes:
             mine = {name: isolated(values[name], copied=bool(writes(node))) for name in node.reads}
-            with Watch() as watch:
+            with Watch() as watch, _saved() as saved:
                 out = node.run(mine)
+            known = {storage(x) for x in tensors((out, list(mine.values())))}
+            extra = {storage(x): x.untyped_storage().nbytes() for x in saved}
+            kept[node.name] = float(sum(size for place, size in extra.items() if place not in known))
             forward[node.name] = tuple(watch.kernels)
             back = gradients(out, list(mine.values()))
             with Watch() as watch:
@@ -68,7 +75,7 @@ def profile(program: Program) -> Profile:
                     back()
             backward[node.name] = tuple(watch.kernels)
             values[node.name] = _kept(node, out, values, mine)
-    return Profile(program, values, forward, backward)
+    return Profile(program, values, forward, backward, kept)
 
 
 def isolated(value: Any, copied: bool = False) -> Any:
@@ -91,6 +98,19 @@ def gradients(out: Any, inputs: Any) -> Callable[[], Any] | None:
         return None
     ones = [torch.ones_like(x) for x in results]
     return lambda: torch.autograd.grad(results, wanted, ones, allow_unused=True, retain_graph=True)
+
+
+@contextmanager
+def _saved() -> Iterator[list[Any]]:
+    """Collect the tensors that torch keeps for the backward pass."""
+    found: list[Any] = []
+
+    def note(x: Any) -> Any:
+        found.append(x)
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda x: x):
+        yield found
 
 
 def _fake(mode: FakeTensorMode, value: Any) -> Any:

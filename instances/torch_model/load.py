@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import importlib.util
 import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 from ..errors import InstanceError
+
+OURS = "__gangplan_model__"
+"""Marks modules that were loaded from a file here; another file of that name may take their place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ def load_model(name: str) -> Model:
 
 def require_torch() -> None:
     """Raise an error that says how to install torch, unless it is there."""
-    if importlib.util.find_spec("torch") is None:
+    if find_spec("torch") is None:
         raise InstanceError("torch", "is not installed: pip install 'gangplan[torch]'")
 
 
@@ -78,12 +81,13 @@ def _from_file(path: Path) -> Any:
     found = sys.modules.get(path.stem)
     if found is not None and getattr(found, "__file__", None) == str(path.resolve()):
         return found
-    if found is not None or path.stem in sys.stdlib_module_names:
+    if path.stem in sys.stdlib_module_names or (found is not None and not hasattr(found, OURS)):
         raise InstanceError("model", f"{str(path)!r} has the name of another Python module, {path.stem!r}: rename it")
-    spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
+    spec = spec_from_file_location(path.stem, path.resolve())
     if spec is None or spec.loader is None:
         raise InstanceError("model", f"{str(path)!r} is no Python file")
-    module = importlib.util.module_from_spec(spec)
+    module = module_from_spec(spec)
+    setattr(module, OURS, True)
     sys.modules[path.stem] = module
     try:
         spec.loader.exec_module(module)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
-from sys import stderr
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from io import StringIO
 
 from ..errors import InstanceError
 from .cost import Profile, profile
@@ -47,11 +47,11 @@ def _short(text: str, most: int = 90) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep what torch says while it traces off stdout, and its warnings to itself."""
+    """Keep to itself what torch says while it traces: warnings, and whole graphs when it fails."""
     before = logging.root.manager.disable
     logging.disable(logging.ERROR)
     try:
-        with warnings.catch_warnings(), redirect_stdout(stderr):
+        with warnings.catch_warnings(), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
             warnings.simplefilter("ignore")
             yield
     finally:

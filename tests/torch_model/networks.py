@@ -87,7 +87,7 @@ class Explicit(nn.Module):
 
 
 class Writing(nn.Module):
-    """Every way of writing into memory: by another name, a view, a buffer, and after somebody has read the old value."""
+    """Every way of writing: into a value read before and after, into a view, and into a buffer."""
 
     def __init__(self) -> None:
         super().__init__()

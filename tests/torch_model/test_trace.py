@@ -64,7 +64,9 @@ def test_values_have_the_shapes_they_have(name: str, way: str, load: Any, traced
     for node in program.nodes:
         values[node.name] = node.run(values)
         mine, real = tensors(ops.profile.values[node.name]), tensors(values[node.name])
-        assert [(x.shape, x.dtype, x.requires_grad) for x in mine] == [(x.shape, x.dtype, x.requires_grad) for x in real]
+        assert [(x.shape, x.dtype, x.requires_grad) for x in mine] == [
+            (x.shape, x.dtype, x.requires_grad) for x in real
+        ]
 
 
 @pytest.mark.parametrize("way", ["export", "fx"])
