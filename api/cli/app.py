@@ -12,6 +12,7 @@ from .fit import fit
 from .generate import generate
 from .profile import profile
 from .show import show
+from .simulate import simulate
 from .solve import solve
 from .split import split
 from .verify import verify
@@ -34,6 +35,7 @@ app.command()(compare)
 app.add_typer(generate, name="generate")
 app.command()(profile)
 app.command()(split)
+app.command()(simulate)
 app.command()(fit)
 app.command()(schema)
 app.command()(versions)

@@ -1,0 +1,67 @@
+"""The front of the simulator of traces: arguments checked, arrays prepared, the loop run, the schedule checked."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import require_number
+from gangplan.instances.workload import Workload
+
+from .outcome import Outcome, check
+from .policies import POLICIES, ranks
+
+DISCIPLINES = ("head", "overtake", "easy")
+
+
+def simulate(
+    workload: Workload,
+    nodes: int,
+    gpus: int = 8,
+    *,
+    policy: str = "fifo",
+    discipline: str = "head",
+    consolidate: bool = False,
+) -> Outcome:
+    """Run `workload` on `nodes` equal nodes of `gpus` GPUs each, exclusive and without preemption.
+
+    The queue is looked at when jobs arrive or end; of one instant, all that end are freed before any arrives.
+
+    Args:
+        workload: the jobs.
+        nodes, gpus: the cluster.
+        policy: a name of `POLICIES`: who is first in the queue.
+        discipline: ``head`` (who is first blocks the others), ``overtake`` (whoever fits starts, in order) or ``easy``
+            (whoever fits starts unless that would delay the first beyond when it could start otherwise; Lifka 1995).
+        consolidate: a job of at most `gpus` GPUs runs on one node, that with the fewest free GPUs that fits, lowest
+            index first; a larger one on whole free nodes, the last of which it need not fill. Otherwise GPUs are only
+            counted.
+
+    Raises:
+        InstanceError: if an argument is wrong, or a job never fits.
+    """
+    require_number(nodes, "nodes", positive=True, whole=True)
+    require_number(gpus, "gpus", positive=True, whole=True)
+    if policy not in POLICIES:
+        raise InstanceError("policy", f"{policy!r} is not one of {', '.join(POLICIES)}")
+    if discipline not in DISCIPLINES:
+        raise InstanceError("discipline", f"{discipline!r} is not one of {', '.join(DISCIPLINES)}")
+    room = nodes * gpus
+    if (workload.gpus > room).any():
+        i = int(np.argmax(workload.gpus > room))
+        raise InstanceError(f"gpus[{i}]", f"job {workload.names[i]} needs {workload.gpus[i]}, the cluster has {room}")
+    from .loop import run_easy, run_ordered  # compiling takes longer than most imports
+
+    arrivals = np.lexsort((np.arange(workload.n_jobs), workload.submit))
+    rank = ranks(workload, policy)
+    data = (arrivals, workload.submit, workload.gpus.astype(np.int64), workload.duration, rank, nodes, gpus)
+    if discipline == "easy":
+        start, rows = run_easy(*data, consolidate)
+    else:
+        start, rows = run_ordered(*data, consolidate, discipline == "head")
+    row_job, row_node, row_gpus = rows.astype(np.int32)
+    outcome = Outcome(workload, nodes, gpus, start, start + workload.duration, row_job, row_node, row_gpus)
+    wrong = check(outcome)
+    if wrong:
+        raise AssertionError(f"the simulator made an impossible schedule: {'; '.join(wrong[:3])}")
+    return outcome
