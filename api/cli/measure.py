@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any
 
 import numpy as np
 
-from gangplan.instances import GraphProblem, Plan, StagesPlan, Verdict, verify
+from gangplan.instances import GraphProblem, Plan, Verdict, verify
 from gangplan.solvers.result import OPTIMAL_GAP, relative_gap
 
 from ..units import time_unit
-
-Places = list[tuple[int, ...]]
-"""The devices that run each op: one, or all that serve its stage."""
+from .places import cuts, differences, moved, places
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,6 +37,17 @@ class Candidate:
     plan: Plan
     claims: dict[str, Any]
     notes: tuple[str, ...] = ()
+
+    def number(self, name: str) -> float | None:
+        """Return the number that the file claims as `name`, `None` if it has none."""
+        claim = self.claims.get(name)
+        whole = isinstance(claim, int) and not isinstance(claim, bool) and abs(claim) <= sys.float_info.max
+        return float(claim) if whole or isinstance(claim, float) else None  # type: ignore[arg-type]
+
+    def text(self, name: str) -> str | None:
+        """Return the text that the file claims as `name`, `None` if it has none."""
+        claim = self.claims.get(name)
+        return claim if isinstance(claim, str) else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,7 +109,7 @@ def measure(candidates: Sequence[Candidate]) -> list[Measured]:
         used = sorted({d for ops in mine for d in ops}) if mine else []
         different = renamed = None
         if mine and where[0] and len(where[0]) == len(mine):
-            different, renamed = _differences(c.problem, where[0], mine)
+            different, renamed = differences(c.problem, where[0], mine)
         found.append(
             Measured(
                 candidate=c,
@@ -115,9 +123,9 @@ def measure(candidates: Sequence[Candidate]) -> list[Measured]:
                 max_load=float(verdict.load[used].max()) if verdict.ok else None,
                 mean_load=float(verdict.load[used].mean()) if verdict.ok else None,
                 transfer=float(verdict.transfer.sum()) if verdict.ok else None,
-                moved_bytes=_moved(c.problem, mine) if mine and time_unit(c.problem) else None,
+                moved_bytes=moved(c.problem, mine) if mine and time_unit(c.problem) else None,
                 peak_memory=float(verdict.memory[used].max()) if verdict.ok else None,
-                cuts=_cuts(c.problem, mine) if mine else None,
+                cuts=cuts(c.problem, mine) if mine else None,
                 placed_differently=different,
                 renamed=renamed,
                 notes=(*c.notes, *doubt, *_claimed(c, verdict)),
@@ -126,38 +134,27 @@ def measure(candidates: Sequence[Candidate]) -> list[Measured]:
     return found
 
 
-def places(problem: GraphProblem, plan: Plan) -> Places | None:
-    """Return where each op runs, `None` if the plan is for other ops or other devices."""
-    n, d = problem.graph.n_ops, problem.cluster.n_devices
-    if len(plan.ops) != n:
-        return None
-    if isinstance(plan, StagesPlan):
-        serving = [tuple(np.flatnonzero(plan.serves == s).tolist()) for s in range(len(plan.degree))]
-        return [serving[s] for s in plan.stage.tolist()] if len(plan.serves) == d else None
-    return [(x,) for x in plan.device.tolist()] if plan.device.max() < d else None
-
-
 def _bounds(candidates: Sequence[Candidate], best: dict[str, float]) -> tuple[dict[str, float], list[tuple[str, ...]]]:
     """Return the best bound of each problem, and what is wrong with that of each file."""
     bounds: dict[str, float] = {}
     doubts: list[tuple[str, ...]] = []
     for c in candidates:
-        claim = c.claims.get("bound")
+        claim = c.number("bound")
         doubt: tuple[str, ...] = ()
-        if isinstance(claim, int | float) and not isinstance(claim, bool) and isfinite(claim):
+        if claim is not None:
             if claim > best.get(c.key, np.inf) * (1 + OPTIMAL_GAP):
                 doubt = (
                     f"its bound {claim:.9g} is above the objective {best[c.key]:.9g} of a feasible plan: not used",
                 )
             else:
-                bounds[c.key] = max(float(claim), bounds.get(c.key, 0.0))
+                bounds[c.key] = max(claim, bounds.get(c.key, 0.0))
         doubts.append(doubt)
     return bounds, doubts
 
 
 def _claimed(c: Candidate, verdict: Verdict) -> list[str]:
-    claim = c.claims.get("objective")
-    if verdict.objective is None or not isinstance(claim, int | float):
+    claim = c.number("objective")
+    if verdict.objective is None or claim is None:
         return []
     near = abs(claim - verdict.objective) <= OPTIMAL_GAP * verdict.objective
     return [] if near else [f"the file says objective {claim:.9g}, the verifier {verdict.objective:.9g}"]
@@ -165,34 +162,3 @@ def _claimed(c: Candidate, verdict: Verdict) -> list[str]:
 
 def _over(value: float, best: float) -> float:
     return (value - best) / best if best > 0 else 0.0
-
-
-def _cuts(problem: GraphProblem, where: Places) -> int:
-    graph = problem.graph
-    return sum(where[u] != where[v] for u, v in zip(graph.source.tolist(), graph.target.tolist(), strict=True))
-
-
-def _moved(problem: GraphProblem, where: Places) -> float:
-    graph = problem.graph
-    ends = zip(graph.source.tolist(), graph.target.tolist(), strict=True)
-    size = graph.output_bytes()
-    return float(sum(size[u] for u, _ in {(u, where[v]) for u, v in ends if where[u] != where[v]}))
-
-
-def _differences(problem: GraphProblem, first: Places, other: Places) -> tuple[int, int]:
-    """Return how many ops lie elsewhere, and how many if places of one kind may swap their names, at most.
-
-    Names are swapped greedily, the two places that share most ops first.
-    """
-    type_of = problem.cluster.type_of
-    different = sum(a != b for a, b in zip(first, other, strict=True))
-    shared = Counter(zip(first, other, strict=True))
-    taken: tuple[set[tuple[int, ...]], set[tuple[int, ...]]] = (set(), set())
-    kept = 0
-    for (a, b), count in sorted(shared.items(), key=lambda item: (-item[1], item[0])):
-        alike = sorted(type_of[list(a)]) == sorted(type_of[list(b)])
-        if alike and a not in taken[0] and b not in taken[1]:
-            taken[0].add(a)
-            taken[1].add(b)
-            kept += count
-    return different, min(different, len(first) - kept)

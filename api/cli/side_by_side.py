@@ -11,8 +11,6 @@ from .output import table
 
 MOST = 6
 """Plans in one table."""
-CLAIMS = ("status", "method", "seed", "wall_seconds")
-"""What is taken from a file as it says it."""
 
 
 def as_data(m: Measured) -> dict[str, Any]:
@@ -29,7 +27,9 @@ def as_data(m: Measured) -> dict[str, Any]:
         "over_best": m.over_best,
         "bound": m.bound,
         "gap": m.gap,
-        **{name: c.claims.get(name) for name in CLAIMS},
+        "status": c.text("status"),
+        "method": c.text("method"),
+        "wall_seconds": c.number("wall_seconds"),
         "devices": m.devices,
         "max_load": m.max_load,
         "mean_load": m.mean_load,
@@ -68,13 +68,9 @@ def _seconds(value: float | None, m: Measured) -> str:
     return quantity(value, time_unit(m.candidate.problem), 6)
 
 
-def _said(name: str) -> Callable[[Measured], str]:
-    return lambda m: str(m.candidate.claims.get(name) or "-")
-
-
 def _wall(m: Measured) -> str:
-    wall = m.candidate.claims.get("wall_seconds")
-    return f"{wall:.3f} s" if isinstance(wall, int | float) else "-"
+    wall = m.candidate.number("wall_seconds")
+    return "-" if wall is None else f"{wall:.3f} s"
 
 
 def _devices(m: Measured) -> str:
@@ -95,8 +91,8 @@ ROWS: dict[str, Callable[[Measured], str]] = {
     "above the best": lambda m: percent(m.over_best),
     "bound": lambda m: _seconds(m.bound, m),
     "gap": lambda m: percent(m.gap),
-    "status": _said("status"),
-    "method": _said("method"),
+    "status": lambda m: m.candidate.text("status") or "-",
+    "method": lambda m: m.candidate.text("method") or "-",
     "wall": _wall,
     "devices used": _devices,
     "greatest load": lambda m: _seconds(m.max_load, m),

@@ -176,6 +176,15 @@ def test_claimed_objective(cli: Any, folder: Path) -> None:
     assert wrong["notes"] == ["the file says objective 7, the verifier 10"]
 
 
+def test_useless_claims(cli: Any, folder: Path) -> None:
+    """Claims that are no numbers or no words are as if they were not there."""
+    claim(folder, "odd", ALONE, bound=10**400, objective=True, status=7, method=["auto"], wall_seconds="long")
+    (odd,) = data(cli, folder, "odd")
+    assert [odd[x] for x in ("bound", "gap", "status", "method", "wall_seconds")] == [None] * 5
+    assert odd["notes"] == []
+    assert run(cli, folder, "odd").code == 0
+
+
 def test_contention_is_told_by_the_plan(cli: Any, folder: Path) -> None:
     """A plan with transfers is verified with contention, and its bound says nothing of one without."""
     own = replace(ALONE, instance=content_hash(diamond(True)))
