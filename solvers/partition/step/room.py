@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from gangplan.instances.arrays import IntArray
@@ -58,16 +56,6 @@ class Room:
         return [self.where[g] for g in self.p.group_of.tolist()]
 
 
-def complete(room: Room, choose: Callable[[int, list[int]], int], order: list[int]) -> bool:
-    """Place the groups in `order`, each on the device `choose` names among those with room; return whether all fit."""
-    for g in order:
-        fitting = [d for d in range(len(room.left)) if room.fits(g, d)]
-        if not fitting:
-            return False
-        room.put(g, choose(g, fitting))
-    return True
-
-
 def pack(p: Prepared, seed: int = 0) -> IntArray | None:
     """Return a device for each group so that all fit, int32 (G,), or `None` if none was found.
 
@@ -81,7 +69,11 @@ def pack(p: Prepared, seed: int = 0) -> IntArray | None:
         noise = rng.random(p.n_groups) * i / _TRIES
         order: list[int] = np.lexsort((-size - noise, choices)).tolist()
         room = Room(p)
-        left = room.left
-        if complete(room, lambda g, fitting: min(fitting, key=left.__getitem__), order):
+        for g in order:
+            fitting = [d for d in range(p.n_devices) if room.fits(g, d)]
+            if not fitting:
+                break
+            room.put(g, min(fitting, key=room.left.__getitem__))
+        else:
             return np.array(room.where, dtype=np.int32)
     return None

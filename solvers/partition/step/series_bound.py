@@ -1,0 +1,109 @@
+"""A bound from the series of a job: every unit takes its time, and memory forces some of them to be cut."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gangplan.instances.arrays import FloatArray, IntArray
+
+from ...run import Run
+from .model import Prepared
+from .series import Series, series
+from .unit_search import UnitSearch
+
+_NODES = 50
+"""Nodes to open between two looks at the clock."""
+_MOST_OPEN = 200_000
+"""Open nodes at which a search has become too large to go on."""
+_LONGEST = 500
+"""Units up to which the programme also counts what a server holds: it takes their number to the third power."""
+
+
+def series_bound(run: Run, p: Prepared) -> None:
+    """Raise the bound to the time that the units of the job's series must take one after the other.
+
+    A unit is on one device, or on several of one server, or on several servers; each has its own least time, found by
+    `UnitSearch`. The groups of neighbours that are not cut are together on one device, and must fit there; those of
+    neighbours that are not cut between servers must fit into one. A dynamic programme finds the cheapest choice.
+    """
+    parts = series(p)
+    if p.n_devices == 1 or not parts.units:
+        return
+    server = _servers(p)
+    searches = [[UnitSearch(p, unit, lambda used: len(used) > 1) for unit in parts.units]]
+    if p.memory_binds and len(set(server.tolist())) > 1 and len(parts.units) <= _LONGEST:
+        searches.append([UnitSearch(p, u, lambda used: len({int(server[d]) for d in used}) > 1) for u in parts.units])
+    costs = np.array([_serial(p, parts), *([search.bound for search in row] for row in searches)])
+    while not run.stopped:
+        value, choice = _cheapest(p, parts, costs, server)
+        if np.isfinite(value):
+            run.raise_bound(value, "series")
+        # no other search can lift the bound before one of these does
+        todo = [(c - 1, k) for k, c in enumerate(choice) if c and not searches[c - 1][k].done]
+        for row, k in todo:
+            if run.stopped:
+                return
+            searches[row][k].work(_NODES)
+            costs[row + 1, k] = searches[row][k].bound
+        todo = [(row, k) for row, k in todo if len(searches[row][k].open) < _MOST_OPEN]
+        if not todo:
+            return
+
+
+def _servers(p: Prepared) -> IntArray:
+    """Return the group of each device at the lowest level that joins any, named by its first device, int32 (k,)."""
+    near = (p.level == p.used_levels[0]) | (p.level < 0)
+    return np.argmax(near, axis=1).astype(np.int32)
+
+
+def _serial(p: Prepared, parts: Series) -> FloatArray:
+    """Return the seconds of each unit on one device, joints left out, float64 (units,)."""
+    found = []
+    for unit in parts.units:
+        ops = [v for half in unit.halves for v in half.ops[1:-1]]
+        able = np.isfinite(p.group_time[p.types][:, list(unit.groups)]).all(axis=1)
+        found.append(np.where(able, p.time[p.types][:, ops].sum(axis=1), np.inf).min())
+    return np.array(found)
+
+
+def _cheapest(p: Prepared, parts: Series, costs: FloatArray, server: IntArray) -> tuple[float, list[int]]:
+    """Return the least time of the series in seconds, and the row of `costs` that each unit takes.
+
+    Args:
+        p: the problem.
+        parts: its series of S units.
+        costs: least seconds of each unit on one device, on several, and on several servers; two rows if servers do not
+            matter; float64 (2 or 3, S).
+        server: of each device.
+    """
+    count, servers_matter = costs.shape[1], len(costs) == 3
+    # rows: the joint at which the present server begins; columns: the joint at which the present device does
+    best = np.full((count + 1 if servers_matter else 1, count + 1), np.inf)
+    best[0, 0] = 0.0
+    begins = parts.memory - parts.joint_memory
+    device_room = float(p.room.max())
+    server_room = max(float(p.room[server == s].sum()) for s in set(server.tolist())) if servers_matter else np.inf
+    came: list[tuple[list[int], int]] = []
+    for k in range(count):
+        size = parts.memory[k + 1] - begins[: k + 1]
+        rows = slice(0, min(k + 1, len(best)))
+        table = best[rows, : k + 1]
+        fits = size[rows] <= server_room
+        came.append((table.argmin(axis=1).tolist(), int(table.argmin())))
+        row_least, least = table.min(axis=1), table.min()
+        best[rows, : k + 1] = np.where(fits[:, None] & (size <= device_room), table + costs[0, k], np.inf)
+        best[rows, k + 1] = np.where(fits, row_least + costs[1, k], np.inf)
+        if servers_matter:
+            best[k + 1, k + 1] = least + costs[2, k]
+    row, column = divmod(int(best.argmin()), count + 1)
+    choice = []
+    for k in reversed(range(count)):
+        if column <= k:
+            choice.append(0)
+        elif servers_matter and row == k + 1:
+            choice.append(2)
+            row, column = divmod(came[k][1], k + 1)
+        else:
+            choice.append(1)
+            column = came[k][0][row]
+    return parts.joints + float(best.min()), choice[::-1]
