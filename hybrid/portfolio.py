@@ -13,8 +13,8 @@ _SUITED = {
     ("throughput", "convex"): ["greedy", "convex", "local_search", "cpsat"],
     # a good pipeline is a good start for every variant
     ("throughput", "free"): ["greedy", "pipedream", "local_search", "cpsat"],
-    ("latency", ""): ["greedy"],
-    ("stages", ""): ["chain", "ideals"],
+    ("latency", ""): ["greedy", "chain", "local_search", "cpsat", "neighbourhood"],
+    ("stages", ""): ["ideals", "chain"],
     ("step", ""): ["heft"],
 }
 

@@ -1,0 +1,140 @@
+"""What a plan does to one path of the graph: intervals of it are in calls, the rest runs on hosts.
+
+Take a path p[0], ..., p[m-1]. A call that holds p[i] and p[j] holds all items between them, for no call waits for
+itself; so the path falls into intervals, each in one call, and single items on hosts, one after the other in time.
+A call that meets the path in p[i..j] exactly
+
+- holds the hull H: all items with p[i] before or equal and p[j] after or equal;
+- holds none of the items E that are before p[i-1] or after p[j+1], or these themselves;
+- is free to hold any of the others, O.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gangplan.instances.arrays import BoolArray, FloatArray
+from gangplan.instances.verify import TOLERANCE
+
+from .reduced import Reduced
+
+Index = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A path and where all items stand to it.
+
+    Attributes:
+        r: the problem.
+        path: items, each before the next; m of them.
+    """
+
+    r: Reduced
+    path: tuple[int, ...]
+
+    @cached_property
+    def lo(self) -> Index:
+        """The last place of the path at or before each item, -1 if none."""
+        before, _ = self.r.neighbours
+        lo = [-1] * self.r.n_items
+        for i, v in enumerate(self.path):
+            lo[v] = i
+        for v in range(self.r.n_items):
+            lo[v] = max((lo[u] for u in before[v]), default=-1) if lo[v] < 0 else lo[v]
+        return np.array(lo)
+
+    @cached_property
+    def hi(self) -> Index:
+        """The first place of the path at or behind each item, m if none."""
+        _, after = self.r.neighbours
+        last = len(self.path)
+        hi = [last] * self.r.n_items
+        for i, v in enumerate(self.path):
+            hi[v] = i
+        for v in reversed(range(self.r.n_items)):
+            hi[v] = min((hi[u] for u in after[v]), default=last) if hi[v] == last else hi[v]
+        return np.array(hi)
+
+    def sides(self, i: int, j: int) -> tuple[BoolArray, BoolArray]:
+        """Return which items are in H and which in E for a call on p[i..j], bool (I,) each."""
+        return (self.lo >= i) & (self.hi <= j), (self.hi < i) | (self.lo > j)
+
+    @cached_property
+    def host(self) -> FloatArray:
+        """Seconds of each place of the path on the host that is fastest, infinite if none runs it, (m,)."""
+        r = self.r
+        kinds = sorted({slot.kind for slot in r.slots if slot.host})
+        path = list(self.path)
+        return np.asarray(r.time[kinds][:, path].min(axis=0)) if kinds else np.full(len(path), np.inf)
+
+    @cached_property
+    def loads(self) -> dict[int, FloatArray]:
+        """At least the seconds of a call on p[i..j], for each type, infinite if it cannot be, (m, m).
+
+        The compute of H, and the nets with pins both in H and in E.
+        """
+        r, m = self.r, len(self.path)
+        place = np.arange(m)
+        cut = self._certain()
+        memory = self._within(r.memory)
+        found: dict[int, FloatArray] = {}
+        for s in r.callers:
+            t = r.slots[s].kind
+            if t in found:
+                continue
+            runs = np.isfinite(r.time[t])
+            seconds = self._within(np.where(runs, r.time[t], 0.0)) + cut
+            barred = self._within((~runs).astype(float)) > 0.5
+            barred |= memory > r.slots[s].capacity * (1 + TOLERANCE)
+            seconds[barred | (place[:, None] > place[None, :])] = np.inf
+            found[t] = seconds
+        return found
+
+    def _within(self, amount: FloatArray) -> FloatArray:
+        """Return the sum of `amount`, (I,), over the items in H for all i and j, (m, m)."""
+        m = len(self.path)
+        corner = np.zeros((m, m))
+        inner = (self.lo >= 0) & (self.hi < m)
+        np.add.at(corner, (self.lo[inner], self.hi[inner]), amount[inner])
+        return np.asarray(corner[::-1].cumsum(axis=0)[::-1].cumsum(axis=1))
+
+    def _certain(self) -> FloatArray:
+        """Return the cost of the nets with pins both in H and in E, (m, m)."""
+        m = len(self.path)
+        total = np.zeros((m, m))
+        for a, consumers, cost in self.r.nets:
+            pins = np.array([a, *consumers])
+            lo, hi = self.lo[pins], self.hi[pins]
+            inner = (lo >= 0) & (hi < m)
+            if not inner.any():
+                continue
+            # some pin is in H if i <= lo and j >= hi for it; some is in E if i > the least hi or j < the greatest lo
+            top, left = int(lo[inner].max()) + 1, int(hi[inner].min())
+            held = np.zeros((top, m - left), dtype=bool)
+            for a_lo, a_hi in zip(lo[inner].tolist(), hi[inner].tolist(), strict=True):
+                held[: a_lo + 1, a_hi - left :] = True
+            i, j = np.arange(top)[:, None], np.arange(left, m)[None, :]
+            total[:top, left:] += cost * (held & ((i > hi.min()) | (j < lo.max())))
+        return total
+
+
+def longest(r: Reduced, weight: FloatArray) -> Chain:
+    """Return the path of the greatest total `weight`, (I,)."""
+    before, _ = r.neighbours
+    reach, via = weight.tolist(), [-1] * r.n_items
+    for v in range(r.n_items):
+        u = max(before[v], key=lambda u: reach[u], default=-1)
+        if u >= 0:
+            reach[v] += reach[u]
+            via[v] = u
+    v = int(np.argmax(reach))
+    path = []
+    while v >= 0:
+        path.append(v)
+        v = via[v]
+    return Chain(r, tuple(reversed(path)))

@@ -1,0 +1,145 @@
+"""A bound that needs no solver: the least time in which a path of the graph can be done."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.instances.verify import TOLERANCE
+
+from ...run import Run
+from .bounds import ceiling
+from .call_cut import CallCut
+from .chain import Chain, longest
+from .reduced import Reduced
+from .rounding import offer, rounded
+
+_NOTEWORTHY = 1e-3
+"""Relative growth of a bound that is worth telling at once."""
+
+
+def chains(r: Reduced) -> list[Chain]:
+    """Return paths worth bounding by: the longest on hosts, the longest on accelerators with transfers, the one of most items."""
+    cost = np.zeros(r.n_items)
+    for a, _, c in r.nets:
+        cost[a] += c
+    finite = np.where(np.isfinite(r.time), r.time, 0.0)
+    hosts = sorted({slot.kind for slot in r.slots if slot.host})
+    calls = sorted({r.slots[s].kind for s in r.callers})
+    weights = [np.ones(r.n_items)]
+    if calls:
+        weights.insert(0, finite[calls].min(axis=0) + cost)
+    if hosts:
+        weights.insert(0, finite[hosts].min(axis=0))
+    found: dict[tuple[int, ...], Chain] = {}
+    for weight in weights:
+        chain = longest(r, weight)
+        found.setdefault(chain.path, chain)
+    return list(found.values())
+
+
+class ChainBound:
+    """The least time in which one path can be done, by a recurrence on its intervals.
+
+    With b(i, j) a bound on the seconds of a call on p[i..j], at first `Chain.loads` and then sharpened by minimum cuts
+    where the recurrence would use it:
+
+        f(c, j) = min(f(c, j - 1) + host(p[j-1]), min over i < j of f(c - 1, i) + b(i, j - 1))
+
+    Calls on the path come one after the other, so f(k, m) is a bound on the latency.
+    """
+
+    def __init__(self, chain: Chain) -> None:
+        self.chain = chain
+        self.cut = CallCut(chain, ceiling(chain.r))
+        self.types = sorted(chain.loads)
+        m = len(chain.path)
+        self.loads = [chain.loads[t].copy() for t in self.types]
+        self.least = np.min(self.loads, axis=0) if self.loads else np.full((m, m), np.inf)
+        self.sharp = np.zeros((m, m), dtype=bool)
+        self.chosen: dict[tuple[int, int], frozenset[int]] = {}
+
+    def run(self, run: Run, by: str = "chain") -> list[tuple[int, int]]:
+        """Raise the bound of `run` until its intervals are all sharp or there is no time; return the last ones."""
+        most = len(self.chain.r.callers)
+        told, counted = 0.0, False
+        while True:
+            value, intervals = self._counted(most) if counted else self._free()
+            if not np.isfinite(value):
+                run.prove_infeasible()
+                return []
+            dull = [interval for interval in intervals if not self.sharp[interval]]
+            done = not dull and len(intervals) <= most
+            if done or value > told * (1 + _NOTEWORTHY):
+                run.raise_bound(value * (1 - TOLERANCE), by)
+                told = value
+            if done or run.stopped:
+                run.raise_bound(value * (1 - TOLERANCE), by)
+                return intervals
+            counted = counted or not dull
+            for interval in dull:
+                self._sharpen(*interval)
+
+    def _sharpen(self, i: int, j: int) -> None:
+        best = np.inf
+        for t, loads in zip(self.types, self.loads, strict=True):
+            if not np.isfinite(loads[i, j]) or loads[i, j] >= best:
+                continue
+            more, chosen = self.cut.least(i, j, t)
+            if loads[i, j] + more < best:
+                best = loads[i, j] + more
+                self.chosen[i, j] = chosen
+        self.least[i, j] = max(best, self.least[i, j])
+        self.sharp[i, j] = True
+
+    def _free(self) -> tuple[float, list[tuple[int, int]]]:
+        """Return the recurrence's value and intervals with as many calls as it likes."""
+        host, m = self.chain.host, len(self.chain.path)
+        f, start = np.zeros(m + 1), np.full(m + 1, -1)
+        for j in range(1, m + 1):
+            f[j], start[j] = _step(f, f, self.least, host, j)
+        intervals, j = [], m
+        while j > 0:
+            if start[j] >= 0:
+                intervals.append((int(start[j]), j - 1))
+            j = int(start[j]) if start[j] >= 0 else j - 1
+        return float(f[-1]), intervals
+
+    def _counted(self, most: int) -> tuple[float, list[tuple[int, int]]]:
+        """Return the recurrence's value and intervals with at most so many calls."""
+        host, m = self.chain.host, len(self.chain.path)
+        f = np.concatenate([[0.0], np.cumsum(host)])
+        starts: list[IntArray] = []
+        for _ in range(most):
+            fewer, f, start = f, np.zeros(m + 1), np.full(m + 1, -1, dtype=np.int32)
+            for j in range(1, m + 1):
+                f[j], start[j] = _step(fewer, f, self.least, host, j)
+            starts.append(start)
+        intervals, j, c = [], m, most
+        while j > 0 and c > 0:
+            i = int(starts[c - 1][j])
+            if i >= 0:
+                intervals.append((i, j - 1))
+                j, c = i, c - 1
+            else:
+                j -= 1
+        return float(f[-1]), intervals
+
+
+def _step(before: FloatArray, f: FloatArray, least: FloatArray, host: FloatArray, j: int) -> tuple[float, int]:
+    through = before[:j] + least[:j, j - 1]
+    i = int(through.argmin())
+    waited = float(f[j - 1] + host[j - 1])
+    return (waited, -1) if waited <= through[i] else (float(through[i]), i)
+
+
+def chain_bound(run: Run, r: Reduced) -> None:
+    """Raise the bound by paths, and offer the plans that the recurrence has in mind if they are plans."""
+    for chain in chains(r):
+        if run.stopped:
+            return
+        bound = ChainBound(chain)
+        intervals = bound.run(run)
+        for slots in rounded(chain, intervals, bound.chosen):
+            if not run.stopped:
+                offer(run, r, slots, "chain")

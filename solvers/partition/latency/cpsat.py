@@ -1,0 +1,359 @@
+"""CP-SAT for latency; constraint letters as in docs/latency.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from gangplan.instances import LatencyPlan, verify
+from gangplan.instances.verify import TOLERANCE
+
+from ...interrupt import interruptible
+from ...result import OPTIMAL_GAP
+from ...run import Run
+from .bounds import ceiling
+from .positions import Positions, positions
+from .reduced import Reduced
+
+_UNITS = 1 << 32
+"""What the ceiling of the latency becomes in integers; rounding down keeps the bound a bound."""
+
+
+def cpsat(run: Run, r: Reduced) -> None:
+    """Minimise the latency with CP-SAT, warm-started with the best plan; offers plans as they come."""
+    top = None
+    # integers are as fine as the ceiling was tight: solve again if the first was too coarse to tell
+    while not run.stopped and (top is None or (run.objective is not None and run.objective < top)):
+        with run.phase("cpsat model"):
+            model = Model(r, run)
+        top = model.top
+        if run.stopped:
+            return
+        with run.phase("cpsat"):
+            model.solve(run)
+
+
+class Model:
+    """Variables, constraints and objective, a method a constraint.
+
+    Args:
+        r: the problem.
+        run: its best plan is the hint and the ceiling, its bound is built in.
+        fixed: slots of hosts that groups must be on.
+    """
+
+    def __init__(self, r: Reduced, run: Run, fixed: Mapping[int, int] | None = None) -> None:
+        self.r = r
+        self.fixed = fixed or {}
+        self.model = cp_model.CpModel()
+        self.top = run.objective if run.objective is not None else ceiling(r)
+        self.scale = _UNITS / self.top if self.top > 0 else 1.0
+        self.calls = range(len(r.callers))
+        self.hosts = [s for s, slot in enumerate(r.slots) if slot.host]
+        self.types = sorted({r.slots[s].kind for s in r.callers})
+        self.limit = _UNITS + len(self.calls) + 1
+        new = self.model.new_bool_var
+        self.x = [[new("") for _ in self.calls] for _ in r.groups]
+        self.h = [[new("") for _ in self.hosts] for _ in r.groups]
+        self.ready = [self._time() for _ in range(r.n_items)]
+        self.start = [self._time() for _ in self.calls]
+        self.finish = [self._time() for _ in self.calls]
+        self.z = self._time()
+        self.tolls: list[_Toll] = []
+        for build in (self._assign, self._types, self._order, self._loads, self._flow, self._memory, self._symmetry):
+            if run.stopped:
+                return
+            build()
+        self.model.minimize(self.z)
+        if run.bound is not None:
+            self.model.add(self.z >= int(run.bound * self.scale))
+        if run.plan is not None:
+            self._hint(run.plan)
+
+    def _time(self) -> Any:
+        return self.model.new_int_var(0, self.limit, "")
+
+    def _int(self, seconds: float) -> int:
+        # whatever is beyond the ceiling is equally forbidden; 64 bits would overflow
+        return int(min(seconds * self.scale, 2 * _UNITS))
+
+    def _assign(self) -> None:
+        """(A) every group is in one call or on one host: sum of x[g, s] + sum of h[g, q] = 1."""
+        r = self.r
+        for g, (calls, hosts) in enumerate(zip(self.x, self.h, strict=True)):
+            self.model.add_exactly_one([*calls, *hosts])
+            for q, literal in zip(self.hosts, hosts, strict=True):
+                if not r.fits[g, q] or self.fixed.get(g, q) != q:
+                    self.model.add(literal == 0)
+                elif g in self.fixed:
+                    self.model.add(literal == 1)
+
+    def _types(self) -> None:
+        """(T) each call is on one accelerator, of a type still open if there are several: y[s, t], n[t] of type t."""
+        r, model = self.r, self.model
+        of_type = {t: [s for s in r.callers if r.slots[s].kind == t] for t in self.types}
+        free = len(self.types) > 1
+        self.y: list[dict[int, Any]] = [
+            {t: model.new_bool_var("") if free else True for t in self.types} for _ in self.calls
+        ]
+        if free:
+            for row in self.y:
+                model.add_exactly_one(row.values())
+            for t in self.types:
+                model.add(sum(row[t] for row in self.y) == len(of_type[t]))
+        for t in self.types:
+            for g in np.flatnonzero(~r.fits[:, of_type[t][0]]).tolist():
+                for s in self.calls:
+                    model.add_implication(self.x[g][s], ~self.y[s][t]) if free else model.add(self.x[g][s] == 0)
+
+    def _order(self) -> None:
+        """(C) calls stand in line, host items between them: x[g(v), s] = R[v, s] - Q[v, s] with R[v, s] saying that
+        item v is in call s or behind it, Q[v, s] that it is behind, and both grow along every edge."""
+        model, r = self.model, self.r
+        new = model.new_bool_var
+        self.reached = [[new("") for _ in self.calls] for _ in range(r.n_items)]
+        self.behind = [[new("") for _ in self.calls] for _ in range(r.n_items)]
+        for v, (reached, behind) in enumerate(zip(self.reached, self.behind, strict=True)):
+            for s in self.calls:
+                x = self.x[r.group_of[v]][s]
+                model.add_implication(behind[s], reached[s])
+                model.add_implication(x, reached[s])
+                model.add_implication(x, ~behind[s])
+                model.add_bool_or(x, ~reached[s], behind[s])
+            for s, t in pairwise(self.calls):
+                model.add_implication(reached[t], behind[s])
+        for a, b in r.edges:
+            for s in self.calls:
+                model.add_implication(self.reached[a][s], self.reached[b][s])
+                model.add_implication(self.behind[a][s], self.behind[b][s])
+
+    def _loads(self) -> None:
+        """(L) finish[s] - start[s] = sum of p[t, g] x[g, s] + sum of c[e] k[e, s] if call s is on type t.
+
+        (K) k[e, s] = 1 if call s has some pin of net e and not all.
+        """
+        r, model = self.r, self.model
+        for s in self.calls:
+            paid: Any = 0
+            for a, consumers, cost in r.nets:
+                pins = sorted({int(r.group_of[v]) for v in (a, *consumers)})
+                if len(pins) > 1:
+                    paid += self._int(cost) * self._toll(pins, s)
+            for t, chosen in self.y[s].items():
+                compute = sum(
+                    self._int(r.group_time[t, g]) * self.x[g][s]
+                    for g in range(len(r.groups))
+                    if np.isfinite(r.group_time[t, g])
+                )
+                row = model.add(self.finish[s] >= self.start[s] + compute + paid)
+                if chosen is not True:
+                    row.only_enforce_if(chosen)
+
+    def _toll(self, pins: list[int], s: int) -> Any:
+        model = self.model
+        here = [self.x[g][s] for g in pins]
+        toll = _Toll(tuple(pins), s, model.new_bool_var(""), None, None)
+        if len(here) == 2:
+            model.add_bool_or(~here[0], here[1], toll.paid)
+            model.add_bool_or(here[0], ~here[1], toll.paid)
+        else:
+            toll = replace(toll, some=model.new_bool_var(""), every=model.new_bool_var(""))
+            for x in here:
+                model.add_implication(x, toll.some)
+                model.add_implication(toll.every, x)
+            model.add_bool_or(~toll.some, toll.every, toll.paid)
+        self.tolls.append(toll)
+        return toll.paid
+
+    def _flow(self) -> None:
+        """(F) what runs waits for its inputs: on hosts ready[v] >= ready[u] + p, in calls start[s] >= ready[u] for
+        inputs from outside and ready[v] >= finish[s]; Z is at least everything."""
+        r, model = self.r, self.model
+        before, after = r.neighbours
+        for v in range(r.n_items):
+            g = int(r.group_of[v])
+            for q, on in zip(self.hosts, self.h[g], strict=True):
+                if r.fits[g, q]:
+                    own = self._int(r.time[r.slots[q].kind, v])
+                    for u in before[v]:
+                        model.add(self.ready[v] >= self.ready[u] + own).only_enforce_if(on)
+                    if not before[v]:
+                        model.add(self.ready[v] >= own).only_enforce_if(on)
+            for s in self.calls:
+                model.add(self.ready[v] >= self.finish[s]).only_enforce_if(self.x[g][s])
+            for u in before[v]:
+                model.add(self.ready[v] >= self.ready[u])
+                for s in self.calls:
+                    x, other = self.x[g][s], self.x[int(r.group_of[u])][s]
+                    if other is not x:
+                        model.add(self.start[s] >= self.ready[u]).only_enforce_if([x, ~other])
+            if not after[v]:
+                model.add(self.z >= self.ready[v])
+
+    def _memory(self) -> None:
+        """(M) sum of m[g] over a slot <= its capacity; sizes rounded so that no feasible plan is lost."""
+        r = self.r
+        size_of = r.group_memory
+        unit = max(float(size_of.max()) / 2**31, 1e-300)
+        size = np.floor(size_of / unit).astype(np.int64).tolist()
+        total = float(size_of.sum())
+        rooms = {r.slots[s].kind: r.slots[s].capacity for s in r.callers}
+        for s in self.calls:
+            used = sum(m * row[s] for m, row in zip(size, self.x, strict=True) if m)
+            for t, chosen in self.y[s].items():
+                if rooms[t] < total:
+                    row = self.model.add(used <= int(rooms[t] * (1 + TOLERANCE) / unit))
+                    if chosen is not True:
+                        row.only_enforce_if(chosen)
+        for i, q in enumerate(self.hosts):
+            if r.slots[q].capacity < total:
+                used = sum(m * row[i] for m, row in zip(size, self.h, strict=True) if m)
+                self.model.add(used <= int(r.slots[q].capacity * (1 + TOLERANCE) / unit))
+
+    def _symmetry(self) -> None:
+        """(S) calls that hold nothing come last."""
+        model = self.model
+        self.used = [model.new_bool_var("") for _ in self.calls[:-1]]
+        for s, used in enumerate(self.used):
+            model.add_bool_or(~used, *(row[s] for row in self.x))
+            for row in self.x:
+                model.add_implication(row[s + 1], used)
+
+    def _hint(self, plan: LatencyPlan) -> None:
+        slots = self.r.slots_of(plan)
+        if slots is None:
+            return
+        where = positions(self.r, slots)
+        for variable, value in self.values(slots, where):
+            self.model.add_hint(variable, value)
+
+    def values(self, slots: list[int], where: Positions) -> Iterator[tuple[Any, int]]:
+        """Yield every variable with its value in the plan that has group g in slot `slots[g]`."""
+        r = self.r
+        call = [where.call.get(slot, -1) for slot in slots]
+        for g, slot in enumerate(slots):
+            yield from ((self.x[g][s], int(call[g] == s)) for s in self.calls)
+            yield from ((h, int(slot == q)) for q, h in zip(self.hosts, self.h[g], strict=True))
+        for v in range(r.n_items):
+            yield from ((self.reached[v][s], int(where.first[v] >= s)) for s in self.calls)
+            yield from ((self.behind[v][s], int(where.after[v] > s)) for s in self.calls)
+        kinds = {s: r.slots[slot].kind for slot, s in where.call.items()}
+        if len(self.types) > 1:
+            yield from ((literal, int(kinds[s] == t)) for s, row in enumerate(self.y) for t, literal in row.items())
+        yield from ((used, int(s in call)) for s, used in enumerate(self.used))
+        load = [sum(self._int(r.group_time[kinds[s], g]) for g, c in enumerate(call) if c == s) for s in self.calls]
+        price = iter([(self._int(cost), toll) for (_, _, cost), toll in self._priced()])
+        for cost, toll in price:
+            here = [call[g] == toll.s for g in toll.pins]
+            paid = any(here) and not all(here)
+            load[toll.s] += cost * paid
+            yield toll.paid, int(paid)
+            if toll.some is not None:
+                yield toll.some, int(any(here))
+                yield toll.every, int(all(here))
+        yield from self._times(slots, call, load, where)
+
+    def _priced(self) -> Iterator[tuple[tuple[int, frozenset[int], float], _Toll]]:
+        r = self.r
+        nets = [net for net in r.nets if len({int(r.group_of[v]) for v in (net[0], *net[1])}) > 1]
+        return zip([*nets] * len(self.calls), self.tolls, strict=True)
+
+    def _times(self, slots: list[int], call: list[int], load: list[int], where: Positions) -> Iterator[tuple[Any, int]]:
+        r = self.r
+        before, _ = r.neighbours
+        start = [0] * len(load)
+        ready = [0] * r.n_items
+        for v in where.order:
+            g = int(r.group_of[v])
+            inputs = [ready[u] for u in before[v] if call[g] < 0 or call[int(r.group_of[u])] != call[g]]
+            if call[g] < 0:
+                ready[v] = max(inputs, default=0) + self._int(r.time[r.slots[slots[g]].kind, v])
+            else:
+                # all members are at hand one after the other; the last has seen all inputs
+                start[call[g]] = max(start[call[g]], max(inputs, default=0))
+                for u in where.members[call[g]]:
+                    ready[u] = start[call[g]] + load[call[g]]
+        yield from zip(self.ready, ready, strict=True)
+        yield from zip(self.start, start, strict=True)
+        yield from ((self.finish[s], start[s] + load[s]) for s in self.calls)
+        yield self.z, max(ready)
+
+    def plan(self, value: Any) -> LatencyPlan:
+        """Return the plan of a solution; `value` gives the value of a literal."""
+        r = self.r
+        free = {t: [s for s in r.callers if r.slots[s].kind == t] for t in self.types}
+        call = [free[next(t for t, c in row.items() if c is True or value(c))].pop(0) for row in self.y]
+        slot = []
+        for calls, hosts in zip(self.x, self.h, strict=True):
+            chosen = [call[s] for s in self.calls if value(calls[s])]
+            chosen += [q for q, literal in zip(self.hosts, hosts, strict=True) if value(literal)]
+            slot.append(chosen[0])
+        return r.plan(slot)
+
+    def solve(self, run: Run) -> None:
+        """Solve, offering plans and raising the bound on the way."""
+        solver = self._solver(run)
+        solver.best_bound_callback = lambda value: run.raise_bound(value / self.scale, "cpsat")
+        status = self._search(solver, run, "cpsat")
+        if status == cp_model.INFEASIBLE and run.plan is None:
+            run.prove_infeasible()
+        elif status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
+            run.raise_bound(solver.best_objective_bound / self.scale, "cpsat")
+        if status in (cp_model.FEASIBLE, cp_model.UNKNOWN) and run.stop_reason is None:
+            run.stop_reason = "time limit"  # its own clock may run out a moment before ours
+
+    def improve(self, run: Run, by: str) -> bool:
+        """Solve for plans only, as for a part of the plans; return whether there is none better among them."""
+        return self._search(self._solver(run), run, by) in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
+
+    def _search(self, solver: Any, run: Run, by: str) -> Any:
+        watcher = _Watcher(self, run, by)
+        return interruptible(lambda: solver.solve(self.model, watcher), solver.stop_search, lambda: run.stopped)
+
+    def _solver(self, run: Run) -> Any:
+        solver = cp_model.CpSolver()
+        solver.parameters.max_time_in_seconds = run.remaining()
+        solver.parameters.num_workers = run.workers
+        solver.parameters.random_seed = run.seed
+        # a gap that counts as none is for `run` to find, in seconds and without rounding
+        solver.parameters.relative_gap_limit = run.target_gap if run.target_gap > OPTIMAL_GAP else 0.0
+        solver.parameters.catch_sigint_signal = False
+        # OR-Tools 9.15 adds 64-bit coefficients up in 32 bits in this step, drops enforcement literals and "proves"
+        # wrong optima (or-tools issue 5293)
+        solver.parameters.presolve_inclusion_work_limit = 0
+        # times take their least values once the rest is fixed, or one worker may lower them a tick at a time
+        solver.parameters.instantiate_all_variables = False
+        return solver
+
+
+@dataclass(frozen=True)
+class _Toll:
+    """Whether call s pays for a net between groups `pins`, holds some of them, holds them all."""
+
+    pins: tuple[int, ...]
+    s: int
+    paid: Any
+    some: Any
+    every: Any
+
+
+class _Watcher(cp_model.CpSolverSolutionCallback):
+    """Hands every solution over as it is found."""
+
+    def __init__(self, model: Model, run: Run, by: str) -> None:
+        super().__init__()
+        self.model, self.run, self.by = model, run, by
+
+    def on_solution_callback(self) -> None:
+        plan = self.model.plan(self.boolean_value)
+        if verify(self.run.problem, plan).ok:
+            self.run.offer(plan, self.by)
+        else:
+            self.run.note("cpsat: a plan found is feasible only within the rounding of sizes, so it is dropped")
+        if self.run.stop_reason is not None:
+            self.stop_search()

@@ -1,0 +1,71 @@
+"""Local search over lines: another order of some items, and the best sequence of calls along it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gangplan.instances import verify
+from gangplan.instances.arrays import FloatArray
+from gangplan.instances.verify.latency import timetable
+
+from ...run import Run
+from .orders import Orders
+from .reduced import Reduced
+from .rounding import offer
+from .sequence import sequence
+
+_PATIENCE = 150
+"""Lines without a better plan until the search ends."""
+
+
+def local_search(run: Run, r: Reduced, patience: int = _PATIENCE) -> None:
+    """Improve the best plan until `patience` lines in a row have brought nothing; do nothing if there is none.
+
+    The keys of a line are the times at which items start in the best plan. Some are perturbed: of a few items near
+    one another, of a branch, or of all by a little.
+    """
+    if run.plan is None:
+        return
+    rng = np.random.default_rng(run.seed)
+    orders = Orders(r)
+    tried = 0
+    base, value = _starts(run, r), run.objective
+    while not run.stopped and tried < patience:
+        slots = sequence(orders.by_key(_perturbed(base, r, rng)), lambda: run.stopped)
+        tried += 1
+        if slots is not None and not run.stopped and offer(run, r, slots, "local search"):
+            tried = 0
+        if run.objective != value:
+            base, value = _starts(run, r), run.objective
+
+
+def _starts(run: Run, r: Reduced) -> FloatArray:
+    """Return when each item starts in the best plan; items of a call one after the other, (I,)."""
+    verdict = verify(run.problem, run.plan)
+    calls = timetable(run.problem, run.plan.device, verdict.load)
+    start = np.zeros(r.n_items)
+    placed = r.item_of >= 0
+    np.maximum.at(start, r.item_of[placed], calls.start[calls.unit[placed]])
+    # ties, as within a call, in topological order
+    return start + np.arange(r.n_items) * (1e-9 * (float(start.max()) or 1.0) / r.n_items)
+
+
+def _perturbed(base: FloatArray, r: Reduced, rng: np.random.Generator) -> FloatArray:
+    span = float(np.ptp(base)) or 1.0
+    key = base.copy()
+    choice = rng.integers(3)
+    if choice == 0:
+        near = np.abs(np.arange(r.n_items) - rng.integers(r.n_items)) <= rng.integers(2, 30)
+        key[near] += rng.normal(0.0, span * rng.choice([0.01, 0.05, 0.2]), int(near.sum()))
+    elif choice == 1:
+        shift = float(rng.normal(0.0, span * 0.05))
+        beside = r.neighbours[int(rng.integers(2))]
+        v = int(rng.integers(r.n_items))
+        for _ in range(int(rng.integers(1, 12))):
+            key[v] += shift
+            if not beside[v]:
+                break
+            v = beside[v][int(rng.integers(len(beside[v])))]
+    else:
+        key += rng.normal(0.0, span * rng.choice([0.003, 0.01, 0.03]), r.n_items)
+    return key

@@ -1,0 +1,270 @@
+"""The problem as solvers see it: items that stay together, groups that share a device, slots to put them in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gangplan.instances import LatencyPlan, LatencyProblem
+from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, sums
+from gangplan.instances.graph import topological_order
+from gangplan.instances.verify import TOLERANCE
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Somewhere to put groups: an accelerator, a host with too little memory for everything, or all hosts of a type.
+
+    Attributes:
+        kind: t, index of its device type.
+        host: whether its items run one by one, not as a call.
+        capacity: bytes, infinite if unlimited.
+        device: the device that stands for it in a plan.
+    """
+
+    kind: int
+    host: bool
+    capacity: float
+    device: int
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """An instance with dominated ops merged; the letters are those of docs/latency.md.
+
+    Attributes:
+        problem: what it came from.
+        item_of: int32 (n,), the item of each op, -1 for an op that waits on a host for nothing and costs nothing.
+            Items are in topological order.
+        group_of: int32 (I,), the group g of each item: groups share a device.
+        time: p[t, v], seconds of item v on device type t, infinite where it cannot run, float64 (T, I).
+        memory: m[v], bytes, float64 (I,).
+        nets: (producer, consumers, cost): an accelerator that holds some of these items and not all pays `cost`.
+        edges: (a, b) of items, a before b.
+        slots: where groups can go; equal accelerators in a row, hosts last.
+        idle: device of the ops without an item.
+    """
+
+    problem: LatencyProblem
+    item_of: IntArray
+    group_of: IntArray
+    time: FloatArray
+    memory: FloatArray
+    nets: tuple[tuple[int, frozenset[int], float], ...]
+    edges: tuple[tuple[int, int], ...]
+    slots: tuple[Slot, ...]
+    idle: int
+
+    @property
+    def n_items(self) -> int:
+        """How many items there are, I."""
+        return len(self.group_of)
+
+    @cached_property
+    def groups(self) -> list[list[int]]:
+        """The items of each group, in topological order."""
+        members: list[list[int]] = [[] for _ in range(int(self.group_of.max(initial=-1)) + 1)]
+        for v, g in enumerate(self.group_of.tolist()):
+            members[g].append(v)
+        return members
+
+    @cached_property
+    def group_time(self) -> FloatArray:
+        """Seconds of all items of each group on each device type, float64 (T, G)."""
+        total = np.zeros((len(self.time), len(self.groups)))
+        np.add.at(total.T, self.group_of, self.time.T)
+        return total
+
+    @cached_property
+    def group_memory(self) -> FloatArray:
+        """Bytes of each group, float64 (G,)."""
+        return sums(self.group_of, self.memory, len(self.groups))
+
+    @cached_property
+    def fits(self) -> BoolArray:
+        """Whether a slot runs all of a group and has the memory for it alone, bool (G, S)."""
+        runs = [np.isfinite(self.group_time[slot.kind]) for slot in self.slots]
+        room = [self.group_memory <= slot.capacity * (1 + TOLERANCE) for slot in self.slots]
+        return np.asarray(np.array(runs) & np.array(room)).T.reshape(len(self.groups), len(self.slots))
+
+    @cached_property
+    def callers(self) -> list[int]:
+        """The slots that are accelerators."""
+        return [s for s, slot in enumerate(self.slots) if not slot.host]
+
+    @cached_property
+    def pools(self) -> list[int]:
+        """The slots that are hosts and hold everything."""
+        total = float(self.memory.sum())
+        return [s for s, slot in enumerate(self.slots) if slot.host and total <= slot.capacity]
+
+    @cached_property
+    def pool_time(self) -> FloatArray:
+        """Seconds of each item on the host with memory for all where its group is fastest; infinite if none, (I,)."""
+        kinds = [self.slots[s].kind for s in self.pools]
+        if not kinds:
+            return np.full(self.n_items, np.inf)
+        best = np.array(kinds)[self.group_time[kinds].argmin(axis=0)]
+        return np.asarray(self.time[best[self.group_of], np.arange(self.n_items)])
+
+    @cached_property
+    def neighbours(self) -> tuple[list[list[int]], list[list[int]]]:
+        """The predecessors and the successors of each item."""
+        before: list[list[int]] = [[] for _ in range(self.n_items)]
+        after: list[list[int]] = [[] for _ in range(self.n_items)]
+        for a, b in self.edges:
+            before[b].append(a)
+            after[a].append(b)
+        return before, after
+
+    @cached_property
+    def binds(self) -> bool:
+        """Whether some accelerator could be too small for everything at once."""
+        return any(self.memory.sum() > self.slots[s].capacity for s in self.callers)
+
+    def plan(self, slot: Sequence[int] | IntArray) -> LatencyPlan:
+        """Return the plan that puts each group in the given slot."""
+        device = np.array([s.device for s in self.slots], dtype=np.int32)[np.asarray(slot, dtype=np.int64)]
+        ops = np.full(len(self.item_of), self.idle, dtype=np.int32)
+        placed = self.item_of >= 0
+        ops[placed] = device[self.group_of[self.item_of[placed]]]
+        return LatencyPlan(self.problem.graph.names, ops)
+
+    def slots_of(self, plan: LatencyPlan) -> list[int] | None:
+        """Return the slot of each group in `plan`, `None` if it splits what is merged or uses what is left out.
+
+        Accelerators of a type are renamed in the order of their first group, hosts of a type are one if they pool.
+        """
+        placed = np.flatnonzero(self.item_of >= 0)
+        group = self.group_of[self.item_of[placed]]
+        first = np.unique(group, return_index=True)[1]
+        device = plan.device[placed][first]
+        if (plan.device[placed] != device[group]).any():
+            return None
+        kind = self.problem.cluster.type_of[device].tolist()
+        free: dict[int, list[int]] = {}
+        for s, slot in enumerate(self.slots):
+            free.setdefault(slot.kind, []).append(s)
+        pooled = {self.slots[s].kind: s for s in self.pools}
+        name: dict[int, int] = {}
+        slots = []
+        for t, d in zip(kind, device.tolist(), strict=True):
+            if t in pooled:
+                slots.append(pooled[t])
+                continue
+            if d not in name:
+                if not free.get(t):
+                    return None
+                name[d] = free[t].pop(0)
+            slots.append(name[d])
+        return slots
+
+
+def reduce(problem: LatencyProblem) -> Reduced:
+    """Return `problem` as items, one an op but for free ops, before anything is merged."""
+    graph = problem.graph
+    slots = _slots(problem, graph.n_ops)
+    cost = problem.transfer()
+    time = problem.time()
+    idle = _idle(problem, slots)
+    alone = _alone(graph.colocation)
+    free = np.zeros(graph.n_ops, dtype=bool)
+    before: list[list[int]] = [[] for _ in range(graph.n_ops)]
+    for a, b in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
+        before[b].append(a)
+    order = topological_order(graph.n_ops, graph.source, graph.target)
+    if idle is not None:
+        kind = slots[idle].kind
+        for v in order.tolist():
+            free[v] = alone[v] and time[kind, v] == 0 and cost[v] == 0 and all(free[u] for u in before[v])
+    if free.all():
+        free[order[-1]] = False  # a problem without items is nobody's friend
+    kept = order[~free[order]]
+    item = np.full(graph.n_ops, -1, dtype=np.int32)
+    item[kept] = np.arange(len(kept))
+    label = np.where(
+        graph.colocation >= 0, graph.colocation, graph.colocation.max(initial=-1) + 1 + np.arange(graph.n_ops)
+    )
+    _, first, group = np.unique(label[kept], return_index=True, return_inverse=True)
+    group = np.argsort(np.argsort(first))[group].astype(np.int32)
+    edges = {
+        (int(item[a]), int(item[b]))
+        for a, b in zip(graph.source.tolist(), graph.target.tolist(), strict=True)
+        if not free[a]
+    }
+    consumers: dict[int, set[int]] = {}
+    for a, b in edges:
+        consumers.setdefault(a, set()).add(b)
+    nets = tuple((a, frozenset(b), float(cost[kept[a]])) for a, b in sorted(consumers.items()) if cost[kept[a]] > 0)
+    limit = int(group.max()) + 1
+    slots = _slots(problem, limit)
+    device = slots[idle].device if idle is not None and idle < len(slots) else _device(slots)
+    return Reduced(problem, item, group, time[:, kept], graph.memory[kept], nets, tuple(sorted(edges)), slots, device)
+
+
+def _device(slots: tuple[Slot, ...]) -> int:
+    return slots[-1].device
+
+
+def _slots(problem: LatencyProblem, most: int) -> tuple[Slot, ...]:
+    """Return the slots: no more of a type than there are groups."""
+    cluster = problem.cluster
+    total = float(problem.graph.memory.sum())
+    calls, hosts = [], []
+    for t, kind in enumerate(cluster.device_types):
+        devices = np.flatnonzero(cluster.type_of == t)[:most].tolist()
+        capacity = np.inf if kind.memory is None else float(kind.memory)
+        if kind.host and total <= capacity:
+            devices = devices[:1]
+        into = hosts if kind.host else calls
+        into += [Slot(t, kind.host, capacity, d) for d in devices]
+    return (*calls, *hosts)
+
+
+def _idle(problem: LatencyProblem, slots: tuple[Slot, ...]) -> int | None:
+    total = float(problem.graph.memory.sum())
+    pools = [s for s, slot in enumerate(slots) if slot.host and total <= slot.capacity]
+    return pools[0] if pools else None
+
+
+def _alone(colocation: IntArray) -> BoolArray:
+    classes, count = np.unique(colocation, return_counts=True)
+    single = dict(zip(classes.tolist(), (count == 1).tolist(), strict=True))
+    return np.array([c < 0 or single[c] for c in colocation.tolist()])
+
+
+def merged(r: Reduced, into: Iterable[int], total: FloatArray) -> Reduced:
+    """Return `r` with item v now part of item `into[v]`, whose seconds become those of `total`, float64 (T, I)."""
+    target = list(into)
+    edges = {(target[a], target[b]) for a, b in r.edges if target[a] != target[b]}
+    kept = sorted(set(target))
+    number = {v: i for i, v in enumerate(kept)}
+    ends = np.array([(number[a], number[b]) for a, b in sorted(edges)], dtype=np.int32).reshape(-1, 2)
+    order = topological_order(len(kept), ends[:, 0], ends[:, 1])
+    rank = np.argsort(order)
+    new = np.array([rank[number[v]] for v in target], dtype=np.int32)
+    pins: dict[tuple[int, frozenset[int]], float] = {}
+    for a, consumers, cost in r.nets:
+        others = frozenset(int(new[b]) for b in consumers) - {int(new[a])}
+        if others:
+            pins[int(new[a]), others] = pins.get((int(new[a]), others), 0.0) + cost
+    old = np.array(kept)[order]
+    group = r.group_of[old]
+    _, first, group = np.unique(group, return_index=True, return_inverse=True)
+    group = np.argsort(np.argsort(first))[group].astype(np.int32)
+    item = np.where(r.item_of >= 0, new[r.item_of], -1).astype(np.int32)
+    memory = sums(new, r.memory, len(kept))
+    return Reduced(
+        r.problem,
+        item,
+        group,
+        total[:, old],
+        memory,
+        tuple((a, b, cost) for (a, b), cost in pins.items()),
+        tuple(sorted({(int(new[a]), int(new[b])) for a, b in edges})),
+        r.slots,
+        r.idle,
+    )
