@@ -119,7 +119,7 @@ def _bars(axes: Any, chart: Chart, horizon: float, points: float) -> None:
         axes.axvline(chart.bound, color=INK, lw=1.3, ls=(0, (5, 3)), zorder=4)
     axes.set_yticks(chart.y, chart.names)
     for text, link, high in zip(axes.get_yticklabels(), chart.link, chart.height, strict=True):
-        text.set_fontsize(_size(points * min(high, 1.0) * (1.5 if link else 0.8)))
+        text.set_fontsize(_size(points * min(high, 1.0) * (1.2 if link else 0.8)))
         text.set_color("#777777" if link else INK)
     axes.tick_params(axis="y", length=0, pad=4)
     axes.tick_params(axis="x", colors="#555555", labelsize=9, length=0)
@@ -158,7 +158,7 @@ def _side(axes: Any, chart: Chart, points: float) -> None:
         axes.text(0.36, -0.2, "memory", size=8.5, color="#555555", va="bottom")
     axes.text(0.26, -0.2, "busy", size=8.5, color="#555555", va="bottom", ha="right")
     for i, (y, high) in enumerate(zip(chart.y, chart.height, strict=True)):
-        size = _size(points * min(high, 1.0) * (1.5 if chart.link[i] else 0.8))
+        size = _size(points * min(high, 1.0) * (1.2 if chart.link[i] else 0.8))
         grey = "#777777" if chart.link[i] else INK
         if np.isfinite(chart.busy[i]):
             axes.text(0.26, y, f"{chart.busy[i]:.0%}", size=size, color=grey, va="center", ha="right")

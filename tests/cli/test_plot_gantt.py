@@ -8,6 +8,7 @@ import struct
 from collections import defaultdict
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -258,3 +259,16 @@ def test_infeasible_plan() -> None:
     problem, plan = SMALL
     with pytest.raises(ValueError, match="no timeline"):
         render_gantt("a.png", [Entry(problem, replace(plan, start=np.zeros(len(plan.ops))))])
+
+
+@pytest.mark.parametrize("ending", ["png", "html"])
+def test_solve_draws_a_step(problem: Path, cli: Any, ending: str) -> None:
+    """`solve --plot` draws a step over time, with the bound that was proved."""
+    target = problem.with_name(f"step.{ending}")
+    done = cli("solve", problem, "--objective", "step", "--method", "heft", "--json", "--plot", target)
+    assert done.code == 0, done.err
+    content = target.read_bytes()
+    if ending == "png":
+        assert content[:4] == b"\x89PNG"
+    else:
+        assert b"makespan " in content and b"no plan is better" in content
