@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gangplan.instances import GraphProblem, InstanceError, Plan, StepPlan, dump, verify, with_objective
+from gangplan.instances import GraphProblem, InstanceError, Plan, StepPlan, dump, verify
 from gangplan.instances.partition import OBJECTIVES
-from gangplan.instances.readers import read
 from gangplan.instances.torch_model.load import load_model
 from gangplan.instances.verify import PLANS
 
@@ -29,14 +28,12 @@ ROWS = 64
 """Modules shown."""
 
 
+@options.with_problem
 def split(
     model: ModelName,
     graph: Annotated[str, typer.Argument(metavar="GRAPH", help="what `gangplan profile` wrote of it")],
     plan: Annotated[str, typer.Argument(metavar="PLAN", help="a plan for GRAPH")],
-    variant: options.Variant = None,
-    devices: options.Devices = None,
-    memory: options.Memory = None,
-    bandwidth: options.Bandwidth = None,
+    given: dict[str, Any],
     spread: Annotated[
         bool, typer.Option("--spread", help="first cut stages for idle devices, where that costs nothing")
     ] = False,
@@ -54,7 +51,7 @@ def split(
     if out is not None:
         check_output(out, graph, plan)
     answer = read_plan(plan)
-    problem = _problem(read(graph, variant=variant, devices=devices, memory=memory, bandwidth=bandwidth), answer)
+    problem = _problem(graph, given, answer)
     verdict = verify(problem, answer)
     if not verdict.ok:
         raise InstanceError("plan", f"is not feasible: {verdict.violations[0]}", plan)
@@ -63,7 +60,7 @@ def split(
     from gangplan.instances.torch_model.trace import trace
 
     from ..torch_split import mapping
-    from ..torch_split.pieces import forward_part, pieces
+    from ..torch_split.pieces import forward_part, pieces, stage_devices
 
     ops = Ops(trace(loaded))
     try:
@@ -73,7 +70,7 @@ def split(
     except InstanceError as error:
         raise error.of(plan) from None
     places, cuts = mapping.places(ops, device, stage), mapping.cuts(ops, stage)
-    data = _data(model, answer, places, cuts)
+    data = _data(model, answer, places, cuts) | {"stages": stage_devices(answer, device, stage)}
     found: list[Difference] = []
     seconds: dict[int, dict[str, float]] = {}
     if run:
@@ -93,11 +90,13 @@ def split(
     return 0 if all(x.same for x in found) else 1
 
 
-def _problem(given: GraphProblem, plan: Plan) -> GraphProblem:
-    """Return the problem of the plan's objective on the same graph and cluster."""
-    objective = next(name for name, kind in OBJECTIVES.items() if isinstance(plan, PLANS[kind]))
-    options = {"contention": True} if isinstance(plan, StepPlan) and len(plan.sent) else {}
-    return with_objective(given, objective, **options)
+def _problem(graph: str, given: dict[str, Any], plan: Plan) -> GraphProblem:
+    """Read the problem with these options; the plan says the objective if nobody does."""
+    if given["objective"] is None:
+        given["objective"] = next(name for name, kind in OBJECTIVES.items() if isinstance(plan, PLANS[kind]))
+    if given["contention"] is None and isinstance(plan, StepPlan) and len(plan.sent):
+        given["contention"] = True
+    return options.problem(graph, given)
 
 
 def _spread(problem: GraphProblem, plan: Plan) -> Plan:

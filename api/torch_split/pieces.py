@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from gangplan.instances import InstanceError, LatencyPlan, PartitionPlan, Plan, StepPlan
+from gangplan.instances import InstanceError, PartitionPlan, Plan, StagesPlan
 from gangplan.instances.torch_model.ops import Ops
 from gangplan.instances.torch_model.program import Node
 
@@ -37,13 +37,12 @@ class Piece:
 def forward_part(ops: Ops, plan: Plan) -> tuple[list[int], list[int]]:
     """Return the device and the stage of each op of the model, from a plan for its forward or its training graph.
 
-    A plan without stages gets one for each device, in the order in which the model comes to them.
+    A plan without stages gets one for each device, in the order in which the model comes to them. Of devices that share
+    a stage, as replicas or in parallel, the first stands for all.
 
     Raises:
         InstanceError: if the plan is for other ops.
     """
-    if not isinstance(plan, PartitionPlan | LatencyPlan | StepPlan):
-        raise InstanceError("plan", f"a {type(plan).__name__} cannot be split into one process a device")
     names = [op.name for op in ops.ops]
     n = len(names)
     for i, (mine, theirs) in enumerate(zip(plan.ops, names, strict=False)):
@@ -51,11 +50,28 @@ def forward_part(ops: Ops, plan: Plan) -> tuple[list[int], list[int]]:
             raise InstanceError(f"ops[{i}]", f"{mine!r} is not the model's {theirs!r}: it is a plan for another model")
     if len(plan.ops) not in (n, 2 * n):
         raise InstanceError("ops", f"has {len(plan.ops)} entries, the model {n}: it is a plan for another model")
+    if isinstance(plan, StagesPlan):
+        stage = plan.stage[:n].tolist()
+        serves = plan.serves.tolist()
+        return [serves.index(x) for x in stage], stage
     device = plan.device[:n].tolist()
     if isinstance(plan, PartitionPlan):
         return device, plan.stage[:n].tolist()
     order = list(dict.fromkeys(device))
     return device, [order.index(x) for x in device]
+
+
+def stage_devices(plan: Plan, device: list[int], stage: list[int]) -> list[dict[str, object]]:
+    """Return for each stage its devices, and how many of them share one replica.
+
+    Args:
+        plan: the plan.
+        device, stage: of each op; see `forward_part`.
+    """
+    if isinstance(plan, StagesPlan):
+        shared = {s: [d for d, x in enumerate(plan.serves.tolist()) if x == s] for s in sorted(set(stage))}
+        return [{"stage": s, "devices": found, "degree": int(plan.degree[s])} for s, found in shared.items()]
+    return [{"stage": s, "devices": [d], "degree": 1} for s, d in sorted(set(zip(stage, device, strict=True)))]
 
 
 def pieces(ops: Ops, device: list[int], stage: list[int]) -> tuple[Piece, ...]:

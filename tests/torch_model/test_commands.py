@@ -54,6 +54,7 @@ def test_end_to_end(solved: tuple[Path, Path], call: Any, tmp_path: Path) -> Non
     assert data["run"]["compared_with"] == "the model" and set(data["run"]["seconds"]) == {"0", "1"}
     assert data["modules"]["tokens"] == {"device": 0, "stage": 0} and data["modules"]["head"]["stage"] == 1
     assert data["divided"][""] == {"devices": [0, 1], "stages": [0, 1]}
+    assert data["stages"] == [{"stage": i, "devices": [i], "degree": 1} for i in (0, 1)]
     assert len(data["cuts"]) == 1 and len(data["split_points"]) == (data["cuts"][0]["module"] is not None)
     assert call("verify", graph, out)[0] == 0
 

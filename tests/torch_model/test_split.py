@@ -15,13 +15,13 @@ torch = pytest.importorskip("torch")
 from torch.distributed import pipelining  # noqa: E402
 
 from gangplan import solve, verify  # noqa: E402
-from gangplan.instances import InstanceError, LatencyPlan, PartitionPlan, PartitionProblem  # noqa: E402
+from gangplan.instances import InstanceError, LatencyPlan, PartitionPlan, PartitionProblem, StagesPlan  # noqa: E402
 from gangplan.instances.torch_model.build import Modelled, model_problem  # noqa: E402
 from gangplan.instances.torch_model.program import tensors  # noqa: E402
 from gangplan.torch_split.compare import differences  # noqa: E402
 from gangplan.torch_split.launch import run_split  # noqa: E402
 from gangplan.torch_split.mapping import cuts, places, split_points  # noqa: E402
-from gangplan.torch_split.pieces import forward_part, pieces  # noqa: E402
+from gangplan.torch_split.pieces import forward_part, pieces, stage_devices  # noqa: E402
 from gangplan.torch_split.spread import spread  # noqa: E402
 from gangplan.torch_split.wire import pack, unpack  # noqa: E402
 
@@ -180,7 +180,6 @@ def test_spread_uses_idle_devices() -> None:
     [
         (lambda plan: replace(plan, ops=("other", *plan.ops[1:])), "ops[0]"),
         (lambda plan: PartitionPlan(plan.ops[:5], plan.device[:5], plan.stage[:5]), "ops"),
-        (lambda plan: object(), "object"),
     ],
 )
 def test_plans_for_other_models(change: Callable[[Any], Any], words: str, load: Any) -> None:
@@ -199,6 +198,21 @@ def test_plans_without_stages(load: Any) -> None:
     made = model_problem(load("linear"), training=False)
     plan = LatencyPlan(made.problem.graph.names, [3])
     assert forward_part(made.ops, plan) == ([3], [0])
+
+
+def test_plans_with_replicated_stages(load: Any) -> None:
+    """A plan with replicated stages runs one replica of each, and the mapping has all their devices."""
+    made = model_problem(load("gpt2"), devices=4)
+    n = made.problem.graph.n_ops
+    half = np.concatenate([np.arange(n // 2) > 9, np.arange(n // 2)[::-1] > 9]).astype(int)
+    plan = StagesPlan(made.problem.graph.names, half, [1, 0, 1, 1], [1, 1])
+    device, stage = forward_part(made.ops, plan)
+    assert (device[0], stage[0], device[-1], stage[-1]) == (1, 0, 0, 1)
+    assert stage_devices(plan, device, stage) == [
+        {"stage": 0, "devices": [1], "degree": 1},
+        {"stage": 1, "devices": [0, 2, 3], "degree": 1},
+    ]
+    assert [part.device for part in pieces(made.ops, device, stage)] == [1, 0]
 
 
 def test_wire() -> None:
