@@ -30,7 +30,8 @@ class Family:
         order = np.argsort(bits.sum(axis=1), kind="stable")
         self.units, self.problem = units, units.problem
         self.bits: BoolArray = bits[order].view(np.bool_)
-        self.single = self.bits.astype(np.float32)
+        self._absent = np.ascontiguousarray((~self.bits).T, dtype=np.float32)
+        self._rows, self._gap = slice(0, 0), np.zeros((0, 0))
         self.seconds = self._sums(np.where(np.isfinite(units.seconds), units.seconds, 0.0))
         self.barred = self._sums((~np.isfinite(units.seconds)).astype(float))
         self.held, self.holders = self._sums(units.held), self._sums((units.held > 0).astype(float))
@@ -46,10 +47,13 @@ class Family:
 
     def gap(self, rows: slice) -> FloatArray:
         """Return 0 where the column's ideal holds the row's and more, infinity elsewhere."""
-        ok = self.sizes[None, :] > self.sizes[rows, None]
-        if not self.linear:
-            ok &= self.single[rows] @ (1 - self.single).T < 0.5
-        return np.where(ok, 0.0, np.inf)
+        # asked for again and again with the same rows
+        if self._rows != rows:
+            ok = self.sizes[None, :] > self.sizes[rows, None]
+            if not self.linear:
+                ok &= self.bits[rows].astype(np.float32) @ self._absent < 0.5
+            self._rows, self._gap = rows, np.where(ok, 0.0, np.inf)
+        return self._gap
 
     def leaf(self, row: int, replicas: int, under_way: int, rows: slice, capacity: float) -> FloatArray:
         """Return the seconds a sample of stages on `replicas` of devices sharing ops, infinite if they do not fit.

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gangplan.instances import PartitionProblem, StagesProblem
+from gangplan.instances import PartitionProblem, StagesPlan, StagesProblem
 from gangplan.instances.arrays import FloatArray, IntArray
 
 from ..throughput.quotient import Quotient, merged, quotient
@@ -65,12 +65,22 @@ class Units:
                 found[key] = found.get(key, 0.0) + float(sent[u])
         return found
 
+    def ends(self, plan: StagesPlan) -> list[int]:
+        """Return the ideals that the stages of a plan end at, as bits of integers.
+
+        Where units have been merged, one is in the stage of the first of its ops.
+        """
+        stage = plan.stage[np.unique(self.order.group_of, return_index=True)[1]].tolist()
+        count = len(plan.degree)
+        return [sum(1 << g for g, s in enumerate(stage) if s <= end) for end in range(count)]
+
 
 class Reduced:
     """A problem and its units, made once and shared by all methods of a solve."""
 
     def __init__(self, problem: StagesProblem) -> None:
         self.problem = problem
+        self.chained = False
 
     @cached_property
     def units(self) -> Units:

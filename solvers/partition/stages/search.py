@@ -9,9 +9,10 @@ import numpy as np
 from gangplan.instances import verify
 
 from ...run import Run
-from ..throughput.lattice import all_ideals, linear_extension, prefixes
+from ..throughput.lattice import all_ideals
 from .build import plan_of
 from .family import Family
+from .line import around, mixed, thinned
 from .recurrence import Level, effort
 from .reduced import Reduced, Units
 
@@ -20,32 +21,45 @@ _NUMBERS_A_SECOND = 1e8
 _NUMBERS_HELD = 2.5e8
 """What its tables may take."""
 _IDEALS = 20_000
-_ORDERS = 4
-"""Linear extensions that the heuristic mixes."""
+_QUICK = 1e8
+"""Numbers to look at without having a plan first."""
+_ROUNDS = 4
+_SHARE = 0.2
+"""What one round along a line may take of the time left."""
 
-Families = Callable[[Run, Units], Family | None]
+Families = Callable[[Run, Units, bool], Family | None]
 
 
 def chain(run: Run, reduced: Reduced) -> None:
-    """Offer the best plan along a few linear extensions: PipeDream's programme where the graph is nearly a chain."""
+    """Offer the best plan along a linear extension: PipeDream's programme where the graph is nearly a chain.
+
+    Of ideals that are too many it takes those that cut little, and then those around the cuts of the best plan.
+    """
+    if reduced.chained:
+        return
+    reduced.chained = True
     _search(run, reduced, _some, "chain", exact=False)
+    for _ in range(_ROUNDS):
+        before = run.objective
+        if run.stopped or run.plan is None:
+            return
+        _search(run, reduced, _near, "chain", exact=False)
+        if run.objective == before:
+            return
 
 
 def ideals(run: Run, reduced: Reduced) -> None:
     """Solve exactly if the order has few enough ideals for the time and memory there is."""
-    _search(run, reduced, _all, "ideals", exact=True)
+    _search(run, reduced, _all(reduced), "ideals", exact=True)
 
 
 def _search(run: Run, reduced: Reduced, families: Families, by: str, *, exact: bool) -> None:
     problem = reduced.problem
     binds = problem.training and np.isfinite(reduced.capacity) and problem.memory_model != "none"
     for units, tracked in ((reduced.lean, False), *(((reduced.units, True),) if binds else ())):
-        with run.phase("list"):
-            family = families(run, units)
+        with run.phase("families"):
+            family = families(run, units, tracked)
         if run.stopped or family is None:
-            return
-        if not _affordable(run, family, tracked):
-            run.note(f"{by}: too little time or space for {len(family)} ideals{' with memory' if tracked else ''}")
             return
         try:
             with run.phase("recurrence"):
@@ -68,26 +82,39 @@ def _search(run: Run, reduced: Reduced, families: Families, by: str, *, exact: b
             return
 
 
-def _some(run: Run, units: Units) -> Family | None:
-    order, rng = units.order, np.random.default_rng(run.seed)
-    found = dict.fromkeys(prefixes(linear_extension(order)))
-    for _ in range(_ORDERS - 1):
-        found |= dict.fromkeys(prefixes(linear_extension(order, rng)))
-    family = Family(units, list(found))
-    if _affordable(run, family, len(units.problem.members()) > 1):
-        return family
-    return Family(units, list(prefixes(linear_extension(order))))
+def _some(run: Run, units: Units, tracked: bool) -> Family | None:
+    family, most = mixed(units, run.seed), units.order.n_groups + 1
+    while not _affordable(run, family, tracked):
+        if most < 2:
+            return None
+        family, most = thinned(units, most), most // 2
+    return family
 
 
-def _all(run: Run, units: Units) -> Family | None:
-    found = all_ideals(units.order, _IDEALS, lambda: run.stopped)
-    if found is None and not run.stopped:
-        run.note(f"more than {_IDEALS} ideals: the best plan along some chains of them, with no proof")
-    return None if found is None else Family(units, found)
+def _near(run: Run, units: Units, tracked: bool) -> Family | None:
+    return next((f for f in around(units, units.ends(run.plan)) if _affordable(run, f, tracked)), None)
 
 
-def _affordable(run: Run, family: Family, tracked: bool) -> bool:
-    nested = len(family.problem.members()) > 1
-    tables = sum(m * (m if tracked else 1) for m in family.problem.members()[:-1]) * 2
-    held = len(family) * (len(family) * tables if nested else 1000)
-    return held < _NUMBERS_HELD and effort(family, tracked) < _NUMBERS_A_SECOND * run.remaining()
+def _all(reduced: Reduced) -> Families:
+    def families(run: Run, units: Units, tracked: bool) -> Family | None:
+        found = all_ideals(units.order, _IDEALS, lambda: run.stopped)
+        if found is None or run.stopped:
+            if not run.stopped:
+                run.note(f"more than {_IDEALS} ideals: the best plan along some chains of them, with no proof")
+            return None
+        family = Family(units, found)
+        if effort(family, tracked) > _QUICK and run.plan is None:
+            chain(run, reduced)
+        if run.stopped or _affordable(run, family, tracked, 1.0):
+            return family
+        run.note(f"too little time or space for all {len(family)} ideals{' with memory' if tracked else ''}")
+        return None
+
+    return families
+
+
+def _affordable(run: Run, family: Family, tracked: bool, share: float = _SHARE) -> bool:
+    members = family.problem.members()
+    tables = 2 * sum(m * (m if tracked else 1) for m in members[:-1])
+    held = len(family) * (len(family) * tables if len(members) > 1 else 1000)
+    return held < _NUMBERS_HELD and effort(family, tracked) < _NUMBERS_A_SECOND * share * run.remaining()
