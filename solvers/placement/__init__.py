@@ -1,0 +1,1 @@
+"""Placement: nodes and GPUs for tasks and gangs."""

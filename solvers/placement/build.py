@@ -1,0 +1,109 @@
+"""A whole placement from a policy for one gang."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from ..run import Run
+from .gang import Policy, placements
+from .prepare import Batch, Rows
+from .state import UNPLACED, State
+
+_TRIES = 20
+"""Orders of the jobs that are tried."""
+
+
+def build(run: Run, batch: Batch, policy: Policy, by: str, state: State | None = None) -> State | None:
+    """Place every job by `policy`, offer the plan, and return the placement; `None` if some gang found no place.
+
+    Jobs that run come first, at their place; then those with the least choice and the largest; a gang that finds no
+    place is moved to the front and all others are placed again.
+    """
+    order = _order(batch)
+    for _ in range(_TRIES):
+        if run.stopped:
+            return None
+        state = start(batch)
+        failed = next((j for j in order if not state.rows[j] and not _insert(state, j, [policy])), None)
+        if failed is None:
+            if not run.stopped:
+                run.offer(state.plan(), by)
+            return state
+        if order[0] == failed:
+            return None
+        order.remove(failed)
+        order.insert(0, failed)
+    return None
+
+
+def start(batch: Batch) -> State:
+    """Return the placement of the jobs that run already: those pinned, and those that may move as far as they may stay."""
+    state = State(batch)
+    for j, rows in batch.pinned.items():
+        state.add(j, rows)
+    for j, (rows, _) in batch.standing.items():
+        if stays(state, j, rows):
+            state.add(j, rows)
+    state.settle()
+    return state
+
+
+def stays(state: State, j: int, rows: Rows) -> bool:
+    """Return whether job j, which is not placed, can be on just these rows."""
+    room = state.room(j)
+    servers = state.server_room(j, rows)
+    return all(room[node] >= w and servers[node] >= p and (w or p) for node, (w, p) in rows.items())
+
+
+def cheapest(state: State, j: int, policies: Iterable[Policy]) -> Rows:
+    """Place job j, which is not placed, where the goal is least; leave it out if that is better or nothing fits.
+
+    Returns:
+        Where it is now.
+    """
+    best, least = {}, state.settle()
+    seen: list[Rows] = []
+    options = [rows for rows, _ in [batch_standing(state, j)] if rows]
+    for rows in [*options, *(rows for policy in policies for rows in placements(state, j, policy))]:
+        if rows in seen:
+            continue
+        seen.append(rows)
+        state.add(j, rows)
+        total = state.settle()
+        if total < least:
+            best, least = rows, total
+        state.remove(j)
+    if best:
+        state.add(j, best)
+    state.settle()
+    return best
+
+
+def batch_standing(state: State, j: int) -> tuple[Rows, float]:
+    """Return where job j runs already, if it may stay there now, and what leaving costs."""
+    rows, migration = state.batch.standing.get(j, ({}, 0.0))
+    return (rows, migration) if rows and stays(state, j, rows) else ({}, migration)
+
+
+def _insert(state: State, j: int, policies: Sequence[Policy]) -> bool:
+    cheapest(state, j, policies)
+    return bool(state.rows[j]) or state.batch.jobs[j].value is not None
+
+
+def _order(batch: Batch) -> list[int]:
+    """Return the jobs: those that must be placed first, of these the ones that need whole nodes, then the largest."""
+
+    def key(j: int) -> tuple[object, ...]:
+        job = batch.jobs[j]
+        gpus = job.workers[0] * job.worker.gpu
+        choice = int(batch.allowed[j][batch.kind].sum()) if job.requires else batch.n_nodes
+        return job.value is not None, not job.whole_nodes, choice, -gpus, -job.worker.cpu * job.workers[0], j
+
+    return sorted(range(len(batch.jobs)), key=key)
+
+
+def unplaced(state: State) -> bool:
+    """Return whether a job that must be placed is not."""
+    return bool(np.max(state.cost) >= UNPLACED)

@@ -1,0 +1,111 @@
+"""How one gang is placed: a policy says where its workers go, the servers follow them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+
+from gangplan.instances.arrays import FloatArray, IntArray
+
+from .prepare import Rows
+from .state import State
+
+Policy = Callable[[State, int, int, IntArray], dict[int, int]]
+"""Called with the placement so far, a job, how many workers it shall have and how many of them each node can take,
+int (m,), in all enough. Returns node -> workers."""
+
+
+def placements(state: State, j: int, policy: Policy) -> Iterator[Rows]:
+    """Yield where `policy` puts job j, which is not placed: once for each number of workers it may have and that fit."""
+    job = state.batch.jobs[j]
+    room = state.room(j)
+    total = int(room.sum(dtype=np.int64))
+    for degree in reversed(job.workers):
+        if total < degree:
+            continue
+        rows = {node: (w, 0) for node, w in sorted(policy(state, j, degree, room.copy()).items()) if w}
+        if job.servers:
+            with_servers = _with_servers(state, j, rows)
+            if with_servers is None:
+                continue
+            rows = with_servers
+        yield rows
+
+
+def take(order: IntArray, room: IntArray, degree: int) -> dict[int, int]:
+    """Return node -> workers: each node in turn takes what it can until all `degree` are placed."""
+    order = order[room[order] > 0]
+    reached = np.cumsum(room[order], dtype=np.int64)
+    last = int(np.searchsorted(reached, degree))
+    chosen = {int(node): int(room[node]) for node in order[:last]}
+    if last < len(order):
+        chosen[int(order[last])] = degree - sum(chosen.values())
+    return chosen
+
+
+def spread(score: Callable[[int, int], float], start: FloatArray, room: IntArray, degree: int) -> dict[int, int]:
+    """Return node -> workers: one worker at a time to the node of the lowest score, ties to the first.
+
+    Args:
+        score: of a node once it has so many of the workers; not less than with fewer of them.
+        start: the scores with none, (m,).
+        room: how many workers each node can take, (m,).
+        degree: how many there are.
+    """
+    heap = [(float(start[node]), int(node)) for node in np.flatnonzero(room)]
+    heapify(heap)
+    chosen: dict[int, int] = {}
+    for _ in range(degree):
+        _, node = heappop(heap)
+        chosen[node] = chosen.get(node, 0) + 1
+        if chosen[node] < room[node]:
+            heappush(heap, (score(node, chosen[node]), node))
+    return chosen
+
+
+def compact(nodes: IntArray, room: IntArray, degree: int) -> dict[int, int]:
+    """Return node -> workers on few nodes: the roomiest whole, and the rest where it fills a node best.
+
+    Ties go to the first node. `room` is of all nodes; `nodes` together have enough of it.
+    """
+    order = nodes[np.argsort(-room[nodes], kind="stable")]
+    reached = np.cumsum(room[order], dtype=np.int64)
+    last = int(np.searchsorted(reached, degree))
+    chosen = {int(node): int(room[node]) for node in order[:last]}
+    left = degree - sum(chosen.values())
+    rest = order[last:]
+    fitting = rest[room[rest] >= left]
+    best = fitting[np.lexsort([fitting, room[fitting]])[0]]
+    chosen[int(best)] = left
+    return chosen
+
+
+def _with_servers(state: State, j: int, rows: Rows) -> Rows | None:
+    """Return the rows with parameter servers: beside the workers as evenly as room allows, then near, then anywhere."""
+    batch = state.batch
+    servers = batch.jobs[j].servers
+    room = state.server_room(j, rows)
+    if int(room.sum(dtype=np.int64)) < servers:
+        return None
+    count = dict.fromkeys(rows, 0)
+    for _ in range(servers):
+        able = [node for node in rows if count[node] < room[node]]
+        if not able:
+            break
+        node = min(able, key=lambda n: ((count[n] + 1) / rows[n][0], n))
+        count[node] += 1
+    left = servers - sum(count.values())
+    if left:
+        room[list(rows)] = 0
+        seed = max(rows, key=lambda n: (rows[n][0], -n))
+        count |= take(nearest_first(state, seed), room, left)
+    return {node: (rows.get(node, (0, 0))[0], count[node]) for node in sorted(count)}
+
+
+def nearest_first(state: State, seed: int) -> IntArray:
+    """Return all nodes by their distance from `seed` in the network, ties by number."""
+    group = state.batch.group
+    distance = (group != group[:, seed][:, None]).sum(axis=0)
+    return np.asarray(np.argsort(distance, kind="stable"), dtype=np.int32)

@@ -1,0 +1,134 @@
+"""Which GPUs of its nodes each job holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from gangplan.instances.placement import PlacementPlan
+from gangplan.instances.verify import TOLERANCE
+
+from .prepare import Batch, Rows
+
+Item = tuple[int, float, int]
+"""A job whose tasks need a share of a GPU: (job, share, tasks)."""
+_STEPS = 3000
+"""Of a search among packings; nodes have few GPUs and few jobs that share them."""
+
+
+def pack(items: Sequence[Item], gpus: int, dislike: Callable[[int, int], float]) -> list[dict[int, int]] | None:
+    """Put tasks that need shares on `gpus` GPUs: for each GPU, job -> its tasks there; `None` if they do not fit.
+
+    Jobs share GPUs where that cannot be avoided, and then those that mind least. With few tasks, all packings are
+    looked at up to the order of GPUs and of equal tasks; with many the first that fits may be taken.
+
+    Args:
+        items: the jobs.
+        gpus: how many.
+        dislike: what it costs that two jobs have a GPU in common; paid once.
+    """
+    whole = 1 + TOLERANCE
+    alone = [-(-count // int(whole / share)) for _, share, count in items]
+    if sum(alone) <= gpus:
+        found: list[dict[int, int]] = []
+        for (job, share, count), cards in zip(items, alone, strict=True):
+            most = int(whole / share)
+            found += [{job: min(most, count - i * most)} for i in range(cards)]
+        return found + [{} for _ in range(gpus - len(found))]
+    if sum(share * count for _, share, count in items) > gpus * whole:
+        return None
+    return _Packing(items, gpus, dislike).best
+
+
+class _Packing:
+    """Depth-first search over GPUs for each task, fullest GPU first, largest tasks first."""
+
+    def __init__(self, items: Sequence[Item], gpus: int, dislike: Callable[[int, int], float]) -> None:
+        self.tasks = [(share, job) for job, share, count in sorted(items, key=lambda x: (-x[1], x[0])) for _ in range(count)]
+        self.dislike = dislike
+        self.used = [0.0] * gpus
+        self.held: list[dict[int, int]] = [{} for _ in range(gpus)]
+        self.best: list[dict[int, int]] | None = None
+        self.least = float("inf")
+        self.steps = 0
+        self._next(0, 0.0, frozenset())
+
+    def _next(self, i: int, cost: float, pairs: frozenset[tuple[int, int]]) -> None:
+        self.steps += 1
+        if cost >= self.least or (self.steps > _STEPS and self.best is not None) or self.steps > 10 * _STEPS:
+            return
+        if i == len(self.tasks):
+            self.best, self.least = [dict(x) for x in self.held], cost
+            return
+        share, job = self.tasks[i]
+        seen = set()
+        options = []
+        for g, used in enumerate(self.used):
+            content = tuple(sorted(self.held[g].items()))
+            if used + share > 1 + TOLERANCE or content in seen:
+                continue
+            seen.add(content)
+            new = frozenset((min(job, k), max(job, k)) for k in self.held[g] if k != job) - pairs
+            options.append((sum(self.dislike(*pair) for pair in new), -used, g, new))
+        for extra, _, g, new in sorted(options, key=lambda x: x[:3]):
+            self.used[g] += share
+            self.held[g][job] = self.held[g].get(job, 0) + 1
+            self._next(i + 1, cost + extra, pairs | new)
+            self.used[g] -= share
+            self.held[g][job] -= 1
+            if not self.held[g][job]:
+                del self.held[g][job]
+
+
+def fewest(items: Sequence[Item], gpus: int) -> int | None:
+    """Return the least number of GPUs, up to `gpus`, that holds the tasks; `None` if that is not enough."""
+    need = sum(share * count for _, share, count in items)
+    for cards in range(int(np.ceil(need * (1 - TOLERANCE) - TOLERANCE)), gpus + 1):
+        if pack(items, cards, lambda a, b: 0.0) is not None:
+            return cards
+    return None
+
+
+def meeting(held: Sequence[dict[int, int]]) -> frozenset[tuple[int, int]]:
+    """Return the pairs of jobs, lower number first, that have a GPU in common."""
+    return frozenset((a, b) for card in held for a in card for b in card if a < b)
+
+
+def as_plan(batch: Batch, rows: Sequence[Rows], shared: Callable[[int], list[dict[int, int]]]) -> PlacementPlan:
+    """Return the plan of these rows with GPUs handed out: shares on the first GPUs of a node, whole ones after them.
+
+    Args:
+        batch: the problem.
+        rows: of each job.
+        shared: gives the packing of the shares on a node, as `pack` does.
+    """
+    flat = [(node, j, w, p) for j, row in enumerate(rows) for node, (w, p) in row.items()]
+    flat.sort()
+    cuts = [0, *(i for i, (a, b) in enumerate(pairwise(flat), 1) if a[0] != b[0]), len(flat)]
+    grants: list[tuple[int, int]] = []
+    for first, last in pairwise(cuts):
+        if first == last:
+            continue
+        rows_of = {flat[r][1]: r for r in range(first, last)}
+        card = 0
+        if any(batch.share[j] < 1 and batch.each[j] and flat[r][2] for j, r in rows_of.items()):
+            for held in shared(flat[first][0]):
+                grants += [(rows_of[j], card) for j, count in held.items() for _ in range(count)]
+                card += bool(held)
+        for j, r in rows_of.items():
+            if batch.share[j] == 1:
+                need = int(batch.each[j]) * flat[r][2]
+                grants += [(r, card + i) for i in range(need)]
+                card += need
+    node, job, workers, servers = (list(x) for x in zip(*flat, strict=True)) if flat else ([], [], [], [])
+    return PlacementPlan(
+        tuple(job.name for job in batch.jobs),
+        np.array(job, dtype=np.int32),
+        np.array(node, dtype=np.int32),
+        np.array(workers, dtype=np.int32),
+        np.array(servers, dtype=np.int32),
+        np.array([r for r, _ in grants], dtype=np.int32),
+        np.array([c for _, c in grants], dtype=np.int32),
+    )

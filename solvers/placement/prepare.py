@@ -1,0 +1,133 @@
+"""A placement problem as its methods see it: arrays by job and by kind of node, and which nodes are interchangeable."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
+from gangplan.instances.placement import PlacementProblem
+from gangplan.instances.placement.rate import best_rate, model_of
+from gangplan.instances.verify import TOLERANCE
+
+Rows = dict[int, tuple[int, int]]
+"""Where a job is: node -> (workers, servers)."""
+
+
+class Batch:
+    """What all methods of a solve share; J jobs, m nodes, q kinds of nodes, L levels.
+
+    Attributes:
+        problem: the problem.
+        kind: int (m,), nodes of a kind are equal but for where they are in the network.
+        sample: int (q,), a node of each kind.
+        allowed: bool (J, q), whether tasks may be there: usable, labels.
+        alone: seconds of compute of a worker, float64 (J, q), inf where it may not be.
+        room: int (J, q), the most workers an empty node holds.
+        members: L + 1 lists of m group numbers: the node itself, its rack, ..., the one group of all.
+        bandwidth: bytes/s of a member's link, L figures.
+        model, weight, best, gradient, overlap: of each job; `best` is its rate alone.
+        each: int (J,), GPUs that a worker holds or has a share of.
+        share: float64 (J,), of each of them.
+        apart: the jobs that each job may share no node with, both ways.
+        pinned: the rows of jobs that run and stay.
+        standing: the rows of jobs that run and may move, and what moving costs.
+    """
+
+    def __init__(self, problem: PlacementProblem) -> None:
+        self.problem = problem
+        fleet, jobs = problem.fleet, problem.jobs
+        self.jobs, self.n_nodes = jobs, fleet.n_nodes
+        self.kind, self.sample = _kinds(problem)
+        labelled = fleet.labelled[:, self.sample]
+        self.allowed = np.array(
+            [labelled[[fleet.labels.index(x) for x in job.requires]].all(axis=0) for job in jobs], dtype=bool
+        ).reshape(len(jobs), len(self.sample)) & np.asarray(fleet.usable)[self.sample]
+        alone = problem.compute_at(np.arange(len(jobs))[:, None], self.sample)
+        self.alone = np.where(self.allowed, alone, np.inf)
+        self.each = np.array([job.worker.grants for job in jobs])
+        self.share = np.array([min(1.0, job.worker.gpu) for job in jobs])
+        self.worker_cpu, self.worker_memory = (
+            np.array([getattr(job.worker, field) for job in jobs], dtype=float) for field in ("cpu", "memory")
+        )
+        self.server_cpu, self.server_memory = (
+            np.array([getattr(job.server, field) for job in jobs], dtype=float) for field in ("cpu", "memory")
+        )
+        self.room = self._room()
+        topology = fleet.topology
+        self.members: list[list[int]] = [list(range(fleet.n_nodes)), *(row.tolist() for row in topology.group)]
+        self.group = np.concatenate([np.arange(fleet.n_nodes, dtype=np.int32)[None], topology.group])
+        self.bandwidth = [level.bandwidth for level in topology.levels]
+        self.link = fleet.link.tolist()
+        self.model = model_of(problem)
+        self.weight = np.array([job.weight for job in jobs])
+        self.best = best_rate(problem)
+        self.gradient = problem.speeds.gradient[self.model]
+        self.overlap = problem.speeds.overlap[self.model]
+        index = {job.name: j for j, job in enumerate(jobs)}
+        self.apart: list[set[int]] = [set() for _ in jobs]
+        for j, job in enumerate(jobs):
+            for name in job.apart:
+                self.apart[j].add(index[name])
+                self.apart[index[name]].add(j)
+        node = {name: i for i, name in enumerate(fleet.names)}
+        self.pinned: dict[int, Rows] = {}
+        self.standing: dict[int, tuple[Rows, float]] = {}
+        for run in problem.running:
+            rows = {
+                node[n]: (w, p) for n, w, p in zip(run.nodes, run.workers, run.servers, strict=True) if w or p
+            }
+            if run.movable:
+                self.standing[index[run.job]] = rows, run.migration
+            else:
+                self.pinned[index[run.job]] = rows
+
+    def _room(self) -> IntArray:
+        """Return how many workers an empty node of each kind holds, (J, q)."""
+        fleet = self.problem.fleet
+        room = np.where(np.isfinite(self.alone), 2.0**31 - 1, 0.0)
+        for has, need in ((fleet.cpu, self.worker_cpu), (fleet.memory, self.worker_memory)):
+            room = np.minimum(room, fits(has[self.sample], need[:, None]))
+        room = np.minimum(room, gpu_room(fleet.gpus[self.sample].astype(float), self.each[:, None], self.share[:, None]))
+        most = np.array([job.most_per_node or 2**31 - 1 for job in self.jobs])
+        return np.asarray(np.minimum(np.minimum(room, most[:, None]), [[job.workers[-1]] for job in self.jobs]), np.int32)
+
+    @cached_property
+    def place(self) -> IntArray:
+        """The class of each node, int (m,): nodes of a class can be swapped in any plan, at no change.
+
+        They are of one kind, in one rack, and hold no running job.
+        """
+        held = np.full(self.n_nodes, -1)
+        for rows in (*self.pinned.values(), *(rows for rows, _ in self.standing.values())):
+            held[list(rows)] = list(rows)
+        keys = np.stack([self.kind, self.group[1], held])
+        return np.asarray(np.unique(keys, axis=1, return_inverse=True)[1].ravel(), np.int32)
+
+    @cached_property
+    def usable(self) -> BoolArray:
+        """The nodes that any worker may use, bool (m,)."""
+        return np.asarray((self.room > 0).any(axis=0)[self.kind])
+
+
+def fits(has: FloatArray, need: FloatArray) -> FloatArray:
+    """Return how often `need` goes into `has` by the verifier's tolerance, elementwise; very often if it is 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        count = np.floor(has * (1 + TOLERANCE) / need)
+    return np.asarray(np.where(need > 0, np.maximum(count, 0.0), 2.0**31 - 1))
+
+
+def gpu_room(gpus: FloatArray, each: IntArray, share: FloatArray) -> FloatArray:
+    """Return how many workers of `each` GPUs, or of a share of one, go on `gpus` idle GPUs, elementwise."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        whole = np.floor(gpus / each)
+        part = gpus * np.floor((1 + TOLERANCE) / share)
+    return np.asarray(np.where(each == 0, 2.0**31 - 1, np.where(share < 1, part, whole)))
+
+
+def _kinds(problem: PlacementProblem) -> tuple[IntArray, IntArray]:
+    fleet = problem.fleet
+    keys = np.stack([fleet.gpu_type, fleet.gpus, fleet.cpu, fleet.memory, fleet.link, fleet.usable, *fleet.labelled])
+    _, sample, kind = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+    return np.asarray(kind.ravel(), np.int32), np.asarray(sample, np.int32)

@@ -1,0 +1,310 @@
+"""A placement under construction: what is free, who meets whom, what each job costs; changed one gang at a time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import numpy as np
+
+from gangplan.instances.arrays import IntArray
+from gangplan.instances.placement import PlacementPlan
+from gangplan.instances.placement.rate import ring_bytes
+
+from .grants import as_plan, fewest, meeting, pack
+from .prepare import Batch, Rows, fits, gpu_room
+
+UNPLACED = 1e9
+"""What leaving out a job that must be placed counts in a comparison of unfinished placements."""
+
+
+class State:
+    """Rows of every job, with the goal kept up to date: a change touches only the jobs that meet it.
+
+    Attributes:
+        rows: of each job, empty while it is not placed.
+        at: node -> job -> (workers, servers), of nodes in use.
+        free_gpu: int (m,), idle GPUs, those counted that packing the shares leaves.
+        free_cpu, free_memory: float64 (m,).
+        present: int (m, K), jobs of each model with workers on the node.
+        cost: of each job, in the unit of the goal.
+    """
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+        fleet, jobs = batch.problem.fleet, batch.jobs
+        self.rows: list[Rows] = [{} for _ in jobs]
+        self.at: defaultdict[int, Rows] = defaultdict(dict)
+        self.free_gpu = fleet.gpus.astype(float)
+        self.free_cpu, self.free_memory = fleet.cpu.copy(), fleet.memory.copy()
+        self.present = np.zeros((fleet.n_nodes, len(batch.problem.speeds.models)), dtype=np.int32)
+        self.taken = np.zeros(fleet.n_nodes, dtype=np.int32)
+        self.guarded = np.zeros(fleet.n_nodes, dtype=np.int32)
+        self.held: dict[int, list[dict[int, int]]] = {}
+        self.meets: dict[int, frozenset[tuple[int, int]]] = {}
+        self.crossers: list[defaultdict[int, set[int]]] = [defaultdict(set) for _ in batch.bandwidth]
+        self.touched: list[list[set[int]]] = [[] for _ in jobs]
+        self._gpus = fleet.gpus.tolist()
+        self._kind = batch.kind.tolist()
+        self._alone = batch.alone.tolist()
+        self._host, self._gpu = batch.problem.speeds.host.tolist(), batch.problem.speeds.gpu.tolist()
+        self._model = batch.model.tolist()
+        self._gradient, self._overlap = batch.gradient.tolist(), batch.overlap.tolist()
+        self._best = batch.best.tolist()
+        self._parent = [
+            dict(zip(low, high, strict=True)) for low, high in zip(batch.members, batch.members[1:], strict=False)
+        ]
+        self._compute = [0.0] * len(jobs)
+        self._sync = [0.0] * len(jobs)
+        self.cost = [self._cost(j) for j in range(len(jobs))]
+        self.total = sum(self.cost)
+        self._slower: set[int] = set()
+        self._later: set[int] = set()
+
+    def add(self, j: int, rows: Rows) -> None:
+        """Place job j, which is not placed, on `rows`; call `settle` before the next look at costs."""
+        batch = self.batch
+        self.rows[j] = rows
+        guard = batch.jobs[j].whole_nodes
+        for node, task in rows.items():
+            self._slower.update(self.at[node])
+            self.at[node][j] = task
+            self.taken[node] += 1
+            self.guarded[node] += guard
+            if task[0]:
+                self.present[node, self._model[j]] += 1
+            self._refresh(node)
+        self.touched[j] = []
+        for level, members in enumerate(batch.members[:-1]):
+            touched = {members[node] for node in rows}
+            if len(touched) == 1:
+                break
+            self.touched[j].append(touched)
+            for member in touched:
+                self._later |= self.crossers[level][member]
+                self.crossers[level][member].add(j)
+        self._slower.add(j)
+        self._later.add(j)
+
+    def remove(self, j: int) -> Rows:
+        """Take job j off its nodes and return where it was; call `settle` before the next look at costs."""
+        rows, self.rows[j] = self.rows[j], {}
+        guard = self.batch.jobs[j].whole_nodes
+        for node, task in rows.items():
+            del self.at[node][j]
+            self._slower.update(self.at[node])
+            self.taken[node] -= 1
+            self.guarded[node] -= guard
+            if task[0]:
+                self.present[node, self._model[j]] -= 1
+            self._refresh(node)
+        for level, touched in enumerate(self.touched[j]):
+            for member in touched:
+                self.crossers[level][member].discard(j)
+                self._later |= self.crossers[level][member]
+        self.touched[j] = []
+        self._slower.add(j)
+        return rows
+
+    def settle(self) -> float:
+        """Bring the costs up to date and return their sum."""
+        for j in self._slower:
+            self._compute[j] = self._compute_of(j)
+        for j in self._later:
+            self._sync[j] = self._sync_of(j) if self.rows[j] else 0.0
+        for j in self._slower | self._later:
+            before, self.cost[j] = self.cost[j], self._cost(j)
+            self.total += self.cost[j] - before
+        self._slower.clear()
+        self._later.clear()
+        return self.total
+
+    def exact(self) -> float:
+        """Return the sum of costs, added up afresh: running sums drift in the last digits."""
+        self.settle()
+        self.total = sum(self.cost)
+        return self.total
+
+    def room(self, j: int) -> IntArray:
+        """Return how many workers of job j, which is not placed, each node could take now, (m,)."""
+        batch = self.batch
+        room = np.minimum(batch.room[j][batch.kind], gpu_room(self.free_gpu, batch.each[j], batch.share[j]))
+        for free, need in ((self.free_cpu, batch.worker_cpu[j]), (self.free_memory, batch.worker_memory[j])):
+            if need:
+                room = np.minimum(room, fits(free, need))
+        if batch.share[j] < 1 and batch.each[j]:
+            for node in self.held:
+                room[node] = min(self._share_room(j, node), batch.room[j][batch.kind[node]])
+        return self._open(j, np.asarray(room, dtype=np.int32))
+
+    def server_room(self, j: int, workers: Rows) -> IntArray:
+        """Return how many servers of job j each node could take beside `workers`, its own rows to be, (m,)."""
+        batch = self.batch
+        room = np.where(batch.allowed[j][batch.kind], 2.0**31 - 1, 0.0)
+        for free, worker, server in (
+            (self.free_cpu, batch.worker_cpu[j], batch.server_cpu[j]),
+            (self.free_memory, batch.worker_memory[j], batch.server_memory[j]),
+        ):
+            left = free.copy()
+            for node, (w, _) in workers.items():
+                left[node] -= w * worker
+            room = np.minimum(room, fits(left, server))
+        return self._open(j, np.asarray(np.minimum(room, batch.jobs[j].servers), dtype=np.int32))
+
+    def plan(self) -> PlacementPlan:
+        """Return the placement as a plan."""
+        return as_plan(self.batch, self.rows, lambda node: self.held[node])
+
+    def snapshot(self) -> list[Rows]:
+        """Return the rows of all jobs, to come back to by `restore`."""
+        return list(self.rows)
+
+    def restore(self, rows: list[Rows]) -> None:
+        """Go back to a snapshot."""
+        changed = [j for j, row in enumerate(rows) if row is not self.rows[j] and row != self.rows[j]]
+        for j in changed:
+            self.remove(j)
+        for j in changed:
+            if rows[j]:
+                self.add(j, rows[j])
+        self.settle()
+
+    def lands(self, jobs: Iterable[int]) -> bool:
+        """Return whether all these jobs are placed, or may be left out."""
+        return all(self.rows[j] or self.batch.jobs[j].value is not None for j in jobs)
+
+    def _open(self, j: int, room: IntArray) -> IntArray:
+        room[self.guarded > 0] = 0
+        if self.batch.jobs[j].whole_nodes:
+            room[self.taken > 0] = 0
+        for other in self.batch.apart[j]:
+            room[list(self.rows[other])] = 0
+        return np.maximum(room, 0)
+
+    def _refresh(self, node: int) -> None:
+        batch, here = self.batch, self.at[node]
+        cpu = memory = 0.0
+        whole = 0
+        shares = []
+        for j, (w, p) in here.items():
+            cpu += w * batch.worker_cpu[j] + p * batch.server_cpu[j]
+            memory += w * batch.worker_memory[j] + p * batch.server_memory[j]
+            if batch.share[j] < 1 and batch.each[j]:
+                if w:
+                    shares.append((j, float(batch.share[j]), w))
+            else:
+                whole += w * int(batch.each[j])
+        fleet = batch.problem.fleet
+        self.free_cpu[node], self.free_memory[node] = fleet.cpu[node] - cpu, fleet.memory[node] - memory
+        self.held.pop(node, None)
+        self.meets.pop(node, None)
+        if shares:
+            left = self._gpus[node] - whole
+            held = pack(shares, left, self._dislike)
+            assert held is not None, "the shares on a node were checked to fit before they came"
+            self.held[node] = held
+            self.meets[node] = meeting(held)
+            whole += fewest(shares, left) or 0
+        self.free_gpu[node] = self._gpus[node] - whole
+
+    def _share_room(self, j: int, node: int) -> int:
+        """Return how many tasks of job j, each a share of a GPU, fit beside the shares on the node."""
+        batch, here = self.batch, self.at[node]
+        shares = [(i, float(batch.share[i]), w) for i, (w, _) in here.items() if batch.share[i] < 1 and w]
+        left = self._gpus[node] - sum(w * int(batch.each[i]) for i, (w, _) in here.items() if batch.share[i] == 1)
+        most = min(
+            int(fits(self.free_cpu[node : node + 1], batch.worker_cpu[j])[0]),
+            int(fits(self.free_memory[node : node + 1], batch.worker_memory[j])[0]),
+            batch.jobs[j].workers[-1],
+        )
+        count = 0
+        while count < most and pack([*shares, (j, float(batch.share[j]), count + 1)], left, lambda a, b: 0.0) is not None:
+            count += 1
+        return count
+
+    def _dislike(self, a: int, b: int) -> float:
+        """Return what it costs jobs a and b to share a GPU rather than a host, alone and at best."""
+        total = 0.0
+        for i, k in ((a, b), (b, a)):
+            more = self._gpu[self._model[i]][self._model[k]] - self._host[self._model[i]][self._model[k]]
+            total += self.batch.jobs[i].weight * more
+        return total
+
+    def _cost(self, j: int) -> float:
+        job, rows = self.batch.jobs[j], self.rows[j]
+        moved = 0.0
+        if j in self.batch.standing:
+            standing, migration = self.batch.standing[j]
+            moved = migration if rows != standing else 0.0
+        if not rows:
+            return moved + (UNPLACED if job.value is None else job.value)
+        compute = self._compute[j]
+        step = max(compute, (1 - self._overlap[j]) * compute + self._sync[j])
+        slowdown = self._best[j] * step / sum(w for w, _ in rows.values())
+        if self.batch.problem.goal == "slowdown":
+            return moved + job.weight * slowdown
+        return moved + job.weight * (1 - 1 / slowdown)
+
+    def _compute_of(self, j: int) -> float:
+        alone, model, worst = self._alone[j], self._model[j], 0.0
+        host, gpu = self._host[model], self._gpu[model]
+        for node, (w, _) in self.rows[j].items():
+            if not w:
+                continue
+            slower, here = 1.0, self.at[node]
+            if len(here) > 1:
+                meets = self.meets.get(node, frozenset())
+                for i, (workers, _) in here.items():
+                    if i != j and workers:
+                        slower += (gpu if ((i, j) if i < j else (j, i)) in meets else host)[self._model[i]]
+            worst = max(worst, alone[self._kind[node]] * slower)
+        return worst
+
+    def _sync_of(self, j: int) -> float:
+        """Return what `rate.rates` calls the synchronisation of job j."""
+        batch, rows = self.batch, self.rows[j]
+        size, job = self._gradient[j], batch.jobs[j]
+        rate = [
+            batch.bandwidth[level] / max(len(self.crossers[level][member]) for member in touched)
+            for level, touched in enumerate(self.touched[j])
+        ]
+        if job.collective == "ps":
+            return self._through(j)
+        local, workers, most = float("inf"), 0, 0
+        for node, (w, _) in rows.items():
+            workers += w
+            most = max(most, w)
+            if w > 1 and batch.link[node] < local:
+                local = batch.link[node]
+        if job.collective == "hierarchical":
+            seconds = ring_bytes(most, size) / local if most > 1 else 0.0
+            speed = local
+            for level, touched in enumerate(self.touched[j]):
+                parents: defaultdict[int, int] = defaultdict(int)
+                for member in touched:
+                    parents[self._parent[level][member]] += 1
+                # the slowest link so far holds up every later phase, but not that of the nodes
+                speed = rate[level] if level == 0 else min(speed, rate[level])
+                n = max(parents.values())
+                seconds += ring_bytes(n, size) / speed if n > 1 else 0.0
+            return seconds
+        moved = ring_bytes(workers, size) if job.collective == "ring" else 2 * size * (workers > 1)
+        return moved / min([local, *rate])
+
+    def _through(self, j: int) -> float:
+        batch, rows = self.batch, self.rows[j]
+        size, servers = self._gradient[j], batch.jobs[j].servers
+        workers = sum(w for w, _ in rows.values())
+        worst = max(size * w * p / servers / batch.link[node] for node, (w, p) in rows.items())
+        for level in range(len(self.touched[j])):
+            here: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0])
+            members = batch.members[level]
+            for node, (w, p) in rows.items():
+                entry = here[members[node]]
+                entry[0] += w
+                entry[1] += p
+            bandwidth, crossers = batch.bandwidth[level], self.crossers[level]
+            for member, (w, p) in here.items():
+                moved = size * (w * (servers - p) + p * (workers - w)) / servers
+                worst = max(worst, moved * len(crossers[member]) / bandwidth)
+        return worst
