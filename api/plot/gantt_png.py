@@ -108,7 +108,11 @@ def _bars(axes: Any, chart: Chart, horizon: float, points: float) -> None:
         edges = ["white" if w else colour for w in wide]
         axes.add_collection(
             PolyCollection(
-                list(boxes), facecolors=colour, edgecolors=edges, linewidths=np.where(wide, 0.5, 0.0), zorder=2 + critical
+                list(boxes),
+                facecolors=colour,
+                edgecolors=edges,
+                linewidths=np.where(wide, 0.5, 0.0),
+                zorder=2 + critical,
             )
         )
     _labels(axes, chart, horizon, points)
