@@ -9,7 +9,7 @@ from ..units import percent, quantity, time_unit, words
 from .measure import Measured
 from .output import table
 
-MOST = 6
+MOST = 5
 """Plans in one table."""
 
 

@@ -11,8 +11,9 @@ from plotly.subplots import make_subplots
 
 from .chart import COLOURS, STYLES, Chart
 from .gantt import Gantt
-from .html import GRID, INK, plain, safe
-from .layout import FloatArray
+from .gantt_marks import marks
+from .gantt_marks import memory as memory_beside
+from .html import GRID, INK, safe
 
 PITCH, CAPTION, HEAD, FOOT = 46, 70, 160, 70
 """Pixels: of a device's row, between charts, above the first, below the last."""
@@ -20,8 +21,6 @@ MOST_TALL = 1400
 """Pixels of one chart before rows get flatter."""
 SMALLEST, LARGEST = 8.0, 11.0
 """Pixels of names in bars; a pointer tells those that do not fit."""
-MOST_STEPS = 80
-"""Lines from bar to bar of the chain that can be followed; more are drawn paler."""
 ACROSS = 1100
 """Pixels of the axis on a usual screen."""
 
@@ -43,10 +42,10 @@ def draw_gantt(picture: Gantt) -> bytes:
     seen: set[str] = set()
     for i, chart in enumerate(charts, 1):
         _bars(figure, chart, i, seen, picture.horizon, tall[i - 1] / chart.bottom)
-        _marks(figure, chart, i, seen, len(charts) > 1)
+        marks(figure, chart, i, seen, len(charts) > 1)
         _bands(figure, chart, i)
         if memory:
-            _memory(figure, chart, i)
+            memory_beside(figure, chart, i)
         figure.update_xaxes(
             row=i,
             col=1,
@@ -154,79 +153,8 @@ def _bars(figure: Any, chart: Chart, row: int, seen: set[str], horizon: float, p
         seen.add(name)
 
 
-def _marks(figure: Any, chart: Chart, row: int, seen: set[str], several: bool) -> None:
-    few = len(chart.steps) <= MOST_STEPS
-    marks = [("critical: the chain to the end", chart.steps, "solid", 1.0 if few else 0.5, 0.7 if few else 0.3)]
-    ends = (-0.12, chart.bottom + 0.12)
-    end = "the end" if several else chart.end_words
-    marks.append((end, _upright(chart.end, ends), "solid", 1.6, 1.0))
-    if chart.bound is not None:
-        bound = "bound: no plan is better" if several else f"bound {chart.bound_words}: no plan is better"
-        marks.append((bound, _upright(chart.bound, ends), "dash", 1.6, 1.0))
-    for name, lines, dash, width, opacity in marks:
-        if not len(lines):
-            continue
-        # None between two lines lifts the pen
-        x, y = (np.concatenate([lines[:, :, k], np.full((len(lines), 1), np.nan)], axis=1).ravel() for k in (0, 1))
-        figure.add_trace(
-            go.Scatter(
-                x=plain(x),
-                y=plain(y),
-                mode="lines",
-                line={"color": INK, "width": width, "dash": dash},
-                opacity=opacity,
-                name=name,
-                legendgroup=name,
-                showlegend=name not in seen,
-                hoverinfo="skip",
-            ),
-            row=row,
-            col=1,
-        )
-        seen.add(name)
-
-
 def _bands(figure: Any, chart: Chart, row: int) -> None:
     """Shade each row."""
     for y, high, link in zip(chart.y.tolist(), chart.height.tolist(), chart.link, strict=True):
         colour = "#fbfbfc" if link else "#f4f5f8"
         figure.add_hrect(y - high / 2, y + high / 2, fillcolor=colour, line_width=0, layer="below", row=row, col=1)
-
-
-def _upright(x: float, ends: tuple[float, float]) -> FloatArray:
-    return np.array([[[x, ends[0]], [x, ends[1]]]])
-
-
-def _memory(figure: Any, chart: Chart, row: int) -> None:
-    """Beside each device: how busy it is, and how full."""
-    mine = [i for i, words in enumerate(chart.memory) if words]
-    full = [float(chart.filled[i]) for i in mine]
-    known = [0.0 if np.isnan(f) else min(f, 1.0) for f in full]
-    y, width = [float(chart.y[i]) for i in mine], [0.6 * min(float(chart.height[i]), 1.0) for i in mine]
-    words = [f"{chart.memory[i]}" + ("" if np.isnan(f) else f" · {f:.1%}") for i, f in zip(mine, full, strict=True)]
-    look = {"orientation": "h", "y": y, "width": width, "showlegend": False, "hoverinfo": "skip"}
-    room = [0.0 if np.isnan(f) else 1.0 for f in full]
-    figure.add_trace(go.Bar(x=room, marker={"color": "#e9ecf0", "line": {"width": 0}}, **look), row=row, col=2)
-    figure.add_trace(go.Bar(x=known, marker={"color": "#a3adb8", "line": {"width": 0}}, **look), row=row, col=2)
-    busy = ["\u2002" if np.isnan(chart.busy[i]) else f"\u2002busy {chart.busy[i]:.0%} · " for i in mine]
-    texts = {"text": [b + w for b, w in zip(busy, words, strict=True)], "textposition": "middle right"}
-    figure.add_trace(
-        go.Scatter(
-            x=[0.0] * len(mine), y=y, mode="text", textfont={"size": 11}, showlegend=False, hoverinfo="skip", **texts
-        ),
-        row=row,
-        col=2,
-    )
-    figure.update_xaxes(row=row, col=2, range=[0, 1.02], visible=False, fixedrange=True)
-    figure.update_yaxes(row=row, col=2, range=[chart.bottom + 0.12, -0.12], visible=False, fixedrange=True)
-    figure.add_annotation(
-        text="busy, memory",
-        xref=f"x{2 * row} domain",
-        x=0,
-        yref=f"y{2 * row} domain",
-        y=1,
-        yshift=18,
-        showarrow=False,
-        xanchor="left",
-        font={"size": 11, "color": "#666666"},
-    )
