@@ -15,7 +15,7 @@ _SUITED = {
     ("throughput", "free"): ["greedy", "pipedream", "local_search", "cpsat"],
     ("latency", ""): ["greedy", "chain", "local_search", "cpsat", "neighbourhood"],
     ("stages", ""): ["ideals", "chain"],
-    ("step", ""): ["heft"],
+    ("step", ""): ["heft", "bounds", "list_schedule", "contiguous", "critical_path", "local_search"],
 }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ...method import Method, Suite
 from ...run import Run
-from .bounds import impossible, path_bound
+from .bounds import delay_bound, impossible, path_bound
 from .contiguous import contiguous
 from .critical_path import critical_path
 from .enumeration import optimum
@@ -29,6 +29,12 @@ def _prepare(run: Run) -> Prepared:
     return p
 
 
+def _bounds(run: Run, p: Prepared) -> None:
+    for bound in (delay_bound, series_bound):
+        if not run.stopped:
+            bound(run, p)
+
+
 def _seeded(method: Callable[[Run, Prepared], None]) -> Callable[[Run, Prepared], None]:
     """Give `method` a plan to start from if there is none."""
 
@@ -48,6 +54,6 @@ METHODS: dict[str, Method] = {
     "list_schedule": Method(list_schedule),
     "contiguous": Method(contiguous),
     "local_search": Method(_seeded(local_search)),
-    "series": Method(series_bound),
+    "bounds": Method(_bounds),
 }
 SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem)
