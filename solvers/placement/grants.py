@@ -91,6 +91,11 @@ def fewest(items: Sequence[Item], gpus: int) -> int | None:
     return None
 
 
+def undecided(jobs: int) -> bool:
+    """Return whether a packing of so many jobs' shares may have been missed: `pack` gives up on large ones."""
+    return jobs > 1
+
+
 def meeting(held: Sequence[dict[int, int]]) -> frozenset[tuple[int, int]]:
     """Return the pairs of jobs, lower number first, that have a GPU in common."""
     return frozenset((a, b) for card in held for a in card for b in card if a < b)

@@ -243,7 +243,7 @@ class State:
         slowdown = self._best[j] * step / sum(w for w, _ in rows.values())
         if self.batch.problem.goal == "slowdown":
             return moved + job.weight * slowdown
-        return moved + job.weight * (1 - 1 / slowdown)
+        return moved + job.weight * max(0.0, 1 - 1 / slowdown)
 
     def _compute_of(self, j: int) -> float:
         alone, model, worst = self._alone[j], self._model[j], 0.0
