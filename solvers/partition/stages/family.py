@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from gangplan.instances.arrays import BoolArray, FloatArray
@@ -54,6 +56,16 @@ class Family:
                 ok &= self.bits[rows].astype(np.float32) @ self._absent < 0.5
             self._rows, self._gap = rows, np.where(ok, 0.0, np.inf)
         return self._gap
+
+    @cached_property
+    def density(self) -> float:
+        """About which part of all pairs of a smaller and a larger ideal are the two ends of a stage."""
+        if self.linear:
+            return 1.0
+        rows = np.linspace(0, len(self) - 2, 64).astype(int)
+        ok = self.sizes[None, :] > self.sizes[rows, None]
+        held = ok & (self.bits[rows].astype(np.float32) @ self._absent < 0.5)
+        return float(held.sum() / max(1, ok.sum()))
 
     def leaf(self, row: int, replicas: int, under_way: int, rows: slice, capacity: float) -> FloatArray:
         """Return the seconds a sample of stages on `replicas` of devices sharing ops, infinite if they do not fit.

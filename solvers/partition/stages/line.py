@@ -25,17 +25,14 @@ def mixed(units: Units, seed: int) -> Family:
 
 
 def thinned(units: Units, most: int) -> Family:
-    """Return at most `most` ideals of one linear extension, in equal steps of work: of each step that which cuts least."""
+    """Return at most `most` ideals of one linear extension: of each equal step of work the one that cuts least."""
     line = list(prefixes(linear_extension(units.order)))
     family = Family(units, line)
     work = family.seconds.min(axis=0)
     step = np.minimum((work / max(float(work[-1]), 1e-300) * (most - 1)).astype(int), most - 2)
-    best = {0: 0, len(line) - 1: 0}
-    for s in range(most - 1):
-        inside = np.flatnonzero(step == s)
-        if len(inside):
-            best[int(inside[np.argmin(family.crossing[inside])])] = s
-    return Family(units, [line[i] for i in sorted(best)[: most - 1] + [len(line) - 1]])
+    inner = [np.flatnonzero(step[1:-1] == s) + 1 for s in range(1, most - 1)]
+    best = [int(inside[np.argmin(family.crossing[inside])]) for inside in inner if len(inside)]
+    return Family(units, [line[i] for i in (0, *best, len(line) - 1)])
 
 
 def around(units: Units, ends: list[int]) -> Iterator[Family]:

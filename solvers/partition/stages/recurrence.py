@@ -25,6 +25,8 @@ from .family import Family
 State = tuple[int, int]
 """Members used, replicas of all stages in them (0 where memory is ample)."""
 _ROWS = 128
+_DENSE = 0.1
+"""Of a block of numbers fewer that matter are picked out, more are looked at all together."""
 
 
 @dataclass(frozen=True)
@@ -68,14 +70,18 @@ class Level:
         level: from 0, the innermost.
         tracked: whether memory depends on what is under way, so that replicas have to be counted.
         stopped: raises the alarm.
+        cap: seconds; a group that takes longer is in no plan worth having.
     """
 
-    def __init__(self, family: Family, level: int, tracked: bool, stopped: Callable[[], bool]) -> None:
+    def __init__(
+        self, family: Family, level: int, tracked: bool, stopped: Callable[[], bool], cap: float = np.inf
+    ) -> None:
         problem = family.problem
         self.family, self.level, self.tracked, self.stopped = family, level, tracked, stopped
         self.members = problem.members()[level]
         self.capacity = float(problem.capacity()[0])
-        self.inner = Level(family, level - 1, tracked, stopped) if level else None
+        self.cap = cap * (1 + 1e-9)
+        self.inner = Level(family, level - 1, tracked, stopped, cap * self.members) if level else None
         self.moves = family.moves(level)
         self.options = list(self._options())
         self.states = self._states()
@@ -157,7 +163,8 @@ class Level:
             for option, rest in self.ways(state):
                 after = behind + (0 if rest is None else rest[1])
                 if (option, after) not in stages:
-                    stages[option, after] = self.stage(option, after, everything)
+                    found = self.stage(option, after, everything)
+                    stages[option, after] = np.where(found <= self.cap, found, np.inf)
                 found = stages[option, after]
                 if rest is not None:
                     found = self._joined(np.maximum(found, self.moves / option.replicas), fed[rest])
@@ -173,8 +180,16 @@ class Level:
         for k in range(1, len(first) - 1):
             if not k % 64 and self.stopped():
                 raise TimeoutError
-            corner = total[:k, k + 1 :]
-            np.minimum(corner, np.maximum(first[:k, k, None], rest[k, k + 1 :]), out=corner)
+            rows, columns = np.flatnonzero(first[:k, k] < np.inf), np.flatnonzero(rest[k] < np.inf)
+            if not len(rows) or not len(columns):
+                continue
+            a, b, c, d = int(rows[0]), int(rows[-1]) + 1, int(columns[0]), int(columns[-1]) + 1
+            if len(rows) * len(columns) > _DENSE * (b - a) * (d - c):
+                corner = total[a:b, c:d]
+                np.minimum(corner, np.maximum(first[a:b, k, None], rest[k, c:d]), out=corner)
+            else:
+                where = np.ix_(rows, columns)
+                total[where] = np.minimum(total[where], np.maximum(first[rows, k, None], rest[k, columns]))
         return total
 
     def top(self) -> dict[State, FloatArray]:
@@ -202,9 +217,7 @@ class Level:
                     np.minimum(fed[state][rows], found, out=fed[state][rows])
         return fed
 
-    def _ended(
-        self, stage: FloatArray, option: Option, rest: State | None, fed: dict[State, FloatArray]
-    ) -> FloatArray:
+    def _ended(self, stage: FloatArray, option: Option, rest: State | None, fed: dict[State, FloatArray]) -> FloatArray:
         if rest is None:
             return np.asarray(stage[:, -1])
         behind = np.maximum(fed[rest], self.moves / option.replicas)
@@ -255,6 +268,6 @@ def effort(family: Family, tracked: bool) -> float:
         choices = width * width / 2 * (degrees if level == 0 else below)
         states = choices * (width / 2 * below if tracked and (degrees > 1 or level) else 1.0)
         contexts = prod(members) if tracked and level < len(members) - 1 else 1
-        total += states * (n * n if level == len(members) - 1 else contexts * n**3 / 6)
+        total += states * (n * n if level == len(members) - 1 else contexts * family.density**2 * n**3 / 6)
         below = below * width if tracked else 1.0
     return total

@@ -63,7 +63,8 @@ def _search(run: Run, reduced: Reduced, families: Families, by: str, *, exact: b
             return
         try:
             with run.phase("recurrence"):
-                level = Level(family, len(problem.members()) - 1, tracked, lambda: run.stopped)
+                cap = np.inf if run.objective is None else run.objective
+                level = Level(family, len(problem.members()) - 1, tracked, lambda: run.stopped, cap)
                 value, steps = level.trace_top(level.top())
         except TimeoutError:
             return
@@ -105,7 +106,8 @@ def _all(reduced: Reduced) -> Families:
         family = Family(units, found)
         if effort(family, tracked) > _QUICK and run.plan is None:
             chain(run, reduced)
-        if run.stopped or _affordable(run, family, tracked, 1.0):
+        # a plan to beat leaves most numbers out
+        if run.stopped or _affordable(run, family, tracked, 1.0 if run.plan is None else 5.0):
             return family
         run.note(f"too little time or space for all {len(family)} ideals{' with memory' if tracked else ''}")
         return None
