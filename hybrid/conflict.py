@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.instances import GraphProblem, OpGraph, PartitionProblem
+from gangplan.instances import GraphProblem, OpGraph, PartitionProblem, StagesProblem
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite_of
 
@@ -64,6 +64,9 @@ def conflict(run: Run) -> tuple[str, ...]:
 
 def requirements(problem: GraphProblem) -> list[Requirement]:
     """Return what a plan of `problem` has to respect: memory, device support, colocation, the variant."""
+    if isinstance(problem, StagesProblem):
+        # a backward op is in the stage of its forward op: there is no such plan without that
+        return [*_support(problem), *_memory(problem), *_stashing(problem)]
     return [*_colocation(problem), *_support(problem), *_memory(problem), *_variant(problem)]
 
 
@@ -162,6 +165,13 @@ def _variant(problem: GraphProblem) -> list[Requirement]:
     return [
         Requirement(f"variant: the plan is {problem.variant}", lambda p: PartitionProblem(p.graph, p.cluster, "free"))
     ]
+
+
+def _stashing(problem: StagesProblem) -> list[Requirement]:
+    if not problem.stashing:
+        return []
+    words = "stashing: a stage keeps a version of its weights for each sample under way"
+    return [Requirement(words, lambda p: replace(p, stashing=False))]  # type: ignore[call-arg]
 
 
 def _names(graph: OpGraph, members: Any, most: int = 4) -> str:
