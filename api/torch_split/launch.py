@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from queue import Empty
@@ -54,14 +54,15 @@ def run_split(model: Model, ops: Ops, parts: tuple[Piece, ...], training: bool, 
     """
     program = ops.profile.program
     devices = sorted({part.device for part in parts})
-    with _processes(devices) as (boxes, alive):
+    with _processes(devices) as (boxes, stopped):
         bare = {i: replace(part, nodes=()) for i, part in enumerate(parts)}
+        buffers = frozenset(name for name in program.state if not program.is_parameter(name))
         positions = {node.name: i for i, node in enumerate(program.nodes)}
         for device in devices:
             own = {i: part for i, part in enumerate(parts) if part.device == device}
             needed = {name for part in own.values() for name in part.inputs}
             inputs = pack({name: program.inputs[name] for name in program.inputs if name in needed})
-            job = Job(device, bare | own, inputs, training, torch.get_num_threads(), seed, positions)
+            job = Job(device, bare | own, inputs, buffers, training, torch.get_num_threads(), seed, positions)
             boxes[device].put(("job", _pickled(job)))
             for name in dict.fromkeys(name for part in own.values() for name in part.state):
                 boxes[device].put(("state", name, pack(program.state[name])))
@@ -70,7 +71,7 @@ def run_split(model: Model, ops: Ops, parts: tuple[Piece, ...], training: bool, 
         if training:
             for name, device in home.items():
                 boxes[device].put(("cotangent", name, pack(whole.cotangents[name])))
-        found = _collect(boxes[PARENT], alive, devices)
+        found = _collect(boxes[PARENT], stopped, devices)
     outputs = {name: found.outputs.get(name, whole.outputs[name]) for name in whole.outputs}
     return SplitRun(outputs, found.gradients, found.buffers, whole, found.seconds)
 
@@ -90,15 +91,17 @@ class _Found:
     seconds: dict[int, dict[str, float]]
 
 
-def _collect(box: Any, alive: Any, devices: list[int]) -> _Found:
+def _collect(box: Any, stopped: Callable[[], list[int]], devices: list[int]) -> _Found:
     found = _Found({}, {}, {}, {})
+    ended: set[int] = set()
     while len(found.seconds) < len(devices):
         try:
             kind, *content = box.get(timeout=PATIENCE)
         except Empty:
-            dead = [device for device in alive() if device not in found.seconds]
-            if dead:
-                raise InstanceError("run", f"the process of device {dead[0]} ended early") from None
+            dead = {device for device in stopped() if device not in found.seconds}
+            if dead & ended:  # what a process says last may come a moment after its end
+                raise InstanceError("run", f"the process of device {min(dead & ended)} ended early") from None
+            ended = dead
             continue
         if kind == "error":
             raise InstanceError("run", f"device {content[0]}: {content[1]}")
@@ -116,7 +119,7 @@ def _collect(box: Any, alive: Any, devices: list[int]) -> _Found:
 
 
 @contextmanager
-def _processes(devices: list[int]) -> Iterator[tuple[dict[int, Any], Any]]:
+def _processes(devices: list[int]) -> Iterator[tuple[dict[int, Any], Callable[[], list[int]]]]:
     """Start a process for each device; yield the queues and a call that tells which processes have ended."""
     context = multiprocessing.get_context("spawn")  # a fork would copy threads' locks but not the threads
     boxes = {device: context.Queue() for device in (PARENT, *devices)}

@@ -82,8 +82,7 @@ def split_points(found: list[Cut]) -> dict[str, str]:
 
 def _stacks(ops: Ops) -> list[tuple[str, ...]]:
     """Return the modules in whose call each op is made."""
-    by_name = {node.name: node.stack for node in ops.profile.program.nodes}
-    return [by_name[ops.head(i)] for i in range(len(ops.ops))]
+    return [ops.nodes[ops.head(i)].stack for i in range(len(ops.ops))]
 
 
 def _runs(stacks: list[tuple[str, ...]]) -> dict[str, list[tuple[int, int]]]:

@@ -93,14 +93,13 @@ def pieces(ops: Ops, device: list[int], stage: list[int]) -> tuple[Piece, ...]:
     index = {place: i for i, place in enumerate(order)}
     piece_of = [index[r, d] for r, d in zip(rank, device, strict=True)]
     program, local, home = ops.profile.program, ops.local, ops.home
-    by_name = {node.name: node for node in program.nodes}
     made = {name: piece_of[i] for name, i in home.items()}
     wanted: list[set[str]] = [set() for _ in order]
     readers: dict[str, set[int]] = {}
     for name, here in made.items():
-        for read in by_name[name].reads:
+        for read in ops.nodes[name].reads:
             if read in local:
-                wanted[here] |= _behind(read, local, by_name)
+                wanted[here] |= _behind(read, local, ops.nodes)
             elif made[read] != here:
                 readers.setdefault(read, set()).add(here)
     result = []

@@ -31,6 +31,7 @@ class Job:
         device: its own.
         pieces: all pieces of the model, by index; those of other devices without their nodes.
         inputs: the model's inputs that it needs, packed.
+        buffers: names of the model's buffers, to be sent back as they are in the end.
         training: run backward too.
         threads: of torch.
         seed: of the first call; call i of the model gets the i-th seed from here.
@@ -40,6 +41,7 @@ class Job:
     device: int
     pieces: dict[int, Piece]
     inputs: Any
+    buffers: frozenset[str]
     training: bool
     threads: int
     seed: int
@@ -97,9 +99,9 @@ class _Worker:
                 seconds["backward"] += time.perf_counter() - start
         parent = self.boxes[PARENT]
         for name, tensor in self.state.items():
-            if isinstance(tensor, torch.Tensor) and tensor.grad is not None:
+            if tensor.grad is not None:
                 parent.put(("gradient", name, pack(tensor.grad)))
-            elif not tensor.requires_grad:
+            if name in job.buffers:
                 parent.put(("state", name, pack(tensor)))
         parent.put(("done", self.device, seconds))
 

@@ -63,11 +63,10 @@ def weights(ops: Ops, tied: str, training: bool) -> tuple[FloatArray, FloatArray
 def output_bytes(ops: Ops, op: Op) -> float:
     """Return the bytes of the memory that an op fills with its results."""
     values = ops.profile.values
-    by_name = {node.name: node for node in ops.profile.program.nodes}
     read = {
         storage(x)
         for node in op.nodes
-        for name in by_name[node].reads
+        for name in ops.nodes[node].reads
         if name not in op.nodes
         for x in tensors(values[name])
     }

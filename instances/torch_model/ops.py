@@ -44,6 +44,11 @@ class Ops:
     profile: Profile
 
     @cached_property
+    def nodes(self) -> dict[str, Node]:
+        """The calls by name."""
+        return {node.name: node for node in self.profile.program.nodes}
+
+    @cached_property
     def local(self) -> dict[str, tuple[str, ...]]:
         """For each value that belongs to no op, the parameters and buffers it shows."""
         program = self.profile.program
@@ -70,7 +75,6 @@ class Ops:
     @cached_property
     def ops(self) -> tuple[Op, ...]:
         """The ops."""
-        by_name = {node.name: node for node in self.profile.program.nodes}
         members: list[list[Node]] = [[] for _ in self._heads]
         for node in self.profile.program.nodes:
             if node.name in self.home:
@@ -78,7 +82,7 @@ class Ops:
         taken: set[str] = set()
         found = []
         for head, nodes in zip(self._heads, members, strict=True):
-            first = by_name[head]
+            first = self.nodes[head]
             name = _fresh(f"{first.module}/{first.kind}" if first.module else first.kind, taken)
             state = _union(self.local.get(read, ()) for node in nodes for read in node.reads)
             found.append(Op(name, first.module, first.kind, tuple(node.name for node in nodes), state))
@@ -103,8 +107,7 @@ class Ops:
     def inputs(self, op: int) -> tuple[str, ...]:
         """Return the values that the first call of an op reads, parameters and buffers left out."""
         state = self.profile.program.state
-        head = next(node for node in self.profile.program.nodes if node.name == self._heads[op])
-        return tuple(name for name in head.reads if name not in state)
+        return tuple(name for name in self.nodes[self._heads[op]].reads if name not in state)
 
     def written(self) -> list[set[int]]:
         """Return sets of ops that share memory which one of them writes into, and so must share a device."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from itertools import pairwise
@@ -53,5 +54,5 @@ def classes(n: int, groups: list[set[int]]) -> IntArray:
         for a, b in pairwise(sorted(group)):
             leader[find(b)] = find(a)
     roots = [find(i) for i in range(n)]
-    shared = {root: i for i, root in enumerate(sorted({r for r in roots if roots.count(r) > 1}))}
+    shared = {root: i for i, root in enumerate(sorted(r for r, members in Counter(roots).items() if members > 1))}
     return np.array([shared.get(root, -1) for root in roots], dtype=np.int32)

@@ -109,7 +109,7 @@ def test_profile_measured(call: Any, tmp_path: Path) -> None:
     assert problem.cluster.device_types[0].name == "here" and not problem.graph.backward.any()
 
 
-def test_modules_are_found_where_python_is_started(tmp_path: Path) -> None:
+def test_modules_are_found_where_python_is_started(call: Any, tmp_path: Path) -> None:
     """`my_module:build` in the current folder is found, what it prints stays off stdout, and a class will do too."""
     (tmp_path / "my_module.py").write_text(
         "import torch\n"
@@ -123,12 +123,35 @@ def test_modules_are_found_where_python_is_started(tmp_path: Path) -> None:
         "build = lambda: (Net(), (torch.ones(4, 3),), {})\n"
         "net = Net()\n"
     )
-    for attribute in ("build", "Net", "net"):
-        command = [sys.executable, "-m", "gangplan", "profile", f"my_module:{attribute}", "--json"]
-        surroundings = os.environ | {"PYTHONSAFEPATH": "1"}  # as the installed command, which has no folder of its own
-        done = subprocess.run(command, cwd=tmp_path, env=surroundings, capture_output=True, text=True, check=True)
-        assert json.loads(done.stdout)["ops"][0]["outputs"] == [{"shape": [4, 2], "dtype": "float32"}]
-        assert "hello" in done.stderr
+    command = [sys.executable, "-m", "gangplan", "profile", "my_module:build", "--json"]
+    surroundings = os.environ | {"PYTHONSAFEPATH": "1"}  # as the installed command, which has no folder of its own
+    done = subprocess.run(command, cwd=tmp_path, env=surroundings, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["ops"][0]["outputs"] == [{"shape": [4, 2], "dtype": "float32"}]
+    assert "hello" in done.stderr
+    for attribute in ("Net", "net"):
+        code, said, _ = call("profile", f"{tmp_path / 'my_module.py'}:{attribute}", "--json")
+        assert code == 0 and json.loads(said)["ops"][0]["outputs"] == [{"shape": [4, 2], "dtype": "float32"}]
+
+
+DRIFTING = """
+import torch
+class Drifting(torch.nn.Linear):
+    calls = 0
+    def forward(self, x):
+        self.calls += 1
+        return super().forward(x) * self.calls
+build = lambda: (Drifting(3, 2), (torch.ones(4, 3),))
+"""
+
+
+def test_a_difference_is_exit_code_1(call: Any, tmp_path: Path) -> None:
+    """A model that computes something else when it is called again fails the comparison, and the exit code says so."""
+    model, graph, plan = tmp_path / "drifting.py", tmp_path / "graph.json", tmp_path / "plan.json"
+    model.write_text(DRIFTING)
+    assert call("profile", f"{model}:build", "--no-training", "--out", graph)[0] == 0
+    assert call("solve", graph, "--time-limit", "20", "--out", plan, "--json")[0] == 0
+    code, said, _ = call("split", f"{model}:build", graph, plan, "--run", "--json")
+    assert code == 1 and json.loads(said)["run"]["same"] is False
 
 
 BROKEN = {

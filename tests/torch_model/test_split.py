@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -252,6 +253,20 @@ def test_split_run_of_a_resnet(load: Any) -> None:
     assert any(not torch.equal(before[k], x) for k, x in model.module.named_buffers())
 
 
+def test_split_run_of_what_writes_and_of_frozen_parameters(load: Any) -> None:
+    """Writes in place, and parameters that want no gradient, change nothing in the comparison."""
+    model = load("writing")
+    model.module.second.requires_grad_(False)
+    made = model_problem(model, devices=2)
+    half = len(made.ops.ops) - 2
+    parts = pieces(made.ops, *(2 * [[int(i >= half) for i in range(len(made.ops.ops))]]))
+    assert len(parts) == 2
+    run = run_split(model, made.ops, parts, training=True)
+    found = differences(run)
+    assert all(x.same for x in found), found
+    assert run.gradients.keys() == {"%first.weight", "%first.bias"} and run.buffers["%seen"] != 0
+
+
 def test_split_run_of_scattered_ops_with_dropout(load: Any) -> None:
     """Ops scattered at random, with dropout, still compute what the traced model computes, gradients included."""
     model = load("encoder")
@@ -279,6 +294,16 @@ def test_a_difference_is_found(load: Any) -> None:
     assert not differences(lost)[0].same and differences(lost)[0].missing == tuple(sorted(program.outputs))
     broken = replace(run, outputs={k: x * float("nan") for k, x in run.outputs.items()})
     assert not differences(broken)[0].same
+
+
+def test_a_process_that_dies_is_reported(load: Any) -> None:
+    """A process that is killed, as for lack of memory, does not leave the caller waiting."""
+    model = load("linear")
+    made = model_problem(model, devices=1, training=False)
+    (part,) = pieces(made.ops, [0], [0])
+    bad = replace(part, nodes=tuple(replace(node, call=os._exit, args=(3,), kwargs={}) for node in part.nodes))
+    with pytest.raises(InstanceError, match="the process of device 0 ended early"):
+        run_split(model, made.ops, (bad,), training=False)
 
 
 def test_a_failing_process_is_reported(load: Any) -> None:
