@@ -63,6 +63,7 @@ _HOME = {
     "latency": "gangplan.solvers.partition.latency.methods",
     "step": "gangplan.solvers.partition.step.methods",
     "stages": "gangplan.solvers.partition.stages.methods",
+    "placement": "gangplan.solvers.placement.methods",
 }
 
 

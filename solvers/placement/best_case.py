@@ -78,7 +78,14 @@ class BestCase:
     def floors(self, j: int, degree: int) -> tuple[float, float]:
         """Return the least compute and the least synchronisation of job j with `degree` workers, seconds."""
         batch, job = self.batch, self.batch.jobs[j]
-        key = (batch.room[j].tobytes(), batch.alone[j].tobytes(), job.collective, job.servers, batch.gradient[j], degree)
+        key = (
+            batch.room[j].tobytes(),
+            batch.alone[j].tobytes(),
+            job.collective,
+            job.servers,
+            batch.gradient[j],
+            degree,
+        )
         if key not in self._floors:
             reach = self.reach(j)
             able = int(reach.groups[0][-1]) >= degree if len(reach.room) else False
@@ -122,9 +129,7 @@ class BestCase:
         return float(min(moved / link if one else np.inf, across))
 
     @staticmethod
-    def _phases(
-        degree: int, reach: Reach, size: float, link: float, crossed: int, slowest: FloatArray
-    ) -> float:
+    def _phases(degree: int, reach: Reach, size: float, link: float, crossed: int, slowest: FloatArray) -> float:
         """Return the least sum of phases over n nodes in g racks: ceil(degree / n) workers a node, ceil(n / g) a rack."""
         best = np.inf
         low = max(2, reach.fewest(0, degree))

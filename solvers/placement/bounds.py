@@ -148,7 +148,9 @@ def _pigeonhole(meeting: FloatArray, k: FloatArray, nodes: int) -> float:
     Parts on a node sum to s; n whole ones make n (n - 1) / 2 meetings, and in between it is no less than on the
     line: the bound of Turan's graph. Tried for the jobs whose meetings are dearest, ever more of them.
     """
-    order = np.argsort(-np.where(np.isfinite(meeting), meeting, 0.0).min(axis=1, initial=np.inf, where=np.isfinite(meeting)))
+    order = np.argsort(
+        -np.where(np.isfinite(meeting), meeting, 0.0).min(axis=1, initial=np.inf, where=np.isfinite(meeting))
+    )
     best, price, parts = 0.0, np.inf, 0.0
     for count, i in enumerate(order):
         if count:

@@ -15,8 +15,8 @@ _TRIES = 20
 """Orders of the jobs that are tried."""
 
 
-def build(run: Run, batch: Batch, policy: Policy, by: str, state: State | None = None) -> State | None:
-    """Place every job by `policy`, offer the plan, and return the placement; `None` if some gang found no place.
+def build(run: Run, batch: Batch, policies: Sequence[Policy], by: str) -> State | None:
+    """Place every job by the best of `policies`, offer the plan, and return the placement; `None` if some gang fits not.
 
     Jobs that run come first, at their place; then those with the least choice and the largest; a gang that finds no
     place is moved to the front and all others are placed again.
@@ -26,8 +26,9 @@ def build(run: Run, batch: Batch, policy: Policy, by: str, state: State | None =
         if run.stopped:
             return None
         state = start(batch)
-        failed = next((j for j in order if not state.rows[j] and not _insert(state, j, [policy])), None)
+        failed = next((j for j in order if not state.rows[j] and not _insert(state, j, policies)), None)
         if failed is None:
+            state.exact()
             if not run.stopped:
                 run.offer(state.plan(), by)
             return state
@@ -57,16 +58,22 @@ def stays(state: State, j: int, rows: Rows) -> bool:
     return all(room[node] >= w and servers[node] >= p and (w or p) for node, (w, p) in rows.items())
 
 
-def cheapest(state: State, j: int, policies: Iterable[Policy]) -> Rows:
+def cheapest(state: State, j: int, policies: Iterable[Policy], before: Rows | None = None) -> None:
     """Place job j, which is not placed, where the goal is least; leave it out if that is better or nothing fits.
 
-    Returns:
-        Where it is now.
+    Args:
+        state: the placement of the others.
+        j: the job.
+        policies: propose places.
+        before: a place that is known to fit.
     """
-    best, least = {}, state.settle()
+    best: Rows = {}
+    least = state.settle()
+    standing = state.batch.standing.get(j, ({}, 0.0))[0]
+    options = [rows for rows in (before, standing) if rows and (rows is before or stays(state, j, rows))]
+    options += [rows for policy in policies for rows in placements(state, j, policy)]
     seen: list[Rows] = []
-    options = [rows for rows, _ in [batch_standing(state, j)] if rows]
-    for rows in [*options, *(rows for policy in policies for rows in placements(state, j, policy))]:
+    for rows in options:
         if rows in seen:
             continue
         seen.append(rows)
@@ -78,13 +85,6 @@ def cheapest(state: State, j: int, policies: Iterable[Policy]) -> Rows:
     if best:
         state.add(j, best)
     state.settle()
-    return best
-
-
-def batch_standing(state: State, j: int) -> tuple[Rows, float]:
-    """Return where job j runs already, if it may stay there now, and what leaving costs."""
-    rows, migration = state.batch.standing.get(j, ({}, 0.0))
-    return (rows, migration) if rows and stays(state, j, rows) else ({}, migration)
 
 
 def _insert(state: State, j: int, policies: Sequence[Policy]) -> bool:

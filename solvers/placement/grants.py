@@ -46,7 +46,9 @@ class _Packing:
     """Depth-first search over GPUs for each task, fullest GPU first, largest tasks first."""
 
     def __init__(self, items: Sequence[Item], gpus: int, dislike: Callable[[int, int], float]) -> None:
-        self.tasks = [(share, job) for job, share, count in sorted(items, key=lambda x: (-x[1], x[0])) for _ in range(count)]
+        self.tasks = [
+            (share, job) for job, share, count in sorted(items, key=lambda x: (-x[1], x[0])) for _ in range(count)
+        ]
         self.dislike = dislike
         self.used = [0.0] * gpus
         self.held: list[dict[int, int]] = [{} for _ in range(gpus)]

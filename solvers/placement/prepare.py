@@ -41,9 +41,12 @@ class Batch:
         self.jobs, self.n_nodes = jobs, fleet.n_nodes
         self.kind, self.sample = _kinds(problem)
         labelled = fleet.labelled[:, self.sample]
-        self.allowed = np.array(
-            [labelled[[fleet.labels.index(x) for x in job.requires]].all(axis=0) for job in jobs], dtype=bool
-        ).reshape(len(jobs), len(self.sample)) & np.asarray(fleet.usable)[self.sample]
+        self.allowed = (
+            np.array(
+                [labelled[[fleet.labels.index(x) for x in job.requires]].all(axis=0) for job in jobs], dtype=bool
+            ).reshape(len(jobs), len(self.sample))
+            & np.asarray(fleet.usable)[self.sample]
+        )
         alone = problem.compute_at(np.arange(len(jobs))[:, None], self.sample)
         self.alone = np.where(self.allowed, alone, np.inf)
         self.each = np.array([job.worker.grants for job in jobs])
@@ -75,9 +78,7 @@ class Batch:
         self.pinned: dict[int, Rows] = {}
         self.standing: dict[int, tuple[Rows, float]] = {}
         for run in problem.running:
-            rows = {
-                node[n]: (w, p) for n, w, p in zip(run.nodes, run.workers, run.servers, strict=True) if w or p
-            }
+            rows = {node[n]: (w, p) for n, w, p in zip(run.nodes, run.workers, run.servers, strict=True) if w or p}
             if run.movable:
                 self.standing[index[run.job]] = rows, run.migration
             else:
@@ -89,9 +90,13 @@ class Batch:
         room = np.where(np.isfinite(self.alone), 2.0**31 - 1, 0.0)
         for has, need in ((fleet.cpu, self.worker_cpu), (fleet.memory, self.worker_memory)):
             room = np.minimum(room, fits(has[self.sample], need[:, None]))
-        room = np.minimum(room, gpu_room(fleet.gpus[self.sample].astype(float), self.each[:, None], self.share[:, None]))
+        room = np.minimum(
+            room, gpu_room(fleet.gpus[self.sample].astype(float), self.each[:, None], self.share[:, None])
+        )
         most = np.array([job.most_per_node or 2**31 - 1 for job in self.jobs])
-        return np.asarray(np.minimum(np.minimum(room, most[:, None]), [[job.workers[-1]] for job in self.jobs]), np.int32)
+        return np.asarray(
+            np.minimum(np.minimum(room, most[:, None]), [[job.workers[-1]] for job in self.jobs]), np.int32
+        )
 
     @cached_property
     def place(self) -> IntArray:

@@ -200,7 +200,7 @@ class State:
         self.meets.pop(node, None)
         if shares:
             left = self._gpus[node] - whole
-            held = pack(shares, left, self._dislike)
+            held = pack(sorted(shares), left, self._dislike)  # whatever order they came in
             assert held is not None, "the shares on a node were checked to fit before they came"
             self.held[node] = held
             self.meets[node] = meeting(held)
@@ -218,7 +218,9 @@ class State:
             batch.jobs[j].workers[-1],
         )
         count = 0
-        while count < most and pack([*shares, (j, float(batch.share[j]), count + 1)], left, lambda a, b: 0.0) is not None:
+        while (
+            count < most and pack([*shares, (j, float(batch.share[j]), count + 1)], left, lambda a, b: 0.0) is not None
+        ):
             count += 1
         return count
 

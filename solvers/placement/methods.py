@@ -1,0 +1,60 @@
+"""The registry: every method for placement by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..method import Method, Suite
+from ..run import Run
+from .best_fit import best_fit
+from .bounds import bound
+from .build import build
+from .closest import nearest, nearest_by_size, nearest_to_centre
+from .enumeration import optimum
+from .first_fit import first_fit
+from .gang import Policy
+from .impossible import impossible
+from .least_interference import least_interference
+from .load_balance import load_balance
+from .local_search import local_search
+from .pack import pack
+from .prepare import Batch
+from .random_problem import random_problem
+from .topology import topology
+
+POLICIES: dict[str, Policy] = {
+    "first_fit": first_fit,
+    "best_fit": best_fit,
+    "pack": pack,
+    "load_balance": load_balance,
+    "least_interference": least_interference,
+    "topology": topology,
+    "nearest": nearest,
+    "nearest_by_size": nearest_by_size,
+    "nearest_to_centre": nearest_to_centre,
+}
+"""Where to put one gang; each is a method that places the gangs one after the other."""
+
+
+def _prepare(run: Run) -> Batch:
+    batch = Batch(run.problem)
+    reason = impossible(batch)
+    if reason is not None:
+        run.note(reason)
+        run.prove_infeasible()
+    else:
+        run.raise_bound(*bound(batch))
+    return batch
+
+
+def _one_by_one(name: str, policy: Policy) -> Callable[[Run, Any], None]:
+    def place_all(run: Run, batch: Batch) -> None:
+        build(run, batch, [policy], name.replace("_", " "))
+
+    return place_all
+
+
+METHODS: dict[str, Method] = {name: Method(_one_by_one(name, policy)) for name, policy in POLICIES.items()}
+METHODS["local_search"] = Method(local_search)
+SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem)
