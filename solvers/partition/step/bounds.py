@@ -9,7 +9,7 @@ from gangplan.instances.arrays import FloatArray
 from ...run import Run
 from .delays import delayed_heads, delayed_tails
 from .model import Prepared
-from .unit_search import one_machine
+from .one_machine import one_machine
 
 
 def impossible(p: Prepared) -> str | None:

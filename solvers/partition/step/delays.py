@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from gangplan.instances.arrays import FloatArray
 
 from .model import Csr, Prepared
-from .unit_search import one_machine
+from .one_machine import one_machine
+from .series import Half
 
 _MOST = 40
 """Ops that are looked at together; fewer make the bound weaker, not wrong."""
@@ -23,6 +26,20 @@ def delayed_tails(p: Prepared) -> list[float]:
     """Return the least time from the end of each op to the end of all, seconds: the same with time reversed."""
     sent = p.least_delay.tolist()
     return _earliest(p.order[::-1].tolist(), p.successors, p.fastest, lambda u, v: sent[v])
+
+
+def delayed_length(p: Prepared, half: Half) -> float:
+    """Return the least time between the first and the last op of a half, these left out, seconds."""
+    n = len(half.ops)
+    sent = p.least_delay[list(half.ops)].tolist()
+    rows: list[list[int]] = [[] for _ in range(n)]
+    for u, v in half.edges:
+        rows[v].append(u)
+    first = np.cumsum([0, *map(len, rows)]).astype(np.int32)
+    index = np.array([u for row in rows for u in row], dtype=np.int32)
+    fastest = p.fastest[list(half.ops)]
+    fastest[[0, -1]] = 0.0
+    return _earliest(list(range(n)), (first, index), fastest, lambda u, v: sent[u])[-1]
 
 
 def _earliest(order: list[int], relation: Csr, fastest: FloatArray, delay: Callable[[int, int], float]) -> list[float]:

@@ -17,6 +17,9 @@ from .model import Prepared, prepare
 from .random_problem import random_problem
 from .series_bound import series_bound
 
+_SHARE = 0.15
+"""What the bound from the series may take of the time that is left."""
+
 
 def _prepare(run: Run) -> Prepared:
     p = prepare(run.problem)
@@ -30,9 +33,12 @@ def _prepare(run: Run) -> Prepared:
 
 
 def _bounds(run: Run, p: Prepared) -> None:
-    for bound in (delay_bound, series_bound):
+    if not run.stopped:
+        delay_bound(run, p)
+    # most of what it finds it finds at once
+    with run.share(_SHARE):
         if not run.stopped:
-            bound(run, p)
+            series_bound(run, p)
 
 
 def _seeded(method: Callable[[Run, Prepared], None]) -> Callable[[Run, Prepared], None]:
@@ -48,12 +54,47 @@ def _seeded(method: Callable[[Run, Prepared], None]) -> Callable[[Run, Prepared]
     return run_seeded
 
 
+def _cpsat(run: Run, p: Prepared) -> None:
+    if run.can_import("ortools"):
+        with run.phase("import"):
+            from .cpsat import cpsat  # takes longer to import than small problems to solve
+        cpsat(run, p)
+
+
+def _lns(run: Run, p: Prepared) -> None:
+    if run.can_import("ortools"):
+        with run.phase("import"):
+            from .lns import lns
+        lns(run, p)
+
+
+def _milp(run: Run, p: Prepared) -> None:
+    if run.can_import("pulp"):
+        with run.phase("import"):
+            from .milp import milp
+        milp(run, p)
+
+
+def _at_most(literals: int, transfers: int) -> Callable[[Prepared], bool]:
+    """Accept problems of so many places and levels, and with contention of so many ways to send something."""
+
+    def suits(p: Prepared) -> bool:
+        k = p.n_devices
+        ways = p.n * k * (k - 1) if p.contention else 0
+        return p.n_groups * k + len(p.edges[0]) * len(p.used_levels) <= literals and ways <= transfers
+
+    return suits
+
+
 METHODS: dict[str, Method] = {
     "heft": Method(heft),
     "critical_path": Method(critical_path),
     "list_schedule": Method(list_schedule),
     "contiguous": Method(contiguous),
     "local_search": Method(_seeded(local_search)),
+    "lns": Method(_seeded(_lns), suits=_at_most(400_000, 40_000)),
+    "cpsat": Method(_seeded(_cpsat), exact=True, suits=_at_most(20_000, 40_000)),
+    "milp": Method(_seeded(_milp), exact=True, suits=_at_most(1_000, 400)),
     "bounds": Method(_bounds),
 }
 SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem)

@@ -13,8 +13,8 @@ from .unit_search import UnitSearch
 
 _NODES = 50
 """Nodes to open between two looks at the clock."""
-_MOST_OPEN = 200_000
-"""Open nodes at which a search has become too large to go on."""
+_MOST = 20_000
+"""Nodes after which a search has become too large to go on."""
 _LONGEST = 500
 """Units up to which the programme also counts what a server holds: it takes their number to the third power."""
 
@@ -45,7 +45,7 @@ def series_bound(run: Run, p: Prepared) -> None:
                 return
             searches[row][k].work(_NODES)
             costs[row + 1, k] = searches[row][k].bound
-        todo = [(row, k) for row, k in todo if len(searches[row][k].open) < _MOST_OPEN]
+        todo = [(row, k) for row, k in todo if searches[row][k].opened < _MOST]
         if not todo:
             return
 

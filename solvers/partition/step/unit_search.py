@@ -8,7 +8,9 @@ from itertools import count
 
 import numpy as np
 
+from .delays import delayed_length
 from .model import Prepared
+from .one_machine import one_machine
 from .series import Half, Unit
 
 INFINITE = float("inf")
@@ -37,14 +39,16 @@ class UnitSearch:
         self.alike = _alike(p)
         self.place = {g: i for i, g in enumerate(unit.groups)}
         self.group = [[self.place[int(p.group_of[v])] for v in half.ops] for half in unit.halves]
-        self.tick = count()
+        self.tick, self.opened = count(), 0
         self.open: list[tuple[float, int, int, tuple[int, ...]]] = [(self._bound(()), 0, 0, ())]
         self.done = False
+        # no placement at all is needed for this one
+        self.floor = sum(delayed_length(p, half) for half in unit.halves)
 
     @property
     def bound(self) -> float:
         """No placement takes less, seconds; infinite if there is none."""
-        return self.open[0][0] if self.open else INFINITE
+        return max(self.floor, self.open[0][0]) if self.open else INFINITE
 
     def work(self, nodes: int) -> None:
         """Open so many nodes more, or as many as it takes until the bound is that of a whole placement."""
@@ -57,6 +61,7 @@ class UnitSearch:
                 self.done = True
                 return
             heappop(self.open)
+            self.opened += 1
             g = self.unit.groups[len(where)]
             for d in self._choices(where):
                 if not self.allowed[g, d]:
@@ -108,32 +113,6 @@ class UnitSearch:
             if len(jobs) > 1:
                 best = max(best, one_machine(jobs))
         return best
-
-
-def one_machine(jobs: list[tuple[float, float, float]]) -> float:
-    """Return the least time by which one machine ends (head, time, tail) jobs if it may interrupt them, seconds.
-
-    Jackson's preemptive schedule: of the jobs that are there, always the one with the longest tail.
-    """
-    jobs = sorted(jobs)
-    ready: list[tuple[float, float]] = []
-    now, best, i = 0.0, 0.0, 0
-    while i < len(jobs) or ready:
-        if not ready:
-            now = max(now, jobs[i][0])
-        while i < len(jobs) and jobs[i][0] <= now:
-            heappush(ready, (-jobs[i][2], jobs[i][1]))
-            i += 1
-        tail, left = ready[0]
-        until = jobs[i][0] if i < len(jobs) else INFINITE
-        if now + left <= until:
-            heappop(ready)
-            now += left
-            best = max(best, now - tail)
-        else:
-            ready[0] = (tail, left - (until - now))
-            now = until
-    return best
 
 
 def _alike(p: Prepared) -> list[tuple[int, int, tuple[int, ...]]]:
