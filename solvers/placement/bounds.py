@@ -94,7 +94,7 @@ def _pairs(batch: Batch, best: BestCase) -> tuple[IntArray, FloatArray, FloatArr
 
 
 def _nic(batch: Batch, j: int, degree: int, sync: float) -> float:
-    """Return the seconds that each further gang on a NIC of job j, which must cross one, adds to its synchronisation."""
+    """Return the seconds that a further gang on a NIC of job j, which must cross one, adds to its synchronisation."""
     size, nic = float(batch.gradient[j]), batch.bandwidth[0]
     collective = batch.jobs[j].collective
     if collective == "ps":

@@ -16,7 +16,7 @@ _TRIES = 20
 
 
 def build(run: Run, batch: Batch, policies: Sequence[Policy], by: str) -> State | None:
-    """Place every job by the best of `policies`, offer the plan, and return the placement; `None` if some gang fits not.
+    """Place every job by the best of `policies`, offer the plan, and return it; `None` if some gang found no place.
 
     Jobs that run come first, at their place; then those with the least choice and the largest; a gang that finds no
     place is moved to the front and all others are placed again.
@@ -40,7 +40,7 @@ def build(run: Run, batch: Batch, policies: Sequence[Policy], by: str) -> State 
 
 
 def start(batch: Batch) -> State:
-    """Return the placement of the jobs that run already: those pinned, and those that may move as far as they may stay."""
+    """Return the placement of the jobs that run already: those pinned, and those that may move where they can stay."""
     state = State(batch)
     for j, rows in batch.pinned.items():
         state.add(j, rows)

@@ -18,7 +18,11 @@ int (m,), in all enough. Returns node -> workers."""
 
 
 def placements(state: State, j: int, policy: Policy) -> Iterator[Rows]:
-    """Yield where `policy` puts job j, which is not placed: once for each number of workers it may have and that fit."""
+    """Yield where `policy` puts job j, which is not placed: for each number of workers it may have and that fits.
+
+    Parameter servers go beside the workers, and again apart from them: the NIC of a node with both carries the traffic
+    of both.
+    """
     job = state.batch.jobs[j]
     room = state.room(j)
     total = int(room.sum(dtype=np.int64))
@@ -27,11 +31,13 @@ def placements(state: State, j: int, policy: Policy) -> Iterator[Rows]:
             continue
         rows = {node: (w, 0) for node, w in sorted(policy(state, j, degree, room.copy()).items()) if w}
         if job.servers:
-            with_servers = _with_servers(state, j, rows)
-            if with_servers is None:
-                continue
-            rows = with_servers
-        yield rows
+            room_for = state.server_room(j, rows)
+            if int(room_for.sum(dtype=np.int64)) >= job.servers:
+                yield _beside(state, j, rows, room_for.copy())
+            if len(rows) > 1:
+                yield from _apart(state, j, rows, room_for)
+        else:
+            yield rows
 
 
 def take(order: IntArray, room: IntArray, degree: int) -> dict[int, int]:
@@ -82,13 +88,9 @@ def compact(nodes: IntArray, room: IntArray, degree: int) -> dict[int, int]:
     return chosen
 
 
-def _with_servers(state: State, j: int, rows: Rows) -> Rows | None:
+def _beside(state: State, j: int, rows: Rows, room: IntArray) -> Rows:
     """Return the rows with parameter servers: beside the workers as evenly as room allows, then near, then anywhere."""
-    batch = state.batch
-    servers = batch.jobs[j].servers
-    room = state.server_room(j, rows)
-    if int(room.sum(dtype=np.int64)) < servers:
-        return None
+    servers = state.batch.jobs[j].servers
     count = dict.fromkeys(rows, 0)
     for _ in range(servers):
         able = [node for node in rows if count[node] < room[node]]
@@ -99,9 +101,22 @@ def _with_servers(state: State, j: int, rows: Rows) -> Rows | None:
     left = servers - sum(count.values())
     if left:
         room[list(rows)] = 0
-        seed = max(rows, key=lambda n: (rows[n][0], -n))
-        count |= take(nearest_first(state, seed), room, left)
+        count |= take(nearest_first(state, _fullest(rows)), room, left)
     return {node: (rows.get(node, (0, 0))[0], count[node]) for node in sorted(count)}
+
+
+def _apart(state: State, j: int, rows: Rows, room: IntArray) -> Iterator[Rows]:
+    """Yield the rows with parameter servers on nodes of their own, one each and near, if there are such nodes."""
+    servers = state.batch.jobs[j].servers
+    room = np.minimum(room, 1)
+    room[list(rows)] = 0
+    if int(room.sum()) >= servers:
+        chosen = take(nearest_first(state, _fullest(rows)), room, servers)
+        yield {node: (rows.get(node, (0, 0))[0], chosen.get(node, 0)) for node in sorted({*rows, *chosen})}
+
+
+def _fullest(rows: Rows) -> int:
+    return max(rows, key=lambda node: (rows[node][0], -node))
 
 
 def nearest_first(state: State, seed: int) -> IntArray:

@@ -17,6 +17,7 @@ from .least_interference import least_interference
 from .prepare import Batch, Rows
 from .state import State
 from .topology import topology
+from .wide import wide
 
 POLICIES: tuple[Policy, ...] = (topology, best_fit, least_interference, nearest)
 ROUNDS = 250
@@ -139,7 +140,7 @@ class _Search:
 
     def _insert(self, j: int, before: Rows, keep: bool = True) -> None:
         """Put job j back where the goal is least, among the policies' places, a random part's, and its old one."""
-        policies = [*POLICIES, self._around(int(self.rng.integers(self.batch.n_nodes)))]
+        policies = [*POLICIES, *wide(self.batch.jobs[j]), self._around(int(self.rng.integers(self.batch.n_nodes)))]
         cheapest(self.state, j, policies, before if keep else {})
 
     def _around(self, seed: int) -> Policy:

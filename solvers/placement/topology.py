@@ -1,4 +1,4 @@
-"""Topology-aware recursive partitioning: the smallest part of the network that holds the gang, split as little as can be."""
+"""Topology-aware recursive partitioning: the smallest part of the network that holds the gang, split but little."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _split(group: IntArray, level: int, nodes: IntArray, room: IntArray, degree:
     """Place `degree` workers on `nodes`, which form one group of `level` and have room for them."""
     if level <= 1:
         return compact(nodes, room, degree)
-    names, part = np.unique(group[level - 1][nodes], return_inverse=True)
+    part = np.unique(group[level - 1][nodes], return_inverse=True)[1]
     sums = np.bincount(part, weights=room[nodes])
     chosen: dict[int, int] = {}
     while True:

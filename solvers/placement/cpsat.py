@@ -1,0 +1,112 @@
+"""Placement by CP-SAT, warm-started with the best plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ortools.sat.python import cp_model
+
+from gangplan.instances import verify
+from gangplan.instances.placement import PlacementPlan
+
+from ..interrupt import interruptible
+from ..run import Run
+from .cpsat_cost import GOAL_UNITS, Cost
+from .cpsat_model import Assignment
+from .grants import as_plan
+from .prepare import Batch, Rows
+
+_COMPLETION = 2.0
+"""Seconds to find the value of every variable of a plan that is known."""
+
+
+def cpsat(run: Run, batch: Batch) -> None:
+    """Minimise the goal with CP-SAT; offers plans as they come, raises the bound."""
+    with run.phase("cpsat model"):
+        plan = Assignment(batch)
+        cost = Cost(plan, run.objective)
+        if run.bound is not None:
+            plan.model.add(sum(cost.cost) >= int(run.bound * GOAL_UNITS) - slack(batch))
+        if run.plan is not None and not run.stopped:
+            _hint(run, batch, plan)
+    if run.stopped:
+        return
+    with run.phase("cpsat"):
+        _solve(run, batch, plan)
+
+
+def slack(batch: Batch) -> int:
+    """Return by how many units rounding may have made a plan look cheaper than it is."""
+    return 16 * len(batch.jobs) * (2 + len(batch.bandwidth))
+
+
+def _hint(run: Run, batch: Batch, plan: Assignment) -> None:
+    rows, packing = _read(batch, run.plan)
+    fixed = plan.model.clone()
+    size = len(plan.model.proto.variables)
+    for index, value in _fixing(plan, rows, packing):
+        fixed.proto.variables[index].domain[:] = [value, value]
+    solver = _solver(run, min(_COMPLETION, run.remaining()))
+    if solver.solve(fixed) in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        plan.model.clear_hints()
+        for index in range(size):
+            plan.model.proto.solution_hint.vars.append(index)
+            plan.model.proto.solution_hint.values.append(solver.response_proto.solution[index])
+
+
+def _fixing(plan: Assignment, rows: list[Rows], packing: Any) -> list[tuple[int, int]]:
+    """Return (variable, value) of all that says where tasks are."""
+    found: list[tuple[int, int]] = []
+    for j, row in enumerate(rows):
+        for task, counts in enumerate((plan.w[j], plan.p[j])):
+            found += [(x.index, row.get(n, (0, 0))[task]) for n, x in counts.items()]
+        for n, cards in plan.card[j].items():
+            held = packing.get(n, [])
+            found += [(x.index, held[g].get(j, 0) if g < len(held) else 0) for g, x in enumerate(cards)]
+    return found
+
+
+def _read(batch: Batch, plan: PlacementPlan) -> tuple[list[Rows], dict[int, list[dict[int, int]]]]:
+    """Return the rows of each job and, of nodes with shared GPUs, what each holds, fullest numbering first."""
+    rows: list[Rows] = [{} for _ in batch.jobs]
+    for j, n, w, p in zip(*(x.tolist() for x in (plan.job, plan.node, plan.workers, plan.servers)), strict=True):
+        rows[j][n] = (w, p)
+    cards: dict[int, dict[int, dict[int, int]]] = {}
+    for r, g in zip(plan.grant_row.tolist(), plan.grant_gpu.tolist(), strict=True):
+        j, n = int(plan.job[r]), int(plan.node[r])
+        if batch.share[j] < 1:
+            held = cards.setdefault(n, {}).setdefault(g, {})
+            held[j] = held.get(j, 0) + 1
+    return rows, {n: list(held.values()) for n, held in cards.items()}
+
+
+def _solve(run: Run, batch: Batch, plan: Assignment) -> None:
+    class Watcher(cp_model.CpSolverSolutionCallback):
+        def on_solution_callback(self) -> None:
+            found = as_plan(batch, plan.rows(self.value), lambda n: plan.packing(self.value, n))
+            # rows of cores and bytes are rounded: what only they allow is no plan
+            if verify(run.problem, found).ok:
+                run.offer(found, "cpsat")
+
+    def better(bound: float) -> None:
+        run.raise_bound(bound / GOAL_UNITS, "cpsat")
+
+    solver = _solver(run, run.remaining())
+    solver.best_bound_callback = better
+    status = interruptible(lambda: solver.solve(plan.model, Watcher()), solver.stop_search, lambda: run.stopped)
+    if status == cp_model.INFEASIBLE:
+        if run.plan is None:
+            run.prove_infeasible()
+    elif status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
+        better(solver.best_objective_bound)
+
+
+def _solver(run: Run, seconds: float) -> cp_model.CpSolver:
+    solver = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds = seconds
+    solver.parameters.num_workers = run.workers
+    solver.parameters.random_seed = run.seed
+    solver.parameters.catch_sigint_signal = False
+    # without this presolve may cut off optima (or-tools issue 5293); see solvers/partition/throughput/cpsat.py
+    solver.parameters.presolve_inclusion_work_limit = 0
+    return solver

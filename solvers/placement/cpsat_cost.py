@@ -1,0 +1,283 @@
+"""Placement in CP-SAT: what a plan costs. Every figure is rounded down, so the optimum of the model is a bound."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import combinations
+from math import floor
+from typing import Any
+
+from gangplan.instances.placement.rate import ring_bytes
+
+from .cpsat_model import Assignment
+
+GOAL_UNITS = 1 << 26
+"""What 1 of the goal becomes in integers."""
+_LONGEST = 1 << 44
+
+
+class Cost:
+    """Costs of an `Assignment`, in `GOAL_UNITS`; letters as in docs/placement.md.
+
+    Seconds of job j are counted in its own ticks: such that a tick more of its step, with all the workers it may have,
+    costs one unit.
+    """
+
+    def __init__(self, plan: Assignment, ceiling: float | None) -> None:
+        self.plan, self.batch, self.model = plan, plan.batch, plan.model
+        batch = self.batch
+        self.jobs = range(len(batch.jobs))
+        self.top = _LONGEST if ceiling is None else min(_LONGEST, floor(ceiling * GOAL_UNITS) + 1)
+        self.most = [job.workers[-1] for job in batch.jobs]
+        self.tick = [
+            GOAL_UNITS * float(batch.weight[j]) * float(batch.best[j]) / self.most[j] if batch.weight[j] else 0.0
+            for j in self.jobs
+        ]
+        self.compute = [self._seconds() for _ in self.jobs]
+        self.sync = [self._seconds() for _ in self.jobs]
+        self.together: dict[tuple[int, int, int], Any] = {}
+        self.sharing: dict[tuple[int, int, int], Any] = {}
+        self._meetings()
+        self._computes()
+        self._network()
+        self._syncs()
+        self.cost = [self._cost(j) for j in self.jobs]
+        self.model.minimize(sum(self.cost))
+
+    def _seconds(self) -> Any:
+        return self.model.new_int_var(0, _LONGEST, "")
+
+    def ticks(self, j: int, seconds: float) -> int:
+        """Return seconds of job j in its ticks, rounded down."""
+        return min(floor(seconds * self.tick[j]), _LONGEST)
+
+    def _cost(self, j: int) -> Any:
+        """(T) A step takes max(c, (1 - o) c + s), and costs by the number of workers; so do absence and moving."""
+        batch, model, job = self.batch, self.model, self.batch.jobs[j]
+        cost = model.new_int_var(0, max(self.top, GOAL_UNITS), "")
+        step = self._seconds()
+        model.add(step >= self.compute[j])
+        overlap = floor(float(batch.overlap[j]) * 1024)
+        model.add(1024 * step >= (1024 - overlap) * self.compute[j] + 1024 * self.sync[j])
+        for k, x in self.plan.size[j].items():
+            model.add(k * cost >= self.most[j] * step).only_enforce_if(x)
+        if job.value is not None:
+            left_out = model.new_bool_var("")
+            model.add(sum(self.plan.size[j].values()) + left_out == 1)
+            model.add(cost >= floor(job.value * GOAL_UNITS)).only_enforce_if(left_out)
+        if j in self.plan.moved:
+            return cost + floor(batch.standing[j][1] * GOAL_UNITS) * self.plan.moved[j]
+        return cost
+
+    def _meetings(self) -> None:
+        """(M) together[i, j, n]: both have workers on n. sharing: both have tasks on one GPU of n."""
+        model, batch = self.model, self.batch
+        for i, j in combinations(self.jobs, 2):
+            for n in self.plan.busy[i].keys() & self.plan.busy[j].keys():
+                a, b = self.plan.busy[i][n], self.plan.busy[j][n]
+                if (
+                    not self._added(i, j)
+                    and not self._added(j, i)
+                    and not (n in self.plan.card[i] and n in self.plan.card[j])
+                ):
+                    continue
+                both = self.together[i, j, n] = model.new_bool_var("")
+                model.add_bool_or(both, ~a, ~b)
+                model.add_implication(both, a)
+                model.add_implication(both, b)
+                if n in self.plan.card[i] and n in self.plan.card[j]:
+                    self.sharing[i, j, n] = self._on_one_card(i, j, n)
+        del batch
+
+    def _on_one_card(self, i: int, j: int, n: int) -> Any:
+        model = self.model
+        found = []
+        for x, y in zip(self.plan.card[i][n], self.plan.card[j][n], strict=True):
+            one, other, both = (model.new_bool_var("") for _ in range(3))
+            for count, held in ((x, one), (y, other)):
+                model.add(count >= 1).only_enforce_if(held)
+                model.add(count == 0).only_enforce_if(~held)
+            model.add_bool_or(both, ~one, ~other)
+            model.add_implication(both, one)
+            model.add_implication(both, other)
+            found.append(both)
+        shared = model.new_bool_var("")
+        model.add_max_equality(shared, found)
+        return shared
+
+    def _added(self, j: int, i: int) -> float:
+        """Return what i adds to the compute of j on a node they share, as a share of it."""
+        return float(self.batch.problem.speeds.host[self.batch.model[j], self.batch.model[i]])
+
+    def _computes(self) -> None:
+        """(I) The compute of j on n is c (1 + the sum of what those beside it add), and the slowest node's counts."""
+        batch, speeds = self.batch, self.batch.problem.speeds
+        extra: defaultdict[tuple[int, int], list[tuple[float, Any]]] = defaultdict(list)
+        for (i, j, n), both in self.together.items():
+            for one, other in ((i, j), (j, i)):
+                extra[one, n].append((self._added(one, other), both))
+                if (i, j, n) in self.sharing:
+                    more = float(speeds.gpu[batch.model[one], batch.model[other]]) - self._added(one, other)
+                    extra[one, n].append((more, self.sharing[i, j, n]))
+        for j in self.jobs:
+            for n, busy in self.plan.busy[j].items():
+                alone = float(batch.alone[j, batch.kind[n]])
+                terms = [(self.ticks_signed(j, alone * share), x) for share, x in extra[j, n]]
+                load = self.ticks(j, alone) + sum(a * x for a, x in terms if a)
+                self.model.add(self.compute[j] >= load).only_enforce_if(busy)
+
+    def ticks_signed(self, j: int, seconds: float) -> int:
+        """Return seconds of either sign in ticks of j, rounded down."""
+        return floor(seconds * self.tick[j])
+
+    def _network(self) -> None:
+        """(K) crosses[level][j][a]: job j has tasks inside member a of a level and outside; gangs: how many do."""
+        batch, model = self.batch, self.model
+        self.inside: list[list[dict[int, Any]]] = []
+        self.spans: list[list[Any]] = []
+        self.crosses: list[list[dict[int, Any]]] = []
+        self.gangs: list[dict[int, Any]] = []
+        for level in range(len(batch.bandwidth)):
+            member = batch.members[level]
+            inside: list[dict[int, Any]] = []
+            spans, crosses = [], []
+            for j in self.jobs:
+                nodes: defaultdict[int, list[Any]] = defaultdict(list)
+                for n, x in self.plan.here[j].items():
+                    nodes[member[n]].append(x)
+                there = {}
+                for a, xs in nodes.items():
+                    there[a] = xs[0]
+                    if len(xs) > 1:
+                        there[a] = model.new_bool_var("")
+                        model.add_max_equality(there[a], xs)
+                wide = model.new_bool_var("")
+                count = sum(there.values())
+                model.add(count >= 2).only_enforce_if(wide)
+                model.add(count <= 1).only_enforce_if(~wide)
+                cross = {}
+                tasks = self.most[j] + batch.jobs[j].servers
+                if tasks > 1 and len(there) > 1:
+                    for a, x in there.items():
+                        cross[a] = model.new_bool_var("")
+                        model.add_bool_or(cross[a], ~x, ~wide)
+                        model.add_implication(cross[a], x)
+                        model.add_implication(cross[a], wide)
+                inside.append(there)
+                spans.append(wide)
+                crosses.append(cross)
+            gangs = {}
+            for a in sorted(set(member)):
+                who = [cross[a] for cross in crosses if a in cross]
+                gangs[a] = model.new_int_var(0, len(who), "")
+                model.add(gangs[a] == sum(who))
+            self.inside.append(inside)
+            self.spans.append(spans)
+            self.crosses.append(crosses)
+            self.gangs.append(gangs)
+
+    def _syncs(self) -> None:
+        """(S) Synchronisation by collective."""
+        for j in self.jobs:
+            if not self.tick[j] or not self.batch.gradient[j]:
+                continue
+            kind = self.batch.jobs[j].collective
+            {"ps": self._servers, "hierarchical": self._phases}.get(kind, self._around)(j)
+
+    def _links(self, j: int) -> list[tuple[int, Any, float]]:
+        """Return (node, whether several workers of j are there, bytes/s of its links)."""
+        model = self.model
+        found = []
+        for n, w in self.plan.w[j].items():
+            several = model.new_bool_var("")
+            model.add(w >= 2).only_enforce_if(several)
+            model.add(w <= 1).only_enforce_if(~several)
+            found.append((n, several, self.batch.link[n]))
+        return found
+
+    def _around(self, j: int) -> None:
+        """Ring and tree: what is sent, over the slowest link on the way."""
+        size, ring = float(self.batch.gradient[j]), self.batch.jobs[j].collective == "ring"
+        links = self._links(j) if self.most[j] > 1 else []
+        for k, x in self.plan.size[j].items():
+            moved = ring_bytes(k, size) if ring else 2 * size * (k > 1)
+            for _, several, link in links if k > 1 else []:
+                self.model.add(self.sync[j] >= self.ticks(j, moved / link)).only_enforce_if(several, x)
+            for level, bandwidth in enumerate(self.batch.bandwidth):
+                for a, crosses in self.crosses[level][j].items():
+                    each = self.ticks(j, moved / bandwidth)
+                    self.model.add(self.sync[j] >= each * self.gangs[level][a]).only_enforce_if(crosses, x)
+
+    def _phases(self, j: int) -> None:
+        """Hierarchical: a ring within nodes, one among nodes, one among racks, ..., one after the other."""
+        batch, model, size = self.batch, self.model, float(self.batch.gradient[j])
+        if self.most[j] < 2:
+            return
+        phases = [self._seconds() for _ in range(len(batch.bandwidth) + 1)]
+        links = self._links(j)
+        slowest: dict[float, Any] = {}
+        for speed in {link for _, _, link in links}:
+            slowest[speed] = model.new_bool_var("")
+            model.add_max_equality(slowest[speed], [x for _, x, link in links if link == speed])
+        for m in range(2, self.most[j] + 1):
+            reached = self._at_least(list(self.plan.w[j].values()), m)
+            for speed, shared in slowest.items():
+                each = self.ticks(j, ring_bytes(m, size) / speed)
+                model.add(phases[0] >= each).only_enforce_if(reached, shared)
+        for level in range(len(batch.bandwidth)):
+            groups: defaultdict[int, list[Any]] = defaultdict(list)
+            above = dict(zip(batch.members[level], batch.members[level + 1], strict=True))
+            for a, x in self.inside[level][j].items():
+                groups[above[a]].append(x)
+            wide = max(len(xs) for xs in groups.values())
+            counts = [sum(xs) for xs in groups.values()]
+            for m in range(2, min(wide, self.most[j]) + 1):
+                reached = self._at_least(counts, m)
+                for lower in range(level + 1):
+                    each = self.ticks(j, ring_bytes(m, size) / batch.bandwidth[lower])
+                    for a, crosses in self.crosses[lower][j].items():
+                        load = each * self.gangs[lower][a]
+                        model.add(phases[level + 1] >= load).only_enforce_if(reached, crosses, self.spans[level][j])
+        model.add(self.sync[j] >= sum(phases))
+
+    def _at_least(self, counts: list[Any], m: int) -> Any:
+        """Return whether one of the counts is m or more."""
+        model = self.model
+        reached = model.new_bool_var("")
+        for count in counts:
+            model.add(count < m).only_enforce_if(~reached)
+        return reached
+
+    def _servers(self, j: int) -> None:
+        """Parameter servers: gradients out and parameters in at every member that the gang crosses."""
+        batch, model, job = self.batch, self.model, self.batch.jobs[j]
+        size, servers = float(batch.gradient[j]), job.servers
+        total = sum(k * x for k, x in self.plan.size[j].items())
+        for n, p in self.plan.p[j].items():
+            if n in self.plan.w[j]:
+                inside = self._product(self.plan.w[j][n], p, self.most[j], servers)
+                model.add(self.sync[j] >= self.ticks(j, size / servers / batch.link[n]) * inside)
+        for level, bandwidth in enumerate(batch.bandwidth):
+            member = batch.members[level]
+            for a, crosses in self.crosses[level][j].items():
+                w: Any = sum(x for n, x in self.plan.w[j].items() if member[n] == a)
+                p = sum(x for n, x in self.plan.p[j].items() if member[n] == a)
+                apart = self._product_of(w, servers - p, self.most[j], servers)
+                back = self._product_of(p, total - w, servers, self.most[j])
+                through = model.new_int_var(0, 2 * servers * self.most[j], "")
+                model.add(through == apart + back)
+                busy = self._product(through, self.gangs[level][a], 2 * servers * self.most[j], len(self.jobs))
+                each = self.ticks(j, size / servers / bandwidth)
+                model.add(self.sync[j] >= each * busy).only_enforce_if(crosses)
+
+    def _product(self, x: Any, y: Any, most_x: int, most_y: int) -> Any:
+        product = self.model.new_int_var(0, most_x * most_y, "")
+        self.model.add_multiplication_equality(product, [x, y])
+        return product
+
+    def _product_of(self, x: Any, y: Any, most_x: int, most_y: int) -> Any:
+        """Return the product of two expressions."""
+        a, b = self.model.new_int_var(0, most_x, ""), self.model.new_int_var(0, most_y, "")
+        self.model.add(a == x)
+        self.model.add(b == y)
+        return self._product(a, b, most_x, most_y)

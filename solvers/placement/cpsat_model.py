@@ -1,0 +1,175 @@
+"""Placement in CP-SAT: where the tasks are. What that costs is in `cpsat_cost`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ortools.sat.python import cp_model
+
+from .prepare import Batch, Rows
+
+_FINE = 1 << 20
+"""Units of the larger of what a node has and what a task needs, in rows of cores and bytes."""
+
+
+class Assignment:
+    """Variables and constraints of a plan; job j, node n, number of workers k, GPU g.
+
+    Attributes:
+        w, p: w[j][n], p[j][n]: workers and servers of j on n, for the nodes that may have any.
+        busy: busy[j][n]: j has workers on n. here[j][n]: j has tasks on n.
+        size: size[j][k]: j runs with k workers; none of them if it is left out.
+        card: card[j][n][g]: tasks of j, which need a share of a GPU, on GPU g of n.
+        moved: of jobs that run and may move.
+    """
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch, self.model = batch, cp_model.CpModel()
+        jobs = range(len(batch.jobs))
+        self.size = [{k: self.model.new_bool_var("") for k in job.workers} for job in batch.jobs]
+        self.w: list[dict[int, Any]] = [{} for _ in jobs]
+        self.p: list[dict[int, Any]] = [{} for _ in jobs]
+        self.busy: list[dict[int, Any]] = [{} for _ in jobs]
+        self.here: list[dict[int, Any]] = [{} for _ in jobs]
+        self.card: list[dict[int, list[Any]]] = [{} for _ in jobs]
+        self.moved: dict[int, Any] = {}
+        for j in jobs:
+            self._tasks(j)
+            self._gang(j)
+        self._standing()
+        self._gpus()
+        self._amounts()
+        self._company()
+
+    def _tasks(self, j: int) -> None:
+        batch, model, job = self.batch, self.model, self.batch.jobs[j]
+        for n in range(batch.n_nodes):
+            room, allowed = int(batch.room[j, batch.kind[n]]), bool(batch.allowed[j, batch.kind[n]])
+            if room:
+                self.w[j][n] = model.new_int_var(0, room, "")
+                self.busy[j][n] = model.new_bool_var("")
+                model.add(self.w[j][n] >= 1).only_enforce_if(self.busy[j][n])
+                model.add(self.w[j][n] == 0).only_enforce_if(~self.busy[j][n])
+            if job.servers and allowed:
+                self.p[j][n] = model.new_int_var(0, job.servers, "")
+                self.here[j][n] = model.new_bool_var("")
+                tasks = self.w[j].get(n, 0) + self.p[j][n]
+                model.add(tasks >= 1).only_enforce_if(self.here[j][n])
+                model.add(tasks == 0).only_enforce_if(~self.here[j][n])
+            elif room:
+                self.here[j][n] = self.busy[j][n]
+
+    def _gang(self, j: int) -> None:
+        """(G) All tasks of a number of workers on the menu, or, if the job may be left out, none."""
+        job, model = self.batch.jobs[j], self.model
+        sizes = self.size[j]
+        model.add(sum(self.w[j].values()) == sum(k * x for k, x in sizes.items()))
+        if job.value is None:
+            model.add_exactly_one(sizes.values())
+        else:
+            model.add_at_most_one(sizes.values())
+        if job.servers:
+            model.add(sum(self.p[j].values()) == job.servers * sum(sizes.values()))
+
+    def _standing(self) -> None:
+        """(R) Running jobs stay, or are moved."""
+        for j, rows in self.batch.pinned.items():
+            self._stays(j, rows, [])
+        for j, (rows, _) in self.batch.standing.items():
+            self.moved[j] = self.model.new_bool_var("")
+            self._stays(j, rows, [~self.moved[j]])
+
+    def _stays(self, j: int, rows: Rows, unless: list[Any]) -> None:
+        for task, counts in enumerate((self.w[j], self.p[j])):
+            for n, x in counts.items():
+                self.model.add(x == rows.get(n, (0, 0))[task]).only_enforce_if(*unless)
+            if any(row[task] and n not in counts for n, row in rows.items()):
+                self.model.add_bool_or([~x for x in unless] or [False])  # it may not even be there
+
+    def _gpus(self) -> None:
+        """(U) Whole GPUs of a node are exclusive; shares of one add up to at most 1."""
+        batch, model = self.batch, self.model
+        gpus = batch.problem.fleet.gpus.tolist()
+        for n in range(batch.n_nodes):
+            whole: Any = 0
+            cards: list[list[tuple[float, Any]]] = [[] for _ in range(gpus[n])]
+            for j in range(len(batch.jobs)):
+                if n not in self.w[j] or not batch.each[j]:
+                    continue
+                if batch.share[j] == 1:
+                    whole += int(batch.each[j]) * self.w[j][n]
+                    continue
+                most = int((1 + 1e-9) / batch.share[j])
+                self.card[j][n] = [model.new_int_var(0, most, "") for _ in range(gpus[n])]
+                model.add(sum(self.card[j][n]) == self.w[j][n])
+                for g, x in enumerate(self.card[j][n]):
+                    cards[g].append((float(batch.share[j]), x))
+            if not any(cards):
+                model.add(whole <= gpus[n])
+                continue
+            used = [model.new_bool_var("") for _ in cards]
+            for share, (g, held) in zip(used, enumerate(cards), strict=True):
+                load = sum(int(s * _FINE) * x for s, x in held)
+                model.add(load <= _FINE).only_enforce_if(share)
+                model.add(sum(x for _, x in held) == 0).only_enforce_if(~share)
+                if g:
+                    model.add_implication(share, used[g - 1])
+            model.add(whole + sum(used) <= gpus[n])
+
+    def _amounts(self) -> None:
+        """(C) Cores and bytes of each node."""
+        batch, fleet = self.batch, self.batch.problem.fleet
+        rows = (
+            (fleet.cpu, batch.worker_cpu, batch.server_cpu),
+            (fleet.memory, batch.worker_memory, batch.server_memory),
+        )
+        for has, worker, server in rows:
+            for n in range(batch.n_nodes):
+                terms = [(float(worker[j]), x[n]) for j, x in enumerate(self.w) if n in x and worker[j]]
+                terms += [(float(server[j]), x[n]) for j, x in enumerate(self.p) if n in x and server[j]]
+                if terms:
+                    unit = max(float(has[n]), *(need for need, _ in terms)) / _FINE
+                    self.model.add(sum(int(need / unit) * x for need, x in terms) <= int(has[n] / unit))
+
+    def _company(self) -> None:
+        """(A) Jobs that keep apart, and jobs that want their nodes to themselves."""
+        batch, model = self.batch, self.model
+        for j, job in enumerate(batch.jobs):
+            others = set(range(len(batch.jobs))) - {j} if job.whole_nodes else batch.apart[j]
+            for n, x in self.here[j].items():
+                for i in others:
+                    if n in self.here[i] and (i > j or job.whole_nodes):
+                        model.add_bool_or(~x, ~self.here[i][n])
+
+    def rows(self, value: Any) -> list[Rows]:
+        """Return the rows of each job, given the value of every variable."""
+        found: list[Rows] = []
+        for w, p in zip(self.w, self.p, strict=True):
+            nodes = {*w, *p}
+            tasks = {n: (value(w[n]) if n in w else 0, value(p[n]) if n in p else 0) for n in sorted(nodes)}
+            found.append({n: row for n, row in tasks.items() if any(row)})
+        return found
+
+    def packing(self, value: Any, n: int) -> list[dict[int, int]]:
+        """Return what each GPU of node n that is shared holds, job -> tasks."""
+        held: list[dict[int, int]] = [{} for _ in range(int(self.batch.problem.fleet.gpus[n]))]
+        for j, nodes in enumerate(self.card):
+            for g, x in enumerate(nodes.get(n, [])):
+                if value(x):
+                    held[g][j] = value(x)
+        return held
+
+    def fix(self, rows: list[Rows], packing: Any) -> None:
+        """Fix the plan: tasks by `rows`, shares of GPUs by `packing(n)`, as a completion of hints needs it."""
+        model = self.model
+        for j, row in enumerate(rows):
+            for task, counts in enumerate((self.w[j], self.p[j])):
+                for n, x in counts.items():
+                    model.add(x == row.get(n, (0, 0))[task])
+            workers = sum(w for w, _ in row.values())
+            for k, x in self.size[j].items():
+                model.add(x == (k == workers and bool(row)))
+            for n, cards in self.card[j].items():
+                for g, x in enumerate(cards):
+                    held = packing(n)
+                    model.add(x == (held[g].get(j, 0) if g < len(held) else 0))
