@@ -100,7 +100,7 @@ class _Terms:
 
     def busy(self, level: int, nest: Nest) -> dict[int, tuple[float, float]]:
         """Return (seconds, of them synchronisation) of a device of each stage."""
-        found = {}
+        found: dict[int, tuple[float, float]] = {}
         for replicas, part in nest:
             inner = {part: (float(self.compute[part]), 0.0)} if isinstance(part, int) else self.busy(level - 1, part)
             wait = self.sync(level, replicas, part)

@@ -55,7 +55,6 @@ def _nest(level: Level, steps: list[Step], ends: list[int], degree: list[int]) -
             ends.append(step.end)
             degree.append(int(level.family.problem.options().degree[option.what]))
             continue
-        later = -(-step.behind // option.replicas) if level.tracked else 0
-        inner = level.inner.trace(later, option.what, step.start, step.end)
+        inner = level.inner.trace(step.later, option.what, step.start, step.end)
         parts.append((option.replicas, _nest(level.inner, inner, ends, degree)))
     return tuple(parts)

@@ -54,8 +54,8 @@ def _graph(rng: np.random.Generator, n: int) -> OpGraph:
     kept = rng.random(len(u)) < rng.choice([0.3, 0.6, 1.0])
     output = rng.choice([0.0, 1.0, 4.0]) * rng.integers(0, 4, n)
     weights = rng.choice([0.0, 1.0, 3.0]) * rng.integers(0, 4, n)
-    nowhere = np.full(n, -1)
-    colocation = nowhere if rng.random() < 0.7 else rng.integers(-1, max(1, n // 2), n)
+    nowhere: Any = np.full(n, -1)
+    colocation: Any = nowhere if rng.random() < 0.7 else rng.integers(-1, max(1, n // 2), n)
     forward = OpGraph(
         names=tuple(f"op{i}" for i in range(n)),
         device_types=("gpu",),

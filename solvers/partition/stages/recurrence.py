@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 
@@ -46,12 +45,12 @@ class Option:
 
 @dataclass(frozen=True)
 class Step:
-    """A stage of a pipeline as it was chosen: from ideal `start` to `end`, with so many samples `behind` it."""
+    """A stage of a pipeline as it was chosen, from ideal `start` to `end`; `later` samples are under way behind it."""
 
     option: Option
     start: int
     end: int
-    behind: int
+    later: int
 
 
 @dataclass(frozen=True)
@@ -124,14 +123,18 @@ class Level:
             elif rest in self._known:
                 yield option, rest
 
-    def stage(self, option: Option, behind: int, rows: slice) -> FloatArray:
+    def later(self, option: Option, rest: State | None, behind: int) -> int:
+        """Return how many samples each replica has under way behind it: ceil((S + b)/m)."""
+        workers = 0 if rest is None else rest[1]
+        return -(-(workers + behind) // option.replicas) if self.tracked else 0
+
+    def stage(self, option: Option, later: int, rows: slice) -> FloatArray:
         """Return the seconds a sample of all stages that begin at `rows`, infinite where there is none."""
-        later = -(-behind // option.replicas) if self.family.problem.training else 0
         if self.inner is None:
             own = self.family.leaf(option.what, option.replicas, later, rows, self.capacity)
             own += self.family.gap(rows)
             return own
-        inner = self.inner.best(later if self.tracked else 0, option.what)
+        inner = self.inner.best(later, option.what)
         return self.family.nested(self.level, option.replicas, inner[rows], rows)
 
     def best(self, behind: int, workers: int) -> FloatArray:
@@ -161,11 +164,11 @@ class Level:
             total = np.full((len(self.family), len(self.family)), np.inf)
             waiting = total.copy() if self.moves.any() else total
             for option, rest in self.ways(state):
-                after = behind + (0 if rest is None else rest[1])
-                if (option, after) not in stages:
-                    found = self.stage(option, after, everything)
-                    stages[option, after] = np.where(found <= self.cap, found, np.inf)
-                found = stages[option, after]
+                later = self.later(option, rest, behind)
+                if (option, later) not in stages:
+                    found = self.stage(option, later, everything)
+                    stages[option, later] = np.where(found <= self.cap, found, np.inf)
+                found = stages[option, later]
                 if rest is not None:
                     found = self._joined(np.maximum(found, self.moves / option.replicas), fed[rest])
                 np.minimum(total, found, out=total)
@@ -209,10 +212,10 @@ class Level:
                 if self.stopped():
                     raise TimeoutError
                 for option, rest in choices:
-                    after = 0 if rest is None else rest[1]
-                    if (option, after) not in stages:
-                        stages[option, after] = self.stage(option, after, rows)
-                    found = self._ended(stages[option, after], option, rest, fed)
+                    later = self.later(option, rest, 0)
+                    if (option, later) not in stages:
+                        stages[option, later] = self.stage(option, later, rows)
+                    found = self._ended(stages[option, later], option, rest, fed)
                     found = np.maximum(found, self.moves[rows] / option.replicas)
                     np.minimum(fed[state][rows], found, out=fed[state][rows])
         return fed
@@ -242,8 +245,8 @@ class Level:
         while state is not None:
             best: tuple[float, Step, State | None] | None = None
             for option, rest in self.ways(state):
-                after = behind + (0 if rest is None else rest[1])
-                row = self.stage(option, after, slice(start, start + 1))[0]
+                later = self.later(option, rest, behind)
+                row = self.stage(option, later, slice(start, start + 1))[0]
                 at = end
                 if rest is not None:
                     row = np.maximum(np.maximum(row, self.moves / option.replicas), fed[rest])
@@ -252,7 +255,7 @@ class Level:
                 if steps:
                     value = max(value, float(self.moves[start]) / option.replicas)
                 if best is None or value < best[0]:
-                    best = value, Step(option, start, at, after), rest
+                    best = value, Step(option, start, at, later), rest
             assert best is not None, "a state comes from some way"
             steps.append(best[1])
             start, state = best[1].end, best[2]
@@ -260,14 +263,17 @@ class Level:
 
 
 def effort(family: Family, tracked: bool) -> float:
-    """Return about how many numbers the recurrence looks at."""
-    n, members, total = float(len(family)), family.problem.members(), 0.0
-    below = 1.0
-    degrees = len(family.problem.options().degree)
-    for level, width in enumerate(members):
-        choices = width * width / 2 * (degrees if level == 0 else below)
-        states = choices * (width / 2 * below if tracked and (degrees > 1 or level) else 1.0)
-        contexts = prod(members) if tracked and level < len(members) - 1 else 1
-        total += states * (n * n if level == len(members) - 1 else contexts * family.density**2 * n**3 / 6)
-        below = below * width if tracked else 1.0
+    """Return how many numbers the recurrence looks at, at most."""
+    n = float(len(family))
+    level: Level | None = Level(family, len(family.problem.members()) - 1, tracked, lambda: False)
+    behind, total, pairs = {0}, 0.0, n * n
+    while level is not None:
+        # what is under way behind the members of this level, however its pipelines are put together
+        inside: set[int] = set()
+        for state in level.states:
+            for option, rest in level.ways(state):
+                total += pairs * len(behind)
+                if level.inner is not None:
+                    inside |= {level.later(option, rest, b) for b in behind}
+        behind, pairs, level = inside, family.density**2 * n**3 / 6, level.inner
     return total

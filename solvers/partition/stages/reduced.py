@@ -137,8 +137,6 @@ def _without_riders(units: Units) -> Quotient:
             into[g] = before[g][0]
     if (into == np.arange(order.n_groups)).all():
         return order
-    kept, number = np.unique(into, return_inverse=True)
-    number = number.astype(np.int32)
-    assert len(kept) == number.max() + 1
+    number: IntArray = np.unique(into, return_inverse=True)[1].astype(np.int32)
     edges = {(int(number[a]), int(number[b])) for a, b in order.edges if number[a] != number[b]}
     return merged(order, number, edges)

@@ -16,12 +16,12 @@ from .line import around, mixed, thinned
 from .recurrence import Level, effort
 from .reduced import Reduced, Units
 
-_NUMBERS_A_SECOND = 1e8
+_NUMBERS_A_SECOND = 2e8
 """How many numbers the recurrence looks at, cautiously."""
 _NUMBERS_HELD = 2.5e8
 """What its tables may take."""
 _IDEALS = 20_000
-_QUICK = 1e8
+_QUICK = 2e8
 """Numbers to look at without having a plan first."""
 _ROUNDS = 4
 _SHARE = 0.2
@@ -107,7 +107,7 @@ def _all(reduced: Reduced) -> Families:
         if effort(family, tracked) > _QUICK and run.plan is None:
             chain(run, reduced)
         # a plan to beat leaves most numbers out
-        if run.stopped or _affordable(run, family, tracked, 1.0 if run.plan is None else 5.0):
+        if run.stopped or _affordable(run, family, tracked, 1.0 if run.plan is None else 2.0):
             return family
         run.note(f"too little time or space for all {len(family)} ideals{' with memory' if tracked else ''}")
         return None
