@@ -130,7 +130,7 @@ class BestCase:
 
     @staticmethod
     def _phases(degree: int, reach: Reach, size: float, link: float, crossed: int, slowest: FloatArray) -> float:
-        """Return the least sum of phases on n nodes in g racks, in which ceil(degree / n) and ceil(n / g) members meet."""
+        """Return the least sum of phases on n nodes in g racks, with ceil(degree / n) and ceil(n / g) members each."""
         best = np.inf
         low = max(2, reach.fewest(0, degree))
         nodes = np.arange(low, max(low, min(degree, len(reach.room))) + 1)

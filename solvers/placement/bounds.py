@@ -114,6 +114,8 @@ def _even(meeting: FloatArray, squares: FloatArray, nodes: int) -> float:
     finite = np.where(np.isfinite(meeting), meeting, np.nan)
     kept = np.arange(len(meeting))
     best = 0.0
+    if float((1 / squares).sum()) <= nodes:
+        return best  # by Cauchy and Schwarz nothing need meet, as far as this bound can see
     while len(kept) > 1:
         a = _factor(meeting[np.ix_(kept, kept)])
         value = (a.sum() ** 2 / nodes - float((a**2 * squares[kept]).sum())) / 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -58,7 +58,7 @@ def stays(state: State, j: int, rows: Rows) -> bool:
     return all(room[node] >= w and servers[node] >= p and (w or p) for node, (w, p) in rows.items())
 
 
-def cheapest(state: State, j: int, policies: Iterable[Policy], before: Rows | None = None) -> None:
+def cheapest(state: State, j: int, policies: Sequence[Policy], before: Rows | None = None) -> None:
     """Place job j, which is not placed, where the goal is least; leave it out if that is better or nothing fits.
 
     Args:
@@ -71,12 +71,7 @@ def cheapest(state: State, j: int, policies: Iterable[Policy], before: Rows | No
     least = state.settle()
     standing = state.batch.standing.get(j, ({}, 0.0))[0]
     options = [rows for rows in (before, standing) if rows and (rows is before or stays(state, j, rows))]
-    options += [rows for policy in policies for rows in placements(state, j, policy)]
-    seen: list[Rows] = []
-    for rows in options:
-        if rows in seen:
-            continue
-        seen.append(rows)
+    for rows in [*options, *placements(state, j, policies)]:
         state.add(j, rows)
         total = state.settle()
         if total < least:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any
 
 from ortools.sat.python import cp_model
@@ -25,7 +26,7 @@ def cpsat(run: Run, batch: Batch) -> None:
     with run.phase("cpsat model"):
         plan = Assignment(batch)
         cost = Cost(plan, run.objective)
-        if run.bound is not None:
+        if run.bound is not None and isfinite(run.bound):
             plan.model.add(sum(cost.cost) >= int(run.bound * GOAL_UNITS) - slack(batch))
         if run.plan is not None and not run.stopped:
             _hint(run, batch, plan)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import combinations
-from math import floor
+from math import ceil, floor
 from typing import Any
 
 from gangplan.instances.placement.rate import ring_bytes
@@ -14,13 +14,17 @@ from .cpsat_model import Assignment
 GOAL_UNITS = 1 << 26
 """What 1 of the goal becomes in integers."""
 _LONGEST = 1 << 44
+_KEPT = 1 << 30
+"""What all of a job's throughput becomes in integers."""
+_WEIGHT = 1 << 20
+"""What a weight of 1 becomes."""
 
 
 class Cost:
     """Costs of an `Assignment`, in `GOAL_UNITS`; letters as in docs/placement.md.
 
     Seconds of job j are counted in its own ticks: such that a tick more of its step, with all the workers it may have,
-    costs one unit.
+    is one unit more of its weighted slowdown (for the goal throughput: of its slowdown).
     """
 
     def __init__(self, plan: Assignment, ceiling: float | None) -> None:
@@ -28,9 +32,10 @@ class Cost:
         batch = self.batch
         self.jobs = range(len(batch.jobs))
         self.top = _LONGEST if ceiling is None else min(_LONGEST, floor(ceiling * GOAL_UNITS) + 1)
+        slowdown = batch.problem.goal == "slowdown"
         self.most = [job.workers[-1] for job in batch.jobs]
         self.tick = [
-            GOAL_UNITS * float(batch.weight[j]) * float(batch.best[j]) / self.most[j] if batch.weight[j] else 0.0
+            GOAL_UNITS * (float(batch.weight[j]) if slowdown else 1.0) * float(batch.best[j]) / self.most[j]
             for j in self.jobs
         ]
         self.compute = [self._seconds() for _ in self.jobs]
@@ -54,13 +59,17 @@ class Cost:
     def _cost(self, j: int) -> Any:
         """(T) A step takes max(c, (1 - o) c + s), and costs by the number of workers; so do absence and moving."""
         batch, model, job = self.batch, self.model, self.batch.jobs[j]
-        cost = model.new_int_var(0, max(self.top, GOAL_UNITS), "")
+        most = self.top if batch.problem.goal == "slowdown" else floor(float(batch.weight[j]) * GOAL_UNITS) + 1
+        cost = model.new_int_var(0, max(most, floor((job.value or 0.0) * GOAL_UNITS)), "")
         step = self._seconds()
         model.add(step >= self.compute[j])
         overlap = floor(float(batch.overlap[j]) * 1024)
         model.add(1024 * step >= (1024 - overlap) * self.compute[j] + 1024 * self.sync[j])
         for k, x in self.plan.size[j].items():
-            model.add(k * cost >= self.most[j] * step).only_enforce_if(x)
+            if batch.problem.goal == "throughput":
+                self._loss(j, k, x, step, cost)
+            else:
+                model.add(k * cost >= self.most[j] * step).only_enforce_if(x)
         if job.value is not None:
             left_out = model.new_bool_var("")
             model.add(sum(self.plan.size[j].values()) + left_out == 1)
@@ -68,6 +77,19 @@ class Cost:
         if j in self.plan.moved:
             return cost + floor(batch.standing[j][1] * GOAL_UNITS) * self.plan.moved[j]
         return cost
+
+    def _loss(self, j: int, k: int, x: Any, step: Any, cost: Any) -> None:
+        """(L) Of its weight, a job loses 1 - 1 over its slowdown; the division is rounded in its favour."""
+        model, weight = self.model, float(self.batch.weight[j])
+        if not weight:
+            return
+        slowdown = model.new_int_var(GOAL_UNITS // 16, _LONGEST, "")  # no job is 16 times as fast as alone
+        model.add(k * slowdown >= self.most[j] * step).only_enforce_if(x)
+        kept = model.new_int_var(0, 16 * _KEPT, "")
+        model.add_division_equality(kept, GOAL_UNITS * _KEPT, slowdown)
+        parts = _KEPT // GOAL_UNITS * _WEIGHT
+        most = floor(weight * parts * GOAL_UNITS)
+        model.add(parts * cost >= most - ceil(weight * _WEIGHT) * (kept + 1)).only_enforce_if(x)
 
     def _meetings(self) -> None:
         """(M) together[i, j, n]: both have workers on n. sharing: both have tasks on one GPU of n."""

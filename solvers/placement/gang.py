@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from heapq import heapify, heappop, heappush
 
 import numpy as np
@@ -14,11 +14,11 @@ from .state import State
 
 Policy = Callable[[State, int, int, IntArray], dict[int, int]]
 """Called with the placement so far, a job, how many workers it shall have and how many of them each node can take,
-int (m,), in all enough. Returns node -> workers."""
+int (m,), in all enough, to be left as it is. Returns node -> workers."""
 
 
-def placements(state: State, j: int, policy: Policy) -> Iterator[Rows]:
-    """Yield where `policy` puts job j, which is not placed: for each number of workers it may have and that fits.
+def placements(state: State, j: int, policies: Iterable[Policy]) -> Iterator[Rows]:
+    """Yield where `policies` put job j, which is not placed: for each number of workers it may have and that fits.
 
     Parameter servers go beside the workers, and again apart from them: the NIC of a node with both carries the traffic
     of both.
@@ -26,18 +26,22 @@ def placements(state: State, j: int, policy: Policy) -> Iterator[Rows]:
     job = state.batch.jobs[j]
     room = state.room(j)
     total = int(room.sum(dtype=np.int64))
-    for degree in reversed(job.workers):
-        if total < degree:
-            continue
-        rows = {node: (w, 0) for node, w in sorted(policy(state, j, degree, room.copy()).items()) if w}
-        if job.servers:
+    for degree in (degree for degree in reversed(job.workers) if degree <= total):
+        seen: list[dict[int, int]] = []
+        for policy in policies:
+            workers = policy(state, j, degree, room)
+            if workers in seen:
+                continue
+            seen.append(workers)
+            rows = {node: (w, 0) for node, w in sorted(workers.items()) if w}
+            if not job.servers:
+                yield rows
+                continue
             room_for = state.server_room(j, rows)
             if int(room_for.sum(dtype=np.int64)) >= job.servers:
                 yield _beside(state, j, rows, room_for.copy())
             if len(rows) > 1:
                 yield from _apart(state, j, rows, room_for)
-        else:
-            yield rows
 
 
 def take(order: IntArray, room: IntArray, degree: int) -> dict[int, int]:

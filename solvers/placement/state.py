@@ -44,7 +44,23 @@ class State:
         self.meets: dict[int, frozenset[tuple[int, int]]] = {}
         self.crossers: list[defaultdict[int, set[int]]] = [defaultdict(set) for _ in batch.bandwidth]
         self.touched: list[list[set[int]]] = [[] for _ in jobs]
-        self._gpus = fleet.gpus.tolist()
+        self._gpus, self._cpu, self._memory = fleet.gpus.tolist(), fleet.cpu.tolist(), fleet.memory.tolist()
+        self._need = list(
+            zip(
+                *(
+                    x.tolist()
+                    for x in (
+                        batch.each,
+                        batch.share,
+                        batch.worker_cpu,
+                        batch.worker_memory,
+                        batch.server_cpu,
+                        batch.server_memory,
+                    )
+                ),
+                strict=True,
+            )
+        )
         self._kind = batch.kind.tolist()
         self._alone = batch.alone.tolist()
         self._host, self._gpu = batch.problem.speeds.host.tolist(), batch.problem.speeds.gpu.tolist()
@@ -67,8 +83,9 @@ class State:
         self.rows[j] = rows
         guard = batch.jobs[j].whole_nodes
         for node, task in rows.items():
-            self._slower.update(self.at[node])
-            self.at[node][j] = task
+            here = self.at[node]
+            self._slower.update(here)
+            here[j] = task
             self.taken[node] += 1
             self.guarded[node] += guard
             if task[0]:
@@ -182,22 +199,22 @@ class State:
         return np.maximum(room, 0)
 
     def _refresh(self, node: int) -> None:
-        batch, here = self.batch, self.at[node]
+        here = self.at[node]
         cpu = memory = 0.0
         whole = 0
         shares = []
         for j, (w, p) in here.items():
-            cpu += w * batch.worker_cpu[j] + p * batch.server_cpu[j]
-            memory += w * batch.worker_memory[j] + p * batch.server_memory[j]
-            if batch.share[j] < 1 and batch.each[j]:
+            each, share, worker_cpu, worker_memory, server_cpu, server_memory = self._need[j]
+            cpu += w * worker_cpu + p * server_cpu
+            memory += w * worker_memory + p * server_memory
+            if share < 1 and each:
                 if w:
-                    shares.append((j, float(batch.share[j]), w))
+                    shares.append((j, share, w))
             else:
-                whole += w * int(batch.each[j])
-        fleet = batch.problem.fleet
-        self.free_cpu[node], self.free_memory[node] = fleet.cpu[node] - cpu, fleet.memory[node] - memory
-        self.held.pop(node, None)
-        self.meets.pop(node, None)
+                whole += w * each
+        self.free_cpu[node], self.free_memory[node] = self._cpu[node] - cpu, self._memory[node] - memory
+        if node in self.held:
+            del self.held[node], self.meets[node]
         if shares:
             left = self._gpus[node] - whole
             held = pack(sorted(shares), left, self._dislike)  # whatever order they came in
