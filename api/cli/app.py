@@ -11,6 +11,7 @@ from .compare import compare
 from .fit import fit
 from .generate import generate
 from .profile import profile
+from .replay import replay
 from .show import show
 from .simulate import simulate
 from .solve import solve
@@ -35,6 +36,7 @@ app.command()(compare)
 app.add_typer(generate, name="generate")
 app.command()(profile)
 app.command()(split)
+app.command()(replay)
 app.command()(simulate)
 app.command()(fit)
 app.command()(schema)

@@ -1,0 +1,114 @@
+"""`gangplan replay`: how full online policies get a cluster, on a published list of pods."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from gangplan.instances import InstanceError
+from gangplan.instances.readers.openb import read_nodes, read_pods
+from gangplan.simulator.openb import Replay
+from gangplan.simulator.openb import replay as run_replay
+from gangplan.solvers.placement.online import POLICIES
+
+from . import options
+from .numbers import number, whole
+from .output import emit_blocks, emit_json, table
+
+DEFAULT = ("random", "dot_prod", "gpu_clustering", "gpu_packing", "best_fit", "fgd", "stranding")
+
+
+def replay(
+    nodes: Annotated[str, typer.Argument(metavar="NODES", help="node list of Alibaba's OpenB, .csv")],
+    pods: Annotated[str, typer.Argument(metavar="PODS", help="pod list of Alibaba's OpenB, .csv")],
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(help=f"one of {', '.join(POLICIES)}; may be repeated  [default: seven of them]", metavar="NAME"),
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="samples of the pods", metavar="N", parser=whole)] = 10,
+    first_seed: Annotated[int, typer.Option(help="of the first sample", metavar="N", parser=whole)] = 0,
+    load: Annotated[
+        float, typer.Option(help="what arrives, as a share of the cluster's GPUs", metavar="RATIO", parser=number)
+    ] = 1.3,
+    workers: Annotated[int, typer.Option(help="processes", metavar="N", parser=whole)] = 1,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="leave out rows that are wrong, and count them")] = False,
+    as_json: options.AsJson = False,
+) -> int:
+    """Let PODS, sampled with replacement, arrive one by one on NODES and stay, and report the GPUs allocated.
+
+    The protocol is that of Weng et al. (USENIX ATC 2023). All policies see the same samples.
+    """
+    if not 0 < seeds <= 10_000:
+        raise InstanceError("seeds", f"{seeds!r} is not from 1 to 10000")
+    if first_seed < 0:
+        raise InstanceError("first_seed", f"{first_seed!r} is negative")
+    if not 0 < load <= 100:
+        raise InstanceError("load", f"{load!r} is not from 0 to 100")
+    fleet, listed = read_nodes(nodes, skip_bad=skip_bad), read_pods(pods, skip_bad=skip_bad)
+    marks = (1.0, load) if load > 1 else (load,)
+    with Bar(hidden=as_json) as bar:
+        found = run_replay(
+            fleet,
+            listed.tasks,
+            policy or DEFAULT,
+            seeds=range(first_seed, first_seed + seeds),
+            marks=marks,
+            workers=workers,
+            progress=bar,
+        )
+    if as_json:
+        about = {"nodes": fleet.n_nodes, "gpus": fleet.n_gpus, "pods": len(listed.tasks), "skipped": listed.skipped}
+        emit_json({**about, "policies": [_data(x) for x in found]})
+        return 0
+    head = f"{fleet.n_gpus} GPUs on {fleet.n_nodes} nodes, {len(listed.tasks)} pods listed, {seeds} seeds"
+    skipped = [f"{listed.skipped} rows of the pods are wrong and left out"] if listed.skipped else []
+    columns = ("policy", *(f"allocated at {mark:.0%}" for mark in marks), "dropped", "seconds")
+    emit_blocks("\n".join([head, *skipped]), table(columns, map(_row, found)))
+    return 0
+
+
+class Bar:
+    """A progress bar on a terminal's stderr; nothing where there is none, or if hidden."""
+
+    def __init__(self, *, hidden: bool) -> None:
+        """Hide it if its output would be in the way."""
+        self.hidden = hidden or not sys.stderr.isatty()
+
+    def __enter__(self) -> Bar:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        self.bar = Progress(console=Console(stderr=True), disable=self.hidden, transient=True)
+        self.bar.start()
+        self.task = self.bar.add_task("replaying", total=1.0)
+        return self
+
+    def __call__(self, share: float) -> None:
+        """Show how much is done."""
+        self.bar.update(self.task, completed=share)
+
+    def __exit__(self, *error: object) -> None:
+        self.bar.stop()
+
+
+def _data(found: Replay) -> dict[str, Any]:
+    return {
+        "policy": found.policy,
+        "marks": list(found.marks),
+        "mean": found.mean.tolist(),
+        "margin": None if found.margin is None else found.margin.tolist(),
+        "ratio": found.ratio.tolist(),
+        "dropped": found.dropped.tolist(),
+        "seconds": found.seconds.tolist(),
+    }
+
+
+def _row(found: Replay) -> tuple[str, ...]:
+    margins = [None] * len(found.marks) if found.margin is None else found.margin.tolist()
+    ratios = [
+        f"{100 * mean:.2f}" + ("" if margin is None else f" ± {100 * margin:.2f}")
+        for mean, margin in zip(found.mean.tolist(), margins, strict=True)
+    ]
+    return (found.policy, *ratios, f"{found.dropped.mean():.1%}", f"{found.seconds.mean():.2f}")

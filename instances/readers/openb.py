@@ -1,0 +1,170 @@
+"""Read Alibaba's GPU trace of 2023, OpenB, as published beside FGD (Weng et al., USENIX ATC 2023).
+
+A node list has the columns ``sn, cpu_milli, memory_mib, gpu, model``; a pod list has ``name, cpu_milli, memory_mib,
+num_gpu, gpu_milli, gpu_spec`` and others that are not needed. CPU is in thousandths of a core, memory in MiB,
+``gpu_milli`` in thousandths of one GPU; ``gpu_spec`` names the models a pod accepts, with ``|`` between them.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from ..errors import InstanceError
+from ..placement.fleet import Fleet
+from ..placement.job import Demand
+from ..placement.task import Task
+from ..topology import Level, TreeTopology
+
+MEBIBYTE = 2**20
+MILLI = 1000
+NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
+POD_COLUMNS = ("name", "cpu_milli", "num_gpu", "gpu_milli")
+LINK, NIC = 50e9, 12.5e9
+"""Bytes/s between GPUs of a node and of its NIC, which the files do not state; placing single pods needs neither."""
+
+Row = dict[str, str]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Pods:
+    """The pods of a list.
+
+    Attributes:
+        names: of the pods.
+        tasks: what each needs, in the same order.
+        skipped: rows left out because they are wrong; 0 unless that was asked for.
+    """
+
+    names: tuple[str, ...]
+    tasks: tuple[Task, ...]
+    skipped: int = 0
+
+
+def read_nodes(path: str | PathLike[str], *, skip_bad: bool = False) -> Fleet:
+    """Read a node list.
+
+    Args:
+        path: the file.
+        skip_bad: leave rows out that are wrong, instead of raising.
+
+    Raises:
+        InstanceError: naming file, line, field and the value found.
+    """
+    rows, _ = _read(path, NODE_COLUMNS, _node, skip_bad, unique=True)
+    models = tuple(dict.fromkeys(model for *_, gpus, model in rows if gpus))
+    names = tuple(name for name, *_ in rows)
+    amounts = np.array([[cpu, memory, gpus] for _, cpu, memory, gpus, _ in rows], dtype=np.float64)
+    try:
+        return Fleet(
+            names=names,
+            gpu_types=models or ("none",),
+            gpu_type=np.array([models.index(model) if gpus else 0 for *_, gpus, model in rows], dtype=np.int32),
+            gpus=amounts[:, 2].astype(np.int32),
+            cpu=amounts[:, 0] / MILLI,
+            memory=amounts[:, 1] * MEBIBYTE,
+            link=np.full(len(rows), LINK),
+            topology=TreeTopology.regular((Level("cluster", NIC),), (len(rows),)),
+        )
+    except InstanceError as error:
+        raise error.of(str(fspath(path))) from None
+
+
+def read_pods(path: str | PathLike[str], *, skip_bad: bool = False) -> Pods:
+    """Read a pod list. Columns ``memory_mib`` and ``gpu_spec`` may be absent: no memory, any model.
+
+    Args:
+        path: the file.
+        skip_bad: leave rows out that are wrong, and count them, instead of raising.
+
+    Raises:
+        InstanceError: naming file, line, field and the value found.
+    """
+    rows, skipped = _read(path, POD_COLUMNS, _pod, skip_bad)
+    return Pods(tuple(name for name, _ in rows), tuple(task for _, task in rows), skipped)
+
+
+def _read(
+    path: str | PathLike[str],
+    columns: tuple[str, ...],
+    build: Callable[[Row], T],
+    skip_bad: bool,
+    *,
+    unique: bool = False,
+) -> tuple[list[T], int]:
+    """Return what `build` makes of each row, and how many rows it refused."""
+    source = str(fspath(path))
+    try:
+        text = Path(path).read_bytes().decode("utf-8-sig")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InstanceError("file", reason.lower(), source) from None
+    if not text.strip() or "\0" in text:
+        raise InstanceError("content", "holds byte 0x00: not text" if "\0" in text else "the file is empty", source)
+    reader = csv.DictReader(text.splitlines(), restkey="", restval=None)
+    header = [name.strip() for name in reader.fieldnames or ()]
+    reader.fieldnames = header
+    for name in columns:
+        if header.count(name) != 1:
+            found = ", ".join(header)
+            problem = (
+                f"{name!r} is not one of the columns {found}" if name not in header else f"{name!r} is there twice"
+            )
+            raise InstanceError("line 1", problem, source)
+    built: list[T] = []
+    skipped, seen = 0, set()
+    try:
+        for row in reader:
+            try:
+                if None in row.values() or "" in row:
+                    raise InstanceError("", f"does not have the {len(header)} fields of the header")
+                name = row[columns[0]].strip()
+                if not name or (unique and name in seen):
+                    raise InstanceError(columns[0], f"{name!r} is {'a duplicate' if name else 'not a name'}")
+                built.append(build(row))
+                seen.add(name)
+            except InstanceError as error:
+                if not skip_bad:
+                    where = f"line {reader.line_num}" + (f": {error.field}" if error.field else "")
+                    raise InstanceError(where, error.problem, source) from None
+                skipped += 1
+    except csv.Error as error:
+        raise InstanceError(f"line {reader.line_num}", str(error), source) from None
+    if not built:
+        raise InstanceError("content", f"has no {'usable ' if skipped else ''}row", source)
+    return built, skipped
+
+
+def _node(row: Row) -> tuple[str, int, int, int, str]:
+    gpus, model = _whole(row, "gpu"), row["model"].strip()
+    if gpus and not model:
+        raise InstanceError("model", f"is missing for {gpus} GPUs")
+    return row["sn"].strip(), _whole(row, "cpu_milli"), _whole(row, "memory_mib"), gpus, model
+
+
+def _pod(row: Row) -> tuple[str, Task]:
+    gpus, milli = _whole(row, "num_gpu"), _whole(row, "gpu_milli")
+    if gpus and not 0 < milli <= MILLI:
+        raise InstanceError("gpu_milli", f"{milli} is not from 1 to {MILLI}")
+    if gpus > 1 and milli < MILLI:
+        raise InstanceError("gpu_milli", f"{milli} is a share, of {gpus} GPUs")
+    memory = _whole(row, "memory_mib") * MEBIBYTE if "memory_mib" in row else 0
+    models = [model.strip() for model in row.get("gpu_spec", "").split("|")] if gpus else []
+    if any(models) and not all(models):
+        raise InstanceError("gpu_spec", f"{row['gpu_spec']!r} holds an empty name")
+    demand = Demand(gpus if milli == MILLI else gpus * milli / MILLI, _whole(row, "cpu_milli") / MILLI, float(memory))
+    return row["name"].strip(), Task(demand, tuple(filter(None, models)))
+
+
+def _whole(row: Row, field: str) -> int:
+    text = row[field].strip()
+    if not (text.isascii() and text.isdigit() and len(text) <= 15):
+        raise InstanceError(field, f"{text!r} is not a whole number from 0 on")
+    return int(text)

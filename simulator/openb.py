@@ -1,0 +1,119 @@
+"""Policies compared on one list of tasks: many seeds of `saturate`, in processes, with mean and interval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from math import sqrt
+from multiprocessing import get_context
+
+import numpy as np
+
+from gangplan.instances.arrays import FloatArray, require_number
+from gangplan.instances.placement.fleet import Fleet
+from gangplan.instances.placement.task import Task
+from gangplan.solvers.placement.online import Mix, make_policy
+
+from .saturate import MARKS, saturate
+
+STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131)
+STUDENT_BEYOND = (2.131, 2.0)
+"""97.5% quantiles of Student's t for 1 to 15 degrees of freedom; beyond, on the safe side, those of 15 and of 60."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Replay:
+    """How full one policy got a cluster, over seeds.
+
+    Attributes:
+        policy: its name.
+        marks: requested GPUs as shares of the cluster's.
+        ratio: allocated GPUs as a share of the cluster's at each mark, float64 (seeds, len(marks)).
+        dropped: tasks that fitted nowhere, of all that arrived, float64 (seeds,).
+        seconds: of each replay, float64 (seeds,).
+    """
+
+    policy: str
+    marks: tuple[float, ...]
+    ratio: FloatArray
+    dropped: FloatArray
+    seconds: FloatArray
+
+    @property
+    def mean(self) -> FloatArray:
+        """Return the mean ratio at each mark, float64 (len(marks),)."""
+        return np.asarray(self.ratio.mean(axis=0))
+
+    @property
+    def margin(self) -> FloatArray | None:
+        """Return half the width of the 95% interval of the mean at each mark, by Student's t; None with one seed."""
+        n = len(self.ratio)
+        if n < 2:
+            return None
+        t = STUDENT[n - 2] if n - 2 < len(STUDENT) else STUDENT_BEYOND[n > 60]
+        return np.asarray(t * self.ratio.std(axis=0, ddof=1) / sqrt(n))
+
+
+def replay(
+    fleet: Fleet,
+    tasks: Sequence[Task],
+    policies: Sequence[str],
+    *,
+    seeds: Sequence[int] = range(10),
+    marks: tuple[float, ...] = MARKS,
+    workers: int = 1,
+    progress: Callable[[float], None] | None = None,
+) -> list[Replay]:
+    """Replay every policy on the same samples; see `saturate`.
+
+    Args:
+        fleet: the cluster.
+        tasks: the list; each policy that wants to know what to expect is given its mix.
+        policies: names of `gangplan.solvers.placement.online.POLICIES`.
+        seeds: one sample each.
+        marks: shares of the cluster's GPUs at which the ratio is noted.
+        workers: processes.
+        progress: called with the share of the replays that are done.
+
+    Raises:
+        InstanceError: if an argument is wrong.
+    """
+    require_number(len(policies), "policies", positive=True)
+    require_number(len(seeds), "seeds", positive=True)
+    require_number(workers, "workers", positive=True, whole=True)
+    mix = Mix.of(tasks)
+    for name in policies:
+        make_policy(name, mix)
+    one = partial(_one, fleet, tuple(tasks), mix, marks)
+    cases = list(product(range(len(policies)), range(len(seeds))))
+    found = np.zeros((len(policies), len(seeds), len(marks) + 2))
+
+    def note(done: int) -> None:
+        if progress is not None:
+            progress(done / len(cases))
+
+    if workers == 1:
+        for done, (i, j) in enumerate(cases, start=1):
+            found[i, j] = one(policies[i], seeds[j])
+            note(done)
+    else:
+        # threads of the caller, of a solver or a progress bar, must not be forked
+        with ProcessPoolExecutor(min(workers, len(cases)), mp_context=get_context("spawn")) as pool:
+            futures = {pool.submit(one, policies[i], seeds[j]): (i, j) for i, j in cases}
+            for done, future in enumerate(as_completed(futures), start=1):
+                found[futures[future]] = future.result()
+                note(done)
+    return [
+        Replay(name, marks, row[:, : len(marks)], row[:, -2], row[:, -1])
+        for name, row in zip(policies, found, strict=True)
+    ]
+
+
+def _one(
+    fleet: Fleet, tasks: tuple[Task, ...], mix: Mix, marks: tuple[float, ...], name: str, seed: int
+) -> list[float]:
+    done = saturate(fleet, tasks, make_policy(name, mix, seed), seed=seed, marks=marks)
+    return [*done.ratio.tolist(), done.dropped / done.arrived, done.seconds]

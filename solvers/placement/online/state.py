@@ -1,0 +1,198 @@
+"""What is free on every node, with nodes in the same state kept together."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Sequence
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import BoolArray
+from gangplan.instances.placement.fleet import Fleet
+from gangplan.instances.placement.task import Task
+
+from .units import CPU, GPU, Long, Need, need
+
+LOG = 50_000
+"""Entries of a log; beyond, the older half is forgotten and who has not read it scores every slot anew."""
+
+
+def kind_of(wanted: Need) -> int:
+    """Return which kind of GPU request this is: 0 a share, n for n whole GPUs."""
+    return wanted.grants if wanted.whole else 0
+
+
+class State:
+    """Free GPUs, cores and memory of m nodes with at most g GPUs each.
+
+    Nodes of the same hardware with the same amounts free are one *slot*, and a policy scores slots, not nodes: an idle
+    cluster of 10,000 equal nodes has one. There are never more slots than nodes. Adding or removing a task moves a node
+    from one slot to another and notes both in `log`, from which indices learn what to score anew.
+
+    Attributes:
+        fleet: the nodes.
+        share: int64 (m, g), free share of each GPU in units of 1/`units.GPU`; -1 where there is no GPU.
+        slot_of: int64 (m,), the slot of each node; -1 for nodes that are not usable.
+        hardware: int64 (m,), the hardware of each slot: its row in `specs`.
+        free: int64 (m, g), the free shares of each slot, descending.
+        cpu, memory: int64 (m,), what else is free in each slot.
+        marks: int64 (m,), a bit for each kind of GPU request in the slot, 0 unless they are told apart.
+        members: the nodes of each slot, ascending; none if the slot is not in use.
+        first: int64 (m,), the first node of each slot; m if the slot is not in use.
+        log: slots in the order in which they began or ceased to be in use; `forgotten` entries before these are gone.
+    """
+
+    def __init__(self, fleet: Fleet, *, kinds: bool = False) -> None:
+        """Begin with an empty cluster.
+
+        Args:
+            fleet: the nodes. Those not usable get no task.
+            kinds: tell nodes apart by the kinds of GPU request on them, which `gpu_clustering` needs.
+        """
+        self.fleet, self.kinds = fleet, kinds
+        m, width = fleet.n_nodes, max(1, int(fleet.gpus.max()))
+        self.share = np.where(np.arange(width) < fleet.gpus[:, None], GPU, -1).astype(np.int64)
+        node_cpu, node_memory = np.floor(fleet.cpu * CPU + 1e-3).astype(np.int64), fleet.memory.astype(np.int64)
+        spec = np.stack([np.where(fleet.gpus > 0, fleet.gpu_type, -1), fleet.gpus, node_cpu, node_memory], axis=1)
+        self.specs, self._hardware = np.unique(spec.astype(np.int64), axis=0, return_inverse=True)
+        self._node_cpu, self._node_memory = node_cpu.tolist(), node_memory.tolist()
+        self._count = np.zeros((m, width + 1), dtype=np.int64)
+        self.slot_of = np.full(m, -1, dtype=np.int64)
+        self.hardware, self.cpu, self.memory = (np.zeros(m, dtype=np.int64) for _ in range(3))
+        self.marks, self.free = np.zeros(m, dtype=np.int64), np.full((m, width), -1, dtype=np.int64)
+        self.members: list[list[int]] = [[] for _ in range(m)]
+        self.first = np.full(m, m, dtype=np.int64)
+        self.log: list[int] = []
+        self.forgotten = 0
+        self._slots: dict[tuple[int, ...], int] = {}
+        self._idle = list(range(m - 1, -1, -1))
+        usable = np.ones(m, dtype=bool) if fleet.usable is None else fleet.usable
+        for node in np.flatnonzero(usable).tolist():
+            self._enter(node)
+        self.capacity = int(np.maximum(self.share, 0)[usable].sum())
+        self.allocated = 0
+
+    @property
+    def n_slots(self) -> int:
+        """How many slots are in use."""
+        return len(self._slots)
+
+    def accepts(self, wanted: Need) -> BoolArray:
+        """Return which hardware has a GPU type that the task accepts, bool (len(specs),)."""
+        names = self.fleet.gpu_types
+        known = {i for i, name in enumerate(names) if name in wanted.gpu_types}
+        return np.array([not wanted.gpu_types or int(kind) in known for kind in self.specs[:, 0]])
+
+    def fits(self, wanted: Need, slots: Long) -> BoolArray:
+        """Return in which of these slots the task fits, bool (len(slots),). The log says which slots are in use."""
+        enough = (self.cpu[slots] >= wanted.cpu) & (self.memory[slots] >= wanted.memory)
+        if wanted.grants:
+            width = self.free.shape[1]
+            if wanted.grants > width:
+                return np.zeros(len(slots), dtype=bool)
+            enough &= self.free[slots, wanted.grants - 1] >= wanted.share
+        return np.asarray(enough & self.accepts(wanted)[self.hardware[slots]])
+
+    def gpus(self, node: int, wanted: Need, share: int = -1) -> tuple[int, ...]:
+        """Return the GPUs of `node` for a task that fits: the first with `share` free, or the first whole ones."""
+        level = GPU if wanted.whole else share
+        found = np.flatnonzero(self.share[node] == level)[: wanted.grants]
+        return tuple(found.tolist())
+
+    def add(self, node: int, task: Task, gpus: Sequence[int]) -> None:
+        """Put a task on a node.
+
+        Raises:
+            InstanceError: if the node is not usable, lacks something, or the GPUs are not those the task asks for.
+        """
+        wanted = need(task)
+        slot = int(self.slot_of[node])
+        if slot < 0:
+            raise InstanceError("node", f"{self.fleet.names[node]!r} is not usable")
+        if len(set(gpus)) != wanted.grants or len(gpus) != wanted.grants:
+            raise InstanceError("gpus", f"{list(gpus)!r} are not {wanted.grants} different GPUs")
+        if not self.accepts(wanted)[self.hardware[slot]]:
+            raise InstanceError("gpu_types", f"node {self.fleet.names[node]!r} has none of {wanted.gpu_types!r}")
+        for j in gpus:
+            if not 0 <= j < self.fleet.gpus[node] or self.share[node, j] < wanted.share:
+                raise InstanceError("gpus", f"{j!r} of node {self.fleet.names[node]!r} is not free enough")
+        if self.cpu[slot] < wanted.cpu or self.memory[slot] < wanted.memory:
+            what = "cpu" if self.cpu[slot] < wanted.cpu else "memory"
+            raise InstanceError(what, f"node {self.fleet.names[node]!r} has too little of it left")
+        self._change(node, wanted, gpus, -1)
+
+    def remove(self, node: int, task: Task, gpus: Sequence[int]) -> None:
+        """Take a task off the node where `add` put it.
+
+        Raises:
+            InstanceError: if the node would then have more free than it has.
+        """
+        wanted = need(task)
+        slot = int(self.slot_of[node])
+        over = slot < 0 or self.cpu[slot] + wanted.cpu > self._node_cpu[node]
+        over = over or self.memory[slot] + wanted.memory > self._node_memory[node] or len(gpus) != wanted.grants
+        if over or any(not 0 <= self.share[node, j] <= GPU - wanted.share for j in gpus):
+            raise InstanceError("node", f"{self.fleet.names[node]!r} holds no such task")
+        self._change(node, wanted, gpus, 1)
+
+    def copy(self) -> State:
+        """Return a state of its own with the same nodes in the same slots."""
+        other = object.__new__(State)
+        for name, value in vars(self).items():
+            own = value.copy() if isinstance(value, np.ndarray | list | dict) else value
+            setattr(other, name, own)
+        other.members = [list(nodes) for nodes in self.members]
+        return other
+
+    def key(self) -> bytes:
+        """Return what tells states of one fleet apart: free shares, cores and memory of every node."""
+        used = self.slot_of >= 0
+        cpu, memory = np.where(used, self.cpu[self.slot_of], -1), np.where(used, self.memory[self.slot_of], -1)
+        return self.share.tobytes() + cpu.tobytes() + memory.tobytes() + self._count.tobytes()
+
+    def _change(self, node: int, wanted: Need, gpus: Sequence[int], sign: int) -> None:
+        slot = int(self.slot_of[node])
+        cpu, memory = int(self.cpu[slot]) + sign * wanted.cpu, int(self.memory[slot]) + sign * wanted.memory
+        self._leave(node, slot)
+        for j in gpus:
+            self.share[node, j] += sign * wanted.share
+        if self.kinds and wanted.grants:
+            self._count[node, kind_of(wanted)] -= sign
+        self.allocated -= sign * wanted.gpu
+        self._enter(node, cpu, memory)
+
+    def _leave(self, node: int, slot: int) -> None:
+        nodes = self.members[slot]
+        nodes.remove(node)
+        self.first[slot] = nodes[0] if nodes else len(self.members)
+        if not nodes:
+            del self._slots[self._key(slot)]
+            self._idle.append(slot)
+            self._note(slot)
+
+    def _key(self, slot: int) -> tuple[int, ...]:
+        row = (int(self.hardware[slot]), int(self.cpu[slot]), int(self.memory[slot]), int(self.marks[slot]))
+        return (*row, *self.free[slot].tolist())
+
+    def _enter(self, node: int, cpu: int | None = None, memory: int | None = None) -> None:
+        cpu = self._node_cpu[node] if cpu is None else cpu
+        memory = self._node_memory[node] if memory is None else memory
+        free = sorted(self.share[node].tolist(), reverse=True)
+        marks = sum(1 << k for k in np.flatnonzero(self._count[node]).tolist()) if self.kinds else 0
+        key = (int(self._hardware[node]), cpu, memory, marks, *free)
+        slot = self._slots.get(key, -1)
+        if slot < 0:
+            slot = self._slots[key] = self._idle.pop()
+            self.hardware[slot], self.cpu[slot], self.memory[slot], self.marks[slot] = key[:4]
+            self.free[slot] = free
+            self._note(slot)
+        insort(self.members[slot], node)
+        self.first[slot] = self.members[slot][0]
+        self.slot_of[node] = slot
+
+    def _note(self, slot: int) -> None:
+        self.log.append(slot)
+        if len(self.log) > LOG:
+            del self.log[: LOG // 2]
+            self.forgotten += LOG // 2

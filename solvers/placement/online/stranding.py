@@ -1,0 +1,77 @@
+"""Stranding: descent on the GPUs that no task will use once a node is full."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gangplan.instances.arrays import FloatArray
+
+from .cuts import Cuts
+from .gradient import Gradient, Potential
+from .mix import Fragmentation, Mix
+from .state import State
+from .units import GPU, Long
+
+
+class Stranding(Gradient):
+    """Take the node and GPU where the GPUs to be stranded grow least: cut to waste, without cores or memory, or split.
+
+    FGD asks whether one more task fits a node. A node with eight idle GPUs and cores for two tasks passes, so FGD
+    spends cores where they are scarce; and it does not ask what is left of a GPU after the tasks that fit. The
+    potential here is what is wasted of free shares (`Cuts`), plus the GPUs that the cores and the memory left will not
+    feed (`Shortage`), plus a little of FGD's own fragmentation, which keeps GPUs together for tasks with several.
+    Everything follows from the mix; the weights were tuned on seeds that no published figure uses.
+    """
+
+    def __init__(self, mix: Mix, *, shortage: float = 0.5, fragments: float = 0.1) -> None:
+        """Expect tasks of `mix`; the weights are of `Shortage` and of fragmentation, in GPUs wasted by cuts."""
+        super().__init__()
+        self.mix, self.shortage, self.fragments = mix, shortage, fragments
+
+    def potential(self, state: State) -> Potential:
+        """Return what will be stranded."""
+        cuts, fragmentation = Cuts(self.mix), Fragmentation(self.mix, state)
+        cores, memories = Shortage(self.mix, state, "cpu"), Shortage(self.mix, state, "memory")
+
+        def stranded(hardware: Long, cpu: Long, memory: Long, free: Long) -> FloatArray:
+            gpus = np.maximum(free, 0).sum(axis=1) / GPU
+            short = cores(hardware, cpu, gpus) + memories(hardware, memory, gpus)
+            fragments = fragmentation(hardware, cpu, memory, free)
+            return cuts(free) + self.shortage * short + self.fragments * fragments
+
+        return stranded
+
+
+class Shortage:
+    """GPUs of a node that stay idle for want of a resource, if tasks of a mix fill the others.
+
+    Tasks with GPUs need r of the resource a GPU on average. Filling G GPUs takes r G, give or take: the variance of
+    (need of a task - r its GPUs), summed over the tasks that G GPUs hold, is v G. With R left, G - R / r GPUs are short
+    on average, with variance s^2 G, s^2 = v / r^2, and the expectation of what is short, which is never negative, is at
+    most (x + sqrt(x^2 + s^2 G)) / 2 with x = G - R / r (Scarf, "A min-max solution of an inventory problem", 1958). The
+    bound, tight for the worst distribution with this mean and variance, is the measure. r and v are of the tasks that
+    accept the node's type of GPU.
+    """
+
+    def __init__(self, mix: Mix, state: State, resource: str) -> None:
+        """Learn r and v for each hardware of a cluster; `resource` is ``cpu`` or ``memory``."""
+        gpus = np.array([k.gpu / GPU for k in mix.needs])
+        amount = np.array([getattr(k, resource) for k in mix.needs], dtype=np.float64)
+        accepted = np.stack([state.accepts(k) for k in mix.needs], axis=1) * (mix.share * (gpus > 0))
+        asked = np.maximum(accepted @ gpus, 1e-12)
+        self.rate = accepted @ amount / asked
+        spread = (amount - self.rate[:, None] * gpus) ** 2
+        self.variance = (accepted * spread).sum(axis=1) / asked / np.maximum(self.rate, 1e-12) ** 2
+
+    def __call__(self, hardware: Long, left: Long, gpus: FloatArray) -> FloatArray:
+        """Return the GPUs short on each node, float64 (k,).
+
+        Args:
+            hardware: int64 (k,), rows of `State.specs`.
+            left: int64 (k,), of the resource.
+            gpus: float64 (k,), GPUs free.
+        """
+        rate = self.rate[hardware]
+        short = gpus - left / np.maximum(rate, 1e-12)
+        bound = 0.5 * (short + np.sqrt(short**2 + self.variance[hardware] * gpus))
+        return np.where(rate > 0, bound, 0.0)
