@@ -53,7 +53,7 @@ def series_bound(run: Run, p: Prepared) -> None:
 def _servers(p: Prepared) -> IntArray:
     """Return the group of each device at the lowest level that joins any, named by its first device, int32 (k,)."""
     near = (p.level == p.used_levels[0]) | (p.level < 0)
-    return np.argmax(near, axis=1).astype(np.int32)
+    return np.asarray(np.argmax(near, axis=1), dtype=np.int32)
 
 
 def _serial(p: Prepared, parts: Series) -> FloatArray:

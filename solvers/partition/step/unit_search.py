@@ -81,7 +81,7 @@ class UnitSearch:
         # a server that is in use is unlike one that is not
         busy = {self.alike[d][0] for d in used}
         for d, (server, twin, kind) in enumerate(self.alike):
-            key = (server, twin) if server in busy else kind
+            key = ("device", server, twin) if server in busy else ("server", *kind)
             if d in used or key not in seen:
                 found.append(d)
             if d not in used:
@@ -124,9 +124,9 @@ def _alike(p: Prepared) -> list[tuple[int, int, tuple[int, ...]]]:
     server = np.arange(p.n_devices)
     if len(near):
         server = np.where((p.level == near[0]) | (p.level < 0), np.arange(p.n_devices), p.n_devices).min(axis=1)
-    found = []
+    found: list[tuple[int, int, tuple[int, ...]]] = []
     for d in range(p.n_devices):
-        kind = (-1, int(server[d]), int(p.twins[d]))
+        kind: tuple[int, ...] = (-1, int(server[d]), int(p.twins[d]))
         if len(p.delay) <= 2:
             kind = (int(p.type_of[d]), *sorted(p.type_of[server == server[d]].tolist()))
         found.append((int(server[d]), int(p.twins[d]), kind))

@@ -1,0 +1,66 @@
+"""Problems small enough to argue about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gangplan.instances import Cluster, DeviceType, Level, OpGraph, StepProblem, TreeTopology
+from gangplan.instances.training import with_backward
+
+
+def graph(
+    seconds: list[float],
+    edges: list[tuple[int, int]],
+    output: float | list[float] = 0.0,
+    memory: list[float] | None = None,
+    colocation: list[int] | None = None,
+) -> OpGraph:
+    """Make a graph of ops a, b, c, ... for devices of type gpu."""
+    n = len(seconds)
+    size = np.full(n, output, dtype=float) if isinstance(output, int | float) else np.array(output)
+    source: Any = np.array([u for u, _ in edges], dtype=np.int32)
+    return OpGraph(
+        names=tuple("abcdefghijklmnopqrstuvwxyz"[:n]),
+        device_types=("gpu",),
+        time=np.array([seconds]),
+        memory=np.zeros(n) if memory is None else np.array(memory, dtype=float),
+        parameter_bytes=np.zeros(n),
+        activation_bytes=size,
+        source=source,
+        target=np.array([v for _, v in edges], dtype=np.int32),
+        edge_bytes=size[source],
+        colocation=np.full(n, -1) if colocation is None else np.array(colocation),
+        twin=np.full(n, -1),
+        backward=np.zeros(n, dtype=bool),
+    )
+
+
+def cluster(
+    devices: int, servers: int = 1, near: float = 1.0, far: float = 0.25, memory: float | None = None
+) -> Cluster:
+    """Make servers of equal devices, bytes/s `near` within and `far` between them."""
+    levels = (Level("server", near), Level("rack", far))
+    topology = TreeTopology.regular(levels, (devices // servers, servers))
+    return Cluster((DeviceType("gpu", memory=memory),), np.zeros(devices, dtype=np.int32), topology)
+
+
+def training(seed: int) -> StepProblem:
+    """Make a training step of two to four forward ops, a chain or a diamond, with memory that may force cuts."""
+    rng = np.random.default_rng(seed)
+    shape = [[(0, 1)], [(0, 1), (1, 2)], [(0, 1), (0, 2), (1, 2)], [(0, 1), (0, 2), (1, 3), (2, 3)]][rng.integers(4)]
+    n = max(v for _, v in shape) + 1
+    memory = rng.integers(1, 5, n).astype(float)
+    forward = graph(
+        np.round(rng.random(n) * 5, 1).tolist(),
+        shape,
+        (rng.choice([0.3, 1.0, 3.0]) * rng.integers(0, 4, n)).tolist(),
+        memory.tolist(),
+    )
+    whole = with_backward(forward, np.round(rng.random((1, n)) * 8, 1), np.zeros(n))
+    k, servers = [(2, 1), (3, 1), (2, 2), (4, 2)][rng.integers(4 if n < 4 else 3)]
+    limit = float(max(memory.max(), memory.sum() * rng.choice([0.4, 0.6, 2.0])))
+    return StepProblem(
+        whole, cluster(k, servers, far=float(rng.choice([0.25, 1.0])), memory=limit), bool(seed % 3 == 0)
+    )
