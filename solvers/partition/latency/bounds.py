@@ -19,8 +19,8 @@ def impossible(r: Reduced) -> str | None:
         return f"no device type of the cluster runs op {op} and all ops colocated with it"
     if not r.fits.any(axis=1).all():
         g = int(np.argmin(r.fits.any(axis=1)))
-        need = r.group_memory[g]
-        return f"memory: op {names[_op(r, g)]} and its colocated ops need {need:.6g} bytes; no device that runs them has that"
+        words = f"memory: op {names[_op(r, g)]} and its colocated ops need {r.group_memory[g]:.6g} bytes"
+        return f"{words}; no device that runs them has that"
     total = sum(slot.capacity for slot in r.slots)
     if r.memory.sum() > total * (1 + TOLERANCE):
         return f"memory: the ops need {r.memory.sum():.6g} bytes, all devices together have {total:.6g}"

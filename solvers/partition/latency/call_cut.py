@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from ortools.graph.python import max_flow
 
-from gangplan.instances.arrays import FloatArray
+from gangplan.instances.arrays import BoolArray
 from gangplan.instances.verify import TOLERANCE
 
 from .chain import Chain
@@ -43,7 +43,6 @@ class CallCut:
         for e, pins in enumerate(self.pins):
             for v in pins:
                 self.touching[v].append(e)
-        self.floor: FloatArray = np.array([])
 
     def least(self, i: int, j: int, t: int) -> tuple[float, frozenset[int]]:
         """Return at least the seconds of a call on p[i..j] on type t beyond `Chain.loads`, and items of O to take."""
@@ -78,7 +77,7 @@ class CallCut:
     def _memory(self, items: Iterable[int]) -> float:
         return float(self.r.memory[list(items)].sum())
 
-    def _active(self, status: list[int], hull: np.ndarray) -> tuple[list[int], list[int]]:
+    def _active(self, status: list[int], hull: BoolArray) -> tuple[list[int], list[int]]:
         """Return the items of O that the hull reaches through nets, and those outside it that its groups draw in."""
         r = self.r
         mates = []
@@ -112,7 +111,7 @@ class CallCut:
         inside: frozenset[int],
         outside: frozenset[int],
     ) -> tuple[float, frozenset[int]]:
-        r, chain = self.r, self.chain
+        r = self.r
         node = {v: x for x, v in enumerate(active, start=2)}
         tail: list[int] = []
         head: list[int] = []
@@ -162,9 +161,7 @@ class CallCut:
         side = set(graph.get_source_side_min_cut())
         return graph.optimal_flow() / self.scale, frozenset(v for v, x in node.items() if x in side)
 
-    def _convex(self, i: int, j: int, node: dict[int, int], arc: object) -> None:
-        add: object = arc
-        assert callable(add)
+    def _convex(self, i: int, j: int, node: dict[int, int], arc: Callable[[int, int, int], None]) -> None:
         before, after = self.r.neighbours
         lo, hi = self.chain.lo, self.chain.hi
         upstream = {v for v in node if hi[v] <= j and lo[v] < i}
@@ -173,7 +170,7 @@ class CallCut:
             for v in side:
                 for w in beyond[v]:
                     if w in side:
-                        add(node[v], node[w], _INFINITE)
+                        arc(node[v], node[w], _INFINITE)
 
     def _units(self, seconds: float) -> int:
         return int(min(seconds * self.scale, float(_UNITS)))

@@ -19,7 +19,7 @@ _NOTEWORTHY = 1e-3
 
 
 def chains(r: Reduced) -> list[Chain]:
-    """Return paths worth bounding by: the longest on hosts, the longest on accelerators with transfers, the one of most items."""
+    """Return paths worth bounding by: the longest on hosts, on accelerators with transfers, and in items."""
     cost = np.zeros(r.n_items)
     for a, _, c in r.nets:
         cost[a] += c

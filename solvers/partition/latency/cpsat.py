@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -17,7 +17,7 @@ from ...interrupt import interruptible
 from ...result import OPTIMAL_GAP
 from ...run import Run
 from .bounds import ceiling
-from .positions import Positions, positions
+from .cpsat_hint import Toll, values
 from .reduced import Reduced
 
 _UNITS = 1 << 32
@@ -64,7 +64,7 @@ class Model:
         self.start = [self._time() for _ in self.calls]
         self.finish = [self._time() for _ in self.calls]
         self.z = self._time()
-        self.tolls: list[_Toll] = []
+        self.tolls: list[Toll] = []
         for build in (self._assign, self._types, self._order, self._loads, self._flow, self._memory, self._symmetry):
             if run.stopped:
                 return
@@ -78,7 +78,8 @@ class Model:
     def _time(self) -> Any:
         return self.model.new_int_var(0, self.limit, "")
 
-    def _int(self, seconds: float) -> int:
+    def units(self, seconds: float) -> int:
+        """Return seconds as an integer, rounded down."""
         # whatever is beyond the ceiling is equally forbidden; 64 bits would overflow
         return int(min(seconds * self.scale, 2 * _UNITS))
 
@@ -143,10 +144,10 @@ class Model:
             for a, consumers, cost in r.nets:
                 pins = sorted({int(r.group_of[v]) for v in (a, *consumers)})
                 if len(pins) > 1:
-                    paid += self._int(cost) * self._toll(pins, s)
+                    paid += self.units(cost) * self._toll(pins, s)
             for t, chosen in self.y[s].items():
                 compute = sum(
-                    self._int(r.group_time[t, g]) * self.x[g][s]
+                    self.units(r.group_time[t, g]) * self.x[g][s]
                     for g in range(len(r.groups))
                     if np.isfinite(r.group_time[t, g])
                 )
@@ -157,7 +158,7 @@ class Model:
     def _toll(self, pins: list[int], s: int) -> Any:
         model = self.model
         here = [self.x[g][s] for g in pins]
-        toll = _Toll(tuple(pins), s, model.new_bool_var(""), None, None)
+        toll = Toll(tuple(pins), s, model.new_bool_var(""), None, None)
         if len(here) == 2:
             model.add_bool_or(~here[0], here[1], toll.paid)
             model.add_bool_or(here[0], ~here[1], toll.paid)
@@ -179,7 +180,7 @@ class Model:
             g = int(r.group_of[v])
             for q, on in zip(self.hosts, self.h[g], strict=True):
                 if r.fits[g, q]:
-                    own = self._int(r.time[r.slots[q].kind, v])
+                    own = self.units(r.time[r.slots[q].kind, v])
                     for u in before[v]:
                         model.add(self.ready[v] >= self.ready[u] + own).only_enforce_if(on)
                     if not before[v]:
@@ -226,62 +227,9 @@ class Model:
 
     def _hint(self, plan: LatencyPlan) -> None:
         slots = self.r.slots_of(plan)
-        if slots is None:
-            return
-        where = positions(self.r, slots)
-        for variable, value in self.values(slots, where):
-            self.model.add_hint(variable, value)
-
-    def values(self, slots: list[int], where: Positions) -> Iterator[tuple[Any, int]]:
-        """Yield every variable with its value in the plan that has group g in slot `slots[g]`."""
-        r = self.r
-        call = [where.call.get(slot, -1) for slot in slots]
-        for g, slot in enumerate(slots):
-            yield from ((self.x[g][s], int(call[g] == s)) for s in self.calls)
-            yield from ((h, int(slot == q)) for q, h in zip(self.hosts, self.h[g], strict=True))
-        for v in range(r.n_items):
-            yield from ((self.reached[v][s], int(where.first[v] >= s)) for s in self.calls)
-            yield from ((self.behind[v][s], int(where.after[v] > s)) for s in self.calls)
-        kinds = {s: r.slots[slot].kind for slot, s in where.call.items()}
-        if len(self.types) > 1:
-            yield from ((literal, int(kinds[s] == t)) for s, row in enumerate(self.y) for t, literal in row.items())
-        yield from ((used, int(s in call)) for s, used in enumerate(self.used))
-        load = [sum(self._int(r.group_time[kinds[s], g]) for g, c in enumerate(call) if c == s) for s in self.calls]
-        price = iter([(self._int(cost), toll) for (_, _, cost), toll in self._priced()])
-        for cost, toll in price:
-            here = [call[g] == toll.s for g in toll.pins]
-            paid = any(here) and not all(here)
-            load[toll.s] += cost * paid
-            yield toll.paid, int(paid)
-            if toll.some is not None:
-                yield toll.some, int(any(here))
-                yield toll.every, int(all(here))
-        yield from self._times(slots, call, load, where)
-
-    def _priced(self) -> Iterator[tuple[tuple[int, frozenset[int], float], _Toll]]:
-        r = self.r
-        nets = [net for net in r.nets if len({int(r.group_of[v]) for v in (net[0], *net[1])}) > 1]
-        return zip([*nets] * len(self.calls), self.tolls, strict=True)
-
-    def _times(self, slots: list[int], call: list[int], load: list[int], where: Positions) -> Iterator[tuple[Any, int]]:
-        r = self.r
-        before, _ = r.neighbours
-        start = [0] * len(load)
-        ready = [0] * r.n_items
-        for v in where.order:
-            g = int(r.group_of[v])
-            inputs = [ready[u] for u in before[v] if call[g] < 0 or call[int(r.group_of[u])] != call[g]]
-            if call[g] < 0:
-                ready[v] = max(inputs, default=0) + self._int(r.time[r.slots[slots[g]].kind, v])
-            else:
-                # all members are at hand one after the other; the last has seen all inputs
-                start[call[g]] = max(start[call[g]], max(inputs, default=0))
-                for u in where.members[call[g]]:
-                    ready[u] = start[call[g]] + load[call[g]]
-        yield from zip(self.ready, ready, strict=True)
-        yield from zip(self.start, start, strict=True)
-        yield from ((self.finish[s], start[s] + load[s]) for s in self.calls)
-        yield self.z, max(ready)
+        if slots is not None:
+            for variable, value in values(self, slots):
+                self.model.add_hint(variable, value)
 
     def plan(self, value: Any) -> LatencyPlan:
         """Return the plan of a solution; `value` gives the value of a literal."""
@@ -329,17 +277,6 @@ class Model:
         # times take their least values once the rest is fixed, or one worker may lower them a tick at a time
         solver.parameters.instantiate_all_variables = False
         return solver
-
-
-@dataclass(frozen=True)
-class _Toll:
-    """Whether call s pays for a net between groups `pins`, holds some of them, holds them all."""
-
-    pins: tuple[int, ...]
-    s: int
-    paid: Any
-    some: Any
-    every: Any
 
 
 class _Watcher(cp_model.CpSolverSolutionCallback):

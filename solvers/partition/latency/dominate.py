@@ -24,7 +24,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .reduced import Reduced, merged
+from .reduced import Reduced
+from .reduction import merged
 
 
 def dominate(r: Reduced) -> Reduced:

@@ -15,7 +15,7 @@ MOST = 500_000
 def optimum(problem: LatencyProblem) -> float | None:
     """Return the least latency of any feasible plan in seconds, `None` if there is no feasible plan.
 
-    It takes nothing from the solvers, nor from the verifier: each constraint is an array operation over all assignments.
+    It takes nothing from the solvers, nor from the verifier: a constraint is an array operation over all assignments.
 
     Raises:
         InstanceError: if there are more than `MOST` assignments.

@@ -11,9 +11,12 @@ from .rounding import host_slots, offer
 from .segments import Line
 from .sequence import sequence
 
+_COARSE = 300
+"""Positions of a line that a plan is quickly found for."""
+
 
 def greedy(run: Run, r: Reduced) -> None:
-    """Offer everything on hosts and the best sequence of calls along seven lines; see `sequence`."""
+    """Offer everything on hosts and the best sequence of calls along nine lines; see `sequence`."""
     home = host_slots(r)
     if not run.stopped and all(s >= 0 for s in home):
         offer(run, r, home, "hosts")
@@ -26,6 +29,9 @@ def greedy(run: Run, r: Reduced) -> None:
 
 
 def _lines(orders: Orders) -> Iterator[Line]:
-    yield orders.depth_first()
-    for key in orders.keys():
+    first = orders.depth_first()
+    if first.length > _COARSE:
+        yield first.coarse(_COARSE)
+    yield first
+    for key in orders.candidates():
         yield orders.by_key(key)

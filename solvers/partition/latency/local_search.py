@@ -9,34 +9,56 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.instances.verify.latency import timetable
 
 from ...run import Run
+from .moves import Moves
 from .orders import Orders
 from .reduced import Reduced
 from .rounding import offer
 from .sequence import sequence
 
-_PATIENCE = 150
-"""Lines without a better plan until the search ends."""
+_PATIENCE = 100
+"""Lines without a better plan until the search ends, on graphs of some size."""
+_MOVES = 10
+"""Moves for each line."""
 
 
-def local_search(run: Run, r: Reduced, patience: int = _PATIENCE) -> None:
-    """Improve the best plan until `patience` lines in a row have brought nothing; do nothing if there is none.
+def local_search(run: Run, r: Reduced) -> None:
+    """Improve the best plan until many lines in a row have brought nothing; do nothing if there is none.
 
     The keys of a line are the times at which items start in the best plan. Some are perturbed: of a few items near
-    one another, of a branch, or of all by a little.
+    one another, of a branch, or of all by a little. After each line come moves of a few groups.
     """
     if run.plan is None:
         return
     rng = np.random.default_rng(run.seed)
-    orders = Orders(r)
-    tried = 0
+    orders, moves = Orders(r), Moves(r, rng)
+    tried, patience = 0, min(_PATIENCE, 5 + len(r.groups) // 2)
     base, value = _starts(run, r), run.objective
     while not run.stopped and tried < patience:
-        slots = sequence(orders.by_key(_perturbed(base, r, rng)), lambda: run.stopped)
         tried += 1
-        if slots is not None and not run.stopped and offer(run, r, slots, "local search"):
-            tried = 0
+        slots = sequence(orders.by_key(_perturbed(base, r, rng)), lambda: run.stopped)
+        if slots is not None and not run.stopped:
+            offer(run, r, slots, "local search")
+        _walk(run, r, moves)
         if run.objective != value:
-            base, value = _starts(run, r), run.objective
+            base, value, tried = _starts(run, r), run.objective, 0
+
+
+def _walk(run: Run, r: Reduced, moves: Moves) -> None:
+    """Make moves from the best plan that do not make it worse."""
+    slots, value = r.slots_of(run.plan), run.objective
+    for _ in range(_MOVES):
+        if run.stopped or slots is None or value is None:
+            return
+        moved = moves.near(slots)
+        if moved is None:
+            continue
+        plan = r.plan(moved)
+        seconds = verify(run.problem, plan).objective
+        if seconds is not None and seconds <= value:
+            slots = moved
+            if seconds < value:
+                value = seconds
+                run.offer(plan, "local search")
 
 
 def _starts(run: Run, r: Reduced) -> FloatArray:

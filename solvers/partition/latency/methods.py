@@ -14,7 +14,8 @@ from .enumeration import optimum
 from .greedy import greedy
 from .local_search import local_search
 from .random_problem import random_problem
-from .reduced import Reduced, reduce
+from .reduced import Reduced
+from .reduction import reduce
 
 
 def _prepare(run: Run) -> Reduced:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import pulp
 
 from gangplan.instances import LatencyPlan, verify
@@ -180,22 +179,18 @@ class _Model:
 
     def _memory(self) -> None:
         r = self.r
-        total = float(r.group_memory.sum())
+        total, size = float(r.group_memory.sum()), r.group_memory.tolist()
         rooms = {r.slots[s].kind: r.slots[s].capacity for s in r.callers}
         for s in self.calls:
             for t, chosen in self.y[s].items():
                 if rooms[t] < total:
-                    used = pulp.lpSum(
-                        m / rooms[t] * row[s] for m, row in zip(r.group_memory.tolist(), self.x, strict=True) if m
-                    )
+                    used = pulp.lpSum(m / rooms[t] * row[s] for m, row in zip(size, self.x, strict=True) if m)
                     slack = total / rooms[t] * (1 - chosen) if self.free else 0
                     self.lp += used - slack <= 1 + TOLERANCE / 2
         for i, q in enumerate(self.hosts):
             room = r.slots[q].capacity
             if room < total:
-                used = pulp.lpSum(
-                    m / room * row[i] for m, row in zip(r.group_memory.tolist(), self.h, strict=True) if m
-                )
+                used = pulp.lpSum(m / room * row[i] for m, row in zip(size, self.h, strict=True) if m)
                 self.lp += used <= 1 + TOLERANCE / 2
 
     def _symmetry(self) -> None:

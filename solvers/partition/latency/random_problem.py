@@ -26,7 +26,7 @@ def random_problem(seed: int, variant: str = "", *, ops: int = 6, devices: int =
     kept = (rng.random(len(u)) < rng.choice([0.15, 0.3, 0.7])) | ((v == u + 1) & (rng.random() < 0.3))
     output = rng.choice([0.0, 0.5, 4.0]) * rng.integers(0, 5, n)
     memory = rng.integers(0, 5, n).astype(float)
-    colocation = rng.integers(-1, n, n) if rng.random() < 0.4 else np.full(n, -1)
+    colocation = (rng.integers(-1, n, n) if rng.random() < 0.4 else np.full(n, -1)).astype(np.int32)
     graph = OpGraph(
         names=tuple(f"op{i}" for i in range(n)),
         device_types=("gpu", "old", "cpu"),
@@ -63,4 +63,4 @@ def _times(rng: np.random.Generator, n: int) -> FloatArray:
     time[rng.random((3, n)) < rng.choice([0.0, 0.0, 0.15])] = np.inf
     # the graph must have a type for every op; the cluster need not have that type
     time[0, ~np.isfinite(time).any(axis=0)] = 1.0
-    return time
+    return np.asarray(time)

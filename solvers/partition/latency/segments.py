@@ -30,6 +30,10 @@ class Line:
         """L."""
         return int(self.place.max()) + 1
 
+    def coarse(self, most: int) -> Line:
+        """Return this line with neighbouring positions merged until there are at most so many."""
+        return Line(self.r, (self.place // -(-self.length // most)).astype(np.int32))
+
     @cached_property
     def calls(self) -> dict[int, FloatArray]:
         """Seconds of positions i to j - 1 as a call, infinite where it does not fit, (L+1, L+1) for each type."""

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray
+from gangplan.instances.arrays import FloatArray, IntArray
 
 from .reduced import Reduced
 from .rounding import host_slots
@@ -32,12 +32,13 @@ def sequence(line: Line, stopped: Callable[[], bool]) -> list[int] | None:
     counts = _counts(r, types, line.length)
     size = line.length + 1
     best: dict[tuple[int, ...], FloatArray] = {}
-    steps: dict[tuple[int, ...], tuple[FloatArray, FloatArray]] = {}
+    steps: dict[tuple[int, ...], tuple[IntArray, IntArray]] = {}
     hosts, calls = line.hosts, line.calls
     for c in product(*(range(n + 1) for n in counts)):
         if stopped():
             return None
-        f, chosen, start = np.full(size, np.inf), np.full(size, -2), np.zeros(size, dtype=np.int64)
+        f = np.full(size, np.inf)
+        chosen, start = np.full(size, -2, dtype=np.int32), np.zeros(size, dtype=np.int32)
         f[0] = 0.0
         for k, t in enumerate(types):
             if c[k] == 0:
@@ -69,7 +70,7 @@ def _counts(r: Reduced, types: list[int], length: int) -> list[int]:
 
 
 def _traced(
-    line: Line, types: list[int], steps: dict[tuple[int, ...], tuple[FloatArray, FloatArray]], c: tuple[int, ...]
+    line: Line, types: list[int], steps: dict[tuple[int, ...], tuple[IntArray, IntArray]], c: tuple[int, ...]
 ) -> list[int]:
     r = line.r
     of_group = [int(line.place[items[0]]) for items in r.groups]

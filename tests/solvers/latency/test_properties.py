@@ -1,0 +1,162 @@
+"""What must hold on every problem, whatever its optimum."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gangplan import methods, solve
+from gangplan.instances import Cluster, LatencyProblem, TreeTopology, with_objective
+from gangplan.instances.generators import generate
+from gangplan.solvers import Result, Run
+from gangplan.solvers.partition.latency.methods import METHODS, SUITE
+from gangplan.solvers.partition.latency.neighbourhood import contracted
+from gangplan.solvers.partition.latency.random_problem import random_problem
+
+SEEDS = st.integers(0, 2**32)
+
+
+def solved(problem: LatencyProblem, method: str = "auto") -> Result:
+    """Solve to the end with one worker."""
+    return solve(problem, time_limit=60, method=method, workers=1)
+
+
+def value(problem: LatencyProblem) -> float:
+    """Return the optimum, infinite if there is no plan."""
+    result = solved(problem)
+    assert result.status in ("OPTIMAL", "INFEASIBLE")
+    return float("inf") if result.objective is None else result.objective
+
+
+@settings(max_examples=15)
+@given(SEEDS)
+def test_exact_is_no_worse_and_no_bound_is_better(seed: int) -> None:
+    """No heuristic beats an exact method, and no method's bound any method's plan."""
+    problem = random_problem(seed, ops=9)
+    results = {m: solved(problem, m) for m in methods("latency")}
+    found = {m: r.objective for m, r in results.items() if r.objective is not None}
+    least = min(found.values(), default=None)
+    for name, result in results.items():
+        assert result.bound is None or least is None or result.bound <= least * (1 + 1e-6), name
+        if METHODS[name].exact:
+            assert result.objective == (None if least is None else pytest.approx(least, rel=1e-6)), name
+
+
+@settings(max_examples=25)
+@given(SEEDS, st.randoms(use_true_random=False))
+def test_renaming_and_reordering_changes_nothing(seed: int, random: Any) -> None:
+    """Names and positions of ops and devices do not move the optimum."""
+    problem = random_problem(seed)
+    graph, cluster = problem.graph, problem.cluster
+    order = np.array(random.sample(range(graph.n_ops), graph.n_ops))
+    position = np.argsort(order).astype(np.int32)
+    moved = replace(
+        graph,
+        names=tuple(f"renamed{i}" for i in range(graph.n_ops)),
+        time=graph.time[:, order],
+        source=position[graph.source][::-1],
+        target=position[graph.target][::-1],
+        edge_bytes=graph.edge_bytes[::-1],
+        **{f: getattr(graph, f)[order] for f in ("memory", "activation_bytes", "colocation", "backward")},
+    )
+    devices = random.sample(range(cluster.n_devices), cluster.n_devices)
+    shuffled = replace(problem, graph=moved, cluster=replace(cluster, type_of=cluster.type_of[devices]))
+    assert value(shuffled) == pytest.approx(value(problem), rel=1e-6)
+
+
+@settings(max_examples=25)
+@given(SEEDS)
+def test_one_more_device_never_hurts(seed: int) -> None:
+    """The optimum with another device of the last device's type is no worse."""
+    problem = random_problem(seed)
+    cluster = problem.cluster
+    more = Cluster(
+        cluster.device_types,
+        np.append(cluster.type_of, cluster.type_of[-1]),
+        TreeTopology(cluster.topology.levels, np.zeros((1, cluster.n_devices + 1), dtype=np.int32)),  # type: ignore[union-attr]
+    )
+    assert value(replace(problem, cluster=more)) <= value(problem) * (1 + 1e-6)
+
+
+@settings(max_examples=15)
+@given(SEEDS, st.sampled_from([1e-6, 1e-3, 1e6]))
+def test_units_do_not_matter(seed: int, unit: float) -> None:
+    """Times in another unit give the optimum in that unit."""
+    problem = random_problem(seed)
+    graph, cluster = problem.graph, problem.cluster
+    bandwidth, latency = cluster.topology.slowest_link()
+    groups = zip(cluster.device_types, cluster.counts().tolist(), strict=True)
+    scaled = replace(
+        problem,
+        graph=replace(graph, time=graph.time * unit),
+        cluster=Cluster.flat(*groups, bandwidth=bandwidth / unit, latency=latency * unit),
+    )
+    assert value(scaled) == pytest.approx(value(problem) * unit, rel=1e-6)
+
+
+def test_contraction_keeps_the_plan() -> None:
+    """The small problem of a neighbourhood has the plan it came from, whatever is set free."""
+    rng = np.random.default_rng(0)
+    shrunk = 0
+    for seed in range(60):
+        problem = random_problem(seed, ops=14)
+        run = Run(problem, time_limit=60)
+        r = SUITE.prepare(run)
+        if run.stopped:
+            continue
+        METHODS["greedy"].run(run, r)
+        slots = None if run.plan is None else r.slots_of(run.plan)
+        for size in (0, 3, 6, len(r.groups)):
+            if slots is None:
+                break
+            small, fixed = contracted(r, slots, set(rng.permutation(len(r.groups))[:size].tolist()))
+            again = small.slots_of(run.plan)
+            assert again is not None
+            assert np.array_equal(small.plan(again).device, r.plan(slots).device)
+            assert all(again[g] == s for g, s in fixed.items())
+            shrunk += size == 0 and small.n_items < r.n_items
+    assert shrunk > 10
+
+
+def test_neighbourhoods_improve_on_greedy() -> None:
+    """On a graph of many branches, where no line is good, neighbourhoods find better plans than greedy."""
+    problem = with_objective(generate("series_parallel", training=False, devices=4), "latency")
+    greedy = solve(problem, time_limit=30, method="greedy", workers=1).objective
+    better = solve(problem, time_limit=4, method="neighbourhood", workers=1).objective
+    assert greedy is not None and better is not None
+    assert better < greedy * (1 - 1e-3)
+
+
+def test_local_search_improves_on_greedy() -> None:
+    """Among problems of a dozen ops there are some where it finds better plans, and none where it finds worse ones."""
+    better = 0
+    for seed in range(25):
+        problem = random_problem(seed, ops=14)
+        values = [solve(problem, time_limit=30, method=m, workers=1).objective for m in ("greedy", "local_search")]
+        if values[0] is not None and values[1] is not None:
+            assert values[1] <= values[0]
+            better += values[1] < values[0] * (1 - 1e-3)
+    assert better >= 2
+
+
+def test_infeasible_says_why() -> None:
+    """A problem without a plan ends with the requirements that contradict one another."""
+    seen = 0
+    for seed in range(25):
+        result = solved(random_problem(seed))
+        assert (result.status == "INFEASIBLE") == bool(result.conflict)
+        seen += result.status == "INFEASIBLE"
+    assert seen > 3
+
+
+def test_time_limit_covers_everything() -> None:
+    """On 2,000 ops a limit of three seconds is kept, with a plan and a bound."""
+    problem = with_objective(generate("layered", ops=2000, layers=200, training=False, devices=8), "latency")
+    result = solve(problem, time_limit=3.0, workers=2)
+    assert result.wall_seconds < 5.0
+    assert result.objective is not None and result.bound is not None
