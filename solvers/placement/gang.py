@@ -110,12 +110,13 @@ def _beside(state: State, j: int, rows: Rows, room: IntArray) -> Rows:
 
 
 def _apart(state: State, j: int, rows: Rows, room: IntArray) -> Iterator[Rows]:
-    """Yield the rows with parameter servers on nodes of their own, one each and near, if there are such nodes."""
+    """Yield the rows with a parameter server each on nodes of their own, those with quiet NICs first, then the near."""
     servers = state.batch.jobs[j].servers
     room = np.minimum(room, 1)
     room[list(rows)] = 0
     if int(room.sum()) >= servers:
-        chosen = take(nearest_first(state, _fullest(rows)), room, servers)
+        near = nearest_first(state, _fullest(rows))
+        chosen = take(near[np.argsort(state.crossing[near], kind="stable")], room, servers)
         yield {node: (rows.get(node, (0, 0))[0], chosen.get(node, 0)) for node in sorted({*rows, *chosen})}
 
 

@@ -27,6 +27,8 @@ class State:
         free_gpu: int (m,), idle GPUs, those counted that packing the shares leaves.
         free_cpu, free_memory: float64 (m,).
         present: int (m, K), jobs of each model with workers on the node.
+        taken: int (m,), jobs on the node.
+        crossing: int (m,), jobs that use its NIC.
         cost: of each job, in the unit of the goal.
     """
 
@@ -39,6 +41,7 @@ class State:
         self.free_cpu, self.free_memory = fleet.cpu.copy(), fleet.memory.copy()
         self.present = np.zeros((fleet.n_nodes, len(batch.problem.speeds.models)), dtype=np.int32)
         self.taken = np.zeros(fleet.n_nodes, dtype=np.int32)
+        self.crossing = np.zeros(fleet.n_nodes, dtype=np.int32)
         self.guarded = np.zeros(fleet.n_nodes, dtype=np.int32)
         self.held: dict[int, list[dict[int, int]]] = {}
         self.meets: dict[int, frozenset[tuple[int, int]]] = {}
@@ -97,6 +100,8 @@ class State:
             if len(touched) == 1:
                 break
             self.touched[j].append(touched)
+            if level == 0:
+                self.crossing[list(touched)] += 1
             for member in touched:
                 self._later |= self.crossers[level][member]
                 self.crossers[level][member].add(j)
@@ -116,6 +121,8 @@ class State:
                 self.present[node, self._model[j]] -= 1
             self._refresh(node)
         for level, touched in enumerate(self.touched[j]):
+            if level == 0:
+                self.crossing[list(touched)] -= 1
             for member in touched:
                 self.crossers[level][member].discard(j)
                 self._later |= self.crossers[level][member]

@@ -1,10 +1,10 @@
-"""Wide placements, on more nodes or racks than a gang needs: what some collectives gain by."""
+"""Places that policies for one gang pass over: more nodes or racks than it needs, nodes of its own, quiet NICs."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from gangplan.instances.arrays import IntArray
+from gangplan.instances.arrays import BoolArray, IntArray
 from gangplan.instances.placement import GangJob
 
 from .gang import Policy, take
@@ -13,14 +13,24 @@ from .topology import topology
 
 
 def wide(job: GangJob) -> list[Policy]:
-    """Return the wide policies that the job's collective may gain by.
+    """Return the policies that a job with its collective may gain by.
 
     The traffic of parameter servers is divided by the nodes that share it. A hierarchical all-reduce has a phase a
     level, and no phase where each group has one member; so one node a rack, or one worker a node, saves one.
     """
     if job.collective == "ps":
-        return [half, quarter]
-    return [one_a_rack, one_a_node] if job.collective == "hierarchical" else []
+        return [alone, quiet, half, quarter]
+    return [alone, quiet, one_a_rack, one_a_node] if job.collective == "hierarchical" else [alone, quiet]
+
+
+def alone(state: State, j: int, degree: int, room: IntArray) -> dict[int, int]:
+    """Use nodes that nobody is on, if they suffice."""
+    return topology(state, j, degree, _only(room, state.taken == 0, degree))
+
+
+def quiet(state: State, j: int, degree: int, room: IntArray) -> dict[int, int]:
+    """Use nodes whose NICs nobody uses, if they suffice."""
+    return topology(state, j, degree, _only(room, state.crossing == 0, degree))
 
 
 def half(state: State, j: int, degree: int, room: IntArray) -> dict[int, int]:
@@ -54,4 +64,11 @@ def _thin(state: State, j: int, degree: int, room: IntArray, times: int) -> dict
     fewest = -(-degree // int(room.max()))
     most = max(1, -(-degree // (fewest * times)))
     thinned = np.minimum(room, most)
-    return topology(state, j, degree, thinned if int(thinned.sum(dtype=np.int64)) >= degree else room)
+    enough = thinned if int(thinned.sum(dtype=np.int64)) >= degree else room
+    return topology(state, j, degree, _only(enough, state.taken == 0, degree))
+
+
+def _only(room: IntArray, nodes: BoolArray, degree: int) -> IntArray:
+    """Return the room of these nodes alone if it suffices, and else that of all."""
+    kept = np.where(nodes, room, 0)
+    return kept if int(kept.sum(dtype=np.int64)) >= degree else room
