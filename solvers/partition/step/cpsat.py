@@ -24,6 +24,9 @@ from .model import Prepared
 from .retime import retime
 from .schedule import Sent
 
+_FEW = 4
+"""With more workers CP-SAT has a search from below of its own accord."""
+
 
 def cpsat(run: Run, p: Prepared) -> None:
     """Minimise the makespan with CP-SAT, warm-started with the best plan; offers plans as they come."""
@@ -184,6 +187,9 @@ def _solve(run: Run, model: Formulation) -> None:
     solver.parameters.max_time_in_seconds = run.remaining()
     solver.parameters.num_workers = run.workers
     solver.parameters.random_seed = run.seed
+    if 2 <= run.workers <= _FEW:
+        # its own choice for few workers is one full search and the rest neighbourhoods, which raise no bound
+        solver.parameters.subsolvers.extend(["default_lp", "objective_lb_search"])
     # a gap that counts as none is for `run` to find, in seconds and without rounding
     solver.parameters.relative_gap_limit = run.target_gap if run.target_gap > OPTIMAL_GAP else 0.0
     solver.parameters.catch_sigint_signal = False

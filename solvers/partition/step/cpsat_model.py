@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from ortools.sat.python import cp_model
 
+from gangplan.instances.arrays import IntArray
+
 from .cpsat_segments import Segments, longest_paths, reach
 from .model import Prepared
 
@@ -31,6 +33,7 @@ class StepModel:
         ceiling: int,
         *,
         fixed: Mapping[int, int] | None = None,
+        paths: tuple[IntArray, IntArray] | None = None,
         stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         """Build all but the symmetry, the transfers and the hint.
@@ -40,16 +43,16 @@ class StepModel:
             cut: its segments.
             ceiling: no plan of more ticks is wanted.
             fixed: groups that stay on the device given.
+            paths: what `longest_paths` returns, if more is known than the graph tells; then `cut` must be one segment.
             stopped: whether to give up building; the model is then of no use.
         """
         self.p, self.cut, self.ceiling = p, cut, ceiling
-        self.fixed = fixed or {}
+        fixed = fixed or {}
+        self._paths = paths
         self.model = cp_model.CpModel()
         self.stopped = stopped
         self.above, self.below = reach(p)
-        self.devices = [
-            [self.fixed[g]] if g in self.fixed else np.flatnonzero(p.allowed[g]).tolist() for g in range(p.n_groups)
-        ]
+        self.devices = [[fixed[g]] if g in fixed else np.flatnonzero(p.allowed[g]).tolist() for g in range(p.n_groups)]
         self.ticks: list[list[int]] = np.where(np.isfinite(p.time), p.time, 0).astype(np.int64).tolist()
         self.kind: list[int] = p.type_of.tolist()
         self.group: list[int] = p.group_of.tolist()
@@ -73,7 +76,7 @@ class StepModel:
         for row in self.x:
             model.add_exactly_one(row.values())
         least = np.array([self._least(v) for v in range(p.n)], dtype=np.int64)
-        head, tail = longest_paths(p, least)
+        head, tail = self._paths if self._paths is not None else longest_paths(p, least)
         path = int((head + least + tail).max())
         slack = self.slack = max(0, self.ceiling - path)
         begin = np.zeros(cut.count + 1, dtype=np.int64)

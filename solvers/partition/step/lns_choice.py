@@ -1,0 +1,93 @@
+"""What to free next: ways to pick groups, and which of them has paid so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from .lns_model import Around
+from .model import Prepared
+
+Pick = Callable[[Around, int, np.random.Generator], set[int]]
+"""Returns about so many groups to free."""
+
+
+def window(around: Around, size: int, rng: np.random.Generator) -> set[int]:
+    """Free what runs around one moment, and whatever is colocated with it."""
+    moment = rng.uniform(0.0, float(around.end.max()))
+    distance = np.maximum(around.start - moment, moment - around.end)
+    return _first(around.p, np.lexsort((rng.random(around.p.n), distance)), size)
+
+
+def devices(around: Around, size: int, rng: np.random.Generator) -> set[int]:
+    """Free what two or three devices run around one moment: they may swap and share anew."""
+    p = around.p
+    count = min(int(rng.integers(2, 4)), p.n_devices)
+    chosen = rng.choice(p.n_devices, count, replace=False)
+    moment = rng.uniform(0.0, float(around.end.max()))
+    distance = np.maximum(around.start - moment, moment - around.end)
+    elsewhere = ~np.isin(np.array(around.device)[p.group_of], chosen)
+    return _first(p, np.lexsort((distance, elsewhere))[: int((~elsewhere).sum())], size)
+
+
+def subgraph(around: Around, size: int, rng: np.random.Generator) -> set[int]:
+    """Free what is near one op in the graph, breadth first."""
+    p = around.p
+    seed = int(rng.integers(p.n))
+    seen, queue = {seed}, [seed]
+    free: set[int] = set()
+    for v in queue:
+        if len(free) >= size:
+            break
+        free.add(int(p.group_of[v]))
+        near = [index[first[v] : first[v + 1]] for first, index in (p.predecessors, p.successors)]
+        for u in rng.permutation(np.concatenate(near)).tolist():
+            if u not in seen:
+                seen.add(u)
+                queue.append(u)
+    return free
+
+
+def critical(around: Around, size: int, rng: np.random.Generator) -> set[int]:
+    """Free a stretch of what the makespan hangs on: ops without room to start later, and those beside them."""
+    p = around.p
+    head, tail = around.paths((), around.arcs(()))
+    tight = head + around.least(()) + tail >= around.makespan
+    at = float(around.start[int(rng.choice(np.flatnonzero(tight)))])
+    distance = np.abs(around.start - at) * np.where(tight, 0.3, 1.0)
+    return _first(p, np.argsort(distance, kind="stable"), size)
+
+
+PICKS: tuple[Pick, ...] = (window, devices, subgraph, critical)
+
+
+class Choice:
+    """Choose a pick by its recent success, as adaptive large-neighbourhood search does (Ropke and Pisinger, 2006).
+
+    Each pick has a size of its own: it grows while neighbourhoods are searched to the end in vain, and shrinks when
+    they are too large for that.
+    """
+
+    def __init__(self, p: Prepared, rng: np.random.Generator) -> None:
+        self.p, self.rng = p, rng
+        self.weight = np.ones(len(PICKS))
+        self.size = np.full(len(PICKS), 20.0)
+
+    def pick(self, around: Around) -> tuple[int, set[int]]:
+        """Return which pick it is, and the groups to free."""
+        i = int(self.rng.choice(len(PICKS), p=self.weight / self.weight.sum()))
+        return i, PICKS[i](around, int(self.size[i]), self.rng)
+
+    def learn(self, i: int, better: bool, searched: bool) -> None:
+        """Take note of what came of pick `i`."""
+        self.weight[i] = max(0.1, 0.8 * self.weight[i] + (0.4 if better else 0.0))
+        if not better:
+            self.size[i] *= 1.15 if searched else 0.8
+            self.size[i] = min(max(self.size[i], 8.0), self.p.n_groups)
+
+
+def _first(p: Prepared, ops: np.ndarray, size: int) -> set[int]:
+    """Return the groups of the first ops, up to `size` groups."""
+    groups = dict.fromkeys(p.group_of[ops].tolist())
+    return set(list(groups)[:size])
