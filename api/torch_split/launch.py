@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -125,8 +127,9 @@ def _processes(devices: list[int]) -> Iterator[tuple[dict[int, Any], Callable[[]
     boxes = {device: context.Queue() for device in (PARENT, *devices)}
     processes = {device: context.Process(target=work, args=(device, boxes), daemon=True) for device in devices}
     try:
-        for process in processes.values():
-            process.start()
+        with _deaf():
+            for process in processes.values():
+                process.start()
         yield boxes, lambda: [device for device, process in processes.items() if not process.is_alive()]
     finally:
         for box in boxes.values():
@@ -135,3 +138,16 @@ def _processes(devices: list[int]) -> Iterator[tuple[dict[int, Any], Callable[[]
             if process.pid is not None:
                 process.terminate()
                 process.join()
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Have processes that are started here ignore Ctrl-C: this process hears it, and ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may say what to do with signals
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -9,7 +9,10 @@ import torch
 from torch.utils import _pytree
 
 from .load import Model
-from .program import STATE, Aten, Node, Program, Ref, called, state_names, substitute_kind
+from .program import STATE, Aten, Mode, Node, Program, Ref, called, state_names, substitute_kind
+
+MODES = {"wrap_with_set_grad_enabled": ("grad", 1), "wrap_with_autocast": ("autocast", 4)}
+"""Operators that run a graph in a mode: its kind, and how many arguments of theirs set it."""
 
 
 def export(model: Model) -> Program:
@@ -40,7 +43,7 @@ def export(model: Model) -> Program:
         else:
             raise NotImplementedError(f"an input of the kind {kind}")
     nodes: list[Node] = []
-    returned = _inline(exported.graph_module, alias, nodes, "", True)
+    returned = _inline(exported.graph_module, alias, nodes, "", ())
     outputs = []
     for spec, value in zip(signature.output_specs, returned, strict=True):
         if spec.kind.name == "USER_OUTPUT" and isinstance(value, Ref):
@@ -48,8 +51,10 @@ def export(model: Model) -> Program:
     return Program("torch.export", tuple(nodes), state, inputs, tuple(outputs))
 
 
-def _inline(owner: Any, alias: dict[str, Any], nodes: list[Node], prefix: str, grad: bool) -> tuple[Any, ...]:
-    """Append the calls of a graph, and of graphs inside it that only switch gradients off; return its outputs."""
+def _inline(
+    owner: Any, alias: dict[str, Any], nodes: list[Node], prefix: str, modes: tuple[Mode, ...]
+) -> tuple[Any, ...]:
+    """Append the calls of a graph, and of graphs inside it that only switch modes; return its outputs."""
     for node in owner.graph.nodes:
         if node.op in ("placeholder", "output"):
             if node.op == "output":
@@ -59,11 +64,14 @@ def _inline(owner: Any, alias: dict[str, Any], nodes: list[Node], prefix: str, g
             alias[node.name] = getattr(owner, node.target)
             continue
         args, kwargs = _plain(node.args, alias), _plain(node.kwargs, alias)
-        if str(node.target) == "wrap_with_set_grad_enabled":
-            enabled, inner, *operands = args
+        if str(node.target) in MODES:
+            kind, count = MODES[str(node.target)]
+            inner, *operands = args[count:]
             names = [x.name for x in inner.graph.nodes if x.op == "placeholder"]
             inside = dict(zip(names, operands, strict=True))
-            alias[node.name] = _inline(inner, inside, nodes, f"{prefix}{node.name}.", enabled)
+            alias[node.name] = _inline(
+                inner, inside, nodes, f"{prefix}{node.name}.", (*modes, Mode(kind, args[:count]))
+            )
             continue
         if node.target is operator.getitem and isinstance(args[0], tuple):
             alias[node.name] = args[0][args[1]]
@@ -73,7 +81,7 @@ def _inline(owner: Any, alias: dict[str, Any], nodes: list[Node], prefix: str, g
         alias[node.name] = Ref(prefix + node.name)
         call = Aten(str(node.target)) if isinstance(node.target, torch._ops.OpOverload) else node.target
         kind = call.name.split(".")[1] if isinstance(call, Aten) else getattr(call, "__name__", str(call))
-        nodes.append(Node(prefix + node.name, kind, called(node.meta), call, args, kwargs, grad))
+        nodes.append(Node(prefix + node.name, kind, called(node.meta), call, args, kwargs, modes))
     raise NotImplementedError("a graph without an output")
 
 

@@ -40,6 +40,25 @@ class Aten:
 
 
 @dataclass(frozen=True, slots=True)
+class Mode:
+    """Gradients or automatic types switched on or off.
+
+    Attributes:
+        kind: ``grad`` or ``autocast``.
+        settings: arguments of `torch.set_grad_enabled`, or of `torch.autocast`.
+    """
+
+    kind: str
+    settings: tuple[Any, ...]
+
+    def enter(self) -> Any:
+        """Return the context in which it holds."""
+        if self.kind == "grad":
+            return torch.set_grad_enabled(*self.settings)
+        return torch.autocast(*self.settings)
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
     """One call.
 
@@ -49,7 +68,7 @@ class Node:
         stack: qualified names of the modules in whose call it was made, from the outermost (not named) inwards.
         call: the function.
         args, kwargs: its arguments, a `Ref` for each that is a value.
-        grad: whether gradients flow through it.
+        modes: what the model has switched on or off around it, from the outermost inwards.
     """
 
     name: str
@@ -58,7 +77,7 @@ class Node:
     call: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    grad: bool = True
+    modes: tuple[Mode, ...] = ()
 
     @property
     def module(self) -> str:
@@ -74,7 +93,9 @@ class Node:
         """Call the function on these values."""
         args = substitute(self.args, lambda ref: values[ref.name])
         kwargs = substitute(self.kwargs, lambda ref: values[ref.name])
-        with contextlib.nullcontext() if self.grad else torch.no_grad():
+        with contextlib.ExitStack() as stack:
+            for mode in self.modes:
+                stack.enter_context(mode.enter())
             return self.call(*args, **kwargs)
 
 

@@ -109,6 +109,23 @@ class Writing(nn.Module):
         return z / scale, before.mul_(2) + self.seen
 
 
+class Modes(nn.Module):
+    """Automatic types and gradients switched off, one inside the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(6, 6)
+        self.second = nn.Linear(6, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (batch, 6) to (batch, 4) in 16 bits."""
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = self.first(x)
+            with torch.no_grad():
+                scale = self.second(y).float().exp().mean()
+            return self.second(y.relu() / scale)
+
+
 class Batch:
     """An input that `torch.export` does not know."""
 
@@ -170,6 +187,11 @@ def explicit() -> tuple[nn.Module, tuple[Tensor]]:
 def writing() -> tuple[nn.Module, tuple[Tensor]]:
     """Return the model that writes."""
     return _seeded(Writing), (_noise(3, 6),)
+
+
+def modes() -> tuple[nn.Module, tuple[Tensor]]:
+    """Return the model with modes."""
+    return _seeded(Modes), (_noise(3, 6),)
 
 
 def unknown() -> tuple[nn.Module, tuple[Batch]]:

@@ -62,7 +62,7 @@ def run_pieces(made: Modelled, plan: PartitionPlan) -> dict[str, Any]:
     return outputs
 
 
-@pytest.mark.parametrize("name", ["resnet", "still_encoder", "explicit", "gpt2", "writing", "unknown"])
+@pytest.mark.parametrize("name", ["resnet", "still_encoder", "explicit", "gpt2", "writing", "modes", "unknown"])
 @pytest.mark.parametrize("seed", [None, 0, 1])
 def test_pieces_compute_the_whole(name: str, seed: int | None, load: Any) -> None:
     """Pieces that see only what they receive compute the model's outputs, for a best plan and for scattered ops."""

@@ -16,7 +16,7 @@ from gangplan.instances.torch_model.program import STATE, tensors  # noqa: E402
 from gangplan.instances.torch_model.trace import trace  # noqa: E402
 
 EXPORTED = ["resnet", "still_encoder", "explicit", "gpt2"]
-BOTH = [(name, "export") for name in [*EXPORTED, "encoder", "writing"]] + [
+BOTH = [(name, "export") for name in [*EXPORTED, "encoder", "writing", "modes"]] + [
     (name, "fx") for name in ("resnet", "still_encoder", "unknown")
 ]
 
