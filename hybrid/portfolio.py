@@ -8,6 +8,8 @@ from gangplan.solvers.method import Suite, suite_of
 
 _SHARE = 0.6
 """What a method may take of the time left while others wait."""
+_SHARES = {("step", "cpsat"): 0.25, ("step", "local_search"): 0.1, ("step", "lns"): 0.3}
+"""The same where it is not `_SHARE`, by objective and method."""
 _SUITED = {
     ("throughput", "contiguous"): ["greedy", "pipeline", "cpsat", "neighbourhood"],
     ("throughput", "convex"): ["greedy", "convex", "local_search", "cpsat"],
@@ -15,7 +17,11 @@ _SUITED = {
     ("throughput", "free"): ["greedy", "pipedream", "local_search", "cpsat"],
     ("latency", ""): ["greedy", "chain", "local_search", "cpsat", "neighbourhood"],
     ("stages", ""): ["ideals", "chain"],
-    ("step", ""): ["heft", "bounds", "list_schedule", "contiguous", "critical_path", "local_search"],
+    # a short CP-SAT proves most; the long one starts from what the searches have found
+    ("step", ""): [
+        *("heft", "list_schedule", "contiguous", "critical_path"),
+        *("cpsat", "bounds", "local_search", "lns", "cpsat"),
+    ],
 }
 
 
@@ -33,7 +39,8 @@ def run_methods(run: Run, method: str) -> None:
     for i, name in enumerate(names):
         if run.stopped:
             return
-        with run.phase(name), run.share(1.0 if i == len(names) - 1 else _SHARE):
+        share = _SHARES.get((run.problem.objective, name), _SHARE)
+        with run.phase(name), run.share(1.0 if i == len(names) - 1 else share):
             tools.methods[name].run(run, prepared)
 
 
