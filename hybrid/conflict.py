@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import GraphProblem, OpGraph, PartitionProblem, StagesProblem
+from gangplan.instances.placement import PlacementProblem
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite_of
 
@@ -28,7 +29,7 @@ class Requirement:
     """One thing the plan has to respect, and the problem without it."""
 
     words: str
-    without: Callable[[GraphProblem], GraphProblem]
+    without: Callable[[Any], Any]
 
 
 def conflict(run: Run) -> tuple[str, ...]:
@@ -62,21 +63,25 @@ def conflict(run: Run) -> tuple[str, ...]:
     return tuple(part.words for part in kept)
 
 
-def requirements(problem: GraphProblem) -> list[Requirement]:
-    """Return what a plan of `problem` has to respect: memory, device support, colocation, the variant."""
+def requirements(problem: Any) -> list[Requirement]:
+    """Return what a plan of `problem` has to respect: memory, device support, colocation, the variant, ..."""
+    if isinstance(problem, PlacementProblem):
+        from . import conflict_placement
+
+        return conflict_placement.requirements(problem)
     if isinstance(problem, StagesProblem):
         # a backward op is in the stage of its forward op: there is no such plan without that
         return [*_support(problem), *_memory(problem), *_stashing(problem)]
     return [*_colocation(problem), *_support(problem), *_memory(problem), *_variant(problem)]
 
 
-def _relaxed(problem: GraphProblem, dropped: Iterable[Requirement]) -> GraphProblem:
+def _relaxed(problem: Any, dropped: Iterable[Requirement]) -> Any:
     for part in dropped:
         problem = part.without(problem)
     return problem
 
 
-def _infeasible(run: Run, problem: GraphProblem) -> bool | None:
+def _infeasible(run: Run, problem: Any) -> bool | None:
     """Return whether `problem` has no plan, `None` if that could not be decided in its share of the time."""
     child = Run(
         problem,

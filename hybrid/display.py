@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import sys
 
+from gangplan.instances import GraphProblem
+from gangplan.instances.placement import PlacementProblem
 from gangplan.solvers import Result, Run
 from gangplan.solvers.result import relative_gap
 
@@ -29,13 +31,9 @@ class Display:
         """Log what is solved and how."""
         from .solve import versions
 
-        graph, cluster = run.problem.graph, run.problem.cluster
-        kinds = ", ".join(
-            f"{count} x {kind.name}" for kind, count in zip(cluster.device_types, cluster.counts(), strict=True)
-        )
         used = versions()
         _LOG.info("gangplan %s (OR-Tools %s, HiGHS %s)", used["gangplan"], used["ortools"], used["highspy"])
-        _LOG.info("%d ops, %d edges on %s, %s", graph.n_ops, graph.n_edges, kinds, _words(run))
+        _LOG.info("%s, %s", _instance(run.problem), _words(run))
         _LOG.info("method %s, seed %d, %d workers, %.6g s", method, run.seed, run.workers, run.deadline - run.started)
         _LOG.info("\n  %9s  %14s  %14s  %9s  %s", "seconds", "objective", "bound", "gap", "by")
 
@@ -65,6 +63,17 @@ class Display:
         for note in result.notes:
             _LOG.info("note: %s", note)
         _LOG.info("\n%s after %.3f s: %s\n", result.status, result.wall_seconds, result.stop_reason)
+
+
+def _instance(problem: GraphProblem | PlacementProblem) -> str:
+    if isinstance(problem, PlacementProblem):
+        fleet = problem.fleet
+        return f"{len(problem.jobs)} jobs on {fleet.n_nodes} nodes with {fleet.n_gpus} GPUs"
+    graph, cluster = problem.graph, problem.cluster
+    kinds = ", ".join(
+        f"{count} x {kind.name}" for kind, count in zip(cluster.device_types, cluster.counts(), strict=True)
+    )
+    return f"{graph.n_ops} ops, {graph.n_edges} edges on {kinds}"
 
 
 def _words(run: Run) -> str:

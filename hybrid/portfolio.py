@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gangplan.instances import GraphProblem, InstanceError
+from gangplan.instances.placement import PlacementProblem
 from gangplan.solvers import Run
 from gangplan.solvers.method import Suite, suite_of
 
@@ -22,6 +23,7 @@ _SUITED = {
         *("heft", "list_schedule", "contiguous", "critical_path"),
         *("cpsat", "bounds", "local_search", "lns", "cpsat"),
     ],
+    ("placement", ""): ["local_search"],
 }
 
 
@@ -44,7 +46,7 @@ def run_methods(run: Run, method: str) -> None:
             tools.methods[name].run(run, prepared)
 
 
-def suited(problem: GraphProblem) -> list[str]:
+def suited(problem: GraphProblem | PlacementProblem) -> list[str]:
     """Return the methods that suit `problem`, in the order in which they run."""
     return list(_SUITED[problem.objective, problem.variant])
 

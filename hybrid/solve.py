@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from gangplan.instances import GraphProblem, InstanceError, Plan, content_hash, verify, with_objective
 from gangplan.instances.arrays import require_number
+from gangplan.instances.placement import PlacementPlan, PlacementProblem
 from gangplan.solvers import Result, Run, Status
 from gangplan.solvers.result import OPTIMAL_GAP
 from gangplan.solvers.run import Callback
@@ -19,7 +20,7 @@ from .display import Display
 
 
 def solve(
-    instance: GraphProblem,
+    instance: GraphProblem | PlacementProblem,
     *,
     time_limit: float,
     objective: str | None = None,
@@ -27,7 +28,7 @@ def solve(
     seed: int = 0,
     workers: int | None = None,
     gap: float = 0.0,
-    initial: Plan | None = None,
+    initial: Plan | PlacementPlan | None = None,
     callbacks: Sequence[Callback] = (),
     display: bool = False,
 ) -> Result:
@@ -56,8 +57,10 @@ def solve(
     started = time.perf_counter()
     workers = workers if workers is not None else _cores()
     _check(instance, time_limit, seed, workers, gap)
-    if objective is not None:
+    if objective is not None and isinstance(instance, GraphProblem):
         instance = with_objective(instance, objective)
+    elif objective not in (None, instance.objective):
+        raise InstanceError("objective", f"{objective!r} is not that of {type(instance).__name__}")
     _check_callbacks(callbacks)
     displays = (Display(),) if display else ()
     run = Run(
@@ -105,8 +108,8 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _check(instance: GraphProblem, time_limit: float, seed: int, workers: int, gap: float) -> None:
-    if not isinstance(instance, GraphProblem):
+def _check(instance: object, time_limit: float, seed: int, workers: int, gap: float) -> None:
+    if not isinstance(instance, GraphProblem | PlacementProblem):
         raise InstanceError("instance", f"{type(instance).__name__} is no problem that gangplan knows")
     require_number(time_limit, "time_limit", positive=True)
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**31:
@@ -126,7 +129,7 @@ def _check_callbacks(callbacks: Sequence[Callback]) -> None:
             raise InstanceError(f"callbacks[{i}]", f"{callback!r} is not a function")
 
 
-def _start_from(run: Run, initial: Plan) -> None:
+def _start_from(run: Run, initial: Plan | PlacementPlan) -> None:
     try:
         verdict = verify(run.problem, initial)
     except InstanceError as error:

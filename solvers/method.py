@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from gangplan.instances import GraphProblem, InstanceError
+from gangplan.instances.placement import PlacementProblem
 
 from .run import Run
 
@@ -79,6 +80,6 @@ def suite(objective: str) -> Suite:
     return found
 
 
-def suite_of(problem: GraphProblem) -> Suite:
+def suite_of(problem: GraphProblem | PlacementProblem) -> Suite:
     """Return the suite that solves `problem`."""
     return suite(problem.objective)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from gangplan.instances import GraphProblem, Plan, verify
+from gangplan.instances.placement import PlacementPlan, PlacementProblem
 
 from .result import OPTIMAL_GAP, Incumbent, relative_gap
 
@@ -37,7 +38,7 @@ class Run:
 
     def __init__(
         self,
-        problem: GraphProblem,
+        problem: GraphProblem | PlacementProblem,
         *,
         time_limit: float,
         seed: int = 0,
@@ -86,7 +87,7 @@ class Run:
             self.stop_reason = "time limit"
         return self.stop_reason is not None
 
-    def offer(self, plan: Plan, by: str) -> bool:
+    def offer(self, plan: Plan | PlacementPlan, by: str) -> bool:
         """Verify `plan` and keep it if it is the best; return whether it is.
 
         Raises:

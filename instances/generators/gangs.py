@@ -250,7 +250,7 @@ def _standing(
     plain = [job for job in batch if not (job.requires or job.apart or job.most_per_node or job.whole_nodes)]
     avoided = {name for job in batch for name in job.apart}
     plain = [job for job in plain if job.worker.gpu == 1 and job.name not in avoided]
-    order = rng.permutation(np.flatnonzero(fleet.usable)).tolist()
+    order = rng.permutation(np.flatnonzero(np.asarray(fleet.usable))).tolist()
     free = fleet.gpus.copy()
     found = []
     for job in plain[: round(running * len(batch))]:

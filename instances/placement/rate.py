@@ -37,8 +37,8 @@ def rates(problem: PlacementProblem, plan: PlacementPlan) -> Rates:
     overlap = problem.speeds.overlap[model_of(problem)]
     step = np.maximum(compute, (1 - overlap) * compute + sync)
     step[workers == 0] = np.inf
-    with np.errstate(divide="ignore"):
-        slowdown = best_rate(problem) * step / np.where(workers > 0, workers, 1)
+    with np.errstate(invalid="ignore"):  # a job that can run nowhere has a best rate of 0
+        slowdown = np.where(workers > 0, best_rate(problem) * step / np.maximum(workers, 1), np.inf)
     return Rates(compute, sync, step, slowdown)
 
 

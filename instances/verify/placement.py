@@ -58,7 +58,8 @@ def goal(problem: PlacementProblem, plan: PlacementPlan, found: Rates) -> float:
         elif problem.goal == "slowdown":
             total += job.weight * float(found.slowdown[j])
         else:
-            total += job.weight * (1.0 - 1.0 / float(found.slowdown[j]))
+            # a job that is faster than its reference loses nothing, and makes up for no other
+            total += job.weight * max(0.0, 1.0 - 1.0 / float(found.slowdown[j]))
     rows = _rows(plan)
     index = {job.name: j for j, job in enumerate(problem.jobs)}
     for run in problem.running:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement.rate import ring_bytes
 
 from .build import stays
-from .prepare import Batch
+from .prepare import Batch, Indices
 from .state import State
 
 
@@ -24,9 +24,9 @@ class Reach:
         groups: at each level, the running sum of what the groups hold, most first.
     """
 
-    room: IntArray
+    room: Indices
     holds: list[int]
-    groups: list[IntArray]
+    groups: list[Indices]
 
     def crossed(self, degree: int) -> int:
         """Return how many levels a gang that spans nodes must cross at least: 1 if a rack can hold it."""
@@ -162,5 +162,5 @@ class BestCase:
         return least
 
 
-def _ring(n: IntArray, size: float) -> FloatArray:
+def _ring(n: Indices, size: float) -> FloatArray:
     return np.asarray(2 * (n - 1) / n * size)

@@ -15,4 +15,4 @@ def best_fit(state: State, j: int, degree: int, room: IntArray) -> dict[int, int
     able = np.flatnonzero(room >= degree)
     if len(able):
         return {int(able[np.argmin(state.free_gpu[able])]): degree}
-    return compact(np.flatnonzero(room).astype(np.int32), room, degree)
+    return compact(np.flatnonzero(room), room, degree)

@@ -46,7 +46,8 @@ def bound(batch: Batch) -> tuple[float, str]:
     if pairs is None:
         return total, "best case"
     jobs, meeting, k, squares, base = pairs
-    nodes = int(((batch.room[jobs] > 0).any(axis=0)[batch.kind]).sum())
+    able = np.asarray((batch.room[jobs] > 0).any(axis=0))
+    nodes = int(able[batch.kind].sum())
     rest = total - float(floor[jobs].sum()) + float(base.sum())
     found = {
         "best case": total,

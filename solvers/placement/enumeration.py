@@ -116,10 +116,12 @@ def _plans(problem: PlacementProblem, places: tuple[Where, ...]) -> Iterator[Pla
     choices = [_grants(problem, rows, node, here) for node, here in by_node.items()]
     for chosen in product(*choices):
         grants = [grant for part in chosen for grant in part]
-        columns: tuple[Any, ...] = tuple(zip(*rows, strict=True)) if rows else ((),) * 4
-        yield PlacementPlan(
-            tuple(job.name for job in problem.jobs), *columns, [r for r, _ in grants], [card for _, card in grants]
-        )
+        columns: Any = [
+            *(zip(*rows, strict=True) if rows else ((),) * 4),
+            *(zip(*grants, strict=True) if grants else ((),) * 2),
+        ]
+        job, node, workers, servers, row, card = columns
+        yield PlacementPlan(tuple(x.name for x in problem.jobs), job, node, workers, servers, row, card)
 
 
 def _grants(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from gangplan.instances.arrays import BoolArray
+from gangplan.instances.arrays import BoolArray, FloatArray
 from gangplan.instances.verify import TOLERANCE
 
 from .build import stays
@@ -44,7 +46,7 @@ def _together(batch: Batch) -> str | None:
     fleet = batch.problem.fleet
     count = np.bincount(batch.kind, minlength=len(batch.sample))
     must = [j for j, job in enumerate(batch.jobs) if job.value is None]
-    resources = {
+    resources: dict[str, tuple[Any, FloatArray, FloatArray]] = {
         "GPUs": (fleet.gpus, batch.each * batch.share, np.zeros(len(batch.jobs))),
         "cores": (fleet.cpu, batch.worker_cpu, batch.server_cpu),
         "bytes of memory": (fleet.memory, batch.worker_memory, batch.server_memory),

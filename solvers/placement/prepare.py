@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
 from gangplan.instances.placement import PlacementProblem
 from gangplan.instances.placement.rate import best_rate, model_of
 from gangplan.instances.verify import TOLERANCE
 
+Indices = NDArray[np.integer[Any]]
+"""Whole numbers of any width: numpy's own searches return the wide ones."""
 Rows = dict[int, tuple[int, int]]
 """Where a job is: node -> (workers, servers)."""
 
@@ -113,7 +117,7 @@ class Batch:
     @cached_property
     def usable(self) -> BoolArray:
         """The nodes that any worker may use, bool (m,)."""
-        return np.asarray((self.room > 0).any(axis=0)[self.kind])
+        return np.asarray((self.room > 0).any(axis=0))[self.kind]
 
 
 def fits(has: FloatArray, need: FloatArray) -> FloatArray:
@@ -133,6 +137,8 @@ def gpu_room(gpus: FloatArray, each: IntArray, share: FloatArray) -> FloatArray:
 
 def _kinds(problem: PlacementProblem) -> tuple[IntArray, IntArray]:
     fleet = problem.fleet
-    keys = np.stack([fleet.gpu_type, fleet.gpus, fleet.cpu, fleet.memory, fleet.link, fleet.usable, *fleet.labelled])
+    keys = np.stack(
+        [fleet.gpu_type, fleet.gpus, fleet.cpu, fleet.memory, fleet.link, np.asarray(fleet.usable), *fleet.labelled]
+    )
     _, sample, kind = np.unique(keys, axis=1, return_index=True, return_inverse=True)
     return np.asarray(kind.ravel(), np.int32), np.asarray(sample, np.int32)

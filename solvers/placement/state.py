@@ -266,7 +266,7 @@ class State:
             return moved + (UNPLACED if job.value is None else job.value)
         compute = self._compute[j]
         step = max(compute, (1 - self._overlap[j]) * compute + self._sync[j])
-        slowdown = self._best[j] * step / sum(w for w, _ in rows.values())
+        slowdown: float = self._best[j] * step / sum(w for w, _ in rows.values())
         if self.batch.problem.goal == "slowdown":
             return moved + job.weight * slowdown
         return moved + job.weight * max(0.0, 1 - 1 / slowdown)
@@ -321,7 +321,7 @@ class State:
         batch, rows = self.batch, self.rows[j]
         size, servers = self._gradient[j], batch.jobs[j].servers
         workers = sum(w for w, _ in rows.values())
-        worst = max(size * w * p / servers / batch.link[node] for node, (w, p) in rows.items())
+        worst: float = max(size * w * p / servers / batch.link[node] for node, (w, p) in rows.items())
         for level in range(len(self.touched[j])):
             here: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0])
             members = batch.members[level]

@@ -7,6 +7,7 @@ import numpy as np
 from gangplan.instances.arrays import IntArray
 
 from .gang import compact
+from .prepare import Indices
 from .state import State
 
 _PARTS = 4
@@ -26,7 +27,7 @@ def topology(state: State, j: int, degree: int, room: IntArray) -> dict[int, int
     return _split(group, len(group) - 1, nodes, room, degree)
 
 
-def _split(group: IntArray, level: int, nodes: IntArray, room: IntArray, degree: int) -> dict[int, int]:
+def _split(group: IntArray, level: int, nodes: Indices, room: IntArray, degree: int) -> dict[int, int]:
     """Place `degree` workers on `nodes`, which form one group of `level` and have room for them."""
     if level <= 1:
         return compact(nodes, room, degree)

@@ -51,13 +51,13 @@ def one_a_node(state: State, j: int, degree: int, room: IntArray) -> dict[int, i
 def one_a_rack(state: State, j: int, degree: int, room: IntArray) -> dict[int, int]:
     """Use the roomiest node of every rack, then the second of every rack, and so on."""
     nodes = np.flatnonzero(room)
-    order = nodes[np.lexsort([nodes, -room[nodes]])]
+    order = nodes[np.argsort(-room[nodes], kind="stable")]
     rack = state.batch.group[1][order]
     by_rack = np.argsort(rack, kind="stable")
     first = np.searchsorted(rack[by_rack], rack[by_rack])
     rank = np.empty(len(order), dtype=np.int64)
     rank[by_rack] = np.arange(len(order)) - first
-    return take(order[np.argsort(rank, kind="stable")].astype(np.int32), room, degree)
+    return take(order[np.argsort(rank, kind="stable")], room, degree)
 
 
 def _thin(state: State, j: int, degree: int, room: IntArray, times: int) -> dict[int, int]:
