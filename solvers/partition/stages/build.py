@@ -10,7 +10,8 @@ from gangplan.instances import StagesPlan, StagesProblem
 from gangplan.instances.arrays import IntArray
 from gangplan.instances.verify.nesting import Nest
 
-from .recurrence import Level, Step
+from .recurrence import Level
+from .trace import Step, inner_steps
 
 
 def plan_of(level: Level, steps: list[Step]) -> StagesPlan:
@@ -55,6 +56,6 @@ def _nest(level: Level, steps: list[Step], ends: list[int], degree: list[int]) -
             ends.append(step.end)
             degree.append(int(level.family.problem.options().degree[option.what]))
             continue
-        inner = level.inner.trace(step.later, option.what, step.start, step.end)
+        inner = inner_steps(level.inner, step.later, option.what, step.start, step.end)
         parts.append((option.replicas, _nest(level.inner, inner, ends, degree)))
     return tuple(parts)

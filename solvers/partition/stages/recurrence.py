@@ -44,16 +44,6 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Step:
-    """A stage of a pipeline as it was chosen, from ideal `start` to `end`; `later` samples are under way behind it."""
-
-    option: Option
-    start: int
-    end: int
-    later: int
-
-
-@dataclass(frozen=True)
 class Table:
     """The best pipelines of a group between any two ideals, by state; `fed` counts the first stage's inputs too."""
 
@@ -225,55 +215,3 @@ class Level:
             return np.asarray(stage[:, -1])
         behind = np.maximum(fed[rest], self.moves / option.replicas)
         return np.asarray(np.maximum(stage, behind).min(axis=1))
-
-    def trace_top(self, fed: dict[State, FloatArray]) -> tuple[float, list[Step]]:
-        """Return the least time of all and the steps of a pipeline that takes it; infinity and nothing without one."""
-        state = min(fed, key=lambda x: (float(fed[x][0]), x))
-        if not np.isfinite(fed[state][0]):
-            return np.inf, []
-        return float(fed[state][0]), self._walk(state, 0, len(self.family) - 1, 0, fed)
-
-    def trace(self, behind: int, workers: int, start: int, end: int) -> list[Step]:
-        """Return the steps of the best pipeline of a group from one ideal to another."""
-        table = self.table(behind)
-        choices = [state for state in table.plain if state[1] == workers]
-        state = min(choices, key=lambda x: (float(table.plain[x][start, end]), x))
-        return self._walk(state, start, end, behind, {x: value[:, end] for x, value in table.fed.items()})
-
-    def _walk(self, state: State | None, start: int, end: int, behind: int, fed: dict[State, FloatArray]) -> list[Step]:
-        steps: list[Step] = []
-        while state is not None:
-            best: tuple[float, Step, State | None] | None = None
-            for option, rest in self.ways(state):
-                later = self.later(option, rest, behind)
-                row = self.stage(option, later, slice(start, start + 1))[0]
-                at = end
-                if rest is not None:
-                    row = np.maximum(np.maximum(row, self.moves / option.replicas), fed[rest])
-                    at = int(row[: end + 1].argmin())
-                value = float(row[at])
-                if steps:
-                    value = max(value, float(self.moves[start]) / option.replicas)
-                if best is None or value < best[0]:
-                    best = value, Step(option, start, at, later), rest
-            assert best is not None, "a state comes from some way"
-            steps.append(best[1])
-            start, state = best[1].end, best[2]
-        return steps
-
-
-def effort(family: Family, tracked: bool) -> float:
-    """Return how many numbers the recurrence looks at, at most."""
-    n = float(len(family))
-    level: Level | None = Level(family, len(family.problem.members()) - 1, tracked, lambda: False)
-    behind, total, pairs = {0}, 0.0, n * n
-    while level is not None:
-        # what is under way behind the members of this level, however its pipelines are put together
-        inside: set[int] = set()
-        for state in level.states:
-            for option, rest in level.ways(state):
-                total += pairs * len(behind)
-                if level.inner is not None:
-                    inside |= {level.later(option, rest, b) for b in behind}
-        behind, pairs, level = inside, family.density**2 * n**3 / 6, level.inner
-    return total

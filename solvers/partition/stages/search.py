@@ -11,10 +11,12 @@ from gangplan.instances import verify
 from ...run import Run
 from ..throughput.lattice import all_ideals
 from .build import plan_of
+from .effort import effort
 from .family import Family
 from .line import around, mixed, thinned
-from .recurrence import Level, effort
+from .recurrence import Level
 from .reduced import Reduced, Units
+from .trace import best_steps
 
 _NUMBERS_A_SECOND = 2e8
 """How many numbers the recurrence looks at, cautiously."""
@@ -65,7 +67,7 @@ def _search(run: Run, reduced: Reduced, families: Families, by: str, *, exact: b
             with run.phase("recurrence"):
                 cap = np.inf if run.objective is None else run.objective
                 level = Level(family, len(problem.members()) - 1, tracked, lambda: run.stopped, cap)
-                value, steps = level.trace_top(level.top())
+                value, steps = best_steps(level, level.top())
         except TimeoutError:
             return
         if not steps:
