@@ -23,7 +23,7 @@ class Mix:
 
     Attributes:
         needs: the kinds.
-        share: float64 (len(needs),), of all tasks, those without GPUs too.
+        share: float64 (len(needs),), of all tasks, those without GPUs too; of no tasks, no kinds.
     """
 
     needs: tuple[Need, ...]
@@ -38,6 +38,11 @@ class Mix:
             count[wanted] = count.get(wanted, 0) + 1
         total = max(1, sum(count.values()))
         return cls(tuple(count), np.array(list(count.values()), dtype=np.float64) / total)
+
+    def by_gpus(self) -> Mix:
+        """Return the same kinds with the share of all GPUs asked for that each asks for, instead of that of tasks."""
+        gpus = np.array([kind.gpu for kind in self.needs], dtype=np.float64) * self.share
+        return Mix(self.needs, gpus / max(gpus.sum(), 1e-300))
 
 
 class Fragmentation:

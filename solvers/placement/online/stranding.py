@@ -19,8 +19,9 @@ class Stranding(Gradient):
     FGD asks whether one more task fits a node. A node with eight idle GPUs and cores for two tasks passes, so FGD
     spends cores where they are scarce; and it does not ask what is left of a GPU after the tasks that fit. The
     potential here is what is wasted of free shares (`Cuts`), plus the GPUs that the cores and the memory left will not
-    feed (`Shortage`), plus a little of FGD's own fragmentation, which keeps GPUs together for tasks with several.
-    Everything follows from the mix; the weights were tuned on seeds that no published figure uses.
+    feed (`Shortage`), plus a little of FGD's own fragmentation, which keeps GPUs together for tasks with several: there
+    kinds of task count by the GPUs they ask for, not by how many come. Everything follows from the mix; the weights
+    were tuned on seeds that no published figure uses.
     """
 
     def __init__(self, mix: Mix, *, shortage: float = 0.5, fragments: float = 0.1) -> None:
@@ -30,7 +31,7 @@ class Stranding(Gradient):
 
     def potential(self, state: State) -> Potential:
         """Return what will be stranded."""
-        cuts, fragmentation = Cuts(self.mix), Fragmentation(self.mix, state)
+        cuts, fragmentation = Cuts(self.mix), Fragmentation(self.mix.by_gpus(), state)
         cores, memories = Shortage(self.mix, state, "cpu"), Shortage(self.mix, state, "memory")
 
         def stranded(hardware: Long, cpu: Long, memory: Long, free: Long) -> FloatArray:

@@ -1,0 +1,115 @@
+"""The reader of OpenB's lists: units, GPU requests, and each way of being broken."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gangplan.instances import InstanceError
+from gangplan.instances.placement.job import Demand
+from gangplan.instances.placement.task import Task
+from gangplan.instances.readers.openb import read_nodes, read_pods
+
+NODES = "sn,cpu_milli,memory_mib,gpu,model\nn0,64000,262144,2,P100\nn1,96000,393216,8,G2\nn2,32000,131072,0,\n"
+HEAD = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos\n"
+POD = "p0,6500,12288,1,460,,LS\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Return a path for a list."""
+    return tmp_path / "list.csv"
+
+
+def test_nodes(file: Path) -> None:
+    """Milli-cores become cores, MiB bytes, and nodes without GPUs stay."""
+    file.write_text(NODES)
+    fleet = read_nodes(file)
+    assert fleet.names == ("n0", "n1", "n2")
+    assert fleet.cpu.tolist() == [64.0, 96.0, 32.0]
+    assert fleet.memory.tolist() == [2.0**38, 393216 * 2.0**20, 2.0**37]
+    assert fleet.gpus.tolist() == [2, 8, 0]
+    assert [fleet.gpu_types[i] for i in fleet.gpu_type[:2]] == ["P100", "G2"]
+
+
+def test_pods(file: Path) -> None:
+    """A fraction is a share of one GPU, several GPUs are whole, and gpu_spec names models between bars."""
+    file.write_text(HEAD + POD + "p1,88000,327680,8,1000,G2|P100,BE\np2,12500,57344,0,0,,BE\n")
+    pods = read_pods(file)
+    assert pods.names == ("p0", "p1", "p2")
+    assert pods.skipped == 0
+    assert pods.tasks == (
+        Task(Demand(0.46, 6.5, 12288 * 2.0**20)),
+        Task(Demand(8, 88.0, 327680 * 2.0**20), ("G2", "P100")),
+        Task(Demand(0, 12.5, 57344 * 2.0**20)),
+    )
+
+
+def test_lists_with_other_columns(file: Path) -> None:
+    """Memory and gpu_spec may be absent, columns may come in any order, and names may repeat."""
+    file.write_text("gpu_milli,name,extra,num_gpu,cpu_milli\n1000,a,x,1,4000\n1000,a,y,2,8000\n")
+    assert read_pods(file).tasks == (Task(Demand(1, 4.0, 0.0)), Task(Demand(2, 8.0, 0.0)))
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ("p1,6000,12288,1,460", "line 3: does not have the 7 fields of the header"),
+        ("p1,6000,12288,1,460,,LS,more", "line 3: does not have the 7 fields of the header"),
+        ("p1,six,12288,1,460,,LS", "line 3: cpu_milli: 'six' is not a whole number from 0 on"),
+        ("p1,nan,12288,1,460,,LS", "line 3: cpu_milli: 'nan' is not"),
+        ("p1,-6,12288,1,460,,LS", "line 3: cpu_milli: '-6' is not"),
+        ("p1,6000,1.5,1,460,,LS", "line 3: memory_mib: '1.5' is not"),
+        ("p1,6000,12288,1,0,,LS", "line 3: gpu_milli: 0 is not from 1 to 1000"),
+        ("p1,6000,12288,1,1001,,LS", "line 3: gpu_milli: 1001 is not from 1 to 1000"),
+        ("p1,6000,12288,2,500,,LS", "line 3: gpu_milli: 500 is a share, of 2 GPUs"),
+        ("p1,6000,12288,1,460,T4||G2,LS", "line 3: gpu_spec: 'T4||G2' holds an empty name"),
+        (",6000,12288,1,460,,LS", "line 3: name: '' is not a name"),
+    ],
+)
+def test_bad_rows(file: Path, row: str, words: str) -> None:
+    """A wrong row is refused with file, line and field, or left out and counted."""
+    file.write_text(f"{HEAD}{POD}{row}\n{POD}")
+    with pytest.raises(InstanceError) as error:
+        read_pods(file)
+    assert str(error.value).startswith(f"{file}: {words}")
+    left = read_pods(file, skip_bad=True)
+    assert (len(left.tasks), left.skipped) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "content: the file is empty"),
+        ("sn,cpu_milli,memory_mib,gpu\nn0,1,1,1\n", "line 1: 'model' is not one of the columns sn, cpu_milli"),
+        ("sn,sn,cpu_milli,memory_mib,gpu,model\n", "line 1: 'sn' is there twice"),
+        ("sn,cpu_milli,memory_mib,gpu,model\n", "content: has no row"),
+        (f"{NODES}n0,1000,1000,1,T4\n", "line 5: sn: 'n0' is a duplicate"),
+        (f"{NODES}n3,1000,1000,1,\n", "line 5: model: is missing for 1 GPUs"),
+    ],
+)
+def test_bad_nodes(file: Path, text: str, words: str) -> None:
+    """A wrong node list is refused with what is wrong where."""
+    file.write_text(text)
+    with pytest.raises(InstanceError) as error:
+        read_nodes(file)
+    assert str(error.value).startswith(f"{file}: {words}")
+
+
+def test_no_file(file: Path) -> None:
+    """A missing file and a binary one are refused by name."""
+    with pytest.raises(InstanceError, match="no such file"):
+        read_nodes(file)
+    file.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InstanceError, match="decode"):
+        read_pods(file)
+
+
+def test_published_lists(data: Path) -> None:
+    """The published lists have the published sizes."""
+    fleet = read_nodes(data / "openb" / "openb_node_list_gpu_node.csv")
+    pods = read_pods(data / "openb" / "openb_pod_list_default.csv")
+    assert (fleet.n_nodes, fleet.n_gpus, len(fleet.gpu_types)) == (1213, 6212, 7)
+    assert (len(pods.tasks), pods.skipped) == (8152, 0)
+    assert sum(task.demand.gpu for task in pods.tasks) == pytest.approx(6086.8)
