@@ -176,7 +176,7 @@ def _stashing(problem: StagesProblem) -> list[Requirement]:
     if not problem.stashing:
         return []
     words = "stashing: a stage keeps a version of its weights for each sample under way"
-    return [Requirement(words, lambda p: replace(p, stashing=False))]  # type: ignore[call-arg]
+    return [Requirement(words, lambda p: replace(p, stashing=False))]
 
 
 def _names(graph: OpGraph, members: Any, most: int = 4) -> str:
