@@ -14,6 +14,9 @@ from gangplan.instances.arrays import FloatArray, IntArray
 from .reduced import Reduced
 from .segments import Line
 
+_LONGEST = 2000
+"""Positions of a line: memory and time grow with the square."""
+
 
 @dataclass(frozen=True)
 class Orders:
@@ -66,7 +69,7 @@ class Orders:
                 left[c] -= 1
                 if not left[c]:
                     heappush(queue, (float(keys[c]), c))
-        return Line(self.r, np.asarray(place[self.block]))
+        return self._line(place)
 
     def depth_first(self) -> Line:
         """Return the line that goes down a branch before it turns to the next."""
@@ -87,7 +90,11 @@ class Orders:
                     continue
                 stack.append((b, True))
                 stack += [(a, False) for a in sorted(before[b], key=lambda a: -int(first[a])) if place[a] < 0]
-        return Line(self.r, np.asarray(place[self.block]))
+        return self._line(place)
+
+    def _line(self, place: IntArray) -> Line:
+        line = Line(self.r, np.asarray(place[self.block]))
+        return line if line.length <= _LONGEST else line.coarse(_LONGEST)
 
     def depth(self, weight: FloatArray) -> FloatArray:
         """Return the greatest total `weight` of a path up to and with each item, (I,)."""

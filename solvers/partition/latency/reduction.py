@@ -59,7 +59,7 @@ def reduce(problem: LatencyProblem) -> Reduced:
 
 def _by_first(first: NDArray[np.integer[Any]], label: NDArray[np.integer[Any]]) -> IntArray:
     """Number labels by their first item, so that ties are broken as the user ordered the ops."""
-    return np.argsort(np.argsort(first))[label].astype(np.int32)
+    return np.asarray(np.argsort(np.argsort(first))[label].astype(np.int32))
 
 
 def _slots(problem: LatencyProblem, most: int) -> tuple[Slot, ...]:
