@@ -126,7 +126,7 @@ class Formulation:
         if self.sent is not None:
             known += self.sent.values(groups, begin, sent, self._ends(device, start).tolist())
         # one variable may play two parts; twice in the hint it would make the model invalid
-        model.clear_hints()
+        model.clear_hints()  # type: ignore[no-untyped-call]  # OR-Tools' oversight
         for variable, value in {x.index: (x, value) for x, value in known if not isinstance(x, int)}.values():
             model.add_hint(variable, value)
 

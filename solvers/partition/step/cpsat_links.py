@@ -58,14 +58,14 @@ class Transfers:
                 for h in readers:
                     if d in base.x[h]:
                         model.add_bool_or(~base.x[g][a], ~base.x[h][d], w)
-            took = sum(base.delay[int(p.level[a, d])][u] * w for a, w in ways.items())
+            total: Any = sum(base.delay[int(p.level[a, d])][u] * w for a, w in ways.items())
             for v in after:
                 h, j = base.group[v], int(base.cut.of[v])
                 if h == g or d not in base.x[h]:
                     continue
                 # gates that an edge passes by are none here, so an output waits for the next segment at most
                 then = base.start[v] if j == segment else sum(base.length[segment:j])
-                model.add(then >= at + took).only_enforce_if([base.x[h][d], *elsewhere])
+                model.add(then >= at + total).only_enforce_if([base.x[h][d], *elsewhere])
 
     def _links(self) -> None:
         """(K) a link carries one transfer at a time: those it may carry, with presence w, do not overlap."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gangplan.instances.arrays import IntArray
 
@@ -86,7 +88,7 @@ def reach(p: Prepared) -> tuple[list[int], list[int]]:
     return above, below
 
 
-def longest_paths(p: Prepared, took: IntArray) -> tuple[IntArray, IntArray]:
+def longest_paths(p: Prepared, took: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the longest path before and after each op, the op left out, (n,) each; `took` (n,) is of the ops."""
     head, tail = [0] * p.n, [0] * p.n
     order, seconds = p.order.tolist(), took.tolist()

@@ -143,8 +143,8 @@ def test_links_carry_one_thing_at_a_time(solver: str) -> None:
     """(K) a and b (1 s) on one device, c and d (5 s) on two others: with contention one transfer of 1 s waits.
 
     Memory keeps a and b with nothing else, and c and d apart. a ends at 1, b at 2; the outputs leave one device, from 1
-    to 2 and from 2 to 3, so c starts at 2 and d at 3 anyway. With outputs of 2 s they leave from 1 to 3 and, waiting for
-    the link, from 3 to 5: d ends at 10; without contention at 2 + 2 + 5 = 9.
+    to 2 and from 2 to 3, so c starts at 2 and d at 3 anyway. Outputs of 2 s leave from 1 to 3 and, waiting for the
+    link, from 3 to 5: d ends at 10; without contention at 2 + 2 + 5 = 9.
     """
     for contention, size, optimum in ((True, 1.0, 8.0), (True, 2.0, 10.0), (False, 2.0, 9.0)):
         pairs = graph([1, 1, 5, 5], [(0, 2), (1, 3)], size, memory=[1, 1, 2, 2], colocation=[0, 0, -1, -1])

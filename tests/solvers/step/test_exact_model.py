@@ -76,7 +76,7 @@ def check_hint(problem: StepProblem) -> bool:
 
 
 def test_hints_of_tiny_problems() -> None:
-    """CP-SAT accepts the hint of each of 60 problems in which every constraint may bind, with and without contention."""
+    """CP-SAT accepts the hint of each of 60 problems in which every constraint may bind, links included."""
     assert sum(check_hint(random_problem(seed)) for seed in range(60)) > 30
 
 
