@@ -110,4 +110,7 @@ def _solver(run: Run, seconds: float) -> cp_model.CpSolver:
     solver.parameters.catch_sigint_signal = False
     # without this presolve may cut off optima (or-tools issue 5293); see solvers/partition/throughput/cpsat.py
     solver.parameters.presolve_inclusion_work_limit = 0
+    if run.problem.goal == "throughput":
+        # with it, OR-Tools 9.15 now and then calls models with divisions infeasible that are not
+        solver.parameters.cp_model_probing_level = 0
     return solver
