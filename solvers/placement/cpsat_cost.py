@@ -251,7 +251,7 @@ class Cost:
             above = dict(zip(batch.members[level], batch.members[level + 1], strict=True))
             for a, x in self.inside[level][j].items():
                 groups[above[a]].append(x)
-            wide = max(len(xs) for xs in groups.values())
+            wide = max((len(xs) for xs in groups.values()), default=0)
             counts = [sum(xs) for xs in groups.values()]
             for m in range(2, min(wide, self.most[j]) + 1):
                 reached = self._at_least(counts, m)
