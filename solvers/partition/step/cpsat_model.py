@@ -11,7 +11,8 @@ from ortools.sat.python import cp_model
 
 from gangplan.instances.arrays import IntArray
 
-from .cpsat_segments import Segments, longest_paths, reach
+from .cpsat_segments import Segments, reach
+from .cpsat_windows import local_windows
 from .model import Prepared
 
 
@@ -43,7 +44,8 @@ class StepModel:
             cut: its segments.
             ceiling: no plan of more ticks is wanted.
             fixed: groups that stay on the device given.
-            paths: what `longest_paths` returns, if more is known than the graph tells; then `cut` must be one segment.
+            paths: the longest paths before and after each op, if more is known than the graph tells; `cut` is then one
+                segment.
             stopped: whether to give up building; the model is then of no use.
         """
         self.p, self.cut, self.ceiling = p, cut, ceiling
@@ -67,7 +69,7 @@ class StepModel:
         self.model.minimize(sum(self.length))
 
     def _variables(self) -> None:
-        """(A) every group is on one device: sum over d of x[g, d] = 1. Starts are bounded by paths before and after."""
+        """(A) every group is on one device: sum over d of x[g, d] = 1. Starts lie in the windows of `local_windows`."""
         p, model, cut = self.p, self.model, self.cut
         self.x: list[dict[int, Any]] = [
             {devices[0]: model.new_constant(1)} if len(devices) == 1 else {d: model.new_bool_var("") for d in devices}
@@ -76,22 +78,16 @@ class StepModel:
         for row in self.x:
             model.add_exactly_one(row.values())
         least = np.array([self._least(v) for v in range(p.n)], dtype=np.int64)
-        head, tail = self._paths if self._paths is not None else longest_paths(p, least)
-        path = int((head + least + tail).max())
-        slack = self.slack = max(0, self.ceiling - path)
-        begin = np.zeros(cut.count + 1, dtype=np.int64)
-        begin[-1] = path
-        for j in range(1, cut.count):
-            gate = cut.gate(j)
-            assert gate is not None
-            begin[j] = head[gate]
-        self.shortest = np.diff(begin).tolist()
+        if self._paths is not None:
+            head, tail = self._paths
+            self.shortest = [int((head + least + tail).max())]
+        else:
+            head, tail, self.shortest = local_windows(p, cut)
+        slack = self.slack = max(0, self.ceiling - sum(self.shortest))
         self.length = [model.new_int_var(t, t + slack, "") for t in self.shortest]
         self.start: list[Any] = []
         for v, j in enumerate(cut.of.tolist()):
-            low = int(head[v] - begin[j])
-            high = int(self.shortest[j] + slack - (tail[v] - (path - begin[j + 1])) - least[v])
-            # the tail of an op of an earlier segment includes later ones, which take their shortest at least
+            low, high = int(head[v]), int(self.shortest[j] + slack - tail[v] - least[v])
             self.start.append(0 if cut.gate(j) == v else model.new_int_var(low, max(low, high), ""))
         self.end = [s + self._took(v) for v, s in enumerate(self.start)]
 
