@@ -45,7 +45,10 @@ class CallCut:
                 self.touching[v].append(e)
 
     def least(self, i: int, j: int, t: int) -> tuple[float, frozenset[int]]:
-        """Return at least the seconds of a call on p[i..j] on type t beyond `Chain.loads`, and items of O to take."""
+        """Return at least the seconds of a call on p[i..j] on type t beyond `Chain.loads`, and the items of O it takes.
+
+        It is 0 if time is up.
+        """
         hull, barred = self.chain.sides(i, j)
         status = np.where(hull, 1, np.where(barred, 2, 0)).tolist()
         active, mates = self._active(status, hull)
@@ -56,6 +59,8 @@ class CallCut:
         waiting: list[tuple[frozenset[int], frozenset[int]]] = [(frozenset(mates), frozenset())]
         leaves = 0
         while waiting:
+            if self.chain.stopped():
+                return 0.0, frozenset()
             inside, outside = waiting.pop()
             leaves += 1
             value, chosen = self._cut(i, j, t, status, active, inside, outside)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray, IntArray
@@ -14,13 +17,13 @@ from .chain import Chain, longest
 from .reduced import Reduced
 from .rounding import offer, rounded
 
-_WORK = 6e9
+_WORK = 2e9
 """Nets times pairs of places that a path may have."""
 _NOTEWORTHY = 1e-3
 """Relative growth of a bound that is worth telling at once."""
 
 
-def chains(r: Reduced) -> list[Chain]:
+def chains(r: Reduced, stopped: Callable[[], bool] = lambda: False) -> list[Chain]:
     """Return paths worth bounding by: the longest on hosts, on accelerators with transfers, and in items."""
     cost = np.zeros(r.n_items)
     for a, _, c in r.nets:
@@ -35,7 +38,7 @@ def chains(r: Reduced) -> list[Chain]:
         weights.insert(0, finite[hosts].min(axis=0))
     found: dict[tuple[int, ...], Chain] = {}
     for weight in weights:
-        chain = _thinned(longest(r, weight))
+        chain = replace(_thinned(longest(r, weight)), stopped=stopped)
         found.setdefault(chain.path, chain)
     return list(found.values())
 
@@ -143,7 +146,7 @@ def _step(before: FloatArray, f: FloatArray, least: FloatArray, host: FloatArray
 
 def chain_bound(run: Run, r: Reduced) -> None:
     """Raise the bound by paths, and offer the plans that the recurrence has in mind if they are plans."""
-    for chain in chains(r):
+    for chain in chains(r, lambda: run.stopped):
         if run.stopped:
             return
         bound = ChainBound(chain)
