@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from ..run import Run
 from .gang import Policy, placements
 from .prepare import Batch, Rows
-from .state import UNPLACED, State
+from .state import State
 
 _TRIES = 20
 """Orders of the jobs that are tried."""
@@ -97,8 +95,3 @@ def _order(batch: Batch) -> list[int]:
         return job.value is not None, not job.whole_nodes, choice, -gpus, -job.worker.cpu * job.workers[0], j
 
     return sorted(range(len(batch.jobs)), key=key)
-
-
-def unplaced(state: State) -> bool:
-    """Return whether a job that must be placed is not."""
-    return bool(np.max(state.cost) >= UNPLACED)

@@ -10,7 +10,7 @@ from gangplan.instances.placement import PlacementPlan
 from ..run import Run
 from .best_case import BestCase
 from .best_fit import best_fit
-from .build import build, cheapest, unplaced
+from .build import build, cheapest
 from .closest import nearest
 from .gang import Policy, nearest_first, take
 from .least_interference import least_interference
@@ -120,7 +120,7 @@ class _Search:
                 self._insert(j, before[j], keep=False)
             total = self.state.settle()
             margin = 0.02 * (1 - i / rounds) ** 2 * abs(self.record)
-            if total > self.record + margin or unplaced(self.state):
+            if total > self.record + margin or not self.state.complete():
                 self._back(before)
             elif total < self.record * (1 - 1e-9):
                 since = 0
@@ -180,7 +180,7 @@ class _Search:
 
     def _record(self) -> None:
         total = self.state.exact()
-        if total < self.record and not unplaced(self.state):
+        if total < self.record and self.state.complete():
             self.record, self.kept = total, self.state.snapshot()
 
     def _show(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 
 import numpy as np
 
@@ -13,9 +12,6 @@ from gangplan.instances.placement.rate import ring_bytes
 
 from .grants import as_plan, fewest, meeting, pack
 from .prepare import Batch, Rows, fits, gpu_room
-
-UNPLACED = 1e9
-"""What leaving out a job that must be placed counts in a comparison of unfinished placements."""
 
 
 class State:
@@ -73,6 +69,8 @@ class State:
         self._parent = [
             dict(zip(low, high, strict=True)) for low, high in zip(batch.members, batch.members[1:], strict=False)
         ]
+        # leaving out a job that must be placed: more than any place costs, as far as unfinished placements compare
+        self._unplaced = 1e6 * max(1.0, float(batch.weight.sum()))
         self._compute = [0.0] * len(jobs)
         self._sync = [0.0] * len(jobs)
         self.cost = [self._cost(j) for j in range(len(jobs))]
@@ -136,9 +134,13 @@ class State:
             self._compute[j] = self._compute_of(j)
         for j in self._later:
             self._sync[j] = self._sync_of(j) if self.rows[j] else 0.0
+        coarse = False
         for j in self._slower | self._later:
             before, self.cost[j] = self.cost[j], self._cost(j)
             self.total += self.cost[j] - before
+            coarse = coarse or max(before, self.cost[j]) >= self._unplaced
+        if coarse:
+            self.total = sum(self.cost)  # the large figure swallowed the last digits
         self._slower.clear()
         self._later.clear()
         return self.total
@@ -193,9 +195,9 @@ class State:
                 self.add(j, rows[j])
         self.settle()
 
-    def lands(self, jobs: Iterable[int]) -> bool:
-        """Return whether all these jobs are placed, or may be left out."""
-        return all(self.rows[j] or self.batch.jobs[j].value is not None for j in jobs)
+    def complete(self) -> bool:
+        """Return whether all jobs are placed, or may be left out."""
+        return all(rows or job.value is not None for rows, job in zip(self.rows, self.batch.jobs, strict=True))
 
     def _open(self, j: int, room: IntArray) -> IntArray:
         room[self.guarded > 0] = 0
@@ -263,7 +265,7 @@ class State:
             standing, migration = self.batch.standing[j]
             moved = migration if rows != standing else 0.0
         if not rows:
-            return moved + (UNPLACED if job.value is None else job.value)
+            return moved + (self._unplaced if job.value is None else job.value)
         compute = self._compute[j]
         step = max(compute, (1 - self._overlap[j]) * compute + self._sync[j])
         slowdown: float = self._best[j] * step / sum(w for w, _ in rows.values())

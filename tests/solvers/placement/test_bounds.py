@@ -1,0 +1,119 @@
+"""Bounds of placement: below the optimum of every tiny problem, and what they say of large ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gangplan.instances import Level, TreeTopology
+from gangplan.instances.generators.gangs import gangs
+from gangplan.instances.placement import Fleet, GangJob, PlacementProblem, SpeedModel
+from gangplan.solvers.placement.best_case import BestCase
+from gangplan.solvers.placement.bounds import bound
+from gangplan.solvers.placement.enumeration import optimum
+from gangplan.solvers.placement.impossible import impossible
+from gangplan.solvers.placement.prepare import Batch
+from gangplan.solvers.placement.random_problem import random_problem
+
+
+def crowded(seed: int) -> PlacementProblem:
+    """Make gangs that must meet on few nodes: interference and NICs are what the goal is about."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.choice([1, 1, 2, 3], int(rng.integers(3, 5)))
+    gpus = int(rng.integers(3, 5))
+    nodes = max(2, -(-int(sizes.sum()) // gpus))
+    levels = Level("rack", float(rng.choice([1.0, 10.0]))), Level("cluster", float(rng.choice([0.5, 10.0])))
+    topology = TreeTopology(levels, np.stack([np.arange(nodes) % 2, np.zeros(nodes, dtype=int)]))
+    fleet = Fleet.regular(1, nodes, gpus, cpu=16.0, memory=100.0, link=10.0)
+    host = rng.uniform(0.1, 1.0, (2, 2))
+    speeds = SpeedModel(
+        ("a", "b"), ("A100",), rng.uniform(1, 2, (1, 2)), rng.uniform(0, 4, 2), rng.choice([0.0, 0.5], 2), host, host
+    )
+    jobs = tuple(
+        GangJob(
+            f"j{i}",
+            str(rng.choice(["a", "b"])),
+            (int(size),),
+            collective=str(rng.choice(["ring", "tree", "hierarchical"])),
+            weight=float(rng.choice([1.0, 3.0])),
+        )
+        for i, size in enumerate(sizes)
+    )
+    return PlacementProblem(replace(fleet, topology=topology), jobs, speeds)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6))
+def test_bound_is_below_the_optimum(seed: int) -> None:
+    """No bound is above the optimum, and only problems without a plan are called impossible."""
+    problem = random_problem(seed)
+    best, batch = optimum(problem), Batch(problem)
+    if impossible(batch) is not None:
+        assert best is None
+    elif best is not None:
+        assert bound(batch)[0] <= best * (1 + 1e-9) + 1e-12
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6))
+def test_bound_where_gangs_must_meet(seed: int) -> None:
+    """No bound is above the optimum where interference and shared NICs make up the goal."""
+    problem = crowded(seed)
+    best = optimum(problem)
+    assert best is not None and bound(Batch(problem))[0] <= best * (1 + 1e-9)
+
+
+def test_meetings_are_seen() -> None:
+    """On some crowded problems the bound is above the sum of best cases, by each of its two arguments."""
+    names = {bound(Batch(crowded(seed)))[1] for seed in range(40)}
+    assert names == {"best case", "even spread", "pigeonhole"}
+
+
+def flat(jobs: list[GangJob], nodes: int = 2, host: float = 0.5, **changes: Any) -> PlacementProblem:
+    """Build jobs of one model on one rack of nodes of 4 GPUs; 1 s of compute, 4 B of gradient, 2 B/s NICs."""
+    fleet = Fleet.regular(1, nodes, 4, link=10.0, nic=2.0)
+    table = np.full((1, 1), host)
+    speeds = SpeedModel(("a",), ("A100",), np.array([[1.0]]), np.array([4.0]), np.array([0.0]), table, table)
+    return PlacementProblem(fleet, tuple(jobs), speeds, **changes)
+
+
+def test_three_on_two_nodes() -> None:
+    """Of three single workers on two nodes two meet, each 0.5 s slower: 3 + 2 x 0.5, which is also the optimum."""
+    problem = flat([GangJob(f"j{i}", "a", (1,)) for i in range(3)])
+    assert bound(Batch(problem)) == (pytest.approx(4.0), "pigeonhole")
+    assert optimum(problem) == pytest.approx(4.0)
+
+
+def test_gang_larger_than_a_node() -> None:
+    """Six workers on nodes of four cross NICs: a ring moves 2 x 5/6 x 4 B at 2 B/s."""
+    batch = Batch(flat([GangJob("x", "a", (6,))]))
+    assert BestCase(batch).floors(0, 6) == pytest.approx((1.0, 20 / 3 / 2))
+
+
+@pytest.mark.parametrize(
+    ("collective", "sync"),
+    [
+        # four in a node at 10 B/s, 6 B; or one each on four nodes, 6 B at 2 B/s
+        ("ring", 0.6),
+        ("tree", 0.8),
+        ("hierarchical", 0.6),
+    ],
+)
+def test_one_node_is_best(collective: str, sync: float) -> None:
+    """A gang that fits a node is fastest there, since its NICs are slower."""
+    batch = Batch(flat([GangJob("x", "a", (4,), collective=collective)], nodes=4))
+    assert BestCase(batch).floors(0, 4)[1] == pytest.approx(sync)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_generated_batches(seed: int) -> None:
+    """On generated batches at high load the bound sees that gangs must meet."""
+    batch = Batch(gangs(48, racks=2, nodes=8, load=0.95, seed=seed))
+    value, name = bound(batch)
+    assert name != "best case"
+    assert value > 1.02 * sum(BestCase(batch).cost(j) for j in range(48))

@@ -1,0 +1,201 @@
+"""Where each policy puts one gang, on fleets small enough to say why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementProblem, SpeedModel
+from gangplan.solvers.placement.gang import placements
+from gangplan.solvers.placement.grants import fewest, pack
+from gangplan.solvers.placement.impossible import impossible
+from gangplan.solvers.placement.methods import POLICIES
+from gangplan.solvers.placement.prepare import Batch
+from gangplan.solvers.placement.state import State
+from gangplan.solvers.placement.wide import wide
+
+FLEET = Fleet.regular(racks=2, nodes=3, gpus=4, cpu=32.0, memory=100.0, link=10.0, nic=2.0)
+SPEEDS = SpeedModel(
+    models=("a", "b"),
+    gpu_types=("A100",),
+    compute=np.array([[1.0, 1.0]]),
+    gradient=np.array([4.0, 4.0]),
+    overlap=np.array([0.0, 0.0]),
+    host=np.array([[0.1, 0.8], [0.8, 0.1]]),
+    gpu=np.array([[1.0, 2.0], [2.0, 1.0]]),
+)
+
+
+def state_of(*jobs: GangJob, fleet: Fleet = FLEET, **placed: dict[int, int]) -> State:
+    """Build a state of these jobs, some of them placed: name -> node -> workers."""
+    batch = Batch(PlacementProblem(fleet, jobs, SPEEDS))
+    state = State(batch)
+    for j, job in enumerate(jobs):
+        if job.name in placed:
+            state.add(j, {node: (w, 0) for node, w in placed[job.name].items()})
+    state.settle()
+    return state
+
+
+def place(state: State, policy: str, j: int = 0) -> dict[int, int]:
+    """Return node -> workers of the first place the policy proposes for job j."""
+    rows = next(placements(state, j, [POLICIES[policy]]))
+    return {node: w for node, (w, _) in rows.items()}
+
+
+def fillers(*idle: int) -> tuple[tuple[GangJob, ...], dict[str, dict[int, int]]]:
+    """Return jobs of model b that leave so many GPUs idle on each node."""
+    jobs, placed = [], {}
+    for node, free in enumerate(idle):
+        if free < 4:
+            jobs.append(GangJob(f"f{node}", "b", (4 - free,)))
+            placed[f"f{node}"] = {node: 4 - free}
+    return tuple(jobs), placed
+
+
+@pytest.mark.parametrize(
+    ("policy", "size", "idle", "expected"),
+    [
+        ("first_fit", 3, (1, 4, 2, 4, 4, 4), {0: 1, 1: 2}),
+        # the node with the fewest idle GPUs that holds it
+        ("best_fit", 2, (4, 3, 2, 4, 4, 1), {2: 2}),
+        # the largest whole, and the rest where it fills a node
+        ("best_fit", 6, (2, 3, 4, 1, 3, 2), {0: 2, 2: 4}),
+        # most idle first, worker by worker
+        ("load_balance", 3, (4, 1, 3, 2, 2, 1), {0: 2, 2: 1}),
+        ("pack", 3, (4, 1, 3, 2, 2, 1), {0: 2, 2: 1}),
+        # the second rack holds it, the first is tighter: seven idle there, eight here
+        ("topology", 6, (4, 2, 1, 4, 4, 0), {0: 4, 1: 2}),
+        # no rack holds it: the roomier one whole, the rest where it fits best in the other
+        ("topology", 9, (4, 2, 1, 4, 4, 0), {2: 1, 3: 4, 4: 4}),
+        # rack 1 is nearer to its first idle GPU than rack 0 is
+        ("nearest", 4, (0, 0, 0, 1, 4, 2), {3: 1, 4: 3}),
+        # one GPU: the emptiest node of the rack with the least
+        ("nearest_by_size", 1, (3, 1, 0, 4, 4, 4), {0: 1}),
+        # two to four: the node that it fills best
+        ("nearest_by_size", 3, (3, 1, 0, 4, 4, 4), {0: 3}),
+        # more: the emptiest of the rack with the most, then near it
+        ("nearest_by_size", 6, (4, 4, 0, 3, 4, 4), {4: 4, 3: 2}),
+        # rack 1 has 9 idle, the fifth of them is on node 4; then its neighbours
+        ("nearest_to_centre", 4, (4, 1, 1, 4, 3, 2), {4: 3, 3: 1}),
+    ],
+)
+def test_where(policy: str, size: int, idle: tuple[int, ...], expected: dict[int, int]) -> None:
+    """Each policy takes the nodes that its rule says."""
+    jobs, placed = fillers(*idle)
+    assert place(state_of(GangJob("x", "a", (size,)), *jobs, **placed), policy) == expected
+
+
+def test_least_interference() -> None:
+    """A gang of a joins its like rather than b, and an empty node rather than either."""
+    like, other = GangJob("l", "a", (1,)), GangJob("o", "b", (1,))
+    jobs = GangJob("x", "a", (4,)), like, other
+    two = replace(FLEET, usable=[True, True, True, False, False, False])
+    state = state_of(*jobs, fleet=two, l={0: 1}, o={1: 1})
+    assert place(state, "least_interference") == {2: 4}
+    full = state_of(*jobs, GangJob("f", "b", (4,)), fleet=two, l={0: 1}, o={1: 1}, f={2: 4})
+    assert place(full, "least_interference") == {0: 3, 1: 1}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_constraints_hold(policy: str) -> None:
+    """No policy breaks a selector, a spread, a whole node, a job apart, cores or memory."""
+    fleet = replace(FLEET, labels=("ssd",), labelled=[[False, True, True, True, True, True]])
+    x = GangJob(
+        "x", "a", (3,), Demand(1, cpu=20.0), requires=("ssd",), most_per_node=2, whole_nodes=True, apart=("near",)
+    )
+    state = state_of(x, GangJob("near", "b", (1,)), fleet=fleet, near={1: 1})
+    # 20 of 32 cores each: one a node; node 0 lacks the label, node 1 is taken
+    found = place(state, policy)
+    assert sum(found.values()) == 3 and set(found.values()) == {1} and not {0, 1} & set(found)
+
+
+def test_parameter_servers() -> None:
+    """Servers go beside the workers in proportion, and in a second proposal apart from them."""
+    job = GangJob("x", "a", (8,), Demand(1, cpu=1.0), collective="ps", servers=2, server=Demand(0, cpu=1.0))
+    beside, apart = placements(state_of(job), 0, [POLICIES["best_fit"]])
+    assert beside == {0: (4, 1), 1: (4, 1)}
+    assert apart == {0: (4, 0), 1: (4, 0), 2: (0, 1), 3: (0, 1)}
+    crowded = GangJob("x", "a", (8,), Demand(1, cpu=8.0), collective="ps", servers=2, server=Demand(0, cpu=1.0))
+    # the workers take all cores of two nodes, so the servers go near: one node of the rack is left and holds both
+    assert next(placements(state_of(crowded), 0, [POLICIES["best_fit"]])) == {0: (4, 0), 1: (4, 0), 2: (0, 2)}
+
+
+def test_menu() -> None:
+    """Of a menu of degrees all that fit are proposed, most workers first."""
+    found = placements(state_of(GangJob("x", "a", (2, 4, 100))), 0, [POLICIES["first_fit"]])
+    assert list(found) == [{0: (4, 0)}, {0: (2, 0)}]
+
+
+@pytest.mark.parametrize(
+    ("collective", "expected"),
+    [("ring", {(4, 4)}), ("hierarchical", {(4, 4), (1,) * 6}), ("ps", {(4, 4), (2,) * 4})],
+)
+def test_wide(collective: str, expected: set[tuple[int, ...]]) -> None:
+    """Wide places are proposed where the collective may gain by them, as far as there is room."""
+    size = 6 if collective == "hierarchical" else 8
+    expected = {(4, 2) if size == 6 and x == (4, 4) else x for x in expected}
+    job = GangJob("x", "a", (size,), collective=collective, servers=2 * (collective == "ps"))
+    state = state_of(job)
+    shapes = {tuple(w for w, _ in rows.values() if w) for rows in placements(state, 0, wide(job))}
+    assert expected <= shapes
+
+
+def no_dislike(a: int, b: int) -> float:
+    """Mind nobody."""
+    return 0.0
+
+
+@pytest.mark.parametrize(
+    ("items", "gpus", "fits"),
+    [
+        ([(0, 0.5, 4)], 2, True),
+        ([(0, 0.6, 2)], 1, False),
+        ([(0, 0.6, 2), (1, 0.4, 2)], 2, True),
+        ([(0, 0.5, 1), (1, 0.3, 2), (2, 0.4, 1), (3, 0.5, 1)], 2, True),
+        ([(0, 0.4, 4), (1, 0.3, 1)], 2, False),
+        ([(0, 0.1, 10)], 1, True),
+    ],
+)
+def test_shares_fit_or_not(items: list[Any], gpus: int, fits: bool) -> None:
+    """Whether shares fit is found exactly, and the packing holds every task within its GPUs."""
+    held = pack(items, gpus, no_dislike)
+    assert (held is not None) is fits
+    if held is not None:
+        share = {j: x for j, x, _ in items}
+        assert max(sum(share[j] * n for j, n in card.items()) for card in held) <= 1 + 1e-9
+        assert {j: sum(card.get(j, 0) for card in held) for j in share} == {j: n for j, _, n in items}
+
+
+def test_shares_meet_where_it_matters_least() -> None:
+    """Jobs have GPUs to themselves while there are enough, then those meet that mind least."""
+    items = [(0, 0.5, 1), (1, 0.5, 1), (2, 0.5, 1)]
+    assert pack(items, 3, no_dislike) == [{0: 1}, {1: 1}, {2: 1}]
+    minds = {(0, 1): 5.0, (0, 2): 1.0, (1, 2): 3.0}
+    held = pack(items, 2, lambda a, b: minds[a, b])
+    assert held is not None and {0: 1, 2: 1} in held
+    assert fewest(items, 3) == 2 and fewest(items, 1) is None
+
+
+@pytest.mark.parametrize(
+    ("jobs", "words"),
+    [
+        ([GangJob("x", "a", (25,))], "job x needs 25 workers, the nodes that it may use have room for 24"),
+        ([GangJob("x", "a", (1,), Demand(8))], "job x needs 1 workers, the nodes that it may use have room for 0"),
+        ([GangJob("x", "a", (13,)), GangJob("y", "b", (12,))], "2 jobs need 25 GPUs together, the fleet have 24"),
+        (
+            [GangJob(f"j{i}", "a", (2,), Demand(1, memory=55.0)) for i in range(6)],
+            "6 jobs need 660 bytes of memory together, the fleet have 600",
+        ),
+        (
+            [GangJob("x", "a", (1,), collective="ps", servers=2, server=Demand(0, memory=101.0))],
+            "job x needs 2 servers, the nodes that it may use have room for 0",
+        ),
+    ],
+)
+def test_impossible(jobs: list[GangJob], words: str) -> None:
+    """Batches that plainly have no placement are told so, with what is short."""
+    assert impossible(Batch(PlacementProblem(FLEET, tuple(jobs), SPEEDS))) == words
