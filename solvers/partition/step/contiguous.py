@@ -10,14 +10,18 @@ from ...run import Run
 from .greedy import offer_placement
 from .model import Prepared
 from .rank import mean_rank, ranked
+from .repair import repair
+
+_SLACK = (1.0, 1.03, 1.1, 1.2, 1.4)
+"""How much more memory than there is, before the repair."""
 
 
 def contiguous(run: Run, p: Prepared) -> None:
     """Offer the best plan that gives each device a run of groups, in topological order, as if nothing ran in parallel.
 
     A dynamic programme over (device, groups so far): the time of the runs, and for each boundary the longest delay of
-    what crosses it, forward and backward. Memory is kept exactly. Devices come in their own order, then fastest first;
-    one may stay empty.
+    what crosses it, forward and backward. Memory is kept, or first a little more is allowed and then repaired: a better
+    boundary may be just out of reach. Devices come in their own order, then fastest first; one may stay empty.
     """
     order = ranked(p, mean_rank(p))
     rank = np.empty(p.n, dtype=np.int32)
@@ -28,15 +32,17 @@ def contiguous(run: Run, p: Prepared) -> None:
     speed = p.time.clip(max=1e6 * max(1e-12, float(p.fastest.sum()))).sum(axis=1)[p.type_of]
     own = np.arange(p.n_devices)
     for devices in [own] if len(p.types) == 1 else [own, np.argsort(speed, kind="stable")]:
-        if run.stopped:
-            return
-        where = _cut(p, sequence, devices.astype(np.int32))
-        if where is not None:
-            offer_placement(run, p, where, order, "contiguous")
+        for slack in _SLACK if p.memory_binds else _SLACK[:1]:
+            if run.stopped:
+                return
+            where = _cut(p, sequence, devices.astype(np.int32), p.room * slack)
+            fixed = None if where is None else repair(run, p, where.tolist())
+            if fixed is not None and not run.stopped:
+                offer_placement(run, p, fixed, order, "contiguous")
 
 
-def _cut(p: Prepared, sequence: IntArray, devices: IntArray) -> IntArray | None:
-    """Return the device of each group, or `None` if no cut fits."""
+def _cut(p: Prepared, sequence: IntArray, devices: IntArray, room: FloatArray) -> IntArray | None:
+    """Return the device of each group so that all fit into `room`, but for rounding, or `None` if no cut does."""
     count = len(sequence)
     memory = _running(p.group_memory[sequence])
     crossing = _crossing(p, sequence)
@@ -50,7 +56,7 @@ def _cut(p: Prepared, sequence: IntArray, devices: IntArray) -> IntArray | None:
         entered = best + np.where(last >= 0, crossing[p.level[d, last], np.arange(count + 1)], 0.0)
         best, last = best.copy(), last.copy()
         for j in range(1, count + 1):
-            low = max(np.searchsorted(memory, memory[j] - p.room[d]), np.searchsorted(unable, unable[j]))
+            low = max(np.searchsorted(memory, memory[j] - room[d]), np.searchsorted(unable, unable[j]))
             if low >= j:
                 continue
             total = entered[low:j] - seconds[low:j]
@@ -64,8 +70,7 @@ def _cut(p: Prepared, sequence: IntArray, devices: IntArray) -> IntArray | None:
         if begin[i, j] >= 0:
             where[sequence[begin[i, j] : j]] = devices[i]
             j = begin[i, j]
-    # sums in another order differ in the last digits
-    return where if (np.bincount(where, p.group_memory, p.n_devices) <= p.room).all() else None
+    return where
 
 
 def _running(values: FloatArray) -> FloatArray:

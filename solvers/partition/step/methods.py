@@ -17,8 +17,8 @@ from .model import Prepared, prepare
 from .random_problem import random_problem
 from .series_bound import series_bound
 
-_SHARE = 0.15
-"""What the bound from the series may take of the time that is left."""
+_SHARE, _SHARE_IF_SCARCE = 0.15, 0.3
+"""What the bound from the series may take of the time that is left; more where memory forces cuts."""
 
 
 def _prepare(run: Run) -> Prepared:
@@ -36,7 +36,7 @@ def _bounds(run: Run, p: Prepared) -> None:
     if not run.stopped:
         delay_bound(run, p)
     # most of what it finds it finds at once
-    with run.share(_SHARE):
+    with run.share(_SHARE_IF_SCARCE if p.memory_binds else _SHARE):
         if not run.stopped:
             series_bound(run, p)
 

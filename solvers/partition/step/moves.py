@@ -55,12 +55,11 @@ class Moves:
             there = int(self.rng.integers(self.p.n_devices))
         if there == here:
             return False
-        ball = self._ball(g, _BALLS[int(self.rng.integers(len(_BALLS)))])
+        ball = self.ball(g, _BALLS[int(self.rng.integers(len(_BALLS)))])
         moved = [h for h in ball if self.allowed[h][there]]
         if not moved:
             return False
-        for h in moved:
-            self._move(h, there)
+        self.move(moved, there)
         return self._settle(here, there, set(moved))
 
     def accept(self) -> None:
@@ -71,6 +70,11 @@ class Moves:
         """Take the change back."""
         while self.undone:
             self._put(*self.undone.pop())
+
+    def move(self, groups: list[int], d: int) -> None:
+        """Move groups to device d, room or not."""
+        for g in groups:
+            self._move(g, d)
 
     def _settle(self, here: int, there: int, moved: set[int]) -> bool:
         """Bring groups back from `there` until it fits; return whether that worked, else undo everything."""
@@ -105,7 +109,7 @@ class Moves:
             return False
         return True
 
-    def _ball(self, g: int, size: int) -> list[int]:
+    def ball(self, g: int, size: int) -> list[int]:
         """Return up to `size` groups of the device of g, connected and g among them, in random order of growth."""
         here, ball, seen = self.where[g], [g], {g}
         edge = [h for h in self.neighbours[g] if self.where[h] == here]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,14 +56,21 @@ class Series:
     joint_memory: FloatArray
 
 
-def series(p: Prepared) -> Series:
+def series(p: Prepared, *, jumped: bool = True) -> Series:
     """Split the job at its joints, ops that come before or after every other.
 
     Ops are left out that do not lie between the first joint and the last: those that feed or follow only a part of the
     job. Where the joints mirror one another in their groups, so a training step, the two halves make one series.
+
+    Args:
+        p: the problem.
+        jumped: count also joints over which an edge jumps, as a residual connection does. That makes units smaller and
+            memory sharper, but the edge belongs to no unit and is left out.
     """
     between, joints = _joints(p)
     place = {v: i for i, v in enumerate(p.order.tolist())}
+    if not jumped:
+        joints = _not_jumped(p, set(between), joints, place)
     inner: list[list[int]] = [[] for _ in joints]
     at, rank = 0, [place[v] for v in joints]
     for v in sorted(between, key=place.__getitem__):
@@ -98,6 +106,17 @@ def _joints(p: Prepared) -> tuple[list[int], list[int]]:
     ops = [v for v in p.order.tolist() if main >> v & 1]
     joints = [v for v in ops if ((before[v] | after[v]) & main).bit_count() == len(ops) - 1]
     return ops, joints
+
+
+def _not_jumped(p: Prepared, between: set[int], joints: list[int], place: dict[int, int]) -> list[int]:
+    rank = [place[v] for v in joints]
+    jumps = np.zeros(len(joints) + 1, dtype=np.int64)
+    for u, v in zip(*(ends.tolist() for ends in p.edges), strict=True):
+        if u in between and v in between:
+            low, high = bisect_right(rank, place[u]), bisect_left(rank, place[v])
+            jumps[low] += low < high
+            jumps[high] -= low < high
+    return [v for v, over in zip(joints, np.cumsum(jumps).tolist(), strict=False) if not over]
 
 
 def _closure(order: list[int], relation: tuple[np.ndarray, np.ndarray]) -> list[int]:

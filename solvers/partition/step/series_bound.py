@@ -7,6 +7,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray, IntArray
 
 from ...run import Run
+from .assemble import assemble
 from .model import Prepared
 from .series import Series, series
 from .unit_search import UnitSearch
@@ -20,20 +21,44 @@ _LONGEST = 500
 
 
 def series_bound(run: Run, p: Prepared) -> None:
-    """Raise the bound to the time that the units of the job's series must take one after the other.
+    """Raise the bound to the time that the units of the job's series must take one after the other, and offer a plan.
 
     A unit is on one device, or on several of one server, or on several servers; each has its own least time, found by
     `UnitSearch`. The groups of neighbours that are not cut are together on one device, and must fit there; those of
-    neighbours that are not cut between servers must fit into one. A dynamic programme finds the cheapest choice.
+    neighbours that are not cut between servers must fit into one. A dynamic programme finds the cheapest choice, from
+    which a plan is assembled. All that is done twice: with small units, and with those no edge jumps over.
     """
-    parts = series(p)
-    if p.n_devices == 1 or not parts.units:
+    if p.n_devices == 1:
+        return
+    small, large = series(p), series(p, jumped=False)
+    with run.share(0.5):
+        _bound_and_plan(run, p, small)
+    if not run.stopped and len(large.units) < len(small.units):
+        _bound_and_plan(run, p, large)
+
+
+def _bound_and_plan(run: Run, p: Prepared, parts: Series) -> None:
+    if not parts.units:
         return
     server = _servers(p)
     searches = [[UnitSearch(p, unit, lambda used: len(used) > 1) for unit in parts.units]]
     if p.memory_binds and len(set(server.tolist())) > 1 and len(parts.units) <= _LONGEST:
         searches.append([UnitSearch(p, u, lambda used: len({int(server[d]) for d in used}) > 1) for u in parts.units])
+    # what is left of the time is for the plan
+    with run.share(0.7):
+        choice = _refine(run, p, parts, searches, server)
+    if run.stopped:
+        return
+    # a search that was not done has no whole placement
+    chosen = [searches[c - 1][k] if c else None for k, c in enumerate(choice)]
+    whole = [search.open[0][3] if search is not None and search.done and search.open else None for search in chosen]
+    assemble(run, p, parts, whole)
+
+
+def _refine(run: Run, p: Prepared, parts: Series, searches: list[list[UnitSearch]], server: IntArray) -> list[int]:
+    """Raise the bound as long as there is something to search; return what the units are: see `_cheapest`."""
     costs = np.array([_serial(p, parts), *([search.bound for search in row] for row in searches)])
+    choice = [0] * len(parts.units)
     while not run.stopped:
         value, choice = _cheapest(p, parts, costs, server)
         if np.isfinite(value):
@@ -42,12 +67,12 @@ def series_bound(run: Run, p: Prepared) -> None:
         todo = [(c - 1, k) for k, c in enumerate(choice) if c and not searches[c - 1][k].done]
         for row, k in todo:
             if run.stopped:
-                return
+                return choice
             searches[row][k].work(_NODES)
             costs[row + 1, k] = searches[row][k].bound
-        todo = [(row, k) for row, k in todo if searches[row][k].opened < _MOST]
-        if not todo:
-            return
+        if all(searches[row][k].opened >= _MOST for row, k in todo):
+            break
+    return choice
 
 
 def _servers(p: Prepared) -> IntArray:

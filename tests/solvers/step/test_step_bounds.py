@@ -154,6 +154,16 @@ def test_series_of_a_training_step() -> None:
     assert parts.joint_memory.tolist() == [1.0, 4.0]
 
 
+def test_joints_that_an_edge_jumps_over() -> None:
+    """A residual connection makes one unit of the chain it jumps over, if that is asked for."""
+    # a b c d in a chain, and a sends to d as well
+    p = prepare(StepProblem(graph([1.0] * 4, [(0, 1), (1, 2), (2, 3), (0, 3)], 1.0), cluster(2)))
+    assert [unit.halves[0].ops for unit in series(p).units] == [(0, 1), (1, 2), (2, 3)]
+    whole = series(p, jumped=False)
+    assert [unit.halves[0].ops for unit in whole.units] == [(0, 1, 2, 3)]
+    assert (0, 3) in whole.units[0].halves[0].edges
+
+
 def test_impossible_says_why() -> None:
     """A class without a device, and memory that is missing, are named."""
     made = graph([1.0, 1.0], [(0, 1)], memory=[3.0, 3.0])
