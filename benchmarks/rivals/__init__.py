@@ -9,6 +9,7 @@ from gangplan.solvers import Run
 
 from .latency_cpsat import latency_cpsat
 from .latency_milp import latency_milp
+from .stages_dp import stages_dp
 from .step_cpsat import step_cpsat
 from .step_milp import step_milp
 from .throughput_cpsat import throughput_cpsat
@@ -17,6 +18,7 @@ from .throughput_milp import throughput_milp
 RIVALS: dict[str, dict[str, Callable[[Run], None]]] = {
     "plain_cpsat": {"throughput": throughput_cpsat, "latency": latency_cpsat, "step": step_cpsat},
     "plain_milp": {"throughput": throughput_milp, "latency": latency_milp, "step": step_milp},
+    "plain_dp": {"stages": stages_dp},
 }
 """By name and objective. A rival gets the same `Run` as a method: problem, clock, seed, workers; and its plans are
 verified."""
