@@ -16,6 +16,8 @@ _INFINITE = 1 << 52
 _UNITS = 1 << 40
 _LEAVES = 24
 """Cuts a call may take until its memory is respected."""
+_LARGEST = 3000
+"""Items of O beyond which one cut takes too long."""
 
 
 class CallCut:
@@ -47,13 +49,15 @@ class CallCut:
     def least(self, i: int, j: int, t: int) -> tuple[float, frozenset[int]]:
         """Return at least the seconds of a call on p[i..j] on type t beyond `Chain.loads`, and the items of O it takes.
 
-        It is 0 if time is up.
+        It is 0 if time is up or the cut would be too large.
         """
         hull, barred = self.chain.sides(i, j)
         status = np.where(hull, 1, np.where(barred, 2, 0)).tolist()
         active, mates = self._active(status, hull)
         if any(status[v] == 2 for v in mates):
             return np.inf, frozenset()
+        if len(active) > _LARGEST:
+            return 0.0, frozenset()
         room = self.capacity[t] * (1 + TOLERANCE) - self._memory(np.flatnonzero(hull).tolist())
         best: tuple[float, frozenset[int]] = (np.inf, frozenset())
         waiting: list[tuple[frozenset[int], frozenset[int]]] = [(frozenset(mates), frozenset())]
