@@ -21,7 +21,7 @@ _SUITED = {
     # a short CP-SAT proves most; the long one starts from what the searches have found
     ("step", ""): [
         *("heft", "list_schedule", "contiguous", "critical_path"),
-        *("cpsat", "bounds", "local_search", "lns", "cpsat"),
+        *("cpsat", "bounds", "local_search", "lns", "cpsat_below"),
     ],
     ("placement", ""): ["local_search"],
 }

@@ -28,8 +28,13 @@ _FEW = 4
 """With more workers CP-SAT has a search from below of its own accord."""
 
 
-def cpsat(run: Run, p: Prepared) -> None:
-    """Minimise the makespan with CP-SAT, warm-started with the best plan; offers plans as they come."""
+def cpsat(run: Run, p: Prepared, *, below: bool = False) -> None:
+    """Minimise the makespan with CP-SAT, warm-started with the best plan; offers plans as they come.
+
+    Args:
+        run, p: as for every method.
+        below: whether to search for the makespan from below first, which raises the bound where little else does.
+    """
     ceiling = None
     # ticks are as fine as the ceiling was tight: solve again if the first were too coarse to tell
     while not run.stopped and (ceiling is None or (run.objective is not None and run.objective < ceiling)):
@@ -41,7 +46,7 @@ def cpsat(run: Run, p: Prepared) -> None:
         if run.bound is not None:
             model.at_least(run.bound)
         with run.phase("cpsat"):
-            _solve(run, model)
+            _solve(run, model, below)
 
 
 class Formulation:
@@ -182,14 +187,14 @@ class Formulation:
         return retime(self.p, np.array(where, dtype=np.int32)[self.p.group_of], start.astype(float), sent)
 
 
-def _solve(run: Run, model: Formulation) -> None:
+def _solve(run: Run, model: Formulation, below: bool) -> None:
     solver = cp_model.CpSolver()
     solver.parameters.max_time_in_seconds = run.remaining()
     solver.parameters.num_workers = run.workers
     solver.parameters.random_seed = run.seed
-    if 2 <= run.workers <= _FEW:
-        # its own choice for few workers is one full search and the rest neighbourhoods, which raise no bound
-        solver.parameters.subsolvers.extend(["default_lp", "objective_lb_search"])
+    if below and 2 <= run.workers <= _FEW:
+        # with two workers only the first of these runs, and neighbourhoods beside it
+        solver.parameters.subsolvers.extend(["objective_lb_search", "default_lp"])
     # a gap that counts as none is for `run` to find, in seconds and without rounding
     solver.parameters.relative_gap_limit = run.target_gap if run.target_gap > OPTIMAL_GAP else 0.0
     solver.parameters.catch_sigint_signal = False

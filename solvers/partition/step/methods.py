@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from ...method import Method, Suite
 from ...run import Run
@@ -54,11 +55,11 @@ def _seeded(method: Callable[[Run, Prepared], None]) -> Callable[[Run, Prepared]
     return run_seeded
 
 
-def _cpsat(run: Run, p: Prepared) -> None:
+def _cpsat(run: Run, p: Prepared, *, below: bool = False) -> None:
     if run.can_import("ortools"):
         with run.phase("import"):
             from .cpsat import cpsat  # takes longer to import than small problems to solve
-        cpsat(run, p)
+        cpsat(run, p, below=below)
 
 
 def _lns(run: Run, p: Prepared) -> None:
@@ -94,6 +95,7 @@ METHODS: dict[str, Method] = {
     "local_search": Method(_seeded(local_search)),
     "lns": Method(_seeded(_lns), suits=_at_most(400_000, 40_000)),
     "cpsat": Method(_seeded(_cpsat), exact=True, suits=_at_most(20_000, 40_000)),
+    "cpsat_below": Method(_seeded(partial(_cpsat, below=True)), exact=True, suits=_at_most(20_000, 40_000)),
     "milp": Method(_seeded(_milp), exact=True, suits=_at_most(1_000, 400)),
     "bounds": Method(_bounds),
 }

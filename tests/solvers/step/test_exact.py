@@ -50,7 +50,7 @@ def check(problem: StepProblem, solver: str, optimum: float) -> StepPlan:
     return plan
 
 
-@pytest.mark.parametrize("name", ["cpsat", "milp", "lns"])
+@pytest.mark.parametrize("name", ["cpsat", "cpsat_below", "milp", "lns"])
 def test_contract(name: str) -> None:
     """Each method keeps the contract of a solver."""
     check_solver(TOOLS.methods[name], "step", problems=20)
