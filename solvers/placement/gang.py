@@ -14,7 +14,8 @@ from .state import State
 
 Policy = Callable[[State, int, int, IntArray], dict[int, int]]
 """Called with the placement so far, a job, how many workers it shall have and how many of them each node can take,
-int (m,), in all enough, to be left as it is. Returns node -> workers."""
+int (m,), in all enough, to be left as it is. Returns node -> workers,
+or nothing if it has no place to propose."""
 
 
 def placements(state: State, j: int, policies: Iterable[Policy]) -> Iterator[Rows]:
@@ -30,7 +31,7 @@ def placements(state: State, j: int, policies: Iterable[Policy]) -> Iterator[Row
         seen: list[dict[int, int]] = []
         for policy in policies:
             workers = policy(state, j, degree, room)
-            if workers in seen:
+            if not workers or workers in seen:
                 continue
             seen.append(workers)
             rows = {node: (w, 0) for node, w in sorted(workers.items()) if w}

@@ -14,6 +14,7 @@ from .build import build, cheapest
 from .closest import nearest
 from .gang import Policy, nearest_first, take
 from .least_interference import least_interference
+from .minded import minded
 from .prepare import Batch, Rows
 from .state import State
 from .topology import topology
@@ -22,6 +23,10 @@ from .wide import wide
 POLICIES: tuple[Policy, ...] = (topology, best_fit, least_interference, nearest)
 ROUNDS = 250
 """Of removing and putting back, for each job; a quarter of them without a new best are the end."""
+_MARGIN = 0.02
+"""How much worse than the best a placement may be and be kept, as a share, at first."""
+_RUIN = 5
+"""Gangs that go with the one that is drawn, at most."""
 _OFFER = 25
 """Rounds between two looks at the plan by the verifier, which takes longer than a round."""
 
@@ -78,6 +83,7 @@ class _Search:
         self.rng = np.random.default_rng(run.seed)
         best = BestCase(batch)
         self.floor = np.array([best.cost(j) for j in range(len(batch.jobs))])
+        self.minded = minded(batch.n_nodes)
         self.free = [j for j in range(len(batch.jobs)) if j not in batch.pinned]
         self.record = state.exact()
         self.kept = state.snapshot()
@@ -119,7 +125,7 @@ class _Search:
             for j in ruined:
                 self._insert(j, before[j], keep=False)
             total = self.state.settle()
-            margin = 0.02 * (1 - i / rounds) ** 2 * abs(self.record)
+            margin = _MARGIN * (1 - i / rounds) ** 2 * abs(self.record)
             if total > self.record + margin or not self.state.complete():
                 self._back(before)
             elif total < self.record * (1 - 1e-9):
@@ -140,7 +146,8 @@ class _Search:
 
     def _insert(self, j: int, before: Rows, keep: bool = True) -> None:
         """Put job j back where the goal is least, among the policies' places, a random part's, and its old one."""
-        policies = [*POLICIES, *wide(self.batch.jobs[j]), self._around(int(self.rng.integers(self.batch.n_nodes)))]
+        around = self._around(int(self.rng.integers(self.batch.n_nodes)))
+        policies = [*POLICIES, *wide(self.batch.jobs[j]), *self.minded, around]
         cheapest(self.state, j, policies, before if keep else {})
 
     def _around(self, seed: int) -> Policy:
@@ -159,7 +166,7 @@ class _Search:
             near |= set(self.rng.choice(self.free, min(len(self.free), 6), replace=False).tolist())
         near -= {j, *self.batch.pinned}
         pool = sorted(near)
-        count = min(len(pool), int(self.rng.integers(1, 6)))
+        count = min(len(pool), int(self.rng.integers(1, _RUIN + 1)))
         return [j, *self.rng.choice(pool, count, replace=False).tolist()] if count else [j]
 
     def _neighbours(self, j: int) -> set[int]:
