@@ -111,7 +111,7 @@ def test_worth_of_shares() -> None:
     big, small = Task(Demand(0.81)), Task(Demand(0.19))
     rare = Cuts(Mix.of([big] * 3 + [small])).worth
     assert rare[[190, 500, 809, 810, GRID]].tolist() == pytest.approx([0.0, 0.0, 0.0, 1.0, 1.0])
-    # four of five tasks of 0.19 share GPUs, five to each: so each costs a fifth, and 0.81, which leaves room for one, 0.8
+    # four of five tasks of 0.19 share GPUs, five to each: a fifth each; 0.81 leaves room for one and costs the rest
     many = Cuts(Mix.of([big] + [small] * 5)).worth
     assert many[[190, 380, 810, GRID]].tolist() == pytest.approx([0.2, 0.4, 0.8, 1.0])
     assert Cuts(Mix.of([ONE])).worth[[500, GRID]].tolist() == [0.0, 1.0]
