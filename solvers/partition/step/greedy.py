@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -52,7 +52,7 @@ def packed(run: Run, p: Prepared, order: list[int], by: str) -> bool:
     return True
 
 
-def offer_placement(run: Run, p: Prepared, where: IntArray, order: list[int], by: str) -> None:
+def offer_placement(run: Run, p: Prepared, where: IntArray | Sequence[int], order: list[int], by: str) -> None:
     """Offer the plan of a device for each group, int (G,), and an order of the ops."""
     device = np.asarray(where)[p.group_of].tolist()
     start, _, sent = Decoder(p).times(device, order)

@@ -14,8 +14,9 @@ from .unit_search import UnitSearch
 
 _NODES = 50
 """Nodes to open between two looks at the clock."""
-_MOST = 20_000
-"""Nodes after which a search has become too large to go on."""
+_MOST = {16: 20_000, 40: 2_000}
+"""Nodes after which a search has become too large to go on, for units of at most so many groups; fewer for the rest."""
+_MOST_OF_WIDE = 100
 _LONGEST = 500
 """Units up to which the programme also counts what a server holds: it takes their number to the third power."""
 
@@ -64,15 +65,21 @@ def _refine(run: Run, p: Prepared, parts: Series, searches: list[list[UnitSearch
         if np.isfinite(value):
             run.raise_bound(value, "series")
         # no other search can lift the bound before one of these does
-        todo = [(c - 1, k) for k, c in enumerate(choice) if c and not searches[c - 1][k].done]
+        open_ = [(c - 1, k) for k, c in enumerate(choice) if c and not searches[c - 1][k].done]
+        todo = [(row, k) for row, k in open_ if searches[row][k].opened < _most(parts, k)]
+        if not todo:
+            break
         for row, k in todo:
             if run.stopped:
                 return choice
             searches[row][k].work(_NODES)
             costs[row + 1, k] = searches[row][k].bound
-        if all(searches[row][k].opened >= _MOST for row, k in todo):
-            break
     return choice
+
+
+def _most(parts: Series, k: int) -> int:
+    width = len(parts.units[k].groups)
+    return next((nodes for groups, nodes in _MOST.items() if width <= groups), _MOST_OF_WIDE)
 
 
 def _servers(p: Prepared) -> IntArray:
