@@ -12,7 +12,7 @@ from gangplan.instances.arrays import BoolArray
 from gangplan.instances.placement.fleet import Fleet
 from gangplan.instances.placement.task import Task
 
-from .units import CPU, GPU, Long, Need, need
+from .units import CPU, GPU, MOST, Long, Need, need
 
 LOG = 50_000
 """Entries of a log; beyond, the older half is forgotten and who has not read it scores every slot anew."""
@@ -53,7 +53,8 @@ class State:
         self.fleet, self.kinds = fleet, kinds
         m, width = fleet.n_nodes, max(1, int(fleet.gpus.max()))
         self.share = np.where(np.arange(width) < fleet.gpus[:, None], GPU, -1).astype(np.int64)
-        node_cpu, node_memory = np.floor(fleet.cpu * CPU + 1e-3).astype(np.int64), fleet.memory.astype(np.int64)
+        node_cpu = np.floor(np.minimum(fleet.cpu * CPU + 1e-3, MOST)).astype(np.int64)
+        node_memory = np.minimum(fleet.memory, MOST).astype(np.int64)
         spec = np.stack([np.where(fleet.gpus > 0, fleet.gpu_type, -1), fleet.gpus, node_cpu, node_memory], axis=1)
         self.specs, self._hardware = np.unique(spec.astype(np.int64), axis=0, return_inverse=True)
         self._node_cpu, self._node_memory = node_cpu.tolist(), node_memory.tolist()

@@ -19,6 +19,9 @@ GPU = 1_000_000
 CPU = 1_000_000
 """Millionths of a core; what a task needs is rounded up."""
 
+MOST = 2.0**62
+"""No amount is larger: what sums and 64 bits can hold."""
+
 
 @dataclass(frozen=True, slots=True)
 class Need:
@@ -54,5 +57,5 @@ def need(task: Task) -> Need:
     """Return what `task` needs; remembered, for a trace repeats few kinds of task."""
     demand: Demand = task.demand
     share = 0 if not demand.grants else GPU if demand.gpu >= 1 else max(1, floor(demand.gpu * GPU + 1e-3))
-    cpu, memory = ceil(demand.cpu * CPU - 1e-3), ceil(demand.memory)
+    cpu, memory = (ceil(min(x, MOST)) for x in (demand.cpu * CPU - 1e-3, demand.memory))
     return Need(demand.grants, share, cpu, memory, task.gpu_types if demand.grants else ())

@@ -172,6 +172,14 @@ def test_what_does_not_fit_is_refused(node: int, task: Task, gpus: tuple[int, ..
     assert state.key() == before
 
 
+def test_amounts_beyond_64_bits() -> None:
+    """Amounts that no machine has are held as the largest there is."""
+    state = State(fleet((1, 1e300, 1e300, "A")))
+    state.add(0, Task(Demand(0.5, 1e290, 1e290)), (0,))
+    with pytest.raises(InstanceError, match="too little"):
+        state.add(0, Task(Demand(0.5, 1e290, 0.0)), (0,))
+
+
 def test_removing_what_is_not_there_is_refused() -> None:
     """A node never has more free than it has."""
     state = State(fleet((2, 8.0, 1e10, "A")))
