@@ -141,9 +141,9 @@ def test_stranding_saves_cores() -> None:
 def test_random_is_repeated_by_its_seed() -> None:
     """The same seed draws the same nodes, and in 60 draws every node and GPU that fits."""
     state = State(cluster((2, 8), (2, 8), (2, 0)))
-    runs = [[policy.choose(state, HALF) for _ in range(60)] for policy in (make_policy("random", Mix.of([]), 3),) * 1]
-    again = make_policy("random", Mix.of([]), 3)
-    assert runs[0] == [again.choose(state, HALF) for _ in range(60)]
+    policies = make_policy("random", Mix.of([]), 3), make_policy("random", Mix.of([]), 3)
+    runs = [[policy.choose(state, HALF) for _ in range(60)] for policy in policies]
+    assert runs[0] == runs[1]
     assert set(runs[0]) == {(0, (0,)), (0, (1,)), (1, (0,)), (1, (1,))}
 
 
