@@ -20,8 +20,8 @@ _SUITED = {
     ("stages", ""): ["ideals", "chain"],
     # a short CP-SAT proves most; the long one starts from what the searches have found
     ("step", ""): [
-        *("heft", "list_schedule", "contiguous", "critical_path"),
-        *("cpsat", "bounds", "local_search", "lns", "cpsat_below"),
+        *("heft", "bounds", "list_schedule", "contiguous", "critical_path"),
+        *("cpsat", "local_search", "lns", "cpsat_below"),
     ],
     ("placement", ""): ["local_search"],
 }
