@@ -17,32 +17,39 @@ def build(run: Run, batch: Batch, policies: Sequence[Policy], by: str) -> State 
     """Place every job by the best of `policies`, offer the plan, and return it; `None` if some gang found no place.
 
     Jobs that run come first, at their place; then those with the least choice and the largest; a gang that finds no
-    place is moved to the front and all others are placed again.
+    place is moved to the front and all others are placed again, if that is in vain without holding places for those
+    that may move.
     """
-    order = _order(batch)
+    order, stay = _order(batch), True
     for _ in range(_TRIES):
-        if run.stopped:
-            return None
-        state = start(batch)
-        failed = next((j for j in order if not state.rows[j] and not _insert(state, j, policies)), None)
+        state = start(batch, stay)
+        failed = None
+        for j in order:
+            if run.stopped:
+                return None
+            if not state.rows[j] and not _insert(state, j, policies):
+                failed = j
+                break
         if failed is None:
-            state.exact()
-            if not run.stopped:
+            total = state.exact()
+            if not run.stopped and (run.objective is None or total < run.objective):
                 run.offer(state.plan(), by)
             return state
         if order[0] == failed:
-            return None
+            if not stay or not batch.standing:
+                return None
+            stay = False
         order.remove(failed)
         order.insert(0, failed)
     return None
 
 
-def start(batch: Batch) -> State:
-    """Return the placement of the jobs that run already: those pinned, and those that may move where they can stay."""
+def start(batch: Batch, stay: bool = True) -> State:
+    """Return the placement of the jobs that run: those pinned and, if they are to, those that may move and can stay."""
     state = State(batch)
     for j, rows in batch.pinned.items():
         state.add(j, rows)
-    for j, (rows, _) in batch.standing.items():
+    for j, (rows, _) in batch.standing.items() if stay else ():
         if stays(state, j, rows):
             state.add(j, rows)
     state.settle()
@@ -65,11 +72,15 @@ def cheapest(state: State, j: int, policies: Sequence[Policy], before: Rows | No
         policies: propose places.
         before: a place that is known to fit.
     """
-    best: Rows = {}
-    least = state.settle()
     standing = state.batch.standing.get(j, ({}, 0.0))[0]
     options = [rows for rows in (before, standing) if rows and (rows is before or stays(state, j, rows))]
-    for rows in [*options, *placements(state, j, policies)]:
+    options += placements(state, j, policies)
+    if len(options) == 1 and state.batch.jobs[j].value is None:
+        state.add(j, options[0])  # there is nothing to compare
+        return
+    best: Rows = {}
+    least = state.settle()
+    for rows in options:
         state.add(j, rows)
         total = state.settle()
         if total < least:

@@ -11,7 +11,7 @@ from ..run import Run
 from .best_case import BestCase
 from .best_fit import best_fit
 from .build import build, cheapest
-from .closest import nearest
+from .closest import nearest, nearest_by_size
 from .gang import Policy, nearest_first, take
 from .least_interference import least_interference
 from .minded import minded
@@ -23,7 +23,7 @@ from .wide import wide
 POLICIES: tuple[Policy, ...] = (topology, best_fit, least_interference, nearest)
 ROUNDS = 250
 """Of removing and putting back, for each job; a quarter of them without a new best are the end."""
-_MARGIN = 0.02
+_MARGIN = 0.005
 """How much worse than the best a placement may be and be kept, as a share, at first."""
 _RUIN = 5
 """Gangs that go with the one that is drawn, at most."""
@@ -57,7 +57,7 @@ def _first(run: Run, batch: Batch) -> State | None:
     if run.plan is not None:
         return from_plan(batch, run.plan)
     best: tuple[float, State] | None = None
-    for policy in (topology, least_interference, best_fit):
+    for policy in (topology, nearest_by_size, least_interference, best_fit):
         state = build(run, batch, [policy], "local search")
         if state is not None and (best is None or state.total < best[0]):
             best = state.total, state

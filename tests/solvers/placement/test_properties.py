@@ -162,11 +162,11 @@ def test_costs_are_those_of_the_verifier(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_local_search_is_no_worse_than_policies(seed: int) -> None:
-    """What local search starts from is the best of three policies, and it ends no worse."""
+    """What local search starts from is the best of four policies, and it ends no worse."""
     problem = gangs(16, nodes=4, load=0.9, seed=seed)
     found: dict[str, float] = {}
     plan: PlacementPlan | None = None
-    for name in ("topology", "best_fit", "least_interference", "local_search"):
+    for name in ("topology", "best_fit", "least_interference", "nearest_by_size", "local_search"):
         run, batch = Run(problem, time_limit=60.0), Batch(problem)
         if name == "local_search":
             local_search(run, batch, rounds=200)
