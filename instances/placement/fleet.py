@@ -151,7 +151,7 @@ class Fleet:
             names=tuple(f"node{i}" for i in range(len(nodes))),
             gpu_types=tuple(t.name for t in cluster.device_types),
             gpu_type=kind,
-            gpus=np.bincount(member[~host], minlength=len(nodes)),
+            gpus=np.bincount(member[~host], minlength=len(nodes)).astype(np.int32),
             cpu=np.full(len(nodes), float(cpu)),
             memory=np.full(len(nodes), float(memory)),
             link=np.full(len(nodes), float(link)),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
+from ..arrays import FloatArray, IntArray, sums
 from .job import GangJob
 from .problem import PlacementPlan, PlacementProblem
 
@@ -31,7 +31,7 @@ class Rates:
 def rates(problem: PlacementProblem, plan: PlacementPlan) -> Rates:
     """Return how fast the jobs run under `plan`, which must fit the batch and the fleet."""
     count = len(problem.jobs)
-    workers = np.bincount(plan.job, weights=plan.workers, minlength=count)
+    workers = sums(plan.job, plan.workers, count)
     compute = _compute(problem, plan)
     sync = _sync(problem, plan, workers)
     overlap = problem.speeds.overlap[model_of(problem)]
@@ -87,7 +87,7 @@ def _sync(problem: PlacementProblem, plan: PlacementPlan, workers: FloatArray) -
     gradient = problem.speeds.gradient[model_of(problem)]
     for j in np.unique(plan.job).tolist():
         job, size = problem.jobs[j], float(gradient[j])
-        rows = np.flatnonzero(plan.job == j)
+        rows = np.flatnonzero(plan.job == j).astype(np.int32)
         crossed = [level for level in range(len(topology.levels)) if spans[level][j] > 1]
         rate = [float(share[level][rows].min()) for level in crossed]
         link = fleet.link[plan.node[rows]]
@@ -118,7 +118,7 @@ def _shares(
     problem: PlacementProblem, members: list[IntArray], spans: list[FloatArray], plan: PlacementPlan
 ) -> list[FloatArray]:
     """Return per level the bytes/s that each row's job gets on its member's link: a fair share of it."""
-    result = []
+    result: list[FloatArray] = []
     for level, member in zip(problem.fleet.topology.levels, members, strict=True):
         crosses = spans[len(result)][plan.job] > 1
         pairs = np.unique(np.stack([member[crosses], plan.job[crosses]]), axis=1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import FloatArray
+from ..arrays import FloatArray, sums
 from ..placement import PlacementPlan, PlacementProblem
 from ..placement.rate import Rates, rates
 from .verdict import TOLERANCE
@@ -172,7 +172,7 @@ def _grants(problem: PlacementProblem, plan: PlacementPlan) -> tuple[list[str], 
     used = np.bincount(inverse.ravel(), weights=share, minlength=pairs.shape[1])
     for i in np.flatnonzero(used > 1 + TOLERANCE):
         words.append(f"GPUs: {used[i]:.6g} of GPU {pairs[1, i]} of {fleet.names[pairs[0, i]]} are given out")
-    return words, np.bincount(pairs[0].astype(int), weights=used, minlength=fleet.n_nodes)
+    return words, sums(pairs[0].astype(int), used, fleet.n_nodes)
 
 
 def _rows(plan: PlacementPlan) -> dict[int, dict[int, tuple[int, int]]]:
