@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 import gangplan
-from gangplan import PartitionProblem, Status
+from gangplan import Status
 from gangplan.hybrid.solve import versions
+from gangplan.instances import GraphProblem
 from gangplan.solvers.result import OPTIMAL_GAP
 
 from .ledger import LEDGER, ROOT, Key, Row, append, measured_commit, read
@@ -76,7 +77,7 @@ def run_suite(suite: str, cases: Sequence[Case], settings: Settings, console: Co
     return fresh
 
 
-def solve_case(problem: PartitionProblem, method: str, *, time_limit: float, seed: int, workers: int) -> Outcome:
+def solve_case(problem: GraphProblem, method: str, *, time_limit: float, seed: int, workers: int) -> Outcome:
     """Solve by a method of the package or by a rival.
 
     Raises:

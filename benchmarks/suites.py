@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import gangplan
-from gangplan import PartitionProblem
+from gangplan import Level, StepProblem, TreeTopology
+from gangplan.instances import GraphProblem
 
 PCIE = 16e9
 """Bytes/s of PCIe 3.0 with 16 lanes in one direction, what a server without NVLink has."""
@@ -59,6 +60,39 @@ GENERATED: tuple[tuple[str, str, int, dict[str, int]], ...] = (
 
 On 64 devices its largest op, the head, decides; on 48 the average load is as large; on 16 balance alone decides."""
 
+LATENCY = (
+    "layer-bert24_inference",
+    "layer-gnmt_inference",
+    "layer-resnet50_inference",
+    "layer-inceptionv3_inference",
+    "operator-bert_l-3_inference",
+)
+"""The latency inputs of Tarnawski et al., NeurIPS 2020."""
+
+TRAINED = ("alexnet", "vgg16", "gnmt", "squeezenet1_0", "resnet18", "gnmt_large", "resnext50", "resnet50")
+"""PipeDream's profiles of at most 354 ops, backward pass included."""
+
+NVLINK, ETHERNET = 300e9, 25e9
+"""Bytes/s of an A100's NVLink in one direction, and of 200 Gb/s between servers."""
+
+SYNTHETIC: tuple[tuple[str, str, int, dict[str, int]], ...] = (
+    ("layered-64", "layered", 30, {"ops": 64}),
+    ("pipeline-8x4", "pipeline", 30, {"stages": 8, "micro_batches": 4}),
+    ("layered-128", "layered", 60, {"ops": 128}),
+    ("pipeline-8x8", "pipeline", 60, {"stages": 8, "micro_batches": 8}),
+)
+"""Name, kind, seconds and options of graphs whose step is timed on two servers of four A100s; five seeds each."""
+
+GIB = 2**30
+REPLICATED: tuple[tuple[str, str, tuple[float, ...]], ...] = (
+    ("vgg16", "2x8", (4 * GIB, 2 * GIB)),
+    ("resnet50", "2x8", (4 * GIB, 2 * GIB)),
+    ("gnmt", "4", (2 * GIB,)),
+    ("alexnet", "4", (2 * GIB,)),
+    ("resnet50", "4", (2 * GIB,)),
+)
+"""Profile, cluster and bytes/s of each level, the inner one first: what PipeDream's optimiser was run on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -66,7 +100,8 @@ class Case:
 
     Attributes:
         instance: a name that says how it was made; unique together with the variant.
-        variant, method, time_limit: as for `gangplan.solve`; the method may also be a rival's name.
+        variant, method, time_limit: as for `gangplan.solve`, the variant being the objective where there is none; the
+            method may also be a rival's name.
         make: builds the problem, given the folder of published data.
     """
 
@@ -74,7 +109,7 @@ class Case:
     variant: str
     method: str
     time_limit: float
-    make: Callable[[Path], PartitionProblem]
+    make: Callable[[Path], GraphProblem]
 
 
 def published() -> list[Case]:
@@ -105,11 +140,44 @@ def generated() -> list[Case]:
     ]
 
 
+def latency() -> list[Case]:
+    """Return the published latency graphs: by auto, and by each exact method."""
+    runs = [("auto", 60.0), ("cpsat", 60.0), ("milp", 60.0), ("greedy", 10.0), ("local_search", 10.0)]
+    return [_latency(name, *run) for run in runs for name in LATENCY]
+
+
+def step() -> list[Case]:
+    """Return steps on two servers: synthetic ones of 64 and 128 ops, and PipeDream's, on 80 and on 16 GB."""
+    made = [_step(*row[:3], seed, row[3], "auto") for row in SYNTHETIC for seed in range(5)]
+    sizes = [(cluster, memory) for memory in (None, 16e9) for cluster in ("2x2", "2x4")]
+    return made + [_trained(name, *size) for size in sizes for name in TRAINED]
+
+
+def stages() -> list[Case]:
+    """Return what PipeDream's optimiser was run on."""
+    return [_stages(*row, "auto") for row in REPLICATED]
+
+
+def objectives() -> list[Case]:
+    """Return latency, step and stages by the package and by plain formulations, one after the other."""
+    cases = [_latency(name, method, 20.0) for name in LATENCY for method in ("auto", "plain_cpsat", "plain_milp")]
+    for row in SYNTHETIC[:2]:
+        for seed in range(5):
+            cases += [
+                _step(row[0], row[1], 20, seed, row[3], method) for method in ("auto", "plain_cpsat", "plain_milp")
+            ]
+    return cases + [_stages(*row, method, 20.0) for row in REPLICATED[2:] for method in ("auto", "plain_dp")]
+
+
 SUITES: dict[str, Callable[[], list[Case]]] = {
     "published": published,
     "rivals": rivals,
     "pipedream": pipedream,
     "generated": generated,
+    "latency": latency,
+    "step": step,
+    "stages": stages,
+    "objectives": objectives,
 }
 
 
@@ -128,13 +196,44 @@ def _profile(name: str, devices: int, bandwidth: float | None) -> Case:
     return Case(profile_name(name, devices, bandwidth), "contiguous", "auto", limit, make)
 
 
-def _read(file: str, variant: str, data: Path) -> PartitionProblem:
+def _read(file: str, variant: str, data: Path) -> GraphProblem:
     return gangplan.read(data / file, variant=variant)
 
 
-def _read_profile(file: str, devices: int, bandwidth: float | None, data: Path) -> PartitionProblem:
+def _read_profile(file: str, devices: int, bandwidth: float | None, data: Path) -> GraphProblem:
     return gangplan.read(data / file, devices=devices, bandwidth=bandwidth)
 
 
-def _generate(kind: str, devices: int, options: dict[str, int], data: Path) -> PartitionProblem:
+def _generate(kind: str, devices: int, options: dict[str, int], data: Path) -> GraphProblem:
     return gangplan.generate(kind, devices=devices, **options)  # type: ignore[arg-type]  # mypy: any name might be a key
+
+
+def _latency(name: str, method: str, limit: float) -> Case:
+    make = partial(_read_as, f"msr-placement/latency/{name}.json", "latency", {})
+    return Case(f"msr/{name}", "latency", method, limit, make)
+
+
+def _step(name: str, kind: str, limit: float, seed: int, options: dict[str, int], method: str) -> Case:
+    return Case(f"{name}/seed{seed}@2x4", "step", method, float(limit), partial(_make_step, kind, seed, options))
+
+
+def _make_step(kind: str, seed: int, options: dict[str, int], data: Path) -> GraphProblem:
+    made = gangplan.generate(kind, seed=seed, training=kind == "pipeline", **options)  # type: ignore[arg-type]
+    levels = (Level("server", NVLINK), Level("rack", ETHERNET))
+    two_servers = replace(made.cluster, type_of=[0] * 8, topology=TreeTopology.regular(levels, (4, 2)))
+    return StepProblem(made.graph, two_servers)
+
+
+def _trained(name: str, cluster: str, memory: float | None) -> Case:
+    options = {"cluster": cluster, "memory": memory, "bandwidth": (NVLINK, ETHERNET)}
+    instance = f"pipedream/{name}@{cluster}{'' if memory is None else '-16GB'}"
+    return Case(instance, "step", "auto", 60.0, partial(_read_as, f"pipedream/{name}.txt", "step", options))
+
+
+def _stages(name: str, cluster: str, bandwidth: tuple[float, ...], method: str, limit: float = 30.0) -> Case:
+    make = partial(_read_as, f"pipedream/{name}.txt", "stages", {"cluster": cluster, "bandwidth": bandwidth})
+    return Case(f"pipedream/{name}@{cluster}", "stages", method, limit, make)
+
+
+def _read_as(file: str, objective: str, options: dict[str, object], data: Path) -> GraphProblem:
+    return gangplan.read(data / file, objective=objective, **options)

@@ -3,33 +3,20 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from math import exp, log
 from pathlib import Path
 
-from .ledger import Row
-from .suites import GENERATED, PCIE, PROFILES, PUBLISHED, profile_name
+from . import objective_tables
+from .cells import bound, clock, excess, gap, seconds, table, times, value
+from .rows import Rows
+from .suites import GENERATED, PCIE, PROFILES, PUBLISHED, SUITES, profile_name
 
 VALUES = Path(__file__).parent / "published.csv"
 """Values by others: Tarnawski et al., NeurIPS 2020; seconds of their programme as run on a shared two-core machine."""
 METHODS = ("auto", "cpsat", "milp")
 HEURISTICS = ("greedy", "pipedream", "local_search")
 COMPARED = ("auto", "cpsat", "plain_cpsat", "milp", "plain_milp")
-
-
-class Rows:
-    """The newest row of each (suite, instance, variant, method)."""
-
-    def __init__(self, rows: Iterable[Row]) -> None:
-        self.newest = {(r.suite, r.instance, r.variant, r.method): r for r in rows}
-
-    def find(self, suite: str, instance: str, variant: str = "contiguous", method: str = "auto") -> Row | None:
-        """Return that row, `None` if it has not been run."""
-        return self.newest.get((suite, instance, variant, method))
-
-    def of(self, suite: str) -> list[Row]:
-        """Return the newest rows of a suite."""
-        return [row for row in self.newest.values() if row.suite == suite]
 
 
 def proofs(rows: Rows) -> str:
@@ -39,13 +26,13 @@ def proofs(rows: Rows) -> str:
         row, other = rows.find("published", f"msr/{name}"), _others()[name]
         size = ("", "") if row is None else (str(row.ops), str(row.devices - 1))
         published = (other["optimum"], other["pipedream"], other["expert"], other["dp_seconds"])
-        lines.append((name, *size, _value(row), _bound(row), _seconds(row), *published))
+        lines.append((name, *size, value(row), bound(row), seconds(row), *published))
     found = [row for row in (rows.find("published", f"msr/{name}") for name in PUBLISHED) if row]
     total = sum(row.seconds + row.read_seconds for row in found)
     ours = ("graph", "ops", "accelerators", "time per sample", "proved bound", "seconds")
     head = (*ours, "published optimum", "PipeDream heuristic", "human expert", "published programme, seconds")
     proved = sum(row.status == "OPTIMAL" for row in found)
-    return f"{_table(head, lines)}\n\n{proved} of {len(found)} proved optimal; {total:.1f} s for all, reading included."
+    return f"{table(head, lines)}\n\n{proved} of {len(found)} proved optimal; {total:.1f} s for all, reading included."
 
 
 def methods(rows: Rows) -> str:
@@ -54,10 +41,10 @@ def methods(rows: Rows) -> str:
     for name in PUBLISHED:
         found = {m: rows.find("published", f"msr/{name}", method=m) for m in (*METHODS, *HEURISTICS)}
         best = min((r.objective for r in found.values() if r and r.objective is not None), default=None)
-        exact = [_seconds(found[m]) for m in METHODS]
-        lines.append((name, *exact, *(_excess(found[m], best) for m in HEURISTICS)))
+        exact = [seconds(found[m]) for m in METHODS]
+        lines.append((name, *exact, *(excess(found[m], best) for m in HEURISTICS)))
     head = ("graph", *(f"{m}, s" for m in METHODS), *(f"{m}, above the best" for m in HEURISTICS))
-    return _table(head, lines)
+    return table(head, lines)
 
 
 def variants(rows: Rows) -> str:
@@ -67,10 +54,10 @@ def variants(rows: Rows) -> str:
         cells: list[str] = [name]
         for variant in ("contiguous", "convex", "free"):
             row = rows.find("published", f"msr/{name}", variant)
-            cells += [_value(row), _gap(row), _clock(row)]
+            cells += [value(row), gap(row), clock(row)]
         lines.append(tuple(cells))
     each = [x for v in ("contiguous", "convex", "free") for x in (v, "gap", "s")]
-    return _table(("graph", *each), lines)
+    return table(("graph", *each), lines)
 
 
 def rivals(rows: Rows) -> str:
@@ -79,7 +66,7 @@ def rivals(rows: Rows) -> str:
     pairs = (("auto", "plain_cpsat"), ("cpsat", "plain_cpsat"), ("milp", "plain_milp"))
     for name in PUBLISHED:
         found = {m: rows.find("rivals", f"msr/{name}", method=m) for m in COMPARED}
-        cells = [name, *(_seconds(found[m]) for m in COMPARED)]
+        cells = [name, *(seconds(found[m]) for m in COMPARED)]
         for ours, theirs in pairs:
             mine, other = found[ours], found[theirs]
             if mine is None or other is None:
@@ -89,12 +76,12 @@ def rivals(rows: Rows) -> str:
             ratios.setdefault((ours, theirs), []).append(ratio)
             sign = "≥ " if other.status != "OPTIMAL" else "≤ " if mine.status != "OPTIMAL" else ""
             neither = "OPTIMAL" not in (mine.status, other.status)
-            cells.append("neither" if neither else sign + _times(ratio))
+            cells.append("neither" if neither else sign + times(ratio))
         lines.append(tuple(cells))
-    means = ["" if p not in ratios else f"**{_times(exp(sum(map(log, ratios[p])) / len(ratios[p])))}**" for p in pairs]
+    means = ["" if p not in ratios else f"**{times(exp(sum(map(log, ratios[p])) / len(ratios[p])))}**" for p in pairs]
     proved = [f"{sum(r.status == 'OPTIMAL' for r in rows.of('rivals') if r.method == m)} proved" for m in COMPARED]
     lines.append(("**proved; geometric mean of the ratios**", *proved, *means))
-    return _table(("graph", *(f"{m}, s" for m in COMPARED), *(f"{b} / {a}" for a, b in pairs)), lines)
+    return table(("graph", *(f"{m}, s" for m in COMPARED), *(f"{b} / {a}" for a, b in pairs)), lines)
 
 
 def pipedream(rows: Rows) -> str:
@@ -104,9 +91,9 @@ def pipedream(rows: Rows) -> str:
     for name in PROFILES:
         found = [rows.find("pipedream", profile_name(name, *setting)) for setting in grid]
         ops = next((str(r.ops) for r in found if r), "")
-        lines.append((name, ops, *map(_seconds, found)))
+        lines.append((name, ops, *map(seconds, found)))
     links = [f"{devices} x {'NVLink' if bandwidth is None else 'PCIe'}" for devices, bandwidth in grid]
-    return _table(("profile", "ops", *links), lines)
+    return table(("profile", "ops", *links), lines)
 
 
 def generated(rows: Rows) -> str:
@@ -116,14 +103,18 @@ def generated(rows: Rows) -> str:
         row = rows.find("generated", f"generated/{name}@{devices}")
         size = ("", "") if row is None else (str(row.ops), str(row.devices))
         made = "" if row is None else f"{row.read_seconds:.2f}"
-        lines.append((name, *size, made, _value(row), _bound(row), _seconds(row)))
+        lines.append((name, *size, made, value(row), bound(row), seconds(row)))
     head = ("network", "ops", "devices", "generating, s", "seconds per step", "proved bound", "seconds to solve")
-    return _table(head, lines)
+    return table(head, lines)
 
 
 def shortfalls(rows: Rows) -> str:
     """List what `auto` did not prove, the widest gap first."""
-    found = [r for r in rows.newest.values() if r.method == "auto" and r.suite != "rivals" and r.status != "OPTIMAL"]
+    found = [
+        r
+        for r in rows.newest.values()
+        if r.method == "auto" and r.suite not in ("rivals", "objectives") and r.status != "OPTIMAL"
+    ]
     found.sort(key=lambda r: (r.gap is not None, -(r.gap or 0.0)))
     lines = [
         (
@@ -131,22 +122,22 @@ def shortfalls(rows: Rows) -> str:
             r.variant,
             str(r.ops),
             str(r.devices),
-            _value(r),
-            _bound(r),
-            _gap(r),
-            _clock(r),
+            value(r),
+            bound(r),
+            gap(r),
+            clock(r),
             f"{r.time_limit:g}",
         )
         for r in found
     ]
     head = ("instance", "variant", "ops", "devices", "time per sample", "proved bound", "gap", "seconds", "limit, s")
-    return _table(head, lines)
+    return table(head, lines)
 
 
 def provenance(rows: Rows) -> str:
     """Say what made the rows that the tables above show."""
     lines = []
-    for suite in ("published", "rivals", "pipedream", "generated"):
+    for suite in SUITES:
         found = rows.of(suite)
         if found:
             commits = ", ".join(sorted({f"`{r.commit}`" for r in found}))
@@ -158,14 +149,15 @@ def provenance(rows: Rows) -> str:
     used = sorted({r.versions for r in rows.newest.values()})
     return "\n\n".join(
         [
-            _table(("suite", "rows", "commit", "date", "run with", "load before"), lines),
+            table(("suite", "rows", "commit", "date", "run with", "load before"), lines),
             *(f"Versions: {u}." for u in used),
         ]
     )
 
 
 TABLES: dict[str, Callable[[Rows], str]] = {
-    f.__name__: f for f in (proofs, methods, variants, rivals, pipedream, generated, shortfalls, provenance)
+    **{f.__name__: f for f in (proofs, methods, variants, rivals, pipedream, generated, shortfalls, provenance)},
+    **objective_tables.TABLES,
 }
 """By the name that the page's markers give."""
 
@@ -173,43 +165,3 @@ TABLES: dict[str, Callable[[Rows], str]] = {
 def _others() -> dict[str, dict[str, str]]:
     with VALUES.open(newline="", encoding="utf-8") as file:
         return {line["instance"]: line for line in csv.DictReader(file)}
-
-
-def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    rule = ["---"] + ["---:"] * (len(head) - 1)
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in [head, rule, *lines])
-
-
-def _value(row: Row | None) -> str:
-    return "" if row is None else "none" if row.objective is None else f"{row.objective:.6g}"
-
-
-def _bound(row: Row | None) -> str:
-    return "" if row is None else "none" if row.bound is None else f"{row.bound:.6g}"
-
-
-def _clock(row: Row | None) -> str:
-    return "" if row is None else f"{row.seconds:.2g}" if row.seconds < 10 else f"{row.seconds:.0f}"
-
-
-def _gap(row: Row | None) -> str:
-    if row is None or row.gap is None:
-        return "" if row is None else row.status.lower()
-    return "proved" if row.status == "OPTIMAL" else f"{row.gap:.2%}"
-
-
-def _seconds(row: Row | None) -> str:
-    """Return the seconds to the proof, or the gap left in brackets."""
-    if row is None or row.status == "OPTIMAL":
-        return _clock(row)
-    return f"({_gap(row)})" if row.gap is not None else f"({row.status.lower()})"
-
-
-def _times(ratio: float) -> str:
-    return f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.1f}" if ratio >= 1 else f"{ratio:.2f}"
-
-
-def _excess(row: Row | None, best: float | None) -> str:
-    if row is None or row.objective is None or best is None:
-        return "" if row is None else "none"
-    return f"{row.objective / best - 1:.1%}"

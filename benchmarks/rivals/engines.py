@@ -11,7 +11,7 @@ from ortools.sat.python import cp_model
 from gangplan.instances import Plan
 from gangplan.solvers import Run
 from gangplan.solvers.interrupt import interruptible
-from gangplan.solvers.partition.throughput.milp import _cbc, _highs, available_solvers
+from gangplan.solvers.pulp_solvers import available_solvers, pulp_solver
 
 
 def run_cpsat(run: Run, model: Any, scale: float, plan: Callable[[Any], Plan]) -> None:
@@ -39,7 +39,7 @@ def run_milp(run: Run, lp: Any, unit: float, plan: Callable[[], Plan]) -> None:
     if run.stopped:
         return
     name = available_solvers()[0]
-    lp.solve(_highs(run) if name == "HiGHS" else _cbc(run))
+    lp.solve(pulp_solver(run, name))
     if lp.status == pulp.LpStatusInfeasible and lp.sol_status == pulp.LpSolutionInfeasible:
         run.prove_infeasible()
         return

@@ -9,6 +9,7 @@ import pulp
 
 from gangplan.instances import LatencyPlan
 from gangplan.solvers import Run
+from gangplan.solvers.pulp_solvers import ABOVE_ONE
 
 from .engines import run_milp
 from .textbook import Job
@@ -26,7 +27,7 @@ def latency_milp(run: Run) -> None:  # noqa: PLR0912, one model read from top to
     ready, level = ([pulp.LpVariable(f"{name}_{v}", 0, up) for v in ops] for name, up in (("r", 1), ("l", most)))
     start, finish = ([pulp.LpVariable(f"{name}_{d}", 0, 1) for d in devices] for name in ("s", "f"))
     turn = [pulp.LpVariable(f"t_{d}", 0, most) for d in devices]
-    latest = pulp.LpVariable("Z", 0, 1)
+    latest = pulp.LpVariable("Z", 0, ABOVE_ONE)
     lp += latest
     for v in ops:
         lp += pulp.lpSum(x[v]) == 1

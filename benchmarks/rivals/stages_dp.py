@@ -24,7 +24,7 @@ def stages_dp(run: Run) -> None:
     ideals = _ideals(run, forward, before)
     if run.stopped:
         return
-    work = {v: 0.0 for v in forward}
+    work = dict.fromkeys(forward, 0.0)
     weights = dict(work)
     for op, v in enumerate(owner):
         work[v] += float(seconds[op])

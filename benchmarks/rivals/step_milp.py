@@ -10,6 +10,7 @@ import pulp
 
 from gangplan.instances import StepPlan
 from gangplan.solvers import Run
+from gangplan.solvers.pulp_solvers import ABOVE_ONE
 
 from .engines import run_milp
 from .retime import earliest
@@ -24,7 +25,7 @@ def step_milp(run: Run) -> None:
     devices, ops = range(len(job.kind)), range(len(job.memory))
     x = [[pulp.LpVariable(f"x_{v}_{d}", cat="Binary") for d in devices] for v in ops]
     start = [pulp.LpVariable(f"s_{v}", 0, 1) for v in ops]
-    makespan = pulp.LpVariable("Z", 0, 1)
+    makespan = pulp.LpVariable("Z", 0, ABOVE_ONE)
     lp += makespan
     runs = [[d for d in devices if isfinite(job.time[d][v])] for v in ops]
     took = [pulp.lpSum(job.time[d][v] / unit * x[v][d] for d in runs[v]) for v in ops]

@@ -9,6 +9,7 @@ import pulp
 
 from gangplan.instances import PartitionPlan
 from gangplan.solvers import Run
+from gangplan.solvers.pulp_solvers import ABOVE_ONE
 
 from .engines import run_milp
 from .textbook import Textbook, to_plan
@@ -25,7 +26,7 @@ def throughput_milp(run: Run) -> None:  # noqa: PLR0912, one model read from top
         {i: pulp.LpVariable(f"y_{s}_{i}", cat="Binary") if len(kinds) > 1 else 1 for i in kinds}
         for s, kinds in enumerate(t.kinds)
     ]
-    z = pulp.LpVariable("Z", 0, 1)
+    z = pulp.LpVariable("Z", 0, ABOVE_ONE)
     lp += z
     for row in x:
         lp += pulp.lpSum(row) == 1

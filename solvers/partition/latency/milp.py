@@ -10,17 +10,13 @@ import pulp
 from gangplan.instances import LatencyPlan, verify
 from gangplan.instances.verify import TOLERANCE
 
-from ...interrupt import interruptible
+from ...pulp_solvers import ABOVE_ONE, available_solvers, pulp_solver
 from ...run import Run
 from .bounds import ceiling
 from .reduced import Reduced
 
-_TOLERANCE = 1e-7
 _ROUNDING = 1e-6
 """What solvers may be wrong by, in units."""
-_TOP = 1.001
-"""What times may reach, in units: above 1, for HiGHS calls infeasible what lies on the edge, and no whole number, for
-CBC takes times between whole numbers for integers ("Cutoff increment increased to 0.9999") and ends at wrong optima."""
 _APT = 0.5
 _PASSES = 3
 
@@ -43,12 +39,6 @@ def milp(run: Run, r: Reduced, solver: str | None = None) -> None:
                 model.solve(run, solver or available_solvers()[0], careful=again > 0)
 
 
-def available_solvers() -> list[str]:
-    """Return the MILP solvers PuLP can use here, best first."""
-    present = pulp.listSolvers(onlyAvailable=True)
-    return [name for name in ("HiGHS", "PULP_CBC_CMD") if name in present]
-
-
 class _Model:
     """Letters as in docs/latency.md; see `cpsat` for what each constraint says."""
 
@@ -60,12 +50,12 @@ class _Model:
         self.types = sorted({r.slots[s].kind for s in r.callers})
         # seconds are divided by the ceiling, so that tolerances mean the same on every instance
         self.unit = run.objective or ceiling(r)
-        self.z = pulp.LpVariable("Z", 0, _TOP)
+        self.z = pulp.LpVariable("Z", 0, ABOVE_ONE)
         self.x = [[self._binary(f"x_{g}_{s}") for s in self.calls] for g in range(len(r.groups))]
         self.h = [[self._binary(f"h_{g}_{q}") for q in self.hosts] for g in range(len(r.groups))]
-        self.ready = [pulp.LpVariable(f"ready_{v}", 0, _TOP) for v in range(r.n_items)]
-        self.start = [pulp.LpVariable(f"start_{s}", 0, _TOP) for s in self.calls]
-        self.finish = [pulp.LpVariable(f"finish_{s}", 0, _TOP) for s in self.calls]
+        self.ready = [pulp.LpVariable(f"ready_{v}", 0, ABOVE_ONE) for v in range(r.n_items)]
+        self.start = [pulp.LpVariable(f"start_{s}", 0, ABOVE_ONE) for s in self.calls]
+        self.finish = [pulp.LpVariable(f"finish_{s}", 0, ABOVE_ONE) for s in self.calls]
         self.lp += self.z
         for build in (self._assign, self._types, self._order, self._loads, self._flow, self._memory, self._symmetry):
             if run.stopped:
@@ -169,11 +159,11 @@ class _Model:
             for u in before[v]:
                 self.lp += self.ready[v] >= self.ready[u] + own
             for s in self.calls:
-                self.lp += self.ready[v] >= self.finish[s] - _TOP * (1 - self.x[g][s])
+                self.lp += self.ready[v] >= self.finish[s] - ABOVE_ONE * (1 - self.x[g][s])
                 for u in before[v]:
                     other = self.x[int(r.group_of[u])][s]
                     if other is not self.x[g][s]:
-                        self.lp += self.start[s] >= self.ready[u] - _TOP * (1 - self.x[g][s] + other)
+                        self.lp += self.start[s] >= self.ready[u] - ABOVE_ONE * (1 - self.x[g][s] + other)
             if not after[v]:
                 self.lp += self.z >= self.ready[v]
 
@@ -200,7 +190,7 @@ class _Model:
 
     def solve(self, run: Run, name: str, *, careful: bool = False) -> None:
         """Solve, offer the plan and record the bound; PuLP's status alone is not trusted."""
-        self.lp.solve(_highs(run, presolve=not careful) if name == "HiGHS" else _cbc(run))
+        self.lp.solve(pulp_solver(run, name, presolve=not careful))
         if self.lp.status == pulp.LpStatusInfeasible:
             # HiGHS has proved it only if both say so; CBC says "no solution found" both then and out of time,
             # so it is believed only where its clock was far from running out
@@ -237,29 +227,3 @@ class _Model:
                 return None
             slot.append(chosen[0])
         return r.plan(slot)
-
-
-def _cbc(run: Run) -> Any:
-    # with one thread it now and then waits 10 s for itself
-    threads = run.workers if run.workers > 1 else None
-    return pulp.PULP_CBC_CMD(msg=False, timeLimit=run.remaining(), gapRel=0.0, threads=threads)
-
-
-def _highs(run: Run, *, presolve: bool = True) -> Any:
-    """Return PuLP's HiGHS, but with the time limit set when it starts and an ear for Ctrl-C."""
-
-    class Interruptible(pulp.HiGHS):  # type: ignore[misc]  # PuLP is untyped
-        def callSolver(self, lp: Any) -> None:  # noqa: N802, PuLP's name
-            highs = lp.solverModel
-            highs.setOptionValue("time_limit", run.remaining())
-            # its default tolerance of 1e-6 on integers and rows shows up in the bound
-            for tolerance in ("mip_feasibility_tolerance", "primal_feasibility_tolerance"):
-                highs.setOptionValue(tolerance, _TOLERANCE)
-            if not presolve:
-                # its postsolve now and then breaks a row by 1 and then ends in an error
-                highs.setOptionValue("presolve", "off")
-            highs.HandleUserInterrupt = True
-            interruptible(highs.run, highs.cancelSolve, lambda: run.stopped)
-
-    # HiGHS's own defaults stop at a gap of 1e-4 and call that optimal
-    return Interruptible(msg=False, gapRel=0.0, gapAbs=1e-9, threads=run.workers, random_seed=run.seed)

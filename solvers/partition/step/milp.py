@@ -7,10 +7,10 @@ import pulp
 
 from gangplan.instances import StepPlan, verify
 
+from ...pulp_solvers import TOLERANCE, available_solvers, pulp_solver
 from ...run import Run
 from .cpsat_ticks import ceiling_of
 from .milp_model import MilpModel
-from .milp_solvers import TOLERANCE, available_solvers, solver
 from .model import Prepared
 from .retime import retime
 
@@ -44,7 +44,7 @@ def milp(run: Run, p: Prepared, name: str | None = None) -> None:
 def _solve(run: Run, p: Prepared, model: MilpModel, name: str) -> None:
     """Solve, offer the plan and record the bound; PuLP's status alone is not trusted."""
     lp = model.lp
-    lp.solve(solver(run, name))
+    lp.solve(pulp_solver(run, name))
     if lp.status == pulp.LpStatusInfeasible:
         # HiGHS has proved it only if both say so; CBC says "no solution found" both then and out of time,
         # so it is believed only where its clock was far from running out

@@ -10,12 +10,11 @@ import pulp
 from gangplan.instances import PartitionPlan, precedence, verify
 from gangplan.instances.arrays import BoolArray
 
-from ...interrupt import interruptible
+from ...pulp_solvers import ABOVE_ONE, TOLERANCE, available_solvers, pulp_solver
 from ...run import Run
 from .bounds import load_ceiling
 from .quotient import Quotient
 
-_TOLERANCE = 1e-8
 _ROUNDING = 1e-6
 """What solvers may be wrong by, in units."""
 _APT = 0.5
@@ -39,12 +38,6 @@ def milp(run: Run, q: Quotient, solver: str | None = None) -> None:
                 model.solve(run, solver or available_solvers()[0])
 
 
-def available_solvers() -> list[str]:
-    """Return the MILP solvers PuLP can use here, best first."""
-    present = pulp.listSolvers(onlyAvailable=True)
-    return [name for name in ("HiGHS", "PULP_CBC_CMD") if name in present]
-
-
 class _Model:
     """Letters as in docs/formulation.md; see `cpsat` for what each constraint says."""
 
@@ -56,7 +49,7 @@ class _Model:
         self.types = [int(t) for t in np.flatnonzero(q.counts)]
         # seconds are divided by the ceiling, so that tolerances mean the same on every instance
         self.unit = run.objective or load_ceiling(q)
-        self.z = pulp.LpVariable("Z", 0, 1)
+        self.z = pulp.LpVariable("Z", 0, ABOVE_ONE)
         self.x = [[self._binary(f"x_{g}_{s}") for s in self.slots] for g in range(q.n_groups)]
         self.lp += self.z
         for build in (self._assign, self._type_slots, self._order, self._loads, self._memory, self._symmetry):
@@ -64,7 +57,7 @@ class _Model:
                 return
             build()
         if run.bound is not None:
-            self.z.lowBound = min(1.0, run.bound / self.unit) * (1 - 10 * _TOLERANCE)
+            self.z.lowBound = min(1.0, run.bound / self.unit) * (1 - 10 * TOLERANCE)
 
     @staticmethod
     def _binary(name: str) -> Any:
@@ -179,7 +172,7 @@ class _Model:
 
     def solve(self, run: Run, name: str) -> None:
         """Solve, offer the plan and record the bound; PuLP's status alone is not trusted."""
-        self.lp.solve(_highs(run) if name == "HiGHS" else _cbc(run))
+        self.lp.solve(pulp_solver(run, name))
         if self.lp.status == pulp.LpStatusInfeasible:
             # HiGHS has proved it only if both say so; CBC says "no solution found" both then and out of time,
             # so it is believed only where its clock was far from running out
@@ -209,26 +202,3 @@ class _Model:
             t = next(t for t, chosen in self.y[s].items() if not self.free or pulp.value(chosen) > 0.5)
             stages.append((t, [g for g in range(self.q.n_groups) if pulp.value(self.x[g][s]) > 0.5]))
         return self.q.plan(stages)
-
-
-def _cbc(run: Run) -> Any:
-    # with one thread it now and then waits 10 s for itself
-    threads = run.workers if run.workers > 1 else None
-    return pulp.PULP_CBC_CMD(msg=False, timeLimit=run.remaining(), gapRel=0.0, threads=threads)
-
-
-def _highs(run: Run) -> Any:
-    """Return PuLP's HiGHS, but with the time limit set when it starts and an ear for Ctrl-C."""
-
-    class Interruptible(pulp.HiGHS):  # type: ignore[misc]  # PuLP is untyped
-        def callSolver(self, lp: Any) -> None:  # noqa: N802, PuLP's name
-            highs = lp.solverModel
-            highs.setOptionValue("time_limit", run.remaining())
-            # its default tolerance of 1e-6 on integers and rows shows up in the bound
-            for tolerance in ("mip_feasibility_tolerance", "primal_feasibility_tolerance"):
-                highs.setOptionValue(tolerance, _TOLERANCE)
-            highs.HandleUserInterrupt = True
-            interruptible(highs.run, highs.cancelSolve, lambda: run.stopped)
-
-    # HiGHS's own defaults stop at a gap of 1e-4 and call that optimal
-    return Interruptible(msg=False, gapRel=0.0, gapAbs=1e-9, threads=run.workers, random_seed=run.seed)

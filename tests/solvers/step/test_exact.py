@@ -15,9 +15,10 @@ from gangplan.solvers import Run
 from gangplan.solvers.check import check_solver
 from gangplan.solvers.method import suite
 from gangplan.solvers.partition.step.lns import lns
-from gangplan.solvers.partition.step.milp import available_solvers, milp
+from gangplan.solvers.partition.step.milp import milp
 from gangplan.solvers.partition.step.model import Prepared
 from gangplan.solvers.partition.step.random_problem import random_problem
+from gangplan.solvers.pulp_solvers import available_solvers
 
 from .conftest import cluster, graph
 

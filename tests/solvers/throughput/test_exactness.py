@@ -16,8 +16,9 @@ from gangplan.solvers import Run
 from gangplan.solvers.partition.throughput.bounds import impossible
 from gangplan.solvers.partition.throughput.enumeration import optimum
 from gangplan.solvers.partition.throughput.methods import METHODS, Reduced
-from gangplan.solvers.partition.throughput.milp import available_solvers, milp
+from gangplan.solvers.partition.throughput.milp import milp
 from gangplan.solvers.partition.throughput.random_problem import random_problem
+from gangplan.solvers.pulp_solvers import available_solvers
 from gangplan.solvers.result import OPTIMAL_GAP
 
 VARIANTS = ("contiguous", "convex", "free")

@@ -6,10 +6,14 @@ from typing import Any
 
 import pulp
 
-from ...interrupt import interruptible
-from ...run import Run
+from .interrupt import interruptible
+from .run import Run
 
-TOLERANCE = 1e-8
+TOLERANCE = 1e-7
+"""On rows and whole numbers. With 1e-8 HiGHS 1.14 now and then cuts off optima; 1e-6, its default, shows in bounds."""
+ABOVE_ONE = 1.001
+"""The upper bound of times that need not exceed 1: with 1 itself CBC takes an objective of them for whole numbers
+("Cutoff increment increased to 0.9999") and ends at wrong optima, and HiGHS calls infeasible what lies on the edge."""
 
 
 def available_solvers() -> list[str]:
@@ -18,9 +22,15 @@ def available_solvers() -> list[str]:
     return [name for name in ("HiGHS", "PULP_CBC_CMD") if name in present]
 
 
-def solver(run: Run, name: str) -> Any:
-    """Return the solver of that name for `run`."""
-    return _highs(run) if name == "HiGHS" else _cbc(run)
+def pulp_solver(run: Run, name: str, *, presolve: bool = True) -> Any:
+    """Return PuLP's solver of that name for what is left of `run`.
+
+    Args:
+        run: gives time, threads and seed.
+        name: one of `available_solvers`.
+        presolve: of HiGHS; its postsolve now and then breaks a row by 1 and ends in an error.
+    """
+    return _highs(run, presolve) if name == "HiGHS" else _cbc(run)
 
 
 def _cbc(run: Run) -> Any:
@@ -29,14 +39,15 @@ def _cbc(run: Run) -> Any:
     return pulp.PULP_CBC_CMD(msg=False, timeLimit=run.remaining(), gapRel=0.0, threads=threads)
 
 
-def _highs(run: Run) -> Any:
+def _highs(run: Run, presolve: bool) -> Any:
     class Interruptible(pulp.HiGHS):  # type: ignore[misc]  # PuLP is untyped
         def callSolver(self, lp: Any) -> None:  # noqa: N802, PuLP's name
             highs = lp.solverModel
             highs.setOptionValue("time_limit", run.remaining())
-            # its default tolerance of 1e-6 on integers and rows shows up in the bound
             for tolerance in ("mip_feasibility_tolerance", "primal_feasibility_tolerance"):
                 highs.setOptionValue(tolerance, TOLERANCE)
+            if not presolve:
+                highs.setOptionValue("presolve", "off")
             highs.HandleUserInterrupt = True
             interruptible(highs.run, highs.cancelSolve, lambda: run.stopped)
 
