@@ -146,21 +146,26 @@ def _factor(meeting: FloatArray) -> FloatArray:
 
 
 def _pigeonhole(meeting: FloatArray, k: FloatArray, nodes: int) -> float:
-    """Return what meetings cost at least by their number: sum of k parts on the nodes, each meeting at the least price.
+    """Return what meetings cost at least by their number, and by how many must be of the dearer kind.
 
-    Parts on a node sum to s; n whole ones make n (n - 1) / 2 meetings, and in between it is no less than on the
-    line: the bound of Turan's graph. Tried for the jobs whose meetings are dearest, ever more of them.
+    Parts of jobs on a node sum to s; n whole ones make n (n - 1) / 2 meetings, and in between it is no less than on
+    the line: the bound of Turan's graph. Jobs are taken in an order in which their meetings with those before get
+    cheaper; a meeting costs the sum of the steps down from its own price, so the numbers of meetings among the first
+    c jobs, each at least what c pigeonholes say, count with the step from c to the next.
     """
-    order = np.argsort(
-        -np.where(np.isfinite(meeting), meeting, 0.0).min(axis=1, initial=np.inf, where=np.isfinite(meeting))
-    )
-    best, price, parts = 0.0, np.inf, 0.0
-    for count, i in enumerate(order):
-        if count:
-            price = min(price, float(meeting[i, order[:count]].min()))
-        parts += float(k[i])
-        mean = parts / nodes
-        whole = np.floor(mean)
-        if count and mean > 1:
-            best = max(best, price * nodes * float(whole * (whole - 1) / 2 + whole * (mean - whole)))
-    return best
+    count = len(k)
+    finite = np.where(np.isfinite(meeting), meeting, -np.inf)
+    order = [int(np.argmax(finite.max(axis=1)))]
+    near = meeting[order[0]].copy()
+    price = [np.inf]
+    for _ in range(count - 1):
+        near[order[-1]] = -np.inf
+        i = int(np.argmax(near))
+        price.append(min(price[-1], float(near[i])))
+        order.append(i)
+        near = np.minimum(near, meeting[i])
+    mean = np.cumsum(k[order]) / nodes
+    whole = np.floor(mean)
+    least = np.where(mean > 1, nodes * (whole * (whole - 1) / 2 + whole * (mean - whole)), 0.0)
+    step = np.array(price[1:]) - np.array([*price[2:], 0.0])
+    return float(step @ least[1:])
