@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 from ortools.sat.python import cp_model
 
-from gangplan.instances.arrays import IntArray
-
 from .cpsat_segments import Segments, reach
-from .cpsat_windows import local_windows
+from .cpsat_windows import Ticks, local_windows
 from .model import Prepared
 
 
@@ -34,7 +32,7 @@ class StepModel:
         ceiling: int,
         *,
         fixed: Mapping[int, int] | None = None,
-        paths: tuple[IntArray, IntArray] | None = None,
+        paths: tuple[Ticks, Ticks] | None = None,
         stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         """Build all but the symmetry, the transfers and the hint.

@@ -38,12 +38,16 @@ def local_windows(p: Prepared, cut: Segments) -> tuple[Ticks, Ticks, list[int]]:
         before, after = _inside(p, ops)
         delay = [sent[v] for v in ops]
         order = list(range(len(ops)))
-        heads = np.array(earliest(order, before, took, lambda u, v, delay=delay: delay[u]))  # type: ignore[misc]
-        tails = np.array(earliest(order[::-1], after, took, lambda u, v, delay=delay: delay[v]))  # type: ignore[misc]
+        heads = _rounded(earliest(order, before, took, lambda u, v, delay=delay: delay[u]))  # type: ignore[misc]
+        tails = _rounded(earliest(order[::-1], after, took, lambda u, v, delay=delay: delay[v]))  # type: ignore[misc]
         shortest.append(int((heads + took + tails).max(initial=0)))
         own = ops if end is None else ops[:-1]
         head[own], tail[own] = heads[: len(own)], tails[: len(own)]
     return head, tail, shortest
+
+
+def _rounded(ticks: list[float]) -> Ticks:
+    return np.floor(np.array(ticks)).astype(np.int64)
 
 
 def _inside(p: Prepared, ops: list[int]) -> tuple[Csr, Csr]:

@@ -9,7 +9,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from gangplan.instances import StepPlan
-from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.instances.arrays import FloatArray
 
 from ...interrupt import interruptible
 from ...run import Run
@@ -17,6 +17,7 @@ from .cpsat_links import Transfers
 from .cpsat_model import StepModel
 from .cpsat_segments import Segments
 from .cpsat_ticks import in_ticks
+from .cpsat_windows import Ticks
 from .model import Prepared
 from .retime import retime
 from .schedule import Sent
@@ -133,13 +134,13 @@ class Around:
         """Return the neighbours in the order of what stays on each device."""
         return [pair for row in self.staying(free) for pair in pairwise(row)]
 
-    def least(self, free: Collection[int]) -> IntArray:
+    def least(self, free: Collection[int]) -> Ticks:
         """Return the ticks each op takes at least, int64 (n,)."""
         p, ticks = self.p, self.ticks
         here = ticks.time[p.type_of[np.array(self.device)[p.group_of]], np.arange(p.n)]
         return np.where(np.isin(p.group_of, list(free)), ticks.fastest, here).astype(np.int64)
 
-    def paths(self, free: Collection[int], arcs: list[tuple[int, int]]) -> tuple[IntArray, IntArray]:
+    def paths(self, free: Collection[int], arcs: list[tuple[int, int]]) -> tuple[Ticks, Ticks]:
         """Return the longest paths before and after each op, with the order and the delays of what stays."""
         p = self.p
         took = self.least(free).tolist()
