@@ -47,7 +47,7 @@ def local_windows(p: Prepared, cut: Segments) -> tuple[Ticks, Ticks, list[int]]:
 
 
 def _rounded(ticks: list[float]) -> Ticks:
-    return np.floor(np.array(ticks)).astype(np.int64)
+    return np.array([int(t) for t in ticks], dtype=np.int64)
 
 
 def _inside(p: Prepared, ops: list[int]) -> tuple[Csr, Csr]:
