@@ -18,7 +18,7 @@ from .minded import minded
 from .prepare import Batch, Rows
 from .state import State
 from .topology import topology
-from .wide import wide
+from .wide import alone, wide
 
 POLICIES: tuple[Policy, ...] = (topology, best_fit, least_interference, nearest)
 ROUNDS = 250
@@ -53,11 +53,11 @@ def local_search(run: Run, batch: Batch, rounds: int | None = None) -> None:
 
 
 def _first(run: Run, batch: Batch) -> State | None:
-    """Return the placement of the best plan there is, or that of the best policy, offered."""
+    """Return the placement of the best plan there is, or that of the best of some policies, offered."""
     if run.plan is not None:
         return from_plan(batch, run.plan)
     best: tuple[float, State] | None = None
-    for policy in (topology, nearest_by_size, least_interference, best_fit):
+    for policy in (alone, least_interference, nearest_by_size, topology):
         state = build(run, batch, [policy], "local search")
         if state is not None and (best is None or state.total < best[0]):
             best = state.total, state
