@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .arrays import FloatArray, IntArray, frozen, require
 from .errors import InstanceError
@@ -67,7 +68,7 @@ class Workload:
             raise InstanceError("queue", f"{queue!r} is not one of {known}")
         return self.take(np.array(kept))
 
-    def take(self, index: np.ndarray) -> Workload:  # type: ignore[type-arg]
+    def take(self, index: NDArray[np.intp]) -> Workload:
         """Return the jobs at `index`, in that order."""
         rows = index.tolist()
         return Workload(

@@ -121,7 +121,7 @@ def _matrix(rows: list[list[str]], name: str) -> Pairs:
 
 def _pollux(rows: list[list[str]], name: str) -> Steps:
     head, body = rows[0], rows[1:]
-    column = {key: head.index(key) for key in ("placement", "local_bsz", "step_time") if key in head}
+    column: dict[str, int] = {key: head.index(key) for key in ("placement", "local_bsz", "step_time") if key in head}
     if len(column) < 3 or not body:
         raise InstanceError("header", f"{','.join(head)} lacks a column, or there is no row")
     values: dict[str, list[float]] = {"local_bsz": [], "step_time": []}

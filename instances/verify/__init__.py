@@ -27,7 +27,7 @@ from .verdict import TOLERANCE, Verdict
 
 __all__ = ["PLANS", "TOLERANCE", "PlacementVerdict", "Verdict", "verify"]
 
-PLANS: dict[type, type] = {
+PLANS: dict[Any, type] = {
     PartitionProblem: PartitionPlan,
     LatencyProblem: LatencyPlan,
     StepProblem: StepPlan,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray
+from gangplan.instances.arrays import FloatArray, IntArray
 from gangplan.instances.readers.measured import Steps
 
 from .report import Fit
@@ -55,5 +55,5 @@ def _designs(steps: Steps) -> dict[str, FloatArray]:
     }
 
 
-def _ring(members: np.ndarray) -> FloatArray:  # type: ignore[type-arg]
-    return 2.0 * (members - 1) / members
+def _ring(members: IntArray) -> FloatArray:
+    return np.asarray(2.0 * (members - 1) / members)

@@ -46,7 +46,7 @@ def check(outcome: Outcome) -> list[str]:
         machine, who, amount = outcome.row_node, outcome.row_job, outcome.row_gpus
         room = outcome.gpus
     else:
-        machine, who, amount = np.zeros(work.n_jobs, dtype=np.int32), np.arange(work.n_jobs), work.gpus
+        machine, who, amount = np.zeros(work.n_jobs, dtype=np.int32), np.arange(work.n_jobs, dtype=np.int32), work.gpus
         room = outcome.nodes * outcome.gpus
     return words + _overfull(outcome, machine, who, amount, room)
 
@@ -54,9 +54,9 @@ def check(outcome: Outcome) -> list[str]:
 def _overfull(
     outcome: Outcome,
     machine: IntArray,
-    who: np.ndarray,
+    who: IntArray,
     amount: IntArray,
-    room: int,  # type: ignore[type-arg]
+    room: int,
 ) -> list[str]:
     """Sweep over the starts and ends on each machine, ends first."""
     time = np.concatenate([outcome.start[who], outcome.finish[who]])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.workload import Workload
@@ -19,7 +20,7 @@ POLICIES: dict[str, Callable[[Workload], FloatArray]] = {
 """By name: what the queue is ordered by, float64 (n,), the least first; ties by submit time, then as in the trace."""
 
 
-def ranks(workload: Workload, policy: str) -> np.ndarray:  # type: ignore[type-arg]
+def ranks(workload: Workload, policy: str) -> NDArray[np.int64]:
     """Return the place of each job in the order of `policy`, int64 (n,)."""
     order = np.lexsort((np.arange(workload.n_jobs), workload.submit, POLICIES[policy](workload)))
     rank = np.empty(workload.n_jobs, dtype=np.int64)
