@@ -12,17 +12,28 @@ from gangplan.instances.placement import PlacementPlan
 
 from ..interrupt import interruptible
 from ..run import Run
+from .best_fit import best_fit
+from .build import build
 from .cpsat_cost import GOAL_UNITS, Cost
 from .cpsat_model import Assignment
 from .grants import as_plan
+from .least_interference import least_interference
 from .prepare import Batch, Rows
+from .topology import topology
 
 _COMPLETION = 2.0
 """Seconds to find the value of every variable of a plan that is known."""
 
+_LARGEST = 200_000
+"""Pairs of jobs, times nodes."""
+
 
 def cpsat(run: Run, batch: Batch) -> None:
     """Minimise the goal with CP-SAT; offers plans as they come, raises the bound."""
+    if run.plan is None:
+        build(run, batch, (topology, best_fit, least_interference), "cpsat")
+    if run.stopped:
+        return
     with run.phase("cpsat model"):
         plan = Assignment(batch)
         cost = Cost(plan, run.objective)
@@ -36,6 +47,11 @@ def cpsat(run: Run, batch: Batch) -> None:
         _solve(run, batch, plan)
 
 
+def suits(batch: Batch) -> bool:
+    """Return whether a model with every pair of jobs on every node is of a size worth building."""
+    return len(batch.jobs) ** 2 * batch.n_nodes <= _LARGEST
+
+
 def slack(batch: Batch) -> int:
     """Return by how many units rounding may have made a plan look cheaper than it is."""
     return 16 * len(batch.jobs) * (2 + len(batch.bandwidth))
@@ -44,15 +60,15 @@ def slack(batch: Batch) -> int:
 def _hint(run: Run, batch: Batch, plan: Assignment) -> None:
     rows, packing = _read(batch, run.plan)
     fixed = plan.model.clone()
-    size = len(plan.model.proto.variables)
     for index, value in _fixing(plan, rows, packing):
-        fixed.proto.variables[index].domain[:] = [value, value]
+        fixed.add(fixed.get_int_var_from_proto_index(index) == value)
     solver = _solver(run, min(_COMPLETION, run.remaining()))
     if solver.solve(fixed) in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         plan.model.clear_hints()
-        for index in range(size):
-            plan.model.proto.solution_hint.vars.append(index)
-            plan.model.proto.solution_hint.values.append(solver.response_proto.solution[index])
+        plan.model.proto.solution_hint.vars.extend(range(len(plan.model.proto.variables)))
+        plan.model.proto.solution_hint.values.extend(solver.response_proto.solution)
+    else:
+        run.note("cpsat: its model does not take the plan it should start from")
 
 
 def _fixing(plan: Assignment, rows: list[Rows], packing: Any) -> list[tuple[int, int]]:

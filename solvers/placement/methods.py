@@ -11,6 +11,8 @@ from .best_fit import best_fit
 from .bounds import bound
 from .build import build
 from .closest import nearest, nearest_by_size, nearest_to_centre
+from .cpsat import cpsat
+from .cpsat import suits as cpsat_suits
 from .enumeration import optimum
 from .first_fit import first_fit
 from .gang import Policy
@@ -57,4 +59,5 @@ def _one_by_one(name: str, policy: Policy) -> Callable[[Run, Any], None]:
 
 METHODS: dict[str, Method] = {name: Method(_one_by_one(name, policy)) for name, policy in POLICIES.items()}
 METHODS["local_search"] = Method(local_search)
+METHODS["cpsat"] = Method(cpsat, exact=True, suits=cpsat_suits)
 SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem)

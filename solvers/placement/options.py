@@ -1,0 +1,154 @@
+"""What a job may have on one node, and what it costs there at least: the building blocks of patterns.
+
+A pattern is a set of options of different jobs that fit on one node. An option of job j is a workers and p servers of
+it; all of the gang, or a part. With c, s the compute and synchronisation that j cannot avoid given who else is on the
+node and how many gangs g use its NIC, and d the gang's workers,
+
+    F = w b / d a / d max(c, (1 - o) c + s)
+
+is a part of what j costs: exactly that if the gang is all here; and no more than it if not, as every node the gang
+uses puts such a floor under its one step, and a mean of floors, weighted by a / d, is a floor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
+from gangplan.instances.placement.rate import ring_bytes
+from gangplan.instances.verify import TOLERANCE
+
+from .prepare import Batch
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kinship:
+    """Jobs that are alike in all that matters count as one: gangs of one worker, which cannot be split.
+
+    Attributes:
+        members: the jobs of each family.
+        apart: bool (f, f), families that cannot meet on a node; a family of one job does not meet itself.
+    """
+
+    members: list[list[int]]
+    apart: BoolArray
+
+    @property
+    def lead(self) -> list[int]:
+        """The first job of each family."""
+        return [jobs[0] for jobs in self.members]
+
+
+def families(batch: Batch) -> Kinship:
+    """Return the families of the jobs."""
+    found: dict[object, list[int]] = {}
+    for j, job in enumerate(batch.jobs):
+        lone = job.workers == (1,) and not job.servers and not batch.apart[j] and not job.whole_nodes
+        key = (job.model, job.worker, job.weight, job.value, job.requires) if lone else j
+        found.setdefault(key, []).append(j)
+    members = list(found.values())
+    lead = [jobs[0] for jobs in members]
+    apart = np.zeros((len(lead), len(lead)), dtype=bool)
+    for a, j in enumerate(lead):
+        for b, i in enumerate(lead):
+            guarded = a != b and (batch.jobs[j].whole_nodes or batch.jobs[i].whole_nodes)
+            apart[a, b] = guarded or i in batch.apart[j] or (a == b and len(members[a]) == 1)
+    return Kinship(members, apart)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Options:
+    """All options of one kind of node, n of them, as columns.
+
+    Attributes:
+        family, workers, servers: int (n,).
+        split: bool (n,), whether a part of the gang is elsewhere.
+        gpus: int (n,). cpu, memory: float64 (n,).
+        rate: w b / d a / d, float64 (n,).
+        compute: seconds alone. hidden: 1 - overlap. model: int (n,).
+        fixed, nic: seconds of synchronisation: inside, and for each gang on the NIC.
+        adds: bool (n,), whether the two add up; else the larger counts.
+        room: GPUs, cores and bytes of the node.
+    """
+
+    family: IntArray
+    workers: IntArray
+    servers: IntArray
+    split: BoolArray
+    gpus: IntArray
+    cpu: FloatArray
+    memory: FloatArray
+    rate: FloatArray
+    compute: FloatArray
+    hidden: FloatArray
+    model: IntArray
+    fixed: FloatArray
+    nic: FloatArray
+    adds: BoolArray
+    room: tuple[int, float, float]
+
+    def sync(self, gangs: IntArray | int) -> FloatArray:
+        """Return the seconds of synchronisation with so many gangs on the NIC."""
+        crossing = self.nic * gangs
+        return np.where(self.adds, self.fixed + crossing, np.maximum(self.fixed, crossing))
+
+    def cost(self, slower: FloatArray, gangs: IntArray | int) -> FloatArray:
+        """Return F of each option with `slower` added to its compute, as a share of it."""
+        c = self.compute * (1 + slower)
+        return np.asarray(self.rate * np.maximum(c, self.hidden * c + self.sync(gangs)))
+
+
+def options_of(batch: Batch, kin: Kinship, kind: int) -> Options:
+    """Return the options on a node of `kind`."""
+    fleet, node = batch.problem.fleet, int(batch.sample[kind])
+    has = float(fleet.cpu[node]) * (1 + TOLERANCE), float(fleet.memory[node]) * (1 + TOLERANCE)
+    rows = []
+    for f, j in enumerate(kin.lead):
+        if not batch.allowed[j, kind]:
+            continue
+        job, room = batch.jobs[j], int(batch.room[j, kind])
+        degree = job.workers[0]
+        for a in range(min(room, degree) + 1):
+            for p in range(job.servers + 1):
+                cpu = a * batch.worker_cpu[j] + p * batch.server_cpu[j]
+                memory = a * batch.worker_memory[j] + p * batch.server_memory[j]
+                if (not a and not p) or cpu > has[0] or memory > has[1]:
+                    continue
+                split = a < degree or p < job.servers
+                fixed, nic = _sync(batch, j, node, a, p, split)
+                rate = float(batch.weight[j] * batch.best[j]) / degree * a / degree
+                alone = float(batch.alone[j, kind]) if a else 0.0
+                rows.append(
+                    (f, a, p, split, a * int(batch.each[j]), cpu, memory, rate, alone, 1 - float(batch.overlap[j]))
+                    + (int(batch.model[j]), fixed, nic, job.collective == "hierarchical")
+                )
+    columns = [np.array(x) for x in zip(*rows, strict=True)] if rows else [np.zeros(0)] * 14
+    kinds = [np.int64] * 3 + [np.bool_, np.int64] + [np.float64] * 5 + [np.int64] + [np.float64] * 2 + [np.bool_]
+    return Options(
+        *(x.astype(t) for x, t in zip(columns, kinds, strict=True)),
+        room=(int(fleet.gpus[node]), *has),
+    )
+
+
+def _sync(batch: Batch, j: int, node: int, a: int, p: int, split: bool) -> tuple[float, float]:
+    """Return the seconds inside the node and those for each gang on its NIC, both as little as they can be."""
+    job, size = batch.jobs[j], float(batch.gradient[j])
+    degree, link, nic = job.workers[0], batch.link[node], batch.bandwidth[0]
+    if job.collective == "ps":
+        through = size * (a * (job.servers - p) + p * (degree - a)) / job.servers / nic
+        return size * a * p / job.servers / link, through if split else 0.0
+    if job.collective == "hierarchical":
+        return ring_bytes(a, size) / link if a > 1 else 0.0, _phases(batch, j, size) / nic if split else 0.0
+    moved = ring_bytes(degree, size) if job.collective == "ring" else 2 * size * (degree > 1)
+    return moved / link if a > 1 else 0.0, moved / nic if split else 0.0
+
+
+def _phases(batch: Batch, j: int, size: float) -> float:
+    """Return the bytes of the phases among nodes, racks, ... that a split gang sends through its NICs at least.
+
+    A ring of n members costs 2 (n - 1) / n; two phases of n and m no less than one of n m.
+    """
+    room = int(batch.room[j].max(initial=1))
+    return ring_bytes(max(2, -(-batch.jobs[j].workers[0] // max(1, room))), size)
