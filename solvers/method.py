@@ -35,6 +35,21 @@ class Method:
     suits: Callable[[Any], bool] = _always
 
 
+def lazily(library: str, module: str, name: str, **options: Any) -> Callable[[Run, Any], None]:
+    """Return the method `name` of `module`, imported when it is first run: some take longer to load than to solve.
+
+    It is left out, with a note, where there is no time to import the library it needs.
+    """
+
+    def run_lazily(run: Run, prepared: Any) -> None:
+        if run.can_import(library):
+            with run.phase("import"):
+                method = getattr(import_module(f"gangplan.solvers.{module}"), name)
+            method(run, prepared, **options)
+
+    return run_lazily
+
+
 @dataclass(frozen=True, slots=True)
 class Suite:
     """Everything that solves one kind of problem.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -13,8 +14,7 @@ from ortools.sat.python import cp_model
 from gangplan.instances import LatencyPlan, verify
 from gangplan.instances.verify import TOLERANCE
 
-from ...interrupt import interruptible
-from ...result import OPTIMAL_GAP
+from ...cpsat_solver import cpsat_solver, minimise, search
 from ...run import Run
 from .bounds import ceiling
 from .cpsat_hint import Toll, values
@@ -245,52 +245,23 @@ class Model:
 
     def solve(self, run: Run) -> None:
         """Solve, offering plans and raising the bound on the way."""
-        solver = self._solver(run)
-        solver.best_bound_callback = lambda value: run.raise_bound(value / self.scale, "cpsat")
-        status = self._search(solver, run, "cpsat")
-        if status == cp_model.INFEASIBLE and run.plan is None:
-            run.prove_infeasible()
-        elif status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
-            run.raise_bound(solver.best_objective_bound / self.scale, "cpsat")
-        if status in (cp_model.FEASIBLE, cp_model.UNKNOWN) and run.stop_reason is None:
-            run.stop_reason = "time limit"  # its own clock may run out a moment before ours
+        minimise(run, self._solver(run), self.model, self.scale, partial(self._whole, run))
 
     def improve(self, run: Run, by: str) -> bool:
         """Solve for plans only, as for a part of the plans; return whether there is none better among them."""
-        return self._search(self._solver(run), run, by) in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
+        status = search(run, self._solver(run), self.model, partial(self._whole, run), by)
+        return status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
 
-    def _search(self, solver: Any, run: Run, by: str) -> Any:
-        watcher = _Watcher(self, run, by)
-        return interruptible(lambda: solver.solve(self.model, watcher), solver.stop_search, lambda: run.stopped)
+    def _whole(self, run: Run, value: Any) -> LatencyPlan | None:
+        plan = self.plan(value)
+        if verify(run.problem, plan).ok:
+            return plan
+        run.note("cpsat: a plan found is feasible only within the rounding of sizes, so it is dropped")
+        return None
 
-    def _solver(self, run: Run) -> Any:
-        solver = cp_model.CpSolver()
-        solver.parameters.max_time_in_seconds = run.remaining()
-        solver.parameters.num_workers = run.workers
-        solver.parameters.random_seed = run.seed
-        # a gap that counts as none is for `run` to find, in seconds and without rounding
-        solver.parameters.relative_gap_limit = run.target_gap if run.target_gap > OPTIMAL_GAP else 0.0
-        solver.parameters.catch_sigint_signal = False
-        # OR-Tools 9.15 adds 64-bit coefficients up in 32 bits in this step, drops enforcement literals and "proves"
-        # wrong optima (or-tools issue 5293)
-        solver.parameters.presolve_inclusion_work_limit = 0
+    @staticmethod
+    def _solver(run: Run) -> Any:
+        solver = cpsat_solver(run)
         # times take their least values once the rest is fixed, or one worker may lower them a tick at a time
         solver.parameters.instantiate_all_variables = False
         return solver
-
-
-class _Watcher(cp_model.CpSolverSolutionCallback):
-    """Hands every solution over as it is found."""
-
-    def __init__(self, model: Model, run: Run, by: str) -> None:
-        super().__init__()
-        self.model, self.run, self.by = model, run, by
-
-    def on_solution_callback(self) -> None:
-        plan = self.model.plan(self.boolean_value)
-        if verify(self.run.problem, plan).ok:
-            self.run.offer(plan, self.by)
-        else:
-            self.run.note("cpsat: a plan found is feasible only within the rounding of sizes, so it is dropped")
-        if self.run.stop_reason is not None:
-            self.stop_search()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from gangplan.instances import LatencyProblem
 
-from ...method import Method, Suite
+from ...method import Method, Suite, lazily
 from ...run import Run
 from .bounds import impossible, path_bound
 from .dominate import dominate
@@ -51,34 +51,10 @@ def _seeded(method: Callable[[Run, Reduced], None]) -> Callable[[Run, Reduced], 
     return run_seeded
 
 
-def _chain(run: Run, r: Reduced) -> None:
-    if run.can_import("ortools"):
-        with run.phase("import"):
-            from .chain_bound import chain_bound
-        chain_bound(run, r)
-
-
-def _neighbourhood(run: Run, r: Reduced) -> None:
-    if run.can_import("ortools"):
-        with run.phase("import"):
-            from .neighbourhood import neighbourhood
-        neighbourhood(run, r)
-
-
-def _cpsat(run: Run, r: Reduced) -> None:
-    if run.can_import("ortools"):
-        with run.phase("import"):
-            from .cpsat import cpsat
-        cpsat(run, r)
-
-
-def _milp(run: Run, r: Reduced) -> None:
-    if run.can_import("pulp"):
-        with run.phase("import"):
-            from .milp import milp
-        milp(run, r)
-
-
+_chain = lazily("ortools", "partition.latency.chain_bound", "chain_bound")
+_neighbourhood = lazily("ortools", "partition.latency.neighbourhood", "neighbourhood")
+_cpsat = lazily("ortools", "partition.latency.cpsat", "cpsat")
+_milp = lazily("pulp", "partition.latency.milp", "milp")
 METHODS: dict[str, Method] = {
     "greedy": Method(greedy),
     "chain": Method(_seeded(_chain)),

@@ -7,13 +7,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from ortools.sat.python import cp_model
 
 from gangplan.instances import StepPlan
 from gangplan.instances.arrays import FloatArray, IntArray
 
-from ...interrupt import interruptible
-from ...result import OPTIMAL_GAP
+from ...cpsat_solver import cpsat_solver, minimise
 from ...run import Run
 from .cpsat_links import Transfers
 from .cpsat_model import StepModel
@@ -188,38 +186,8 @@ class Formulation:
 
 
 def _solve(run: Run, model: Formulation, below: bool) -> None:
-    solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds = run.remaining()
-    solver.parameters.num_workers = run.workers
-    solver.parameters.random_seed = run.seed
+    solver = cpsat_solver(run)
     if below and 2 <= run.workers <= _FEW:
         # with two workers only the first of these runs, and neighbourhoods beside it
         solver.parameters.subsolvers.extend(["objective_lb_search", "default_lp"])
-    # a gap that counts as none is for `run` to find, in seconds and without rounding
-    solver.parameters.relative_gap_limit = run.target_gap if run.target_gap > OPTIMAL_GAP else 0.0
-    solver.parameters.catch_sigint_signal = False
-    # OR-Tools 9.15 adds 64-bit coefficients up in 32 bits in this step, drops enforcement literals and "proves"
-    # wrong optima (or-tools issue 5293)
-    solver.parameters.presolve_inclusion_work_limit = 0
-    watcher = _Watcher(model, run)
-    solver.best_bound_callback = lambda value: run.raise_bound(value / model.scale, "cpsat")
-    status = interruptible(lambda: solver.solve(model.base.model, watcher), solver.stop_search, lambda: run.stopped)
-    if status == cp_model.INFEASIBLE and run.plan is None:
-        run.prove_infeasible()
-    elif status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
-        run.raise_bound(solver.best_objective_bound / model.scale, "cpsat")
-    if status in (cp_model.FEASIBLE, cp_model.UNKNOWN) and run.stop_reason is None:
-        run.stop_reason = "time limit"  # its own clock may run out a moment before ours
-
-
-class _Watcher(cp_model.CpSolverSolutionCallback):
-    """Hands every solution over as it is found."""
-
-    def __init__(self, model: Formulation, run: Run) -> None:
-        super().__init__()
-        self.model, self.run = model, run
-
-    def on_solution_callback(self) -> None:
-        self.run.offer(self.model.plan(self.value), "cpsat")
-        if self.run.stop_reason is not None:
-            self.stop_search()
+    minimise(run, solver, model.base.model, model.scale, model.plan)

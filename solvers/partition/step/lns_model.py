@@ -11,6 +11,7 @@ from ortools.sat.python import cp_model
 from gangplan.instances import StepPlan
 from gangplan.instances.arrays import FloatArray
 
+from ...cpsat_solver import cpsat_solver
 from ...interrupt import interruptible
 from ...run import Run
 from .cpsat_links import Transfers
@@ -170,15 +171,10 @@ class Around:
             model.model.add_hint(variable, value)
 
     def _solve(self, model: StepModel, sent: Transfers | None, run: Run) -> tuple[StepPlan | None, bool]:
-        solver = cp_model.CpSolver()
-        solver.parameters.max_time_in_seconds = run.remaining()
+        solver = cpsat_solver(run)
         solver.parameters.max_deterministic_time = _EFFORT
         # a second worker would look for neighbourhoods in the neighbourhood
         solver.parameters.num_workers = 1
-        solver.parameters.random_seed = run.seed
-        solver.parameters.catch_sigint_signal = False
-        # see `cpsat`: or-tools issue 5293
-        solver.parameters.presolve_inclusion_work_limit = 0
         status = interruptible(lambda: solver.solve(model.model), solver.stop_search, lambda: run.stopped)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return None, False

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
-from ...method import Method, Suite
+from ...method import Method, Suite, lazily
 from ...run import Run
 from .bounds import delay_bound, impossible, path_bound
 from .contiguous import contiguous
@@ -55,27 +54,6 @@ def _seeded(method: Callable[[Run, Prepared], None]) -> Callable[[Run, Prepared]
     return run_seeded
 
 
-def _cpsat(run: Run, p: Prepared, *, below: bool = False) -> None:
-    if run.can_import("ortools"):
-        with run.phase("import"):
-            from .cpsat import cpsat  # takes longer to import than small problems to solve
-        cpsat(run, p, below=below)
-
-
-def _lns(run: Run, p: Prepared) -> None:
-    if run.can_import("ortools"):
-        with run.phase("import"):
-            from .lns import lns
-        lns(run, p)
-
-
-def _milp(run: Run, p: Prepared) -> None:
-    if run.can_import("pulp"):
-        with run.phase("import"):
-            from .milp import milp
-        milp(run, p)
-
-
 def _at_most(literals: int, transfers: int) -> Callable[[Prepared], bool]:
     """Accept problems of so many places and levels, and with contention of so many ways to send something."""
 
@@ -87,6 +65,10 @@ def _at_most(literals: int, transfers: int) -> Callable[[Prepared], bool]:
     return suits
 
 
+_lns = lazily("ortools", "partition.step.lns", "lns")
+_cpsat = lazily("ortools", "partition.step.cpsat", "cpsat")
+_cpsat_below = lazily("ortools", "partition.step.cpsat", "cpsat", below=True)
+_milp = lazily("pulp", "partition.step.milp", "milp")
 METHODS: dict[str, Method] = {
     "heft": Method(heft),
     "critical_path": Method(critical_path),
@@ -95,7 +77,11 @@ METHODS: dict[str, Method] = {
     "local_search": Method(_seeded(local_search)),
     "lns": Method(_seeded(_lns), suits=_at_most(400_000, 40_000)),
     "cpsat": Method(_seeded(_cpsat), exact=True, suits=_at_most(20_000, 40_000)),
-    "cpsat_below": Method(_seeded(partial(_cpsat, below=True)), exact=True, suits=_at_most(20_000, 40_000)),
+    "cpsat_below": Method(
+        _seeded(_cpsat_below),
+        exact=True,
+        suits=_at_most(20_000, 40_000),
+    ),
     "milp": Method(_seeded(_milp), exact=True, suits=_at_most(1_000, 400)),
     "bounds": Method(_bounds),
 }

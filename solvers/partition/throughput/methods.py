@@ -9,7 +9,7 @@ from functools import cached_property
 from gangplan.instances import PartitionProblem
 from gangplan.instances.partition import VARIANTS
 
-from ...method import Method, Suite
+from ...method import Method, Suite, lazily
 from ...run import Run
 from .bounds import counting_bound, impossible
 from .cycles import convex
@@ -74,20 +74,8 @@ def _seeded(method: Callable[[Run, Quotient], None]) -> Callable[[Run, Reduced],
     return run_seeded
 
 
-def _cpsat(run: Run, q: Quotient) -> None:
-    if run.can_import("ortools"):
-        with run.phase("import"):
-            from .cpsat import cpsat  # takes longer to import than most pipelines to solve
-        cpsat(run, q)
-
-
-def _milp(run: Run, q: Quotient) -> None:
-    if run.can_import("pulp"):
-        with run.phase("import"):
-            from .milp import milp
-        milp(run, q)
-
-
+_cpsat = lazily("ortools", "partition.throughput.cpsat", "cpsat")
+_milp = lazily("pulp", "partition.throughput.milp", "milp")
 METHODS: dict[str, Method] = {
     "greedy": Method(lambda run, reduced: greedy(run, reduced.pipeline)),
     "pipedream": Method(lambda run, reduced: pipedream(run, reduced.pipeline)),

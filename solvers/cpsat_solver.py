@@ -1,0 +1,68 @@
+"""CP-SAT as all methods run it: the options that keep it right, plans handed over as they come, bounds in seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ortools.sat.python import cp_model
+
+from .interrupt import interruptible
+from .result import OPTIMAL_GAP
+from .run import Run
+
+Value = Callable[[Any], int]
+"""Gives the value of a variable or literal in a solution."""
+
+
+def cpsat_solver(run: Run) -> Any:
+    """Return a solver for what is left of `run`."""
+    solver = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds = run.remaining()
+    solver.parameters.num_workers = run.workers
+    solver.parameters.random_seed = run.seed
+    # a gap that counts as none is for `run` to find, in seconds and without rounding
+    solver.parameters.relative_gap_limit = run.target_gap if run.target_gap > OPTIMAL_GAP else 0.0
+    solver.parameters.catch_sigint_signal = False
+    # OR-Tools 9.15 adds 64-bit coefficients up in 32 bits in this step, drops enforcement literals and "proves"
+    # wrong optima (or-tools issue 5293)
+    solver.parameters.presolve_inclusion_work_limit = 0
+    return solver
+
+
+def minimise(run: Run, solver: Any, model: Any, scale: float, plan: Callable[[Value], Any]) -> None:
+    """Solve `model` to the end of `run`: offer every plan, raise the bound, prove that there is no plan.
+
+    Args:
+        run: the solve.
+        solver: see `cpsat_solver`.
+        model: its objective is `scale` times the seconds, rounded down.
+        scale: integers a second.
+        plan: makes a plan of a solution, `None` if that holds only within the rounding of sizes.
+    """
+    solver.best_bound_callback = lambda value: run.raise_bound(value / scale, "cpsat")
+    status = search(run, solver, model, plan, "cpsat")
+    if status == cp_model.INFEASIBLE and run.plan is None:
+        run.prove_infeasible()
+    elif status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
+        run.raise_bound(solver.best_objective_bound / scale, "cpsat")
+    if status in (cp_model.FEASIBLE, cp_model.UNKNOWN) and run.stop_reason is None:
+        run.stop_reason = "time limit"  # its own clock may run out a moment before ours
+
+
+def search(run: Run, solver: Any, model: Any, plan: Callable[[Value], Any], by: str) -> Any:
+    """Solve `model`, offer every plan found, and return CP-SAT's status."""
+    return interruptible(lambda: solver.solve(model, _Watcher(run, plan, by)), solver.stop_search, lambda: run.stopped)
+
+
+class _Watcher(cp_model.CpSolverSolutionCallback):
+    def __init__(self, run: Run, plan: Callable[[Value], Any], by: str) -> None:
+        super().__init__()
+        self.run, self.plan, self.by = run, plan, by
+
+    def on_solution_callback(self) -> None:
+        plan = self.plan(self.value)
+        if plan is not None:
+            self.run.offer(plan, self.by)
+        if self.run.stop_reason is not None:
+            self.stop_search()
