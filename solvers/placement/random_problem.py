@@ -63,7 +63,7 @@ def _job(rng: np.random.Generator, i: int) -> GangJob:
     kind = str(rng.choice(["ring", "tree", "hierarchical", "ps"]))
     servers = int(rng.integers(1, 3)) if kind == "ps" else 0
     share = rng.random() < 0.35
-    gpu = float(rng.choice([0.25, 0.5, 0.6])) if share else float(rng.choice([1, 1, 1, 2]))
+    gpu = float(rng.choice([0.25, 0.5, 0.6])) if share else float(rng.choice([0, 1, 1, 1, 1, 2]))
     worker = Demand(gpu, float(rng.choice([0.0, 0.0, 1.0, 2.0])), float(rng.choice([0.0, 1.0])))
     options: dict[str, Any] = {}
     if rng.random() < 0.15:

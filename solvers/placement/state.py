@@ -236,7 +236,9 @@ class State:
     def _share_room(self, j: int, node: int) -> int:
         """Return how many tasks of job j, each a share of a GPU, fit beside the shares on the node."""
         batch, here = self.batch, self.at[node]
-        shares = [(i, float(batch.share[i]), w) for i, (w, _) in here.items() if batch.share[i] < 1 and w]
+        shares = [
+            (i, float(batch.share[i]), w) for i, (w, _) in here.items() if batch.share[i] < 1 and batch.each[i] and w
+        ]
         left = self._gpus[node] - sum(w * int(batch.each[i]) for i, (w, _) in here.items() if batch.share[i] == 1)
         most = min(
             int(fits(self.free_cpu[node : node + 1], batch.worker_cpu[j])[0]),

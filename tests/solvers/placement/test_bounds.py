@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gangplan.instances import Level, TreeTopology
+from gangplan.instances import Level, TreeTopology, verify
 from gangplan.instances.generators.gangs import gangs
-from gangplan.instances.placement import Fleet, GangJob, PlacementProblem, SpeedModel
+from gangplan.instances.placement import Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
 from gangplan.solvers.placement.best_case import BestCase
 from gangplan.solvers.placement.bounds import bound
 from gangplan.solvers.placement.enumeration import optimum
@@ -108,6 +108,17 @@ def test_one_node_is_best(collective: str, sync: float) -> None:
     """A gang that fits a node is fastest there, since its NICs are slower."""
     batch = Batch(flat([GangJob("x", "a", (4,), collective=collective)], nodes=4))
     assert BestCase(batch).floors(0, 4)[1] == pytest.approx(sync)
+
+
+def test_faster_than_the_reference() -> None:
+    """A worker and a server a node on eight nodes load NICs less than the reference on two: that is no loss."""
+    problem = flat([GangJob("x", "a", (8,), collective="ps", servers=8)], nodes=8)
+    plan = PlacementPlan(("x",), [0] * 8, range(8), [1] * 8, [1] * 8, range(8), [0] * 8)
+    slowdown = verify(problem, plan).objective
+    # 2 x 7/8 gradients of 4 B through a NIC of 2 B/s instead of 2 x 4 x 1/2
+    assert slowdown == pytest.approx((1 + 3.5) / (1 + 8))
+    assert verify(replace(problem, goal="throughput"), plan).objective == 0.0
+    assert bound(Batch(problem))[0] <= slowdown
 
 
 @pytest.mark.parametrize("seed", range(4))
