@@ -8,8 +8,8 @@ import numpy as np
 
 from gangplan.instances.arrays import IntArray
 from gangplan.instances.placement import PlacementPlan
-from gangplan.instances.placement.rate import ring_bytes
 
+from .costs import Costs
 from .grants import as_plan, fewest, meeting, pack
 from .prepare import Batch, Rows, fits, gpu_room
 
@@ -60,20 +60,12 @@ class State:
                 strict=True,
             )
         )
-        self._kind = batch.kind.tolist()
-        self._alone = batch.alone.tolist()
         self._host, self._gpu = batch.problem.speeds.host.tolist(), batch.problem.speeds.gpu.tolist()
         self._model = batch.model.tolist()
-        self._gradient, self._overlap = batch.gradient.tolist(), batch.overlap.tolist()
-        self._best = batch.best.tolist()
-        self._parent = [
-            dict(zip(low, high, strict=True)) for low, high in zip(batch.members, batch.members[1:], strict=False)
-        ]
-        # leaving out a job that must be placed: more than any place costs, as far as unfinished placements compare
-        self._unplaced = 1e6 * max(1.0, float(batch.weight.sum()))
+        self._costs = Costs(batch, self.rows, self.at, self.meets, self.crossers, self.touched)
         self._compute = [0.0] * len(jobs)
         self._sync = [0.0] * len(jobs)
-        self.cost = [self._cost(j) for j in range(len(jobs))]
+        self.cost = [self._costs.cost(j, 0.0, 0.0) for j in range(len(jobs))]
         self.total = sum(self.cost)
         self._slower: set[int] = set()
         self._later: set[int] = set()
@@ -131,14 +123,14 @@ class State:
     def settle(self) -> float:
         """Bring the costs up to date and return their sum."""
         for j in self._slower:
-            self._compute[j] = self._compute_of(j)
+            self._compute[j] = self._costs.compute(j)
         for j in self._later:
-            self._sync[j] = self._sync_of(j) if self.rows[j] else 0.0
+            self._sync[j] = self._costs.sync(j) if self.rows[j] else 0.0
         coarse = False
         for j in self._slower | self._later:
-            before, self.cost[j] = self.cost[j], self._cost(j)
+            before, self.cost[j] = self.cost[j], self._costs.cost(j, self._compute[j], self._sync[j])
             self.total += self.cost[j] - before
-            coarse = coarse or max(before, self.cost[j]) >= self._unplaced
+            coarse = coarse or max(before, self.cost[j]) >= self._costs.unplaced
         if coarse:
             self.total = sum(self.cost)  # the large figure swallowed the last digits
         self._slower.clear()
@@ -259,82 +251,3 @@ class State:
             more = self._gpu[self._model[i]][self._model[k]] - self._host[self._model[i]][self._model[k]]
             total += self.batch.jobs[i].weight * more
         return total
-
-    def _cost(self, j: int) -> float:
-        job, rows = self.batch.jobs[j], self.rows[j]
-        moved = 0.0
-        if j in self.batch.standing:
-            standing, migration = self.batch.standing[j]
-            moved = migration if rows != standing else 0.0
-        if not rows:
-            return moved + (self._unplaced if job.value is None else job.value)
-        compute = self._compute[j]
-        step = max(compute, (1 - self._overlap[j]) * compute + self._sync[j])
-        slowdown: float = self._best[j] * step / sum(w for w, _ in rows.values())
-        if self.batch.problem.goal == "slowdown":
-            return moved + job.weight * slowdown
-        return moved + job.weight * max(0.0, 1 - 1 / slowdown)
-
-    def _compute_of(self, j: int) -> float:
-        alone, model, worst = self._alone[j], self._model[j], 0.0
-        host, gpu = self._host[model], self._gpu[model]
-        for node, (w, _) in self.rows[j].items():
-            if not w:
-                continue
-            slower, here = 1.0, self.at[node]
-            if len(here) > 1:
-                meets = self.meets.get(node, frozenset())
-                for i, (workers, _) in here.items():
-                    if i != j and workers:
-                        slower += (gpu if ((i, j) if i < j else (j, i)) in meets else host)[self._model[i]]
-            worst = max(worst, alone[self._kind[node]] * slower)
-        return worst
-
-    def _sync_of(self, j: int) -> float:
-        """Return what `rate.rates` calls the synchronisation of job j."""
-        batch, rows = self.batch, self.rows[j]
-        size, job = self._gradient[j], batch.jobs[j]
-        rate = [
-            batch.bandwidth[level] / max(len(self.crossers[level][member]) for member in touched)
-            for level, touched in enumerate(self.touched[j])
-        ]
-        if job.collective == "ps":
-            return self._through(j)
-        local, workers, most = float("inf"), 0, 0
-        for node, (w, _) in rows.items():
-            workers += w
-            most = max(most, w)
-            if w > 1 and batch.link[node] < local:
-                local = batch.link[node]
-        if job.collective == "hierarchical":
-            seconds = ring_bytes(most, size) / local if most > 1 else 0.0
-            speed = local
-            for level, touched in enumerate(self.touched[j]):
-                parents: defaultdict[int, int] = defaultdict(int)
-                for member in touched:
-                    parents[self._parent[level][member]] += 1
-                # the slowest link so far holds up every later phase, but not that of the nodes
-                speed = rate[level] if level == 0 else min(speed, rate[level])
-                n = max(parents.values())
-                seconds += ring_bytes(n, size) / speed if n > 1 else 0.0
-            return seconds
-        moved = ring_bytes(workers, size) if job.collective == "ring" else 2 * size * (workers > 1)
-        return moved / min([local, *rate])
-
-    def _through(self, j: int) -> float:
-        batch, rows = self.batch, self.rows[j]
-        size, servers = self._gradient[j], batch.jobs[j].servers
-        workers = sum(w for w, _ in rows.values())
-        worst: float = max(size * w * p / servers / batch.link[node] for node, (w, p) in rows.items())
-        for level in range(len(self.touched[j])):
-            here: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0])
-            members = batch.members[level]
-            for node, (w, p) in rows.items():
-                entry = here[members[node]]
-                entry[0] += w
-                entry[1] += p
-            bandwidth, crossers = batch.bandwidth[level], self.crossers[level]
-            for member, (w, p) in here.items():
-                moved = size * (w * (servers - p) + p * (workers - w)) / servers
-                worst = max(worst, moved * len(crossers[member]) / bandwidth)
-        return worst

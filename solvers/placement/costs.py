@@ -1,0 +1,125 @@
+"""What a job costs where it is: `rate.rates` for one job of a placement under construction."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from gangplan.instances.placement.rate import ring_bytes
+
+from .prepare import Batch, Rows
+
+
+class Costs:
+    """Reads the rows and links that a `State` keeps.
+
+    Args:
+        batch: the problem.
+        rows: of each job.
+        at: node -> job -> (workers, servers).
+        meets: node -> pairs of jobs that have a GPU in common.
+        crossers: for each level, member -> jobs that cross it there.
+        touched: for each job and each level that it crosses, the members it is in.
+    """
+
+    def __init__(
+        self,
+        batch: Batch,
+        rows: list[Rows],
+        at: Mapping[int, Rows],
+        meets: Mapping[int, frozenset[tuple[int, int]]],
+        crossers: list[defaultdict[int, set[int]]],
+        touched: list[list[set[int]]],
+    ) -> None:
+        self.batch, self.rows, self.at, self.meets = batch, rows, at, meets
+        self.crossers, self.touched = crossers, touched
+        self._kind, self._model = batch.kind.tolist(), batch.model.tolist()
+        self._alone = batch.alone.tolist()
+        self._host, self._gpu = batch.problem.speeds.host.tolist(), batch.problem.speeds.gpu.tolist()
+        self._gradient, self._overlap = batch.gradient.tolist(), batch.overlap.tolist()
+        self._best = batch.best.tolist()
+        self._parent = [
+            dict(zip(low, high, strict=True)) for low, high in zip(batch.members, batch.members[1:], strict=False)
+        ]
+        # leaving out a job that must be placed: more than any place costs, as far as unfinished placements compare
+        self.unplaced = 1e6 * max(1.0, float(batch.weight.sum()))
+
+    def cost(self, j: int, compute: float, sync: float) -> float:
+        """Return what job j adds to the goal with these seconds of compute and synchronisation, or left out."""
+        job, rows = self.batch.jobs[j], self.rows[j]
+        moved = 0.0
+        if j in self.batch.standing:
+            standing, migration = self.batch.standing[j]
+            moved = migration if rows != standing else 0.0
+        if not rows:
+            return moved + (self.unplaced if job.value is None else job.value)
+        step = max(compute, (1 - self._overlap[j]) * compute + sync)
+        slowdown: float = self._best[j] * step / sum(w for w, _ in rows.values())
+        if self.batch.problem.goal == "slowdown":
+            return moved + job.weight * slowdown
+        return moved + job.weight * max(0.0, 1 - 1 / slowdown)
+
+    def compute(self, j: int) -> float:
+        """Return the seconds of compute of the slowest worker of job j."""
+        alone, model, worst = self._alone[j], self._model[j], 0.0
+        host, gpu = self._host[model], self._gpu[model]
+        for node, (w, _) in self.rows[j].items():
+            if not w:
+                continue
+            slower, here = 1.0, self.at[node]
+            if len(here) > 1:
+                meets = self.meets.get(node, frozenset())
+                for i, (workers, _) in here.items():
+                    if i != j and workers:
+                        slower += (gpu if ((i, j) if i < j else (j, i)) in meets else host)[self._model[i]]
+            worst = max(worst, alone[self._kind[node]] * slower)
+        return worst
+
+    def sync(self, j: int) -> float:
+        """Return what `rate.rates` calls the synchronisation of job j."""
+        batch, rows = self.batch, self.rows[j]
+        size, job = self._gradient[j], batch.jobs[j]
+        rate = [
+            batch.bandwidth[level] / max(len(self.crossers[level][member]) for member in touched)
+            for level, touched in enumerate(self.touched[j])
+        ]
+        if job.collective == "ps":
+            return self._through(j)
+        local, workers, most = float("inf"), 0, 0
+        for node, (w, _) in rows.items():
+            workers += w
+            most = max(most, w)
+            if w > 1 and batch.link[node] < local:
+                local = batch.link[node]
+        if job.collective == "hierarchical":
+            seconds = ring_bytes(most, size) / local if most > 1 else 0.0
+            speed = local
+            for level, touched in enumerate(self.touched[j]):
+                parents: defaultdict[int, int] = defaultdict(int)
+                for member in touched:
+                    parents[self._parent[level][member]] += 1
+                # the slowest link so far holds up every later phase, but not that of the nodes
+                speed = rate[level] if level == 0 else min(speed, rate[level])
+                n = max(parents.values())
+                seconds += ring_bytes(n, size) / speed if n > 1 else 0.0
+            return seconds
+        moved = ring_bytes(workers, size) if job.collective == "ring" else 2 * size * (workers > 1)
+        return moved / min([local, *rate])
+
+    def _through(self, j: int) -> float:
+        batch, rows = self.batch, self.rows[j]
+        size, servers = self._gradient[j], batch.jobs[j].servers
+        workers = sum(w for w, _ in rows.values())
+        worst: float = max(size * w * p / servers / batch.link[node] for node, (w, p) in rows.items())
+        for level in range(len(self.touched[j])):
+            here: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0])
+            members = batch.members[level]
+            for node, (w, p) in rows.items():
+                entry = here[members[node]]
+                entry[0] += w
+                entry[1] += p
+            bandwidth, crossers = batch.bandwidth[level], self.crossers[level]
+            for member, (w, p) in here.items():
+                moved = size * (w * (servers - p) + p * (workers - w)) / servers
+                worst = max(worst, moved * len(crossers[member]) / bandwidth)
+        return worst
