@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import highspy
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray
+from gangplan.instances.arrays import FloatArray, IntArray
 
 from ..run import Run
 from .options import Kinship, Options, families, options_of
-from .prepare import Batch
+from .prepare import Batch, Rows
 from .pricing import Pricing
 
 _EACH = 200
 """Patterns that a search adds."""
 _STEPS = 20_000_000
+_FEW = 50_000
+"""Sets that a search looks at, first and when nothing else helps."""
+_PULL = 0.7
 _EPS = 1e-9
 
 
@@ -28,6 +31,14 @@ class Pattern:
     kind: int
     options: tuple[int, ...]
     cost: float
+
+
+class _Prices(NamedTuple):
+    """What each family pays for a worker and for a server, and each kind of node, never more than 0."""
+
+    worker: FloatArray
+    server: FloatArray
+    node: FloatArray
 
 
 class Columns:
@@ -44,17 +55,16 @@ class Columns:
     def __init__(self, run: Run, batch: Batch) -> None:
         self.run, self.batch = run, batch
         self.kin: Kinship = families(batch)
-        self.nodes = np.bincount(batch.kind, minlength=len(batch.sample))
-        self.kinds = [q for q in range(len(batch.sample)) if batch.allowed[:, q].any()]
+        same = merged(batch)
+        self.nodes = np.bincount(same[batch.kind], minlength=len(batch.sample))
+        self.kinds = [q for q in sorted(set(same.tolist())) if batch.allowed[:, q].any()]
+        self.kind = same[batch.kind]
         self.options: dict[int, Options] = {q: options_of(batch, self.kin, q) for q in self.kinds}
         self.pricing = {q: Pricing(batch, self.kin, self.options[q]) for q in self.kinds}
         self.patterns: list[Pattern] = []
         self.known: set[tuple[int, tuple[int, ...]]] = set()
         self.bound = -np.inf
-        self.worker = np.zeros(len(self.kin.members))
-        self.server = np.zeros(len(self.kin.members))
-        self.node = dict.fromkeys(self.kinds, 0.0)
-        self.best_prices: tuple[FloatArray, FloatArray, dict[int, float]] | None = None
+        self.best: _Prices | None = None
         self._master()
 
     def _master(self) -> None:
@@ -105,47 +115,97 @@ class Columns:
         return True
 
     def solve(self) -> bool:
-        """Generate columns until none improves; return whether that was reached."""
+        """Generate columns until none improves; return whether that was reached.
+
+        Prices are drawn towards those of the best bound (Wentges 1997), which jump less; the searches at first look
+        at few sets, and only when those find nothing at all of them.
+        """
+        steps, pull = _FEW, _PULL
         while not self.run.stopped:
             self.lp.run()
-            solution = self.lp.getSolution()
-            value, dual = self.lp.getInfo().objective_function_value, np.array(solution.row_dual)
-            f = len(self.need)
-            worker, server = dual[:f], dual[f : 2 * f]
-            node = {q: float(dual[2 * f + i]) for i, q in enumerate(self.kinds)}
-            added, least, exact = 0, {}, True
-            for q in self.kinds:
+            now = self._prices()
+            prices = now
+            if pull and self.best is not None:
+                prices = _Prices(*(pull * x + (1 - pull) * y for x, y in zip(self.best, now, strict=True)))
+            added, exact, low = 0, True, prices.node.copy()
+            for i, q in enumerate(self.kinds):
                 reduced, cost, chosen, complete = self.pricing[q].search(
-                    worker, server, node[q] - _EPS, _EACH, True, _STEPS
+                    prices.worker, prices.server, float(prices.node[i]) - _EPS, _EACH, True, steps
                 )
                 exact &= complete
-                least[q] = min(0.0, float(reduced[0]) - node[q]) if len(reduced) else 0.0
+                if len(reduced):
+                    low[i] = min(low[i], float(reduced[0]))
                 for c, row in zip(cost.tolist(), chosen.tolist(), strict=True):
                     added += self.add(q, tuple(sorted(x for x in row if x >= 0)), c)
             if exact:
-                bound = value + sum(float(self.nodes[q]) * x for q, x in least.items()) - _EPS * float(self.nodes.sum())
-                if bound > self.bound:
-                    self.bound = bound
-                    self.best_prices = worker, server, {q: node[q] + least[q] for q in self.kinds}
-                    self.run.raise_bound(bound, "columns")
-            if not added or not exact:
+                self._bound(_Prices(prices.worker, prices.server, low))
+            if not added and pull:
+                pull = 0.0
+            elif not added and not exact and steps < _STEPS:
+                steps = _STEPS
+            elif not added:
                 return exact
+            elif pull == 0.0 and steps == _FEW:
+                pull = _PULL
         return False
+
+    def _prices(self) -> _Prices:
+        dual, f = np.array(self.lp.getSolution().row_dual), len(self.need)
+        return _Prices(dual[:f], dual[f : 2 * f], np.minimum(dual[2 * f :], 0.0))
+
+    def _bound(self, prices: _Prices) -> None:
+        """Raise the bound by Lagrange's: at these prices no pattern costs less than its jobs and its node pay."""
+        total = float(prices.worker @ self.need + prices.server @ self.also)
+        for f, j in enumerate(self.kin.lead):
+            value, job = self.batch.jobs[j].value, self.batch.jobs[j]
+            if value is not None:  # whoever would rather be left out is
+                pays = prices.worker[f] * job.workers[0] + prices.server[f] * job.servers
+                total += len(self.kin.members[f]) * min(0.0, value - float(pays))
+        total += float(prices.node @ self.nodes[self.kinds]) - _EPS * (1 + abs(total))
+        if total > self.bound:
+            self.bound, self.best = total, prices
+            self.run.raise_bound(total, "columns")
+
+    def start(self, rows: list[Rows]) -> None:
+        """Add the columns of a plan."""
+        at: dict[int, list[tuple[int, int, int]]] = {}
+        family = {j: f for f, jobs in enumerate(self.kin.members) for j in jobs}
+        for j, row in enumerate(rows):
+            for n, (w, p) in row.items():
+                at.setdefault(n, []).append((family[j], w, p))
+        for n, tasks in at.items():
+            q = int(self.kind[n])
+            opts = self.options[q]
+            key = {k: i for i, k in enumerate(zip(*(x.tolist() for x in (opts.family, opts.workers, opts.servers)), strict=True))}
+            chosen = tuple(sorted(key[task] for task in tasks))
+            self.add(q, chosen, opts.pattern_cost(chosen, self.batch.problem.speeds.host))
 
     def within(self, gap: float, most: int) -> list[Pattern] | None:
         """Return every pattern with a reduced cost below `gap`, `None` if they are more than `most`."""
-        assert self.best_prices is not None
-        worker, server, node = self.best_prices
-        found = []
-        for q in self.kinds:
+        assert self.best is not None
+        worker, server, node = self.best
+        found: list[Pattern] = []
+        for i, q in enumerate(self.kinds):
             reduced, cost, chosen, complete = self.pricing[q].search(
-                worker, server, node[q] + gap, most, False, _STEPS
+                worker, server, float(node[i]) + gap, most, False, _STEPS
             )
             if not complete or len(found) + len(cost) > most:
                 return None
             for c, row in zip(cost.tolist(), chosen.tolist(), strict=True):
                 found.append(Pattern(q, tuple(sorted(x for x in row if x >= 0)), c))
         return found
+
+
+def merged(batch: Batch) -> IntArray:
+    """Return for each kind the first one that is no different to these jobs: labels that nobody asks for."""
+    fleet = batch.problem.fleet
+    seen: dict[object, int] = {}
+    found = []
+    for q, node in enumerate(batch.sample.tolist()):
+        has = tuple(float(x[node]) for x in (fleet.gpus, fleet.cpu, fleet.memory, fleet.link))
+        key = has, batch.allowed[:, q].tobytes(), batch.alone[:, q].tobytes(), batch.room[:, q].tobytes()
+        found.append(seen.setdefault(key, q))
+    return np.array(found)
 
 
 def values(lp: Any) -> FloatArray:

@@ -62,7 +62,7 @@ def _hint(run: Run, batch: Batch, plan: Assignment) -> None:
     fixed = plan.model.clone()
     for index, value in _fixing(plan, rows, packing):
         fixed.add(fixed.get_int_var_from_proto_index(index) == value)
-    solver = _solver(run, min(_COMPLETION, run.remaining()))
+    solver = suitable_solver(run, min(_COMPLETION, run.remaining()))
     if solver.solve(fixed) in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         plan.model.clear_hints()
         plan.model.proto.solution_hint.vars.extend(range(len(plan.model.proto.variables)))
@@ -81,6 +81,11 @@ def _fixing(plan: Assignment, rows: list[Rows], packing: Any) -> list[tuple[int,
             held = packing.get(n, [])
             found += [(x.index, held[g].get(j, 0) if g < len(held) else 0) for g, x in enumerate(cards)]
     return found
+
+
+def read_plan(batch: Batch, plan: PlacementPlan) -> list[Rows]:
+    """Return the rows of each job."""
+    return _read(batch, plan)[0]
 
 
 def _read(batch: Batch, plan: PlacementPlan) -> tuple[list[Rows], dict[int, list[dict[int, int]]]]:
@@ -108,7 +113,7 @@ def _solve(run: Run, batch: Batch, plan: Assignment) -> None:
     def better(bound: float) -> None:
         run.raise_bound(bound / GOAL_UNITS, "cpsat")
 
-    solver = _solver(run, run.remaining())
+    solver = suitable_solver(run, run.remaining())
     solver.best_bound_callback = better
     status = interruptible(lambda: solver.solve(plan.model, Watcher()), solver.stop_search, lambda: run.stopped)
     if status == cp_model.INFEASIBLE:
@@ -118,7 +123,8 @@ def _solve(run: Run, batch: Batch, plan: Assignment) -> None:
         better(solver.best_objective_bound)
 
 
-def _solver(run: Run, seconds: float) -> cp_model.CpSolver:
+def suitable_solver(run: Run, seconds: float) -> cp_model.CpSolver:
+    """Return a solver set up as the run asks and as models of placement need."""
     solver = cp_model.CpSolver()
     solver.parameters.max_time_in_seconds = seconds
     solver.parameters.num_workers = run.workers

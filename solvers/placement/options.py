@@ -99,6 +99,24 @@ class Options:
         c = self.compute * (1 + slower)
         return np.asarray(self.rate * np.maximum(c, self.hidden * c + self.sync(gangs)))
 
+    def slower(self, chosen: tuple[int, ...], host: FloatArray) -> FloatArray:
+        """Return what each option of a pattern suffers from the others, as a share of its compute."""
+        index = np.array(chosen, dtype=int)
+        busy, model = self.workers[index] > 0, self.model[index]
+        adds = host[np.ix_(model, model)] * busy[None] * busy[:, None]
+        return np.asarray(adds.sum(axis=1) - np.diag(adds))
+
+    def one(self, x: int, slower: float, gangs: int) -> float:
+        """Return F of option x."""
+        c, crossing = float(self.compute[x]) * (1 + slower), float(self.nic[x]) * gangs
+        s = float(self.fixed[x]) + crossing if self.adds[x] else max(float(self.fixed[x]), crossing)
+        return float(self.rate[x]) * max(c, float(self.hidden[x]) * c + s)
+
+    def pattern_cost(self, chosen: tuple[int, ...], host: FloatArray) -> float:
+        """Return what a pattern costs."""
+        gangs = int(self.split[np.array(chosen, dtype=int)].sum())
+        return sum(self.one(x, slow, gangs) for x, slow in zip(chosen, self.slower(chosen, host).tolist(), strict=True))
+
 
 def options_of(batch: Batch, kin: Kinship, kind: int) -> Options:
     """Return the options on a node of `kind`."""

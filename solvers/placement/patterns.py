@@ -1,0 +1,115 @@
+"""Exact placement by patterns of nodes: column generation for the bound, CP-SAT to choose among those that matter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ortools.sat.python import cp_model
+
+from ..interrupt import interruptible
+from ..run import Run
+from .columns import Columns, Pattern
+from .cpsat import read_plan, suitable_solver
+from .grants import as_plan
+from .pattern_model import UNITS, PatternModel
+from .prepare import Batch
+from .seats import seat
+from .state import State
+
+_MOST = 30_000
+"""Patterns of a model."""
+_SOME = 6_000
+"""Patterns of a model that is for finding plans."""
+
+
+def applies(batch: Batch) -> bool:
+    """Return whether patterns say all there is: the goal slowdown, rigid gangs of whole GPUs, none running."""
+    return (
+        batch.problem.goal == "slowdown"
+        and not batch.pinned
+        and not batch.standing
+        and all(len(job.workers) == 1 for job in batch.jobs)
+        and bool((batch.share[batch.each > 0] == 1).all())
+    )
+
+
+def patterns(run: Run, batch: Batch) -> None:
+    """Raise the bound by column generation, then choose among all patterns whose reduced cost is within the gap.
+
+    A plan that beats the best one uses no pattern with a reduced cost beyond the gap; if all within a smaller margin
+    are looked at, a better plan costs no less than the bound plus that margin.
+    """
+    with run.phase("columns"):
+        columns = Columns(run, batch)
+        if run.plan is not None:
+            columns.start(read_plan(batch, run.plan))
+        columns.solve()
+    if run.stopped or columns.best is None:
+        return
+    last = -1.0
+    while not run.stopped:
+        gap = float("inf") if run.objective is None else run.objective - columns.bound
+        margin, found, whole = _margin(columns, gap)
+        if not found or margin <= last:
+            return
+        last = margin
+        with run.phase("patterns"):
+            before = run.objective
+            done = _choose(run, columns, found, margin, whole)
+        if whole and done and before == run.objective:
+            return
+        if not done and not whole:
+            return
+
+
+def _margin(columns: Columns, gap: float) -> tuple[float, list[Pattern], bool]:
+    """Return a margin, all patterns within it, and whether it is all that matter."""
+    scale = max(1.0, abs(columns.bound))
+    if gap < scale:
+        found = columns.within(gap * (1 + 1e-9), _MOST)
+        if found is not None:
+            return gap, found, True
+    margin = min(gap, 0.05 * scale) / 2
+    for _ in range(12):
+        found = columns.within(margin, _SOME)
+        if found is not None:
+            return margin, found, False
+        margin /= 2
+    return 0.0, [], False
+
+
+def _choose(run: Run, columns: Columns, found: list[Pattern], margin: float, whole: bool) -> bool:
+    """Choose among patterns; return whether the model was solved to its end."""
+    batch = columns.batch
+    model = PatternModel(columns, found)
+    state = State(batch)
+
+    class Watcher(cp_model.CpSolverSolutionCallback):
+        def on_solution_callback(self) -> None:
+            chosen = [t for t, x in zip(found, model.x, strict=True) for _ in range(self.value(x))]
+            _offer(run, state, seat(columns, chosen))
+
+    beyond = float("inf") if whole else columns.bound + margin
+
+    def better(bound: float) -> None:
+        value = min(bound / UNITS, beyond)
+        if run.objective is not None and whole:
+            value = min(value, run.objective)
+        run.raise_bound(value - 1e-9, "patterns")
+
+    solver = suitable_solver(run, run.remaining())
+    solver.best_bound_callback = better
+    if run.objective is not None:
+        model.model.add(model.total <= int(run.objective * UNITS) + 1)
+    status = interruptible(lambda: solver.solve(model.model, Watcher()), solver.stop_search, lambda: run.stopped)
+    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
+        better(solver.best_objective_bound)
+    elif status == cp_model.INFEASIBLE and run.objective is not None:
+        better(run.objective * UNITS)
+    return status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
+
+
+def _offer(run: Run, state: State, rows: list[Any]) -> None:
+    state.restore(rows)
+    if state.complete() and (run.objective is None or state.exact() < run.objective):
+        run.offer(as_plan(state.batch, state.rows, lambda n: state.held[n]), "patterns")
