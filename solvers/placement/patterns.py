@@ -13,13 +13,13 @@ from .cpsat import read_plan, suitable_solver
 from .grants import as_plan
 from .pattern_model import UNITS, PatternModel
 from .prepare import Batch
-from .seats import seat
+from .seats import seat, settle
 from .state import State
 
 _MOST = 30_000
 """Patterns of a model."""
-_SOME = 6_000
-"""Patterns of a model that is for finding plans."""
+_FIRST = 0.0025
+"""The first margin as a share of the bound; each is twice the one before."""
 
 
 def applies(batch: Batch) -> bool:
@@ -46,39 +46,21 @@ def patterns(run: Run, batch: Batch) -> None:
         columns.solve()
     if run.stopped or columns.best is None:
         return
-    last = -1.0
+    margin = _FIRST * max(1.0, abs(columns.bound))
     while not run.stopped:
         gap = float("inf") if run.objective is None else run.objective - columns.bound
-        margin, found, whole = _margin(columns, gap)
-        if not found or margin <= last:
+        margin = min(margin, gap * (1 + 1e-9))
+        with run.phase("patterns within"):
+            found = columns.within(margin, _MOST)
+        if found is None:
             return
-        last = margin
         with run.phase("patterns"):
-            before = run.objective
-            done = _choose(run, columns, found, margin, whole)
-        if whole and done and before == run.objective:
-            return
-        if not done and not whole:
-            return
+            if not _choose(run, columns, found, margin) or margin >= gap:
+                return
+        margin *= 2
 
 
-def _margin(columns: Columns, gap: float) -> tuple[float, list[Pattern], bool]:
-    """Return a margin, all patterns within it, and whether it is all that matter."""
-    scale = max(1.0, abs(columns.bound))
-    if gap < scale:
-        found = columns.within(gap * (1 + 1e-9), _MOST)
-        if found is not None:
-            return gap, found, True
-    margin = min(gap, 0.05 * scale) / 2
-    for _ in range(12):
-        found = columns.within(margin, _SOME)
-        if found is not None:
-            return margin, found, False
-        margin /= 2
-    return 0.0, [], False
-
-
-def _choose(run: Run, columns: Columns, found: list[Pattern], margin: float, whole: bool) -> bool:
+def _choose(run: Run, columns: Columns, found: list[Pattern], margin: float) -> bool:
     """Choose among patterns; return whether the model was solved to its end."""
     batch = columns.batch
     model = PatternModel(columns, found)
@@ -87,13 +69,13 @@ def _choose(run: Run, columns: Columns, found: list[Pattern], margin: float, who
     class Watcher(cp_model.CpSolverSolutionCallback):
         def on_solution_callback(self) -> None:
             chosen = [t for t, x in zip(found, model.x, strict=True) for _ in range(self.value(x))]
-            _offer(run, state, seat(columns, chosen))
+            _offer(run, columns, state, seat(columns, chosen))
 
-    beyond = float("inf") if whole else columns.bound + margin
+    beyond = columns.bound + margin
 
     def better(bound: float) -> None:
         value = min(bound / UNITS, beyond)
-        if run.objective is not None and whole:
+        if run.objective is not None:
             value = min(value, run.objective)
         run.raise_bound(value - 1e-9, "patterns")
 
@@ -109,7 +91,7 @@ def _choose(run: Run, columns: Columns, found: list[Pattern], margin: float, who
     return status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
 
 
-def _offer(run: Run, state: State, rows: list[Any]) -> None:
+def _offer(run: Run, columns: Columns, state: State, rows: list[Any]) -> None:
     state.restore(rows)
-    if state.complete() and (run.objective is None or state.exact() < run.objective):
+    if state.complete() and (settle(state, columns) < run.objective if run.objective is not None else True):
         run.offer(as_plan(state.batch, state.rows, lambda n: state.held[n]), "patterns")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 from .columns import Columns, Pattern
 from .prepare import Rows
+from .state import State
 
 
 def seat(columns: Columns, patterns: list[Pattern]) -> list[Rows]:
-    """Return the rows of each job if the nodes hold `patterns`: split gangs in as few racks as first fit finds."""
+    """Return the rows of each job if the nodes hold `patterns`: split gangs in one rack each if that is easy."""
     batch, kin = columns.batch, columns.kin
     rack = batch.members[1] if len(batch.members) > 1 else [0] * batch.n_nodes
     free: dict[tuple[int, int], list[int]] = defaultdict(list)
@@ -19,15 +20,13 @@ def seat(columns: Columns, patterns: list[Pattern]) -> list[Rows]:
     waiting = [list(jobs) for jobs in kin.members]
     rows: list[Rows] = [{} for _ in batch.jobs]
     for group in _groups(columns, patterns):
+        counts = Counter(pattern.kind for pattern in group)
+        # the fullest rack that holds the group, else the emptiest and then the next
+        able = [r for r in racks if all(len(free[q, r]) >= count for q, count in counts.items())]
+        order = sorted(able or racks, key=lambda r: sum(len(free[q, r]) for q in counts), reverse=not able)
         for pattern in group:
             q = pattern.kind
-            # all of a group in one rack if one has the room, the fullest that does
-            need = sum(1 for other in group if other.kind == q)
-            able = [r for r in racks if len(free[q, r]) >= need] or [max(racks, key=lambda r: len(free[q, r]))]
-            near = [r for r in able if any(rack[n] == r for row in _mine(columns, rows, pattern) for n in row)]
-            r = min(near or able, key=lambda r: len(free[q, r]))
-            if not free[q, r]:
-                r = max(racks, key=lambda r: len(free[q, r]))
+            r = next(r for r in order if free[q, r])
             node = free[q, r].pop()
             opts = columns.options[q]
             for x in pattern.options:
@@ -37,9 +36,32 @@ def seat(columns: Columns, patterns: list[Pattern]) -> list[Rows]:
     return rows
 
 
-def _mine(columns: Columns, rows: list[Rows], pattern: Pattern) -> list[Rows]:
-    opts = columns.options[pattern.kind]
-    return [rows[columns.kin.lead[int(opts.family[x])]] for x in pattern.options if opts.split[x]]
+def settle(state: State, columns: Columns) -> float:
+    """Swap what nodes of a kind in different racks hold while that helps; return the goal."""
+    batch = columns.batch
+    rack = batch.members[1] if len(batch.members) > 1 else [0] * batch.n_nodes
+    total, better = state.exact(), True
+    while better:
+        better = False
+        tied = [n for n in range(batch.n_nodes) if any(len(state.rows[j]) > 1 for j in state.at[n])]
+        for a in tied:
+            for b in range(batch.n_nodes):
+                if rack[a] == rack[b] or columns.kind[a] != columns.kind[b]:
+                    continue
+                before = state.snapshot()
+                state.restore(_swapped(state, before, a, b))
+                now = state.exact()
+                if now < total * (1 - 1e-9):
+                    total, better = now, True
+                else:
+                    state.restore(before)
+    return total
+
+
+def _swapped(state: State, rows: list[Rows], a: int, b: int) -> list[Rows]:
+    there = {a: b, b: a}
+    changed = {*state.at[a], *state.at[b]}
+    return [{there.get(n, n): task for n, task in row.items()} if j in changed else row for j, row in enumerate(rows)]
 
 
 def _groups(columns: Columns, patterns: list[Pattern]) -> list[list[Pattern]]:
