@@ -62,6 +62,8 @@ def parse(
     """Read a partition problem from text; see `read`."""
     if objective == "latency" and options.get("training") is None and pipedream.recognises(text):
         options["training"] = False
+    if objective not in (None, PartitionProblem.objective) and options.get("variant") is not None:
+        raise InstanceError("variant", f"{options['variant']!r} does not apply to the objective {objective}")
     own = {name: options.pop(name) for name in OWN_FIELDS if name in options}
     problem = _clustered(text, cluster, bandwidth, options)
     objective = problem.objective if objective is None else objective
