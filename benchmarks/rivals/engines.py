@@ -8,7 +8,7 @@ from typing import Any
 import pulp
 from ortools.sat.python import cp_model
 
-from gangplan.instances import Plan
+from gangplan.instances import Plan, verify
 from gangplan.solvers import Run
 from gangplan.solvers.interrupt import interruptible
 from gangplan.solvers.pulp_solvers import available_solvers, pulp_solver
@@ -19,7 +19,7 @@ def run_cpsat(run: Run, model: Any, scale: float, plan: Callable[[Any], Plan]) -
 
     class Watcher(cp_model.CpSolverSolutionCallback):
         def on_solution_callback(self) -> None:
-            run.offer(plan(self), "plain_cpsat")
+            _offer(run, plan(self), "plain_cpsat")
 
     solver = cp_model.CpSolver()
     solver.parameters.max_time_in_seconds = run.remaining()
@@ -44,8 +44,16 @@ def run_milp(run: Run, lp: Any, unit: float, plan: Callable[[], Plan]) -> None:
         run.prove_infeasible()
         return
     if lp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
-        run.offer(plan(), "plain_milp")
+        _offer(run, plan(), "plain_milp")
     if name == "HiGHS":
         run.raise_bound(float(lp.solverModel.getInfo().mip_dual_bound) * unit, "plain_milp")
     elif lp.sol_status == pulp.LpSolutionOptimal:
         run.raise_bound(float(pulp.value(lp.objective)) * unit, "plain_milp")
+
+
+def _offer(run: Run, plan: Plan, by: str) -> None:
+    """Keep `plan` if it is one: what holds within a solver's tolerances need not hold."""
+    if verify(run.problem, plan).ok:
+        run.offer(plan, by)
+    else:
+        run.note(f"{by}: a plan found is feasible only within the solver's tolerances, so it is dropped")
