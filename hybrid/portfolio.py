@@ -9,7 +9,7 @@ from gangplan.solvers.method import Suite, suite_of
 
 _SHARE = 0.6
 """What a method may take of the time left while others wait."""
-_SHARES = {("step", "cpsat"): 0.25, ("step", "local_search"): 0.1, ("step", "lns"): 0.3}
+_SHARES = {("placement", "local_search"): 0.1, ("step", "cpsat"): 0.25, ("step", "local_search"): 0.1, ("step", "lns"): 0.3}
 """The same where it is not `_SHARE`, by objective and method."""
 _SUITED = {
     ("throughput", "contiguous"): ["greedy", "pipeline", "cpsat", "neighbourhood"],
@@ -23,7 +23,7 @@ _SUITED = {
         *("heft", "bounds", "list_schedule", "contiguous", "critical_path"),
         *("cpsat", "local_search", "lns", "cpsat_below"),
     ],
-    ("placement", ""): ["local_search"],
+    ("placement", ""): ["local_search", "patterns", "cpsat"],
 }
 
 

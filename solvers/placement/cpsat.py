@@ -57,6 +57,18 @@ def slack(batch: Batch) -> int:
     return 16 * len(batch.jobs) * (2 + len(batch.bandwidth))
 
 
+def hinted(run: Run, batch: Batch) -> tuple[cp_model.CpModel, PlacementPlan | None]:
+    """Return the model with the hint of the run's plan, and the plan that CP-SAT has by following the hint alone."""
+    plan = Assignment(batch)
+    Cost(plan, run.objective)
+    _hint(run, batch, plan)
+    solver = suitable_solver(run, run.remaining())
+    solver.parameters.fix_variables_to_their_hinted_value = True
+    if solver.solve(plan.model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return plan.model, None
+    return plan.model, as_plan(batch, plan.rows(solver.value), lambda n: plan.packing(solver.value, n))
+
+
 def _hint(run: Run, batch: Batch, plan: Assignment) -> None:
     rows, packing = _read(batch, run.plan)
     fixed = plan.model.clone()

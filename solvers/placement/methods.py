@@ -21,6 +21,8 @@ from .least_interference import least_interference
 from .load_balance import load_balance
 from .local_search import local_search
 from .pack import pack
+from .patterns import patterns
+from .patterns import suits as patterns_suit
 from .prepare import Batch
 from .random_problem import random_problem
 from .topology import topology
@@ -59,5 +61,6 @@ def _one_by_one(name: str, policy: Policy) -> Callable[[Run, Any], None]:
 
 METHODS: dict[str, Method] = {name: Method(_one_by_one(name, policy)) for name, policy in POLICIES.items()}
 METHODS["local_search"] = Method(local_search)
+METHODS["patterns"] = Method(patterns, suits=patterns_suit)
 METHODS["cpsat"] = Method(cpsat, exact=True, suits=cpsat_suits)
 SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem)

@@ -22,7 +22,7 @@ _FIRST = 0.0025
 """The first margin as a share of the bound; each is twice the one before."""
 
 
-def applies(batch: Batch) -> bool:
+def suits(batch: Batch) -> bool:
     """Return whether patterns say all there is: the goal slowdown, rigid gangs of whole GPUs, none running."""
     return (
         batch.problem.goal == "slowdown"

@@ -1,0 +1,69 @@
+"""Exact placement: CP-SAT and patterns against enumeration, hints, and what must be proved."""
+
+from __future__ import annotations
+
+import pytest
+
+from gangplan import solve
+from gangplan.instances import verify
+from gangplan.instances.generators.gangs import gangs
+from gangplan.solvers import Run
+from gangplan.solvers.check import check_solver
+from gangplan.solvers.placement.columns import Columns
+from gangplan.solvers.placement.cpsat import hinted
+from gangplan.solvers.placement.enumeration import optimum
+from gangplan.solvers.placement.local_search import local_search
+from gangplan.solvers.placement.methods import METHODS
+from gangplan.solvers.placement.patterns import suits
+from gangplan.solvers.placement.prepare import Batch
+from gangplan.solvers.placement.random_problem import random_problem
+
+
+def test_cpsat_keeps_the_contract() -> None:
+    """CP-SAT passes the check that third parties run on theirs."""
+    check_solver(METHODS["cpsat"], "placement", problems=12)
+
+
+def test_patterns_agree_with_enumeration() -> None:
+    """Bounds of column generation are never above the optimum, the plans of patterns never below it."""
+    count = 0
+    for seed in range(250):
+        problem = random_problem(seed)
+        best = optimum(problem)
+        batch = Batch(problem)
+        if best is None or not suits(batch):
+            continue
+        count += 1
+        run = Run(problem, time_limit=10.0)
+        METHODS["patterns"].run(run, batch)
+        assert run.bound is None or run.bound <= best * (1 + 1e-6), seed
+        assert run.objective is None or run.objective >= best * (1 - 1e-9), seed
+        assert not run.infeasible and not run.notes, (seed, run.notes)
+    assert count >= 20
+
+
+def test_hint_is_complete_and_taken() -> None:
+    """CP-SAT takes the hint of every variable: with the search limited to it, it has the plan it started from."""
+    problem = gangs(8, racks=2, nodes=3, gpus=4, load=0.9, seed=3)
+    run, batch = Run(problem, time_limit=20.0), Batch(problem)
+    local_search(run, batch, 20)
+    assert run.plan is not None
+    model, found = hinted(run, batch)
+    assert len(model.proto.solution_hint.vars) == len(model.proto.variables)
+    assert found is not None and verify(problem, found).objective == pytest.approx(run.objective, rel=1e-6)
+
+
+def test_columns_bound_is_above_the_cheap_one() -> None:
+    """Column generation proves more than the bounds that cost nothing, where jobs must share nodes."""
+    problem = gangs(16, load=0.95, seed=19)
+    run = Run(problem, time_limit=20.0)
+    columns = Columns(run, Batch(problem))
+    assert columns.solve()
+    assert columns.bound > 32.3  # the cheap bounds: 30.7
+
+
+@pytest.mark.parametrize("seed", [0, 5, 14, 19])
+def test_sixteen_jobs_are_proved(seed: int) -> None:
+    """16 jobs on 16 nodes of 8 GPUs are proved in seconds."""
+    result = solve(gangs(16, load=0.6 + 0.35 * seed / 19, seed=seed), time_limit=20.0, workers=2)
+    assert result.status == "OPTIMAL"
