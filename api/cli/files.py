@@ -9,6 +9,7 @@ from typing import Any
 
 from gangplan.instances import InstanceError, Plan
 from gangplan.instances.documents import from_document, parse_json
+from gangplan.instances.placement import PlacementPlan
 
 
 def read_text(path: str) -> str:
@@ -33,8 +34,17 @@ def read_text(path: str) -> str:
     return text
 
 
+def read_answer(path: str) -> Any:
+    """Read the document of a plan of any problem.
+
+    Raises:
+        InstanceError: naming file, field and the value found.
+    """
+    return _read(path, Plan | PlacementPlan)[0]
+
+
 def read_plan(path: str) -> Plan:
-    """Read the document of a plan.
+    """Read the document of a plan of a partition problem.
 
     Raises:
         InstanceError: naming file, field and the value found.
@@ -48,6 +58,11 @@ def read_result(path: str) -> tuple[Plan, dict[str, Any]]:
     Raises:
         InstanceError: naming file, field and the value found.
     """
+    found: tuple[Plan, dict[str, Any]] = _read(path, Plan)
+    return found
+
+
+def _read(path: str, kinds: Any) -> tuple[Any, dict[str, Any]]:
     text = read_text(path)
     claims: dict[str, Any] = {}
     try:
@@ -57,8 +72,9 @@ def read_result(path: str) -> tuple[Plan, dict[str, Any]]:
             if data is None:
                 raise InstanceError("plan", "is null: that solve found none")
         value = from_document(data)
-        if not isinstance(value, Plan):
-            raise InstanceError("kind", f"{data['kind']!r} is no plan")
+        if not isinstance(value, kinds):
+            words = "is no plan" if not isinstance(value, PlacementPlan) else "is a plan of gangs, not of ops"
+            raise InstanceError("kind", f"{data['kind']!r} {words}")
     except InstanceError as error:
         raise error.of(path) from None
     return value, claims

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import GraphProblem, PartitionPlan, Plan, StagesPlan, StagesProblem, Verdict, dump, verify
+from gangplan.instances.placement import PlacementProblem
 from gangplan.solvers import Result
 
 from ..units import percent, quantity, scale, time_unit
@@ -49,8 +50,8 @@ def as_data(result: Result) -> dict[str, Any]:
     }
 
 
-def as_blocks(problem: GraphProblem, result: Result) -> list[Any]:
-    """Return the summary and, if there is a plan, the table of its devices."""
+def as_blocks(problem: Any, result: Result) -> list[Any]:
+    """Return the summary and, if there is a plan, the table of its devices, or of its jobs."""
     summary = facts(
         [
             ("status", f"{result.status} ({result.stop_reason})"),
@@ -65,13 +66,20 @@ def as_blocks(problem: GraphProblem, result: Result) -> list[Any]:
     )
     if result.plan is None:
         return [summary]
+    if isinstance(problem, PlacementProblem):
+        from .placements import plan_blocks
+
+        return [summary, *plan_blocks(problem, result.plan, verify(problem, result.plan))]
     return [summary, *devices(problem, result.plan, verify(problem, result.plan))]
 
 
-def amount(problem: GraphProblem, value: float | None) -> str:
+def amount(problem: GraphProblem | PlacementProblem, value: float | None) -> str:
     """Return an objective in words."""
     if value is None:
         return "-"
+    if isinstance(problem, PlacementProblem):
+        what = "weighted slowdowns in sum" if problem.goal == "slowdown" else "of weighted throughput lost"
+        return f"{value:.6g} {what}"
     unit = time_unit(problem)
     per = {"throughput": " per sample", "stages": " per sample"}.get(problem.objective, "")
     return f"{quantity(value, unit, 6)}{per}{'' if unit else ', in the unit of the file'}"

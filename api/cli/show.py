@@ -8,11 +8,13 @@ import numpy as np
 
 from gangplan.instances import GraphProblem, InstanceError, OpGraph, Plan, StagesPlan, TreeTopology, content_hash
 from gangplan.instances.documents import from_document, parse_json
+from gangplan.instances.placement import PlacementPlan
 
 from ..units import quantity, time_unit, words
 from . import options
 from .files import read_text
 from .output import emit_blocks, facts, table
+from .placements import plan_file_blocks, problem_blocks, read_batch
 
 
 @options.with_problem
@@ -25,11 +27,15 @@ def show(
     if plan is not None:
         emit_blocks(*_plan_blocks(file, plan))
         return
+    batch = read_batch(file, given)
+    if batch is not None:
+        emit_blocks(*problem_blocks(file, batch))
+        return
     problem = options.problem(file, given)
     emit_blocks(*_problem_blocks(file, problem))
 
 
-def _plan(file: str) -> Plan | None:
+def _plan(file: str) -> Any:
     """Return the plan in `file`, None if it is something else, right or wrong."""
     text = read_text(file) if _regular(file) else ""
     if '_plan"' not in text:
@@ -40,10 +46,12 @@ def _plan(file: str) -> Plan | None:
         value = from_document(data) if isinstance(kind, str) and kind.endswith("_plan") else None
     except InstanceError as error:
         raise error.of(file) from None
-    return value if isinstance(value, Plan) else None
+    return value if isinstance(value, Plan | PlacementPlan) else None
 
 
-def _plan_blocks(file: str, plan: Plan) -> list[Any]:
+def _plan_blocks(file: str, plan: Any) -> list[Any]:
+    if isinstance(plan, PlacementPlan):
+        return plan_file_blocks(file, plan)
     if isinstance(plan, StagesPlan):
         from .stages import plan_blocks
 

@@ -9,13 +9,14 @@ from typing import Annotated, Any
 import typer
 
 from gangplan.hybrid import solve as run_solve
-from gangplan.instances import GraphProblem, InstanceError, Plan, dump, verify
+from gangplan.instances import InstanceError, dump, verify
 from gangplan.solvers import Result
 
 from . import options
-from .files import check_output, read_plan, write_all
+from .files import check_output, read_answer, write_all
 from .numbers import number, whole
 from .output import emit_blocks, emit_json
+from .placements import read_batch
 from .report import as_blocks, as_data, from_start
 
 INSTANT = 1e-3
@@ -55,7 +56,10 @@ def solve(
     if not 0 < time_limit < float("inf"):
         raise InstanceError("time_limit", f"{time_limit!r} is not a positive number of seconds")
     _check_outputs([path for path in (file, initial) if path], out, plot)
-    problem = options.problem(file, given)
+    batch = read_batch(file, given)
+    if batch is not None and plot is not None:
+        raise InstanceError("plot", "placements of gangs are not drawn yet", plot)
+    problem: Any = options.problem(file, given) if batch is None else batch
     start = None if initial is None else _start(problem, initial)
     _check_method(problem, method)
     before = time.perf_counter() - context.obj
@@ -90,15 +94,18 @@ def _check_outputs(inputs: list[str], out: str | None, plot: str | None) -> None
             raise InstanceError("plot", "is the file of --out too", plot)
 
 
-def _start(problem: GraphProblem, path: str) -> Plan:
-    plan = read_plan(path)
-    verdict = verify(problem, plan)
+def _start(problem: Any, path: str) -> Any:
+    plan = read_answer(path)
+    try:
+        verdict = verify(problem, plan)
+    except InstanceError as error:
+        raise InstanceError("initial", error.problem, path) from None
     if not verdict.ok:
         raise InstanceError("initial", f"is not feasible: {verdict.violations[0]}", path)
     return plan
 
 
-def _check_method(problem: GraphProblem, method: str) -> None:
+def _check_method(problem: Any, method: str) -> None:
     if method == "auto":
         return
     from gangplan.solvers.method import suite_of
@@ -110,7 +117,7 @@ def _check_method(problem: GraphProblem, method: str) -> None:
         raise InstanceError("method", f"{method!r} does not solve the variant {problem.variant!r}")
 
 
-def _write(file: str, problem: GraphProblem, result: Result, out: str | None, plot: str | None) -> None:
+def _write(file: str, problem: Any, result: Result, out: str | None, plot: str | None) -> None:
     files: dict[str, bytes] = {}
     if result.plan is None:
         for path in filter(None, (out, plot)):

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Annotated, Any
 
 import typer
 
 from gangplan.instances import StepPlan, content_hash
 from gangplan.instances import verify as check
+from gangplan.instances.placement import PlacementProblem
 from gangplan.instances.verify import PLANS
 
 from ..units import words
 from . import options
-from .files import read_plan
+from .files import read_answer
 from .output import emit_blocks, emit_json
+from .placements import plan_blocks, read_batch
 from .report import amount
 from .report import devices as device_table
 
@@ -29,7 +32,10 @@ def verify(
 
     Give the options that the problem was solved with. Exit code: 0 if the plan is feasible, 1 if not, 2 for bad input.
     """
-    answer = read_plan(plan)
+    answer = read_answer(plan)
+    batch = read_batch(instance, given)
+    if batch is not None:
+        return _verify_batch(batch, answer, as_json)
     if given["objective"] is None:
         given["objective"] = next(kind.objective for kind, answers in PLANS.items() if isinstance(answer, answers))
     if given["contention"] is None and isinstance(answer, StepPlan) and len(answer.sent):
@@ -62,3 +68,17 @@ def verify(
     lines += [f"infeasible, {words(problem)}: {count} violation{'s' if count > 1 else ''}", *verdict.violations]
     emit_blocks("\n".join(lines))
     return 1
+
+
+def _verify_batch(problem: PlacementProblem, plan: Any, as_json: bool) -> int:
+    verdict = check(problem, plan)
+    rates = verdict.rates
+    if as_json:
+        slowdown = None if rates is None else [x if isfinite(x) else None for x in rates.slowdown.tolist()]
+        found = {"feasible": verdict.ok, "objective": verdict.objective, "violations": list(verdict.violations)}
+        emit_json({**found, "slowdown": slowdown, "gpus": verdict.gpus.tolist()})
+    elif verdict.ok:
+        emit_blocks(f"feasible: {amount(problem, verdict.objective)}", *plan_blocks(problem, plan, verdict))
+    else:
+        emit_blocks("\n".join([f"infeasible: {len(verdict.violations)} violations", *verdict.violations]))
+    return 0 if verdict.ok else 1

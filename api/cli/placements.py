@@ -1,0 +1,125 @@
+"""Batches of gangs on the command line: read, shown, and their plans job by job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gangplan.instances import InstanceError, content_hash
+from gangplan.instances.documents import from_document, parse_json
+from gangplan.instances.placement import PlacementPlan, PlacementProblem
+from gangplan.instances.verify import PlacementVerdict
+
+from ..units import quantity
+from .files import read_text
+from .output import facts, table
+
+ROWS = 64
+"""Jobs shown; of more, those that are slowed down most."""
+
+
+def read_batch(file: str, given: Mapping[str, Any]) -> PlacementProblem | None:
+    """Return the batch of gangs in `file`, `None` if it holds something else.
+
+    Raises:
+        InstanceError: if it is a batch and an option was given: they are of other problems.
+    """
+    text = read_text(file) if Path(file).is_file() else ""
+    if '"kind": "placement"' not in text and '"kind":"placement"' not in text:
+        return None
+    try:
+        found = from_document(parse_json(text))
+    except InstanceError as error:
+        raise error.of(file) from None
+    if not isinstance(found, PlacementProblem):
+        return None
+    for name, value in given.items():
+        if value is not None and (name, value) != ("objective", "placement"):
+            raise InstanceError(name, f"{value!r} does not apply to a batch of gangs", file)
+    return found
+
+
+def problem_blocks(file: str, problem: PlacementProblem) -> list[Any]:
+    """Return the description of a batch."""
+    fleet, jobs = problem.fleet, problem.jobs
+    least = sum(job.gang * job.worker.gpu for job in jobs)
+    usable = int(fleet.gpus[np.asarray(fleet.usable)].sum())
+    levels = ", ".join(f"{level.name} {quantity(level.bandwidth, 'B')}/s" for level in fleet.topology.levels)
+    head = facts(
+        [
+            ("file", file),
+            ("holds", f"a batch of gangs: {problem.goal}"),
+            ("jobs", f"{len(jobs)}, {len(problem.running)} of them running"),
+            (
+                "demand",
+                f"{least:g} GPUs at least, {least / usable:.1%} of {usable}" if usable else f"{least:g} GPUs, of none",
+            ),
+            ("nodes", f"{fleet.n_nodes} with {fleet.n_gpus} GPUs: {', '.join(fleet.gpu_types)}"),
+            ("links", f"nodes {quantity(float(fleet.link.max()), 'B')}/s, {levels}"),
+            ("content", content_hash(problem)),
+        ]
+    )
+    rows = [
+        (
+            job.name,
+            job.model,
+            " or ".join(map(str, job.workers)),
+            f"{job.worker.gpu:g}",
+            job.collective,
+            f"{job.weight:g}",
+        )
+        for job in jobs[:ROWS]
+    ]
+    blocks: list[Any] = [head, table(("job", "model", "workers", "GPUs each", "collective", "weight"), rows, left=2)]
+    return blocks + ([f"{len(jobs) - ROWS} more jobs are not shown"] if len(jobs) > ROWS else [])
+
+
+def plan_blocks(problem: PlacementProblem, plan: PlacementPlan, verdict: PlacementVerdict) -> list[Any]:
+    """Return the table of the jobs of a feasible plan, and a line on what is left out."""
+    assert verdict.rates is not None
+    slowdown = verdict.rates.slowdown
+    placed = np.unique(plan.job)
+    shown = np.sort(placed[np.argsort(-slowdown[placed], kind="stable")[:ROWS]])
+    rows = []
+    for j in shown.tolist():
+        mine = plan.job == j
+        names = [problem.fleet.names[n] for n in plan.node[mine][:4].tolist()]
+        more = int(mine.sum()) - len(names)
+        rows.append(
+            (
+                problem.jobs[j].name,
+                problem.jobs[j].model,
+                f"{plan.workers[mine].sum()}",
+                ", ".join(names) + (f" and {more} more" if more else ""),
+                f"{verdict.rates.compute[j] * 1e3:.2f}",
+                f"{verdict.rates.sync[j] * 1e3:.2f}",
+                f"{verdict.rates.step[j] * 1e3:.2f}",
+                f"{slowdown[j]:.4f}",
+            )
+        )
+    names = ("job", "model", "workers", "nodes", "compute, ms", "sync, ms", "step, ms", "slowdown")
+    rest = [
+        f"{len(placed) - len(shown)} less slowed jobs are not shown" if len(placed) > len(shown) else "",
+        f"{len(problem.jobs) - len(placed)} jobs are left out" if len(placed) < len(problem.jobs) else "",
+        f"{verdict.gpus.sum():g} of {problem.fleet.n_gpus} GPUs are in use",
+    ]
+    return [table(names, rows, left=2), "; ".join(filter(None, rest))]
+
+
+def plan_file_blocks(file: str, plan: PlacementPlan) -> list[Any]:
+    """Return the description of a plan whose problem is not at hand."""
+    head = facts(
+        [
+            ("file", file),
+            (
+                "holds",
+                f"a plan: {len(np.unique(plan.job))} of {len(plan.jobs)} jobs on {len(np.unique(plan.node))} nodes",
+            ),
+            ("instance", plan.instance or "not stated"),
+            ("content", content_hash(plan)),
+        ]
+    )
+    return [head]

@@ -1,0 +1,69 @@
+"""Batches of gangs on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def batch(tmp_path: Path, cli: Any) -> Path:
+    """Return the file of a small batch."""
+    path = tmp_path / "batch.json"
+    done = cli("generate", "gangs", "--jobs", "5", "--racks", "1", "--nodes", "3", "--gpus", "4", "--out", path)
+    assert done.code == 0
+    return path
+
+
+def test_solve_show_verify(batch: Path, cli: Any, tmp_path: Path) -> None:
+    """A batch is solved, its plan written, verified to the same figure, and both are described."""
+    plan = tmp_path / "plan.json"
+    found = json.loads(cli("solve", batch, "--time-limit", "20", "--json", "--out", plan).out)
+    assert found["status"] in ("OPTIMAL", "FEASIBLE")
+    checked = json.loads(cli("verify", batch, plan, "--json").out)
+    assert (checked["feasible"], checked["objective"]) == (True, found["objective"])
+    assert "a batch of gangs" in cli("show", batch).out
+    assert "5 of 5 jobs" in cli("show", plan).out
+    assert "weighted slowdowns in sum" in cli("verify", batch, plan).out
+    again = cli("solve", batch, "--time-limit", "5", "--initial", plan)
+    assert again.code == 0 and "slowdown" in again.out
+
+
+def test_infeasible_plan(batch: Path, cli: Any, tmp_path: Path) -> None:
+    """A plan that breaks a constraint has exit code 1, with the constraint."""
+    plan = tmp_path / "plan.json"
+    cli("solve", batch, "--time-limit", "20", "--out", plan)
+    data = json.loads(plan.read_text())
+    data["workers"][0] += 1
+    del data["content_hash"]
+    plan.write_text(json.dumps(data))
+    done = cli("verify", batch, plan)
+    assert done.code == 1
+    assert "gang: job" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--variant", "free"), "variant: 'free' does not apply to a batch of gangs"),
+        (("--devices", "4"), "devices: 4 does not apply to a batch of gangs"),
+        (("--plot", "x.png"), "plot: placements of gangs are not drawn yet"),
+    ],
+)
+def test_options_of_other_problems(batch: Path, cli: Any, arguments: tuple[str, ...], words: str) -> None:
+    """Options that say nothing of a batch are refused."""
+    done = cli("solve", batch, *arguments)
+    assert done.code == 2
+    assert words in done.err
+
+
+def test_other_commands(batch: Path, cli: Any, tmp_path: Path, problem: Path) -> None:
+    """Commands that know ops only say so."""
+    plan = tmp_path / "plan.json"
+    cli("solve", batch, "--time-limit", "20", "--out", plan)
+    done = cli("compare", plan, "--instance", problem)
+    assert done.code == 2
+    assert "kind: 'placement_plan' is a plan of gangs, not of ops" in done.err
