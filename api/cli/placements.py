@@ -100,13 +100,13 @@ def plan_blocks(problem: PlacementProblem, plan: PlacementPlan, verdict: Placeme
                 f"{slowdown[j]:.4f}",
             )
         )
-    names = ("job", "model", "workers", "nodes", "compute, ms", "sync, ms", "step, ms", "slowdown")
+    columns = ("job", "model", "workers", "nodes", "compute, ms", "sync, ms", "step, ms", "slowdown")
     rest = [
         f"{len(placed) - len(shown)} less slowed jobs are not shown" if len(placed) > len(shown) else "",
         f"{len(problem.jobs) - len(placed)} jobs are left out" if len(placed) < len(problem.jobs) else "",
         f"{verdict.gpus.sum():g} of {problem.fleet.n_gpus} GPUs are in use",
     ]
-    return [table(names, rows, left=2), "; ".join(filter(None, rest))]
+    return [table(columns, rows, left=2), "; ".join(filter(None, rest))]
 
 
 def plan_file_blocks(file: str, plan: PlacementPlan) -> list[Any]:

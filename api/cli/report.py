@@ -69,7 +69,8 @@ def as_blocks(problem: Any, result: Result) -> list[Any]:
     if isinstance(problem, PlacementProblem):
         from .placements import plan_blocks
 
-        return [summary, *plan_blocks(problem, result.plan, verify(problem, result.plan))]
+        answer: Any = result.plan
+        return [summary, *plan_blocks(problem, answer, verify(problem, answer))]
     return [summary, *devices(problem, result.plan, verify(problem, result.plan))]
 
 

@@ -14,7 +14,7 @@ from gangplan.solvers import Run
 from .engines import run_cpsat
 from .textbook import Job
 
-UNITS = 1 << 30
+UNITS = 1 << 38
 """What a latency that no plan need exceed becomes in integers; rounding down keeps the bound a bound."""
 
 

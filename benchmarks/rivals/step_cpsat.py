@@ -15,7 +15,7 @@ from .engines import run_cpsat
 from .retime import earliest
 from .textbook import Job
 
-UNITS = 1 << 30
+UNITS = 1 << 38
 """What a makespan that no plan need exceed becomes in integers; rounding down keeps the bound a bound."""
 
 
