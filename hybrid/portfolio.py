@@ -9,7 +9,13 @@ from gangplan.solvers.method import Suite, suite_of
 
 _SHARE = 0.6
 """What a method may take of the time left while others wait."""
-_SHARES = {("placement", "local_search"): 0.1, ("step", "cpsat"): 0.25, ("step", "local_search"): 0.1, ("step", "lns"): 0.3}
+_SHARES = {
+    ("placement", "local_search"): 0.1,
+    ("placement", "patterns"): 0.9,
+    ("step", "cpsat"): 0.25,
+    ("step", "local_search"): 0.1,
+    ("step", "lns"): 0.3,
+}
 """The same where it is not `_SHARE`, by objective and method."""
 _SUITED = {
     ("throughput", "contiguous"): ["greedy", "pipeline", "cpsat", "neighbourhood"],

@@ -1,9 +1,9 @@
-"""Column generation: the least that patterns for all nodes cost, a bound, and the patterns that may be in a best plan."""
+"""Column generation: a bound by patterns of nodes, and the patterns that may be in a best plan."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import highspy
 import numpy as np
@@ -65,6 +65,7 @@ class Columns:
         self.known: set[tuple[int, tuple[int, ...]]] = set()
         self.bound = -np.inf
         self.best: _Prices | None = None
+        self.started = 0
         self._master()
 
     def _master(self) -> None:
@@ -176,9 +177,24 @@ class Columns:
         for n, tasks in at.items():
             q = int(self.kind[n])
             opts = self.options[q]
-            key = {k: i for i, k in enumerate(zip(*(x.tolist() for x in (opts.family, opts.workers, opts.servers)), strict=True))}
+            key = {
+                k: i
+                for i, k in enumerate(
+                    zip(*(x.tolist() for x in (opts.family, opts.workers, opts.servers)), strict=True)
+                )
+            }
             chosen = tuple(sorted(key[task] for task in tasks))
             self.add(q, chosen, opts.pattern_cost(chosen, self.batch.problem.speeds.host))
+        self.started = len(self.patterns)
+
+    def nearest(self, most: int) -> list[Pattern]:
+        """Return the columns of least reduced cost, and those of the start and of the solution."""
+        self.lp.run()
+        solution = self.lp.getSolution()
+        value, reduced = np.array(solution.col_value)[self.first :], np.array(solution.col_dual)[self.first :]
+        kept = {*range(self.started), *np.flatnonzero(value > _EPS).tolist()}
+        kept |= set(np.argsort(reduced, kind="stable")[:most].tolist())
+        return [self.patterns[i] for i in sorted(kept)]
 
     def within(self, gap: float, most: int) -> list[Pattern] | None:
         """Return every pattern with a reduced cost below `gap`, `None` if they are more than `most`."""
@@ -186,7 +202,7 @@ class Columns:
         worker, server, node = self.best
         found: list[Pattern] = []
         for i, q in enumerate(self.kinds):
-            reduced, cost, chosen, complete = self.pricing[q].search(
+            _, cost, chosen, complete = self.pricing[q].search(
                 worker, server, float(node[i]) + gap, most, False, _STEPS
             )
             if not complete or len(found) + len(cost) > most:
@@ -206,8 +222,3 @@ def merged(batch: Batch) -> IntArray:
         key = has, batch.allowed[:, q].tobytes(), batch.alone[:, q].tobytes(), batch.room[:, q].tobytes()
         found.append(seen.setdefault(key, q))
     return np.array(found)
-
-
-def values(lp: Any) -> FloatArray:
-    """Return the columns' values."""
-    return np.array(lp.getSolution().col_value)

@@ -139,8 +139,11 @@ def options_of(batch: Batch, kin: Kinship, kind: int) -> Options:
                 rate = float(batch.weight[j] * batch.best[j]) / degree * a / degree
                 alone = float(batch.alone[j, kind]) if a else 0.0
                 rows.append(
-                    (f, a, p, split, a * int(batch.each[j]), cpu, memory, rate, alone, 1 - float(batch.overlap[j]))
-                    + (int(batch.model[j]), fixed, nic, job.collective == "hierarchical")
+                    (
+                        *(f, a, p, split, a * int(batch.each[j]), cpu, memory, rate, alone),
+                        *(1 - float(batch.overlap[j]), int(batch.model[j]), fixed, nic),
+                        job.collective == "hierarchical",
+                    )
                 )
     columns = [np.array(x) for x in zip(*rows, strict=True)] if rows else [np.zeros(0)] * 14
     kinds = [np.int64] * 3 + [np.bool_, np.int64] + [np.float64] * 5 + [np.int64] + [np.float64] * 2 + [np.bool_]

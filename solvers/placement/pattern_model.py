@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 from math import floor
 from typing import Any
 
@@ -147,7 +148,7 @@ class PatternModel:
             literals.append((step, literal))
             total += (step - before) * literal
             before = step
-        for (_, low), (_, high) in zip(literals, literals[1:], strict=False):
+        for (_, low), (_, high) in pairwise(literals):
             self.model.add_implication(high, low)
         place = {step: i for i, (step, _) in enumerate(literals)}
         share: list[list[Any]] = [[] for _ in literals]

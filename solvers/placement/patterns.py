@@ -18,6 +18,9 @@ from .state import State
 
 _MOST = 30_000
 """Patterns of a model."""
+_SIZES = 1500, 4000, 10_000
+"""Columns of ever larger models where all patterns within a margin are too many."""
+_SHARE = 0.6
 _FIRST = 0.0025
 """The first margin as a share of the bound; each is twice the one before."""
 
@@ -43,7 +46,8 @@ def patterns(run: Run, batch: Batch) -> None:
         columns = Columns(run, batch)
         if run.plan is not None:
             columns.start(read_plan(batch, run.plan))
-        columns.solve()
+        with run.share(_SHARE):
+            columns.solve()
     if run.stopped or columns.best is None:
         return
     margin = _FIRST * max(1.0, abs(columns.bound))
@@ -53,11 +57,21 @@ def patterns(run: Run, batch: Batch) -> None:
         with run.phase("patterns within"):
             found = columns.within(margin, _MOST)
         if found is None:
+            _restricted(run, columns)
             return
         with run.phase("patterns"):
             if not _choose(run, columns, found, margin) or margin >= gap:
                 return
         margin *= 2
+
+
+def _restricted(run: Run, columns: Columns) -> None:
+    """Choose among the columns there are, the best first, where all within a margin are too many."""
+    for size in _SIZES:
+        if run.stopped or size > 2 * len(columns.patterns):
+            return
+        with run.phase("patterns restricted"), run.share(_SHARE):
+            _choose(run, columns, columns.nearest(size), 0.0)
 
 
 def _choose(run: Run, columns: Columns, found: list[Pattern], margin: float) -> bool:

@@ -68,7 +68,7 @@ def _cost(table: Any, marks: Any, x: int, slower: float, gangs: int) -> float:
 
 
 @njit(cache=True)
-def _search(
+def _search(  # noqa: PLR0912, PLR0915 -- one compiled loop
     table: Any,
     marks: Any,
     host: Any,
