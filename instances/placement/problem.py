@@ -64,7 +64,8 @@ class PlacementProblem:
         speeds: how fast they run.
         running: where those that run already are.
         goal: ``slowdown`` (minimise the sum of weighted slowdowns) or ``throughput`` (minimise the sum of weighted
-            losses of normalised throughput, no less than 0 each); a job left out costs its value, a job moved its migration.
+            losses of normalised throughput, no less than 0 each); a job left out costs its value, a job moved its
+            migration.
     """
 
     fleet: Fleet

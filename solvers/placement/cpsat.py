@@ -76,7 +76,7 @@ def _hint(run: Run, batch: Batch, plan: Assignment) -> None:
         fixed.add(fixed.get_int_var_from_proto_index(index) == value)
     solver = suitable_solver(run, min(_COMPLETION, run.remaining()))
     if solver.solve(fixed) in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        plan.model.clear_hints()
+        plan.model.clear_hints()  # type: ignore[no-untyped-call]
         plan.model.proto.solution_hint.vars.extend(range(len(plan.model.proto.variables)))
         plan.model.proto.solution_hint.values.extend(solver.response_proto.solution)
     else:

@@ -13,6 +13,7 @@ uses puts such a floor under its one step, and a mean of floors, weighted by a /
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -147,8 +148,9 @@ def options_of(batch: Batch, kin: Kinship, kind: int) -> Options:
                 )
     columns = [np.array(x) for x in zip(*rows, strict=True)] if rows else [np.zeros(0)] * 14
     kinds = [np.int64] * 3 + [np.bool_, np.int64] + [np.float64] * 5 + [np.int64] + [np.float64] * 2 + [np.bool_]
+    arrays: list[Any] = [x.astype(t) for x, t in zip(columns, kinds, strict=True)]
     return Options(
-        *(x.astype(t) for x, t in zip(columns, kinds, strict=True)),
+        *arrays,
         room=(int(fleet.gpus[node]), *has),
     )
 

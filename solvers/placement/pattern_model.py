@@ -139,7 +139,7 @@ class PatternModel:
         """
         steps = sorted({floor(v) for v, _, _ in values})
         total: Any = 0
-        literals = []
+        literals: list[Any] = []
         before = 0
         for step in steps:
             if step <= before and literals:
