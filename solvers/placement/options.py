@@ -149,7 +149,7 @@ def options_of(batch: Batch, kin: Kinship, kind: int) -> Options:
     columns = [np.array(x) for x in zip(*rows, strict=True)] if rows else [np.zeros(0)] * 14
     kinds = [np.int64] * 3 + [np.bool_, np.int64] + [np.float64] * 5 + [np.int64] + [np.float64] * 2 + [np.bool_]
     arrays: list[Any] = [x.astype(t) for x, t in zip(columns, kinds, strict=True)]
-    return Options(
+    return Options(  # type: ignore[misc]  # mypy takes the arrays for any number of arguments
         *arrays,
         room=(int(fleet.gpus[node]), *has),
     )
