@@ -23,16 +23,16 @@ def latency_cpsat(run: Run) -> None:  # noqa: PLR0912, one model read from top t
     job = Job.of(run.problem)
     scale = UNITS / job.total if job.total > 0 else 1.0
     model = cp_model.CpModel()
-    devices, ops = range(len(job.kind)), range(len(job.memory))
+    devices, ops = job.places, range(len(job.memory))
     calls = [d for d in devices if not job.host[d]]
-    x = [[model.new_bool_var("") for _ in devices] for _ in ops]
+    x = [{d: model.new_bool_var("") for d in devices} for _ in ops]
     ready = [model.new_int_var(0, UNITS, "") for _ in ops]
-    start, finish = ([model.new_int_var(0, UNITS, "") for _ in devices] for _ in range(2))
+    start, finish = ({d: model.new_int_var(0, UNITS, "") for d in devices} for _ in range(2))
     level = [model.new_int_var(0, len(ops) + len(calls), "") for _ in ops]
-    turn = [model.new_int_var(0, len(ops) + len(calls), "") for _ in devices]
+    turn = {d: model.new_int_var(0, len(ops) + len(calls), "") for d in devices}
     latest = model.new_int_var(0, UNITS, "")
     for v in ops:
-        model.add_exactly_one(x[v])
+        model.add_exactly_one(x[v].values())
         model.add(latest >= ready[v])
         for d in devices:
             if not isfinite(job.time[d][v]):
@@ -43,8 +43,8 @@ def latency_cpsat(run: Run) -> None:  # noqa: PLR0912, one model read from top t
     for v, w in job.together:
         for d in devices:
             model.add(x[v][d] == x[w][d])
-    coming = [{u: model.new_bool_var("") for u in {u for u, _ in job.edges}} for _ in devices]
-    going = [{u: model.new_bool_var("") for u in {u for u, _ in job.edges}} for _ in devices]
+    coming = {d: {u: model.new_bool_var("") for u in {u for u, _ in job.edges}} for d in devices}
+    going = {d: {u: model.new_bool_var("") for u in {u for u, _ in job.edges}} for d in devices}
     for u, v in job.edges:
         for d in devices:
             if d in calls:

@@ -20,17 +20,17 @@ def latency_milp(run: Run) -> None:  # noqa: PLR0912, one model read from top to
     job = Job.of(run.problem)
     unit = job.total or 1.0
     lp = pulp.LpProblem("latency", pulp.LpMinimize)
-    devices, ops = range(len(job.kind)), range(len(job.memory))
+    devices, ops = job.places, range(len(job.memory))
     calls = [d for d in devices if not job.host[d]]
     most = len(ops) + len(calls)
-    x = [[pulp.LpVariable(f"x_{v}_{d}", cat="Binary") for d in devices] for v in ops]
+    x = [{d: pulp.LpVariable(f"x_{v}_{d}", cat="Binary") for d in devices} for v in ops]
     ready, level = ([pulp.LpVariable(f"{name}_{v}", 0, up) for v in ops] for name, up in (("r", 1), ("l", most)))
-    start, finish = ([pulp.LpVariable(f"{name}_{d}", 0, 1) for d in devices] for name in ("s", "f"))
-    turn = [pulp.LpVariable(f"t_{d}", 0, most) for d in devices]
+    start, finish = ({d: pulp.LpVariable(f"{name}_{d}", 0, 1) for d in devices} for name in ("s", "f"))
+    turn = {d: pulp.LpVariable(f"t_{d}", 0, most) for d in devices}
     latest = pulp.LpVariable("Z", 0, ABOVE_ONE)
     lp += latest
     for v in ops:
-        lp += pulp.lpSum(x[v]) == 1
+        lp += pulp.lpSum(x[v].values()) == 1
         lp += latest >= ready[v]
         for d in devices:
             if not isfinite(job.time[d][v]):

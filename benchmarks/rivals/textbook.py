@@ -118,6 +118,15 @@ class Job:
             total=float(longest + moved),
         )
 
+    @property
+    def places(self) -> list[int]:
+        """The devices of a latency problem: of hosts of a type without a limit one stands for all, as published."""
+        found: list[int] = []
+        for d, (host, kind, room) in enumerate(zip(self.host, self.kind, self.capacity, strict=True)):
+            if not host or np.isfinite(room) or all(self.kind[other] != kind for other in found):
+                found.append(d)
+        return found
+
     def delay(self, u: int, d: int, e: int) -> float:
         """Return the seconds that the output of op u takes from device d to e, of a step-time problem."""
         assert isinstance(self.problem, StepProblem)
