@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pulp
+
+from gangplan.instances import verify
 
 from .interrupt import interruptible
 from .run import Run
@@ -14,6 +17,11 @@ TOLERANCE = 1e-7
 ABOVE_ONE = 1.001
 """The upper bound of times that need not exceed 1: with 1 itself CBC takes an objective of them for whole numbers
 ("Cutoff increment increased to 0.9999") and ends at wrong optima, and HiGHS calls infeasible what lies on the edge."""
+
+APT = 0.5
+"""Tolerances are relative to the unit: if the optimum is below so much of it, solve again in a smaller one."""
+_ROUNDING = 1e-6
+"""What solvers may be wrong by in a unit that is too large."""
 
 
 def available_solvers() -> list[str]:
@@ -31,6 +39,39 @@ def pulp_solver(run: Run, name: str, *, presolve: bool = True) -> Any:
         presolve: of HiGHS; its postsolve now and then breaks a row by 1 and ends in an error.
     """
     return _highs(run, presolve) if name == "HiGHS" else _cbc(run)
+
+
+def minimise_lp(run: Run, lp: Any, name: str, unit: float, plan: Callable[[], Any], *, presolve: bool = True) -> None:
+    """Solve `lp`, offer the plan and record the bound; PuLP's status alone is not trusted.
+
+    Args:
+        run: the solve.
+        lp: its objective is in `unit` seconds, at most 1 or so.
+        name: one of `available_solvers`.
+        unit: seconds.
+        plan: makes a plan of the variables' values, `None` if they are none when rounded.
+        presolve: see `pulp_solver`.
+    """
+    lp.solve(pulp_solver(run, name, presolve=presolve))
+    if lp.status == pulp.LpStatusInfeasible:
+        # HiGHS has proved it only if both say so; CBC says "no solution found" both then and out of time,
+        # so it is believed only where its clock was far from running out
+        proved = lp.sol_status == pulp.LpSolutionInfeasible or (name != "HiGHS" and run.remaining() > 1)
+        if proved and run.plan is None:
+            run.prove_infeasible()
+        return
+    if lp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
+        found = plan()
+        if found is not None and verify(run.problem, found).ok:
+            run.offer(found, "milp")
+        else:
+            run.note("milp: the plan found is feasible only within the solver's tolerances, so it is dropped")
+    apt = run.objective is not None and run.objective >= unit * APT
+    slack = 0.0 if apt else _ROUNDING
+    if name == "HiGHS":
+        run.raise_bound((float(lp.solverModel.getInfo().mip_dual_bound) - slack) * unit, "milp")
+    elif lp.sol_status == pulp.LpSolutionOptimal:
+        run.raise_bound((float(pulp.value(lp.objective)) - slack) * unit, "milp")
 
 
 def _cbc(run: Run) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import isfinite
 from typing import Any
 
@@ -10,7 +11,7 @@ from ortools.sat.python import cp_model
 from gangplan.instances import verify
 from gangplan.instances.placement import PlacementPlan
 
-from ..interrupt import interruptible
+from ..cpsat_solver import cpsat_solver, minimise
 from ..run import Run
 from .best_fit import best_fit
 from .build import build
@@ -44,7 +45,7 @@ def cpsat(run: Run, batch: Batch) -> None:
     if run.stopped:
         return
     with run.phase("cpsat"):
-        _solve(run, batch, plan)
+        minimise(run, suitable_solver(run), plan.model, GOAL_UNITS, partial(_plan, run, batch, plan))
 
 
 def suits(batch: Batch) -> bool:
@@ -62,7 +63,7 @@ def hinted(run: Run, batch: Batch) -> tuple[cp_model.CpModel, PlacementPlan | No
     plan = Assignment(batch)
     Cost(plan, run.objective)
     _hint(run, batch, plan)
-    solver = suitable_solver(run, run.remaining())
+    solver = suitable_solver(run)
     solver.parameters.fix_variables_to_their_hinted_value = True
     if solver.solve(plan.model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return plan.model, None
@@ -74,7 +75,8 @@ def _hint(run: Run, batch: Batch, plan: Assignment) -> None:
     fixed = plan.model.clone()
     for index, value in _fixing(plan, rows, packing):
         fixed.add(fixed.get_int_var_from_proto_index(index) == value)
-    solver = suitable_solver(run, min(_COMPLETION, run.remaining()))
+    solver = suitable_solver(run)
+    solver.parameters.max_time_in_seconds = min(_COMPLETION, run.remaining())
     if solver.solve(fixed) in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         plan.model.clear_hints()  # type: ignore[no-untyped-call]
         plan.model.proto.solution_hint.vars.extend(range(len(plan.model.proto.variables)))
@@ -114,36 +116,15 @@ def _read(batch: Batch, plan: PlacementPlan) -> tuple[list[Rows], dict[int, list
     return rows, {n: list(held.values()) for n, held in cards.items()}
 
 
-def _solve(run: Run, batch: Batch, plan: Assignment) -> None:
-    class Watcher(cp_model.CpSolverSolutionCallback):
-        def on_solution_callback(self) -> None:
-            found = as_plan(batch, plan.rows(self.value), lambda n: plan.packing(self.value, n))
-            # rows of cores and bytes are rounded: what only they allow is no plan
-            if verify(run.problem, found).ok:
-                run.offer(found, "cpsat")
-
-    def better(bound: float) -> None:
-        run.raise_bound(bound / GOAL_UNITS, "cpsat")
-
-    solver = suitable_solver(run, run.remaining())
-    solver.best_bound_callback = better
-    status = interruptible(lambda: solver.solve(plan.model, Watcher()), solver.stop_search, lambda: run.stopped)
-    if status == cp_model.INFEASIBLE:
-        if run.plan is None:
-            run.prove_infeasible()
-    elif status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
-        better(solver.best_objective_bound)
+def _plan(run: Run, batch: Batch, plan: Assignment, value: Any) -> PlacementPlan | None:
+    found = as_plan(batch, plan.rows(value), lambda n: plan.packing(value, n))
+    # rows of cores and bytes are rounded: what only they allow is no plan
+    return found if verify(run.problem, found).ok else None
 
 
-def suitable_solver(run: Run, seconds: float) -> cp_model.CpSolver:
-    """Return a solver set up as the run asks and as models of placement need."""
-    solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds = seconds
-    solver.parameters.num_workers = run.workers
-    solver.parameters.random_seed = run.seed
-    solver.parameters.catch_sigint_signal = False
-    # without this presolve may cut off optima (or-tools issue 5293); see solvers/partition/throughput/cpsat.py
-    solver.parameters.presolve_inclusion_work_limit = 0
+def suitable_solver(run: Run) -> Any:
+    """Return a solver for what is left of `run`, set up as models of placement need."""
+    solver = cpsat_solver(run)
     if run.problem.goal == "throughput":
         # with it, OR-Tools 9.15 now and then calls models with divisions infeasible that are not
         solver.parameters.cp_model_probing_level = 0

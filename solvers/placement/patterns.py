@@ -93,7 +93,8 @@ def _choose(run: Run, columns: Columns, found: list[Pattern], margin: float) -> 
             value = min(value, run.objective)
         run.raise_bound(value - 1e-9, "patterns")
 
-    solver = suitable_solver(run, run.remaining())
+    solver = suitable_solver(run)
+    solver.parameters.relative_gap_limit = 0.0  # an end of the search is to be one
     solver.best_bound_callback = better
     if run.objective is not None:
         model.model.add(model.total <= int(run.objective * UNITS) + 1)

@@ -7,17 +7,16 @@ from typing import Any
 
 import pulp
 
-from gangplan.instances import LatencyPlan, verify
+from gangplan.instances import LatencyPlan
 from gangplan.instances.verify import TOLERANCE
 
-from ...pulp_solvers import ABOVE_ONE, available_solvers, pulp_solver
+from ...pulp_solvers import ABOVE_ONE, available_solvers, minimise_lp
 from ...run import Run
 from .bounds import ceiling
 from .reduced import Reduced
 
 _ROUNDING = 1e-6
 """What solvers may be wrong by, in units."""
-_APT = 0.5
 _PASSES = 3
 
 
@@ -189,27 +188,8 @@ class _Model:
                 self.lp += row[t] <= pulp.lpSum(other[s] for other in self.x)
 
     def solve(self, run: Run, name: str, *, careful: bool = False) -> None:
-        """Solve, offer the plan and record the bound; PuLP's status alone is not trusted."""
-        self.lp.solve(pulp_solver(run, name, presolve=not careful))
-        if self.lp.status == pulp.LpStatusInfeasible:
-            # HiGHS has proved it only if both say so; CBC says "no solution found" both then and out of time,
-            # so it is believed only where its clock was far from running out
-            proved = self.lp.sol_status == pulp.LpSolutionInfeasible or (name != "HiGHS" and run.remaining() > 1)
-            if proved and run.plan is None:
-                run.prove_infeasible()
-            return
-        if self.lp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
-            plan = self.plan()
-            if plan is not None and verify(run.problem, plan).ok:
-                run.offer(plan, "milp")
-            else:
-                run.note("milp: the plan found is feasible only within the solver's tolerances, so it is dropped")
-        apt = run.objective is not None and run.objective >= self.unit * _APT
-        slack = 0.0 if apt else _ROUNDING
-        if name == "HiGHS":
-            run.raise_bound((float(self.lp.solverModel.getInfo().mip_dual_bound) - slack) * self.unit, "milp")
-        elif self.lp.sol_status == pulp.LpSolutionOptimal:
-            run.raise_bound((float(pulp.value(self.z)) - slack) * self.unit, "milp")
+        """Solve, offer the plan and record the bound."""
+        minimise_lp(run, self.lp, name, self.unit, self.plan, presolve=not careful)
 
     def plan(self) -> LatencyPlan | None:
         """Return the plan of the solution, binaries rounded, `None` if that leaves a group without a slot."""

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .cpsat_segments import Segments
-from .delays import _earliest as earliest
+from .delays import earliest
 from .model import Csr, Prepared
 
 Ticks = NDArray[np.int64]

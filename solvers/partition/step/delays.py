@@ -17,15 +17,15 @@ _MOST = 40
 
 
 def delayed_heads(p: Prepared) -> list[float]:
-    """Return the least time at which each op can start, whatever the devices, seconds; see `_earliest`."""
+    """Return the least time at which each op can start, whatever the devices, seconds; see `earliest`."""
     sent = p.least_delay.tolist()
-    return _earliest(p.order.tolist(), p.predecessors, p.fastest, lambda u, v: sent[u])
+    return earliest(p.order.tolist(), p.predecessors, p.fastest, lambda u, v: sent[u])
 
 
 def delayed_tails(p: Prepared) -> list[float]:
     """Return the least time from the end of each op to the end of all, seconds: the same with time reversed."""
     sent = p.least_delay.tolist()
-    return _earliest(p.order[::-1].tolist(), p.successors, p.fastest, lambda u, v: sent[v])
+    return earliest(p.order[::-1].tolist(), p.successors, p.fastest, lambda u, v: sent[v])
 
 
 def delayed_length(p: Prepared, half: Half) -> float:
@@ -39,10 +39,10 @@ def delayed_length(p: Prepared, half: Half) -> float:
     index = np.array([u for row in rows for u in row], dtype=np.int32)
     fastest = p.fastest[list(half.ops)]
     fastest[[0, -1]] = 0.0
-    return _earliest(list(range(n)), (first, index), fastest, lambda u, v: sent[u])[-1]
+    return earliest(list(range(n)), (first, index), fastest, lambda u, v: sent[u])[-1]
 
 
-def _earliest(order: list[int], relation: Csr, fastest: FloatArray, delay: Callable[[int, int], float]) -> list[float]:
+def earliest(order: list[int], relation: Csr, fastest: FloatArray, delay: Callable[[int, int], float]) -> list[float]:
     """Return the earliest start of each op, after Papadimitriou and Yannakakis (SIAM J. Comput. 1990).
 
     Op v starts at T. An input u that is made elsewhere is there no earlier than its own earliest start plus its time

@@ -7,17 +7,16 @@ from typing import Any
 import numpy as np
 import pulp
 
-from gangplan.instances import PartitionPlan, precedence, verify
+from gangplan.instances import PartitionPlan, precedence
 from gangplan.instances.arrays import BoolArray
 
-from ...pulp_solvers import ABOVE_ONE, TOLERANCE, available_solvers, pulp_solver
+from ...pulp_solvers import ABOVE_ONE, APT, TOLERANCE, available_solvers, minimise_lp
 from ...run import Run
 from .bounds import load_ceiling
 from .quotient import Quotient
 
 _ROUNDING = 1e-6
 """What solvers may be wrong by, in units."""
-_APT = 0.5
 
 
 def milp(run: Run, q: Quotient, solver: str | None = None) -> None:
@@ -29,7 +28,7 @@ def milp(run: Run, q: Quotient, solver: str | None = None) -> None:
     """
     unit = None
     # tolerances are relative to the unit: solve again where the plan found is far below it
-    while not run.stopped and (unit is None or (run.objective is not None and run.objective < unit * _APT)):
+    while not run.stopped and (unit is None or (run.objective is not None and run.objective < unit * APT)):
         with run.phase("milp model"):
             model = _Model(q, run)
         unit = model.unit
@@ -171,27 +170,8 @@ class _Model:
                 self.x[g][s].upBound = 0
 
     def solve(self, run: Run, name: str) -> None:
-        """Solve, offer the plan and record the bound; PuLP's status alone is not trusted."""
-        self.lp.solve(pulp_solver(run, name))
-        if self.lp.status == pulp.LpStatusInfeasible:
-            # HiGHS has proved it only if both say so; CBC says "no solution found" both then and out of time,
-            # so it is believed only where its clock was far from running out
-            proved = self.lp.sol_status == pulp.LpSolutionInfeasible or (name != "HiGHS" and run.remaining() > 1)
-            if proved and run.plan is None:
-                run.prove_infeasible()
-            return
-        if self.lp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
-            plan = self.plan()
-            if plan is not None and verify(run.problem, plan).ok:
-                run.offer(plan, "milp")
-            else:
-                run.note("milp: the plan found is feasible only within the solver's tolerances, so it is dropped")
-        apt = run.objective is not None and run.objective >= self.unit * _APT
-        slack = 0.0 if apt else _ROUNDING
-        if name == "HiGHS":
-            run.raise_bound((float(self.lp.solverModel.getInfo().mip_dual_bound) - slack) * self.unit, "milp")
-        elif self.lp.sol_status == pulp.LpSolutionOptimal:
-            run.raise_bound((float(pulp.value(self.z)) - slack) * self.unit, "milp")
+        """Solve, offer the plan and record the bound."""
+        minimise_lp(run, self.lp, name, self.unit, self.plan)
 
     def plan(self) -> PartitionPlan | None:
         """Return the plan of the solution, binaries rounded, `None` if that leaves a group without a slot."""
