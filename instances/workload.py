@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,14 +22,22 @@ class Workload:
         submit: seconds, float64 (n,).
         gpus: whole GPUs that the job holds while it runs, int32 (n,).
         duration: seconds it runs alone, float64 (n,).
-        queue: the virtual cluster or queue of each job, ``""`` where there is none.
+        queue: the virtual cluster, queue or user of each job, ``""`` where there is none.
+        model: the model type, by which speeds are known, ``""`` where it is not.
+        share: of each of its GPUs that the job holds, above 0 and at most 1, float64 (n,).
+        cpu: cores, float64 (n,), 0 where they are not known.
+        memory: bytes of host memory, float64 (n,), 0 where they are not known.
     """
 
     names: tuple[str, ...]
     submit: FloatArray
     gpus: IntArray
     duration: FloatArray
-    queue: tuple[str, ...] = dataclasses.field(default=())
+    queue: tuple[str, ...] = ()
+    model: tuple[str, ...] = ()
+    share: FloatArray | None = None
+    cpu: FloatArray | None = None
+    memory: FloatArray | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(self.names))
@@ -41,15 +50,22 @@ class Workload:
                 if name in seen:
                     raise InstanceError(f"names[{i}]", f"{name!r} is a duplicate")
                 seen.add(name)
-        object.__setattr__(self, "queue", tuple(self.queue) or ("",) * n)
-        if len(self.queue) != n:
-            raise InstanceError("queue", f"has {len(self.queue)} entries where {n} are expected")
-        for field, dtype in (("submit", np.float64), ("gpus", np.int32), ("duration", np.float64)):
-            object.__setattr__(self, field, frozen(getattr(self, field), dtype, field, (n,)))
-        for field in ("submit", "duration"):
-            values = getattr(self, field)
+        for field in ("queue", "model"):
+            words = tuple(getattr(self, field)) or ("",) * n
+            object.__setattr__(self, field, words)
+            if len(words) != n:
+                raise InstanceError(field, f"has {len(words)} entries where {n} are expected")
+        for field, usual in (("share", 1.0), ("cpu", 0.0), ("memory", 0.0)):
+            if getattr(self, field) is None:
+                object.__setattr__(self, field, np.full(n, usual))
+        object.__setattr__(self, "gpus", frozen(self.gpus, np.int32, "gpus", (n,)))
+        for field in ("submit", "duration", "share", "cpu", "memory"):
+            values = frozen(getattr(self, field), np.float64, field, (n,))
+            object.__setattr__(self, field, values)
             require(np.isfinite(values) & (values >= 0), values, field, "is not a finite number from 0 on")
         require(self.gpus > 0, self.gpus, "gpus", "is not positive")
+        share = np.asarray(self.share)
+        require((share > 0) & (share <= 1), share, "share", "is not above 0 and at most 1")
 
     @property
     def n_jobs(self) -> int:
@@ -71,10 +87,7 @@ class Workload:
     def take(self, index: NDArray[np.intp]) -> Workload:
         """Return the jobs at `index`, in that order."""
         rows = index.tolist()
-        return Workload(
-            tuple(self.names[i] for i in rows),
-            self.submit[index],
-            self.gpus[index],
-            self.duration[index],
-            tuple(self.queue[i] for i in rows),
-        )
+        taken: dict[str, Any] = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        for field, values in taken.items():
+            taken[field] = values[index] if isinstance(values, np.ndarray) else tuple(values[i] for i in rows)
+        return Workload(**taken)
