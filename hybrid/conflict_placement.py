@@ -34,11 +34,27 @@ def _fleet(problem: PlacementProblem) -> list[Requirement]:
             f"{name}: {len(has)} nodes have {float(has.sum()):.6g}, at most {most:.6g} each; all jobs need {need:.6g}"
         )
         parts.append(Requirement(words, _with_fleet(partial(_ample, field=field, enough=enough))))
+    if any(job.worker.nic or job.server.nic for job in jobs):
+        parts.append(_nics(problem))
     down = int((~usable).sum())
     if down:
         words = f"nodes: {down} of {fleet.n_nodes} are not usable"
         parts.append(Requirement(words, _with_fleet(lambda x: replace(x, usable=None))))
     return parts
+
+
+def _nics(problem: PlacementProblem) -> Requirement:
+    """Return what NICs allow; without it, those of all nodes have room for everything."""
+    nodes, level = int(np.asarray(problem.fleet.usable).sum()), problem.fleet.topology.levels[0]
+    need = sum(_need(job, "nic") for job in problem.jobs if job.value is None)
+    enough = sum(_need(job, "nic", most=True) for job in problem.jobs)
+    words = f"NICs: {nodes} nodes have {level.bandwidth:.6g} bytes/s each; all jobs need {need:.6g}"
+
+    def ample(fleet: Fleet) -> Fleet:
+        levels = replace(level, bandwidth=max(level.bandwidth, enough)), *fleet.topology.levels[1:]
+        return replace(fleet, topology=replace(fleet.topology, levels=levels))
+
+    return Requirement(words, _with_fleet(ample))
 
 
 def _need(job: GangJob, field: str, most: bool = False) -> float:
@@ -120,6 +136,8 @@ def _gangs(problem: PlacementProblem) -> list[Requirement]:
                 f"gang: job {job.name} runs whole, {job.gang} workers of {task.gpu:g} GPU, {task.cpu:g} cores "
                 f"and {task.memory:.6g} bytes"
             )
+            if task.nic:
+                words += f", {task.nic:.6g} bytes/s of a NIC"
             if job.servers:
                 words += f", {job.servers} servers of {job.server.cpu:g} cores and {job.server.memory:.6g} bytes"
             parts.append(_wish(words, job, value=0.0))

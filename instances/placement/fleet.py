@@ -79,6 +79,11 @@ class Fleet:
         return len(self.names)
 
     @property
+    def nic(self) -> FloatArray:
+        """Bytes/s of the link that joins each node to the network, float64 (m,): what tasks may set aside."""
+        return np.full(self.n_nodes, self.topology.levels[0].bandwidth)
+
+    @property
     def n_gpus(self) -> int:
         """How many GPUs there are."""
         return int(self.gpus.sum())

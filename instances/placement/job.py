@@ -18,14 +18,16 @@ class Demand:
         gpu: GPUs: a whole number of them, or a share of one between 0 and 1.
         cpu: cores.
         memory: bytes of host memory.
+        nic: bytes/s set aside of the link that joins its node to the network.
     """
 
     gpu: float = 1.0
     cpu: float = 0.0
     memory: float = 0.0
+    nic: float = 0.0
 
     def __post_init__(self) -> None:
-        for field in ("gpu", "cpu", "memory"):
+        for field in ("gpu", "cpu", "memory", "nic"):
             require_number(getattr(self, field), field)
         if self.gpu > 1 and self.gpu != int(self.gpu):
             raise InstanceError("gpu", f"{self.gpu!r} is neither whole nor a share of one")

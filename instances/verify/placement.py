@@ -137,7 +137,7 @@ def _nodes(problem: PlacementProblem, plan: PlacementPlan) -> list[str]:
 def _capacity(problem: PlacementProblem, plan: PlacementPlan) -> list[str]:
     fleet = problem.fleet
     words = []
-    for field, unit in (("cpu", "cores"), ("memory", "bytes")):
+    for field, unit in (("cpu", "cores"), ("memory", "bytes"), ("nic", "bytes/s")):
         worker, server = (
             np.array([getattr(getattr(job, task), field) for job in problem.jobs]) for task in ("worker", "server")
         )

@@ -9,7 +9,7 @@ from ortools.sat.python import cp_model
 from .prepare import Batch, Rows
 
 _FINE = 1 << 20
-"""Units of the larger of what a node has and what a task needs, in rows of cores and bytes."""
+"""Units of the larger of what a node has and what a task needs, in rows of cores, bytes and bytes/s."""
 
 
 class Assignment:
@@ -117,11 +117,12 @@ class Assignment:
             model.add(whole + sum(used) <= gpus[n])
 
     def _amounts(self) -> None:
-        """(C) Cores and bytes of each node."""
+        """(C) Cores, bytes and NIC of each node."""
         batch, fleet = self.batch, self.batch.problem.fleet
         rows = (
             (fleet.cpu, batch.worker_cpu, batch.server_cpu),
             (fleet.memory, batch.worker_memory, batch.server_memory),
+            (batch.nic, batch.worker_nic, batch.server_nic),
         )
         for has, worker, server in rows:
             for n in range(batch.n_nodes):

@@ -98,7 +98,7 @@ def _together(problem: PlacementProblem, places: tuple[Where, ...]) -> bool:
         for job, _, _ in here:
             if (job.whole_nodes and len(here) > 1) or names & set(job.apart):
                 return False
-        for field in ("cpu", "memory"):
+        for field in ("cpu", "memory", "nic"):
             need = sum(w * getattr(job.worker, field) + p * getattr(job.server, field) for job, w, p in here)
             if need > getattr(fleet, field)[node] * (1 + TOLERANCE):
                 return False

@@ -50,6 +50,7 @@ def _together(batch: Batch) -> str | None:
         "GPUs": (fleet.gpus, batch.each * batch.share, np.zeros(len(batch.jobs))),
         "cores": (fleet.cpu, batch.worker_cpu, batch.server_cpu),
         "bytes of memory": (fleet.memory, batch.worker_memory, batch.server_memory),
+        "bytes/s of NICs": (batch.nic, batch.worker_nic, batch.server_nic),
     }
     # workers go where they can compute, servers wherever the job may be
     reach = [(batch.room[j] > 0) | (batch.allowed[j] if batch.jobs[j].servers else False) for j in must]

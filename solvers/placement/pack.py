@@ -17,9 +17,9 @@ def pack(state: State, j: int, degree: int, room: IntArray) -> dict[int, int]:
     2014, section 3.2); there is no term for remote input, a gang reads none from its nodes.
     """
     fleet, demand = state.batch.problem.fleet, state.batch.jobs[j].worker
-    need = np.array([demand.gpu, demand.cpu, demand.memory])
-    largest = np.array([max(1e-300, float(x.max())) for x in (fleet.gpus, fleet.cpu, fleet.memory)])
+    need = np.array([demand.gpu, demand.cpu, demand.memory, demand.nic])
+    largest = np.array([max(1e-300, float(x.max())) for x in (fleet.gpus, fleet.cpu, fleet.memory, fleet.nic)])
     weight = need / largest**2
-    aligned = weight @ np.stack([state.free_gpu, state.free_cpu, state.free_memory])
+    aligned = weight @ np.stack([state.free_gpu, state.free_cpu, state.free_memory, state.free_nic])
     less = float(weight @ need)
     return spread(lambda node, count: count * less - float(aligned[node]), -aligned, room, degree)

@@ -26,11 +26,12 @@ _FIRST = 0.0025
 
 
 def suits(batch: Batch) -> bool:
-    """Return whether patterns say all there is: the goal slowdown, rigid gangs of whole GPUs, none running."""
+    """Return whether patterns say all there is: slowdown, rigid gangs of whole GPUs, none running, no NIC set aside."""
     return (
         batch.problem.goal == "slowdown"
         and not batch.pinned
         and not batch.standing
+        and not batch.reserves
         and all(len(job.workers) == 1 for job in batch.jobs)
         and bool((batch.share[batch.each > 0] == 1).all())
     )

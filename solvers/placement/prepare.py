@@ -34,6 +34,7 @@ class Batch:
         model, weight, best, gradient, overlap: of each job; `best` is its rate alone.
         each: int (J,), GPUs that a worker holds or has a share of.
         share: float64 (J,), of each of them.
+        nic: bytes/s that tasks may set aside on each node, float64 (m,); reserves: whether any does.
         apart: the jobs that each job may share no node with, both ways.
         pinned: the rows of jobs that run and stay.
         standing: the rows of jobs that run and may move, and what moving costs.
@@ -61,6 +62,10 @@ class Batch:
         self.server_cpu, self.server_memory = (
             np.array([getattr(job.server, field) for job in jobs], dtype=float) for field in ("cpu", "memory")
         )
+        self.worker_nic = np.array([job.worker.nic for job in jobs], dtype=float)
+        self.server_nic = np.array([job.server.nic for job in jobs], dtype=float)
+        self.nic = fleet.nic
+        self.reserves = bool(self.worker_nic.any() or self.server_nic.any())
         self.room = self._room()
         topology = fleet.topology
         self.members: list[list[int]] = [list(range(fleet.n_nodes)), *(row.tolist() for row in topology.group)]
@@ -92,7 +97,12 @@ class Batch:
         """Return how many workers an empty node of each kind holds, (J, q)."""
         fleet = self.problem.fleet
         room = np.where(np.isfinite(self.alone), 2.0**31 - 1, 0.0)
-        for has, need in ((fleet.cpu, self.worker_cpu), (fleet.memory, self.worker_memory)):
+        amounts = (
+            (fleet.cpu, self.worker_cpu),
+            (fleet.memory, self.worker_memory),
+            (self.nic, self.worker_nic),
+        )
+        for has, need in amounts:
             room = np.minimum(room, fits(has[self.sample], need[:, None]))
         room = np.minimum(
             room, gpu_room(fleet.gpus[self.sample].astype(float), self.each[:, None], self.share[:, None])

@@ -20,9 +20,9 @@ def random_problem(seed: int, variant: str = "", *, jobs: int = 3, nodes: int = 
     """Make a small problem in which every constraint may bind, the same for the same arguments.
 
     Two racks or one, GPUs of two types that some models cannot run on, nodes without GPUs or not usable, cores and
-    memory from ample to scarce; gangs of one to three workers with menus, of whole GPUs and shares, with all
-    collectives, selectors, jobs apart, spread, whole nodes; optional jobs, jobs that run and stay or may move. Some
-    problems have no plan.
+    memory from ample to scarce, NICs set aside in part; gangs of one to three workers with menus, of whole GPUs and
+    shares, with all collectives, selectors, jobs apart, spread, whole nodes; optional jobs, jobs that run and stay or
+    may move. Some problems have no plan.
 
     Args:
         seed: of the local random generator.
@@ -35,9 +35,10 @@ def random_problem(seed: int, variant: str = "", *, jobs: int = 3, nodes: int = 
     batch: list[GangJob] = [_job(rng, i) for i in range(count)]
     if count > 1 and rng.random() < 0.2:
         batch[1] = replace(batch[1], apart=(batch[0].name,))
-    return PlacementProblem(
-        fleet, tuple(batch), _speeds(rng), _running(rng, fleet, batch), str(rng.choice(["slowdown", "throughput"]))
-    )
+    speeds, running, goal = _speeds(rng), _running(rng, fleet, batch), str(rng.choice(["slowdown", "throughput"]))
+    if rng.random() < 0.15:
+        batch = [_reserving(rng, job, fleet.topology.levels[0].bandwidth) for job in batch]
+    return PlacementProblem(fleet, tuple(batch), speeds, running, goal)
 
 
 def _fleet(rng: np.random.Generator, m: int) -> Fleet:
@@ -83,6 +84,15 @@ def _job(rng: np.random.Generator, i: int) -> GangJob:
         weight=float(rng.choice([0.5, 1.0, 3.0])),
         whole_nodes=bool(rng.random() < 0.1),
         **options,
+    )
+
+
+def _reserving(rng: np.random.Generator, job: GangJob, nic: float) -> GangJob:
+    worker, server = (float(rng.choice([0.0, 0.25, 0.4, 0.6])) * nic for _ in range(2))
+    return replace(
+        job,
+        worker=replace(job.worker, nic=worker),
+        server=replace(job.server, nic=server if job.servers else 0.0),
     )
 
 

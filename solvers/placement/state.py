@@ -21,7 +21,7 @@ class State:
         rows: of each job, empty while it is not placed.
         at: node -> job -> (workers, servers), of nodes in use.
         free_gpu: int (m,), idle GPUs, those counted that packing the shares leaves.
-        free_cpu, free_memory: float64 (m,).
+        free_cpu, free_memory, free_nic: float64 (m,).
         present: int (m, K), jobs of each model with workers on the node.
         taken: int (m,), jobs on the node.
         crossing: int (m,), jobs that use its NIC.
@@ -35,6 +35,7 @@ class State:
         self.at: defaultdict[int, Rows] = defaultdict(dict)
         self.free_gpu = fleet.gpus.astype(float)
         self.free_cpu, self.free_memory = fleet.cpu.copy(), fleet.memory.copy()
+        self.free_nic = batch.nic.copy()
         self.present = np.zeros((fleet.n_nodes, len(batch.problem.speeds.models)), dtype=np.int32)
         self.taken = np.zeros(fleet.n_nodes, dtype=np.int32)
         self.crossing = np.zeros(fleet.n_nodes, dtype=np.int32)
@@ -147,7 +148,11 @@ class State:
         """Return how many workers of job j, which is not placed, each node could take now, (m,)."""
         batch = self.batch
         room = np.minimum(batch.room[j][batch.kind], gpu_room(self.free_gpu, batch.each[j], batch.share[j]))
-        for free, need in ((self.free_cpu, batch.worker_cpu[j]), (self.free_memory, batch.worker_memory[j])):
+        for free, need in (
+            (self.free_cpu, batch.worker_cpu[j]),
+            (self.free_memory, batch.worker_memory[j]),
+            (self.free_nic, batch.worker_nic[j]),
+        ):
             if need:
                 room = np.minimum(room, fits(free, need))
         if batch.share[j] < 1 and batch.each[j]:
@@ -162,6 +167,7 @@ class State:
         for free, worker, server in (
             (self.free_cpu, batch.worker_cpu[j], batch.server_cpu[j]),
             (self.free_memory, batch.worker_memory[j], batch.server_memory[j]),
+            (self.free_nic, batch.worker_nic[j], batch.server_nic[j]),
         ):
             left = free.copy()
             for node, (w, _) in workers.items():
@@ -214,6 +220,10 @@ class State:
             else:
                 whole += w * each
         self.free_cpu[node], self.free_memory[node] = self._cpu[node] - cpu, self._memory[node] - memory
+        if self.batch.reserves:
+            worker, server = self.batch.worker_nic, self.batch.server_nic
+            used = sum(float(w * worker[j] + p * server[j]) for j, (w, p) in here.items())
+            self.free_nic[node] = self.batch.nic[node] - used
         if node in self.held:
             del self.held[node], self.meets[node]
         if shares:
@@ -235,6 +245,7 @@ class State:
         most = min(
             int(fits(self.free_cpu[node : node + 1], batch.worker_cpu[j])[0]),
             int(fits(self.free_memory[node : node + 1], batch.worker_memory[j])[0]),
+            int(fits(self.free_nic[node : node + 1], batch.worker_nic[j])[0]),
             batch.jobs[j].workers[-1],
         )
         count = 0

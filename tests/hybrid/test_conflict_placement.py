@@ -41,6 +41,11 @@ def reasons(*jobs: GangJob, fleet: Fleet = FLEET, running: tuple[Running, ...] =
             ["cores: 3 nodes have 48, at most 16 each", "gang: job x runs whole, 2 workers of 1 GPU, 20 cores"],
         ),
         (
+            GangJob("x", "a", (2,), Demand(1, nic=30e9)),
+            {},
+            ["NICs: 3 nodes have 2.5e+10 bytes/s each; all jobs need 6e+10", "gang: job x runs whole, 2 workers"],
+        ),
+        (
             GangJob("x", "a", (4,), most_per_node=1),
             {},
             ["spread: job x has at most 1 of its 4 workers on a node", "gang: job x"],

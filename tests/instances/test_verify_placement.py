@@ -173,6 +173,12 @@ def test_goals() -> None:
             "memory: the tasks on node0 need 101 bytes",
         ),
         (
+            # NICs have 2 B/s: two workers of 0.5 and two servers of 0.75 are too much for one
+            [GangJob("x", "a", (2,), Demand(1, nic=0.5), "ps", 2, Demand(0, nic=0.75))],
+            [(0, 0, 2, 2, [0, 1])],
+            "nic: the tasks on node0 need 2.5 bytes/s, it has 2",
+        ),
+        (
             [replace(A4, most_per_node=2)],
             [(0, 0, 4, 0, [0, 1, 2, 3])],
             "spread: job x has 4 workers on node0, at most 2",

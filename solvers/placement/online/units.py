@@ -9,6 +9,7 @@ from math import ceil, floor
 import numpy as np
 from numpy.typing import NDArray
 
+from gangplan.instances import InstanceError
 from gangplan.instances.placement.job import Demand
 from gangplan.instances.placement.task import Task
 
@@ -54,8 +55,14 @@ class Need:
 
 @lru_cache(maxsize=65_536)
 def need(task: Task) -> Need:
-    """Return what `task` needs; remembered, for a trace repeats few kinds of task."""
+    """Return what `task` needs; remembered, for a trace repeats few kinds of task.
+
+    Raises:
+        InstanceError: if it sets aside a part of a NIC, which clusters of single tasks do not account for.
+    """
     demand: Demand = task.demand
+    if demand.nic:
+        raise InstanceError("demand.nic", f"{demand.nic!r} is not 0: single tasks set no NIC aside")
     share = 0 if not demand.grants else GPU if demand.gpu >= 1 else max(1, floor(demand.gpu * GPU + 1e-3))
     cpu, memory = (ceil(min(x, MOST)) for x in (demand.cpu * CPU - 1e-3, demand.memory))
     return Need(demand.grants, share, cpu, memory, task.gpu_types if demand.grants else ())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from gangplan import solve
 from gangplan.instances import verify
 from gangplan.instances.generators.gangs import gangs
+from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementProblem, SpeedModel
 from gangplan.solvers import Run
 from gangplan.solvers.check import check_solver
 from gangplan.solvers.placement.columns import Columns
@@ -40,6 +42,19 @@ def test_patterns_agree_with_enumeration() -> None:
         assert run.objective is None or run.objective >= best * (1 - 1e-9), seed
         assert not run.infeasible and not run.notes, (seed, run.notes)
     assert count >= 20
+
+
+@pytest.mark.parametrize("method", ["cpsat", "auto"])
+def test_nics_decide(method: str) -> None:
+    """Two workers that set aside more than half of a NIC each go to two nodes, which costs their gradient."""
+    speeds = SpeedModel(
+        ("a",), ("A100",), np.array([[1.0]]), np.array([4.0]), np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1))
+    )
+    fleet = Fleet.regular(1, 2, 4, link=10.0, nic=2.0)
+    for nic, slowdown in ((1.0, 1.0), (1.1, (1 + 4 / 2) / (1 + 4 / 10))):
+        problem = PlacementProblem(fleet, (GangJob("x", "a", (2,), Demand(1, nic=nic)),), speeds)
+        result = solve(problem, time_limit=20, workers=1, method=method)
+        assert result.status == "OPTIMAL" and result.objective == pytest.approx(slowdown)
 
 
 def test_hint_is_complete_and_taken() -> None:

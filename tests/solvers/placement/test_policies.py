@@ -101,6 +101,15 @@ def test_least_interference() -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
+def test_nics_are_set_aside(policy: str) -> None:
+    """Workers go where enough of the NIC is left, and what they set aside is gone for the next."""
+    x, there = GangJob("x", "a", (6,), Demand(1, nic=0.75)), GangJob("y", "b", (1,), Demand(1, nic=1.0))
+    # NICs of 2 B/s: two workers a node, one beside y
+    found = place(state_of(x, there, y={1: 1}), policy)
+    assert sum(found.values()) == 6 and max(found.values()) <= 2 and found.get(1, 0) <= 1
+
+
+@pytest.mark.parametrize("policy", POLICIES)
 def test_constraints_hold(policy: str) -> None:
     """No policy breaks a selector, a spread, a whole node, a job apart, cores or memory."""
     fleet = replace(FLEET, labels=("ssd",), labelled=[[False, True, True, True, True, True]])
@@ -189,6 +198,14 @@ def test_shares_meet_where_it_matters_least() -> None:
         (
             [GangJob(f"j{i}", "a", (2,), Demand(1, memory=55.0)) for i in range(6)],
             "6 jobs need 660 bytes of memory together, the fleet have 600",
+        ),
+        (
+            [GangJob(f"j{i}", "a", (2,), Demand(1, nic=1.0)) for i in range(7)],
+            "7 jobs need 14 bytes/s of NICs together, the fleet have 12",
+        ),
+        (
+            [GangJob("x", "a", (1,), Demand(1, nic=2.1))],
+            "job x needs 1 workers, the nodes that it may use have room for 0",
         ),
         (
             [GangJob("x", "a", (1,), collective="ps", servers=2, server=Demand(0, memory=101.0))],
