@@ -1,0 +1,109 @@
+"""Read a trace: recognise the format, make jobs of its rows, say which row is wrong."""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from os import PathLike, fspath
+from pathlib import Path
+
+import numpy as np
+
+from ...errors import InstanceError
+from ...workload import Workload
+from .formats import recognise
+from .row import Format, Job, merged
+
+
+@dataclass(slots=True)
+class Trace:
+    """What a file holds.
+
+    Attributes:
+        workload: the jobs, in the order of the file.
+        skipped: what was wrong and is left out, ``line 7: num_gpu: '0' ...``; empty unless that was asked for.
+        left_out: how many rows make no job though they are right, by reason.
+    """
+
+    workload: Workload
+    skipped: list[str] = field(default_factory=list)
+    left_out: dict[str, int] = field(default_factory=dict)
+
+
+def read_trace(
+    path: str | PathLike[str], *, skip_bad: bool = False, seconds: Mapping[str, float] | None = None
+) -> Trace:
+    """Read a workload as its publisher ships it: docs/simulate.md lists the formats.
+
+    Gzip is undone. Times of the calendar become seconds from the first. Jobs without a GPU, and those that never ran
+    to an end, are left out and counted where a format has them; in a plain CSV no GPU is an error.
+
+    Args:
+        path: the file.
+        skip_bad: leave bad rows out and say which, instead of refusing the file.
+        seconds: how long an application runs, by name, for Pollux' workloads, which do not say.
+
+    Raises:
+        InstanceError: naming file, line, field and the value found.
+    """
+    source = fspath(path)
+    try:
+        content = Path(path).read_bytes()
+        if content[:2] == b"\x1f\x8b":
+            content = gzip.decompress(content)
+        words = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InstanceError("content", f"byte at offset {error.start} is not UTF-8 text", source) from None
+    except (OSError, EOFError, ValueError) as error:
+        raise InstanceError("file", str(getattr(error, "strerror", None) or error).lower(), source) from None
+    try:
+        return _parse(words, recognise(words, seconds or {}), skip_bad)
+    except InstanceError as error:
+        raise error.of(source) from None
+
+
+def _parse(words: str, form: Format, skip_bad: bool) -> Trace:
+    jobs: list[Job] = []
+    skipped: list[str] = []
+    left_out: Counter[str] = Counter()
+    seen: set[str] = set()
+    columns, rows = form.split(words)
+    for line, values in rows:
+        try:
+            if len(values) != len(columns):
+                raise InstanceError("columns", f"the row has not the {len(columns)} of the header")
+            job = form.build(dict(zip(columns, values, strict=True)), line)
+            if not form.merge and isinstance(job, Job):
+                if job.name in seen:
+                    raise InstanceError("job", f"{job.name!r} is a duplicate")
+                seen.add(job.name)
+        except InstanceError as error:
+            placed = InstanceError(f"line {line}: {error.field}", error.problem)
+            if not skip_bad:
+                raise placed from None
+            skipped.append(str(placed))
+            continue
+        if isinstance(job, str):
+            left_out[job] += 1
+        else:
+            jobs.append(job)
+    if form.merge:
+        jobs = list(merged(jobs))
+    if not jobs:
+        why = "".join(f", {count} rows are {reason}" for reason, count in left_out.items())
+        raise InstanceError("content", f"there is no job; {len(skipped)} bad rows were skipped{why}")
+    first = min(job.submit for job in jobs) if form.calendar else 0.0
+    workload = Workload(
+        names=tuple(job.name for job in jobs),
+        submit=np.array([job.submit - first for job in jobs]),
+        gpus=np.array([job.gpus for job in jobs]),
+        duration=np.array([job.duration for job in jobs]),
+        queue=tuple(job.queue for job in jobs),
+        model=tuple(job.model for job in jobs),
+        share=np.array([job.share for job in jobs]),
+        cpu=np.array([job.cpu for job in jobs]),
+        memory=np.array([job.memory for job in jobs]),
+    )
+    return Trace(workload, skipped, dict(left_out))
