@@ -123,9 +123,7 @@ def test_alibaba_2020(tmp_path: Path, head: str) -> None:
 def test_alibaba_2023(data: Path, tmp_path: Path) -> None:
     """Pods run from when they were scheduled until they were deleted."""
     rows = (
-        "p0,8000,1024,1,250,,LS,Running,10,110,30\np1,8000,1024,0,0,,LS,Running,0,9,0\n"
-        "p2,1,1,1,1000,,BE,Pending,5,,\n"
-    )
+        "p0,8000,1024,1,250,,LS,Running,10,110,30\np1,8000,1024,0,0,,LS,Running,0,9,0\np2,1,1,1,1000,,BE,Pending,5,,\n"
     )
     found = read_trace(written(tmp_path, PODS + rows))
     work = found.workload
