@@ -131,7 +131,7 @@ class Columns:
             added, exact, low = 0, True, prices.node.copy()
             for i, q in enumerate(self.kinds):
                 reduced, cost, chosen, complete = self.pricing[q].search(
-                    prices.worker, prices.server, float(prices.node[i]) - _EPS, _EACH, True, steps
+                    self.run, prices.worker, prices.server, float(prices.node[i]) - _EPS, _EACH, True, steps
                 )
                 exact &= complete
                 if len(reduced):
@@ -203,7 +203,7 @@ class Columns:
         found: list[Pattern] = []
         for i, q in enumerate(self.kinds):
             _, cost, chosen, complete = self.pricing[q].search(
-                worker, server, float(node[i]) + gap, most, False, _STEPS
+                self.run, worker, server, float(node[i]) + gap, most, False, _STEPS
             )
             if not complete or len(found) + len(cost) > most:
                 return None

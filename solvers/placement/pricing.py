@@ -9,6 +9,8 @@ from numba import njit
 
 from gangplan.instances.arrays import FloatArray, IntArray
 
+from ..interrupt import interruptible
+from ..run import Run
 from .options import Kinship, Options
 from .prepare import Batch
 
@@ -34,11 +36,19 @@ class Pricing:
         self.room = np.array(options.room, dtype=np.float64)
 
     def search(
-        self, worker: FloatArray, server: FloatArray, limit: float, most: int, keep_best: bool, steps: int
+        self,
+        run: Run,
+        worker: FloatArray,
+        server: FloatArray,
+        limit: float,
+        most: int,
+        keep_best: bool,
+        steps: int,
     ) -> tuple[FloatArray, FloatArray, IntArray, bool]:
         """Find the patterns whose cost less what their jobs pay is below `limit`.
 
         Args:
+            run: the solve; once it has stopped the search gives up.
             worker, server: what each family pays for a worker and for a server.
             limit: the search is for what is below.
             most: keep so many.
@@ -52,8 +62,12 @@ class Pricing:
         pays = worker[opts.family] * opts.workers + server[opts.family] * opts.servers
         if not len(pays):
             return np.zeros(0), np.zeros(0), np.zeros((0, 1), dtype=np.int64), True
-        count, complete, reduced, cost, chosen = _search(
-            self.table, self.marks, self.host, self.apart, self.many, self.room, pays, limit, most, keep_best, steps
+        tables = self.table, self.marks, self.host, self.apart, self.many, self.room
+        over = np.zeros(1, dtype=np.bool_)
+        count, complete, reduced, cost, chosen = interruptible(
+            lambda: _search(*tables, pays, limit, most, keep_best, steps, over),
+            lambda: over.fill(True),
+            lambda: run.stopped,
         )
         order = np.argsort(reduced[:count], kind="stable")
         return reduced[order], cost[order], chosen[order], bool(complete)
@@ -67,7 +81,7 @@ def _cost(table: Any, marks: Any, x: int, slower: float, gangs: int) -> float:
     return float(table[2, x] * max(c, table[4, x] * c + s))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _search(  # noqa: PLR0912, PLR0915 -- one compiled loop
     table: Any,
     marks: Any,
@@ -80,8 +94,12 @@ def _search(  # noqa: PLR0912, PLR0915 -- one compiled loop
     most: int,
     keep_best: bool,
     steps: int,
+    over: Any,
 ) -> tuple[int, bool, Any, Any, Any]:
-    """Depth first; a list of options that may follow for each depth, those that gain most a GPU first."""
+    """Depth first; a list of options that may follow for each depth, those that gain most a GPU first.
+
+    Another thread may set `over[0]`, which ends it.
+    """
     n, models = len(pays), len(host)
     found, costs = np.empty(most), np.empty(most)
     sets = np.full((most, DEEPEST), -1, dtype=np.int64)
@@ -198,7 +216,7 @@ def _search(  # noqa: PLR0912, PLR0915 -- one compiled loop
             continue
         at[depth] = i + 1
         steps -= 1
-        if steps < 0:
+        if steps < 0 or over[0]:
             complete = False
             break
         x = cand[depth, i]
