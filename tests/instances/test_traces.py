@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gangplan.instances import InstanceError
-from gangplan.instances.readers.traces import queues, read_trace
+from gangplan.instances.readers.traces import as_csv, queues, read_trace
+from gangplan.instances.workload import Workload
 
 HEAD = "job_id,num_gpu,submit_time,duration\n"
 
@@ -196,3 +199,22 @@ def test_bad_rows_of_published_formats(tmp_path: Path, text: str, words: str) ->
     """Each format says which line and which field is wrong."""
     with pytest.raises(InstanceError, match=words):
         read_trace(written(tmp_path, text))
+
+
+def test_written_and_read(tmp_path: Path) -> None:
+    """Every field of a workload comes back to the last digit."""
+    rng = np.random.default_rng(3)
+    work = Workload(
+        ("a", "b,c", 'd"'),
+        rng.random(3) * 1e6,
+        np.array([1, 8, 3]),
+        rng.random(3) / 3,
+        ("q", "", "r s"),
+        ("bert", "", "x"),
+        rng.random(3),
+        rng.random(3) * 100,
+        rng.random(3) * 1e12,
+    )
+    back = read_trace(written(tmp_path, as_csv(work))).workload
+    for field in dataclasses.fields(Workload):
+        assert np.array_equal(getattr(back, field.name), getattr(work, field.name)), field.name

@@ -12,7 +12,10 @@ MILLI = 1000
 
 
 def plain(row: Row, line: int) -> Job:
-    """Read ``job_id, num_gpu, submit_time, duration`` (seconds), and the model where Tiresias names it."""
+    """Read ``job_id, num_gpu, submit_time, duration`` (seconds), and what else there is of our own and of Tiresias'.
+
+    The others are ``queue``, ``model_name``, ``share`` of each GPU, ``cpu`` cores and ``memory`` in bytes.
+    """
     return Job(
         text(row, "job_id"),
         number(row, "submit_time"),
@@ -20,7 +23,17 @@ def plain(row: Row, line: int) -> Job:
         number(row, "duration"),
         row.get("queue", ""),
         row.get("model_name", ""),
+        _share(row) if "share" in row else 1.0,
+        number(row, "cpu") if "cpu" in row else 0.0,
+        number(row, "memory") if "memory" in row else 0.0,
     )
+
+
+def _share(row: Row) -> float:
+    value = number(row, "share")
+    if not 0 < value <= 1:
+        raise InstanceError("share", f"{row['share']!r} is not above 0 and at most 1")
+    return value
 
 
 def philly(row: Row, line: int) -> Job:
