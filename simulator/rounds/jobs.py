@@ -1,0 +1,104 @@
+"""Jobs as a round-based scheduler sees them: steps to do, and how many a second on each type of GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import FloatArray, IntArray, frozen, require
+from gangplan.instances.readers.gavel_trace import GavelTrace
+from gangplan.instances.readers.throughputs import Throughputs
+from gangplan.instances.workload import Workload
+
+from .cluster import Cluster
+
+STEPS = 1000
+"""Steps that a second of a plain workload's duration stands for: what is left of a job is whole milliseconds."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RoundJobs:
+    """Jobs, n of them, for a cluster of k types of GPUs.
+
+    Attributes:
+        names: unique job ids.
+        gpus: of each, all of one type at a time, int32 (n,).
+        steps: to be done, whole and positive, int64 (n,).
+        speed: steps a second on each type, float64 (n, k); 0 where the job does not run.
+        weight: of each in fairness, positive, float64 (n,).
+        submit: seconds, float64 (n,).
+    """
+
+    names: tuple[str, ...]
+    gpus: IntArray
+    steps: NDArray[np.int64]
+    speed: FloatArray
+    weight: FloatArray
+    submit: FloatArray
+
+    def __post_init__(self) -> None:
+        n = len(self.names)
+        if not n:
+            raise InstanceError("jobs", "there is none")
+        if len(set(self.names)) < n:
+            raise InstanceError("names", "are not unique")
+        object.__setattr__(self, "gpus", frozen(self.gpus, np.int32, "gpus", (n,)))
+        steps = np.array(self.steps, dtype=np.int64)
+        steps.setflags(write=False)
+        object.__setattr__(self, "steps", steps)
+        object.__setattr__(self, "speed", frozen(self.speed, np.float64, "speed", (n, None)))
+        for field in ("weight", "submit"):
+            object.__setattr__(self, field, frozen(getattr(self, field), np.float64, field, (n,)))
+        for field, least in (("gpus", 1), ("steps", 1), ("speed", 0), ("submit", 0)):
+            values = getattr(self, field)
+            require(np.isfinite(values) & (values >= least), values, field, f"is not a finite number from {least} on")
+        require(np.isfinite(self.weight) & (self.weight > 0), self.weight, "weight", "is not a finite number above 0")
+
+    @property
+    def n_jobs(self) -> int:
+        """How many jobs there are."""
+        return len(self.names)
+
+
+def from_gavel(trace: GavelTrace, throughputs: Throughputs, cluster: Cluster) -> RoundJobs:
+    """Look the jobs of Gavel's trace up in measured throughputs.
+
+    Raises:
+        InstanceError: naming the job whose model was not measured on that many GPUs of a type of the cluster.
+    """
+    known: dict[tuple[str, int], list[float]] = {}
+    for name, model, gpus in zip(trace.names, trace.model, trace.gpus.tolist(), strict=True):
+        if (model, gpus) not in known:
+            try:
+                known[model, gpus] = [throughputs.of(kind, model, gpus) for kind in cluster.types]
+            except InstanceError as error:
+                raise error.within(f"job {name}") from None
+    speed = np.array([known[key] for key in zip(trace.model, trace.gpus.tolist(), strict=True)])
+    return RoundJobs(trace.names, trace.gpus, trace.steps, speed, trace.weight, trace.submit)
+
+
+def from_workload(workload: Workload, speeds: Mapping[str, float], cluster: Cluster) -> RoundJobs:
+    """Take a trace that knows durations only: how fast each type is, where 1 is the type they were measured on.
+
+    A step is a millisecond of the duration; a job of none has one.
+
+    Raises:
+        InstanceError: if a type of the cluster has no speed.
+    """
+    for kind in cluster.types:
+        value = speeds.get(kind)
+        if value is None or not 0 <= value < float("inf"):
+            raise InstanceError(f"speeds.{kind}", f"{value!r} is not a finite number from 0 on")
+    row = STEPS * np.array([speeds[kind] for kind in cluster.types], dtype=np.float64)
+    return RoundJobs(
+        workload.names,
+        workload.gpus,
+        np.maximum(1, np.rint(workload.duration * STEPS)).astype(np.int64),
+        np.tile(row, (workload.n_jobs, 1)),
+        np.ones(workload.n_jobs),
+        workload.submit,
+    )

@@ -1,0 +1,159 @@
+"""Rounds between two allocations, compiled: who runs, on which GPUs, and how far each gets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from .place import close, place
+from .state import ACTIVE, EVER, GAP, LENGTH, NEXT, NOW, OVERHEAD, RESET, ROUNDS, STALE, STRICT
+
+ALLOCATE, DONE, MORE, STUCK = range(4)
+"""Why `advance` returns: shares are due, all jobs are done, the orders are used up, or nobody can ever run."""
+
+
+@njit(cache=True)
+def advance(s: Any, orders: Any) -> int:
+    """Run rounds until something else is due; `orders` are the types in the order each round fills them, (r, k)."""
+    n, k = s.speed.shape
+    chosen = np.empty((k, n), dtype=np.int64)
+    many = np.zeros(k, dtype=np.int64)
+    taken = np.empty(n, dtype=np.bool_)
+    while True:
+        _admit(s)
+        if s.counts[ACTIVE] == 0:
+            if s.counts[NEXT] == n:
+                return DONE
+            s.times[NOW] = s.submit[s.counts[NEXT]]
+            continue
+        due = s.counts[EVER] == 0 or s.times[NOW] - s.times[RESET] >= s.times[GAP]
+        if s.counts[STALE] and due:
+            return ALLOCATE
+        if s.counts[ROUNDS] == len(orders):
+            return MORE
+        _rank(s)
+        runs = _choose(s, orders[s.counts[ROUNDS]], chosen, many, taken)
+        if runs:
+            s.begins[s.counts[ROUNDS]] = s.times[NOW]
+            s.counts[ROUNDS] += 1
+            place(s, chosen, many)
+            _work(s, chosen, many)
+            continue
+        for i in range(s.counts[ACTIVE]):
+            close(s, s.ranking[0, i])
+        if s.counts[NEXT] < n:
+            s.times[NOW] = s.submit[s.counts[NEXT]]
+        elif s.counts[STALE]:
+            s.counts[EVER] = 0
+        else:
+            return STUCK
+
+
+@njit(cache=True)
+def _admit(s: Any) -> None:
+    while s.counts[NEXT] < len(s.submit) and s.submit[s.counts[NEXT]] <= s.times[NOW]:
+        for j in range(len(s.room)):
+            s.ranking[j, s.counts[ACTIVE]] = s.counts[NEXT]
+        s.counts[ACTIVE] += 1
+        s.counts[NEXT] += 1
+        s.counts[STALE] = 1
+
+
+@njit(cache=True)
+def _rank(s: Any) -> None:
+    """Sort each type's ranking, which is nearly sorted: only those who ran have fallen in priority."""
+    for j in range(len(s.room)):
+        row = s.ranking[j]
+        for i in range(s.counts[ACTIVE]):
+            job = row[i]
+            value = s.share[job, j]
+            if s.speed[job, j] == 0.0:
+                value = 0.0
+            elif value > 0.0:
+                # a job without time received comes before all others, in proportion to its share
+                value = value / (s.received[job, j] / s.total[j]) if s.total[j] > 0.0 else value * 1e9
+            s.priority[job, j] = value
+        for i in range(1, s.counts[ACTIVE]):
+            job = row[i]
+            at = i
+            while at and _before(s, job, row[at - 1], j):
+                row[at] = row[at - 1]
+                at -= 1
+            row[at] = job
+
+
+@njit(cache=True)
+def _before(s: Any, one: int, other: int, j: int) -> bool:
+    if s.priority[one, j] != s.priority[other, j]:
+        return bool(s.priority[one, j] > s.priority[other, j])
+    if s.deficit[one, j] != s.deficit[other, j]:
+        return bool(s.deficit[one, j] > s.deficit[other, j])
+    if s.share[one, j] != s.share[other, j]:
+        return bool(s.share[one, j] > s.share[other, j])
+    return one < other
+
+
+@njit(cache=True)
+def _choose(s: Any, order: Any, chosen: Any, many: Any, taken: Any) -> bool:
+    """Fill one type after the other by priority, jobs that do not fit passed over; return whether anybody runs."""
+    taken[:] = False
+    runs = False
+    for j in order:
+        free = s.room[j]
+        many[j] = 0
+        for i in range(s.counts[ACTIVE]):
+            if free == 0:
+                break
+            job = s.ranking[j, i]
+            if taken[job] or s.speed[job, j] == 0.0 or s.gpus[job] > free:
+                continue
+            if s.counts[STRICT] and s.priority[job, j] <= 0.0:
+                break
+            free -= s.gpus[job]
+            taken[job] = True
+            if s.known[job]:  # Gavel keeps GPUs for a job the policy has not seen, and starts it after it has
+                chosen[j, many[j]] = job
+                many[j] += 1
+                runs = True
+    return runs
+
+
+@njit(cache=True)
+def _work(s: Any, chosen: Any, many: Any) -> None:
+    """Let the chosen make their steps; the round ends when the last of them is done with its own."""
+    now = s.times[NOW]
+    end = now
+    for j in range(len(many)):
+        for i in range(many[j]):
+            job = chosen[j, i]
+            lost = s.times[OVERHEAD] if s.open_span[job, 0] == now else 0.0
+            steps = min(np.int64(s.speed[job, j] * (s.times[LENGTH] - lost)), s.left[job])
+            took = lost + steps / s.speed[job, j]
+            s.left[job] -= steps
+            s.received[job, j] += took
+            s.total[j] += took
+            s.busy[job] += took
+            s.open_steps[job] += steps
+            s.open_span[job, 1] = now + took
+            end = max(end, now + took)
+            if s.left[job] == 0:
+                s.finish[job] = now + took
+                close(s, job)
+                s.counts[STALE] = 1
+    s.times[NOW] = end
+    _drop_finished(s)
+
+
+@njit(cache=True)
+def _drop_finished(s: Any) -> None:
+    active = s.counts[ACTIVE]
+    for j in range(len(s.room)):
+        kept = 0
+        for i in range(active):
+            job = s.ranking[j, i]
+            if s.left[job] > 0:
+                s.ranking[j, kept] = job
+                kept += 1
+        s.counts[ACTIVE] = kept

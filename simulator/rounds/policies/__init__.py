@@ -1,0 +1,31 @@
+"""Policies of a round-based scheduler, by name: each says what share of its time a job should get on each type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..cluster import Cluster
+from ..jobs import RoundJobs
+from .base import Policy
+from .fifo import Fifo
+from .fifo_perf import FifoPerf
+from .fifo_random import FifoRandom
+from .finish_time_fairness import FinishTimeFairness
+from .max_min_fairness import MaxMinFairness
+from .max_min_fairness_perf import MaxMinFairnessPerf
+from .max_sum_throughput import MaxSumThroughput
+from .min_total_duration import MinTotalDuration
+
+POLICIES: dict[str, Callable[[RoundJobs, Cluster, int], Policy]] = {
+    "fifo": Fifo,
+    "fifo_random": FifoRandom,
+    "fifo_perf": FifoPerf,
+    "max_min_fairness": MaxMinFairness,
+    "max_min_fairness_perf": MaxMinFairnessPerf,
+    "finish_time_fairness": FinishTimeFairness,
+    "min_total_duration": MinTotalDuration,
+    "max_sum_throughput": MaxSumThroughput,
+}
+"""By name: what makes a policy for jobs, a cluster and a seed."""
+
+__all__ = ["POLICIES", "Policy"]

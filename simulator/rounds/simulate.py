@@ -1,0 +1,142 @@
+"""The front of the round-based simulator: arguments checked, the policy asked, rounds run, leases checked."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import FloatArray, require_number
+
+from .cluster import Cluster
+from .jobs import RoundJobs
+from .outcome import RoundOutcome, check
+from .policies import POLICIES, Policy
+from .state import ACTIVE, EVER, HELD, LEASES, LENGTH, NOW, RESET, ROUNDS, STALE, State, initial
+
+
+def simulate_rounds(
+    jobs: RoundJobs,
+    cluster: Cluster,
+    policy: str = "max_min_fairness_perf",
+    *,
+    length: float = 360.0,
+    gap: float = 1920.0,
+    overhead: float = 0.0,
+    seed: int = 0,
+) -> RoundOutcome:
+    """Run `jobs` in rounds, as Gavel does (Narayanan et al., OSDI 2020, section 5); `docs/rounds.md` has the rules.
+
+    Args:
+        jobs: in any order; ties of arrival go by their order.
+        cluster: GPUs by type.
+        policy: a name of `POLICIES`: what share of time each job is to have on each type.
+        length: of a round in seconds; a round ends earlier if all its jobs are done with their whole steps.
+        gap: least seconds between two allocations, except for the first.
+        overhead: seconds that a job loses at the start of each lease that does not extend one.
+        seed: of what is random: the order of types each round, types that `fifo` draws.
+
+    Raises:
+        InstanceError: if an argument is wrong, or a job can run nowhere.
+    """
+    if policy not in POLICIES:
+        raise InstanceError("policy", f"{policy!r} is not one of {', '.join(POLICIES)}")
+    require_number(length, "length", positive=True)
+    require_number(gap, "gap")
+    require_number(overhead, "overhead")
+    require_number(seed, "seed", whole=True)
+    if overhead >= length:
+        raise InstanceError("overhead", f"{overhead!r} is not below the length of a round, {length!r}")
+    jobs = _ready(jobs, cluster, length - overhead)
+    decide = POLICIES[policy](jobs, cluster, seed)
+    chunk = min(1024, max(16, 200_000 // cluster.gpus))
+    s = initial(jobs, cluster, (length, gap, overhead), decide.strict, chunk)
+    allocations, leases = _run(s, decide, random.Random(seed + 5), chunk)  # Gavel's generator: its figures come out
+    begins, lease, span, held = (np.concatenate(part) for part in zip(*leases, strict=True))
+    outcome = RoundOutcome(
+        jobs=jobs,
+        cluster=cluster,
+        finish=s.finish,
+        begins=begins,
+        allocations=allocations,
+        lease_job=lease[:, 0].astype(np.int32),
+        lease_type=lease[:, 1].astype(np.int32),
+        lease_steps=lease[:, 2],
+        lease_start=span[:, 0],
+        lease_end=span[:, 1],
+        lease_gpus=held.astype(np.int32),
+        busy=s.busy,
+    )
+    wrong = check(outcome)
+    if wrong:
+        raise AssertionError(f"the simulator made impossible leases: {'; '.join(wrong[:3])}")
+    return outcome
+
+
+def _ready(jobs: RoundJobs, cluster: Cluster, time: float) -> RoundJobs:
+    """Sort by arrival, and take away speeds where a job does not fit or makes no step within a round."""
+    if jobs.speed.shape[1] != len(cluster.types):
+        raise InstanceError("speed", f"has {jobs.speed.shape[1]} columns for {len(cluster.types)} types")
+    runs = (jobs.speed * time >= 1) & (jobs.gpus[:, None] <= np.array(cluster.count))
+    if not runs.any(axis=1).all():
+        i = int(np.argmin(runs.any(axis=1)))
+        need = f"{jobs.gpus[i]} GPUs of a type and {jobs.speed[i].max():.6g} steps a second"
+        raise InstanceError(f"job {jobs.names[i]}", f"has no place: {need}")
+    order = np.argsort(jobs.submit, kind="stable")
+    return replace(
+        jobs,
+        names=tuple(jobs.names[i] for i in order),
+        speed=np.where(runs, jobs.speed, 0.0)[order],
+        **{field: getattr(jobs, field)[order] for field in ("gpus", "steps", "weight", "submit")},
+    )
+
+
+def _run(
+    s: State, decide: Policy, types: random.Random, chunk: int
+) -> tuple[int, list[tuple[FloatArray, NDArray[np.int64], FloatArray, NDArray[np.int64]]]]:
+    from .loop import ALLOCATE, DONE, STUCK, advance  # compiling takes longer than most imports
+
+    k = len(s.room)
+    orders = np.tile(np.arange(k), (chunk, 1))
+    allocations, leases, fresh = 0, [], True
+    while True:
+        if fresh and not decide.in_order:
+            orders = np.array([_shuffled(types, k) for _ in range(chunk)])
+        why = advance(s, orders)
+        fresh = why != ALLOCATE
+        if why == STUCK:
+            raise RuntimeError("no job runs and none is to come: the policy gives no share to those that are left")
+        if why == ALLOCATE:
+            _allocate(s, decide)
+            allocations += 1
+            continue
+        rounds, rows, gpus = s.counts[ROUNDS], s.counts[LEASES], s.counts[HELD]
+        leases.append((s.begins[:rounds].copy(), s.lease[:rows].copy(), s.span[:rows].copy(), s.held[:gpus].copy()))
+        s.counts[[ROUNDS, LEASES, HELD]] = 0
+        if why == DONE:
+            return allocations, leases
+
+
+def _shuffled(types: random.Random, k: int) -> list[int]:
+    order = list(range(k))
+    types.shuffle(order)
+    return order
+
+
+def _allocate(s: State, decide: Policy) -> None:
+    """Settle what jobs are owed under the shares so far, and ask the policy for new ones."""
+    active = np.sort(s.ranking[0, : s.counts[ACTIVE]])
+    now, half = float(s.times[NOW]), float(s.times[LENGTH]) / 2
+    s.deficit[active] += s.share[active] * (now - s.times[RESET]) - (s.received[active] - half)
+    s.received[active] = half
+    s.total[:] = half * len(active)
+    s.share[active] = decide.shares(active, s.left[active], now - s.submit[active])
+    s.known[active] = True
+    s.times[RESET] = now
+    s.counts[STALE], s.counts[EVER] = 0, 1
+    for j in range(len(s.room)):
+        value = np.where(s.speed[active, j] > 0, s.share[active, j], 0.0)
+        s.ranking[j, : len(active)] = active[np.lexsort((-s.share[active, j], -s.deficit[active, j], -value))]

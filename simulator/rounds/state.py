@@ -1,0 +1,104 @@
+"""What the mechanism keeps from round to round, as arrays for compiled code."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .cluster import Cluster
+from .jobs import RoundJobs
+
+NOW, RESET, LENGTH, GAP, OVERHEAD = range(5)
+"""Places in `State.times`: now, the last allocation, a round, the least time between allocations, a fresh start."""
+ACTIVE, NEXT, STALE, EVER, STRICT, ROUNDS, LEASES, HELD = range(8)
+"""Places in `State.counts`: active jobs, the next to arrive, whether shares are stale, whether there ever were any,
+whether a job without a share never runs, rounds that began, leases and GPUs of leases written."""
+
+
+class State(NamedTuple):
+    """Jobs n in order of arrival, types k, GPUs g; a type's ranking holds the active jobs, who is served first first.
+
+    Attributes:
+        submit, gpus, speed: as in `RoundJobs`.
+        room: GPUs of each type, int64 (k,).
+        left: steps still to do, int64 (n,).
+        share: of time on each type, as the policy last said, float64 (n, k).
+        known: whether the policy has seen the job, bool (n,).
+        received: half a round, and seconds on each type since the last allocation, float64 (n, k).
+        total: sums of that over the jobs there were at the last allocation and all rounds since, float64 (k,).
+        deficit: seconds owed on each type from before the last allocation, float64 (n, k).
+        priority: share over received share, float64 (n, k).
+        ranking: jobs, int64 (k, n); the first `counts[ACTIVE]` of each row are in use.
+        finish, busy: seconds, float64 (n,).
+        kind: type of the open lease of each job, -1 if none, int64 (n,).
+        own, own_at: GPUs of the open leases, int64, and where each job's begin.
+        lease: job, type and steps of the leases written, then those of open ones by job, int64 (r, 3) and (n,).
+        span: start and end of the leases written, float64 (r, 2).
+        open_steps, open_span: as `lease` and `span`, of open leases, int64 (n,) and float64 (n, 2).
+        held: GPUs of the leases written, one lease after the other, int64.
+        begins: when each round began, float64.
+        times, counts: scalars, by the names above.
+    """
+
+    submit: Any
+    gpus: Any
+    speed: Any
+    room: Any
+    left: Any
+    share: Any
+    known: Any
+    received: Any
+    total: Any
+    deficit: Any
+    priority: Any
+    ranking: Any
+    finish: Any
+    busy: Any
+    kind: Any
+    own: Any
+    own_at: Any
+    lease: Any
+    span: Any
+    open_steps: Any
+    open_span: Any
+    held: Any
+    begins: Any
+    times: Any
+    counts: Any
+
+
+def initial(jobs: RoundJobs, cluster: Cluster, times: tuple[float, float, float], strict: bool, chunk: int) -> State:
+    """Return the state before the first job; `times` are a round, the least gap and the overhead."""
+    n, k = jobs.speed.shape
+    rows = (chunk + 2) * cluster.gpus  # each round ends at most as many leases as there are GPUs
+    gpus = jobs.gpus.astype(np.int64)
+    counts = np.zeros(8, dtype=np.int64)
+    counts[STRICT] = strict
+    return State(
+        submit=np.array(jobs.submit),
+        gpus=gpus,
+        speed=np.array(jobs.speed),
+        room=np.array(cluster.count, dtype=np.int64),
+        left=jobs.steps.copy(),
+        share=np.zeros((n, k)),
+        known=np.zeros(n, dtype=np.bool_),
+        received=np.full((n, k), times[0] / 2.0),
+        total=np.zeros(k),
+        deficit=np.zeros((n, k)),
+        priority=np.zeros((n, k)),
+        ranking=np.zeros((k, n), dtype=np.int64),
+        finish=np.full(n, np.nan),
+        busy=np.zeros(n),
+        kind=np.full(n, -1, dtype=np.int64),
+        own=np.zeros(int(gpus.sum()), dtype=np.int64),
+        own_at=np.cumsum(gpus) - gpus,
+        lease=np.zeros((rows, 3), dtype=np.int64),
+        span=np.zeros((rows, 2)),
+        open_steps=np.zeros(n, dtype=np.int64),
+        open_span=np.zeros((n, 2)),
+        held=np.zeros(rows, dtype=np.int64),
+        begins=np.zeros(chunk),
+        times=np.array([float(jobs.submit[0]), 0.0, *times]),
+        counts=counts,
+    )
