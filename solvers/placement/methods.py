@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..method import Method, Suite
+from ..method import Method, Suite, lazily
 from ..run import Run
 from .best_fit import best_fit
 from .bounds import bound
@@ -20,6 +20,7 @@ from .impossible import impossible
 from .least_interference import least_interference
 from .load_balance import load_balance
 from .local_search import local_search
+from .milp_size import suits as milp_suits
 from .pack import pack
 from .patterns import patterns
 from .patterns import suits as patterns_suit
@@ -63,4 +64,5 @@ METHODS: dict[str, Method] = {name: Method(_one_by_one(name, policy)) for name, 
 METHODS["local_search"] = Method(local_search)
 METHODS["patterns"] = Method(patterns, suits=patterns_suit)
 METHODS["cpsat"] = Method(cpsat, exact=True, suits=cpsat_suits)
+METHODS["milp"] = Method(lazily("pulp", "placement.milp", "milp"), exact=True, suits=milp_suits)
 SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem)

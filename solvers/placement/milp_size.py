@@ -1,0 +1,14 @@
+"""Which placement problems are small enough for the MILP; apart from it, for that imports PuLP."""
+
+from __future__ import annotations
+
+from .prepare import Batch
+
+_LARGEST = 20_000
+"""Pairs of jobs, times nodes."""
+
+
+def suits(batch: Batch) -> bool:
+    """Return whether the model has the goal, and with every pair of jobs on every node is worth building."""
+    small = len(batch.jobs) ** 2 * batch.n_nodes <= _LARGEST
+    return small and batch.problem.goal in ("slowdown", "throughput")

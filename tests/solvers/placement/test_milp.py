@@ -1,0 +1,95 @@
+"""Placement by MILP: against CP-SAT and enumeration, every goal and constraint, and with CBC."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gangplan import solve
+from gangplan.instances.generators.gangs import gangs
+from gangplan.instances.placement import PlacementProblem
+from gangplan.solvers import Run
+from gangplan.solvers.check import check_solver
+from gangplan.solvers.placement.enumeration import optimum
+from gangplan.solvers.placement.impossible import impossible
+from gangplan.solvers.placement.methods import METHODS
+from gangplan.solvers.placement.milp import milp
+from gangplan.solvers.placement.milp_size import suits
+from gangplan.solvers.placement.prepare import Batch
+from gangplan.solvers.placement.random_problem import random_problem
+from gangplan.solvers.pulp_solvers import available_solvers
+from gangplan.solvers.result import OPTIMAL_GAP
+
+
+def alone(problem: PlacementProblem, method: str, **options: str) -> Run:
+    """Run a method without the bounds that cost nothing, so that it must prove its answer itself."""
+    run, batch = Run(problem, time_limit=20.0), Batch(problem)
+    if impossible(batch) is not None:
+        run.prove_infeasible()
+    elif options:
+        milp(run, batch, **options)
+    else:
+        METHODS[method].run(run, batch)
+    return run
+
+
+def proves(run: Run, best: float | None) -> bool:
+    """Return whether `run` has proved that `best` is the optimum, `None` that there is no plan."""
+    if best is None or run.objective is None or run.gap is None:
+        return best is None and run.infeasible and run.plan is None
+    return run.objective == pytest.approx(best, rel=OPTIMAL_GAP) and run.gap <= OPTIMAL_GAP
+
+
+def test_milp_keeps_the_contract() -> None:
+    """The MILP passes the check that third parties run on theirs."""
+    check_solver(METHODS["milp"], "placement", problems=12)
+
+
+@pytest.mark.parametrize("first", range(0, 100, 10))
+def test_milp_and_cpsat_agree(first: int) -> None:
+    """On 100 random instances both prove the optimum that enumeration finds, or that there is no plan."""
+    for seed in range(first, first + 10):
+        problem = random_problem(seed)
+        best = optimum(problem)
+        for name in ("milp", "cpsat"):
+            run = alone(problem, name)
+            assert proves(run, best), (seed, name, best, run.objective, run.bound, run.notes)
+
+
+@pytest.mark.parametrize("goal", ["slowdown", "throughput"])
+def test_goals(goal: str) -> None:
+    """Either goal is proved on problems that were made for the other, menus and shares of GPUs among them."""
+    for seed in range(1000, 1030):
+        problem = replace(random_problem(seed), goal=goal, running=())
+        run = alone(problem, "milp")
+        assert proves(run, optimum(problem)), (seed, run.objective, run.bound, run.notes)
+
+
+def test_random_problems_say_something() -> None:
+    """Of the problems above most have a plan, and their optima differ: the comparison can fail."""
+    best = {seed: optimum(random_problem(seed)) for seed in range(100)}
+    assert sum(value is not None for value in best.values()) >= 70
+    assert len({round(value, 6) for value in best.values() if value is not None}) > 30
+
+
+@pytest.mark.skipif("PULP_CBC_CMD" not in available_solvers(), reason="CBC is absent")
+def test_cbc_agrees() -> None:
+    """The model says the same to CBC."""
+    for seed in range(6):
+        problem = random_problem(seed)
+        assert proves(alone(problem, "milp", solver="PULP_CBC_CMD"), optimum(problem)), seed
+
+
+def test_jobs_that_must_share_are_proved() -> None:
+    """Six jobs on four nodes, some of which must share one, are proved by MILP and by CP-SAT alike."""
+    problem = gangs(6, racks=2, nodes=2, gpus=4, load=0.9, seed=3)
+    found = [solve(problem, time_limit=20.0, method=name) for name in ("milp", "cpsat")]
+    assert [x.status for x in found] == ["OPTIMAL"] * 2
+    assert found[0].objective == pytest.approx(found[1].objective, rel=OPTIMAL_GAP)
+
+
+def test_size() -> None:
+    """A batch with too many pairs of jobs for each node is left to other methods."""
+    assert suits(Batch(gangs(16, seed=1)))
+    assert not suits(Batch(gangs(64, racks=4, nodes=8, seed=1)))
