@@ -65,7 +65,13 @@ def spread(score: Callable[[int, int], float], start: FloatArray, room: IntArray
         room: how many workers each node can take, (m,).
         degree: how many there are.
     """
-    heap = [(float(start[node]), int(node)) for node in np.flatnonzero(room)]
+    nodes = np.flatnonzero(room)
+    if len(nodes) > degree:
+        # each of the best so many is taken once before any other is
+        last = np.partition(start[nodes], degree - 1)[degree - 1]
+        nodes = nodes[start[nodes] <= last]
+        nodes = nodes[np.argsort(start[nodes], kind="stable")[:degree]]
+    heap = list(zip(start[nodes].tolist(), nodes.tolist(), strict=True))
     heapify(heap)
     chosen: dict[int, int] = {}
     for _ in range(degree):

@@ -20,6 +20,8 @@ _MOST = 30_000
 """Patterns of a model."""
 _SIZES = 1500, 4000, 10_000
 """Columns of ever larger models where all patterns within a margin are too many."""
+_WORKERS = 300
+"""Of all jobs, as far as one node holds them: with more, no search for columns ends within a minute."""
 _SHARE = 0.6
 _FIRST = 0.0025
 """The first margin as a share of the bound; each is twice the one before."""
@@ -34,6 +36,7 @@ def suits(batch: Batch) -> bool:
         and not batch.reserves
         and all(len(job.workers) == 1 for job in batch.jobs)
         and bool((batch.share[batch.each > 0] == 1).all())
+        and int(batch.room.max(axis=1).sum()) <= _WORKERS
     )
 
 
