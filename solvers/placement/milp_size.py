@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from .prepare import Batch
 
+GOALS = "slowdown", "throughput"
+"""What the model knows."""
 _LARGEST = 20_000
 """Pairs of jobs, times nodes."""
 
@@ -11,4 +13,4 @@ _LARGEST = 20_000
 def suits(batch: Batch) -> bool:
     """Return whether the model has the goal, and with every pair of jobs on every node is worth building."""
     small = len(batch.jobs) ** 2 * batch.n_nodes <= _LARGEST
-    return small and batch.problem.goal in ("slowdown", "throughput")
+    return small and batch.problem.goal in GOALS
