@@ -11,6 +11,8 @@ from .state import State
 
 _TRIES = 20
 """Orders of the jobs that are tried."""
+_LOOK = 0.4
+"""What the verifier takes, in terms of the time in which the plan was made."""
 
 
 def build(run: Run, batch: Batch, policies: Sequence[Policy], by: str) -> State | None:
@@ -21,6 +23,7 @@ def build(run: Run, batch: Batch, policies: Sequence[Policy], by: str) -> State 
     that may move.
     """
     order, stay = _order(batch), True
+    before = run.remaining()
     for _ in range(_TRIES):
         state = start(batch, stay)
         failed = None
@@ -32,7 +35,8 @@ def build(run: Run, batch: Batch, policies: Sequence[Policy], by: str) -> State 
                 break
         if failed is None:
             total = state.exact()
-            if not run.stopped and (run.objective is None or total < run.objective):
+            late = run.remaining() < _LOOK * (before - run.remaining())
+            if not run.stopped and not late and (run.objective is None or total < run.objective):
                 run.offer(state.plan(), by)
             return state
         if order[0] == failed:

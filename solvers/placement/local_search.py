@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray, IntArray
@@ -27,6 +29,8 @@ _MARGIN = 0.005
 """How much worse than the best a placement may be and be kept, as a share, at first."""
 _RUIN = 5
 """Gangs that go with the one that is drawn, at most."""
+_LAST = 1.2
+"""Time kept for the last look at the plan, in terms of the one before."""
 _OFFER = 25
 """Rounds between two looks at the plan by the verifier, which takes longer than a round."""
 
@@ -50,6 +54,8 @@ def local_search(run: Run, batch: Batch, rounds: int | None = None) -> None:
     search = _Search(run, batch, state)
     search.descend()
     search.travel(ROUNDS * len(batch.jobs) if rounds is None else rounds)
+    if search.late and not run.stopped:
+        run.stop_reason = "time limit"
 
 
 def _first(run: Run, batch: Batch) -> State | None:
@@ -87,17 +93,30 @@ class _Search:
         self.free = [j for j in range(len(batch.jobs)) if j not in batch.pinned]
         self.record = state.exact()
         self.kept = state.snapshot()
+        before = time.perf_counter()
+        run.offer(state.plan(), "local search")
+        self.look = time.perf_counter() - before
         self.shown = self.record if run.objective is None else run.objective
+
+    @property
+    def over(self) -> bool:
+        """Whether to end: told to, or what time is left a last look at the plan will take."""
+        return self.run.stopped or self.late
+
+    @property
+    def late(self) -> bool:
+        """Whether what time is left a last look at the plan will take."""
+        return self.run.remaining() < _LAST * self.look
 
     def descend(self) -> None:
         """Put back one gang after the other while that helps, those with most to gain first."""
         tried: dict[int, float] = {}
-        while not self.run.stopped:
+        while not self.over:
             slack = self._slack()
             order = [j for j in np.argsort(-slack, kind="stable").tolist() if slack[j] > 1e-9 * (1 + abs(self.record))]
             moved = False
             for j in order:
-                if self.run.stopped or tried.get(j) == self.state.cost[j]:
+                if self.over or tried.get(j) == self.state.cost[j]:
                     continue
                 before = self.state.settle()
                 rows = self.state.remove(j)
@@ -115,7 +134,7 @@ class _Search:
         since = 0
         for i in range(rounds):
             since += 1
-            if self.run.stopped or not self.free or since > rounds // 4 or not self._slack().any():
+            if self.over or not self.free or since > rounds // 4 or not self._slack().any():
                 break
             ruined = self._related()
             before = {j: self.state.rows[j] for j in ruined}
@@ -193,8 +212,10 @@ class _Search:
     def _show(self) -> None:
         """Offer the best placement if it is better than what was offered."""
         if self.record < self.shown * (1 - 1e-9) and not self.run.stopped:
+            before = time.perf_counter()
             current = self.state.snapshot()
             self.state.restore(self.kept)
             self.run.offer(self.state.plan(), "local search")
             self.state.restore(current)
             self.shown = self.record
+            self.look = time.perf_counter() - before
