@@ -8,7 +8,21 @@ import numpy as np
 from numba import njit
 
 from .place import close, place
-from .state import ACTIVE, EVER, GAP, LENGTH, NEXT, NOW, OVERHEAD, RESET, ROUNDS, STALE, STRICT
+from .state import (
+    ACTIVE,
+    EVER,
+    GAP,
+    LENGTH,
+    NEXT,
+    NOW,
+    OVERHEAD,
+    RESET,
+    ROUNDS,
+    RUNNING,
+    STALE,
+    STAMP,
+    STRICT,
+)
 
 ALLOCATE, DONE, MORE, STUCK = range(4)
 """Why `advance` returns: shares are due, all jobs are done, the orders are used up, or nobody can ever run."""
@@ -17,14 +31,10 @@ ALLOCATE, DONE, MORE, STUCK = range(4)
 @njit(cache=True)
 def advance(s: Any, orders: Any) -> int:
     """Run rounds until something else is due; `orders` are the types in the order each round fills them, (r, k)."""
-    n, k = s.speed.shape
-    chosen = np.empty((k, n), dtype=np.int64)
-    many = np.zeros(k, dtype=np.int64)
-    taken = np.empty(n, dtype=np.bool_)
     while True:
         _admit(s)
         if s.counts[ACTIVE] == 0:
-            if s.counts[NEXT] == n:
+            if s.counts[NEXT] == len(s.submit):
                 return DONE
             s.times[NOW] = s.submit[s.counts[NEXT]]
             continue
@@ -33,17 +43,16 @@ def advance(s: Any, orders: Any) -> int:
             return ALLOCATE
         if s.counts[ROUNDS] == len(orders):
             return MORE
-        _rank(s)
-        runs = _choose(s, orders[s.counts[ROUNDS]], chosen, many, taken)
-        if runs:
+        if _choose(s, orders[s.counts[ROUNDS]]):
             s.begins[s.counts[ROUNDS]] = s.times[NOW]
             s.counts[ROUNDS] += 1
-            place(s, chosen, many)
-            _work(s, chosen, many)
+            place(s)
+            _work(s)
             continue
-        for i in range(s.counts[ACTIVE]):
-            close(s, s.ranking[0, i])
-        if s.counts[NEXT] < n:
+        for i in range(s.counts[RUNNING]):
+            close(s, s.running[i])
+        s.counts[RUNNING] = 0
+        if s.counts[NEXT] < len(s.submit):
             s.times[NOW] = s.submit[s.counts[NEXT]]
         elif s.counts[STALE]:
             s.counts[EVER] = 0
@@ -56,32 +65,30 @@ def _admit(s: Any) -> None:
     while s.counts[NEXT] < len(s.submit) and s.submit[s.counts[NEXT]] <= s.times[NOW]:
         for j in range(len(s.room)):
             s.ranking[j, s.counts[ACTIVE]] = s.counts[NEXT]
+            _rise(s, j, s.counts[ACTIVE])
         s.counts[ACTIVE] += 1
         s.counts[NEXT] += 1
         s.counts[STALE] = 1
 
 
 @njit(cache=True)
-def _rank(s: Any) -> None:
-    """Sort each type's ranking, which is nearly sorted: only those who ran have fallen in priority."""
-    for j in range(len(s.room)):
-        row = s.ranking[j]
-        for i in range(s.counts[ACTIVE]):
-            job = row[i]
-            value = s.share[job, j]
-            if s.speed[job, j] == 0.0:
-                value = 0.0
-            elif value > 0.0:
-                # a job without time received comes before all others, in proportion to its share
-                value = value / (s.received[job, j] / s.total[j]) if s.total[j] > 0.0 else value * 1e9
-            s.priority[job, j] = value
-        for i in range(1, s.counts[ACTIVE]):
-            job = row[i]
-            at = i
-            while at and _before(s, job, row[at - 1], j):
-                row[at] = row[at - 1]
-                at -= 1
-            row[at] = job
+def _rise(s: Any, j: int, at: int) -> None:
+    row = s.ranking[j]
+    job = row[at]
+    while at and _before(s, job, row[at - 1], j):
+        row[at] = row[at - 1]
+        at -= 1
+    row[at] = job
+
+
+@njit(cache=True)
+def _fall(s: Any, j: int, at: int) -> None:
+    row = s.ranking[j]
+    job = row[at]
+    while at + 1 < s.counts[ACTIVE] and _before(s, row[at + 1], job, j):
+        row[at] = row[at + 1]
+        at += 1
+    row[at] = job
 
 
 @njit(cache=True)
@@ -96,44 +103,45 @@ def _before(s: Any, one: int, other: int, j: int) -> bool:
 
 
 @njit(cache=True)
-def _choose(s: Any, order: Any, chosen: Any, many: Any, taken: Any) -> bool:
+def _choose(s: Any, order: Any) -> bool:
     """Fill one type after the other by priority, jobs that do not fit passed over; return whether anybody runs."""
-    taken[:] = False
+    s.counts[STAMP] += 1
     runs = False
     for j in order:
         free = s.room[j]
-        many[j] = 0
+        s.many[j] = 0
         for i in range(s.counts[ACTIVE]):
-            if free == 0:
-                break
             job = s.ranking[j, i]
-            if taken[job] or s.speed[job, j] == 0.0 or s.gpus[job] > free:
-                continue
-            if s.counts[STRICT] and s.priority[job, j] <= 0.0:
+            if free == 0 or (s.counts[STRICT] and s.priority[job, j] <= 0.0):
                 break
+            if s.mark[job] == s.counts[STAMP] or s.speed[job, j] == 0.0 or s.gpus[job] > free:
+                continue
             free -= s.gpus[job]
-            taken[job] = True
+            s.mark[job] = s.counts[STAMP]
             if s.known[job]:  # Gavel keeps GPUs for a job the policy has not seen, and starts it after it has
-                chosen[j, many[j]] = job
-                many[j] += 1
+                s.chosen[j, s.many[j]] = job
+                s.place[j, s.many[j]] = i
+                s.many[j] += 1
                 runs = True
     return runs
 
 
 @njit(cache=True)
-def _work(s: Any, chosen: Any, many: Any) -> None:
+def _work(s: Any) -> None:
     """Let the chosen make their steps; the round ends when the last of them is done with its own."""
     now = s.times[NOW]
     end = now
-    for j in range(len(many)):
-        for i in range(many[j]):
-            job = chosen[j, i]
+    s.counts[RUNNING] = 0
+    finished = False
+    for j in range(len(s.room)):
+        for i in range(s.many[j]):
+            job = s.chosen[j, i]
             lost = s.times[OVERHEAD] if s.open_span[job, 0] == now else 0.0
             steps = min(np.int64(s.speed[job, j] * (s.times[LENGTH] - lost)), s.left[job])
             took = lost + steps / s.speed[job, j]
             s.left[job] -= steps
             s.received[job, j] += took
-            s.total[j] += took
+            s.priority[job, j] = s.share[job, j] / s.received[job, j]
             s.busy[job] += took
             s.open_steps[job] += steps
             s.open_span[job, 1] = now + took
@@ -141,9 +149,17 @@ def _work(s: Any, chosen: Any, many: Any) -> None:
             if s.left[job] == 0:
                 s.finish[job] = now + took
                 close(s, job)
-                s.counts[STALE] = 1
+                finished = True
+            else:
+                s.running[s.counts[RUNNING]] = job
+                s.counts[RUNNING] += 1
     s.times[NOW] = end
-    _drop_finished(s)
+    for j in range(len(s.room)):
+        for i in range(s.many[j] - 1, -1, -1):  # from the back, so that places in front stay as they are
+            _fall(s, j, s.place[j, i])
+    if finished:
+        s.counts[STALE] = 1
+        _drop_finished(s)
 
 
 @njit(cache=True)

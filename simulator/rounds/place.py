@@ -7,41 +7,37 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from .state import ACTIVE, HELD, LEASES, NOW
+from .state import HELD, LEASES, NOW, RUNNING, STAMP
 
 
 @njit(cache=True)
-def place(s: Any, chosen: Any, many: Any) -> None:
+def place(s: Any) -> None:
     """Give the chosen of each type their GPUs, extending leases; end the leases of all others."""
-    stays = np.zeros(len(s.submit), dtype=np.bool_)
+    for i in range(s.counts[RUNNING]):
+        if s.mark[s.running[i]] != s.counts[STAMP]:
+            close(s, s.running[i])
     first = 0
-    for j in range(len(many)):
-        row = chosen[j]
-        _largest_first(row, many[j], s.gpus)
+    for j in range(len(s.room)):
+        row = s.chosen[j, : s.many[j]].copy()
+        _largest_first(row, s.gpus)
         taken = np.zeros(s.room[j], dtype=np.bool_)
         free, i = 0, 0
-        while i < many[j]:
+        while i < len(row):
             upto = i
-            while upto < many[j] and s.gpus[row[upto]] == s.gpus[row[i]]:
-                if s.kind[row[upto]] == j:
-                    stays[row[upto]] = _extend(s, row[upto], taken, first)
+            while upto < len(row) and s.gpus[row[upto]] == s.gpus[row[i]]:
+                if s.kind[row[upto]] >= 0 and (s.kind[row[upto]] != j or not _extend(s, row[upto], taken, first)):
+                    close(s, row[upto])
                 upto += 1
             for at in range(i, upto):
-                job = row[at]
-                if not stays[job]:
-                    close(s, job)
-                    free = _start(s, job, j, taken, free, first)
-                    stays[job] = True
+                if s.kind[row[at]] < 0:
+                    free = _start(s, row[at], j, taken, free, first)
             i = upto
         first += s.room[j]
-    for i in range(s.counts[ACTIVE]):
-        if not stays[s.ranking[0, i]]:
-            close(s, s.ranking[0, i])
 
 
 @njit(cache=True)
-def _largest_first(row: Any, count: int, gpus: Any) -> None:
-    for i in range(1, count):
+def _largest_first(row: Any, gpus: Any) -> None:
+    for i in range(1, len(row)):
         job, at = row[i], i
         while at and gpus[row[at - 1]] < gpus[job]:
             row[at] = row[at - 1]

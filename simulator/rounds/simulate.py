@@ -132,11 +132,11 @@ def _allocate(s: State, decide: Policy) -> None:
     now, half = float(s.times[NOW]), float(s.times[LENGTH]) / 2
     s.deficit[active] += s.share[active] * (now - s.times[RESET]) - (s.received[active] - half)
     s.received[active] = half
-    s.total[:] = half * len(active)
     s.share[active] = decide.shares(active, s.left[active], now - s.submit[active])
     s.known[active] = True
     s.times[RESET] = now
     s.counts[STALE], s.counts[EVER] = 0, 1
+    s.priority[active] = np.where(s.speed[active] > 0, s.share[active], 0.0) / half
     for j in range(len(s.room)):
-        value = np.where(s.speed[active, j] > 0, s.share[active, j], 0.0)
-        s.ranking[j, : len(active)] = active[np.lexsort((-s.share[active, j], -s.deficit[active, j], -value))]
+        keys = (-s.share[active, j], -s.deficit[active, j], -s.priority[active, j])
+        s.ranking[j, : len(active)] = active[np.lexsort(keys)]

@@ -11,9 +11,10 @@ from .jobs import RoundJobs
 
 NOW, RESET, LENGTH, GAP, OVERHEAD = range(5)
 """Places in `State.times`: now, the last allocation, a round, the least time between allocations, a fresh start."""
-ACTIVE, NEXT, STALE, EVER, STRICT, ROUNDS, LEASES, HELD = range(8)
+ACTIVE, NEXT, STALE, EVER, STRICT, ROUNDS, LEASES, HELD, RUNNING, STAMP = range(10)
 """Places in `State.counts`: active jobs, the next to arrive, whether shares are stale, whether there ever were any,
-whether a job without a share never runs, rounds that began, leases and GPUs of leases written."""
+whether a job without a share never runs, rounds that began, leases and GPUs of leases written, jobs with an open lease,
+and the number of the round that marks who is chosen in it."""
 
 
 class State(NamedTuple):
@@ -26,10 +27,12 @@ class State(NamedTuple):
         share: of time on each type, as the policy last said, float64 (n, k).
         known: whether the policy has seen the job, bool (n,).
         received: half a round, and seconds on each type since the last allocation, float64 (n, k).
-        total: sums of that over the jobs there were at the last allocation and all rounds since, float64 (k,).
         deficit: seconds owed on each type from before the last allocation, float64 (n, k).
-        priority: share over received share, float64 (n, k).
-        ranking: jobs, int64 (k, n); the first `counts[ACTIVE]` of each row are in use.
+        priority: share over seconds received, float64 (n, k).
+        ranking: jobs, int64 (k, n); the first `counts[ACTIVE]` of each row are in use and sorted.
+        chosen, place, many: who runs this round on each type and its place in the ranking, int64 (k, n), and how many.
+        mark: number of the last round in which a job ran, int64 (n,).
+        running: jobs whose lease is open after a round, int64 (g,).
         finish, busy: seconds, float64 (n,).
         kind: type of the open lease of each job, -1 if none, int64 (n,).
         own, own_at: GPUs of the open leases, int64, and where each job's begin.
@@ -49,10 +52,14 @@ class State(NamedTuple):
     share: Any
     known: Any
     received: Any
-    total: Any
     deficit: Any
     priority: Any
     ranking: Any
+    chosen: Any
+    place: Any
+    many: Any
+    mark: Any
+    running: Any
     finish: Any
     busy: Any
     kind: Any
@@ -73,7 +80,7 @@ def initial(jobs: RoundJobs, cluster: Cluster, times: tuple[float, float, float]
     n, k = jobs.speed.shape
     rows = (chunk + 2) * cluster.gpus  # each round ends at most as many leases as there are GPUs
     gpus = jobs.gpus.astype(np.int64)
-    counts = np.zeros(8, dtype=np.int64)
+    counts = np.zeros(10, dtype=np.int64)
     counts[STRICT] = strict
     return State(
         submit=np.array(jobs.submit),
@@ -84,10 +91,14 @@ def initial(jobs: RoundJobs, cluster: Cluster, times: tuple[float, float, float]
         share=np.zeros((n, k)),
         known=np.zeros(n, dtype=np.bool_),
         received=np.full((n, k), times[0] / 2.0),
-        total=np.zeros(k),
         deficit=np.zeros((n, k)),
         priority=np.zeros((n, k)),
         ranking=np.zeros((k, n), dtype=np.int64),
+        chosen=np.zeros((k, n), dtype=np.int64),
+        place=np.zeros((k, n), dtype=np.int64),
+        many=np.zeros(k, dtype=np.int64),
+        mark=np.zeros(n, dtype=np.int64),
+        running=np.zeros(cluster.gpus, dtype=np.int64),
         finish=np.full(n, np.nan),
         busy=np.zeros(n),
         kind=np.full(n, -1, dtype=np.int64),

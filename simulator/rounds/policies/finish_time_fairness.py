@@ -19,11 +19,15 @@ from ..jobs import RoundJobs
 from .base import Index
 from .lp import AllocationLP
 
-_HALVINGS = 12
+_PASSES = 20
+_CLOSE = 1e-4
 
 
 class FinishTimeFairness:
-    """For one bound on rho the speeds needed are a max-min LP; the least bound it meets is found by bisection."""
+    """For one bound on rho the speeds needed are a max-min LP, and its shares have a rho of their own, the next bound.
+
+    This is Dinkelbach's method for the least greatest ratio (Crouzeix, Ferland and Schaible 1985): a few LPs.
+    """
 
     in_order = True
     strict = False
@@ -39,17 +43,15 @@ class FinishTimeFairness:
         speed, gpus = self.speed[active], self.gpus[active]
         alone = age + left / (speed * isolated(gpus, self.room)).sum(axis=1)
         fastest = speed.max(axis=1)
-        low, high = float((age / alone).max()), 1.0  # the isolated shares themselves give rho = 1
-        best = isolated(gpus, self.room)
-        for _ in range(_HALVINGS):
-            rho = (low + high) / 2
+        rho = 1.0  # what the isolated shares have
+        for _ in range(_PASSES):
             needed = left / (rho * alone - age) / fastest
             found = self.lp.max_min(speed / fastest[:, None], needed / needed.max(), gpus, self.room)
-            if (((speed / fastest[:, None]) * found).sum(axis=1) >= needed * (1 - 1e-6)).all():
-                best, high = found, rho
-            else:
-                low = rho
-        return best
+            bound = float(((age + left / (speed * found).sum(axis=1)) / alone).max())
+            if bound > rho * (1 - _CLOSE):
+                break
+            rho = bound
+        return found
 
 
 def isolated(gpus: FloatArray, room: FloatArray) -> FloatArray:
