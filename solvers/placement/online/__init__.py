@@ -1,8 +1,10 @@
-"""Online placement: tasks arrive one by one, and each gets a node and its GPUs at once; a file a policy."""
+"""Online placement: tasks or gangs arrive one by one, and each gets its nodes and GPUs at once; a file a policy."""
 
+from .gangs import GANG_POLICIES
 from .mix import Mix
+from .placer import Placer, Seat
 from .policies import POLICIES, make_policy
 from .policy import Choice, Policy
 from .state import State
 
-__all__ = ["POLICIES", "Choice", "Mix", "Policy", "State", "make_policy"]
+__all__ = ["GANG_POLICIES", "POLICIES", "Choice", "Mix", "Placer", "Policy", "Seat", "State", "make_policy"]

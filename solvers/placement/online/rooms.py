@@ -1,0 +1,154 @@
+"""How many workers of a kind each node and each part of the network could take: kept, and mended where nodes change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import BoolArray, IntArray
+from gangplan.instances.placement import Demand, Fleet, GangJob, SpeedModel
+
+from .units import CPU, MOST, Long
+
+ANY = 2**31 - 1
+"""More than any node takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What tells workers, or parameter servers, apart as far as room for them goes.
+
+    Attributes:
+        need: GPUs, millionths of a core, bytes, bytes/s of the NIC.
+        model: the model type, `None` for parameter servers, which need no GPU.
+        requires: labels.
+        most: how many a node may have.
+        alone: whether nobody else may be there.
+    """
+
+    need: tuple[int, int, int, int]
+    model: str | None
+    requires: tuple[str, ...]
+    most: int
+    alone: bool
+
+    @classmethod
+    def workers(cls, job: GangJob) -> Kind:
+        """Return the kind of the workers of a job."""
+        return cls(_need(job.worker), job.model, job.requires, job.most_per_node or ANY, job.whole_nodes)
+
+    @classmethod
+    def servers(cls, job: GangJob) -> Kind:
+        """Return the kind of the parameter servers of a job."""
+        return cls(_need(job.server), None, job.requires, ANY, job.whole_nodes)
+
+
+def _need(demand: Demand) -> tuple[int, int, int, int]:
+    """Return a demand in whole units, rounded up but for what floating point loses."""
+    cpu, memory, nic = (ceil(min(need, MOST) - 1e-3) for need in (demand.cpu * CPU, demand.memory, demand.nic))
+    return demand.grants, cpu, memory, nic
+
+
+class Nodes:
+    """What is free on each of m nodes, in whole numbers, so that what was taken comes back to the digit.
+
+    Attributes:
+        fleet, speeds: the nodes, and which models run where.
+        free: int64 (4, m), idle GPUs, and what is left of cores, memory and NIC in the units of `Kind.need`.
+        taken: int64 (m,), jobs on the node.
+        guarded: bool (m,), whether the job there wants the node for itself.
+        group: int32 (L + 1, m), the group of each node at each level, the node itself first.
+        inside: the nodes of each rack, ascending.
+        children: of each level above, the groups one level below of each of its groups.
+    """
+
+    def __init__(self, fleet: Fleet, speeds: SpeedModel) -> None:
+        for i, kind in enumerate(fleet.gpu_types):
+            if kind not in speeds.gpu_types:
+                raise InstanceError(f"fleet.gpu_types[{i}]", f"{kind!r} has no speeds")
+        self.fleet, self.speeds = fleet, speeds
+        amounts = np.stack([fleet.gpus, fleet.cpu * CPU, fleet.memory, fleet.nic])
+        self.free = np.floor(np.minimum(amounts, MOST) + 1e-3).astype(np.int64)
+        self.taken = np.zeros(fleet.n_nodes, dtype=np.int64)
+        self.guarded = np.zeros(fleet.n_nodes, dtype=bool)
+        self.group = np.concatenate([np.arange(fleet.n_nodes, dtype=np.int32)[None], fleet.topology.group])
+        self.inside = _parts(self.group[1], np.arange(fleet.n_nodes))
+        self.children: list[list[Long]] = []
+        for low, high in zip(self.group[1:], self.group[2:], strict=False):
+            groups, first = np.unique(low, return_index=True)
+            self.children.append(_parts(high[first], groups))
+
+    def allowed(self, kind: Kind) -> BoolArray:
+        """Return the nodes where such workers may be: usable, with the labels, of a GPU type that runs the model."""
+        fleet, speeds = self.fleet, self.speeds
+        found = np.array(fleet.usable, dtype=bool)
+        for label in kind.requires:
+            if label not in fleet.labels:
+                raise InstanceError("job.requires", f"{label!r} is no label of the fleet")
+            found &= fleet.labelled[fleet.labels.index(label)]
+        if kind.model is not None:
+            if kind.model not in speeds.models:
+                raise InstanceError("job.model", f"{kind.model!r} has no speed")
+            rows = [speeds.gpu_types.index(name) for name in fleet.gpu_types]
+            runs = np.isfinite(speeds.compute[rows, speeds.models.index(kind.model)])
+            found &= (fleet.gpus > 0) & runs[np.where(fleet.gpus > 0, fleet.gpu_type, 0)]
+        return found
+
+    def room(self, kind: Kind, allowed: BoolArray, nodes: Long) -> Long:
+        """Return how many workers of a kind these nodes could take, int64 (k,)."""
+        room = np.where(allowed[nodes] & ~self.guarded[nodes], kind.most, 0)
+        if kind.alone:
+            room[self.taken[nodes] > 0] = 0
+        for free, need in zip(self.free, kind.need, strict=True):
+            if need:
+                room = np.minimum(room, free[nodes] // need)
+        return np.asarray(room, dtype=np.int64)
+
+
+class Room:
+    """The room for one kind of worker, on nodes and in groups of every level.
+
+    Attributes:
+        nodes: the cluster.
+        room: int64 (m,).
+        sums: of each level above the nodes, int64 (groups,).
+    """
+
+    def __init__(self, nodes: Nodes, kind: Kind) -> None:
+        self.nodes, self.kind = nodes, kind
+        self._allowed = nodes.allowed(kind)
+        self.room = nodes.room(kind, self._allowed, np.arange(nodes.fleet.n_nodes))
+        self.sums = [np.bincount(group, weights=self.room).astype(np.int64) for group in nodes.group[1:]]
+
+    def mend(self, changed: Long) -> None:
+        """Look again at these nodes, each named once."""
+        self._set(changed, self.nodes.room(self.kind, self._allowed, changed))
+
+    def without(self, blocked: Long) -> Room:
+        """Return a copy with no room on these nodes."""
+        other = object.__new__(Room)
+        other.nodes, other.kind, other._allowed = self.nodes, self.kind, self._allowed
+        other.room, other.sums = self.room.copy(), [total.copy() for total in self.sums]
+        other._set(blocked, np.zeros(len(blocked), dtype=np.int64))
+        return other
+
+    @property
+    def total(self) -> int:
+        """How many workers the whole cluster could take."""
+        return int(self.sums[-1].sum())
+
+    def _set(self, nodes: Long, room: Long) -> None:
+        more = room - self.room[nodes]
+        self.room[nodes] = room
+        for group, total in zip(self.nodes.group[1:], self.sums, strict=True):
+            np.add.at(total, group[nodes], more)
+
+
+def _parts(group: IntArray, members: Long) -> list[Long]:
+    """Return the members of each group, ascending, by group number."""
+    order = np.argsort(group, kind="stable")
+    cuts = np.searchsorted(group[order], np.arange(1, int(group.max()) + 1))
+    return [np.asarray(part, dtype=np.int64) for part in np.split(members[order], cuts)]
