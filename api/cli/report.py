@@ -74,13 +74,20 @@ def as_blocks(problem: Any, result: Result) -> list[Any]:
     return [summary, *devices(problem, result.plan, verify(problem, result.plan))]
 
 
+_GOALS = {
+    "slowdown": "weighted slowdowns in sum",
+    "throughput": "of weighted throughput lost",
+    "communication": "weighted seconds, to send a gigabyte between each pair of a gang's GPUs",
+    "fragmentation": "GPUs that tasks to come cannot use",
+}
+
+
 def amount(problem: GraphProblem | PlacementProblem, value: float | None) -> str:
     """Return an objective in words."""
     if value is None:
         return "-"
     if isinstance(problem, PlacementProblem):
-        what = "weighted slowdowns in sum" if problem.goal == "slowdown" else "of weighted throughput lost"
-        return f"{value:.6g} {what}"
+        return f"{value:.6g} {_GOALS[problem.goal]}"
     unit = time_unit(problem)
     per = {"throughput": " per sample", "stages": " per sample"}.get(problem.objective, "")
     return f"{quantity(value, unit, 6)}{per}{'' if unit else ', in the unit of the file'}"

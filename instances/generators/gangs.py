@@ -105,7 +105,7 @@ def gangs(
         running: share of the jobs that run already.
         movable: share of those that may be moved.
         down: share of the nodes that are not usable.
-        goal: of the problem.
+        goal: of the problem: slowdown, throughput, communication or fragmentation.
 
     Raises:
         InstanceError: naming the argument and the value found.

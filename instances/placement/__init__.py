@@ -4,5 +4,16 @@ from .fleet import Fleet
 from .job import Demand, GangJob
 from .problem import PlacementPlan, PlacementProblem, Running
 from .speed import SpeedModel
+from .task import Expected, Task
 
-__all__ = ["Demand", "Fleet", "GangJob", "PlacementPlan", "PlacementProblem", "Running", "SpeedModel"]
+__all__ = [
+    "Demand",
+    "Expected",
+    "Fleet",
+    "GangJob",
+    "PlacementPlan",
+    "PlacementProblem",
+    "Running",
+    "SpeedModel",
+    "Task",
+]

@@ -14,8 +14,9 @@ from ..errors import InstanceError
 from .fleet import Fleet
 from .job import GangJob
 from .speed import SpeedModel
+from .task import Expected, Task
 
-GOALS = ("slowdown", "throughput")
+GOALS = ("slowdown", "throughput", "communication", "fragmentation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +64,12 @@ class PlacementProblem:
         jobs: the batch, those that run already among them.
         speeds: how fast they run.
         running: where those that run already are.
-        goal: ``slowdown`` (minimise the sum of weighted slowdowns) or ``throughput`` (minimise the sum of weighted
-            losses of normalised throughput, no less than 0 each); a job left out costs its value, a job moved its
-            migration.
+        goal: ``slowdown`` (minimise the sum of weighted slowdowns), ``throughput`` (minimise the sum of weighted
+            losses of normalised throughput, no less than 0 each), ``communication`` (minimise the sum of weighted
+            communication costs, see `communication.communication`) or ``fragmentation`` (minimise the GPUs left over
+            that tasks to come cannot use, see `verify.fragmentation`); a job left out costs its value, a job moved its
+            migration, in the unit of the goal.
+        mix: the tasks to come; if none is named, such as the workers of the batch: see `expected`.
     """
 
     fleet: Fleet
@@ -73,6 +77,7 @@ class PlacementProblem:
     speeds: SpeedModel
     running: tuple[Running, ...] = ()
     goal: str = "slowdown"
+    mix: tuple[Expected, ...] = ()
 
     objective: ClassVar[str] = "placement"
     variant: ClassVar[str] = ""
@@ -80,6 +85,7 @@ class PlacementProblem:
     def __post_init__(self) -> None:
         object.__setattr__(self, "jobs", tuple(self.jobs))
         object.__setattr__(self, "running", tuple(self.running))
+        object.__setattr__(self, "mix", tuple(self.mix))
         if self.goal not in GOALS:
             raise InstanceError("goal", f"{self.goal!r} is not one of {', '.join(GOALS)}")
         if not self.jobs:
@@ -119,6 +125,25 @@ class PlacementProblem:
             if sum(run.workers) not in job.workers or sum(run.servers) != job.servers:
                 words = f"{sum(run.workers)} workers and {sum(run.servers)} servers are not what {run.job!r} runs with"
                 raise InstanceError(f"running[{i}].workers", words)
+
+    def expected(self) -> tuple[Expected, ...]:
+        """Return the mix of tasks to come with shares that add up to 1.
+
+        If none is named, these are the workers of the batch, as many as gangs have at least: each with its demand and
+        the GPU types of the fleet on which its model runs.
+        """
+        count: dict[Task, float] = {}
+        for x in self.mix:
+            count[x.task] = count.get(x.task, 0.0) + x.share
+        if not self.mix:
+            seconds = self._by_type()
+            for j, job in enumerate(self.jobs):
+                able = tuple(kind for kind, x in zip(self.fleet.gpu_types, seconds[j], strict=True) if np.isfinite(x))
+                if able:
+                    task = Task(job.worker, able if len(able) < len(self.fleet.gpu_types) else ())
+                    count[task] = count.get(task, 0.0) + job.gang
+        total = sum(count.values())
+        return tuple(Expected(task, share / total) for task, share in count.items())
 
     def compute(self) -> FloatArray:
         """Return the seconds a worker of each job computes on each node, alone, inf where it cannot, (J, m)."""

@@ -1,10 +1,10 @@
-"""A task that arrives by itself: what it occupies, and on which types of GPU it may run."""
+"""Tasks that arrive by themselves: what they occupy, on which types of GPU they may run, how often they come."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..arrays import require_text
+from ..arrays import require_number, require_text
 from ..errors import InstanceError
 from .job import Demand
 
@@ -27,3 +27,21 @@ class Task:
         object.__setattr__(self, "gpu_types", tuple(sorted(set(self.gpu_types))))
         for i, name in enumerate(self.gpu_types):
             require_text(name, f"gpu_types[{i}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A kind of task that is to be expected.
+
+    Attributes:
+        task: what it is like.
+        share: how often it comes, in proportion to the others.
+    """
+
+    task: Task
+    share: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.task, Task):
+            raise InstanceError("task", f"{self.task!r} is not a Task")
+        require_number(self.share, "share", positive=True)

@@ -9,7 +9,9 @@ import numpy as np
 
 from ..arrays import FloatArray, sums
 from ..placement import PlacementPlan, PlacementProblem
+from ..placement.communication import communication
 from ..placement.rate import Rates, rates
+from .fragmentation import fragments
 from .verdict import TOLERANCE
 
 
@@ -57,9 +59,13 @@ def goal(problem: PlacementProblem, plan: PlacementPlan, found: Rates) -> float:
             total += job.value or 0.0
         elif problem.goal == "slowdown":
             total += job.weight * float(found.slowdown[j])
-        else:
+        elif problem.goal == "throughput":
             # a job that is faster than its reference loses nothing, and makes up for no other
             total += job.weight * max(0.0, 1.0 - 1.0 / float(found.slowdown[j]))
+    if problem.goal == "communication":
+        total += float(np.array([job.weight for job in problem.jobs]) @ communication(problem, plan))
+    elif problem.goal == "fragmentation":
+        total += float(fragments(problem, plan).sum())
     rows = _rows(plan)
     index = {job.name: j for j, job in enumerate(problem.jobs)}
     for run in problem.running:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
+from gangplan.instances.placement.communication import pair_seconds, pairs
 from gangplan.instances.placement.rate import ring_bytes
 
 from .build import stays
@@ -49,7 +50,7 @@ class BestCase:
         """Return what job j adds to the goal at least, moving it and leaving it out included."""
         batch, job = self.batch, self.batch.jobs[j]
         value = np.inf if job.value is None else job.value
-        least = min([self.as_cost(j, degree, self.step(j, degree)) for degree in job.workers])
+        least = min([self.least(j, degree) for degree in job.workers])
         if j not in batch.standing:
             return float(min(value, least))
         rows, migration = batch.standing[j]
@@ -57,9 +58,38 @@ class BestCase:
         state = State(batch)
         if not stays(state, j, rows):
             return float(elsewhere)
+        if batch.problem.goal == "fragmentation":
+            return 0.0  # the others may fill its nodes
         state.add(j, rows)
         state.settle()
         return float(min(elsewhere, state.cost[j]))
+
+    def least(self, j: int, degree: int) -> float:
+        """Return what job j adds to the goal at least with `degree` workers; inf if they cannot be placed."""
+        goal = self.batch.problem.goal
+        if goal in ("slowdown", "throughput"):
+            return self.as_cost(j, degree, self.step(j, degree))
+        reach = self.reach(j)
+        if not len(reach.room) or int(reach.groups[0][-1]) < degree:
+            return np.inf
+        return float(self.batch.weight[j]) * self.communication(j, degree) if goal == "communication" else 0.0
+
+    def communication(self, j: int, degree: int) -> float:
+        """Return no more than the communication cost of job j with `degree` workers, alone on the fleet.
+
+        Pairs that are not in one member of level l meet at l or above, and pay at least v_l, the least from there up.
+        They are fewest if the roomiest members are full, for that makes the most pairs inside them.
+        """
+        batch, each = self.batch, int(self.batch.each[j])
+        inside, across = pair_seconds(batch.problem.fleet)
+        able = batch.room[j][batch.kind] > 0
+        least = np.minimum.accumulate(np.array([float(inside[able].min()), *across])[::-1])[::-1]
+        total = float(pairs(np.array(degree * each)))
+        cost = float(least[0]) * total
+        for level, groups in enumerate(self.reach(j).groups[:-1]):
+            filled = np.diff(np.minimum(groups, degree), prepend=0) * each
+            cost += float(least[level + 1] - least[level]) * (total - float(pairs(filled).sum()))
+        return cost
 
     def as_cost(self, j: int, degree: int, step: float) -> float:
         """Return what job j adds to the goal with `degree` workers and steps of `step` seconds."""

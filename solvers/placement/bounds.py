@@ -19,6 +19,7 @@ from gangplan.instances.placement.rate import ring_bytes
 
 from .best_case import BestCase
 from .build import stays
+from .left_over import left_over
 from .prepare import Batch
 from .state import State
 
@@ -37,9 +38,11 @@ def bound(batch: Batch) -> tuple[float, str]:
             state.add(j, rows)
     state.settle()
     for j in batch.pinned:
-        if state.rows[j]:
+        if state.rows[j] and batch.problem.goal != "fragmentation":
             floor[j] = max(floor[j], state.cost[j])
     total = float(floor.sum())
+    if batch.problem.goal == "fragmentation":
+        return total + left_over(batch), "left over"
     if batch.problem.goal != "slowdown" or not np.isfinite(total):
         return total, "best case"
     pairs = _pairs(batch, best)

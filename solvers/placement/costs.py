@@ -1,10 +1,14 @@
-"""What a job costs where it is: `rate.rates` for one job of a placement under construction."""
+"""What a job costs where it is: `rate.rates` and the goals for one job of a placement under construction."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
 
+import numpy as np
+
+from gangplan.instances.arrays import FloatArray
+from gangplan.instances.placement.communication import pair_seconds, pairs
 from gangplan.instances.placement.rate import ring_bytes
 
 from .prepare import Batch, Rows
@@ -20,6 +24,7 @@ class Costs:
         meets: node -> pairs of jobs that have a GPU in common.
         crossers: for each level, member -> jobs that cross it there.
         touched: for each job and each level that it crosses, the members it is in.
+        fragment: expected fragments of each node.
     """
 
     def __init__(
@@ -30,9 +35,10 @@ class Costs:
         meets: Mapping[int, frozenset[tuple[int, int]]],
         crossers: list[defaultdict[int, set[int]]],
         touched: list[list[set[int]]],
+        fragment: FloatArray,
     ) -> None:
         self.batch, self.rows, self.at, self.meets = batch, rows, at, meets
-        self.crossers, self.touched = crossers, touched
+        self.crossers, self.touched, self.fragment = crossers, touched, fragment
         self._kind, self._model = batch.kind.tolist(), batch.model.tolist()
         self._alone = batch.alone.tolist()
         self._host, self._gpu = batch.problem.speeds.host.tolist(), batch.problem.speeds.gpu.tolist()
@@ -43,6 +49,11 @@ class Costs:
         ]
         # leaving out a job that must be placed: more than any place costs, as far as unfinished placements compare
         self.unplaced = 1e6 * max(1.0, float(batch.weight.sum()))
+        if batch.problem.goal == "communication":
+            self.unplaced = 2 * max(self.unplaced, most_communication(batch))
+        self._each = batch.each.tolist()
+        inside, across = pair_seconds(batch.problem.fleet)
+        self._inside, self._across = inside.tolist(), across.tolist()
 
     def cost(self, j: int, compute: float, sync: float) -> float:
         """Return what job j adds to the goal with these seconds of compute and synchronisation, or left out."""
@@ -53,11 +64,32 @@ class Costs:
             moved = migration if rows != standing else 0.0
         if not rows:
             return moved + (self.unplaced if job.value is None else job.value)
+        if self.batch.problem.goal == "communication":
+            return moved + job.weight * self.communication(j)
+        if self.batch.problem.goal == "fragmentation":
+            return moved + sum(float(self.fragment[node]) / len(self.at[node]) for node in rows)
         step = max(compute, (1 - self._overlap[j]) * compute + sync)
         slowdown: float = self._best[j] * step / sum(w for w, _ in rows.values())
         if self.batch.problem.goal == "slowdown":
             return moved + job.weight * slowdown
         return moved + job.weight * max(0.0, 1 - 1 / slowdown)
+
+    def communication(self, j: int) -> float:
+        """Return the communication cost of job j, as `communication.communication` does."""
+        each = self._each[j]
+        held = {node: w * each for node, (w, _) in self.rows[j].items() if w and each}
+        total = sum(n * (n - 1) / 2 * self._inside[node] for node, n in held.items())
+        below = sum(n * (n - 1) / 2 for n in held.values())
+        for level, seconds in enumerate(self._across):
+            if len(held) < 2:
+                break
+            groups: defaultdict[int, int] = defaultdict(int)
+            for member, n in held.items():
+                groups[self._parent[level][member]] += n
+            within = sum(n * (n - 1) / 2 for n in groups.values())
+            total += seconds * (within - below)
+            held, below = groups, within
+        return total
 
     def compute(self, j: int) -> float:
         """Return the seconds of compute of the slowest worker of job j."""
@@ -123,3 +155,10 @@ class Costs:
                 moved = size * (w * (servers - p) + p * (workers - w)) / servers
                 worst = max(worst, moved * len(crossers[member]) / bandwidth)
         return worst
+
+
+def most_communication(batch: Batch) -> float:
+    """Return no less than the communication of any placement: all pairs of GPUs where that takes longest."""
+    inside, across = pair_seconds(batch.problem.fleet)
+    gpus = batch.each * np.array([job.workers[-1] for job in batch.jobs])
+    return float(batch.weight @ pairs(gpus)) * max(float(inside.max()), float(across.max()))

@@ -15,7 +15,7 @@ from ..cpsat_solver import cpsat_solver, minimise
 from ..run import Run
 from .best_fit import best_fit
 from .build import build
-from .cpsat_cost import GOAL_UNITS, Cost
+from .cpsat_goals import goal_of
 from .cpsat_model import Assignment
 from .grants import as_plan
 from .least_interference import least_interference
@@ -37,15 +37,15 @@ def cpsat(run: Run, batch: Batch) -> None:
         return
     with run.phase("cpsat model"):
         plan = Assignment(batch)
-        cost = Cost(plan, run.objective)
+        cost = goal_of(plan, run.objective)
         if run.bound is not None and isfinite(run.bound):
-            plan.model.add(sum(cost.cost) >= int(run.bound * GOAL_UNITS) - slack(batch))
+            plan.model.add(cost.total >= int(run.bound * cost.units) - slack(batch))
         if run.plan is not None and not run.stopped:
             _hint(run, batch, plan)
     if run.stopped:
         return
     with run.phase("cpsat"):
-        minimise(run, suitable_solver(run), plan.model, GOAL_UNITS, partial(_plan, run, batch, plan))
+        minimise(run, suitable_solver(run), plan.model, cost.units, partial(_plan, run, batch, plan))
 
 
 def suits(batch: Batch) -> bool:
@@ -61,7 +61,7 @@ def slack(batch: Batch) -> int:
 def hinted(run: Run, batch: Batch) -> tuple[cp_model.CpModel, PlacementPlan | None]:
     """Return the model with the hint of the run's plan, and the plan that CP-SAT has by following the hint alone."""
     plan = Assignment(batch)
-    Cost(plan, run.objective)
+    goal_of(plan, run.objective)
     _hint(run, batch, plan)
     solver = suitable_solver(run)
     solver.parameters.fix_variables_to_their_hinted_value = True

@@ -1,4 +1,4 @@
-"""Placement in CP-SAT: what a plan costs. Every figure is rounded down, so the optimum of the model is a bound."""
+"""Placement in CP-SAT: slowdown and throughput. Every figure is rounded down, so the optimum of the model is a bound."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ class Cost:
 
     Seconds of job j are counted in its own ticks: such that a tick more of its step, with all the workers it may have,
     is one unit more of its weighted slowdown (for the goal throughput: of its slowdown).
+
+    Attributes:
+        total: the goal, in units. units: integers that 1 of the goal becomes.
     """
 
     def __init__(self, plan: Assignment, ceiling: float | None) -> None:
@@ -46,8 +49,9 @@ class Cost:
         self._computes()
         self._network()
         self._syncs()
-        self.cost = [self._cost(j) for j in self.jobs]
-        self.model.minimize(sum(self.cost))
+        self.total: Any = sum(self._cost(j) for j in self.jobs)
+        self.units = float(GOAL_UNITS)
+        self.model.minimize(self.total)
 
     def _seconds(self) -> Any:
         return self.model.new_int_var(0, _LONGEST, "")

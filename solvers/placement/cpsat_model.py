@@ -8,7 +8,7 @@ from ortools.sat.python import cp_model
 
 from .prepare import Batch, Rows
 
-_FINE = 1 << 20
+FINE = 1 << 20
 """Units of the larger of what a node has and what a task needs, in rows of cores, bytes and bytes/s."""
 
 
@@ -21,6 +21,7 @@ class Assignment:
         size: size[j][k]: j runs with k workers; none of them if it is left out.
         card: card[j][n][g]: tasks of j, which need a share of a GPU, on GPU g of n.
         moved: of jobs that run and may move.
+        whole: whole[n]: GPUs of n that are taken as a whole. used: used[n][g]: GPU g of n has tasks that need a share.
     """
 
     def __init__(self, batch: Batch) -> None:
@@ -33,6 +34,8 @@ class Assignment:
         self.here: list[dict[int, Any]] = [{} for _ in jobs]
         self.card: list[dict[int, list[Any]]] = [{} for _ in jobs]
         self.moved: dict[int, Any] = {}
+        self.whole: dict[int, Any] = {}
+        self.used: dict[int, list[Any]] = {}
         for j in jobs:
             self._tasks(j)
             self._gang(j)
@@ -104,13 +107,14 @@ class Assignment:
                 model.add(sum(self.card[j][n]) == self.w[j][n])
                 for g, x in enumerate(self.card[j][n]):
                     cards[g].append((float(batch.share[j]), x))
+            self.whole[n], self.used[n] = whole, []
             if not any(cards):
                 model.add(whole <= gpus[n])
                 continue
-            used = [model.new_bool_var("") for _ in cards]
+            used = self.used[n] = [model.new_bool_var("") for _ in cards]
             for share, (g, held) in zip(used, enumerate(cards), strict=True):
-                load = sum(int(s * _FINE) * x for s, x in held)
-                model.add(load <= _FINE).only_enforce_if(share)
+                load = sum(int(s * FINE) * x for s, x in held)
+                model.add(load <= FINE).only_enforce_if(share)
                 model.add(sum(x for _, x in held) == 0).only_enforce_if(~share)
                 if g:
                     model.add_implication(share, used[g - 1])
@@ -118,19 +122,26 @@ class Assignment:
 
     def _amounts(self) -> None:
         """(C) Cores, bytes and NIC of each node."""
+        for n in range(self.batch.n_nodes):
+            for has, terms in self.loads(n):
+                if terms:
+                    unit = max(has, *(need for need, _ in terms)) / FINE
+                    self.model.add(sum(int(need / unit) * x for need, x in terms) <= int(has / unit))
+
+    def loads(self, n: int) -> list[tuple[float, list[tuple[float, Any]]]]:
+        """Return of the cores, the memory and the NIC of node n: how much there is, and (need, tasks) for each job."""
         batch, fleet = self.batch, self.batch.problem.fleet
         rows = (
             (fleet.cpu, batch.worker_cpu, batch.server_cpu),
             (fleet.memory, batch.worker_memory, batch.server_memory),
             (batch.nic, batch.worker_nic, batch.server_nic),
         )
+        found = []
         for has, worker, server in rows:
-            for n in range(batch.n_nodes):
-                terms = [(float(worker[j]), x[n]) for j, x in enumerate(self.w) if n in x and worker[j]]
-                terms += [(float(server[j]), x[n]) for j, x in enumerate(self.p) if n in x and server[j]]
-                if terms:
-                    unit = max(float(has[n]), *(need for need, _ in terms)) / _FINE
-                    self.model.add(sum(int(need / unit) * x for need, x in terms) <= int(has[n] / unit))
+            terms = [(float(worker[j]), x[n]) for j, x in enumerate(self.w) if n in x and worker[j]]
+            terms += [(float(server[j]), x[n]) for j, x in enumerate(self.p) if n in x and server[j]]
+            found.append((float(has[n]), terms))
+        return found
 
     def _company(self) -> None:
         """(A) Jobs that keep apart, and jobs that want their nodes to themselves."""

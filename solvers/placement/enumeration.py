@@ -127,7 +127,7 @@ def _plans(problem: PlacementProblem, places: tuple[Where, ...]) -> Iterator[Pla
 def _grants(
     problem: PlacementProblem, rows: list[tuple[int, int, int, int]], node: int, here: list[int]
 ) -> list[list[tuple[int, int]]]:
-    """Return the grants (row, GPU) of a node, one choice for each set of pairs that share."""
+    """Return the grants (row, GPU) of a node, one choice for each set of pairs that share, and loads if they matter."""
     gpus = int(problem.fleet.gpus[node])
     whole: list[tuple[int, int]] = []
     tasks: list[int] = []
@@ -137,7 +137,7 @@ def _grants(
             tasks += [r] * w
         else:
             whole += [(r, len(whole) + i) for i in range(w * job.worker.grants)]
-    found: dict[frozenset[frozenset[int]], list[tuple[int, int]]] = {}
+    found: dict[object, list[tuple[int, int]]] = {}
     for cards in product(range(len(whole), gpus), repeat=len(tasks)):
         used = [0.0] * gpus
         for r, card in zip(tasks, cards, strict=True):
@@ -145,5 +145,7 @@ def _grants(
         if max(used, default=0.0) <= 1 + TOLERANCE:
             held = list(zip(tasks, cards, strict=True))
             pairs = frozenset(frozenset((a, b)) for a, x in held for b, y in held if x == y and a != b)
-            found.setdefault(pairs, [*whole, *held])
+            # what tasks to come can use depends on how full the GPUs are too
+            loads = tuple(sorted(used)) if problem.goal == "fragmentation" else ()
+            found.setdefault((pairs, loads), [*whole, *held])
     return list(found.values()) if len(whole) <= gpus else []

@@ -93,9 +93,12 @@ def fewest(items: Sequence[Item], gpus: int) -> int | None:
     return None
 
 
-def undecided(jobs: int) -> bool:
-    """Return whether a packing of so many jobs' shares may have been missed: `pack` gives up on large ones."""
-    return jobs > 1
+def undecided(items: Sequence[Item], gpus: int) -> bool:
+    """Return whether `pack` finds no packing, and has not looked at all: it gives up on large ones."""
+    if sum(share * count for _, share, count in items) > gpus * (1 + TOLERANCE):
+        return False
+    search = _Packing(items, max(0, gpus), lambda a, b: 0.0)
+    return search.best is None and search.steps > 10 * _STEPS
 
 
 def meeting(held: Sequence[dict[int, int]]) -> frozenset[tuple[int, int]]:

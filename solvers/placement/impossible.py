@@ -20,8 +20,8 @@ def impossible(batch: Batch) -> str | None:
     state = State(batch)
     for j, rows in batch.pinned.items():
         if not stays(state, j, rows):
-            shares = [i for i in (j, *batch.pinned) if batch.share[i] < 1]
-            return None if undecided(len(shares)) else f"job {batch.jobs[j].name} runs, may not move and cannot stay"
+            missed = any(undecided(*state.shares(node, j, w)) for node, (w, _) in rows.items())
+            return None if missed else f"job {batch.jobs[j].name} runs, may not move and cannot stay"
         state.add(j, rows)
     return _one(batch, state) or _together(batch)
 

@@ -9,8 +9,20 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import Level, TreeTopology
-from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementProblem, Running, SpeedModel
+from gangplan.instances.placement import (
+    Demand,
+    Expected,
+    Fleet,
+    GangJob,
+    PlacementProblem,
+    Running,
+    SpeedModel,
+    Task,
+)
+from gangplan.instances.placement.communication import GIGABYTE
+from gangplan.instances.placement.problem import GOALS
 
+_GOALS = 0.4, 0.2, 0.2, 0.2
 _KEPT = 64
 """Problems kept, with `enumeration.optimum`, which is then looked for once and not once a method."""
 
@@ -35,10 +47,24 @@ def random_problem(seed: int, variant: str = "", *, jobs: int = 3, nodes: int = 
     batch: list[GangJob] = [_job(rng, i) for i in range(count)]
     if count > 1 and rng.random() < 0.2:
         batch[1] = replace(batch[1], apart=(batch[0].name,))
-    speeds, running, goal = _speeds(rng), _running(rng, fleet, batch), str(rng.choice(["slowdown", "throughput"]))
+    speeds, running, goal = _speeds(rng), _running(rng, fleet, batch), str(rng.choice(GOALS, p=_GOALS))
     if rng.random() < 0.15:
         batch = [_reserving(rng, job, fleet.topology.levels[0].bandwidth) for job in batch]
-    return PlacementProblem(fleet, tuple(batch), speeds, running, goal)
+    if goal == "communication":  # links of bytes/s: pairs of GPUs take long
+        batch = [job if job.value is None else replace(job, value=job.value * GIGABYTE) for job in batch]
+        running = tuple(replace(run, migration=run.migration * GIGABYTE) for run in running)
+    mix = _mix(rng) if rng.random() < 0.5 else ()
+    return PlacementProblem(fleet, tuple(batch), speeds, running, goal, mix)
+
+
+def _mix(rng: np.random.Generator) -> tuple[Expected, ...]:
+    """Return tasks to come: shares and whole GPUs, some for one GPU type only, some with more cores than nodes have."""
+    gpus, cores = rng.choice([0.0, 0.25, 0.4, 0.5, 1.0, 2.0, 3.0], 3), rng.choice([0.0, 1.0, 3.0, 8.0], 3)
+    types = [str(x) for x in rng.choice(["", "new", "old"], 3, p=[0.6, 0.2, 0.2])]
+    return tuple(
+        Expected(Task(Demand(float(g), float(c)), (kind,) if kind else ()), float(rng.uniform(0.1, 1.0)))
+        for g, c, kind in zip(gpus, cores, types, strict=True)
+    )
 
 
 def _fleet(rng: np.random.Generator, m: int) -> Fleet:

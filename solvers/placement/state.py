@@ -8,6 +8,7 @@ import numpy as np
 
 from gangplan.instances.arrays import IntArray
 from gangplan.instances.placement import PlacementPlan
+from gangplan.instances.verify.fragmentation import Fragmentation
 
 from .costs import Costs
 from .grants import as_plan, fewest, meeting, pack
@@ -25,7 +26,9 @@ class State:
         present: int (m, K), jobs of each model with workers on the node.
         taken: int (m,), jobs on the node.
         crossing: int (m,), jobs that use its NIC.
-        cost: of each job, in the unit of the goal.
+        cost: of each job, in the unit of the goal; for fragmentation that of its nodes, in equal parts with the others
+            there.
+        fragment: expected fragments of each node, float64 (m,); 0 unless they are the goal.
     """
 
     def __init__(self, batch: Batch) -> None:
@@ -63,11 +66,19 @@ class State:
         )
         self._host, self._gpu = batch.problem.speeds.host.tolist(), batch.problem.speeds.gpu.tolist()
         self._model = batch.model.tolist()
-        self._costs = Costs(batch, self.rows, self.at, self.meets, self.crossers, self.touched)
+        self.fragment = np.zeros(fleet.n_nodes)
+        self._measure: Fragmentation | None = None
+        self._timed = batch.problem.goal in ("slowdown", "throughput")
+        self._costs = Costs(batch, self.rows, self.at, self.meets, self.crossers, self.touched, self.fragment)
         self._compute = [0.0] * len(jobs)
         self._sync = [0.0] * len(jobs)
         self.cost = [self._costs.cost(j, 0.0, 0.0) for j in range(len(jobs))]
-        self.total = sum(self.cost)
+        if batch.problem.goal == "fragmentation":
+            self._measure = Fragmentation(batch.problem)
+            self._loose = [True] * fleet.n_nodes
+            for node in range(fleet.n_nodes):
+                self._fragment(node)
+        self.total = self._sum()
         self._slower: set[int] = set()
         self._later: set[int] = set()
 
@@ -123,17 +134,18 @@ class State:
 
     def settle(self) -> float:
         """Bring the costs up to date and return their sum."""
-        for j in self._slower:
-            self._compute[j] = self._costs.compute(j)
-        for j in self._later:
-            self._sync[j] = self._costs.sync(j) if self.rows[j] else 0.0
+        if self._timed:
+            for j in self._slower:
+                self._compute[j] = self._costs.compute(j)
+            for j in self._later:
+                self._sync[j] = self._costs.sync(j) if self.rows[j] else 0.0
         coarse = False
         for j in self._slower | self._later:
             before, self.cost[j] = self.cost[j], self._costs.cost(j, self._compute[j], self._sync[j])
             self.total += self.cost[j] - before
             coarse = coarse or max(before, self.cost[j]) >= self._costs.unplaced
         if coarse:
-            self.total = sum(self.cost)  # the large figure swallowed the last digits
+            self.total = self._sum()  # the large figure swallowed the last digits
         self._slower.clear()
         self._later.clear()
         return self.total
@@ -141,7 +153,7 @@ class State:
     def exact(self) -> float:
         """Return the sum of costs, added up afresh: running sums drift in the last digits."""
         self.settle()
-        self.total = sum(self.cost)
+        self.total = self._sum()
         return self.total
 
     def room(self, j: int) -> IntArray:
@@ -234,14 +246,38 @@ class State:
             self.meets[node] = meeting(held)
             whole += fewest(shares, left) or 0
         self.free_gpu[node] = self._gpus[node] - whole
+        if self._measure is not None:
+            if self._loose[node]:
+                self.total -= float(self.fragment[node])
+            self._fragment(node)
+            self._loose[node] = not here
+            if not here:
+                self.total += float(self.fragment[node])
+
+    def _fragment(self, node: int) -> None:
+        assert self._measure is not None
+        self.fragment[node] = self._measure(node, self.idle(node), self.left(node))
+
+    def left(self, node: int) -> tuple[float, float, float]:
+        """Return cores, bytes and bytes/s of the NIC that are free on a node."""
+        return float(self.free_cpu[node]), float(self.free_memory[node]), float(self.free_nic[node])
+
+    def idle(self, node: int) -> list[float]:
+        """Return what is free of each GPU of a node that is not taken as a whole, the emptiest first."""
+        held = [
+            sum(float(self.batch.share[j]) * n for j, n in card.items()) for card in self.held.get(node, []) if card
+        ]
+        whole = sum(w * int(self.batch.each[j]) for j, (w, _) in self.at[node].items() if self.batch.share[j] == 1)
+        empty = self._gpus[node] - whole - len(held)
+        return [*[1.0] * empty, *sorted((max(0.0, 1 - x) for x in held), reverse=True)]
+
+    def _sum(self) -> float:
+        """Return the goal afresh: the costs of the jobs, and the fragments of nodes that nobody is on."""
+        return sum(self.cost) + (float(self.fragment[self.taken == 0].sum()) if self._measure is not None else 0.0)
 
     def _share_room(self, j: int, node: int) -> int:
         """Return how many tasks of job j, each a share of a GPU, fit beside the shares on the node."""
-        batch, here = self.batch, self.at[node]
-        shares = [
-            (i, float(batch.share[i]), w) for i, (w, _) in here.items() if batch.share[i] < 1 and batch.each[i] and w
-        ]
-        left = self._gpus[node] - sum(w * int(batch.each[i]) for i, (w, _) in here.items() if batch.share[i] == 1)
+        batch = self.batch
         most = min(
             int(fits(self.free_cpu[node : node + 1], batch.worker_cpu[j])[0]),
             int(fits(self.free_memory[node : node + 1], batch.worker_memory[j])[0]),
@@ -249,11 +285,16 @@ class State:
             batch.jobs[j].workers[-1],
         )
         count = 0
-        while (
-            count < most and pack([*shares, (j, float(batch.share[j]), count + 1)], left, lambda a, b: 0.0) is not None
-        ):
+        while count < most and pack(*self.shares(node, j, count + 1), lambda a, b: 0.0) is not None:
             count += 1
         return count
+
+    def shares(self, node: int, j: int, workers: int) -> tuple[list[tuple[int, float, int]], int]:
+        """Return what shares GPUs on a node with so many workers of job j there too, and the GPUs left for it."""
+        batch = self.batch
+        there = [*((i, w) for i, (w, _) in self.at[node].items() if w), *([(j, workers)] if workers else [])]
+        items = [(i, float(batch.share[i]), w) for i, w in there if batch.share[i] < 1 and batch.each[i]]
+        return items, self._gpus[node] - sum(w * int(batch.each[i]) for i, w in there if batch.share[i] == 1)
 
     def _dislike(self, a: int, b: int) -> float:
         """Return what it costs jobs a and b to share a GPU rather than a host, alone and at best."""

@@ -9,7 +9,18 @@ import numpy as np
 import pytest
 
 from gangplan.instances import Cluster, DeviceType, InstanceError, Level, TreeTopology, dump, load, verify
-from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementPlan, PlacementProblem, Running, SpeedModel
+from gangplan.instances.placement import (
+    Demand,
+    Expected,
+    Fleet,
+    GangJob,
+    PlacementPlan,
+    PlacementProblem,
+    Running,
+    SpeedModel,
+    Task,
+)
+from gangplan.instances.verify.fragmentation import fragments
 
 FLEET = Fleet.regular(racks=2, nodes=2, gpus=4, cpu=8, memory=100.0, link=10.0, nic=2.0, uplink=1.0)
 """Two racks of two nodes of four GPUs; 10 B/s within a node, 2 B/s a node's NIC, 1 B/s a rack's uplink."""
@@ -145,6 +156,69 @@ def test_goals() -> None:
 
 
 @pytest.mark.parametrize(
+    ("rows", "cost"),
+    [
+        # 4 GPUs are 6 pairs: all in a node; two nodes of a rack, with 4 pairs across; two racks
+        ([(0, 0, 4, 0)], 6 / 40),
+        ([(0, 0, 2, 0), (0, 1, 2, 0)], 2 / 40 + 4 / 4),
+        ([(0, 0, 2, 0), (0, 4, 2, 0)], 2 / 40 + 4 / 2),
+        # 2, 1 and 1: a pair in node 0, two with node 1, three with the other rack
+        ([(0, 0, 2, 0), (0, 1, 1, 0), (0, 4, 1, 0)], 1 / 40 + 2 / 4 + 3 / 2),
+    ],
+)
+def test_communication(rows: list[Any], cost: float) -> None:
+    """A pair of GPUs on TopDRL's cluster pays 1/40, 1/4 or 1/2; jobs count by weight, one left out by its value."""
+    fleet = Fleet.regular(racks=2, nodes=4, gpus=4, link=40e9, nic=4e9, uplink=2e9)
+    jobs = replace(A4, weight=3.0), replace(B2, value=5.0)
+    problem = batch(*jobs, fleet=fleet, goal="communication")
+    held = [(*row, list(range(row[2]))) for row in rows]
+    assert verify(problem, plan(problem, *held)).objective == pytest.approx(3 * cost + 5)
+    # workers of two GPUs each: 28 pairs; shares and servers: a pair of shares is one of GPUs
+    two = batch(GangJob("x", "a", (2,), Demand(2)), fleet=fleet, goal="communication")
+    apart = plan(two, (0, 0, 1, 0, [0, 1]), (0, 1, 1, 0, [0, 1]))
+    assert verify(two, apart).objective == pytest.approx(2 / 40 + 4 / 4)
+    half = batch(GangJob("x", "a", (2,), Demand(0.5), "ps", 1), fleet=fleet, goal="communication")
+    assert verify(half, plan(half, (0, 0, 2, 0, [0, 0]), (0, 4, 0, 1, []))).objective == pytest.approx(1 / 40)
+
+
+def test_fragmentation() -> None:
+    """What is left over is counted by the share of the tasks to come that cannot use it."""
+    jobs = GangJob("x", "a", (3,), Demand(1, cpu=1)), GangJob("y", "a", (1,), Demand(0.6, cpu=1, memory=60.0))
+    fleet = replace(Fleet.regular(1, 3, 4, cpu=8, memory=100.0), usable=[True, True, False])
+    mix = (
+        Expected(Task(Demand(0.5)), 3.0),
+        Expected(Task(Demand(2, cpu=5)), 2.0),
+        Expected(Task(Demand(1, memory=50.0)), 1.0),
+        Expected(Task(Demand(1), ("T4",)), 1.0),
+        Expected(Task(Demand(0, cpu=100)), 3.0),
+    )
+    problem = batch(*jobs, fleet=fleet, goal="fragmentation", mix=mix)
+    apart = plan(problem, (0, 0, 3, 0, [0, 1, 2]), (1, 1, 1, 0, [3]))
+    # node 0 has 1 GPU and 5 cores: the pair does not fit, nor does T4. Node 1 has 3.4 and 7 cores, 40 bytes:
+    # 0.4 is too little for a half; the pair uses 3 of it; the third kind lacks memory
+    first, second = 0.2 * 1 + 0.1 * 1, 0.3 * 0.4 + 0.2 * 0.4 + 0.1 * 3.4 + 0.1 * 3.4
+    assert verify(problem, apart).objective == pytest.approx(first + second)
+    assert fragments(problem, apart) == pytest.approx([first, second, 0.0])
+    # all on node 0: 0.4 of a GPU that nobody but nobody wants, and node 1 is idle: only T4 cannot use it
+    same = plan(problem, (0, 0, 3, 0, [0, 1, 2]), (1, 0, 1, 0, [3]))
+    assert verify(problem, same).objective == pytest.approx(0.7 * 0.4 + 0.1 * 4)
+
+
+def test_fragmentation_expects_the_batch() -> None:
+    """Without a mix the workers of the batch are what is to come, each on the GPUs that its model runs on."""
+    speeds = replace(SPEEDS, gpu_types=("A100", "T4"), compute=np.array([[1.0, 2.0], [np.inf, 4.0]]))
+    fleet = replace(FLEET, gpu_types=("A100", "T4"), gpu_type=[0, 0, 1, 1])
+    problem = batch(A4, replace(B2, worker=Demand(0.5)), fleet=fleet, speeds=speeds, goal="fragmentation")
+    assert problem.expected() == (
+        Expected(Task(Demand(), ("A100",)), 4 / 6),
+        Expected(Task(Demand(0.5)), 2 / 6),
+    )
+    # both halves share a GPU of node 1; of the two T4 nodes two thirds of the tasks have no use
+    found = plan(problem, (0, 0, 4, 0, [0, 1, 2, 3]), (1, 1, 2, 0, [0, 0]))
+    assert verify(problem, found).objective == pytest.approx(8 * 4 / 6)
+
+
+@pytest.mark.parametrize(
     ("jobs", "rows", "words"),
     [
         ([A4, B2], [(0, 0, 4, 0, [0, 1, 2, 3])], "gang: job y is left out, and it must be placed"),
@@ -232,7 +306,10 @@ def test_running_jobs() -> None:
 
 def test_documents() -> None:
     """Problem and plan survive JSON."""
-    problem = batch(replace(A4, value=1.0), B2, running=(Running("y", ("node1",), (2,)),))
+    mix = (Expected(Task(Demand(0.5, nic=1.0), ("A100",)), 2.0),)
+    problem = batch(
+        replace(A4, value=1.0), B2, running=(Running("y", ("node1",), (2,)),), goal="fragmentation", mix=mix
+    )
     again = load(dump(problem))
     assert dump(again) == dump(problem)
     answer = plan(problem, (1, 1, 2, 0, [0, 1]))
@@ -253,6 +330,11 @@ def test_fleet_of_cluster() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
+        (
+            lambda: batch(A4, goal="speed"),
+            "goal: 'speed' is not one of slowdown, throughput, communication, fragmentation",
+        ),
+        (lambda: Expected(Task(Demand()), 0.0), "share: 0.0 is not positive"),
         (lambda: Demand(1.5), "gpu: 1.5 is neither whole nor a share of one"),
         (lambda: GangJob("x", "a", (2, 2)), r"workers\[1\]: 2 does not ascend"),
         (lambda: GangJob("x", "a", (2,), servers=1), "servers: 1 does not go with the collective ring"),

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 
 from gangplan.instances import Level, TreeTopology, verify
 from gangplan.instances.generators.gangs import gangs
-from gangplan.instances.placement import Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
+from gangplan.instances.placement import (
+    Demand,
+    Expected,
+    Fleet,
+    GangJob,
+    PlacementPlan,
+    PlacementProblem,
+    SpeedModel,
+    Task,
+)
 from gangplan.solvers.placement.best_case import BestCase
 from gangplan.solvers.placement.bounds import bound
 from gangplan.solvers.placement.enumeration import optimum
@@ -108,6 +117,37 @@ def test_one_node_is_best(collective: str, sync: float) -> None:
     """A gang that fits a node is fastest there, since its NICs are slower."""
     batch = Batch(flat([GangJob("x", "a", (4,), collective=collective)], nodes=4))
     assert BestCase(batch).floors(0, 4)[1] == pytest.approx(sync)
+
+
+def test_communication_of_a_large_gang() -> None:
+    """Six GPUs on nodes of four are 6 + 1 pairs inside and 8 across at least; in racks of one node they meet above."""
+    problem = flat([GangJob("x", "a", (6,), weight=2.0)], goal="communication")
+    found = 2 * (7 / 10 + 8 / 2) * 1e9
+    assert bound(Batch(problem)) == (pytest.approx(found), "best case")
+    assert optimum(problem) == pytest.approx(found)
+    levels = Level("rack", 2.0), Level("cluster", 1.0)
+    topology = TreeTopology(levels, np.array([[0, 1], [0, 0]]))
+    apart = replace(problem, fleet=replace(problem.fleet, topology=topology))
+    assert bound(Batch(apart))[0] == pytest.approx(2 * (7 / 10 + 8 / 1) * 1e9)
+
+
+def test_stranded_gpus() -> None:
+    """Of eight GPUs a gang fills six; to half of the tasks, which need more cores than there are, the rest is lost."""
+    mix = Expected(Task(Demand(1, cpu=100.0))), Expected(Task(Demand(1)))
+    problem = flat([GangJob("x", "a", (2, 6))], goal="fragmentation", mix=mix)
+    assert bound(Batch(problem)) == (pytest.approx(0.5 * 2), "left over")
+    assert optimum(problem) == pytest.approx(0.5 * 2)
+
+
+def test_whole_gpus_left_over() -> None:
+    """Five of eight GPUs go: three on one node are all of use to a task of three, and of none to one of four."""
+    for gpus, lost in ((3, 0.0), (4, 3.0)):
+        for half in (0, 1):  # a share takes one of the three
+            jobs = [GangJob("x", "a", (5,)), GangJob("y", "a", (1,), Demand(0.5))][: 1 + half]
+            problem = flat(jobs, goal="fragmentation", mix=(Expected(Task(Demand(gpus))),))
+            best = 2.5 if half else lost
+            assert optimum(problem) == pytest.approx(best)
+            assert bound(Batch(problem))[0] == pytest.approx(best - half * 0.5)
 
 
 def test_faster_than_the_reference() -> None:
