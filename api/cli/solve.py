@@ -57,8 +57,6 @@ def solve(
         raise InstanceError("time_limit", f"{time_limit!r} is not a positive number of seconds")
     _check_outputs([path for path in (file, initial) if path], out, plot)
     batch = read_batch(file, given)
-    if batch is not None and plot is not None:
-        raise InstanceError("plot", "placements of gangs are not drawn yet", plot)
     problem: Any = options.problem(file, given) if batch is None else batch
     start = None if initial is None else _start(problem, initial)
     _check_method(problem, method)

@@ -1,4 +1,4 @@
-"""Pictures of plans: what is where, what each device carries, what runs when. Needs the extra ``plot``."""
+"""Pictures of plans: what is where, what each device or link carries, what runs when. Needs the extra ``plot``."""
 
 from __future__ import annotations
 
@@ -7,11 +7,25 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from gangplan.instances import GraphProblem, InstanceError, PartitionPlan, PartitionProblem, Plan
+from gangplan.instances.placement import PlacementPlan, PlacementProblem
 
+from .cluster import ClusterPicture, compose_cluster
 from .gantt import Entry, Gantt, compose_gantt
 from .picture import Picture, compose
 
-__all__ = ["Entry", "Gantt", "Picture", "check", "compose", "compose_gantt", "render", "render_gantt"]
+__all__ = [
+    "ClusterPicture",
+    "Entry",
+    "Gantt",
+    "Picture",
+    "check",
+    "compose",
+    "compose_cluster",
+    "compose_gantt",
+    "render",
+    "render_cluster",
+    "render_gantt",
+]
 
 PACKAGES = {".png": "matplotlib", ".html": "plotly"}
 """What draws each kind of file."""
@@ -32,8 +46,8 @@ def check(path: str) -> None:
 
 def render(
     path: str,
-    problem: GraphProblem,
-    plan: Plan,
+    problem: GraphProblem | PlacementProblem,
+    plan: Plan | PlacementPlan,
     *,
     name: str = "",
     status: str | None = None,
@@ -41,17 +55,22 @@ def render(
 ) -> bytes:
     """Return the content of a picture of `plan`: PNG or self-contained HTML, as the ending of `path` says.
 
-    A throughput plan is drawn as the graph coloured by device and what each device carries, any other as a Gantt chart.
+    A throughput plan is drawn as the graph coloured by device and what each device carries, a placement of gangs as the
+    cluster with GPUs coloured by job and links by load, any other as a Gantt chart.
 
     Args:
         path: where it will be written; nothing is written here.
-        problem, plan, name, status, bound: see `compose`.
+        problem, plan, name, status, bound: see `compose` and `compose_cluster`.
 
     Raises:
-        InstanceError: see `check`.
+        InstanceError: see `check`; if one of plan and problem is of gangs, the other of ops.
         ValueError: if the plan is infeasible.
     """
     check(path)
+    if isinstance(problem, PlacementProblem) and isinstance(plan, PlacementPlan):
+        return render_cluster(path, problem, plan, name=name, status=status, bound=bound)
+    if isinstance(problem, PlacementProblem) or isinstance(plan, PlacementPlan):
+        raise InstanceError("plan", f"a {type(plan).__name__} does not answer a {type(problem).__name__}")
     if not (isinstance(problem, PartitionProblem) and isinstance(plan, PartitionPlan)):
         return render_gantt(path, [Entry(problem, plan, status=status, bound=bound)], name=name)
     picture = compose(problem, plan, name=name, status=status, bound=bound)
@@ -82,5 +101,35 @@ def render_gantt(path: str, entries: Sequence[Entry], *, name: str = "") -> byte
 
         return draw_png(picture)
     from .gantt_html import draw_gantt as draw_html
+
+    return draw_html(picture)
+
+
+def render_cluster(
+    path: str,
+    problem: PlacementProblem,
+    plan: PlacementPlan,
+    *,
+    name: str = "",
+    status: str | None = None,
+    bound: float | None = None,
+) -> bytes:
+    """Return the content of a picture of a cluster under a placement.
+
+    Args:
+        path: where it will be written; nothing is written here.
+        problem, plan, name, status, bound: see `compose_cluster`.
+
+    Raises:
+        InstanceError: see `check`.
+        ValueError: if the plan is infeasible.
+    """
+    check(path)
+    picture = compose_cluster(problem, plan, name=name, status=status, bound=bound)
+    if Path(path).suffix.lower() == ".png":
+        from .cluster_png import draw_cluster as draw_png
+
+        return draw_png(picture)
+    from .cluster_html import draw_cluster as draw_html
 
     return draw_html(picture)

@@ -50,7 +50,6 @@ def test_infeasible_plan(batch: Path, cli: Any, tmp_path: Path) -> None:
     [
         (("--variant", "free"), "variant: 'free' does not apply to a batch of gangs"),
         (("--devices", "4"), "devices: 4 does not apply to a batch of gangs"),
-        (("--plot", "x.png"), "plot: placements of gangs are not drawn yet"),
     ],
 )
 def test_options_of_other_problems(batch: Path, cli: Any, arguments: tuple[str, ...], words: str) -> None:

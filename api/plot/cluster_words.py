@@ -1,0 +1,180 @@
+"""What a pointer that rests on a part of the picture of a cluster is told; lines have ``<br>`` between them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gangplan.instances.placement import PlacementPlan, PlacementProblem
+from gangplan.instances.placement.rate import Rates
+from gangplan.instances.verify import PlacementVerdict
+
+from ..units import percent, quantity
+from .cluster_links import Flows
+from .cluster_tiles import DOWN, IDLE, Tiles
+from .layout import FloatArray, IntArray
+
+GOALS = {
+    "slowdown": "weighted slowdowns",
+    "throughput": "weighted losses of throughput",
+    "communication": "weighted seconds of communication",
+    "fragmentation": "GPUs that tasks to come cannot use",
+}
+"""What the objective is, by goal."""
+MOST_NAMED = 6
+"""Gangs of a link that are named."""
+
+
+def jobs(problem: PlacementProblem, plan: PlacementPlan, found: Rates) -> tuple[str, ...]:
+    """Return what each job is and how fast it runs."""
+    count = len(problem.jobs)
+    workers, servers = (np.bincount(plan.job, weights=x, minlength=count) for x in (plan.workers, plan.servers))
+    nodes = np.bincount(plan.job, minlength=count)
+    texts = []
+    for j, job in enumerate(problem.jobs):
+        if not nodes[j]:
+            texts.append(f"{job.name}: {job.model}<br>left out")
+            continue
+        each = f"{job.worker.gpu:g} {'GPU' if job.worker.gpu <= 1 else 'GPUs'}"
+        gang = f"{_count(workers[j], 'worker')} of {each}" + (
+            f", {_count(servers[j], 'parameter server')}" if servers[j] else ""
+        )
+        step, compute, sync = (quantity(float(x[j]), "s") for x in (found.step, found.compute, found.sync))
+        speed = f"step {step}: compute {compute}, synchronisation {sync}"
+        last = f"slowdown {found.slowdown[j]:.4g}, weight {job.weight:g}"
+        size = f"{gang} on {_count(nodes[j], 'node')}, {job.collective}"
+        texts.append("<br>".join((f"{job.name}: {job.model}", size, speed, last)))
+    return tuple(texts)
+
+
+def nodes(problem: PlacementProblem, plan: PlacementPlan) -> tuple[str, ...]:
+    """Return what each node has, and what of it is in use."""
+    fleet = problem.fleet
+    part = np.array([min(1.0, job.worker.gpu) for job in problem.jobs])
+    row = plan.grant_row
+    gpus = np.bincount(plan.node[row], weights=part[plan.job[row]], minlength=fleet.n_nodes)
+    cpu, memory = np.zeros(fleet.n_nodes), np.zeros(fleet.n_nodes)
+    for j, n, w, p in zip(*(x.tolist() for x in (plan.job, plan.node, plan.workers, plan.servers)), strict=True):
+        job = problem.jobs[j]
+        cpu[n] += w * job.worker.cpu + p * job.server.cpu
+        memory[n] += w * job.worker.memory + p * job.server.memory
+    return tuple(
+        f"{name}: {gpus[n]:g} of {_count(fleet.gpus[n], _kind(problem, n))}"
+        f"<br>{cpu[n]:g} of {fleet.cpu[n]:g} cores, {quantity(memory[n], 'B')} of {quantity(fleet.memory[n], 'B')}"
+        + ("" if usable else "<br>not usable")
+        for n, (name, usable) in enumerate(zip(fleet.names, np.asarray(fleet.usable).tolist(), strict=True))
+    )
+
+
+def groups(problem: PlacementProblem, plan: PlacementPlan, unit: IntArray, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what each group of nodes holds, by the `unit` of each node."""
+    fleet, count = problem.fleet, len(names)
+    lost = np.bincount(unit, weights=~np.asarray(fleet.usable), minlength=count)
+    members = np.bincount(unit, minlength=count)
+    held = np.bincount(np.unique(np.stack([unit[plan.node], plan.job]), axis=1)[0], minlength=count)
+    total = np.bincount(unit, weights=fleet.gpus, minlength=count)
+    return tuple(
+        f"{name}: {_count(members[u], 'node')}, {_count(total[u], 'GPU')}<br>{_count(held[u], 'job')}"
+        + (f"<br>{_count(lost[u], 'node')} not usable" if lost[u] else "")
+        for u, name in enumerate(names)
+    )
+
+
+def tiles(found: Tiles, of_unit: tuple[str, ...], of_job: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what each tile is, whose, and where."""
+    texts = []
+    for job, unit, gpu, amount in zip(
+        *(x.tolist() for x in (found.job, found.unit, found.gpu, found.amount)), strict=True
+    ):
+        share = f"{amount:.4g} of GPU {gpu}" if gpu >= 0 else _count(amount, "GPU")
+        what = f"GPU {gpu}" if gpu >= 0 and amount == 1 else share
+        whose = {IDLE: "idle", DOWN: "not usable"}.get(job) or of_job[job]
+        texts.append(f"{what}: {whose}<br><br>{of_unit[unit]}")
+    return tuple(texts)
+
+
+def rows(problem: PlacementProblem, plan: PlacementPlan, row: IntArray, of_job: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what tasks without a GPU each row of a plan has."""
+    texts = []
+    for r in row.tolist():
+        job = int(plan.job[r])
+        here = [_count(plan.servers[r], "parameter server")] if plan.servers[r] else []
+        if problem.jobs[job].worker.gpu == 0 and plan.workers[r]:
+            here.append(f"{_count(plan.workers[r], 'worker')} without GPU")
+        texts.append(f"{', '.join(here)} on {problem.fleet.names[plan.node[r]]}<br>{of_job[job]}")
+    return tuple(texts)
+
+
+def links(problem: PlacementProblem, found: Flows, level: int, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what crosses each link of a level, whose members have these `names`."""
+    busy, gangs = found.busy(level), found.gangs(level)
+    mine = np.flatnonzero(found.level == level)
+    mine = mine[np.lexsort((-found.rate[mine], found.member[mine]))]
+    who = np.split(found.job[mine], np.cumsum(gangs)[:-1])
+    bandwidth = found.bandwidth[level]
+    texts = []
+    for name, share, these in zip(names, busy.tolist(), who, strict=True):
+        told = [problem.jobs[j].name for j in these[:MOST_NAMED].tolist()]
+        more = [f"{len(these) - MOST_NAMED} more"] if len(these) > MOST_NAMED else []
+        rate = f"{quantity(share * bandwidth, 'B')}/s of {quantity(bandwidth, 'B')}/s"
+        text = f"link of {name}: busy {share:.1%} of the time, {rate}<br>{_count(len(these), 'gang')}"
+        texts.append(text + (f": {', '.join(told + more)}" if told else ""))
+    return tuple(texts)
+
+
+def machines(problem: PlacementProblem) -> str:
+    """Return how many nodes and GPUs of which types there are."""
+    fleet = problem.fleet
+    held = np.bincount(fleet.gpu_type[fleet.gpus > 0], fleet.gpus[fleet.gpus > 0], len(fleet.gpu_types)).astype(int)
+    kinds = " + ".join(f"{n:,} \u00d7 {kind}" for n, kind in zip(held.tolist(), fleet.gpu_types, strict=True) if n)
+    return f"{_count(fleet.n_nodes, 'node')} with {kinds or 'no GPU'}"
+
+
+def subtitle(
+    problem: PlacementProblem, plan: PlacementPlan, verdict: PlacementVerdict, status: str | None, bound: float | None
+) -> str:
+    """Return how good a feasible plan is, and how full the cluster."""
+    objective = verdict.objective or 0.0
+    parts = [] if status is None else [status]
+    parts.append(f"{GOALS.get(problem.goal, problem.goal)} {objective:.6g}")
+    if bound is not None:
+        parts.append(f"bound {bound:.6g}")
+        parts.append(f"gap {percent(max(0.0, (objective - bound) / objective) if objective > 0 else 0.0)}")
+    parts.append(f"{verdict.gpus.sum():,.10g} of {problem.fleet.n_gpus:,} GPUs in use")
+    if left := len(problem.jobs) - len(np.unique(plan.job)):
+        parts.append(f"{_count(left, 'job')} left out")
+    if down := int((~np.asarray(problem.fleet.usable)).sum()):
+        parts.append(f"{_count(down, 'node')} not usable")
+    return " · ".join(parts)
+
+
+def of_levels(problem: PlacementProblem, level: int) -> list[tuple[str, ...]]:
+    """Return what the nodes and groups of the tree are called, per level from `level` up.
+
+    Of host names the first part is enough, if it tells them apart.
+    """
+    topology = problem.fleet.topology
+    full = problem.fleet.names
+    short = tuple(name.split(".")[0] for name in full)
+    names = [short if len(set(short)) == len(full) and all(short) else full]
+    for kind, group in zip(topology.levels, topology.group, strict=True):
+        names.append(tuple(f"{kind.name} {i}" for i in np.unique(group).tolist()))
+    return names[level:]
+
+
+def typed(problem: PlacementProblem, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return `names` of nodes with their types of GPU, if there are several."""
+    fleet = problem.fleet
+    if len(np.unique(fleet.gpu_type[fleet.gpus > 0])) < 2:
+        return names
+    kinds = [fleet.gpu_types[t] if n else "" for t, n in zip(fleet.gpu_type.tolist(), fleet.gpus, strict=True)]
+    return tuple(f"{name} ({kind})" if kind else name for name, kind in zip(names, kinds, strict=True))
+
+
+def _kind(problem: PlacementProblem, node: int) -> str:
+    fleet = problem.fleet
+    return f"{fleet.gpu_types[fleet.gpu_type[node]]} GPU" if fleet.gpus[node] else "GPU"
+
+
+def _count(n: float | FloatArray, word: str) -> str:
+    number = float(n)
+    return f"{number:,g} {word}" if number == 1 else f"{number:,.10g} {word}s"

@@ -1,0 +1,343 @@
+"""Pictures of placements: what they show is what the plan and the cost model say."""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gangplan.plot
+from gangplan.hybrid import solve
+from gangplan.instances import InstanceError, Level, TreeTopology, dump, verify
+from gangplan.instances.generators.gangs import gangs
+from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
+from gangplan.plot import ClusterPicture, compose_cluster, render
+from gangplan.plot import cluster as drawing
+from gangplan.plot.cluster_colours import LOADS, MOST, UNUSED, load_colours
+from gangplan.plot.cluster_html import LISTED
+from gangplan.plot.cluster_links import flows
+from gangplan.plot.cluster_tiles import BAND, DOWN, IDLE
+
+SPEED = SpeedModel(("m",), ("A100",), [[1.0]], [4.0], [0.0], [[0.0]], [[0.0]])
+"""A step of a second that ends with 4 bytes of gradient."""
+
+
+def first_fit(problem: PlacementProblem) -> PlacementPlan:
+    """Return the plan of the simplest policy."""
+    plan = solve(problem, time_limit=20, method="first_fit").plan
+    assert isinstance(plan, PlacementPlan)
+    return plan
+
+
+def job(name: str, workers: int, **more: Any) -> GangJob:
+    """Return a gang of the one model."""
+    return GangJob(name, "m", (workers,), **more)
+
+
+def small(*jobs: GangJob) -> PlacementProblem:
+    """Return a batch on two racks of two nodes of two GPUs, 10 B/s a node and 5 B/s a rack."""
+    return PlacementProblem(Fleet.regular(2, 2, 2, nic=10.0, uplink=5.0, link=1e6), jobs, SPEED)
+
+
+CROSSING = small(job("a", 4), job("b", 2, collective="ps", servers=1))
+"""A ring on nodes 0 and 2, workers on node 1 with their server on node 3, so that both cross the racks."""
+CROSSED = PlacementPlan(
+    ("a", "b"), [0, 0, 1, 1], [0, 2, 1, 3], [2, 2, 2, 0], [0, 0, 0, 1], [0, 0, 1, 1, 2, 2], [0, 1, 0, 1, 0, 1]
+)
+SHARED = gangs(jobs=30, racks=3, nodes=4, gpus=4, load=0.8, gpu_types="A100,V100", shares=0.8, down=0.2, seed=3)
+CROWDED = gangs(jobs=64, racks=4, nodes=8, load=0.9)
+
+
+def test_links_of_two_gangs() -> None:
+    """Links are busy for what the gangs send in a step, over the step and the bandwidth."""
+    # each gang has 2.5 B/s of an uplink. The ring sends 2 (4 - 1) / 4 * 4 = 6 B in 2.4 s, and its step is 3.4 s. Two
+    # workers send their server 8 B in 3.2 s, and their step is 4.2 s.
+    picture = compose_cluster(CROSSING, CROSSED)
+    ring, server = 6 / 3.4, 8 / 4.2
+    assert picture.busy == pytest.approx([ring / 10, server / 10, ring / 10, server / 10] + [(ring + server) / 5] * 2)
+    assert picture.gangs.tolist() == [1, 1, 1, 1, 2, 2]
+    assert "link of node3: busy 19.0% of the time, 1.905 B/s of 10 B/s<br>1 gang: b" in picture.line_texts
+    assert any(text.startswith("link of rack 0: busy 73.4%") and "b, a" in text for text in picture.line_texts)
+
+
+@pytest.mark.parametrize(
+    ("collective", "node", "rack"),
+    [
+        ("ring", [6, 6, 6, 6], 6),  # 2 (4 - 1) / 4 of the gradient
+        ("tree", [8, 8, 8, 8], 8),
+        # 2 (2 - 1) / 2 of it in the rack, and as much between the racks, which a leader sends through its own link too
+        ("hierarchical", [8, 8, 8, 8], 4),
+        # to and from 2 servers, on the outer nodes, half a gradient each: that of the worker beside it stays there
+        ("ps", [8, 4, 4, 8], 8),
+    ],
+)
+def test_links_of_a_gang_alone(collective: str, node: list[float], rack: float) -> None:
+    """Alone, a gang sends the bytes of its collective, and the slowest link is busy while it synchronises."""
+    servers = 2 * (collective == "ps")
+    problem = small(job("a", 4, collective=collective, servers=servers))
+    p = [servers // 2, 0, 0, servers // 2]
+    plan = PlacementPlan(("a",), [0] * 4, [0, 1, 2, 3], [1] * 4, p, [0, 1, 2, 3], [0] * 4)
+    rates = verify(problem, plan).rates
+    assert rates is not None
+    seconds = compose_cluster(problem, plan).busy * rates.step[0]
+    assert seconds == pytest.approx([b / 10 for b in node] + [rack / 5] * 2)
+    # the two levels of a hierarchy follow each other
+    assert rates.sync[0] == pytest.approx(4 / 10 + 4 / 5 if collective == "hierarchical" else max(seconds))
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("method", ["first_fit", "load_balance"])
+def test_no_link_is_too_busy(seed: int, method: str) -> None:
+    """No link is busy for more than all of the time, and those that gangs cross are for some of it."""
+    problem = gangs(jobs=12, racks=3, nodes=3, gpus=4, load=0.9, seed=seed)
+    plan = solve(problem, time_limit=20, method=method).plan
+    picture = compose_cluster(problem, plan)
+    assert picture.busy.max() <= 1 + 1e-9
+    assert ((picture.busy > 0) == (picture.gangs > 0)).all() and picture.gangs.any()
+
+
+@pytest.mark.parametrize("problem", [SHARED, CROWDED], ids=["shared", "crowded"])
+def test_each_gpu_once(problem: PlacementProblem) -> None:
+    """The parts of a GPU fill its square side by side, each as wide as its job's share; no two GPUs overlap."""
+    plan, fleet = first_fit(problem), problem.fleet
+    tiles = compose_cluster(problem, plan).tiles
+    squares = set()
+    for node in range(fleet.n_nodes):
+        for gpu in range(fleet.gpus[node]):
+            mine = np.flatnonzero((tiles.unit == node) & (tiles.gpu == gpu))
+            box = tiles.box[mine][np.argsort(tiles.box[mine, 0])]
+            assert box[:, 2].sum() == pytest.approx(1.0) and (box[:, 3] == 1).all() and np.ptp(box[:, 1]) == 0
+            assert box[:-1, 0] + box[:-1, 2] == pytest.approx(box[1:, 0])
+            squares.add((round(float(box[0, 0]), 6), round(float(box[0, 1]), 6)))
+    assert len(squares) == fleet.n_gpus
+    held = np.bincount(tiles.job[tiles.job >= 0], weights=tiles.amount[tiles.job >= 0], minlength=len(problem.jobs))
+    assert held == pytest.approx([x.worker.gpu * x.gang for x in problem.jobs])
+    down = ~np.asarray(fleet.usable)
+    assert (set(tiles.unit[tiles.job == DOWN].tolist())) == set(np.flatnonzero(down).tolist())
+    assert tiles.amount[tiles.job == IDLE].sum() == pytest.approx(fleet.gpus[~down].sum() - held.sum())
+
+
+def test_shares_of_a_gpu() -> None:
+    """Two jobs with a quarter and a half of a GPU leave a quarter of it."""
+    half, quarter = Demand(0.5), Demand(0.25)
+    problem = small(job("a", 1, worker=half), job("b", 1, worker=quarter))
+    plan = PlacementPlan(("a", "b"), [0, 1], [0, 0], [1, 1], [0, 0], [0, 1], [1, 1])
+    picture = compose_cluster(problem, plan)
+    mine = (picture.tiles.unit == 0) & (picture.tiles.gpu == 1)
+    assert dict(zip(picture.tiles.job[mine].tolist(), picture.tiles.box[mine, 2].tolist(), strict=True)) == {
+        0: 0.5,
+        1: 0.25,
+        IDLE: 0.25,
+    }
+    assert any(text.startswith("0.5 of GPU 1: a: m<br>1 worker of 0.5 GPU") for text in picture.tile_texts)
+
+
+def inside(box: np.ndarray, outer: np.ndarray) -> bool:
+    """Return whether `box` lies in `outer`."""
+    return bool((box[:2] >= outer[:2]).all() and (box[:2] + box[2:] <= outer[:2] + outer[2:]).all())
+
+
+def apart(boxes: np.ndarray) -> bool:
+    """Return whether no two boxes overlap."""
+    low, high = boxes[:, :2], boxes[:, :2] + boxes[:, 2:]
+    over = (low[:, None] < high[None] - 1e-9).all(axis=2) & (low[None] < high[:, None] - 1e-9).all(axis=2)
+    return int(over.sum()) == len(boxes)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+def test_boxes_lie_in_each_other(depth: int) -> None:
+    """Nodes lie in their racks, these in their groups, at any depth, and siblings do not overlap; links join them."""
+    problem = gangs(jobs=10, racks=6, nodes=4, gpus=2, load=0.5)
+    node = np.arange(24)
+    # groups have other sizes, and numbers that do not begin at 0
+    rack = np.where(node < 15, 3 + node // 4, 5 + node // 4)
+    groups = np.stack([rack, 7 + node // 15, 1 + node // 15, node * 0]).astype(np.int32)
+    levels = tuple(Level(name, 1e9) for name in ("rack", "pod", "hall", "site"))
+    topology = TreeTopology(levels[-depth:], groups[-depth:])
+    problem = replace(problem, fleet=replace(problem.fleet, topology=topology))
+    layout = compose_cluster(problem, first_fit(problem)).layout
+    below = layout.units
+    for level, group in enumerate(topology.group):
+        boxes = layout.groups[level]
+        index = np.unique(group, return_inverse=True)[1]
+        mine = index if level == 0 else index[np.unique(topology.group[level - 1], return_index=True)[1]]
+        assert all(inside(box, boxes[g]) for box, g in zip(below, mine.tolist(), strict=True))
+        assert apart(below) and len(layout.links[level]) == len(below)
+        below = boxes
+    assert layout.links[0][:, 1].tolist() == (layout.units[:, :2] + layout.units[:, 3:] * [0, 0.5]).tolist()
+    ends = layout.switches.reshape(-1, 2)
+    assert all(np.abs(ends[:, 0] - line[0, 0]).min() < 1e-9 for lines in layout.links for line in lines)
+
+
+def test_colours() -> None:
+    """Up to as many jobs as there are colours have one each; of more, those of a node or of two in a row differ."""
+    few = gangs(jobs=MOST, racks=2, nodes=4, load=0.9)
+    assert len(set(compose_cluster(few, first_fit(few)).colours)) == MOST
+    plan = first_fit(CROWDED)
+    picture = compose_cluster(CROWDED, plan)
+    assert len(set(picture.colours)) == MOST
+    on = [set(plan.job[(plan.node == n) & (plan.workers > 0)].tolist()) for n in range(32)]
+    for here, there in pairwise(on):
+        assert len({picture.colours[j] for j in here | there}) == len(here | there)
+
+
+def test_load_colours() -> None:
+    """The colour of a link runs from the first to the last of its scale; an unused one has its own."""
+    found = load_colours(np.array([0.0, 1.0, 0.5, 0.0]), np.array([1, 1, 2, 0]))
+    assert found == [LOADS[0], LOADS[-1], LOADS[2], UNUSED]
+
+
+def test_tasks_without_gpu() -> None:
+    """Each row with parameter servers or workers without GPU has a mark in its node, in its job's colour."""
+    cores = job("c", 3, worker=Demand(0.0, 1.0))
+    problem = small(*CROSSING.jobs, cores)
+    plan = PlacementPlan(
+        ("a", "b", "c"),
+        [*CROSSED.job, 2, 2],
+        [*CROSSED.node, 3, 1],
+        [*CROSSED.workers, 2, 1],
+        [*CROSSED.servers, 0, 0],
+        CROSSED.grant_row,
+        CROSSED.grant_gpu,
+    )
+    picture = compose_cluster(problem, plan)
+    nodes = [
+        int(np.flatnonzero([inside(np.array([x, y, 0, 0]), u) for u in picture.layout.units])[0])
+        for x, y, _ in picture.marks
+    ]
+    assert sorted(zip(nodes, picture.mark_job.tolist(), strict=True)) == [(1, 2), (3, 1), (3, 2)]
+    assert len({(x, y) for x, y, _ in picture.marks.tolist()}) == 3
+    assert "1 parameter server on node3" in " ".join(picture.mark_texts)
+    assert "2 workers without GPU on node3" in " ".join(picture.mark_texts)
+
+
+def test_many_gpus_are_drawn_by_rack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where GPUs are too many, racks are boxes that their jobs fill, with their uplinks and busiest nodes."""
+    monkeypatch.setattr(drawing, "MOST_GPUS", 40)
+    monkeypatch.setattr(drawing, "MOST_UNITS", 10)
+    monkeypatch.setattr(drawing, "LEAST_UNITS", 2)
+    plan = first_fit(SHARED)
+    picture, fine = compose_cluster(SHARED, plan), flows(SHARED, plan, verify(SHARED, plan).rates)
+    tiles = picture.tiles
+    assert picture.units == ("rack 0", "rack 1", "rack 2") and not picture.single
+    assert np.bincount(tiles.unit, weights=tiles.amount) == pytest.approx([16] * 3)
+    assert np.bincount(tiles.unit, weights=tiles.box[:, 3]) == pytest.approx([BAND] * 3)
+    for unit in range(3):
+        assert apart(tiles.box[tiles.unit == unit])
+        assert all(inside(box, picture.layout.units[unit] + [0, 0, 0, 1e-9]) for box in tiles.box[tiles.unit == unit])
+    held = np.bincount(tiles.job[tiles.job >= 0], weights=tiles.amount[tiles.job >= 0], minlength=30)
+    assert held == pytest.approx([x.worker.gpu * x.gang for x in SHARED.jobs])
+    assert picture.busy == pytest.approx([*fine.busy(1), *fine.busy(0).reshape(3, 4).max(axis=1)])
+    assert render("a.png", SHARED, plan) and render("a.html", SHARED, plan)
+
+
+def test_title() -> None:
+    """The title says what, the subtitle how good and how full."""
+    plan = first_fit(SHARED)
+    picture = compose_cluster(SHARED, plan, name="batch", status="FEASIBLE", bound=50.0)
+    objective = verify(SHARED, plan).objective
+    assert objective is not None
+    assert picture.title == "batch: 30 jobs on 12 nodes with 32 \u00d7 A100 + 16 \u00d7 V100"
+    words = f"FEASIBLE · weighted slowdowns {objective:.6g} · bound 50 · gap {1 - 50 / objective:.4%}"
+    assert picture.subtitle.startswith(words)
+    assert "of 48 GPUs in use" in picture.subtitle and picture.subtitle.endswith("2 nodes not usable")
+    assert picture.usable.count(False) == 2 and picture.units[4] == "node4 (V100)"
+
+
+def test_left_out() -> None:
+    """A job that is left out is counted, and not listed among those with a slowdown."""
+    problem = small(job("a", 4), job("b", 8, value=1.0))
+    plan = PlacementPlan(("a", "b"), [0, 0], [0, 1], [2, 2], [0, 0], [0, 0, 1, 1], [0, 1, 0, 1])
+    picture = compose_cluster(problem, plan)
+    assert picture.slowest(9) == [0] and "1 job left out" in picture.subtitle
+
+
+def test_infeasible_plan() -> None:
+    """A plan that breaks a constraint is not drawn, nor one of another kind of problem."""
+    with pytest.raises(ValueError, match="gang"):
+        render("a.png", CROSSING, replace(CROSSED, workers=[2, 1, 2, 0]))
+    with pytest.raises(InstanceError, match="does not answer"):
+        render("a.png", gangplan.generate("layered", devices=2), CROSSED)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("case", [(CROSSING, CROSSED), (CROWDED, None)], ids=["small", "crowded"])
+def test_png(case: tuple[PlacementProblem, PlacementPlan | None]) -> None:
+    """The PNG is one, of a size that a page can show, and the same each time."""
+    plan = case[1] or first_fit(case[0])
+    first, second = (render("a.png", case[0], plan, name="batch", bound=1.0) for _ in range(2))
+    assert first[:8] == b"\x89PNG\r\n\x1a\n" and first == second
+    width, height = struct.unpack(">II", first[16:24])
+    assert 1000 <= width <= 2000 and 250 <= height <= 1500
+
+
+def traces(page: str) -> list[dict[str, Any]]:
+    """Return the traces of the figure in a page."""
+    start = page.index("[", page.index("Plotly.newPlot("))
+    found: list[dict[str, Any]] = json.JSONDecoder().raw_decode(page[start:])[0]
+    return found
+
+
+def hovers(page: str) -> list[str]:
+    """Return all that a pointer is told."""
+    return [text for t in traces(page) if "hovertext" in t for text in t["hovertext"]]
+
+
+def test_html() -> None:
+    """The page holds its own script, loads nothing, and tells of every GPU, node, link and mark."""
+    page = render("a.html", CROSSING, CROSSED, name="<script>alert(1)</script>", bound=1.0).decode()
+    assert page.count("<script>alert(1)") == 0 and "&lt;script&gt;" in page
+    assert '<script src="' not in page and "<link" not in page
+    picture: ClusterPicture = compose_cluster(CROSSING, CROSSED)
+    told = [*picture.tile_texts, *picture.unit_texts, *picture.line_texts, *picture.mark_texts]
+    assert sorted(hovers(page)) == sorted(told) and len(told) == 8 + 4 + 6 + 1
+    names = {t["name"] for t in traces(page) if t.get("showlegend", True)}
+    assert {f"a · {picture.slowdown[0]:.3f}", f"b · {picture.slowdown[1]:.3f}"} < names and len(names) <= LISTED + 2
+
+
+def test_names_are_escaped() -> None:
+    """A job whose name is markup is shown as it is written."""
+    problem = replace(CROSSING, jobs=(replace(CROSSING.jobs[0], name="<b>a"), CROSSING.jobs[1]))
+    page = render("a.html", problem, replace(CROSSED, jobs=("<b>a", "b"))).decode()
+    assert "<b>a" not in page.split("Plotly.newPlot(")[1].replace("\\u003c", "<").replace("\\u003e", ">")
+    assert any("&lt;b&gt;a" in text for text in hovers(page))
+
+
+@pytest.fixture
+def batch(tmp_path: Path) -> Path:
+    """Return the file of a small batch."""
+    path = tmp_path / "batch.json"
+    path.write_text(dump(CROSSING))
+    return path
+
+
+@pytest.mark.parametrize("ending", ["png", "html"])
+def test_solve_draws(batch: Path, cli: Any, ending: str) -> None:
+    """`solve --plot` draws the cluster, with the bound that was proved."""
+    target = batch.with_name(f"plan.{ending}")
+    done = cli("solve", batch, "--time-limit", "20", "--json", "--plot", target)
+    assert done.code == 0, done.err
+    content = target.read_bytes()
+    assert content[:4] == b"\x89PNG" if ending == "png" else b"batch: 2 jobs on 4 nodes with 8" in content
+
+
+def test_nothing_is_written_on_errors(batch: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If drawing fails, neither picture nor plan is left behind; without a plan there is no picture."""
+    out, plot = batch.with_name("plan.json"), batch.with_name("plan.png")
+
+    def fail(*_: Any, **__: Any) -> bytes:
+        raise InstanceError("plot", "cannot be drawn")
+
+    monkeypatch.setattr(gangplan.plot, "render", fail)
+    assert cli("solve", batch, "--time-limit", "20", "--out", out, "--plot", plot).code == 2
+    assert sorted(batch.parent.iterdir()) == [batch]
+    monkeypatch.undo()
+    batch.write_text(dump(small(job("a", 9))))
+    done = cli("solve", batch, "--time-limit", "20", "--plot", plot)
+    assert done.code == 1 and "is not written" in done.err
+    assert sorted(batch.parent.iterdir()) == [batch]
