@@ -28,7 +28,7 @@ class Row:
         commit: the last that changed `MEASURED`, with a + if the tree differed from it.
         suite, instance, variant, method: what was run.
         content_hash: of the instance.
-        ops, devices: its size.
+        ops, devices: its size: ops and devices of a graph, jobs and GPUs of a batch.
         seed, workers: as given to the method.
         time_limit: seconds, for model building, search and proof.
         read_seconds: to read or generate the instance, not part of `seconds`.

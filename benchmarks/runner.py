@@ -16,11 +16,12 @@ import gangplan
 from gangplan import Status
 from gangplan.hybrid.solve import versions
 from gangplan.instances import GraphProblem
+from gangplan.instances.placement import PlacementProblem
 from gangplan.solvers.result import OPTIMAL_GAP
 
+from .case import Case
 from .ledger import LEDGER, ROOT, Key, Row, append, measured_commit, read
 from .rivals import RIVALS, solve_by_rival
-from .suites import Case
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,9 @@ def run_suite(suite: str, cases: Sequence[Case], settings: Settings, console: Co
     return fresh
 
 
-def solve_case(problem: GraphProblem, method: str, *, time_limit: float, seed: int, workers: int) -> Outcome:
+def solve_case(
+    problem: GraphProblem | PlacementProblem, method: str, *, time_limit: float, seed: int, workers: int
+) -> Outcome:
     """Solve by a method of the package or by a rival.
 
     Raises:
@@ -99,11 +102,19 @@ def solve_case(problem: GraphProblem, method: str, *, time_limit: float, seed: i
     return Outcome(seconds, str(status), run.objective, run.bound, gap)
 
 
+def size(problem: GraphProblem | PlacementProblem) -> tuple[int, int]:
+    """Return the ops of a graph and its devices, or the jobs of a batch and the GPUs of its nodes."""
+    if isinstance(problem, PlacementProblem):
+        return len(problem.jobs), problem.fleet.n_gpus
+    return problem.graph.n_ops, problem.cluster.n_devices
+
+
 def _run(suite: str, case: Case, commit: str, settings: Settings) -> Row:
     load = os.getloadavg()[0]
     before = time.perf_counter()
     problem = case.make(settings.data)
     read_seconds = time.perf_counter() - before
+    ops, devices = size(problem)
     limit = settings.limit(case)
     found = solve_case(problem, case.method, time_limit=limit, seed=settings.seed, workers=settings.workers)
     return Row(
@@ -113,8 +124,8 @@ def _run(suite: str, case: Case, commit: str, settings: Settings) -> Row:
         instance=case.instance,
         content_hash=gangplan.content_hash(problem),
         variant=case.variant,
-        ops=problem.graph.n_ops,
-        devices=problem.cluster.n_devices,
+        ops=ops,
+        devices=devices,
         method=case.method,
         seed=settings.seed,
         workers=settings.workers,

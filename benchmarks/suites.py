@@ -1,15 +1,18 @@
-"""What is run: suites of cases, a case being one instance, one variant, one method and one time limit."""
+"""What is run: suites of cases."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import gangplan
 from gangplan import Level, StepProblem, TreeTopology
 from gangplan.instances import GraphProblem
+
+from .case import Case
+from .gang_suites import gang_rivals, placement
 
 PCIE = 16e9
 """Bytes/s of PCIe 3.0 with 16 lanes in one direction, what a server without NVLink has."""
@@ -94,24 +97,6 @@ REPLICATED: tuple[tuple[str, str, tuple[float, ...]], ...] = (
 """Profile, cluster and bytes/s of each level, the inner one first: what PipeDream's optimiser was run on."""
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One solve to do.
-
-    Attributes:
-        instance: a name that says how it was made; unique together with the variant.
-        variant, method, time_limit: as for `gangplan.solve`, the variant being the objective where there is none; the
-            method may also be a rival's name.
-        make: builds the problem, given the folder of published data.
-    """
-
-    instance: str
-    variant: str
-    method: str
-    time_limit: float
-    make: Callable[[Path], GraphProblem]
-
-
 def published() -> list[Case]:
     """Return the published throughput graphs: all variants by auto, and each method on pipelines."""
     exact = [("auto", 60.0), ("cpsat", 30.0), ("milp", 30.0)]
@@ -178,6 +163,8 @@ SUITES: dict[str, Callable[[], list[Case]]] = {
     "step": step,
     "stages": stages,
     "objectives": objectives,
+    "placement": placement,
+    "gang_rivals": gang_rivals,
 }
 
 

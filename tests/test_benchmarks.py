@@ -12,7 +12,9 @@ import pytest
 
 import gangplan
 from gangplan import Cluster, DeviceType, PartitionProblem, Status
+from gangplan.instances.placement import PlacementProblem
 from gangplan.solvers.method import suite
+from gangplan.solvers.placement.random_problem import random_problem
 from gangplan.solvers.result import OPTIMAL_GAP
 
 ROOT = Path(__file__).parent.parent
@@ -262,6 +264,56 @@ def test_rivals_of_other_objectives(rival: str, objective: str) -> None:
             assert run.bound is None or run.bound <= best * (1 + 2e-6), seed
             seen += 1
     assert seen > 8
+
+
+def rigid(seed: int) -> PlacementProblem:
+    """Return a tiny batch of what the plain formulations of placement know: rigid gangs of whole GPUs."""
+    problem = random_problem(seed)
+    jobs = [
+        replace(
+            job, workers=job.workers[-1:], value=None, worker=replace(job.worker, gpu=float(np.ceil(job.worker.gpu)))
+        )
+        for job in problem.jobs
+    ]
+    return replace(problem, jobs=tuple(jobs), goal="slowdown", running=())
+
+
+@pytest.mark.parametrize("rival", ["plain_cpsat", "plain_milp"])
+def test_rivals_of_placement(rival: str) -> None:
+    """A rival proves the optimum that enumeration finds, or that there is no placement."""
+    tools, values = suite("placement"), []
+    for seed in range(40):
+        problem = rigid(seed)
+        best = tools.optimum(problem)
+        run = solve_by_rival(problem, rival, time_limit=20)
+        if best is None:
+            assert run.infeasible, seed
+        else:
+            assert run.objective == pytest.approx(best, rel=2e-6), seed
+            assert run.gap is not None and run.gap <= 2e-6, seed
+            values.append(round(best, 6))
+    assert len(values) > 15 and len(set(values)) > 12
+
+
+def test_rivals_of_placement_leave_the_rest_out() -> None:
+    """A plain formulation names what it does not model."""
+    problem = rigid(0)
+    jobs = (replace(problem.jobs[0], value=1.0), *problem.jobs[1:])
+    for broken, words in ((replace(problem, goal="throughput"), "goal"), (replace(problem, jobs=jobs), r"jobs\[0\]")):
+        with pytest.raises(ValueError, match=words):
+            solve_by_rival(broken, "plain_milp", time_limit=5)
+
+
+def test_batches_in_the_ledger(tmp_path: Path) -> None:
+    """A batch leaves a row with its jobs and GPUs, and its tables show the row."""
+    cases = [suites.placement()[0], *suites.gang_rivals()[:1]]
+    own = replace(settings(tmp_path / "ledger.csv"), most_seconds=0.5)
+    rows = [
+        runner.run_suite(name, [case], own)[0] for name, case in zip(("placement", "gang_rivals"), cases, strict=True)
+    ]
+    assert [(row.ops, row.devices, row.variant) for row in rows] == [(16, 128, "placement")] * 2
+    for row in rows:
+        assert f"| {row.instance} |" in tables.TABLES[row.suite](tables.Rows(rows))
 
 
 def test_plain_stages() -> None:
