@@ -45,7 +45,7 @@ def placements(state: State, j: int, policies: Iterable[Policy]) -> Iterator[Row
                 yield from _apart(state, j, rows, room_for)
 
 
-def take(order: Indices, room: IntArray, degree: int) -> dict[int, int]:
+def take(order: Indices, room: Indices, degree: int) -> dict[int, int]:
     """Return node -> workers: each node in turn takes what it can until all `degree` are placed."""
     order = order[room[order] > 0]
     reached = np.cumsum(room[order], dtype=np.int64)
@@ -82,7 +82,7 @@ def spread(score: Callable[[int, int], float], start: FloatArray, room: IntArray
     return chosen
 
 
-def compact(nodes: Indices, room: IntArray, degree: int) -> dict[int, int]:
+def compact(nodes: Indices, room: Indices, degree: int) -> dict[int, int]:
     """Return node -> workers on few nodes: the roomiest whole, and the rest where it fills a node best.
 
     Ties go to the first node. `room` is of all nodes; `nodes` together have enough of it.

@@ -7,7 +7,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 
 from .policy import Scored, free_gpus, hundredths, tightest
-from .state import State
+from .slots import Slots
 from .units import GPU, Long, Need
 
 
@@ -18,12 +18,12 @@ class BestFit(Scored):
     and none for memory, and whole scores up to 100, are as in the simulator of Weng et al. (ATC 2023).
     """
 
-    def score(self, state: State, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
+    def score(self, state: Slots, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
         """Score slots by what the task leaves in them."""
         return hundredths(1 - left(state, wanted, slots)), tightest(state.free[slots], wanted.share)
 
 
-def left(state: State, wanted: Need, slots: Long) -> FloatArray:
+def left(state: Slots, wanted: Need, slots: Long) -> FloatArray:
     """Return the weighted sum of what the task leaves in each slot, from 0 to 1, float64 (k,)."""
     most = np.maximum(state.specs.max(axis=0), 1)
     cores = (state.cpu[slots] - wanted.cpu) / most[2]

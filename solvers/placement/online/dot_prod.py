@@ -7,7 +7,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 
 from .policy import Scored, free_gpus, hundredths, tightest
-from .state import State
+from .slots import Slots
 from .units import GPU, Long, Need
 
 
@@ -18,7 +18,7 @@ class DotProd(Scored):
     most that a node of the fleet has of it, and scores are whole, up to 100, as in their simulator.
     """
 
-    def score(self, state: State, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
+    def score(self, state: Slots, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
         """Score slots by the dot product."""
         return hundredths(1 - aligned(state, wanted, slots)), tightest(state.free[slots], wanted.share)
 
@@ -26,12 +26,12 @@ class DotProd(Scored):
 class Tetris(Scored):
     """Take the node with the greatest dot product, as Tetris does: the peaks of the task where the node has most."""
 
-    def score(self, state: State, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
+    def score(self, state: Slots, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
         """Score slots by the dot product."""
         return hundredths(aligned(state, wanted, slots)), tightest(state.free[slots], wanted.share)
 
 
-def aligned(state: State, wanted: Need, slots: Long) -> FloatArray:
+def aligned(state: Slots, wanted: Need, slots: Long) -> FloatArray:
     """Return half the dot product of (cores, GPUs) left in each slot and needed, from 0 to 1, float64 (k,)."""
     most = np.maximum(state.specs.max(axis=0), 1)
     cores = (state.cpu[slots] / most[2]) * (wanted.cpu / most[2])

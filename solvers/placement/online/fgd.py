@@ -9,7 +9,7 @@ from gangplan.instances.arrays import FloatArray
 from .gradient import Gradient, Potential
 from .mix import Fragmentation, Mix
 from .policy import hundredths
-from .state import State
+from .slots import Slots
 from .units import Long, Need
 
 
@@ -25,11 +25,11 @@ class FGD(Gradient):
         super().__init__()
         self.mix = mix
 
-    def potential(self, state: State) -> Potential:
+    def potential(self, state: Slots) -> Potential:
         """Return the expected fragmentation."""
         return Fragmentation(self.mix, state)
 
-    def score(self, state: State, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
+    def score(self, state: Slots, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
         """Score slots by the growth of the fragmentation with the best GPU in each."""
         growth, level = super().score(state, wanted, slots)
         return hundredths(1 / (1 + np.exp(growth))), level

@@ -8,6 +8,7 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement.task import Task
 
 from .policy import Choice, Scored
+from .slots import Slots
 from .state import State
 from .units import Long, Need, need
 
@@ -15,7 +16,7 @@ from .units import Long, Need, need
 class FirstFit(Scored):
     """Take the first node, in the order of the fleet, and its first GPUs."""
 
-    def score(self, state: State, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
+    def score(self, state: Slots, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
         """Score all slots alike: which comes first changes with their members."""
         return np.zeros(len(slots)), np.zeros(len(slots), dtype=np.int64)
 

@@ -7,7 +7,8 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 
 from .policy import Scored, free_gpus, tightest
-from .state import State, kind_of
+from .slots import Slots
+from .state import kind_of
 from .units import Long, Need
 
 
@@ -21,7 +22,7 @@ class GpuClustering(Scored):
 
     kinds = True
 
-    def score(self, state: State, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
+    def score(self, state: Slots, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
         """Score slots by their class and, within it, the GPUs in use."""
         if not wanted.grants:
             return np.zeros(len(slots)), np.zeros(len(slots), dtype=np.int64)

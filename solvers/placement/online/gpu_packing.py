@@ -7,7 +7,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 
 from .policy import Scored, tightest
-from .state import State
+from .slots import Slots
 from .units import GPU, Long, Need
 
 
@@ -18,7 +18,7 @@ class GpuPacking(Scored):
     the first node that has room (Weng et al., ATC 2023, and their simulator).
     """
 
-    def score(self, state: State, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
+    def score(self, state: Slots, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
         """Score slots by their class: up to 9 for a GPU in use, 10 for an idle one, more on an idle node."""
         if not wanted.grants:
             return np.zeros(len(slots)), np.zeros(len(slots), dtype=np.int64)

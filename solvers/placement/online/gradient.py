@@ -9,7 +9,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 
 from .policy import Scored
-from .state import State
+from .slots import Slots
 from .units import GPU, Long, Need
 
 
@@ -28,13 +28,13 @@ class Gradient(Scored):
         """Begin without a potential: it is made for the first state that is seen."""
         super().__init__()
         self._potential: Potential | None = None
-        self._of: State | None = None
+        self._of: Slots | None = None
 
-    def potential(self, state: State) -> Potential:
+    def potential(self, state: Slots) -> Potential:
         """Return the potential for the hardware of a cluster."""
         raise NotImplementedError
 
-    def score(self, state: State, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
+    def score(self, state: Slots, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
         """Score slots by the growth of the potential with the best GPU in each."""
         if self._potential is None or self._of is not state:
             self._potential, self._of = self.potential(state), state

@@ -10,7 +10,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement.task import Task
 
-from .state import State
+from .slots import Slots
 from .units import GPU, Long, Need, need
 
 CHUNK = 4_000_000
@@ -58,7 +58,7 @@ class Fragmentation:
     is a table over the cores and amounts of memory in the mix, one for each hardware.
     """
 
-    def __init__(self, mix: Mix, state: State) -> None:
+    def __init__(self, mix: Mix, state: Slots) -> None:
         """Tabulate the mix for the GPU types of a cluster."""
         kinds = [(k, p) for k, p in zip(mix.needs, mix.share.tolist(), strict=True) if k.grants]
         self.asked = sum(p for _, p in kinds)
@@ -78,7 +78,7 @@ class Fragmentation:
         """Return the expected fragmentation of each node, in GPUs, float64 (k,).
 
         Args:
-            hardware: int64 (k,), rows of `State.specs`.
+            hardware: int64 (k,), rows of `Slots.specs`.
             cpu, memory: int64 (k,), what is free.
             free: int64 (k, g), free shares, in any order.
         """

@@ -112,19 +112,15 @@ class Placer:
         )
         rows = [(j, node, seat) for j, job in enumerate(jobs) for node, seat in self.running[job.name].items()]
         grants = [(r, gpu) for r, (_, _, seat) in enumerate(rows) for gpu in seat.gpus]
+        table = np.array([(j, node, seat.workers, seat.servers) for j, node, seat in rows], dtype=np.int32)
         plan = PlacementPlan(
             tuple(job.name for job in jobs),
-            *(
-                np.array(column, dtype=np.int32)
-                for column in (
-                    [j for j, _, _ in rows],
-                    [node for _, node, _ in rows],
-                    [seat.workers for _, _, seat in rows],
-                    [seat.servers for _, _, seat in rows],
-                    [r for r, _ in grants],
-                    [gpu for _, gpu in grants],
-                )
-            ),
+            table[:, 0],
+            table[:, 1],
+            table[:, 2],
+            table[:, 3],
+            grant_row=np.array([r for r, _ in grants], dtype=np.int32),
+            grant_gpu=np.array([gpu for _, gpu in grants], dtype=np.int32),
         )
         return PlacementProblem(self._nodes.fleet, jobs, self._nodes.speeds, goal=goal), plan
 

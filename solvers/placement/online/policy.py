@@ -10,6 +10,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement.task import Task
 
+from .slots import Slots
 from .state import State
 from .units import GPU, Long, Need, need
 
@@ -49,7 +50,7 @@ class Scored:
         self._state: State | None = None
         self._known: dict[Need, _Scores] = {}
 
-    def score(self, state: State, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
+    def score(self, state: Slots, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
         """Score slots in which the task fits.
 
         Args:
@@ -111,7 +112,7 @@ def tightest(free: Long, share: int) -> Long:
     return np.asarray(np.take_along_axis(free, last[:, None], axis=1)[:, 0])
 
 
-def free_gpus(state: State, slots: Long) -> FloatArray:
+def free_gpus(state: Slots, slots: Long) -> FloatArray:
     """Return the GPUs free in each slot, shares added up, float64 (k,)."""
     return np.asarray(np.maximum(state.free[slots], 0).sum(axis=1) / GPU)
 

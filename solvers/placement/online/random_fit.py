@@ -8,6 +8,7 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement.task import Task
 
 from .policy import Choice, Scored
+from .slots import Slots
 from .state import State
 from .units import Long, Need, need
 
@@ -20,7 +21,7 @@ class RandomFit(Scored):
         super().__init__()
         self.rng = np.random.default_rng(seed)
 
-    def score(self, state: State, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
+    def score(self, state: Slots, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
         """Score all slots alike."""
         return np.zeros(len(slots)), np.zeros(len(slots), dtype=np.int64)
 

@@ -12,7 +12,8 @@ from gangplan.instances.arrays import BoolArray
 from gangplan.instances.placement.fleet import Fleet
 from gangplan.instances.placement.task import Task
 
-from .units import CPU, GPU, MOST, Long, Need, need
+from .slots import accepting, cores, fitting, hardware_of
+from .units import GPU, MOST, Long, Need, need
 
 LOG = 50_000
 """Entries of a log; beyond, the older half is forgotten and who has not read it scores every slot anew."""
@@ -53,10 +54,9 @@ class State:
         self.fleet, self.kinds = fleet, kinds
         m, width = fleet.n_nodes, max(1, int(fleet.gpus.max()))
         self.share = np.where(np.arange(width) < fleet.gpus[:, None], GPU, -1).astype(np.int64)
-        node_cpu = np.floor(np.minimum(fleet.cpu * CPU + 1e-3, MOST)).astype(np.int64)
+        node_cpu = cores(fleet.cpu)
         node_memory = np.minimum(fleet.memory, MOST).astype(np.int64)
-        spec = np.stack([np.where(fleet.gpus > 0, fleet.gpu_type, -1), fleet.gpus, node_cpu, node_memory], axis=1)
-        self.specs, self._hardware = np.unique(spec.astype(np.int64), axis=0, return_inverse=True)
+        self.specs, self._hardware = hardware_of(fleet)
         self._node_cpu, self._node_memory = node_cpu.tolist(), node_memory.tolist()
         self._count = np.zeros((m, width + 1), dtype=np.int64)
         self.slot_of = np.full(m, -1, dtype=np.int64)
@@ -81,19 +81,11 @@ class State:
 
     def accepts(self, wanted: Need) -> BoolArray:
         """Return which hardware has a GPU type that the task accepts, bool (len(specs),)."""
-        names = self.fleet.gpu_types
-        known = {i for i, name in enumerate(names) if name in wanted.gpu_types}
-        return np.array([not wanted.gpu_types or int(kind) in known for kind in self.specs[:, 0]])
+        return accepting(self.fleet, self.specs, wanted)
 
     def fits(self, wanted: Need, slots: Long) -> BoolArray:
         """Return in which of these slots the task fits, bool (len(slots),). The log says which slots are in use."""
-        enough = (self.cpu[slots] >= wanted.cpu) & (self.memory[slots] >= wanted.memory)
-        if wanted.grants:
-            width = self.free.shape[1]
-            if wanted.grants > width:
-                return np.zeros(len(slots), dtype=bool)
-            enough &= self.free[slots, wanted.grants - 1] >= wanted.share
-        return np.asarray(enough & self.accepts(wanted)[self.hardware[slots]])
+        return np.asarray(fitting(self, wanted, slots) & self.accepts(wanted)[self.hardware[slots]])
 
     def gpus(self, node: int, wanted: Need, share: int = -1) -> tuple[int, ...]:
         """Return the GPUs of `node` for a task that fits: the first with `share` free, or the first whole ones."""

@@ -9,7 +9,7 @@ from gangplan.instances.arrays import FloatArray
 from .cuts import Cuts
 from .gradient import Gradient, Potential
 from .mix import Fragmentation, Mix
-from .state import State
+from .slots import Slots
 from .units import GPU, Long
 
 
@@ -29,7 +29,7 @@ class Stranding(Gradient):
         super().__init__()
         self.mix, self.shortage, self.fragments = mix, shortage, fragments
 
-    def potential(self, state: State) -> Potential:
+    def potential(self, state: Slots) -> Potential:
         """Return what will be stranded."""
         cuts, fragmentation = Cuts(self.mix), Fragmentation(self.mix.by_gpus(), state)
         cores, memories = Shortage(self.mix, state, "cpu"), Shortage(self.mix, state, "memory")
@@ -54,7 +54,7 @@ class Shortage:
     accept the node's type of GPU.
     """
 
-    def __init__(self, mix: Mix, state: State, resource: str) -> None:
+    def __init__(self, mix: Mix, state: Slots, resource: str) -> None:
         """Learn r and v for each hardware of a cluster; `resource` is ``cpu`` or ``memory``."""
         gpus = np.array([k.gpu / GPU for k in mix.needs])
         amount = np.array([getattr(k, resource) for k in mix.needs], dtype=np.float64)
@@ -68,7 +68,7 @@ class Shortage:
         """Return the GPUs short on each node, float64 (k,).
 
         Args:
-            hardware: int64 (k,), rows of `State.specs`.
+            hardware: int64 (k,), rows of `Slots.specs`.
             left: int64 (k,), of the resource.
             gpus: float64 (k,), GPUs free.
         """
