@@ -22,6 +22,7 @@ from .state import (
     STALE,
     STAMP,
     STRICT,
+    TRIED,
 )
 
 ALLOCATE, DONE, MORE, STUCK = range(4)
@@ -30,7 +31,7 @@ ALLOCATE, DONE, MORE, STUCK = range(4)
 
 @njit(cache=True)
 def advance(s: Any, orders: Any) -> int:
-    """Run rounds until something else is due; `orders` are the types in the order each round fills them, (r, k)."""
+    """Run rounds until something else is due; `orders` are the types in the order each try fills them, (r, k)."""
     while True:
         _admit(s)
         if s.counts[ACTIVE] == 0:
@@ -41,9 +42,10 @@ def advance(s: Any, orders: Any) -> int:
         due = s.counts[EVER] == 0 or s.times[NOW] - s.times[RESET] >= s.times[GAP]
         if s.counts[STALE] and due:
             return ALLOCATE
-        if s.counts[ROUNDS] == len(orders):
+        if s.counts[TRIED] == len(orders):
             return MORE
-        if _choose(s, orders[s.counts[ROUNDS]]):
+        s.counts[TRIED] += 1
+        if _choose(s, orders[s.counts[TRIED] - 1]):
             s.begins[s.counts[ROUNDS]] = s.times[NOW]
             s.counts[ROUNDS] += 1
             place(s)

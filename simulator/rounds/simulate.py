@@ -15,7 +15,7 @@ from .cluster import Cluster
 from .jobs import RoundJobs
 from .outcome import RoundOutcome, check
 from .policies import POLICIES, Policy
-from .state import ACTIVE, EVER, HELD, LEASES, LENGTH, NOW, RESET, ROUNDS, STALE, State, initial
+from .state import ACTIVE, EVER, HELD, LEASES, LENGTH, NOW, RESET, ROUNDS, STALE, TRIED, State, initial
 
 
 def simulate_rounds(
@@ -115,7 +115,7 @@ def _run(
             continue
         rounds, rows, gpus = s.counts[ROUNDS], s.counts[LEASES], s.counts[HELD]
         leases.append((s.begins[:rounds].copy(), s.lease[:rows].copy(), s.span[:rows].copy(), s.held[:gpus].copy()))
-        s.counts[[ROUNDS, LEASES, HELD]] = 0
+        s.counts[[ROUNDS, LEASES, HELD, TRIED]] = 0
         if why == DONE:
             return allocations, leases
 

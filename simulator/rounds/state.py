@@ -11,10 +11,10 @@ from .jobs import RoundJobs
 
 NOW, RESET, LENGTH, GAP, OVERHEAD = range(5)
 """Places in `State.times`: now, the last allocation, a round, the least time between allocations, a fresh start."""
-ACTIVE, NEXT, STALE, EVER, STRICT, ROUNDS, LEASES, HELD, RUNNING, STAMP = range(10)
+ACTIVE, NEXT, STALE, EVER, STRICT, ROUNDS, LEASES, HELD, RUNNING, STAMP, TRIED = range(11)
 """Places in `State.counts`: active jobs, the next to arrive, whether shares are stale, whether there ever were any,
 whether a job without a share never runs, rounds that began, leases and GPUs of leases written, jobs with an open lease,
-and the number of the round that marks who is chosen in it."""
+the number of the round that marks who is chosen in it, and orders of types used up."""
 
 
 class State(NamedTuple):
@@ -80,7 +80,7 @@ def initial(jobs: RoundJobs, cluster: Cluster, times: tuple[float, float, float]
     n, k = jobs.speed.shape
     rows = (chunk + 2) * cluster.gpus  # each round ends at most as many leases as there are GPUs
     gpus = jobs.gpus.astype(np.int64)
-    counts = np.zeros(10, dtype=np.int64)
+    counts = np.zeros(11, dtype=np.int64)
     counts[STRICT] = strict
     return State(
         submit=np.array(jobs.submit),

@@ -43,8 +43,8 @@ class Fifo:
             if not fits:
                 break
             drawn = fits[self.random.randrange(len(fits))]
-            kind = still_open[-1]
-            if self.speed[job, kind] > 0:
+            kind = next((kind for kind in reversed(still_open) if self.speed[job, kind] > 0), None)
+            if kind is not None:
                 self.kind[job] = kind
                 free[kind] -= self.gpus[job]
                 if free[kind] == 0:

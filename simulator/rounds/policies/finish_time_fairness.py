@@ -20,13 +20,13 @@ from .base import Index
 from .lp import AllocationLP
 
 _PASSES = 20
-_CLOSE = 1e-4
+_CLOSE = 1e-3
 
 
 class FinishTimeFairness:
-    """For one bound on rho the speeds needed are a max-min LP, and its shares have a rho of their own, the next bound.
+    """For one bound on rho the speeds needed are a max-min LP; the bound it just meets is found by secants.
 
-    This is Dinkelbach's method for the least greatest ratio (Crouzeix, Ferland and Schaible 1985): a few LPs.
+    The part t of the needed speeds that can be had grows with the bound, in proportion while jobs are new.
     """
 
     in_order = True
@@ -37,24 +37,34 @@ class FinishTimeFairness:
         self.gpus = jobs.gpus.astype(np.float64)
         self.room = np.array(cluster.count, dtype=np.float64)
         self.lp = AllocationLP()
+        self.rho = 1.0  # where to begin: an arrival or an end moves it little
 
     def shares(self, active: Index, left: NDArray[np.int64], age: FloatArray) -> FloatArray:
         """Return the shares of `active`; see `Policy`."""
         speed, gpus = self.speed[active], self.gpus[active]
         alone = age + left / (speed * isolated(gpus, self.room)).sum(axis=1)
         fastest = speed.max(axis=1)
-        rho = 1.0  # what the isolated shares have
+        low, high = float((age / alone).max()), 1.0  # the isolated shares themselves have rho = 1
+        rho = self.rho if low < self.rho < high else high
+        before = low, 0.0
         for _ in range(_PASSES):
             needed = left / (rho * alone - age) / fastest
-            found = self.lp.max_min(speed / fastest[:, None], needed / needed.max(), gpus, self.room)
-            bound = float(((age + left / (speed * found).sum(axis=1)) / alone).max())
-            if bound > rho * (1 - _CLOSE):
+            found, t = self.lp.max_min(speed / fastest[:, None], needed / needed.max(), gpus, self.room)
+            t /= float(needed.max())
+            if abs(t - 1) <= _CLOSE:
                 break
-            rho = bound
+            low, high = (low, rho) if t > 1 else (rho, high)
+            now = rho, t
+            rho += (1 - t) * (rho - before[0]) / (t - before[1])
+            before = now
+            if not low < rho < high:
+                rho = (low + high) / 2
+        self.rho = rho
         return found
 
 
 def isolated(gpus: FloatArray, room: FloatArray) -> FloatArray:
     """Return the shares of time with an equal part of each type's GPUs, float64 (a, k): at most 1 in all."""
-    found: FloatArray = room / len(gpus) / gpus[:, None]
-    return found / np.maximum(1.0, found.sum(axis=1))[:, None]
+    part = room / len(gpus) / gpus[:, None]
+    found: FloatArray = part / np.maximum(1.0, part.sum(axis=1))[:, None]
+    return found

@@ -18,6 +18,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 
 _TOLERANCE = 1e-7  # of HiGHS on feasibility; its interior point's own default is finer than shares are of use
+_NONE = 1e-6  # shares below it are what an interior point leaves of 0
 
 
 class AllocationLP:
@@ -34,8 +35,10 @@ class AllocationLP:
         ):
             self._highs.setOptionValue(option, value)
 
-    def max_min(self, gain: FloatArray, demand: FloatArray, use: FloatArray, room: FloatArray) -> FloatArray:
-        r"""Return shares (m, k) that maximise t, :math:`\sum_j g_{ij} x_{ij} \ge d_i t` for every i.
+    def max_min(
+        self, gain: FloatArray, demand: FloatArray, use: FloatArray, room: FloatArray
+    ) -> tuple[FloatArray, float]:
+        r"""Return shares (m, k) that maximise t, and t, :math:`\sum_j g_{ij} x_{ij} \ge d_i t` for every i.
 
         Args:
             gain: of a full share, float64 (m, k).
@@ -50,7 +53,8 @@ class AllocationLP:
         value = np.append(columns[1], -demand)
         lower = np.append(np.zeros(m), np.full(m + k, -highspy.kHighsInf))
         upper = np.concatenate([np.full(m, highspy.kHighsInf), np.ones(m), room])
-        return self._solve(np.append(np.zeros(m * k), -1.0), start, index, value, lower, upper)[:-1].reshape(m, k)
+        found = self._solve(np.append(np.zeros(m * k), -1.0), start, index, value, lower, upper)
+        return found[:-1].reshape(m, k), float(found[-1])
 
     def max_sum(self, gain: FloatArray, use: FloatArray, room: FloatArray) -> FloatArray:
         r"""Return shares (m, k) that maximise :math:`\sum_{ij} g_{ij} x_{ij}`; arguments as of `max_min`."""
@@ -73,8 +77,8 @@ class AllocationLP:
             self._highs.setOptionValue("solver", solver)
             self._highs.run()
             if self._highs.getModelStatus() == highspy.HighsModelStatus.kOptimal:
-                found: FloatArray = np.clip(np.array(self._highs.getSolution().col_value), 0.0, None)
-                return found
+                found = np.array(self._highs.getSolution().col_value)
+                return np.where(found < _NONE, 0.0, found)
         raise RuntimeError(f"HiGHS ends an allocation as {self._highs.getModelStatus()}")
 
 

@@ -41,5 +41,6 @@ class MaxMinFairnessPerf:
             if len(self.known) >= _KEPT:
                 self.known.clear()
             kinds = self.groups.rows[there]
-            self.known[mix] = self.lp.max_min(kinds[:, :-1], np.ones(len(there)), kinds[:, -1] * many, self.room)
+            use = kinds[:, -1] * many
+            self.known[mix], _ = self.lp.max_min(kinds[:, :-1], np.ones(len(there)), use, self.room)
         return self.known[mix][row]

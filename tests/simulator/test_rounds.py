@@ -1,0 +1,400 @@
+"""Rounds of leases: by hand, against a plain simulator and plain LPs, and against Gavel's published figures."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pulp
+import pytest
+
+from gangplan.cli.rounds import simulate_rounds as command
+from gangplan.instances import InstanceError
+from gangplan.instances.readers.gavel_trace import is_gavel_trace, read_gavel_trace
+from gangplan.instances.readers.throughputs import read_throughputs
+from gangplan.instances.workload import Workload
+from gangplan.simulator.rounds import (
+    POLICIES,
+    Cluster,
+    RoundJobs,
+    check,
+    finish_time_fairness,
+    from_gavel,
+    from_workload,
+    parse_cluster,
+    simulate_rounds,
+    summary,
+)
+from gangplan.simulator.rounds.policies.lp import AllocationLP
+
+GAVEL = Path(__file__).parents[3] / "shared" / "data" / "gavel"
+MIXED = "8xV100+8xP100+8xK80"
+
+
+def jobs(*rows: tuple[float, int, int, list[float]]) -> RoundJobs:
+    """Build jobs of (submit, GPUs, steps, speed on each type)."""
+    submit, gpus, steps, speed = zip(*rows, strict=True)
+    names = tuple(f"j{i}" for i in range(len(rows)))
+    return RoundJobs(names, list(gpus), list(steps), list(speed), np.ones(len(rows)), np.array(submit, float))
+
+
+def random_jobs(seed: int, n: int = 12) -> RoundJobs:
+    """Make jobs that queue, some of which do not run on some types."""
+    rng = np.random.default_rng(seed)
+    speed = rng.choice([0.0, 0.3, 1.0, 2.5, 7.0], size=(n, 3))
+    speed[:, 0] = np.maximum(speed[:, 0], 0.7)
+    submit = np.sort(rng.integers(0, 4000, n).astype(float))
+    return RoundJobs(
+        tuple(map(str, range(n))),
+        rng.choice([1, 1, 2, 3], n),
+        rng.integers(1, 4000, n),
+        speed,
+        rng.choice([1.0, 2.0], n),
+        submit,
+    )
+
+
+class Plain:
+    """The rules of the rounds, written to be read: sorted lists, one round after the other."""
+
+    def __init__(self, work: RoundJobs, cluster: Cluster, policy: str, seed: int) -> None:
+        speed = np.where(work.gpus[:, None] <= np.array(cluster.count), work.speed, 0.0)
+        self.work = replace(work, speed=speed)
+        self.cluster = cluster
+        self.policy = POLICIES[policy](self.work, cluster, seed)
+        self.random = random.Random(seed + 5)
+
+    def run(self, length: float, gap: float) -> list[float]:
+        """Return each job's finish."""
+        w, n, k = self.work, self.work.n_jobs, len(self.cluster.types)
+        left, finish = w.steps.tolist(), [np.nan] * n
+        share, received, owed = np.zeros((n, k)), np.full((n, k), length / 2), np.zeros((n, k))
+        known: set[int] = set()
+        now, last, ever, stale, seen = float(w.submit[0]), 0.0, False, False, 0
+        while any(left):
+            arrived = [i for i in range(n) if w.submit[i] <= now]
+            stale, seen = stale or len(arrived) > seen, len(arrived)
+            active = [i for i in arrived if left[i]]
+            if not active:
+                now = float(w.submit[seen])
+                continue
+            if stale and (not ever or now - last >= gap):
+                owed[active] += share[active] * (now - last) - (received[active] - length / 2)
+                received[active] = length / 2
+                share[active] = self.policy.shares(
+                    np.array(active), np.array([left[i] for i in active]), now - w.submit[active]
+                )
+                known, last, ever, stale = known | set(active), now, True, False
+            chosen = self.choose(active, share, received, owed, known)
+            if not chosen:
+                now, ever = (float(w.submit[seen]), ever) if seen < n else (now, False)
+                continue
+            ends = []
+            for i, j in chosen:
+                steps = min(int(w.speed[i, j] * length), left[i])
+                took = steps / w.speed[i, j]
+                received[i, j] += took
+                left[i] -= steps
+                ends.append(now + took)
+                if not left[i]:
+                    finish[i], stale = now + took, True
+            now = max(ends)
+        return finish
+
+    def choose(self, active: list[int], share: Any, received: Any, owed: Any, known: set[int]) -> list[tuple[int, int]]:
+        """Return (job, type) pairs."""
+        order = list(range(len(self.cluster.types)))
+        if not self.policy.in_order:
+            self.random.shuffle(order)
+        taken: set[int] = set()
+        pairs = []
+        for j in order:
+            free = self.cluster.count[j]
+            value = {i: share[i, j] / received[i, j] if self.work.speed[i, j] else 0.0 for i in active}
+            for i in sorted(active, key=lambda i: (-value[i], -owed[i, j], -share[i, j], i)):
+                runs = self.work.speed[i, j] > 0 and (value[i] > 0 or not self.policy.strict)
+                if i not in taken and runs and self.work.gpus[i] <= free:
+                    free -= self.work.gpus[i]
+                    taken.add(i)
+                    if i in known:
+                        pairs.append((i, j))
+        return pairs
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("seed", range(6))
+def test_agrees_with_a_plain_simulator(policy: str, seed: int) -> None:
+    """The compiled mechanism gives every finish of the plain one, for every policy."""
+    work, cluster = random_jobs(seed), Cluster(("a", "b", "c"), (3, 2, 1))
+    outcome = simulate_rounds(work, cluster, policy, length=60.0, gap=200.0, seed=seed)
+    assert outcome.finish.tolist() == Plain(work, cluster, policy, seed).run(60.0, 200.0)
+    assert check(outcome) == []
+
+
+def test_a_job_alone_keeps_one_lease() -> None:
+    """1,000 steps at one a second are rounds of 360, 360 and 280 s on the same GPU."""
+    outcome = simulate_rounds(jobs((0.0, 1, 1000, [1.0])), Cluster(("a",), (2,)))
+    assert outcome.finish.tolist() == [1000.0]
+    assert outcome.begins.tolist() == [0.0, 360.0, 720.0]
+    assert outcome.lease_steps.tolist() == [1000]
+    assert outcome.lease_gpus.tolist() == [0]
+
+
+def test_only_whole_steps_are_made() -> None:
+    """At a step in 100 s a round holds 3 and ends after 300 s: 7 steps take 300 + 300 + 100 s."""
+    outcome = simulate_rounds(jobs((0.0, 1, 7, [0.01])), Cluster(("a",), (1,)))
+    assert outcome.begins.tolist() == [0.0, 300.0, 600.0]
+    assert outcome.finish.tolist() == [700.0]
+
+
+def test_equal_shares_take_turns() -> None:
+    """On one GPU the first job runs rounds 1 and 3, the second, half as long, round 2."""
+    outcome = simulate_rounds(
+        jobs((0.0, 1, 720, [1.0]), (0.0, 1, 360, [1.0])), Cluster(("a",), (1,)), "max_min_fairness"
+    )
+    assert outcome.finish.tolist() == [1080.0, 720.0]
+    assert outcome.lease_job.tolist() == [0, 1, 0]
+
+
+def test_overhead_is_lost_at_each_new_lease() -> None:
+    """With 60 s lost a lease of one round makes 300 steps; a lease that goes on loses nothing."""
+    one = Cluster(("a",), (1,))
+    turns = simulate_rounds(jobs((0.0, 1, 400, [1.0]), (0.0, 1, 300, [1.0])), one, "max_min_fairness", overhead=60.0)
+    assert turns.finish.tolist() == [720.0 + 160.0, 720.0]
+    assert simulate_rounds(jobs((0.0, 1, 1000, [1.0])), one, overhead=60.0).finish.tolist() == [1060.0]
+
+
+def test_an_arrival_waits_for_the_next_allocation() -> None:
+    """The second job finds a free GPU at 360 s, but shares are due 1,920 s after the first: the round of 2,160 s."""
+    work = jobs((0.0, 1, 5000, [1.0]), (100.0, 1, 100, [1.0]))
+    assert simulate_rounds(work, Cluster(("a",), (2,))).finish.tolist() == [5000.0, 2260.0]
+    assert simulate_rounds(work, Cluster(("a",), (2,)), gap=0.0).finish.tolist() == [5000.0, 460.0]
+
+
+def test_fifo_perf_takes_the_fastest_and_blocks() -> None:
+    """The first gets type b; the second needs two GPUs of a; the third fits nowhere before the second is done."""
+    work = jobs((0.0, 1, 400, [1.0, 4.0]), (0.0, 2, 100, [1.0, 1.0]), (0.0, 1, 100, [1.0, 1.0]))
+    outcome = simulate_rounds(work, Cluster(("a", "b"), (2, 1)), "fifo_perf", gap=0.0)
+    assert outcome.lease_type.tolist() == [0, 1, 0]
+    assert outcome.finish.tolist() == [100.0, 100.0, 200.0]
+
+
+def test_fifo_random_keeps_gpus_busy_with_the_first() -> None:
+    """Two GPUs of two types: the first two jobs hold one each, the third starts when one of them ends."""
+    work = jobs(*[(0.0, 1, 360, [1.0, 1.0])] * 3)
+    for seed in range(4):
+        outcome = simulate_rounds(work, Cluster(("a", "b"), (1, 1)), "fifo_random", gap=0.0, seed=seed)
+        assert outcome.finish.tolist() == [360.0, 360.0, 720.0]
+
+
+def test_makespan_is_near_the_bound_of_its_lp() -> None:
+    """Two jobs that swap types would take 1,800 s each; apart, on their fastest, both end at 900 s."""
+    work = jobs((0.0, 1, 3600, [4.0, 2.0]), (0.0, 1, 3600, [2.0, 4.0]))
+    outcome = simulate_rounds(work, Cluster(("a", "b"), (1, 1)), "min_total_duration")
+    assert outcome.finish.tolist() == [900.0, 900.0]
+
+
+def test_shares_are_optimal() -> None:
+    """The least gain of the shares is what CBC finds for the same LP, and they keep every limit."""
+    rng = np.random.default_rng(3)
+    for _ in range(10):
+        m, k = int(rng.integers(1, 9)), int(rng.integers(1, 4))
+        gain, use = rng.uniform(0.1, 5.0, (m, k)), rng.integers(1, 5, m).astype(float)
+        demand, room = rng.uniform(0.5, 2.0, m), rng.integers(1, 6, k).astype(float)
+        x, t = AllocationLP().max_min(gain, demand, use, room)
+        plain = pulp.LpProblem("shares", pulp.LpMaximize)
+        share = [[pulp.LpVariable(f"x{i}_{j}", 0) for j in range(k)] for i in range(m)]
+        best = pulp.LpVariable("t")
+        plain += best
+        for i in range(m):
+            plain += pulp.lpSum(share[i]) <= 1
+            plain += pulp.lpDot(gain[i].tolist(), share[i]) >= float(demand[i]) * best
+        for j in range(k):
+            plain += pulp.lpSum(float(use[i]) * share[i][j] for i in range(m)) <= float(room[j])
+        plain.solve(pulp.PULP_CBC_CMD(msg=False))
+        assert t == pytest.approx(best.value(), rel=1e-4)
+        assert ((gain * x).sum(axis=1) / demand).min() == pytest.approx(best.value(), rel=1e-4)
+        assert (x.sum(axis=1) <= 1 + 1e-5).all()
+        assert (use @ x <= room + 1e-4).all()
+
+
+def test_finish_time_fairness_is_at_least_as_fair_as_equal_parts() -> None:
+    """New jobs have a worst rho of at most 1, that of an equal part of everything, by the policy's own shares."""
+    work = replace(random_jobs(1), submit=np.zeros(12))
+    cluster = Cluster(("a", "b", "c"), (3, 2, 1))
+    fitting = replace(work, speed=np.where(work.gpus[:, None] <= np.array(cluster.count), work.speed, 0.0))
+    x = POLICIES["finish_time_fairness"](fitting, cluster, 0).shares(np.arange(12), work.steps, np.zeros(12))
+    part = np.array(cluster.count) / 12 / work.gpus[:, None]
+    part /= np.maximum(1.0, part.sum(axis=1))[:, None]
+    rho = (part * fitting.speed).sum(axis=1) / (x * fitting.speed).sum(axis=1)
+    assert rho.max() <= 1.001
+
+
+def test_rho_counts_who_was_there() -> None:
+    """Alone on the cluster rho is 1; of two that take turns on one GPU, the one that ends first has 720 / (2 * 360)."""
+    one = Cluster(("a",), (1,))
+    alone = simulate_rounds(jobs((5.0, 1, 1000, [1.0])), one)
+    assert finish_time_fairness(alone).tolist() == pytest.approx([1.0])
+    turns = simulate_rounds(jobs((0.0, 1, 720, [1.0]), (0.0, 1, 360, [1.0])), one, "max_min_fairness")
+    # the first sees two jobs for 720 of its 1,080 s: 5/3 on average, so 720 steps would take 1,200 s
+    assert finish_time_fairness(turns).tolist() == pytest.approx([1080 / 1200, 1.0])
+
+
+def test_metrics() -> None:
+    """Two GPUs, 1,080 GPU seconds of work, 720 s: three quarters busy."""
+    figures = summary(simulate_rounds(jobs((0.0, 1, 720, [1.0]), (0.0, 1, 360, [1.0])), Cluster(("a",), (2,))))
+    assert (figures.mean_jct, figures.makespan, figures.utilisation) == (540.0, 720.0, 0.75)
+    assert figures.rounds == 2
+
+
+def test_the_check_sees_what_is_wrong() -> None:
+    """Each kind of impossible lease is told."""
+    work = jobs((0.0, 1, 720, [1.0, 1.0]), (0.0, 1, 360, [1.0, 1.0]))
+    good = simulate_rounds(work, Cluster(("a", "b"), (1, 1)))
+    assert check(good) == []
+    steps, start = good.lease_steps.copy(), good.lease_start.copy()
+    steps[0] -= 1
+    assert any(
+        "makes 719 steps of 720" in w or "makes 359 steps of 360" in w for w in check(replace(good, lease_steps=steps))
+    )
+    assert any("GPU 0 has two leases" in w for w in check(replace(good, lease_gpus=np.zeros_like(good.lease_gpus))))
+    assert any("of another type" in w for w in check(replace(good, lease_gpus=good.lease_gpus[::-1].copy())))
+    assert any("are needed" in w for w in check(replace(good, lease_gpus=good.lease_gpus[1:])))
+    assert any("does not end with" in w for w in check(replace(good, finish=good.finish + 1)))
+    start[0] += 7.0
+    assert any("within a round" in w for w in check(replace(good, lease_start=start)))
+    assert any("has time for" in w for w in check(replace(good, lease_start=start)))
+    late = replace(good, jobs=replace(good.jobs, submit=np.array([1.0, 1.0])))
+    assert any("before it is submitted" in w for w in check(late))
+
+
+def test_same_seed_same_leases() -> None:
+    """The whole trajectory repeats, and another seed gives another."""
+    work, cluster = random_jobs(2, 20), Cluster(("a", "b", "c"), (3, 2, 1))
+    runs = [simulate_rounds(work, cluster, "max_min_fairness", seed=seed) for seed in (4, 4, 5)]
+    assert runs[0].lease_gpus.tolist() == runs[1].lease_gpus.tolist()
+    assert runs[0].lease_start.tolist() == runs[1].lease_start.tolist()
+    assert runs[0].lease_start.tolist() != runs[2].lease_start.tolist()
+
+
+def test_a_plain_workload_has_milliseconds_for_steps() -> None:
+    """A job of 0.9 s on a type three times as fast takes 0.3 s."""
+    work = Workload(("x",), np.zeros(1), [1], np.array([0.9]))
+    cluster = parse_cluster("1xFast")
+    found = from_workload(work, {"fast": 3.0}, cluster)
+    assert simulate_rounds(found, cluster).finish.tolist() == pytest.approx([0.3])
+    with pytest.raises(InstanceError, match=r"speeds.fast: None is not"):
+        from_workload(work, {}, cluster)
+
+
+def test_bad_arguments_are_named() -> None:
+    """What cannot be run is refused, with the field and the value."""
+    work, one = jobs((0.0, 3, 10, [1.0])), Cluster(("a",), (2,))
+    with pytest.raises(InstanceError, match=r"job j0: has no place: 3 GPUs"):
+        simulate_rounds(work, one)
+    with pytest.raises(InstanceError, match=r"policy: 'best' is not one of fifo"):
+        simulate_rounds(work, one, "best")
+    with pytest.raises(InstanceError, match=r"overhead: 400.0 is not below"):
+        simulate_rounds(work, one, overhead=400.0)
+    with pytest.raises(InstanceError, match=r"cluster: '0xK80' of 'V100\+0xK80' is not|'V100' of"):
+        parse_cluster("V100+0xK80")
+    with pytest.raises(InstanceError, match=r"types\[1\]: 'a' is a duplicate"):
+        Cluster(("a", "a"), (1, 1))
+    with pytest.raises(InstanceError, match=r"steps\[0\]: 0 is not"):
+        jobs((0.0, 1, 0, [1.0]))
+
+
+LINE = "ResNet-18 (batch size 16)\tpython\tdir\t-n\t1\t1000\t2\t1.0\t-1.0\t5.5\n"
+TABLE = {kind: {"('ResNet-18 (batch size 16)', 2)": {"null": 10.0}} for kind in ("v100", "v100_unconsolidated")}
+
+
+def test_gavel_trace(tmp_path: Path) -> None:
+    """A line holds model, steps, GPUs, weight and arrival; a bad one is named, or skipped and told."""
+    path = tmp_path / "x.trace"
+    path.write_text(LINE + LINE.replace("\t1000\t", "\t-3\t"), encoding="utf-8")
+    with pytest.raises(InstanceError, match=r"x.trace: line 2: steps: '-3' is not a finite number above 0"):
+        read_gavel_trace(path)
+    found = read_gavel_trace(path, skip_bad=True)
+    assert (found.names, found.gpus.tolist(), found.steps.tolist(), found.submit.tolist()) == (
+        ("0",),
+        [2],
+        [1000],
+        [5.5],
+    )
+    assert found.skipped == ("line 2: steps: '-3' is not a finite number above 0",)
+    for bad, words in (
+        (LINE.replace("\t5.5", ""), "line 1: columns: .* has 9 of them, not 10"),
+        (LINE.replace("\t2\t", "\t2.5\t"), "line 1: GPUs: '2.5' is not a whole number"),
+        (LINE.replace("5.5", "soon"), "line 1: arrival: 'soon' is not a number"),
+        (LINE.replace("5.5", "nan"), "line 1: arrival: 'nan' is not a finite number from 0 on"),
+        ("", "content: there is no job"),
+    ):
+        path.write_text(bad, encoding="utf-8")
+        with pytest.raises(InstanceError, match=words):
+            read_gavel_trace(path)
+    assert not is_gavel_trace(path)
+
+
+def test_throughputs(tmp_path: Path) -> None:
+    """Plain types are kept, a wrong cell is named by its path, an unknown model by its name."""
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps(TABLE), encoding="utf-8")
+    found = read_throughputs(path)
+    assert found.types == ("v100",)
+    assert found.of("v100", "ResNet-18 (batch size 16)", 2) == 10.0
+    with pytest.raises(InstanceError, match=r"model: 'A3C' on 1 GPUs was not measured on v100"):
+        found.of("v100", "A3C", 1)
+    with pytest.raises(InstanceError, match=r"type: 'k80' is not one of v100"):
+        found.of("k80", "A3C", 1)
+    path.write_text(json.dumps(TABLE).replace("10.0", '"fast"'), encoding="utf-8")
+    with pytest.raises(InstanceError, match=r"v100\.\('ResNet.*null: 'fast' is not a finite number"):
+        read_throughputs(path)
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A Gavel trace needs throughputs and a plain one speeds; JSON has an object a policy."""
+    trace, table, plain = tmp_path / "x.trace", tmp_path / "t.json", tmp_path / "x.csv"
+    trace.write_text(LINE, encoding="utf-8")
+    table.write_text(json.dumps(TABLE), encoding="utf-8")
+    plain.write_text("job_id,num_gpu,submit_time,duration\na,1,0,60\n", encoding="utf-8")
+    command(str(trace), "2xV100", ["fifo", "fifo_perf"], 360.0, throughputs=str(table), as_json=True)
+    found = json.loads(capsys.readouterr().out)
+    assert [(one["policy"], one["mean_jct"], one["makespan"]) for one in found] == [
+        ("fifo", 100.0, 105.5),
+        ("fifo_perf", 100.0, 105.5),
+    ]
+    command(str(plain), "2xV100", ["fifo_perf"], 360.0, speeds="v100=2")
+    assert "30.000" in capsys.readouterr().out
+    with pytest.raises(InstanceError, match="throughputs: Gavel's traces need them"):
+        command(str(trace), "2xV100", ["fifo"], 360.0)
+    with pytest.raises(InstanceError, match=r"speeds: .* names no models"):
+        command(str(plain), "2xV100", ["fifo"], 360.0)
+    with pytest.raises(InstanceError, match="speeds: 'fast' is not type=number"):
+        command(str(plain), "2xV100", ["fifo"], 360.0, speeds="fast")
+
+
+@pytest.mark.skipif(not GAVEL.exists(), reason="the data are not here")
+@pytest.mark.parametrize(
+    ("policy", "jct", "makespan", "within"),
+    [
+        ("fifo", 211550.984, 274227.734, 1e-8),
+        ("fifo_perf", 61207.488, 139037.923, 1e-8),
+        ("max_min_fairness", 59944.208, 131139.538, 0.01),
+        ("max_min_fairness_perf", 55093.912, 111905.352, 0.01),
+    ],
+)
+def test_gavels_figures(policy: str, jct: float, makespan: float, within: float) -> None:
+    """Gavel's simulator gives these for its trace of 100 jobs; those of FIFO come out to the digit."""
+    cluster = parse_cluster(MIXED)
+    work = from_gavel(
+        read_gavel_trace(GAVEL / "minimize_makespan.trace"),
+        read_throughputs(GAVEL / "simulation_throughputs.json"),
+        cluster,
+    )
+    figures = summary(simulate_rounds(work, cluster, policy))
+    assert figures.mean_jct == pytest.approx(jct, rel=within)
+    assert figures.makespan == pytest.approx(makespan, rel=within)
