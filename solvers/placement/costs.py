@@ -78,7 +78,7 @@ class Costs:
         """Return the communication cost of job j, as `communication.communication` does."""
         each = self._each[j]
         held = {node: w * each for node, (w, _) in self.rows[j].items() if w and each}
-        total = sum(n * (n - 1) / 2 * self._inside[node] for node, n in held.items())
+        total: float = sum(n * (n - 1) / 2 * self._inside[node] for node, n in held.items())
         below = sum(n * (n - 1) / 2 for n in held.values())
         for level, seconds in enumerate(self._across):
             if len(held) < 2:

@@ -1,4 +1,4 @@
-"""Placement in CP-SAT: slowdown and throughput. Every figure is rounded down, so the optimum of the model is a bound."""
+"""Placement in CP-SAT: slowdown, throughput. Every figure is rounded down, so the optimum of the model is a bound."""
 
 from __future__ import annotations
 

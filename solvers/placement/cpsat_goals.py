@@ -38,11 +38,10 @@ class Goal(Protocol):
 
 def goal_of(plan: Assignment, ceiling: float | None) -> Goal:
     """Add the goal of the problem to the model; no plan above `ceiling` is looked for."""
-    kinds = {"communication": Communication, "fragmentation": Fragments}
     name = plan.batch.problem.goal
-    if name not in kinds:
+    if name not in ("communication", "fragmentation"):
         return Cost(plan, ceiling)
-    goal = kinds[name](plan)
+    goal: Goal = Communication(plan) if name == "communication" else Fragments(plan)
     if ceiling is not None:
         plan.model.add(goal.total <= floor(ceiling * goal.units) + 1)
     plan.model.minimize(goal.total)
@@ -90,7 +89,8 @@ class Communication:
         batch, model = self.plan.batch, self.plan.model
         workers = sum(self.plan.w[j][n] for n in nodes)
         room = sum(int(batch.room[j, batch.kind[n]]) for n in nodes)
-        gpus, total = int(batch.each[j]), 0
+        gpus = int(batch.each[j])
+        total: Any = 0
         for m in range(1, min(room, batch.jobs[j].workers[-1]) + 1):
             more = gpus * gpus * (m - 1) + gpus * (gpus - 1) // 2  # pairs that the m-th worker makes
             if more:
@@ -143,7 +143,8 @@ class Fragments:
         self._enough(n, task, fits)
         useless = model.new_int_var(0, parts * int(fleet.gpus[n]), "")
         model.add(useless >= parts * self.idle).only_enforce_if(~fits)
-        total, enough = useless, []
+        total: Any = useless
+        enough = []
         most = floor(parts * (1 - min(1.0, task.demand.gpu)) + TOLERANCE * parts)
         for x, up, down in zip(used, self.up, self.down, strict=True):
             good, rest = model.new_bool_var(""), model.new_int_var(0, parts, "")

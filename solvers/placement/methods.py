@@ -26,6 +26,7 @@ from .patterns import patterns
 from .patterns import suits as patterns_suit
 from .prepare import Batch
 from .random_problem import random_problem
+from .scored import dot_prod, fgd, gpu_clustering, gpu_packing
 from .topology import topology
 
 POLICIES: dict[str, Policy] = {
@@ -34,6 +35,10 @@ POLICIES: dict[str, Policy] = {
     "pack": pack,
     "load_balance": load_balance,
     "least_interference": least_interference,
+    "dot_prod": dot_prod,
+    "gpu_packing": gpu_packing,
+    "gpu_clustering": gpu_clustering,
+    "fgd": fgd,
     "topology": topology,
     "nearest": nearest,
     "nearest_by_size": nearest_by_size,

@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementProblem, SpeedModel
+from gangplan.instances.generators.gangs import gangs
+from gangplan.instances.placement import Demand, Expected, Fleet, GangJob, PlacementProblem, SpeedModel, Task
 from gangplan.solvers.placement.gang import placements
 from gangplan.solvers.placement.grants import fewest, pack
 from gangplan.solvers.placement.impossible import impossible
 from gangplan.solvers.placement.methods import POLICIES
+from gangplan.solvers.placement.online import Mix, make_policy
+from gangplan.solvers.placement.online import State as OnlineState
 from gangplan.solvers.placement.prepare import Batch
 from gangplan.solvers.placement.state import State
 from gangplan.solvers.placement.wide import wide
@@ -67,6 +70,12 @@ def fillers(*idle: int) -> tuple[tuple[GangJob, ...], dict[str, dict[int, int]]]
         # most idle first, worker by worker
         ("load_balance", 3, (4, 1, 3, 2, 2, 1), {0: 2, 2: 1}),
         ("pack", 3, (4, 1, 3, 2, 2, 1), {0: 2, 2: 1}),
+        # worker by worker where least is left: hundredths of 1 - (GPUs left / 4) (1 / 4) / 2
+        ("dot_prod", 3, (4, 1, 3, 2, 2, 1), {1: 1, 5: 1, 3: 1}),
+        # nodes in use before idle ones
+        ("gpu_packing", 3, (4, 1, 3, 2, 2, 1), {1: 1, 2: 2}),
+        # all tasks are of one GPU; the fullest nodes first
+        ("gpu_clustering", 3, (4, 1, 3, 2, 2, 1), {1: 1, 5: 1, 3: 1}),
         # the second rack holds it, the first is tighter: seven idle there, eight here
         ("topology", 6, (4, 2, 1, 4, 4, 0), {0: 4, 1: 2}),
         # no rack holds it: the roomier one whole, the rest where it fits best in the other
@@ -87,6 +96,54 @@ def test_where(policy: str, size: int, idle: tuple[int, ...], expected: dict[int
     """Each policy takes the nodes that its rule says."""
     jobs, placed = fillers(*idle)
     assert place(state_of(GangJob("x", "a", (size,)), *jobs, **placed), policy) == expected
+
+
+def test_clustering_by_kind() -> None:
+    """A worker of one GPU joins its like, then a mixed node, then an idle one, and tasks of two GPUs last."""
+    twos, one = GangJob("t", "b", (2,), Demand(2)), GangJob("o", "b", (3,))
+    x, fleet = (
+        GangJob("x", "a", (3,)),
+        replace(FLEET, gpus=[4, 4, 6, 4, 4, 4], usable=[True, True, True, True, False, False]),
+    )
+    state = state_of(x, twos, one, fleet=fleet, t={0: 1, 2: 1}, o={1: 2, 2: 1})
+    # node 1 has two of its like and two GPUs left, node 2 one of each kind and three left
+    assert place(state, "gpu_clustering") == {1: 2, 2: 1}
+    full = state_of(x, twos, GangJob("o", "b", (4,)), fleet=fleet, t={0: 1, 2: 1}, o={1: 4})
+    assert place(full, "gpu_clustering") == {3: 3}
+
+
+def test_fgd_keeps_what_others_need() -> None:
+    """With tasks of four GPUs to come, nodes that are broken into already go first."""
+    jobs, placed = fillers(4, 1, 3, 2, 2, 1)
+    mix = (Expected(Task(Demand(4)), 2.0), Expected(Task(Demand(0.5)), 1.0))
+    batch = Batch(replace(state_of(GangJob("x", "a", (3,)), *jobs).batch.problem, mix=mix))
+    state = State(batch)
+    for j, job in enumerate(batch.jobs):
+        if job.name in placed:
+            state.add(j, {node: (w, 0) for node, w in placed[job.name].items()})
+    assert place(state, "fgd") == {1: 1, 2: 2}
+
+
+@pytest.mark.parametrize("policy", ["dot_prod", "gpu_packing", "gpu_clustering", "fgd"])
+def test_scores_are_those_of_single_tasks(policy: str) -> None:
+    """A gang of one worker goes where the online policy of the name puts the task, whatever is there."""
+    for seed in range(40):
+        problem = gangs(8, nodes=3, gpus=4, load=0.5, seed=seed, shares=0.5, collective="ring")
+        x = GangJob("x", "vgg16", (1,), Demand(0.5 if seed % 2 else 1.0, cpu=3.0))
+        mix = Mix.of([Task(Demand(2, cpu=8.0)), Task(Demand(0.5, cpu=1.0)), Task(x.worker)])
+        expected = tuple(Expected(t) for t in (Task(Demand(2, cpu=8.0)), Task(Demand(0.5, cpu=1.0)), Task(x.worker)))
+        problem = replace(problem, jobs=(x, *problem.jobs), mix=expected)
+        state, online = State(Batch(problem)), OnlineState(problem.fleet, kinds=True)
+        for j in range(1, len(problem.jobs)):
+            state.add(j, next(placements(state, j, [POLICIES["load_balance"]])))
+        plan = state.plan()
+        for r, (j, node) in enumerate(zip(plan.job.tolist(), plan.node.tolist(), strict=True)):
+            task = Task(problem.jobs[j].worker)
+            held = plan.grant_gpu[plan.grant_row == r].tolist()
+            for gpu in held:
+                online.add(node, task, (gpu,))
+        chosen = make_policy(policy, mix).choose(online, Task(x.worker))
+        assert chosen is not None and place(state, policy) == {chosen[0]: 1}, seed
 
 
 def test_least_interference() -> None:
