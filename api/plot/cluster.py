@@ -128,7 +128,7 @@ def compose_cluster(
     joint, run_job = runs(tiles)
     lines, busy, gangs, line_texts = links(problem, flow, level, layout, names)
     return ClusterPicture(
-        title=f"{name + ': ' if name else ''}{len(problem.jobs):,} jobs on {words.machines(problem)}",
+        title=f"{name + ': ' if name else ''}{words.title(problem)}",
         subtitle=words.subtitle(problem, plan, verdict, status, bound),
         layout=layout,
         scale=scale,

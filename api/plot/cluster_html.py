@@ -53,11 +53,8 @@ def draw_cluster(picture: ClusterPicture) -> bytes:
         dragmode="pan",
         legend={"x": 1.01, "y": 1.0, "traceorder": "normal", "itemclick": False, "itemdoubleclick": False},
     )
-    page: str = figure.to_html(
-        include_plotlyjs=True,
-        full_html=True,
-        config={"displaylogo": False, "responsive": True, "scrollZoom": True},
-    )
+    config = {"displaylogo": False, "responsive": True, "scrollZoom": True}
+    page: str = figure.to_html(include_plotlyjs=True, full_html=True, config=config)
     page = page.replace("<head>", f"<head><title>{escape(picture.title)}</title>", 1)
     return page.encode()
 

@@ -48,7 +48,7 @@ def arrange(parents: list[IntArray], unit: tuple[float, float], room: tuple[floa
     """
     most = int(np.bincount(parents[0]).max())
     best: tuple[float, float, Layout] | None = None
-    for columns in range(1, min(most, MOST_TRIED) + 1):
+    for columns in _tried(most):
         tried = _lay_out(parents, unit, -(-most // columns))
         score = min(largest, room[0] / tried.width, room[1] / tried.height), -tried.height
         if best is None or score > best[:2]:
@@ -86,6 +86,12 @@ def _lay_out(parents: list[IntArray], unit: tuple[float, float], tall: int) -> L
     return Layout(float(width[0]), float(height[0]), units, groups, links, switches)
 
 
+def _tried(n: int) -> list[int]:
+    """Return numbers from 1 to `n`: all if these are few, else ever fewer."""
+    found: list[int] = np.unique(np.geomspace(1, n, MOST_TRIED).round().astype(int)).tolist()
+    return found if n > MOST_TRIED else list(range(1, n + 1))
+
+
 def _rank(parent: IntArray) -> IntArray:
     """Return which of its group each member is, from 0."""
     order = np.argsort(parent, kind="stable")
@@ -99,7 +105,7 @@ def _shelves(width: FloatArray, height: FloatArray, top: bool) -> tuple[float, f
     """Put boxes in rows; return width and height of all, the corner of each, and the height of the switch above it."""
     n = len(width)
     best: tuple[float, float, float, FloatArray, FloatArray] | None = None
-    for each in sorted({-(-n // k) for k in range(1, min(n, MOST_TRIED) + 1)}):
+    for each in sorted({-(-n // k) for k in _tried(n)}):
         place, above = np.zeros((n, 2)), np.zeros(n)
         y, wide = 0.2 if top else HEAD - 0.9, 0.0
         for first in range(0, n, each):

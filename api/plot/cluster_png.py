@@ -128,7 +128,8 @@ def _legend(figure: Any, picture: ClusterPicture, height: float) -> None:
         handles.append(Line2D([], [], color="#999999", label="parameter servers and other tasks without GPU", **marker))
     if not picture.single:
         handles.append(Patch(color="#999999", label="jobs fill a box in proportion to their GPUs"))
-        handles.append(Line2D([], [], color=LOADS[2], lw=1.8, label="left side: busiest link of its nodes"))
+        if len(picture.lines) > sum(map(len, picture.layout.links)):
+            handles.append(Line2D([], [], color=LOADS[2], lw=1.8, label="left side: busiest link of its nodes"))
     else:
         handles.append(Line2D([], [], color=BUS, lw=1.6, label="switch"))
     handles.append(Line2D([], [], color=UNUSED, lw=1.6, label="unused link"))

@@ -12,8 +12,8 @@ from .layout import FloatArray, IntArray
 
 IDLE, DOWN = -1, -2
 """In place of a job: nobody's, and of a node that is not usable."""
-ACROSS = 8
-"""GPUs side by side in a node; more go in rows."""
+ACROSS, LEAST_NAMED = 8, 3
+"""GPUs side by side in a node, more go in rows; and the width of so many that a name needs."""
 PAD, NAME = 0.15, 0.85
 """Round the GPUs of a node, and above them for its name."""
 BAND, BAND_NAME = 6.0, 1.5
@@ -42,7 +42,8 @@ class Tiles:
 
 def node_size(most: int, marked: bool, named: bool) -> tuple[float, float]:
     """Return width and height of the box of a node of up to `most` GPUs, `marked` if it has room for tasks without."""
-    return max(1, min(most, ACROSS)) + marked + 2 * PAD, max(1, -(-most // ACROSS)) + 2 * PAD + NAME * named
+    across = max(LEAST_NAMED if named else 1, min(most, ACROSS))
+    return across + marked + 2 * PAD, max(1, -(-most // ACROSS)) + 2 * PAD + NAME * named
 
 
 def gpu_tiles(problem: PlacementProblem, plan: PlacementPlan, nodes: FloatArray, named: bool) -> Tiles:

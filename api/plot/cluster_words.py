@@ -121,12 +121,12 @@ def links(problem: PlacementProblem, found: Flows, level: int, names: tuple[str,
     return tuple(texts)
 
 
-def machines(problem: PlacementProblem) -> str:
-    """Return how many nodes and GPUs of which types there are."""
+def title(problem: PlacementProblem) -> str:
+    """Return how many jobs and nodes there are, and GPUs of which types."""
     fleet = problem.fleet
     held = np.bincount(fleet.gpu_type[fleet.gpus > 0], fleet.gpus[fleet.gpus > 0], len(fleet.gpu_types)).astype(int)
     kinds = " + ".join(f"{n:,} \u00d7 {kind}" for n, kind in zip(held.tolist(), fleet.gpu_types, strict=True) if n)
-    return f"{_count(fleet.n_nodes, 'node')} with {kinds or 'no GPU'}"
+    return f"{_count(len(problem.jobs), 'job')} on {_count(fleet.n_nodes, 'node')} with {kinds or 'no GPU'}"
 
 
 def subtitle(

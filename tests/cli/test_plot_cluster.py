@@ -237,6 +237,17 @@ def test_many_gpus_are_drawn_by_rack(monkeypatch: pytest.MonkeyPatch) -> None:
     assert render("a.png", SHARED, plan) and render("a.html", SHARED, plan)
 
 
+@pytest.mark.parametrize("gpus", [0, 1])
+def test_smallest(gpus: int) -> None:
+    """A cluster of one node can be drawn both ways, even without GPU and with nothing placed."""
+    problem = PlacementProblem(Fleet.regular(1, 1, gpus), (job("a", 1, value=1.0),), SPEED)
+    plan = PlacementPlan(("a",), [0] * gpus, [0] * gpus, [1] * gpus, [0] * gpus, [0] * gpus, [0] * gpus)
+    picture = compose_cluster(problem, plan)
+    assert picture.tiles.job.tolist() == [0] * gpus and picture.run_job.tolist() == [0] * gpus
+    assert picture.title == "1 job on 1 node with " + ("1 \u00d7 A100" if gpus else "no GPU")
+    assert render("a.png", problem, plan) and render("a.html", problem, plan)
+
+
 def test_title() -> None:
     """The title says what, the subtitle how good and how full."""
     plan = first_fit(SHARED)
