@@ -117,13 +117,18 @@ def ring_bytes(n: int, size: float) -> float:
 def _shares(
     problem: PlacementProblem, members: list[IntArray], spans: list[FloatArray], plan: PlacementPlan
 ) -> list[FloatArray]:
-    """Return per level the bytes/s that each row's job gets on its member's link: a fair share of it."""
+    """Return per level the bytes/s that each row's job gets on its member's link.
+
+    It has the link for itself for the time that the others do not load it: its bandwidth over 1 and their duties.
+    """
     result: list[FloatArray] = []
+    duty = problem.speeds.duty[model_of(problem)]
     for level, member in zip(problem.fleet.topology.levels, members, strict=True):
         crosses = spans[len(result)][plan.job] > 1
         pairs = np.unique(np.stack([member[crosses], plan.job[crosses]]), axis=1)
-        gangs = np.bincount(pairs[0], minlength=int(member.max(initial=0)) + 1)
-        result.append(level.bandwidth / np.maximum(gangs[member], 1))
+        load = np.bincount(pairs[0], weights=duty[pairs[1]], minlength=int(member.max(initial=0)) + 1)
+        others = np.where(crosses, load[member] - duty[plan.job], 0.0)
+        result.append(level.bandwidth / (1 + np.maximum(others, 0.0)))
     return result
 
 

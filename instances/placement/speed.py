@@ -23,6 +23,8 @@ class SpeedModel:
         host: what a job adds to the compute of another on the same node, as a share of it, float64 (K, K): row the job
             that suffers, column the one that is there.
         gpu: the same for jobs that share a GPU, float64 (K, K).
+        duty: the share of the time that a gang of the model loads a link that it crosses, as those see it that cross it
+            too, float64 (K,), from 0 to 1; 1 if none is given: links are shared by the number of gangs.
     """
 
     models: tuple[str, ...]
@@ -32,6 +34,7 @@ class SpeedModel:
     overlap: FloatArray
     host: FloatArray = field(metadata={"rank": 2})
     gpu: FloatArray = field(metadata={"rank": 2})
+    duty: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         for name in ("models", "gpu_types"):
@@ -42,17 +45,22 @@ class SpeedModel:
                 if value in values[:i]:
                     raise InstanceError(f"{name}[{i}]", f"{value!r} is a duplicate")
         k, t = len(self.models), len(self.gpu_types)
+        if not len(self.duty):
+            object.__setattr__(self, "duty", np.ones(k))
         shapes: dict[str, tuple[int, ...]] = {
             "compute": (t, k),
             "gradient": (k,),
             "overlap": (k,),
             "host": (k, k),
             "gpu": (k, k),
+            "duty": (k,),
         }
         for name, shape in shapes.items():
             object.__setattr__(self, name, frozen(getattr(self, name), np.float64, name, shape))
         require(self.compute > 0, self.compute, "compute", "is not positive")
-        for name in ("gradient", "overlap", "host", "gpu"):
+        for name in ("gradient", "overlap", "host", "gpu", "duty"):
             values = getattr(self, name)
             require(np.isfinite(values) & (values >= 0), values, name, "is not a finite number from 0 on")
-        require(self.overlap <= 1, self.overlap, "overlap", "is more than 1")
+        for name in ("overlap", "duty"):
+            values = getattr(self, name)
+            require(values <= 1, values, name, "is more than 1")

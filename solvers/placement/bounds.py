@@ -3,9 +3,9 @@
 A job whose step is as its floors say costs w b / d max(c, (1 - o) c + s). That is convex in c and s, so it grows at
 least along the branch that is active at the floors: by w b / d (1 - o or 1) for a second of compute, by w b / d for a
 second of synchronisation where that branch counts. What a job i on a node of job j adds is thus at least m_ji (its
-share of j's compute; a NIC's whole time again if both must cross their NICs), and j pays for its worst node, which is
-no less than the mean over its workers: with y_jn the share of j's workers on node n, and k_i y_in at most 1 and at
-most the presence of i there,
+share of j's compute; a NIC's time again, by the duty of i, if both must cross their NICs), and j pays for its worst
+node, which is no less than the mean over its workers: with y_jn the share of j's workers on node n, and k_i y_in at
+most 1 and at most the presence of i there,
 
     goal >= sum of floors + sum over nodes of sum over i < j of y_in y_jn N_ij,   N_ij = k_i m_ji + k_j m_ij.
 """
@@ -85,7 +85,7 @@ def _pairs(batch: Batch, best: BestCase) -> tuple[IntArray, FloatArray, FloatArr
         shown = sync > overlap * compute
         by_compute[a] = rate * compute * ((1 - overlap) if shown else 1.0)
         if degree > most:
-            crosses[a] = 1.0
+            crosses[a] = batch.duty[j]
             by_nic[a] = rate * _nic(batch, j, degree, sync) if shown else 0.0
             k[a] = degree / most
             full, left = divmod(degree, most)

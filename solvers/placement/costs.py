@@ -24,7 +24,7 @@ class Costs:
         meets: node -> pairs of jobs that have a GPU in common.
         crossers: for each level, member -> jobs that cross it there.
         touched: for each job and each level that it crosses, the members it is in.
-        fragment: expected fragments of each node.
+        fragment: expected fragments of each node, if they are the goal.
     """
 
     def __init__(
@@ -35,15 +35,16 @@ class Costs:
         meets: Mapping[int, frozenset[tuple[int, int]]],
         crossers: list[defaultdict[int, set[int]]],
         touched: list[list[set[int]]],
-        fragment: FloatArray,
+        fragment: FloatArray | None = None,
     ) -> None:
         self.batch, self.rows, self.at, self.meets = batch, rows, at, meets
-        self.crossers, self.touched, self.fragment = crossers, touched, fragment
+        self.crossers, self.touched = crossers, touched
+        self.fragment = np.zeros(batch.n_nodes) if fragment is None else fragment
         self._kind, self._model = batch.kind.tolist(), batch.model.tolist()
         self._alone = batch.alone.tolist()
         self._host, self._gpu = batch.problem.speeds.host.tolist(), batch.problem.speeds.gpu.tolist()
         self._gradient, self._overlap = batch.gradient.tolist(), batch.overlap.tolist()
-        self._best = batch.best.tolist()
+        self._best, self._duty = batch.best.tolist(), batch.duty.tolist()
         self._parent = [
             dict(zip(low, high, strict=True)) for low, high in zip(batch.members, batch.members[1:], strict=False)
         ]
@@ -112,7 +113,7 @@ class Costs:
         batch, rows = self.batch, self.rows[j]
         size, job = self._gradient[j], batch.jobs[j]
         rate = [
-            batch.bandwidth[level] / max(len(self.crossers[level][member]) for member in touched)
+            batch.bandwidth[level] / max(self._gangs(j, level, member) for member in touched)
             for level, touched in enumerate(self.touched[j])
         ]
         if job.collective == "ps":
@@ -138,6 +139,13 @@ class Costs:
         moved = ring_bytes(workers, size) if job.collective == "ring" else 2 * size * (workers > 1)
         return moved / min([local, *rate])
 
+    def _gangs(self, j: int, level: int, member: int) -> float:
+        """Return by how many gangs a link that job j crosses is shared: itself and the duties of the others."""
+        crossers = self.crossers[level][member]
+        if self.batch.even:
+            return len(crossers)
+        return 1 + sum(self._duty[i] for i in crossers if i != j)
+
     def _through(self, j: int) -> float:
         batch, rows = self.batch, self.rows[j]
         size, servers = self._gradient[j], batch.jobs[j].servers
@@ -150,10 +158,10 @@ class Costs:
                 entry = here[members[node]]
                 entry[0] += w
                 entry[1] += p
-            bandwidth, crossers = batch.bandwidth[level], self.crossers[level]
+            bandwidth = batch.bandwidth[level]
             for member, (w, p) in here.items():
                 moved = size * (w * (servers - p) + p * (workers - w)) / servers
-                worst = max(worst, moved * len(crossers[member]) / bandwidth)
+                worst = max(worst, moved * self._gangs(j, level, member) / bandwidth)
         return worst
 
 

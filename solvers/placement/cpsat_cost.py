@@ -210,6 +210,28 @@ class Cost:
             kind = self.batch.jobs[j].collective
             {"ps": self._servers, "hierarchical": self._phases}.get(kind, self._around)(j)
 
+    def _load(self, j: int, level: int, a: int, each: int) -> Any:
+        """Return the ticks of job j, which crosses the link of a, for what takes it `each` alone."""
+        if self.batch.even:
+            return each * self.gangs[level][a]
+        return each + sum(floor(each * duty) * x for duty, x in self._others(j, level, a))
+
+    def _moved(self, j: int, level: int, a: int, through: Any, each: int) -> Any:
+        """Return the same for `through` units of `each`."""
+        most = 2 * self.batch.jobs[j].servers * self.most[j]
+        if self.batch.even:
+            return each * self._product(through, self.gangs[level][a], most, len(self.jobs))
+        load = each * through
+        for duty, x in self._others(j, level, a):
+            again = self.model.new_int_var(0, most, "")
+            self.model.add(again >= through).only_enforce_if(x)
+            load += floor(each * duty) * again
+        return load
+
+    def _others(self, j: int, level: int, a: int) -> list[tuple[float, Any]]:
+        """Return (duty, whether it crosses the link of a) of the other jobs that may."""
+        return [(float(self.batch.duty[i]), x[a]) for i, x in enumerate(self.crosses[level]) if i != j and a in x]
+
     def _links(self, j: int) -> list[tuple[int, Any, float]]:
         """Return (node, whether several workers of j are there, bytes/s of its links)."""
         model = self.model
@@ -231,8 +253,8 @@ class Cost:
                 self.model.add(self.sync[j] >= self.ticks(j, moved / link)).only_enforce_if(several, x)
             for level, bandwidth in enumerate(self.batch.bandwidth):
                 for a, crosses in self.crosses[level][j].items():
-                    each = self.ticks(j, moved / bandwidth)
-                    self.model.add(self.sync[j] >= each * self.gangs[level][a]).only_enforce_if(crosses, x)
+                    load = self._load(j, level, a, self.ticks(j, moved / bandwidth))
+                    self.model.add(self.sync[j] >= load).only_enforce_if(crosses, x)
 
     def _phases(self, j: int) -> None:
         """Hierarchical: a ring within nodes, one among nodes, one among racks, ..., one after the other."""
@@ -262,7 +284,7 @@ class Cost:
                 for lower in range(level + 1):
                     each = self.ticks(j, ring_bytes(m, size) / batch.bandwidth[lower])
                     for a, crosses in self.crosses[lower][j].items():
-                        load = each * self.gangs[lower][a]
+                        load = self._load(j, lower, a, each)
                         model.add(phases[level + 1] >= load).only_enforce_if(reached, crosses, self.spans[level][j])
         model.add(self.sync[j] >= sum(phases))
 
@@ -292,9 +314,9 @@ class Cost:
                 back = self._product_of(p, total - w, servers, self.most[j])
                 through = model.new_int_var(0, 2 * servers * self.most[j], "")
                 model.add(through == apart + back)
-                busy = self._product(through, self.gangs[level][a], 2 * servers * self.most[j], len(self.jobs))
                 each = self.ticks(j, size / servers / bandwidth)
-                model.add(self.sync[j] >= each * busy).only_enforce_if(crosses)
+                load = self._moved(j, level, a, through, each)
+                model.add(self.sync[j] >= load).only_enforce_if(crosses)
 
     def _product(self, x: Any, y: Any, most_x: int, most_y: int) -> Any:
         product = self.model.new_int_var(0, most_x * most_y, "")

@@ -11,6 +11,6 @@ _LARGEST = 20_000
 
 
 def suits(batch: Batch) -> bool:
-    """Return whether the model has the goal, and with every pair of jobs on every node is worth building."""
+    """Return whether the model has goal and links, and with every pair of jobs on every node is worth building."""
     small = len(batch.jobs) ** 2 * batch.n_nodes <= _LARGEST
-    return small and batch.problem.goal in GOALS
+    return small and batch.even and batch.problem.goal in GOALS

@@ -28,12 +28,13 @@ _FIRST = 0.0025
 
 
 def suits(batch: Batch) -> bool:
-    """Return whether patterns say all there is: slowdown, rigid gangs of whole GPUs, none running, no NIC set aside."""
+    """Return whether patterns say all there is: slowdown, rigid gangs of whole GPUs, none running, NICs plain."""
     return (
         batch.problem.goal == "slowdown"
         and not batch.pinned
         and not batch.standing
         and not batch.reserves
+        and batch.even
         and all(len(job.workers) == 1 for job in batch.jobs)
         and bool((batch.share[batch.each > 0] == 1).all())
         and int(batch.room.max(axis=1).sum()) <= _WORKERS

@@ -31,7 +31,8 @@ class Batch:
         room: int (J, q), the most workers an empty node holds.
         members: L + 1 lists of m group numbers: the node itself, its rack, ..., the one group of all.
         bandwidth: bytes/s of a member's link, L figures.
-        model, weight, best, gradient, overlap: of each job; `best` is its rate alone.
+        model, weight, best, gradient, overlap, duty: of each job; `best` is its rate alone. even: whether all duties
+            are 1, so that links are shared by the number of gangs.
         each: int (J,), GPUs that a worker holds or has a share of.
         share: float64 (J,), of each of them.
         nic: bytes/s that tasks may set aside on each node, float64 (m,); reserves: whether any does.
@@ -77,6 +78,8 @@ class Batch:
         self.best = best_rate(problem)
         self.gradient = problem.speeds.gradient[self.model]
         self.overlap = problem.speeds.overlap[self.model]
+        self.duty = problem.speeds.duty[self.model]
+        self.even = bool((self.duty == 1).all())
         index = {job.name: j for j, job in enumerate(jobs)}
         self.apart: list[set[int]] = [set() for _ in jobs]
         for j, job in enumerate(jobs):

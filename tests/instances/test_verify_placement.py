@@ -118,6 +118,22 @@ def test_links_are_shared() -> None:
     assert verify(problem, meet).rates.sync == pytest.approx([4.0, 4.0, 0.0])
 
 
+def test_links_are_loaded_by_duty() -> None:
+    """A gang has a NIC for itself while the others do not load it: by their duties, not by its own."""
+    problem = batch(
+        GangJob("x", "a", (2,)),
+        GangJob("y", "b", (2,)),
+        GangJob("z", "b", (2,), collective="ps", servers=1),
+        speeds=replace(SPEEDS, gradient=np.array([4.0, 4.0]), duty=np.array([0.75, 0.25]), host=np.zeros((2, 2))),
+    )
+    rows = [(j, node, 1, 0, [j]) for j in range(3) for node in range(2)]
+    rows[4] = (2, 0, 1, 1, [2])
+    verdict = verify(problem, plan(problem, *rows))
+    # 4 B at 2 B/s, times 1.5, 2 and 2; z's second worker sends 4 B to the server on node 0
+    assert verdict.rates.sync == pytest.approx([3.0, 4.0, 4.0])
+    assert load(dump(problem)).speeds.duty.tolist() == [0.75, 0.25]
+
+
 def test_interference() -> None:
     """Jobs slow one another on a host, and more on a GPU; a worker elsewhere does not help."""
     problem = batch(GangJob("x", "a", (1,), Demand(0.5)), GangJob("y", "b", (1,), Demand(0.5)))
@@ -335,6 +351,7 @@ def test_fleet_of_cluster() -> None:
             "goal: 'speed' is not one of slowdown, throughput, communication, fragmentation",
         ),
         (lambda: Expected(Task(Demand()), 0.0), "share: 0.0 is not positive"),
+        (lambda: replace(SPEEDS, duty=[0.5, 1.5]), r"duty\[1\]: 1.5 is more than 1"),
         (lambda: Demand(1.5), "gpu: 1.5 is neither whole nor a share of one"),
         (lambda: GangJob("x", "a", (2, 2)), r"workers\[1\]: 2 does not ascend"),
         (lambda: GangJob("x", "a", (2,), servers=1), "servers: 1 does not go with the collective ring"),
