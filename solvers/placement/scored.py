@@ -38,6 +38,8 @@ class View:
     def __init__(self, batch: Batch) -> None:
         fleet = self._fleet = batch.problem.fleet
         self.specs, self.hardware = hardware_of(fleet)
+        usable = np.asarray(fleet.usable)
+        self.count = np.bincount(self.hardware[usable], minlength=len(self.specs)).astype(np.int64)
         self._column = np.arange(max(1, int(fleet.gpus.max())))
         self._gpus = fleet.gpus[:, None]
         self._needs = [_need(job.worker) for job in batch.jobs]

@@ -17,6 +17,7 @@ class Slots(Protocol):
 
     Attributes:
         specs: int64 (h, 4), the kinds of hardware: GPU type or -1, GPUs, cores, bytes.
+        count: int64 (h,), usable nodes of each.
         hardware: int64 (k,), the row in `specs` of each slot.
         free: int64 (k, g), the free shares of each slot, descending; -1 where there is no GPU.
         cpu, memory: int64 (k,), what else is free in each slot.
@@ -24,6 +25,7 @@ class Slots(Protocol):
     """
 
     specs: Long
+    count: Long
     hardware: Long
     free: Long
     cpu: Long

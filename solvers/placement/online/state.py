@@ -69,6 +69,7 @@ class State:
         self._slots: dict[tuple[int, ...], int] = {}
         self._idle = list(range(m - 1, -1, -1))
         usable = np.ones(m, dtype=bool) if fleet.usable is None else fleet.usable
+        self.count = np.bincount(self._hardware[usable], minlength=len(self.specs)).astype(np.int64)
         for node in np.flatnonzero(usable).tolist():
             self._enter(node)
         self.capacity = int(np.maximum(self.share, 0)[usable].sum())

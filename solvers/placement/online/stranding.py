@@ -12,6 +12,9 @@ from .mix import Fragmentation, Mix
 from .slots import Slots
 from .units import GPU, Long
 
+WEIGHT = 20.0
+"""Of uneven cores, in GPUs wasted by cuts: from 10 to 30 results differ by 0.3 points."""
+
 
 class Stranding(Gradient):
     """Take the node and GPU where the GPUs to be stranded grow least: cut to waste, without cores or memory, or split.
@@ -20,8 +23,9 @@ class Stranding(Gradient):
     spends cores where they are scarce; and it does not ask what is left of a GPU after the tasks that fit. The
     potential here is what is wasted of free shares (`Cuts`), plus the GPUs that the cores and the memory left will not
     feed (`Shortage`), plus a little of FGD's own fragmentation, which keeps GPUs together for tasks with several: there
-    kinds of task count by the GPUs they ask for, not by how many come. Everything follows from the mix; the weights
-    were tuned on seeds that no published figure uses.
+    kinds of task count by the GPUs they ask for, not by how many come. Where tasks without GPUs want more cores than
+    GPUs leave over, cores are also kept even (`Unevenness`). Everything follows from the mix; the weights were tuned on
+    seeds that no published figure uses.
     """
 
     def __init__(self, mix: Mix, *, shortage: float = 0.5, fragments: float = 0.1) -> None:
@@ -33,12 +37,13 @@ class Stranding(Gradient):
         """Return what will be stranded."""
         cuts, fragmentation = Cuts(self.mix), Fragmentation(self.mix.by_gpus(), state)
         cores, memories = Shortage(self.mix, state, "cpu"), Shortage(self.mix, state, "memory")
+        uneven = Unevenness(self.mix, state)
 
         def stranded(hardware: Long, cpu: Long, memory: Long, free: Long) -> FloatArray:
             gpus = np.maximum(free, 0).sum(axis=1) / GPU
             short = cores(hardware, cpu, gpus) + memories(hardware, memory, gpus)
             fragments = fragmentation(hardware, cpu, memory, free)
-            return cuts(free) + self.shortage * short + self.fragments * fragments
+            return cuts(free) + self.shortage * short + self.fragments * fragments + uneven(hardware, cpu)
 
         return stranded
 
@@ -76,3 +81,29 @@ class Shortage:
         short = gpus - left / np.maximum(rate, 1e-12)
         bound = 0.5 * (short + np.sqrt(short**2 + self.variance[hardware] * gpus))
         return np.where(rate > 0, bound, 0.0)
+
+
+class Unevenness:
+    """How unevenly cores are taken, where there are not enough for all; nothing where there are.
+
+    A task that fits somewhere must be placed, so tasks without GPUs take cores until they fit nowhere. If they want
+    more than GPUs leave over, GPUs starve. Where cores are free in even parts, large tasks without GPUs are the first
+    that fit nowhere, and tasks with GPUs still do. With R cores left of which a GPU needs r on average, and M the most
+    GPUs that the cores of any node feed, the measure of a node with GPUs is `WEIGHT` (M - R / r)^2 / M.
+    """
+
+    def __init__(self, mix: Mix, state: Slots) -> None:
+        """Compare what the mix needs, by the time it asks for all GPUs, with what the cluster has."""
+        gpus = np.array([k.gpu / GPU for k in mix.needs]) * mix.share
+        cores = np.array([k.cpu for k in mix.needs], dtype=np.float64) * mix.share
+        asked = max(float(gpus.sum()), 1e-12)
+        self.rate = max(float(cores[gpus > 0].sum()) / asked, 1e-12)
+        has = state.specs[:, 1:3].astype(np.float64)
+        spare = float(state.count @ np.maximum(has[:, 1] - self.rate * has[:, 0], 0))
+        short = float(cores[gpus == 0].sum()) / asked * float(state.count @ has[:, 0]) > spare
+        self.most = max(float(has[:, 1].max()) / self.rate, 1e-12)
+        self.weight = np.where((has[:, 0] > 0) & short, WEIGHT, 0.0)
+
+    def __call__(self, hardware: Long, cpu: Long) -> FloatArray:
+        """Return the measure of each node, float64 (k,), see `Shortage`."""
+        return np.asarray(self.weight[hardware] * (self.most - cpu / self.rate) ** 2 / self.most)
