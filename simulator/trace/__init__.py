@@ -1,8 +1,10 @@
 """A trace on a cluster of equal nodes whose GPUs are exclusive: fast, for any policy that orders the queue for good."""
 
+from .check import check
+from .menu import Menu
 from .metrics import Metrics, summary
-from .outcome import Outcome, check
+from .outcome import Outcome
 from .policies import POLICIES
 from .simulate import DISCIPLINES, simulate
 
-__all__ = ["DISCIPLINES", "POLICIES", "Metrics", "Outcome", "check", "simulate", "summary"]
+__all__ = ["DISCIPLINES", "POLICIES", "Menu", "Metrics", "Outcome", "check", "simulate", "summary"]

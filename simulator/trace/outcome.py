@@ -1,74 +1,74 @@
-"""What came of a trace, and the check that no GPU was held twice."""
+"""What came of a trace: who held which GPUs when, and how fast the jobs got on."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray, IntArray
 from gangplan.instances.workload import Workload
 
+from .menu import Menu
+
+
+def _no_nodes() -> IntArray:
+    return np.zeros(0, dtype=np.int32)
+
+
+def _no_times() -> FloatArray:
+    return np.zeros(0)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """When each job ran, and where.
+    """The schedule of n jobs on m nodes, as r rows: a job holds GPUs of a node, all the while at one rate.
+
+    A job on several nodes, or holding several GPUs that are told apart, has a row for each over the same time.
 
     Attributes:
-        workload: the jobs, n of them.
-        nodes, gpus: the cluster: how many nodes, and GPUs of each.
-        start, finish: seconds, float64 (n,).
-        row_job, row_node, row_gpus: int32 (r,), GPUs that a job held on a node; empty if GPUs were only counted.
+        workload: the jobs.
+        room: GPUs of each node, int32 (m,).
+        start, finish: seconds, float64 (n,): when the job first ran and when it was done; infinite if it was rejected.
+        row_job: int32 (r,).
+        row_node: int32 (r,); -1 if GPUs were only counted.
+        row_gpu: int32 (r,), which GPU of the node; -1 if they are not told apart.
+        row_gpus: int32 (r,), how many.
+        row_share: of each of them, float64 (r,).
+        row_start, row_end: seconds, float64 (r,).
+        row_rate: seconds of `workload.duration` that the job gets on in a second, float64 (r,); 0 while it is restored.
+        down_node, down_start, down_end: when nodes were down, int32 and float64 (f,); the end may be infinite.
+        cost: seconds to restore a job that has run before.
+        interval: seconds between checkpoints; after a failure a job resumes from the last one since it started.
+        menu: the degrees of the jobs, `None` if they run as submitted.
     """
 
     workload: Workload
-    nodes: int
-    gpus: int
+    room: IntArray
     start: FloatArray
     finish: FloatArray
     row_job: IntArray
     row_node: IntArray
+    row_gpu: IntArray
     row_gpus: IntArray
+    row_share: FloatArray
+    row_start: FloatArray
+    row_end: FloatArray
+    row_rate: FloatArray
+    down_node: IntArray = field(default_factory=_no_nodes)
+    down_start: FloatArray = field(default_factory=_no_times)
+    down_end: FloatArray = field(default_factory=_no_times)
+    cost: float = 0.0
+    interval: float = float("inf")
+    menu: Menu | None = None
 
+    @property
+    def admitted(self) -> NDArray[np.bool_]:
+        """Which jobs ran, bool (n,)."""
+        return np.isfinite(self.finish)
 
-def check(outcome: Outcome) -> list[str]:
-    """Return what is wrong with a schedule, in words: from the outcome alone, whoever made it."""
-    work = outcome.workload
-    words = [f"job {work.names[i]} starts before it is submitted" for i in np.flatnonzero(outcome.start < work.submit)]
-    wrong = np.abs(outcome.finish - outcome.start - work.duration) > 1e-9 * np.maximum(outcome.finish, 1.0)
-    words += [f"job {work.names[i]} does not run for its duration" for i in np.flatnonzero(wrong)]
-    if len(outcome.row_job):
-        held = np.bincount(outcome.row_job, weights=outcome.row_gpus, minlength=work.n_jobs)
-        words += [
-            f"job {work.names[i]} holds {held[i]:.0f} GPUs, it needs {work.gpus[i]}"
-            for i in np.flatnonzero(held != work.gpus)
-        ]
-        machine, who, amount = outcome.row_node, outcome.row_job, outcome.row_gpus
-        room = outcome.gpus
-    else:
-        machine, who, amount = np.zeros(work.n_jobs, dtype=np.int32), np.arange(work.n_jobs, dtype=np.int32), work.gpus
-        room = outcome.nodes * outcome.gpus
-    return words + _overfull(outcome, machine, who, amount, room)
-
-
-def _overfull(
-    outcome: Outcome,
-    machine: IntArray,
-    who: IntArray,
-    amount: IntArray,
-    room: int,
-) -> list[str]:
-    """Sweep over the starts and ends on each machine, ends first."""
-    time = np.concatenate([outcome.start[who], outcome.finish[who]])
-    change = np.concatenate([amount, -amount])
-    where = np.concatenate([machine, machine])
-    idle = np.concatenate([outcome.start[who] == outcome.finish[who]] * 2)  # holds GPUs for no time
-    order = np.lexsort((change, time, where))
-    order = order[~idle[order]]
-    if not len(order):
-        return []
-    used = np.cumsum(change[order])  # what a machine holds comes back to 0 before the next one's turn
-    return [
-        f"node {where[order[i]]} holds {used[i]} GPUs at {time[order[i]]:.6g} s, it has {room}"
-        for i in np.flatnonzero(used > room)[:5]
-    ]
+    @property
+    def n_gpus(self) -> int:
+        """GPUs of the cluster."""
+        return int(self.room.sum())

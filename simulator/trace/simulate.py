@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import require_number
+from gangplan.instances.arrays import FloatArray, IntArray, require_number
 from gangplan.instances.workload import Workload
 
-from .outcome import Outcome, check
+from .check import check
+from .outcome import Outcome
 from .policies import POLICIES, ranks
 
 DISCIPLINES = ("head", "overtake", "easy")
@@ -59,9 +61,32 @@ def simulate(
         start, rows = run_easy(*data, consolidate)
     else:
         start, rows = run_ordered(*data, consolidate, discipline == "head")
-    row_job, row_node, row_gpus = rows.astype(np.int32)
-    outcome = Outcome(workload, nodes, gpus, start, start + workload.duration, row_job, row_node, row_gpus)
+    outcome = _outcome(workload, np.full(nodes, gpus, dtype=np.int32), start, rows if consolidate else None)
     wrong = check(outcome)
     if wrong:
         raise AssertionError(f"the simulator made an impossible schedule: {'; '.join(wrong[:3])}")
     return outcome
+
+
+def _outcome(workload: Workload, room: IntArray, start: FloatArray, rows: NDArray[np.int64] | None) -> Outcome:
+    """Return the outcome of jobs that run once, in `rows` (job, node, GPUs), or counted if there are none."""
+    if rows is None:
+        job, gpus = np.arange(workload.n_jobs, dtype=np.int32), workload.gpus
+        node: IntArray = np.broadcast_to(np.int32(-1), len(job))
+    else:
+        job, node, gpus = rows.astype(np.int32)
+    finish, one = start + workload.duration, np.broadcast_to(1.0, len(job))
+    return Outcome(
+        workload=workload,
+        room=room,
+        start=start,
+        finish=finish,
+        row_job=job,
+        row_node=node,
+        row_gpu=np.broadcast_to(np.int32(-1), len(job)),
+        row_gpus=gpus,
+        row_share=one,
+        row_start=start if rows is None else start[job],
+        row_end=finish if rows is None else finish[job],
+        row_rate=one,
+    )

@@ -13,7 +13,7 @@ import pytest
 from gangplan.instances import InstanceError
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
-from gangplan.simulator.trace import DISCIPLINES, POLICIES, check, simulate, summary
+from gangplan.simulator.trace import DISCIPLINES, POLICIES, Menu, check, simulate, summary
 
 
 def work(*jobs: tuple[float, int, float]) -> Workload:
@@ -194,13 +194,30 @@ def test_check_finds_faults() -> None:
     """Schedules that cannot be are told apart from those that can."""
     good = simulate(work((0, 4, 5), (1, 4, 5)), 1, 4, consolidate=True)
     assert check(good) == []
-    early = replace(good, start=good.start - 1, finish=good.finish - 1)
-    assert check(early) == ["job 0 starts before it is submitted"]
-    both = replace(good, start=np.array([0.0, 1.0]), finish=np.array([5.0, 6.0]))
-    assert check(both) == ["node 0 holds 8 GPUs at 1 s, it has 4"]
-    less = replace(good, row_gpus=np.array([4, 3], dtype=np.int32))
-    assert check(less) == ["job 1 holds 3 GPUs, it needs 4"]
-    assert check(replace(good, finish=good.finish + 1))[0] == "job 0 does not run for its duration"
+
+    def moved(start: list[float], finish: list[float]) -> list[str]:
+        first, last = np.array(start), np.array(finish)
+        return check(replace(good, start=first, row_start=first, finish=last, row_end=last))
+
+    assert moved([-1.0, 5.0], [4.0, 10.0]) == ["job 0 starts before it is submitted"]
+    assert moved([0.0, 1.0], [5.0, 6.0]) == ["node 0 holds 8 GPUs at 1 s, it has 4"]
+    assert moved([0.0, 5.0], [5.0, 11.0]) == ["job 1 does not run for its duration"]
+    assert moved([0.0, 5.0], [5.0, 4.0]) == ["job 1 ends before it starts"]
+    one = np.ones(2)
+    assert check(replace(good, row_gpus=np.array([4, 3]))) == ["job 1 holds 3 GPUs, it needs 4"]
+    assert check(replace(good, row_rate=one / 2))[0] == "job 0 does not run for its duration"
+    assert check(replace(good, row_share=2 * one))[0] == "job 0 holds no share of a GPU"
+    assert check(replace(good, row_node=np.array([0, 1])))[0] == "job 1 is on a node beyond the 1 there are"
+    assert check(replace(good, row_node=np.array([0, -1]))) == ["some rows name a node and others do not"]
+    assert check(replace(good, row_gpu=np.array([0, 4])))[0] == "job 1 holds a GPU that its node does not have"
+    assert check(replace(good, finish=good.finish + 1))[0] == "job 0 does not end when it is said to"
+    assert check(replace(good, start=good.start + 1))[0] == "job 0 does not start when it is said to"
+    assert check(replace(good, finish=np.full(2, np.inf)))[0].startswith("job 0 ran though it was rejected")
+    down = {"down_node": np.array([0]), "down_start": np.array([2.0]), "down_end": np.array([3.0])}
+    assert check(replace(good, **down)) == ["job 0 runs on node 0 while it is down from 2 s on"]
+    assert check(replace(good, menu=Menu([0, 1, 2], [4, 2], [5.0, 9.0]))) == [
+        "job 1 holds a number of GPUs that is not on its menu"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,256 @@
+"""One decision: who stops, who starts, on how many GPUs, and where."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import FloatArray
+
+from . import ground
+from .policy import Scheduler
+from .profile import due_now
+from .queue import in_order
+from .rows import Long, Rows
+from .state import State
+from .view import View
+
+
+class Decider:
+    """Asks the policies, and does what the discipline allows."""
+
+    def __init__(self, scheduler: Scheduler, state: State, view: View) -> None:
+        self.s, self.view, self.discipline = state, view, scheduler.discipline
+        self._select, self._degree = scheduler.part("select"), scheduler.part("degree")
+        self._place, self._preempt = scheduler.part("place"), scheduler.part("preempt")
+        self._steady = self._select is None or getattr(self._select, "steady", False)
+        self._by_rank = bool(scheduler.preemptive) and self._preempt is None
+        self._plain = self._degree is None and self._place is None and state.sharing is None
+
+    def join(self, job: int) -> None:
+        """Put a job into the queue."""
+        s = self.s
+        s.span[job] = s.left[job] + (s.cost if s.started[job] < np.inf else 0.0)
+        if self._steady:
+            self._ask(np.array([job]))
+        s.queue.add(job)
+
+    def decide(self) -> None:
+        """Stop and start jobs, as of now."""
+        s = self.s
+        if self._preempt is not None:
+            for job in np.asarray(self._preempt.preempt(self.view)).tolist():
+                if s.running.place[job] < 0:
+                    raise InstanceError("preempt", f"job {s.workload.names[job]} does not run")
+                s.stop(job)
+                self.join(job)
+        if not s.queue.size:
+            s.settle()
+            return
+        if not self._steady:
+            jobs = s.queue.jobs
+            self._ask(np.concatenate([jobs, s.running.jobs]) if self._by_rank else jobs)
+            s.queue.sort()
+        if self.discipline == "conservative":
+            self._reserved()
+        elif self._by_rank:
+            self._over_others()
+        else:
+            self._in_turn()
+        s.settle()
+
+    def _ask(self, jobs: Long) -> None:
+        """Get the keys of jobs."""
+        s = self.s
+        if self._select is None:
+            s.key[jobs] = s.workload.submit[jobs]
+            return
+        keys: FloatArray = np.asarray(self._select.select(self.view, jobs), dtype=np.float64)
+        if keys.shape != jobs.shape or np.isnan(keys).any():
+            raise InstanceError("select", f"{self._select!r} did not give a number for each of {len(jobs)} jobs")
+        s.key[jobs] = keys
+
+    def _in_turn(self) -> None:
+        """Start jobs in their order: up to the first that does not fit, or whoever fits."""
+        queue, at = self.s.queue, 0
+        while at < queue.size:
+            if not self._try(at):
+                if self.discipline == "head":
+                    return
+                if self.discipline == "easy":
+                    self._backfill(at)
+                    return
+                at += 1
+                if self._plain:
+                    at = self._next(at)
+                    if at < 0:
+                        return
+
+    def _next(self, at: int) -> int:
+        """Return the place of the next job that fits, -1 if there is none."""
+        s = self.s
+        return int(ground.next_fit(s.queue.jobs, at, s.degree, s.unit, s.kind, s.free, s.whole, s.ok, s.consolidate))
+
+    def _try(self, at: int) -> bool:
+        """Start the job at a place of the queue if it fits."""
+        s, job = self.s, int(self.s.queue.jobs[at])
+        if self._plain:
+            degree = int(s.degree[job])
+            rows = s.find(job, degree)
+        else:
+            degree = self._wanted(job)
+            rows = s.find(job, degree) if self._place is None else self._placed(job, degree)
+        if rows is None:
+            return False
+        s.queue.remove(at)
+        s.start(job, degree, rows)
+        return True
+
+    def _wanted(self, job: int) -> int:
+        """Return the degree at which a job is to start."""
+        if self._degree is None:
+            return int(self.s.workload.gpus[job])
+        degree = int(self._degree.degree(job, self.view))
+        self.s.menu.entry(job, degree)
+        return degree
+
+    def _placed(self, job: int, degree: int) -> Rows | None:
+        """Ask the policy where a job goes, and see that it can go there."""
+        rows: Rows | None = self._place.place(job, degree, self.view)
+        if rows is None:
+            return None
+        s = self.s
+        where = f"job {s.workload.names[job]} on nodes {rows.node.tolist()}"
+        node, m = rows.node, s.fleet.n_nodes
+        if int(rows.gpus.sum()) != degree or (rows.gpus < 1).any() or ((node < 0) | (node >= m)).any():
+            raise InstanceError("place", f"{where}: not {degree} GPUs of the {m} nodes")
+        if not s.ok[s.kind[job], node].all():
+            raise InstanceError("place", f"{where}: it cannot run on all of them now")
+        if s.sharing is None:
+            rows = Rows(*(np.asarray(x, dtype=np.int64) for x in rows))
+            if not s.has_room(job, rows):
+                raise InstanceError("place", f"{where}: they have not as much free")
+        else:
+            told = (rows.gpu >= 0) & (rows.gpu < s.fleet.gpus[node]) & (rows.gpus == 1)
+            if not told.all() or len(set(zip(node.tolist(), rows.gpu.tolist(), strict=True))) < len(node):
+                raise InstanceError("place", f"{where}: not {degree} GPUs that are told apart")
+            if s.speeds is None and not s.has_room(job, rows):
+                raise InstanceError("place", f"{where}: jobs are squeezed, and no speeds say what that does")
+        return rows
+
+    def _backfill(self, at: int) -> None:
+        """Start those behind the job at `at` that do not delay it (EASY; Lifka, JSSPP 1995)."""
+        s = self.s
+        s.settle()  # those that have just started have an end too
+        held, queue = int(s.queue.jobs[at]), s.queue
+        common = (s.degree, s.unit, s.kind, s.free, s.whole, s.ok, s.consolidate)
+        shadow, later = ground.reserve(held, *common, *self._ends())
+        while True:
+            at = int(ground.next_spare(queue.jobs, at + 1, held, s.span, s.now, shadow, later, *common))
+            if at < 0:
+                return
+            job = int(queue.jobs[at])
+            rows = s.find(job, int(s.degree[job]))
+            assert rows is not None, "it was found to fit"
+            if s.now + s.span[job] > shadow:
+                ground.change(later, s.unit[job], rows.node, rows.gpus, -1)
+            queue.remove(at)
+            s.start(job, int(s.degree[job]), rows)
+            at -= 1
+
+    def _ends(self) -> tuple[Any, ...]:
+        """Return the running jobs by their ends, and where their rows are."""
+        s = self.s
+        running = s.running.jobs
+        running = running[np.argsort(s.end[running], kind="stable")]
+        return s.end[running], running, s.log.first, s.log.count, s.log.node, s.log.gpus
+
+    def _reserved(self) -> None:
+        """Start the jobs whose reservations begin now."""
+        s = self.s
+        if s.consolidate or s.free.shape[1] > 1 or len(s.ok) > 1:
+            nodes = (s.free, s.whole, s.ok, s.consolidate, *self._ends())
+        else:  # any GPUs will do, so they are as good as on one node
+            free, whole = (x[s.up].sum(axis=0, keepdims=True) for x in (s.free, s.whole))
+            ends, running, *_ = self._ends()
+            n = len(s.degree)
+            alone = (np.arange(n), np.ones(n, dtype=np.int64), np.zeros(n, dtype=np.int64), s.degree)
+            nodes = (free, whole, np.ones((1, 1), dtype=bool), False, ends, running, *alone)
+        places, table = due_now(s.queue.jobs, s.now, s.span, s.degree, s.unit, s.kind, *nodes)
+        for at in places[::-1].tolist():
+            job = int(s.queue.jobs[at])
+            mine = table[:, table[0] == at]
+            rows = Rows(mine[1], mine[2], np.full(mine.shape[1], -1)) if nodes[0] is s.free else None
+            rows = s.find(job, int(s.degree[job])) if rows is None else rows
+            assert rows is not None, "it was found to fit"
+            s.queue.remove(at)
+            s.start(job, int(s.degree[job]), rows)
+
+    def _over_others(self) -> None:
+        """Start jobs in their order, and stop running ones behind them to make room."""
+        s, queue, at = self.s, self.s.queue, 0
+        ladder: Long | None = None
+        while at < queue.size:
+            if self._try(at):
+                continue
+            job = int(queue.jobs[at])
+            if ladder is None:
+                running = s.running.jobs.copy()
+                if self._steady:
+                    self._ask(running)
+                ladder = in_order(running, s.key, s.rank)[::-1]
+                fresh = set(s.fresh)
+                ladder = ladder[[j not in fresh for j in ladder.tolist()]] if fresh else ladder
+            behind = ladder[: self._behind(ladder, job)]
+            stopped = self._make_room(at, job, behind) if len(behind) else []
+            if stopped:
+                ladder = ladder[~np.isin(ladder, stopped)]
+                continue
+            if self.discipline == "head":
+                return
+            at += 1
+            if not len(behind) and self._plain:
+                at = self._next(at)
+                if at < 0:
+                    return
+
+    def _behind(self, ladder: Long, job: int) -> int:
+        """Return how many of the jobs, the last in order first, come after `job`."""
+        s, key = self.s, self.s.key[job]
+        after = (s.key[ladder] > key) | ((s.key[ladder] == key) & (s.rank[ladder] > s.rank[job]))
+        return int(np.count_nonzero(after))
+
+    def _make_room(self, at: int, job: int, behind: Long) -> list[int]:
+        """Start the job at a place of the queue instead of some of those behind it; return which, none if it cannot."""
+        s = self.s
+        if self._plain:
+            common = (s.degree, s.unit, s.kind, s.free, s.whole, s.ok, s.consolidate)
+            log = (s.log.first, s.log.count, s.log.node, s.log.gpus)
+            stopped = behind[ground.make_room(job, behind, *common, *log)].tolist()
+            for other in stopped:
+                s.stop(other)
+            fits = bool(stopped) and self._try(at)
+            assert fits or not stopped, "room was made"
+            for other in stopped:
+                self.join(other)
+            return list(stopped)
+        held: list[tuple[int, int, Rows]] = []
+        for other in behind.tolist():
+            held.append((other, int(s.degree[other]), s.log.rows(other)))
+            s.stop(other)
+            if self._try(at):
+                break
+        else:
+            for other, degree, rows in reversed(held):
+                s.start(other, degree, rows)
+            return []
+        stopped = []
+        for other, degree, rows in reversed(held):  # who is in nobody's way is spared
+            if s.has_room(other, rows):
+                s.start(other, degree, rows)
+            else:
+                stopped.append(other)
+                self.join(other)
+        return stopped

@@ -1,0 +1,144 @@
+"""Shared GPUs: which job has how much of which, told apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gangplan.instances.arrays import FloatArray
+from gangplan.instances.placement import Fleet
+from gangplan.instances.workload import Workload
+
+from .ground import able
+from .log import Log
+from .rows import Rows
+from .running import Running
+
+_SLACK = 1e-9
+
+
+class Sharing:
+    """What is left of each GPU.
+
+    By default a job goes where its share is left. A policy may put more on a GPU: then all on it are squeezed in
+    proportion to what they asked for, so that no GPU is given out more than once.
+
+    Attributes:
+        left: shares, float64 (m, most GPUs of a node); below 0 where jobs are squeezed, minus infinity beyond a node's GPUs.
+        at: jobs on each GPU of each node.
+    """
+
+    def __init__(self, workload: Workload, fleet: Fleet) -> None:
+        self.share = np.asarray(workload.share)
+        most = int(fleet.gpus.max())
+        self.left = np.where(np.arange(most) < fleet.gpus[:, None], 1.0, -np.inf)
+        self.at: list[list[list[int]]] = [[[] for _ in range(g)] for g in fleet.gpus.tolist()]
+        self._touched: set[tuple[int, int]] = set()
+
+    @property
+    def dirty(self) -> bool:
+        """Whether something came or went since `changes` was asked for."""
+        return bool(self._touched)
+
+    def find(self, job: int, need: int, free: FloatArray, ok: Any, unit: FloatArray, consolidate: bool) -> Rows | None:
+        """Return where `need` shares fit by default: see `find_shares`."""
+        node, gpu = np.empty(need, dtype=np.int64), np.empty(need, dtype=np.int64)
+        if not find_shares(self.left, free, ok, unit, need, float(self.share[job]), consolidate, node, gpu):
+            return None
+        return Rows(node, np.ones(need, dtype=np.int64), gpu)
+
+    def change(self, job: int, rows: Rows, free: FloatArray, unit: FloatArray, sign: int) -> None:
+        """Put a job on its GPUs (-1) or take it off (1)."""
+        for node, gpu in zip(rows.node.tolist(), rows.gpu.tolist(), strict=True):
+            here = self.at[node][gpu]
+            if sign < 0:
+                free[node, 0] -= not here
+                here.append(job)
+            else:
+                here.remove(job)
+                free[node, 0] += not here
+            free[node, 1:] += sign * unit[1:]
+            # added up afresh, so that nothing is left over by rounding
+            self.left[node, gpu] = 1.0 - sum(float(self.share[j]) for j in here)
+            self._touched.add((node, gpu))
+
+    def changes(self, log: Log, running: Running) -> dict[int, FloatArray]:
+        """Return the shares of the jobs for which they changed, one for each of their rows."""
+        jobs = {j for node, gpu in self._touched for j in self.at[node][gpu]}
+        self._touched.clear()
+        found = {}
+        for job in sorted(jobs):
+            if running.place[job] < 0:
+                continue
+            rows = log.rows(job)
+            asked = np.maximum(1.0 - self.left[rows.node, rows.gpu], 1.0)
+            share = self.share[job] / asked
+            part = slice(log.first[job], log.first[job] + log.count[job])
+            if not np.array_equal(share, log.share[part]):
+                found[job] = share
+        return found
+
+
+@njit(cache=True)
+def find_shares(
+    left: Any, free: Any, ok: Any, unit: Any, need: int, share: float, consolidate: bool, node: Any, gpu: Any
+) -> bool:
+    """Write where `need` shares, each of a GPU of its own, go to `node` and `gpu`; return whether they fit.
+
+    Consolidated: on the node with least left that fits, there on the GPUs with least left; a job larger than any node on
+    nodes all of whose GPUs have that share. Otherwise on whatever has it, lowest index first.
+    """
+    m, most = left.shape
+    room = np.zeros(m, dtype=np.int64)
+    biggest = 0
+    size = np.zeros(m, dtype=np.int64)
+    for n in range(m):
+        for g in range(most):
+            size[n] += left[n, g] > -np.inf
+            room[n] += left[n, g] >= share - _SLACK
+        biggest = max(biggest, size[n])
+        if not ok[n]:
+            room[n] = 0
+        elif free.shape[1] > 1:
+            room[n] = min(room[n], able_beside(free, unit, n, most))
+    if consolidate and need <= biggest:
+        best, least = -1, np.inf
+        for n in range(m):
+            if room[n] >= need:
+                total = 0.0
+                for g in range(size[n]):
+                    total += max(left[n, g], 0.0)
+                if total < least - _SLACK:
+                    best, least = n, total
+        if best < 0:
+            return False
+        order = np.argsort(left[best, : size[best]], kind="mergesort")
+        k = 0
+        for g in order:
+            if k < need and left[best, g] >= share - _SLACK:
+                node[k], gpu[k] = best, g
+                k += 1
+        return True
+    k = 0
+    for n in range(m):
+        here = min(need - k, room[n])
+        if consolidate and here < min(need - k, size[n]):
+            continue
+        if consolidate and room[n] < size[n]:
+            continue
+        for g in range(size[n]):
+            if here > 0 and left[n, g] >= share - _SLACK:
+                node[k], gpu[k] = n, g
+                k += 1
+                here -= 1
+    return k == need
+
+
+@njit(cache=True)
+def able_beside(free: Any, unit: Any, node: int, most: int) -> int:
+    """Return for how many shares a node has cores and memory."""
+    beside = free[node : node + 1].copy()
+    beside[0, 0] = most
+    return able(beside, unit, 0)

@@ -1,0 +1,291 @@
+"""The cluster and the jobs as they are now: who holds what, how fast each gets on, and when it will be done."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import FloatArray
+from gangplan.instances.placement import Fleet, SpeedModel
+from gangplan.instances.workload import Workload
+
+from ..trace.menu import Menu
+from . import ground
+from .log import Log
+from .queue import Queue
+from .rates import Rates
+from .rows import Long, Rows
+from .running import Running
+from .sharing import Sharing
+
+
+class State:
+    """n jobs on m nodes. A decision stops and starts jobs by `stop` and `start`; `settle` then makes it so.
+
+    Attributes:
+        now: seconds.
+        free, whole: what nodes have free and have at all, float64 (m, R): GPUs, and cores and bytes if jobs name them.
+        unit: what a job needs of them for each GPU, float64 (n, R).
+        kind: the class of each job, int64 (n,); jobs of a class may run on the same nodes.
+        ok: nodes that are up and suit the jobs of a class, bool (classes, m).
+        up: nodes that are up, bool (m,).
+        degree: GPUs of each job, int64 (n,).
+        left: work left at `since`, in seconds of `workload.duration`, float64 (n,).
+        rate: work a second from `ready` on, float64 (n,).
+        end: when running jobs will be done, float64 (n,).
+        key: by which jobs are ordered, float64 (n,).
+        span: seconds that waiting jobs will run, alone, float64 (n,).
+        fresh: jobs started since the last `settle`.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        fleet: Fleet,
+        menu: Menu,
+        speeds: SpeedModel | None,
+        *,
+        shared: bool,
+        consolidate: bool,
+        cost: float,
+        interval: float,
+    ) -> None:
+        n = workload.n_jobs
+        self.workload, self.fleet, self.menu, self.speeds = workload, fleet, menu, speeds
+        self.shared, self.consolidate, self.cost, self.interval = shared, consolidate, cost, interval
+        self.now = 0.0
+        self.order = np.lexsort((np.arange(n), workload.submit))
+        self.rank = np.empty(n, dtype=np.int64)
+        self.rank[self.order] = np.arange(n)
+        self.unit, self.whole = _needs(workload, fleet)
+        self.free = self.whole.copy()
+        self.up = np.asarray(fleet.usable).copy()
+        self.rates = None if speeds is None else Rates(workload, fleet, menu, speeds)
+        self.kind, self._suits = (np.zeros(n, dtype=np.int64), None) if self.rates is None else self.rates.classes()
+        self.ok = np.ones((1, fleet.n_nodes), dtype=bool) if self._suits is None else self._suits.copy()
+        self.ok &= self.up
+        self.sharing = Sharing(workload, fleet) if shared else None
+        self.degree = workload.gpus.astype(np.int64)
+        self.left, self.rate = workload.duration.copy(), np.zeros(n)
+        self.since, self.ready, self.stint, self.end = np.zeros(n), np.zeros(n), np.zeros(n), np.full(n, np.inf)
+        self.safe, self.attained = workload.duration.copy(), np.zeros(n)
+        self.started, self.finish = np.full(n, np.inf), np.full(n, np.inf)
+        self.broken = np.zeros(n, dtype=np.int64)
+        self.key, self.span = np.zeros(n), workload.duration.copy()
+        self.queue, self.running, self.log = Queue(self.key, self.rank), Running(n), Log(n)
+        self._ends: list[tuple[float, int]] = []
+        self._stopped: dict[int, tuple[Any, ...]] = {}
+        self.fresh: list[int] = []
+        self._node, self._gpus = np.zeros(fleet.n_nodes, dtype=np.int64), np.zeros(fleet.n_nodes, dtype=np.int64)
+
+    def find(self, job: int, degree: int) -> Rows | None:
+        """Return where a waiting job of that degree fits by default."""
+        if self.sharing is not None:
+            return self.sharing.find(job, degree, self.free, self.ok[self.kind[job]], self.unit[job], self.consolidate)
+        node, gpus, ok = self._node, self._gpus, self.ok[self.kind[job]]
+        k = ground.find(self.free, self.whole, ok, self.unit[job], degree, self.consolidate, node, gpus)
+        return Rows(node[:k].copy(), gpus[:k].copy(), np.full(k, -1)) if k else None
+
+    def has_room(self, job: int, rows: Rows) -> bool:
+        """Return whether a job fits on these GPUs beside what is there."""
+        if self.sharing is not None:
+            return bool((self.sharing.left[rows.node, rows.gpu] >= self.sharing.share[job] - 1e-9).all())
+        asked = np.zeros_like(self.free)
+        np.add.at(asked, rows.node, rows.gpus[:, None] * self.unit[job])
+        return bool((asked <= self.free * (1 + 1e-9) + 1e-9).all())
+
+    def holders(self, node: int, gpu: int) -> tuple[int, ...]:
+        """Return the jobs on a GPU."""
+        if self.sharing is None:
+            raise InstanceError("shared", "is false: GPUs are not told apart")
+        return tuple(self.sharing.at[node][gpu])
+
+    def start(self, job: int, degree: int, rows: Rows) -> None:
+        """Have a job that is in no queue run from now on."""
+        self._occupy(job, rows, -1)
+        self.log.write(job, rows)
+        self.running.add(job)
+        self.degree[job] = degree
+        self.fresh.append(job)
+        self.since[job] = self.stint[job] = now = self.now
+        self.ready[job] = now if self.started[job] >= now else now + self.cost
+        self.safe[job] = self.left[job]
+
+    def stop(self, job: int) -> None:
+        """Have a job stop now; it keeps its progress, and nothing happens if it starts at this instant where it was."""
+        if job in self._stopped:  # it has started since, at this very instant
+            if job in self.fresh:
+                self.fresh.remove(job)
+            self._vacate(job)
+            return
+        before = (
+            self.log.first[job], self.log.count[job], self.degree[job], self.since[job], self.ready[job],
+            self.stint[job], self.safe[job], self.left[job], self.attained[job], self.rate[job], self.end[job],
+        )  # fmt: skip
+        self._stopped[job] = before, self._close(job)
+        self._vacate(job)
+
+    def settle(self) -> None:
+        """Have the jobs that were started run, and bring rates up to date."""
+        new = []
+        for job in self.fresh:
+            if job in self._stopped and self._unmoved(job):
+                continue
+            new.append(job)
+            if self.rates is None:
+                self._go(job, self._speed(job))
+        self.fresh.clear()
+        if self.sharing is not None:
+            for job, share in self.sharing.changes(self.log, self.running).items():
+                if job not in new:
+                    self._cut(job)
+                self.log.write(job, self.log.rows(job), share)
+        if self.rates is not None:
+            found = self.rates.settle()
+            for job in new:
+                self._go(job, self._speed(job) * found.pop(job, self.rates.rate[job]))
+            for job, rate in found.items():
+                if self.running.place[job] >= 0 and self._speed(job) * rate != self.rate[job]:
+                    self._cut(job)
+                    self._go(job, self._speed(job) * rate)
+        for job in new:
+            if self.started[job] == np.inf:
+                self.started[job] = self.now
+
+    def advance(self, now: float) -> None:
+        """Let time pass; what was stopped and did not start again stays so."""
+        if now == self.now:
+            return
+        for job, (_, times) in self._stopped.items():
+            self.log.times += times
+            if not times and self.started[job] == self.now and self.running.place[job] < 0:
+                self.started[job] = np.inf  # it ran for no time at all
+        self._stopped.clear()
+        self.now = now
+
+    def next_end(self) -> float:
+        """Return when the next job is done, infinite if none runs."""
+        ends = self._ends
+        while ends and (self.running.place[ends[0][1]] < 0 or self.end[ends[0][1]] != ends[0][0]):
+            heapq.heappop(ends)
+        return ends[0][0] if ends else np.inf
+
+    def complete(self) -> bool:
+        """End a job that is done by now; return whether there was one."""
+        if self.next_end() > self.now:
+            return False
+        end, job = heapq.heappop(self._ends)
+        times = self._close(job, end)
+        if not times or times[-1][5] == 0:  # all of its time, which is none
+            times.append((job, int(self.log.first[job]), int(self.log.count[job]), end, end, float(self.rate[job])))
+        self.log.times += times
+        self._vacate(job)
+        self.left[job], self.finish[job] = 0.0, end
+        return True
+
+    def fail(self, node: int) -> list[int]:
+        """Take a node down and return the jobs that were on it; they are back at their last checkpoints."""
+        self.up[node] = False
+        self.ok[:, node] = False
+        lost = [j for j in self.running.jobs.tolist() if node in self.log.rows(j).node]
+        for job in lost:
+            self.log.times += self._close(job)
+            self._vacate(job)
+            self.left[job] = self.safe[job]
+            self.broken[job] += 1
+        return lost
+
+    def repair(self, node: int) -> None:
+        """Bring a node up again."""
+        self.up[node] = True
+        self.ok[:, node] = True if self._suits is None else self._suits[:, node]
+
+    def left_now(self, jobs: Long) -> FloatArray:
+        """Return the work left."""
+        since = np.maximum(self.since[jobs], self.ready[jobs])
+        past = np.where(self.running.place[jobs] >= 0, np.maximum(self.now - since, 0.0), 0.0)
+        return np.asarray(self.left[jobs] - self.rate[jobs] * past)
+
+    def attained_now(self, jobs: Long) -> FloatArray:
+        """Return the GPU seconds held so far."""
+        past = np.where(self.running.place[jobs] >= 0, self.now - self.since[jobs], 0.0)
+        return np.asarray(self.attained[jobs] + self.degree[jobs] * past)
+
+    def _speed(self, job: int) -> float:
+        """Return the rate of a job alone at its degree."""
+        seconds = float(self.menu.duration[self.menu.entry(job, int(self.degree[job]))])
+        whole = float(self.workload.duration[job])
+        return whole / seconds if seconds else 1.0
+
+    def _go(self, job: int, rate: float) -> None:
+        self.rate[job] = rate
+        self.end[job] = end = max(self.now, float(self.ready[job])) + float(self.left[job]) / rate
+        heapq.heappush(self._ends, (end, job))
+
+    def _cut(self, job: int) -> None:
+        """Write what a running job did so far; it goes on."""
+        self.log.times += self._close(job)
+        self.since[job] = self.now
+
+    def _close(self, job: int, now: float | None = None) -> list[tuple[int, int, int, float, float, float]]:
+        """Bring work and service of a running job up to date and return its times since it was last done."""
+        now = self.now if now is None else now
+        since, ready, rate, left = (float(x[job]) for x in (self.since, self.ready, self.rate, self.left))
+        begun = max(since, ready)
+        if self.interval < np.inf:
+            stint = float(self.stint[job])
+            checkpoint = now if not self.interval else stint + np.floor((now - stint) / self.interval) * self.interval
+            if checkpoint >= since:
+                self.safe[job] = left - rate * max(0.0, checkpoint - begun)
+        self.left[job] = max(0.0, left - rate * max(0.0, now - begun))
+        self.attained[job] += self.degree[job] * (now - since)
+        first, count = int(self.log.first[job]), int(self.log.count[job])
+        times = []
+        if ready > since and now > since:
+            times.append((job, first, count, since, min(ready, now), 0.0))
+        if now > begun:
+            times.append((job, first, count, begun, now, rate))
+        return times
+
+    def _occupy(self, job: int, rows: Rows, sign: int) -> None:
+        if self.sharing is None:
+            ground.change(self.free, self.unit[job], rows.node, rows.gpus, sign)
+        else:
+            self.sharing.change(job, rows, self.free, self.unit[job], sign)
+        if self.rates is not None:
+            if sign < 0:
+                self.rates.add(job, int(rows.gpus.sum()), rows)
+            else:
+                self.rates.remove(job)
+
+    def _vacate(self, job: int) -> None:
+        self._occupy(job, self.log.rows(job), 1)
+        self.running.remove(job)
+
+    def _unmoved(self, job: int) -> bool:
+        """Take a stop back if the job is where it was."""
+        (first, count, degree, *rest), _ = self._stopped[job]
+        old = slice(first, first + count)
+        before = Rows(self.log.node[old], self.log.gpus[old], self.log.gpu[old])
+        if degree != self.degree[job] or not before.same(self.log.rows(job)):
+            return False
+        del self._stopped[job]
+        self.log.first[job], self.log.count[job] = first, count
+        arrays = (self.since, self.ready, self.stint, self.safe, self.left, self.attained, self.rate, self.end)
+        for array, value in zip(arrays, rest, strict=True):
+            array[job] = value
+        heapq.heappush(self._ends, (float(self.end[job]), job))  # its entry may be gone
+        return True
+
+
+def _needs(workload: Workload, fleet: Fleet) -> tuple[FloatArray, FloatArray]:
+    """Return what jobs need for each GPU, (n, R), and what nodes have, (m, R)."""
+    cpu, memory = np.asarray(workload.cpu), np.asarray(workload.memory)
+    unit, whole = [np.ones(workload.n_jobs)], [fleet.gpus.astype(float)]
+    if cpu.any() or memory.any():
+        unit += [cpu / workload.gpus, memory / workload.gpus]
+        whole += [fleet.cpu, fleet.memory]
+    return np.stack(unit, axis=1), np.stack(whole, axis=1)

@@ -1,0 +1,140 @@
+"""The check of a schedule: from the outcome alone, whoever made it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
+
+from .outcome import Outcome
+from .restarts import restarts
+from .spans import Long, Spans, spans
+
+_MOST = 5
+"""Faults of a kind that are told."""
+_SLACK = 1e-9
+
+
+def check(outcome: Outcome) -> list[str]:
+    """Return what is wrong with a schedule, in words; nothing if it is right.
+
+    A job runs after its submission, one span after the other, each with GPUs as asked for or as on its menu; it does
+    its work, counting what failures take and restoring costs; no GPU or node holds more than it has, and a node that
+    is down holds nothing.
+    """
+    found = _rows(outcome)
+    if found:
+        return found
+    parts = spans(outcome)
+    words = _order(outcome, parts) + _amounts(outcome, parts)
+    lost, wrong = restarts(outcome, parts)
+    return words + wrong + _work(outcome, parts, lost) + _overfull(outcome) + _down(outcome)
+
+
+def _named(outcome: Outcome, bad: BoolArray, jobs: Long | IntArray, problem: str) -> list[str]:
+    return [f"job {outcome.workload.names[i]} {problem}" for i in jobs[bad][:_MOST]]
+
+
+def _rows(o: Outcome) -> list[str]:
+    """Rows that mean nothing, before anything is computed from them."""
+    m = len(o.room)
+    counted = o.row_node < 0
+    if counted.any() and not counted.all():
+        return ["some rows name a node and others do not"]
+    gpu_there = (o.row_gpu < 0) | counted | (o.row_gpu < o.room[np.where(counted, 0, o.row_node) % m])
+    return [
+        *_named(o, o.row_node >= m, o.row_job, f"is on a node beyond the {m} there are"),
+        *_named(o, ~gpu_there, o.row_job, "holds a GPU that its node does not have"),
+        *_named(o, (o.row_gpus < 1) | ((o.row_gpu >= 0) & (o.row_gpus != 1)), o.row_job, "holds no number of GPUs"),
+        *_named(o, ~((o.row_share > 0) & (o.row_share <= 1 + _SLACK)), o.row_job, "holds no share of a GPU"),
+        *_named(o, ~(o.row_start <= o.row_end) | ~np.isfinite(o.row_end), o.row_job, "ends before it starts"),
+        *_named(o, ~(o.row_rate >= 0) | ~np.isfinite(o.row_rate), o.row_job, "has no rate"),
+    ]
+
+
+def _order(o: Outcome, s: Spans) -> list[str]:
+    ran = np.zeros(o.workload.n_jobs, dtype=bool)
+    ran[s.job] = True
+    every = np.arange(o.workload.n_jobs)
+    words = _named(o, ran != o.admitted, every, "ran though it was rejected, or did not run though it was not")
+    words += _named(o, s.start < o.workload.submit[s.job], s.job, "starts before it is submitted")
+    words += _named(o, ~s.even, s.job, "does not start and end on all its GPUs at once")
+    follows = s.job[1:] == s.job[:-1]
+    words += _named(o, follows & (s.start[1:] < s.end[:-1]), s.job[1:], "runs twice at a time")
+    opening, last = np.ones(len(s.job), dtype=bool), np.ones(len(s.job), dtype=bool)
+    opening[1:], last[:-1] = ~follows, ~follows
+    words += _named(o, opening & (s.start != o.start[s.job]), s.job, "does not start when it is said to")
+    return words + _named(o, last & (s.end != o.finish[s.job]), s.job, "does not end when it is said to")
+
+
+def _amounts(o: Outcome, s: Spans) -> list[str]:
+    if o.menu is None:
+        need = o.workload.gpus[s.job]
+        return [
+            f"job {o.workload.names[j]} holds {held} GPUs, it needs {asked}"
+            for j, held, asked in zip(*(x[s.gpus != need][:_MOST] for x in (s.job, s.gpus, need)), strict=True)
+        ]
+    owner = np.repeat(np.arange(o.menu.n_jobs), np.diff(o.menu.first))
+    known = np.isin(s.job * (1 << 32) + s.gpus, owner * (1 << 32) + o.menu.gpus)
+    return _named(o, ~known, s.job, "holds a number of GPUs that is not on its menu")
+
+
+def _work(o: Outcome, s: Spans, lost: FloatArray) -> list[str]:
+    done = np.bincount(s.job, weights=s.rate * (s.end - s.start), minlength=o.workload.n_jobs) - lost
+    ran = o.admitted
+    slack = _SLACK * np.maximum(np.where(ran, o.finish, 1.0), 1.0)
+    wrong = ran & (np.abs(done - o.workload.duration) > slack)
+    return _named(o, wrong, np.arange(o.workload.n_jobs), "does not run for its duration")
+
+
+def _overfull(o: Outcome) -> list[str]:
+    amount = o.row_gpus if (o.row_share == 1).all() else o.row_gpus * o.row_share
+    if len(o.row_node) and o.row_node[0] < 0:
+        return _sweep(o, np.zeros(len(amount), dtype=np.int64), amount, np.array([o.n_gpus]), "the cluster")
+    words = _sweep(o, o.row_node, amount, o.room, "node")
+    told = o.row_gpu >= 0
+    if told.any():
+        most = int(o.room.max())
+        gpu = o.row_node * most + o.row_gpu
+        words += _sweep(o, gpu, o.row_share, np.ones(len(o.room) * most), "GPU", told)
+    return words
+
+
+def _sweep(
+    o: Outcome,
+    place: Long | IntArray,
+    amount: IntArray | FloatArray,
+    room: IntArray | FloatArray,
+    what: str,
+    only: BoolArray | None = None,
+) -> list[str]:
+    """Add up what each place holds over time, ends first."""
+    busy = o.row_end > o.row_start  # what holds GPUs for no time is in nobody's way
+    if only is not None:
+        busy &= only
+    place, amount, start, end = place[busy], amount[busy], o.row_start[busy], o.row_end[busy]
+    time = np.concatenate([start, end])
+    where, change = np.concatenate([place, place]), np.concatenate([amount, -amount])
+    order = np.lexsort((change, time, where)) if len(room) > 1 else np.lexsort((change, time))
+    used = np.cumsum(change[order])  # what a place holds comes back to 0 before the next one's turn
+    at = where[order]
+    return [
+        f"{what}{f' {at[i]}' if len(room) > 1 or what != 'the cluster' else ''} holds {used[i]:g} GPUs "
+        f"at {time[order[i]]:.6g} s, it has {room[at[i]]:g}"
+        for i in np.flatnonzero(used > room[at] * (1 + _SLACK) + _SLACK)[:_MOST]
+    ]
+
+
+def _down(o: Outcome) -> list[str]:
+    words: list[str] = []
+    if not len(o.down_node):
+        return words
+    if (o.row_node < 0).any():
+        return ["nodes fail, but the rows name none"]
+    by_node = np.argsort(o.row_node, kind="stable")
+    cuts = np.searchsorted(o.row_node[by_node], np.arange(len(o.room) + 1))
+    for node, start, end in zip(o.down_node.tolist(), o.down_start.tolist(), o.down_end.tolist(), strict=True):
+        rows = by_node[cuts[node] : cuts[node + 1]]
+        there = (o.row_start[rows] < end) & (o.row_end[rows] > start)
+        words += _named(o, there, o.row_job[rows], f"runs on node {node} while it is down from {start:.6g} s on")
+    return words[:_MOST]

@@ -1,0 +1,97 @@
+"""Degrees that jobs may run at, and how long each takes at each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import FloatArray, IntArray, frozen, require, require_number
+from gangplan.instances.workload import Workload
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Menu:
+    """Menus of n jobs, one after the other; job j has the entries first[j] up to first[j + 1].
+
+    Attributes:
+        first: int32 (n + 1,).
+        gpus: the degrees, int32 (e,), ascending within a job.
+        duration: seconds that the job takes at each of them, float64 (e,).
+    """
+
+    first: IntArray
+    gpus: IntArray
+    duration: FloatArray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "first", frozen(self.first, np.int32, "first", (None,)))
+        object.__setattr__(self, "gpus", frozen(self.gpus, np.int32, "gpus", (None,)))
+        object.__setattr__(self, "duration", frozen(self.duration, np.float64, "duration", (len(self.gpus),)))
+        require(np.diff(self.first) > 0, self.first[1:], "first", "leaves a job without a degree")
+        if len(self.first) < 2 or self.first[0] != 0 or self.first[-1] != len(self.gpus):
+            raise InstanceError("first", f"does not run from 0 to {len(self.gpus)}, the number of entries")
+        require(self.gpus > 0, self.gpus, "gpus", "is not positive")
+        fine = np.isfinite(self.duration) & (self.duration >= 0)
+        require(fine, self.duration, "duration", "is not a finite number from 0 on")
+        inner = np.ones(len(self.gpus), dtype=bool)
+        inner[self.first[:-1]] = False
+        ascends = ~inner[1:] | (np.diff(self.gpus) > 0)
+        require(ascends, self.gpus[1:], "gpus", "does not ascend")
+
+    @property
+    def n_jobs(self) -> int:
+        """How many jobs there are."""
+        return len(self.first) - 1
+
+    def degrees(self, job: int) -> IntArray:
+        """Return the degrees of a job, ascending."""
+        return np.asarray(self.gpus[self.first[job] : self.first[job + 1]])
+
+    def durations(self, job: int) -> FloatArray:
+        """Return the seconds of a job at each of its degrees."""
+        return np.asarray(self.duration[self.first[job] : self.first[job + 1]])
+
+    def entry(self, job: int, degree: int) -> int:
+        """Return the entry of a job at a degree.
+
+        Raises:
+            InstanceError: if the job does not have it.
+        """
+        degrees = self.degrees(job)
+        at = int(np.searchsorted(degrees, degree))
+        if at == len(degrees) or degrees[at] != degree:
+            raise InstanceError("degree", f"{degree!r} is not one of {', '.join(map(str, degrees))}")
+        return int(self.first[job]) + at
+
+    @classmethod
+    def rigid(cls, workload: Workload) -> Menu:
+        """Return the menu of a trace: each job with the GPUs it asked for."""
+        return cls(np.arange(workload.n_jobs + 1, dtype=np.int32), workload.gpus, workload.duration)
+
+    @classmethod
+    def scaling(cls, workload: Workload, degrees: Sequence[int], overhead: float = 0.1) -> Menu:
+        """Return menus by a law of scaling: d GPUs take (1 + c (d - 1)) / d times as long as one.
+
+        The degree that the trace gives keeps its duration, and is on the menu.
+
+        Args:
+            workload: the jobs.
+            degrees: on offer to every job.
+            overhead: c, from 0 (ideal) up.
+
+        Raises:
+            InstanceError: naming the argument and the value found.
+        """
+        for i, degree in enumerate(degrees):
+            require_number(degree, f"degrees[{i}]", positive=True, whole=True)
+        require_number(overhead, "overhead")
+        lists = [np.unique([*degrees, own]) for own in workload.gpus.tolist()]
+        gpus = np.concatenate(lists)
+        count = np.array([len(one) for one in lists])
+        own, seconds = np.repeat(workload.gpus, count), np.repeat(workload.duration, count)
+        slower = (1 + overhead * (gpus - 1)) / gpus / ((1 + overhead * (own - 1)) / own)
+        first = np.concatenate([[0], np.cumsum(count)])
+        return cls(first, gpus, np.where(gpus == own, seconds, seconds * slower))
