@@ -11,7 +11,9 @@ from gangplan.instances import InstanceError
 from gangplan.instances.readers.traces import read_trace
 
 from . import options
+from .numbers import number
 from .output import emit_blocks, emit_json, facts, table
+from .rounds import simulate_rounds
 
 
 def simulate(
@@ -19,7 +21,9 @@ def simulate(
         str,
         typer.Argument(metavar="TRACE", help="CSV with job_id, num_gpu, submit_time, duration; Philly's; Tiresias'"),
     ],
-    cluster: Annotated[str, typer.Option(help="20x8 is 20 nodes of 8 GPUs", metavar="NxM")],
+    cluster: Annotated[
+        str, typer.Option(help="20x8 is 20 nodes of 8 GPUs; in rounds, GPUs by type: 8xV100+8xK80", metavar="NxM")
+    ],
     policy: Annotated[
         list[str] | None, typer.Option(help="fifo, sjf, ljf, smallest, least_work; may be repeated", metavar="NAME")
     ] = None,
@@ -31,9 +35,36 @@ def simulate(
     ] = False,
     queue: Annotated[str | None, typer.Option(help="only the jobs of this virtual cluster", metavar="NAME")] = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="leave bad rows out and count them")] = False,
+    rounds: Annotated[
+        float | None,
+        typer.Option(help="leases of so long, as Gavel: see Rounds of leases", metavar="SECONDS", parser=number),
+    ] = None,
+    throughputs: Annotated[
+        str | None, typer.Option(help="in rounds: Gavel's table of steps a second, for Gavel's traces", metavar="FILE")
+    ] = None,
+    speeds: Annotated[
+        str | None, typer.Option(help="in rounds: of the types, for other traces: v100=1,k80=0.3", metavar="TYPE=X,...")
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Run the jobs of TRACE on a cluster of equal nodes, without preemption, and show when they were done."""
+    if rounds is not None:
+        if discipline != "head" or consolidate:
+            raise InstanceError("rounds", "of leases know no discipline and no consolidation")
+        simulate_rounds(
+            trace,
+            cluster,
+            policy or ["fifo"],
+            rounds,
+            throughputs=throughputs,
+            speeds=speeds,
+            queue=queue,
+            skip_bad=skip_bad,
+            as_json=as_json,
+        )
+        return
+    if throughputs is not None or speeds is not None:
+        raise InstanceError("throughputs" if speeds is None else "speeds", "mean something in --rounds only")
     nodes, gpus = _shape(cluster)
     read = read_trace(trace, skip_bad=skip_bad)
     workload = read.workload if queue is None else read.workload.only(queue)

@@ -1,4 +1,4 @@
-"""First come, first served, each job on the type where it is fastest (Narayanan et al., OSDI 2020, section 7)."""
+"""First come, first served, each job on the type where it is fastest (Narayanan et al., OSDI 2020, section 4.2)."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@ r"""Allocation LPs, by HiGHS: shares :math:`x_{ij}` of time that group i gets on
 All keep (a) each job's time, :math:`\sum_j x_{ij} \le 1`, and (b) each type's GPUs, :math:`\sum_i u_i x_{ij} \le r_j`,
 where :math:`u_i` are the GPUs of all jobs of group i (Narayanan et al., OSDI 2020, section 3.1).
 
-Optima are many, and which is taken moves the mean JCT by up to 12% (`docs/rounds.md`). An interior-point solution
+Optima are many, and which is taken moves the mean JCT by up to a fifth (`docs/rounds.md`). An interior-point solution
 without crossover lies inside the face of optima and spreads shares over types; a vertex gives each job as few types
 as can be.
 """
