@@ -26,13 +26,15 @@ def fit(
     """Fit the cost model of placements to measurements and show its errors on a fifth held out."""
     if find_spec("scipy") is None:
         raise InstanceError("fit", 'needs scipy: pip install "gangplan[fit]"')
-    from gangplan.learned.speed import fit_pairs, fit_steps
+    from gangplan.learned.speed import fit_duty, fit_pairs, fit_steps
 
     found = []
     for path in files:
         for data in read_measured(path):
             try:
                 found += (fit_pairs(data, seed=seed) if isinstance(data, Pairs) else fit_steps(data, seed=seed))[0]
+                if isinstance(data, Pairs) and data.links:
+                    found += fit_duty(data, seed=seed)[0]
             except InstanceError as error:
                 raise error.of(f"{path}: {data.name}") from None
     if as_json:

@@ -30,12 +30,14 @@ class Pairs:
         jobs: their names, n of them.
         alone: throughput of each job alone, float64 (n,); NaN where unknown.
         kept: share of it that the row's job keeps beside the column's, float64 (n, n); NaN where not measured.
+        links: whether they share links and nothing else; else GPUs.
     """
 
     name: str
     jobs: tuple[str, ...]
     alone: FloatArray
     kept: FloatArray
+    links: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,7 +118,7 @@ def _matrix(rows: list[list[str]], name: str) -> Pairs:
             raise InstanceError(f"line {i + 2}", f"{row[0]!r} does not fit the header's {jobs[i]!r}")
         for k, cell in enumerate(row[1:]):
             kept[i, k] = _number(cell, f"line {i + 2}: {jobs[k]}")
-    return Pairs(name, tuple(jobs), np.full(len(jobs), np.nan), kept)
+    return Pairs(name, tuple(jobs), np.full(len(jobs), np.nan), kept, links=True)
 
 
 def _pollux(rows: list[list[str]], name: str) -> Steps:

@@ -35,11 +35,8 @@ def fit_pairs(pairs: Pairs, ranks: tuple[int, ...] = (1, 2, 3), seed: int = 0) -
     Raises:
         InstanceError: if there are too few pairs.
     """
-    known = np.isfinite(pairs.kept)
-    if known.sum() < 10:
-        raise InstanceError("pairs", f"{known.sum()} measured pairs are too few to hold some out")
-    added = np.maximum(np.divide(1.0, pairs.kept, where=known, out=np.ones_like(pairs.kept)) - 1.0, 0.0)
-    held = _held_out(known, seed)
+    added, known = added_shares(pairs)
+    held = held_out(known, seed)
     train, test = known & ~held, known & held
     measured = pairs.kept[test]
     flat = float(np.median(added[train]))
@@ -49,6 +46,18 @@ def fit_pairs(pairs: Pairs, ranks: tuple[int, ...] = (1, 2, 3), seed: int = 0) -
         count = 2 * rank * len(pairs.jobs)
         fits.append(Fit.judge(pairs.name, f"rank {rank}", count, 1 / (1 + table[test]), measured))
     return fits, low_rank(added, known, ranks[-1], seed)
+
+
+def added_shares(pairs: Pairs) -> tuple[FloatArray, BoolArray]:
+    """Return what each job's time grows by beside each other, as a share of it, and where that is known, (n, n) each.
+
+    Raises:
+        InstanceError: if there are too few pairs.
+    """
+    known = np.isfinite(pairs.kept)
+    if known.sum() < 10:
+        raise InstanceError("pairs", f"{known.sum()} measured pairs are too few to hold some out")
+    return np.maximum(np.divide(1.0, pairs.kept, where=known, out=np.ones_like(pairs.kept)) - 1.0, 0.0), known
 
 
 def low_rank(values: FloatArray, known: BoolArray, rank: int, seed: int = 0) -> FloatArray:
@@ -66,7 +75,8 @@ def low_rank(values: FloatArray, known: BoolArray, rank: int, seed: int = 0) -> 
     return np.asarray(u @ v.T)
 
 
-def _held_out(known: BoolArray, seed: int) -> BoolArray:
+def held_out(known: BoolArray, seed: int) -> BoolArray:
+    """Return a fifth of the known pairs, bool (n, n), both directions of each."""
     pairs = np.argwhere(np.triu(known | known.T))
     np.random.default_rng(seed).shuffle(pairs)
     held = np.zeros_like(known)

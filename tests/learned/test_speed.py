@@ -9,7 +9,7 @@ import pytest
 
 from gangplan.instances import InstanceError
 from gangplan.instances.readers.measured import Pairs, Steps, read_measured
-from gangplan.learned.speed import Fit, fit_pairs, fit_steps
+from gangplan.learned.speed import Fit, fit_duty, fit_pairs, fit_steps
 from gangplan.learned.speed.interference import low_rank
 
 pytest.importorskip("scipy")
@@ -69,6 +69,26 @@ def test_steps_are_found() -> None:
     assert errors["ring"] < 1e-9 < errors["hierarchical"] < errors["compute alone"]
 
 
+def test_duties_are_found() -> None:
+    """Pairs made by shares of time and duties give them back, which a fair share cannot."""
+    rng = np.random.default_rng(1)
+    u, d = rng.uniform(0.2, 1.0, 20), rng.uniform(0.1, 1.0, 20)
+    d[0] = 1.0  # else u could be smaller and d larger
+    u[1] = 1.0
+    kept = 1 / (1 + np.outer(u, d))
+    kept[rng.random((20, 20)) < 0.1] = np.nan
+    (fair, duty), (shares, duties) = fit_duty(Pairs("made", tuple(map(str, range(20))), np.ones(20), kept))
+    assert duty.p90 < 0.001 and fair.median > 0.05
+    assert shares == pytest.approx(u, abs=0.01) and duties == pytest.approx(d, abs=0.01)
+
+
+def test_duties_stay_within_what_is_possible() -> None:
+    """Where jobs keep less than half, shares and duties stop at 1: the cost model can say no more."""
+    kept = np.full((6, 6), 0.2)
+    _, found = fit_duty(Pairs("harsh", tuple("abcdef"), np.ones(6), kept))
+    assert found == pytest.approx(np.ones((2, 6)))
+
+
 def test_errors_are_relative() -> None:
     """The error is over what was measured."""
     fit = Fit.judge("d", "m", 1, np.array([1.0, 3.0, 2.0]), np.array([1.0, 2.0, 4.0]))
@@ -80,6 +100,14 @@ def test_too_little() -> None:
     """Data too few to hold some out are refused."""
     with pytest.raises(InstanceError, match="pairs: 9 measured pairs are too few"):
         fit_pairs(Pairs("few", ("a", "b", "c"), np.ones(3), np.full((3, 3), 0.5)))
+
+
+def test_measured_duties(data: Path) -> None:
+    """On DeepShare's pairs that were held out, duties halve the error of fair shares."""
+    measured = read_measured(data / "deepshare" / "shared_thp_ratio.csv")[0]
+    assert isinstance(measured, Pairs) and measured.links
+    fair, duty = fit_duty(measured)[0]
+    assert 2 * duty.median < fair.median and duty.median < 0.08
 
 
 @pytest.mark.parametrize("gpu", ["k80", "p100"])
