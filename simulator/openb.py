@@ -15,7 +15,8 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray, require_number
 from gangplan.instances.placement.fleet import Fleet
 from gangplan.instances.placement.task import Task
-from gangplan.solvers.placement.online import Mix, make_policy
+from gangplan.solvers.placement.online import Mix, State, make_policy
+from gangplan.solvers.placement.online.units import need
 
 from .saturate import MARKS, saturate
 
@@ -110,6 +111,23 @@ def replay(
         Replay(name, marks, row[:, : len(marks)], row[:, -2], row[:, -1])
         for name, row in zip(policies, found, strict=True)
     ]
+
+
+def misfits(fleet: Fleet, tasks: Sequence[Task]) -> dict[int, str]:
+    """Return the positions of the tasks that fit no node even when it is empty, and why, in words."""
+    state = State(fleet)
+    nodes = np.unique(state.slot_of[state.slot_of >= 0])
+    held = {fleet.gpu_types[i] for i in np.unique(fleet.gpu_type[fleet.gpus > 0]).tolist()}
+    found: dict[int, str] = {}
+    known: dict[Task, str] = {}
+    for i, task in enumerate(tasks):
+        if task not in known:
+            strange = task.demand.grants and task.gpu_types and not held & {*task.gpu_types}
+            words = f"no node has a GPU of type {' or '.join(task.gpu_types)}" if strange else "no node has so much"
+            known[task] = "" if state.fits(need(task), nodes).any() else words
+        if known[task]:
+            found[i] = known[task]
+    return found
 
 
 def _one(

@@ -95,6 +95,8 @@ def saturate(
             raise InstanceError(f"marks[{i}]", f"{mark!r} does not ascend")
     started = time.perf_counter()
     state = State(fleet, kinds=getattr(policy, "kinds", False))
+    if not state.capacity:
+        raise InstanceError("fleet", "no usable node has a GPU")
     drawn = arrivals(tasks, state.capacity, marks[-1], seed)
     ratio: list[float] = []
     requested = dropped = 0

@@ -9,7 +9,7 @@ import typer
 
 from gangplan.instances import InstanceError
 from gangplan.instances.readers.openb import read_nodes, read_pods
-from gangplan.simulator.openb import Replay
+from gangplan.simulator.openb import Replay, misfits
 from gangplan.simulator.openb import replay as run_replay
 from gangplan.solvers.placement.online import POLICIES
 
@@ -48,6 +48,7 @@ def replay(
         raise InstanceError("load", f"{load!r} is not from 0 to 100")
     fleet, listed = read_nodes(nodes, skip_bad=skip_bad), read_pods(pods, skip_bad=skip_bad)
     marks = (1.0, load) if load > 1 else (load,)
+    lost = misfits(fleet, listed.tasks)
     with Bar(hidden=as_json) as bar:
         found = run_replay(
             fleet,
@@ -59,13 +60,25 @@ def replay(
             progress=bar,
         )
     if as_json:
-        about = {"nodes": fleet.n_nodes, "gpus": fleet.n_gpus, "pods": len(listed.tasks), "skipped": listed.skipped}
+        about: dict[str, Any] = {
+            "nodes": fleet.n_nodes,
+            "gpus": fleet.n_gpus,
+            "pods": len(listed.tasks),
+            "skipped": listed.skipped,
+        }
+        about["misfits"] = {listed.names[i]: why for i, why in lost.items()}
         emit_json({**about, "policies": [_data(x) for x in found]})
         return 0
     head = f"{fleet.n_gpus} GPUs on {fleet.n_nodes} nodes, {len(listed.tasks)} pods listed, {seeds} seeds"
-    skipped = [f"{listed.skipped} rows of the pods are wrong and left out"] if listed.skipped else []
+    remarks = [f"{listed.skipped} rows of the pods are wrong and left out"] if listed.skipped else []
+    if lost:
+        first = next(iter(lost))
+        remarks.append(
+            f"{len(lost)} of the pods fit no node even when it is empty and are dropped whenever they come; "
+            f"the first is {listed.names[first]}: {lost[first]}"
+        )
     columns = ("policy", *(f"allocated at {mark:.0%}" for mark in marks), "dropped", "seconds")
-    emit_blocks("\n".join([head, *skipped]), table(columns, map(_row, found)))
+    emit_blocks("\n".join([head, *remarks]), table(columns, map(_row, found)))
     return 0
 
 

@@ -2,7 +2,8 @@
 
 A node list has the columns ``sn, cpu_milli, memory_mib, gpu, model``; a pod list has ``name, cpu_milli, memory_mib,
 num_gpu, gpu_milli, gpu_spec`` and others that are not needed. CPU is in thousandths of a core, memory in MiB,
-``gpu_milli`` in thousandths of one GPU; ``gpu_spec`` names the models a pod accepts, with ``|`` between them.
+``gpu_milli`` in thousandths of one GPU; ``gpu_spec`` names the models a pod accepts, with ``|`` between them. Nothing
+there, or ``nan`` as the publisher's page shows it, is any model, or none for a node without GPUs.
 """
 
 from __future__ import annotations
@@ -143,7 +144,7 @@ def _read(
 
 
 def _node(row: Row) -> tuple[str, int, int, int, str]:
-    gpus, model = _whole(row, "gpu"), row["model"].strip()
+    gpus, model = _whole(row, "gpu"), _name(row["model"])
     if gpus and not model:
         raise InstanceError("model", f"is missing for {gpus} GPUs")
     return row["sn"].strip(), _whole(row, "cpu_milli"), _whole(row, "memory_mib"), gpus, model
@@ -156,11 +157,14 @@ def _pod(row: Row) -> tuple[str, Task]:
     if gpus > 1 and milli < MILLI:
         raise InstanceError("gpu_milli", f"{milli} is a share, of {gpus} GPUs")
     memory = _whole(row, "memory_mib") * MEBIBYTE if "memory_mib" in row else 0
-    models = [model.strip() for model in row.get("gpu_spec", "").split("|")] if gpus else []
-    if any(models) and not all(models):
-        raise InstanceError("gpu_spec", f"{row['gpu_spec']!r} holds an empty name")
+    models = [_name(model) for model in row.get("gpu_spec", "").split("|")] if gpus else []
     demand = Demand(gpus if milli == MILLI else gpus * milli / MILLI, _whole(row, "cpu_milli") / MILLI, float(memory))
     return row["name"].strip(), Task(demand, tuple(filter(None, models)))
+
+
+def _name(text: str) -> str:
+    """Return a model's name, or nothing where none is named."""
+    return "" if text.strip().lower() == "nan" else text.strip()
 
 
 def _whole(row: Row, field: str) -> int:

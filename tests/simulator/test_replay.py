@@ -120,6 +120,29 @@ def test_bad_options(
     assert words in capsys.readouterr().err
 
 
+def test_pods_that_fit_no_node(lists: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Pods of a GPU type that no node has, or too large for every node, are counted and said to be dropped."""
+    with open(lists[1], "a") as file:
+        file.write("c,1000,1,1,500\nd,900000,1,0,0\n")
+    spec = Path(lists[1]).read_text().replace("gpu_milli\n", "gpu_milli,gpu_spec\n").replace("00\n", "00,\n")
+    Path(lists[1]).write_text(spec.replace("0,0\n", "0,0,\n").replace("c,1000,1,1,500,", "c,1000,1,1,500,H100|B200"))
+    assert main(["replay", *lists, "--policy", "fgd", "--seeds", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "2 of the pods fit no node even when it is empty" in out
+    assert "the first is c: no node has a GPU of type B200 or H100" in out
+    assert main(["replay", *lists, "--policy", "fgd", "--seeds", "1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["misfits"] == {"c": "no node has a GPU of type B200 or H100", "d": "no node has so much"}
+    assert found["policies"][0]["dropped"][0] > 0
+
+
+def test_no_gpu_at_all(lists: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    """A node list without GPUs is refused: there is nothing to allocate."""
+    Path(lists[0]).write_text("sn,cpu_milli,memory_mib,gpu,model\nn0,64000,262144,0,\n")
+    assert main(["replay", *lists, "--policy", "fgd", "--seeds", "1"]) == 2
+    assert "no usable node has a GPU" in capsys.readouterr().err
+
+
 def test_bad_rows_of_a_list(lists: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     """A bad row ends the command with file and line, unless it may be left out."""
     with open(lists[1], "a") as file:

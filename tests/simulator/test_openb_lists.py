@@ -1,0 +1,73 @@
+"""Lists like the publisher's other ones, sampled from the default list: more of some pods, or pods bound to types."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gangplan.instances.readers.openb import read_nodes, read_pods
+from gangplan.simulator.openb import replay
+
+Row = dict[str, str]
+TYPES = ("T4", "G2", "G2|G3", "V100M16|V100M32", "P100|V100M16|V100M32", "P100|T4|V100M16|V100M32")
+POLICIES = ("random", "best_fit", "fgd", "stranding")
+
+
+def kind(row: Row) -> str:
+    """Return what a pod asks for: no GPU, a share, one, or several."""
+    gpus, milli = int(row["num_gpu"]), int(row["gpu_milli"])
+    return "none" if not gpus else "share" if milli < 1000 else "one" if gpus == 1 else "several"
+
+
+def sampled(rows: list[Row], amounts: dict[str, float], rng: np.random.Generator) -> list[Row]:
+    """Draw as many pods of each kind as the list has, times an amount, in random order."""
+    drawn: list[Row] = []
+    for name, times in amounts.items():
+        of = [row for row in rows if kind(row) == name]
+        drawn += [of[i] for i in rng.integers(len(of), size=round(times * len(of)))]
+    return [drawn[i] for i in rng.permutation(len(drawn))]
+
+
+def variant(rows: list[Row], name: str) -> list[Row]:
+    """Return one of the variants."""
+    rng = np.random.default_rng(1)
+    same = {"none": 1.0, "share": 1.0, "one": 1.0, "several": 1.0}
+    if name == "no cpu":
+        return [row for row in rows if int(row["num_gpu"])]
+    if name == "cpu":  # 30% of the pods instead of 13%
+        return sampled(rows, same | {"none": 2.8}, rng)
+    if name == "shares":  # all the GPU requests
+        return sampled(rows, {"none": 1.0, "share": 3.5}, rng)
+    if name == "several":  # half of the GPU requests instead of 7%
+        return sampled(rows, {"none": 1.0, "share": 0.53, "one": 0.53, "several": 6.8}, rng)
+    bound = rng.random(len(rows)) < 0.33
+    return [
+        row | {"gpu_spec": TYPES[int(rng.integers(len(TYPES)))] if chosen and int(row["num_gpu"]) else ""}
+        for row, chosen in zip(rows, bound, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "ahead"), [("no cpu", 0.5), ("cpu", 4.0), ("shares", 1.0), ("several", -0.2), ("types", 1.0)]
+)
+def test_lists_with_other_pods(data: Path, tmp_path: Path, name: str, ahead: float) -> None:
+    """The reader takes them, Random stays last and behind FGD, and stranding is ahead of FGD by so many points."""
+    fleet = read_nodes(data / "openb" / "openb_node_list_gpu_node.csv")
+    with open(data / "openb" / "openb_pod_list_default.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    made, path = variant(rows, name), tmp_path / "pods.csv"
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(made)
+    pods = read_pods(path)
+    assert pods.skipped == 0
+    assert sum(task.demand.grants for task in pods.tasks) == sum(int(row["num_gpu"]) for row in made)
+    assert sum(bool(task.gpu_types) for task in pods.tasks) == sum(bool(row["gpu_spec"]) for row in made)
+    found = {x.policy: 100 * float(x.mean[1]) for x in replay(fleet, pods.tasks, POLICIES, seeds=[0])}
+    assert found["random"] < min(found["best_fit"], found["fgd"], found["stranding"])
+    assert found["fgd"] > found["best_fit"] - 1
+    assert found["stranding"] > found["fgd"] + ahead
