@@ -83,12 +83,14 @@ def _jobs(
 ) -> tuple[RoundJobs, list[str]]:
     from gangplan.simulator.rounds import from_gavel, from_workload
 
-    if is_gavel_trace(trace):
-        if throughputs is None or speeds is not None or queue is not None:
-            raise InstanceError("throughputs", "Gavel's traces need them, and take no speeds and no queue")
+    if throughputs is not None:
+        if speeds is not None or queue is not None:
+            raise InstanceError("throughputs", "are for Gavel's traces, which take no speeds and have no queues")
         found = read_gavel_trace(trace, skip_bad=skip_bad)
         return from_gavel(found, read_throughputs(throughputs), cluster), list(found.skipped)
-    if speeds is None or throughputs is not None:
+    if is_gavel_trace(trace):
+        raise InstanceError("throughputs", f"{trace} is Gavel's, it needs a table of them")
+    if speeds is None:
         raise InstanceError("speeds", f"{trace} names no models: say how fast each type is, like v100=1,p100=0.6")
     read = read_trace(trace, skip_bad=skip_bad)
     workload = read.workload if queue is None else read.workload.only(queue)

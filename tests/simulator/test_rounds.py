@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 import pulp
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from gangplan.cli import main
 from gangplan.cli.rounds import simulate_rounds as command
 from gangplan.instances import InstanceError
 from gangplan.instances.readers.gavel_trace import is_gavel_trace, read_gavel_trace
@@ -234,6 +237,22 @@ def test_finish_time_fairness_is_at_least_as_fair_as_equal_parts() -> None:
     assert rho.max() <= 1.001
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_finish_time_fairness_is_least(seed: int) -> None:
+    """The worst rho of the shares is met, and a hundredth less asks for speeds that no shares give."""
+    rng = np.random.default_rng(seed)
+    work, room = replace(random_jobs(seed), gpus=np.ones(12, dtype=np.int32)), np.array([3.0, 2.0, 1.0])
+    left, age = work.steps // 2 + 1, rng.uniform(0.0, 5000.0, 12)
+    policy = POLICIES["finish_time_fairness"](work, Cluster(("a", "b", "c"), (3, 2, 1)), 0)
+    x = policy.shares(np.arange(12), left, age)
+    alone = age + left / (work.speed * (room / 12)).sum(axis=1)
+    worst = float(((age + left / (work.speed * x).sum(axis=1)) / alone).max())
+    best = 0.99 * worst + 0.01 * float((age / alone).max())
+    _, t = AllocationLP().max_min(work.speed, left / (best * alone - age), np.ones(12), room)
+    assert worst <= 1.001
+    assert t < 1.0
+
+
 def test_rho_counts_who_was_there() -> None:
     """Alone on the cluster rho is 1; of two that take turns on one GPU, the one that ends first has 720 / (2 * 360)."""
     one = Cluster(("a",), (1,))
@@ -369,12 +388,45 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ]
     command(str(plain), "2xV100", ["fifo_perf"], 360.0, speeds="v100=2")
     assert "30.000" in capsys.readouterr().out
-    with pytest.raises(InstanceError, match="throughputs: Gavel's traces need them"):
+    with pytest.raises(InstanceError, match=r"throughputs: .* is Gavel's, it needs a table"):
         command(str(trace), "2xV100", ["fifo"], 360.0)
     with pytest.raises(InstanceError, match=r"speeds: .* names no models"):
         command(str(plain), "2xV100", ["fifo"], 360.0)
+    with pytest.raises(InstanceError, match="throughputs: are for Gavel's traces"):
+        command(str(trace), "2xV100", ["fifo"], 360.0, throughputs=str(table), speeds="v100=1")
     with pytest.raises(InstanceError, match="speeds: 'fast' is not type=number"):
         command(str(plain), "2xV100", ["fifo"], 360.0, speeds="fast")
+
+
+def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`simulate --rounds` runs it, and what has no meaning in rounds, or only there, is refused."""
+    plain = tmp_path / "x.csv"
+    plain.write_text("job_id,num_gpu,submit_time,duration\na,1,0,60\nb,1,0,30\n", encoding="utf-8")
+    line = ["simulate", str(plain), "--cluster", "1xV100", "--speeds", "v100=1"]
+    assert main([*line, "--rounds", "20", "--policy", "fifo_perf", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    # b is seen at the end of a's last round, but shares are due 1,920 s after the first
+    assert (found[0]["rounds"], found[0]["makespan"]) == (5, 90.0)
+    assert main([*line, "--rounds", "20", "--discipline", "easy"]) == 2
+    assert main(line) == 2
+    assert "mean something in --rounds only" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("policy", ["fifo_random", "max_min_fairness_perf", "min_total_duration"])
+@given(seed=st.integers(0, 10**6), overhead=st.sampled_from([0.0, 7.5]), per=st.integers(1, 3))
+@settings(max_examples=15)
+def test_laws(policy: str, seed: int, overhead: float, per: int) -> None:
+    """Whatever the jobs: leases are possible, work takes its time, nobody beats the fastest type."""
+    work, cluster = random_jobs(seed), Cluster(("a", "b", "c"), (3, 2 * per, per))
+    outcome = simulate_rounds(work, cluster, policy, length=40.0, gap=90.0, overhead=overhead, seed=seed)
+    assert check(outcome) == []
+    jct = outcome.finish - outcome.jobs.submit
+    assert (jct >= outcome.jobs.steps / outcome.jobs.speed.max(axis=1) * (1 - 1e-9)).all()
+    speed = outcome.jobs.speed[outcome.lease_job, outcome.lease_type]
+    took = np.sum(outcome.lease_steps / speed) + overhead * len(outcome.lease_job)
+    assert outcome.busy.sum() == pytest.approx(took, rel=1e-9)
+    assert (np.diff(outcome.begins) <= 40.0 + np.diff(outcome.jobs.submit).max() + 1e-6).all()
+    assert 0 < summary(outcome).utilisation <= 1
 
 
 @pytest.mark.skipif(not GAVEL.exists(), reason="the data are not here")
