@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from fractions import Fraction
 from itertools import combinations
 from math import ceil, floor
 from typing import Any
@@ -18,6 +19,8 @@ _KEPT = 1 << 30
 """What all of a job's throughput becomes in integers."""
 _WEIGHT = 1 << 20
 """What a weight of 1 becomes."""
+_PARTS = 1 << 16
+"""The largest denominator of a share of the compute: off by 1e-9 or less, and decimals of four digits are exact."""
 
 
 class Cost:
@@ -67,8 +70,9 @@ class Cost:
         cost = model.new_int_var(0, max(most, floor((job.value or 0.0) * GOAL_UNITS)), "")
         step = self._seconds()
         model.add(step >= self.compute[j])
-        overlap = floor(float(batch.overlap[j]) * 1024)
-        model.add(1024 * step >= (1024 - overlap) * self.compute[j] + 1024 * self.sync[j])
+        shown = 1 - Fraction(float(batch.overlap[j])).limit_denominator(_PARTS)
+        parts = shown.denominator
+        model.add(parts * step >= shown.numerator * self.compute[j] + parts * self.sync[j])
         for k, x in self.plan.size[j].items():
             if batch.problem.goal == "throughput":
                 self._loss(j, k, x, step, cost)

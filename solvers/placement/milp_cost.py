@@ -85,7 +85,8 @@ class Cost:
 
     def _loss(self, j: int, slowdown: Any) -> Any:
         """(L) Of 1, a job loses 1 - 1 over its slowdown, which is concave: on the chords between marks, no more."""
-        segments, filled = [], []
+        segments: list[tuple[float, Any]] = []
+        filled: list[Any] = []
         for low, high in pairwise(self.scale.marks[j]):
             part = self.new.amount(high - low)
             if filled:
@@ -108,7 +109,7 @@ def longest_step(batch: Batch, j: int) -> float:
     each = max(1 / min(batch.link), sum(len(batch.jobs) / b for b in batch.bandwidth))
     # at most 2 gradients of each phase go over a link; W P / P through that of parameter servers
     moved = job.workers[-1] if job.servers else 2 * (2 if job.collective == "hierarchical" else 1)
-    return compute + float(batch.gradient[j]) * moved * each
+    return float(compute + float(batch.gradient[j]) * moved * each)
 
 
 def highest_cost(batch: Batch) -> float:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
+import numpy as np
 import pytest
 
 from gangplan import solve
 from gangplan.instances.generators.gangs import gangs
-from gangplan.instances.placement import PlacementProblem
+from gangplan.instances.placement import Demand, PlacementProblem
 from gangplan.solvers import Run
 from gangplan.solvers.check import check_solver
 from gangplan.solvers.placement.enumeration import optimum
@@ -71,6 +72,50 @@ def test_goals(goal: str) -> None:
         problem = replace(random_problem(seed), goal=goal, running=())
         run = alone(problem, "milp")
         assert proves(run, optimum(problem)), (seed, run.objective, run.bound, run.notes)
+
+
+def uneven(seed: int) -> PlacementProblem:
+    """Return a random problem with unlike links, menus, little room, and GPUs that are at times better shared."""
+    rng, problem = np.random.default_rng(seed), random_problem(known()[seed % 100])
+    fleet, jobs = problem.fleet, []
+    for job in problem.jobs:
+        gpu = float(rng.choice([0.4, 0.5, 1.0]))
+        most = job.workers[-1]
+        kinds = ["ps"] if job.servers else ["ring", "hierarchical", "hierarchical"]
+        menu = tuple(sorted({int(rng.integers(1, most + 1)), most}))
+        jobs.append(replace(job, workers=menu, worker=Demand(gpu), collective=str(rng.choice(kinds)), requires=()))
+    return replace(
+        problem,
+        jobs=tuple(jobs),
+        running=(),
+        fleet=replace(
+            fleet,
+            gpus=rng.choice([1, 2, 2, 3], fleet.n_nodes),
+            cpu=np.full(fleet.n_nodes, 12.0),
+            memory=np.full(fleet.n_nodes, 50.0),
+            link=rng.choice([1.0, 3.0, 10.0], fleet.n_nodes),
+            usable=np.ones(fleet.n_nodes, dtype=bool),
+        ),
+        speeds=replace(
+            problem.speeds,
+            gradient=rng.choice([1.0, 4.0], 2),
+            overlap=rng.choice([0.0, 0.3], 2),
+            gpu=rng.choice([0.0, 0.1, 0.5, 1.0], (2, 2)),
+        ),
+    )
+
+
+def test_uneven_clusters() -> None:
+    """Both agree with enumeration too where links are unlike, overlaps odd and sharing a GPU may even help."""
+    placed = 0
+    for seed in range(40):
+        problem = uneven(seed)
+        best = optimum(problem)
+        for name in ("milp", "cpsat"):
+            run = alone(problem, name)
+            assert proves(run, best), (seed, name, best, run.objective, run.bound, run.notes)
+        placed += best is not None
+    assert placed >= 28
 
 
 def test_random_problems_say_something() -> None:
