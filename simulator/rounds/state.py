@@ -36,9 +36,9 @@ class State(NamedTuple):
         finish, busy: seconds, float64 (n,).
         kind: type of the open lease of each job, -1 if none, int64 (n,).
         own, own_at: GPUs of the open leases, int64, and where each job's begin.
-        lease: job, type and steps of the leases written, then those of open ones by job, int64 (r, 3) and (n,).
+        lease: job, type and steps of the leases written, int64 (r, 3).
         span: start and end of the leases written, float64 (r, 2).
-        open_steps, open_span: as `lease` and `span`, of open leases, int64 (n,) and float64 (n, 2).
+        open_steps, open_span: steps so far, start and end of each job's open lease, int64 (n,) and float64 (n, 2).
         held: GPUs of the leases written, one lease after the other, int64.
         begins: when each round began, float64.
         times, counts: scalars, by the names above.
