@@ -1,0 +1,81 @@
+"""Policies over seeds: means with intervals, and differences of runs that saw the same jobs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+
+from .student import quantile
+from .summary import Metrics
+
+FIGURES = tuple(field.name for field in dataclasses.fields(Metrics))
+LEVEL = 0.95
+"""Probability that an interval holds the mean, if the seeds' figures are normal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure of one policy.
+
+    Attributes:
+        policy, figure: their names.
+        seeds: how many.
+        mean: over the seeds.
+        margin: half the width of the 95% interval of the mean, by Student's t; None of one seed.
+        difference: of the mean from that of the first policy; None for that one.
+        difference_margin: half the width of its 95% interval, of the differences seed by seed; None where `margin` or
+            `difference` is.
+    """
+
+    policy: str
+    figure: str
+    seeds: int
+    mean: float
+    margin: float | None
+    difference: float | None
+    difference_margin: float | None
+
+
+def compare(found: Mapping[str, Sequence[Metrics]], figures: Sequence[str] = FIGURES) -> tuple[Row, ...]:
+    """Return a row for each policy and figure, policy by policy; figures that some run does not have are left out.
+
+    Args:
+        found: of each policy its figures, in the same order of seeds, each seed the same jobs for all.
+        figures: names of fields of `Metrics`.
+
+    Raises:
+        InstanceError: if there is none, policies have other numbers of seeds, or a figure is unknown.
+    """
+    counts = {name: len(runs) for name, runs in found.items()}
+    if not counts or 0 in counts.values():
+        raise InstanceError("found", "has a policy without a run" if counts else "has no policy")
+    if len(set(counts.values())) > 1:
+        words = ", ".join(f"{name} {count}" for name, count in counts.items())
+        raise InstanceError("found", f"has other numbers of seeds: {words}")
+    for figure in figures:
+        if figure not in FIGURES:
+            raise InstanceError("figures", f"{figure!r} is not one of {', '.join(FIGURES)}")
+    everyone = [run for runs in found.values() for run in runs]
+    known = [figure for figure in figures if all(getattr(run, figure) is not None for run in everyone)]
+    base = next(iter(found))
+    rows = []
+    for name, runs in found.items():
+        for figure in known:
+            values, first = (np.array([getattr(run, figure) for run in some], float) for some in (runs, found[base]))
+            mean, margin = interval(values)
+            apart = (None, None) if name == base else interval(values - first)
+            rows.append(Row(name, figure, len(runs), mean, margin, *apart))
+    return tuple(rows)
+
+
+def interval(values: np.ndarray) -> tuple[float, float | None]:
+    """Return the mean of `values`, float64 (n,), and half the width of its 95% interval, None if there is one value."""
+    n = len(values)
+    margin = quantile(LEVEL, n - 1) * float(values.std(ddof=1)) / sqrt(n) if n > 1 else None
+    return float(values.mean()), margin

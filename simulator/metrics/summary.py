@@ -1,0 +1,129 @@
+"""Figures of a schedule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from gangplan.instances.arrays import FloatArray
+from gangplan.instances.placement import Fleet
+
+from ..trace.outcome import Outcome
+from ..trace.restarts import restarts
+from ..trace.spans import Spans, spans
+from .cluster import available_gpus, period
+from .communication import communication
+from .fairness import finish_time_fairness
+from .fragmentation import fragmentation
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """Figures in seconds, or shares from 0 to 1; docs/metrics.md has the formulas.
+
+    Attributes:
+        jobs: how many ran.
+        blocking_rate: the share of all jobs that were rejected.
+        mean_jct, median_jct, p95_jct, p99_jct: of finish - submit.
+        mean_wait, p99_wait: of start - submit.
+        makespan: the last finish.
+        throughput: jobs a second from the first submission to the last finish.
+        work_rate: GPU seconds of work done a second over that time.
+        utilisation: GPU seconds held over those there were in that time, nodes that were down taken out.
+        goodput: of the GPU seconds held, what led to the end: not what went into restoring jobs, or was lost.
+        fragmentation: the share of free GPUs that cannot serve a job of the trace's mix, while GPUs are free; None if
+            GPUs were only counted.
+        mean_slowdown, p99_slowdown: of the completion time over the duration, jobs of no duration left out.
+        mean_rho, worst_rho: finish-time fairness, jobs of no duration left out.
+        interruptions: how often a job was stopped before its end, a job.
+        communication: seconds of a gigabyte, over the pairs of GPUs of a running job; None if no fleet is given or GPUs
+            were only counted.
+    """
+
+    jobs: int
+    blocking_rate: float
+    mean_jct: float
+    median_jct: float
+    p95_jct: float
+    p99_jct: float
+    mean_wait: float
+    p99_wait: float
+    makespan: float
+    throughput: float
+    work_rate: float
+    utilisation: float
+    goodput: float
+    fragmentation: float | None
+    mean_slowdown: float
+    p99_slowdown: float
+    mean_rho: float
+    worst_rho: float
+    interruptions: float
+    communication: float | None
+
+
+def summary(outcome: Outcome, fleet: Fleet | None = None) -> Metrics:
+    """Return the figures of `outcome`; of no job, if all were rejected, they are 0.
+
+    Args:
+        outcome: a schedule.
+        fleet: its nodes, for their network.
+
+    Raises:
+        InstanceError: if `fleet` has another number of nodes.
+    """
+    work, ran = outcome.workload, outcome.admitted
+    jobs = int(np.count_nonzero(ran))
+    if not jobs:
+        return _nothing()
+    parts = spans(outcome)
+    submit, finish, duration = work.submit[ran], outcome.finish[ran], work.duration[ran]
+    jct, wait = finish - submit, outcome.start[ran] - submit
+    first, last = period(outcome)
+    held = outcome.row_gpus * outcome.row_share * (outcome.row_end - outcome.row_start)
+    there = float(available_gpus(outcome).integral(np.array([last]))[0])
+    done = float((work.gpus * np.asarray(work.share))[ran] @ duration)
+    runs = duration > 0
+    slowdown, rho = jct[runs] / duration[runs], finish_time_fairness(outcome)
+    p50, p95, p99 = np.quantile(jct, [0.5, 0.95, 0.99])
+    return Metrics(
+        jobs=jobs,
+        blocking_rate=1 - jobs / work.n_jobs,
+        mean_jct=float(jct.mean()),
+        median_jct=float(p50),
+        p95_jct=float(p95),
+        p99_jct=float(p99),
+        mean_wait=float(wait.mean()),
+        p99_wait=float(np.quantile(wait, 0.99)),
+        makespan=last,
+        throughput=jobs / (last - first) if last > first else 0.0,
+        work_rate=done / (last - first) if last > first else 0.0,
+        utilisation=float(held.sum()) / there if there > 0 else 0.0,
+        goodput=_goodput(outcome, parts, held),
+        fragmentation=fragmentation(outcome),
+        mean_slowdown=float(slowdown.mean()) if len(slowdown) else 1.0,
+        p99_slowdown=float(np.quantile(slowdown, 0.99)) if len(slowdown) else 1.0,
+        mean_rho=float(rho.mean()) if len(rho) else 1.0,
+        worst_rho=float(rho.max(initial=0.0)) if len(rho) else 1.0,
+        interruptions=(int(parts.opens.sum()) - jobs) / jobs,
+        communication=None if fleet is None else communication(outcome, fleet, parts),
+    )
+
+
+def _nothing() -> Metrics:
+    known: dict[str, Any] = dict.fromkeys((field.name for field in fields(Metrics)), 0.0)
+    return Metrics(**known | {"jobs": 0, "blocking_rate": 1.0, "fragmentation": None, "communication": None})
+
+
+def _goodput(outcome: Outcome, parts: Spans, held: FloatArray) -> float:
+    """Return the useful share of what is held: while jobs get on, and of that the part of their work that is kept."""
+    total = float(held.sum())
+    if total <= 0:
+        return 1.0
+    lost, _ = restarts(outcome, parts)
+    duration = outcome.workload.duration
+    kept = np.divide(duration, duration + lost, out=np.ones(len(lost)), where=duration + lost > 0)
+    useful = np.where(outcome.row_rate > 0, held, 0.0) * kept[outcome.row_job]
+    return float(useful.sum()) / total
