@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
-import highspy
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray, IntArray
 
 from ..run import Run
+from .master import Master, Prices
 from .options import Kinship, Options, families, options_of
 from .prepare import Batch, Rows
 from .pricing import Pricing
@@ -33,19 +32,8 @@ class Pattern:
     cost: float
 
 
-class _Prices(NamedTuple):
-    """What each family pays for a worker and for a server, and each kind of node, never more than 0."""
-
-    worker: FloatArray
-    server: FloatArray
-    node: FloatArray
-
-
 class Columns:
     """The master problem and its columns.
-
-    Minimise sum of cost_t x_t, so that patterns x_t hold all workers and servers of each family, and are no more than
-    the nodes of each kind. A family that may be left out pays its value.
 
     Attributes:
         bound: the best bound so far, constant costs included.
@@ -64,39 +52,10 @@ class Columns:
         self.patterns: list[Pattern] = []
         self.known: set[tuple[int, tuple[int, ...]]] = set()
         self.bound = -np.inf
-        self.best: _Prices | None = None
+        self.best: Prices | None = None
         self.started = 0
-        self._master()
-
-    def _master(self) -> None:
-        batch, lead = self.batch, self.kin.lead
-        self.lp = highspy.Highs()
-        self.lp.setOptionValue("output_flag", False)
-        self.lp.setOptionValue("threads", 1)
-        inf = highspy.kHighsInf
-        self.need, self.also = [], []
-        for f, j in enumerate(lead):
-            count = len(self.kin.members[f])
-            self.need.append(float(count * batch.jobs[j].workers[0]))
-            self.also.append(float(count * batch.jobs[j].servers))
-        for amount in (*self.need, *self.also):
-            self.lp.addRow(amount, amount, 0, [], [])
-        for q in self.kinds:
-            self.lp.addRow(-inf, float(self.nodes[q]), 0, [], [])
-        high = 10.0 * (1.0 + float(self.run.objective or batch.weight.sum() * 10))
-        families_ = len(lead)
-        for f, j in enumerate(lead):
-            value = batch.jobs[j].value
-            degree, servers = batch.jobs[j].workers[0], batch.jobs[j].servers
-            rows, amounts = [f], [float(degree)]
-            if servers:
-                rows.append(families_ + f)
-                amounts.append(float(servers))
-            self.lp.addCol(high if value is None else value, 0.0, inf, len(rows), rows, amounts)
-            if servers and value is None:
-                self.lp.addCol(high, 0.0, inf, 1, [families_ + f], [1.0])
-                self.lp.addCol(high, 0.0, inf, 1, [f], [1.0])
-        self.first = self.lp.getNumCol()
+        high = 10.0 * (1.0 + float(run.objective or batch.weight.sum() * 10))
+        self.master = Master(batch, self.kin, self.nodes[self.kinds], high)
 
     def add(self, kind: int, options: tuple[int, ...], cost: float) -> bool:
         """Add a column unless it is there."""
@@ -104,14 +63,7 @@ class Columns:
         if key in self.known:
             return False
         self.known.add(key)
-        opts, f = self.options[kind], len(self.need)
-        rows: dict[int, float] = {2 * f + self.kinds.index(kind): 1.0}
-        for x in options:
-            family = int(opts.family[x])
-            for row, amount in ((family, int(opts.workers[x])), (f + family, int(opts.servers[x]))):
-                if amount:
-                    rows[row] = rows.get(row, 0.0) + amount
-        self.lp.addCol(cost, 0.0, highspy.kHighsInf, len(rows), list(rows), list(rows.values()))
+        self.master.add(self.kinds.index(kind), self.options[kind], options, cost)
         self.patterns.append(Pattern(kind, options, cost))
         return True
 
@@ -123,23 +75,19 @@ class Columns:
         """
         steps, pull = _FEW, _PULL
         while not self.run.stopped:
-            self.lp.run()
-            now = self._prices()
-            prices = now
+            prices = self.master.run()
             if pull and self.best is not None:
-                prices = _Prices(*(pull * x + (1 - pull) * y for x, y in zip(self.best, now, strict=True)))
+                prices = Prices(*(pull * x + (1 - pull) * y for x, y in zip(self.best, prices, strict=True)))
             added, exact, low = 0, True, prices.node.copy()
             for i, q in enumerate(self.kinds):
-                reduced, cost, chosen, complete = self.pricing[q].search(
-                    self.run, prices.worker, prices.server, float(prices.node[i]) - _EPS, _EACH, True, steps
-                )
+                reduced, cost, chosen, complete = self._search(q, prices, float(prices.node[i]) - _EPS, _EACH, steps)
                 exact &= complete
                 if len(reduced):
                     low[i] = min(low[i], float(reduced[0]))
                 for c, row in zip(cost.tolist(), chosen.tolist(), strict=True):
                     added += self.add(q, tuple(sorted(x for x in row if x >= 0)), c)
             if exact:
-                self._bound(_Prices(prices.worker, prices.server, low))
+                self._bound(prices._replace(node=low))
             if not added and pull:
                 pull = 0.0
             elif not added and not exact and steps < _STEPS:
@@ -150,19 +98,16 @@ class Columns:
                 pull = _PULL
         return False
 
-    def _prices(self) -> _Prices:
-        dual, f = np.array(self.lp.getSolution().row_dual), len(self.need)
-        return _Prices(dual[:f], dual[f : 2 * f], np.minimum(dual[2 * f :], 0.0))
+    def _search(
+        self, q: int, prices: Prices, limit: float, most: int, steps: int, best: bool = True
+    ) -> tuple[FloatArray, FloatArray, IntArray, bool]:
+        pays = self.master.pays(self.options[q], prices)
+        return self.pricing[q].search(self.run, pays, limit, most, best, steps)
 
-    def _bound(self, prices: _Prices) -> None:
-        """Raise the bound by Lagrange's: at these prices no pattern costs less than its jobs and its node pay."""
-        total = float(prices.worker @ self.need + prices.server @ self.also)
-        for f, j in enumerate(self.kin.lead):
-            value, job = self.batch.jobs[j].value, self.batch.jobs[j]
-            if value is not None:  # whoever would rather be left out is
-                pays = prices.worker[f] * job.workers[0] + prices.server[f] * job.servers
-                total += len(self.kin.members[f]) * min(0.0, value - float(pays))
-        total += float(prices.node @ self.nodes[self.kinds]) - _EPS * (1 + abs(total))
+    def _bound(self, prices: Prices) -> None:
+        """Raise the bound by Lagrange's: at these prices no pattern costs less than its parts and its node pay."""
+        total = self.master.bound(prices)
+        total -= _EPS * (1 + abs(total))
         if total > self.bound:
             self.bound, self.best = total, prices
             self.run.raise_bound(total, "columns")
@@ -173,7 +118,8 @@ class Columns:
         family = {j: f for f, jobs in enumerate(self.kin.members) for j in jobs}
         for j, row in enumerate(rows):
             for n, (w, p) in row.items():
-                at.setdefault(n, []).append((family[j], w, p))
+                if w:
+                    at.setdefault(n, []).append((family[j], w, p))
         for n, tasks in at.items():
             q = int(self.kind[n])
             opts = self.options[q]
@@ -189,9 +135,8 @@ class Columns:
 
     def nearest(self, most: int) -> list[Pattern]:
         """Return the columns of least reduced cost, and those of the start and of the solution."""
-        self.lp.run()
-        solution = self.lp.getSolution()
-        value, reduced = np.array(solution.col_value)[self.first :], np.array(solution.col_dual)[self.first :]
+        self.master.run()
+        value, reduced = self.master.solution()
         kept = {*range(self.started), *np.flatnonzero(value > _EPS).tolist()}
         kept |= set(np.argsort(reduced, kind="stable")[:most].tolist())
         return [self.patterns[i] for i in sorted(kept)]
@@ -199,11 +144,10 @@ class Columns:
     def within(self, gap: float, most: int) -> list[Pattern] | None:
         """Return every pattern with a reduced cost below `gap`, `None` if they are more than `most`."""
         assert self.best is not None
-        worker, server, node = self.best
         found: list[Pattern] = []
         for i, q in enumerate(self.kinds):
-            _, cost, chosen, complete = self.pricing[q].search(
-                self.run, worker, server, float(node[i]) + gap, most, False, _STEPS
+            _, cost, chosen, complete = self._search(
+                q, self.best, float(self.best.node[i]) + gap, most, _STEPS, best=False
             )
             if not complete or len(found) + len(cost) > most:
                 return None

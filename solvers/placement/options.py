@@ -1,8 +1,9 @@
 """What a job may have on one node, and what it costs there at least: the building blocks of patterns.
 
-A pattern is a set of options of different jobs that fit on one node. An option of job j is a workers and p servers of
-it; all of the gang, or a part. With c, s the compute and synchronisation that j cannot avoid given who else is on the
-node and how many gangs g use its NIC, and d the gang's workers,
+A pattern is a set of options of different jobs that fit on one node. An option of job j is a > 0 workers and p servers
+of it; all of the gang, or a part. Servers on nodes without workers are in no pattern. With c, s the compute and
+synchronisation that j cannot avoid given who else is on the node and how many gangs g with workers there use its NIC,
+and d the gang's workers,
 
     F = w b / d a / d max(c, (1 - o) c + s)
 
@@ -129,11 +130,11 @@ def options_of(batch: Batch, kin: Kinship, kind: int) -> Options:
             continue
         job, room = batch.jobs[j], int(batch.room[j, kind])
         degree = job.workers[0]
-        for a in range(min(room, degree) + 1):
+        for a in range(1, min(room, degree) + 1):
             for p in range(job.servers + 1):
                 cpu = a * batch.worker_cpu[j] + p * batch.server_cpu[j]
                 memory = a * batch.worker_memory[j] + p * batch.server_memory[j]
-                if (not a and not p) or cpu > has[0] or memory > has[1]:
+                if cpu > has[0] or memory > has[1]:
                     continue
                 split = a < degree or p < job.servers
                 fixed, nic = _sync(batch, j, node, a, p, split)

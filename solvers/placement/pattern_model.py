@@ -49,6 +49,7 @@ class PatternModel:
                     whole += opts.one(x, extra, 1)
             constant.append(floor(whole * UNITS) * self.x[t])
         self._rows()
+        self.quiet = self._quiet()
         for f in self.uses:
             self.cost.append(self._split(f))
         self.total = sum(constant) + sum(self.cost) + sum(self.left)
@@ -56,18 +57,18 @@ class PatternModel:
 
     def _most(self, pattern: Pattern) -> int:
         """Return how often a pattern can be there."""
-        opts, most = self.columns.options[pattern.kind], int(self.columns.nodes[pattern.kind])
+        opts, master = self.columns.options[pattern.kind], self.columns.master
+        most = int(self.columns.nodes[pattern.kind])
         for x in pattern.options:
             f = int(opts.family[x])
-            if opts.workers[x]:
-                most = min(most, int(self.columns.need[f]) // int(opts.workers[x]))
+            most = min(most, master.count[f] * master.degree[f] // int(opts.workers[x]))
             if opts.servers[x]:
-                most = min(most, int(self.columns.also[f]) // int(opts.servers[x]))
+                most = min(most, int(master.servers[f]) // int(opts.servers[x]))
         return most
 
     def _rows(self) -> None:
-        """(N) No more nodes than there are; (G) all tasks of a gang, or none if it may be left out."""
-        workers: defaultdict[int, list[Any]] = defaultdict(list)
+        """(N) No more nodes than there are; (G) all workers of a gang, or none if it may be left out."""
+        parts: defaultdict[int, defaultdict[int, list[Any]]] = defaultdict(lambda: defaultdict(list))
         servers: defaultdict[int, list[Any]] = defaultdict(list)
         nodes: defaultdict[int, list[Any]] = defaultdict(list)
         for t, pattern in enumerate(self.patterns):
@@ -75,20 +76,45 @@ class PatternModel:
             nodes[pattern.kind].append(self.x[t])
             for x in pattern.options:
                 f = int(opts.family[x])
-                workers[f].append(int(opts.workers[x]) * self.x[t])
-                servers[f].append(int(opts.servers[x]) * self.x[t])
+                parts[f][int(opts.workers[x])].append(self.x[t])
+                if opts.servers[x]:
+                    servers[f].append(int(opts.servers[x]) * self.x[t])
         for q, xs in nodes.items():
             self.model.add(sum(xs) <= int(self.columns.nodes[q]))
         self.left: list[Any] = []
+        self.away: dict[int, Any] = {}
         for f, j in enumerate(self.kin.lead):
             job, count = self.batch.jobs[j], len(self.kin.members[f])
             out: Any = 0
             if job.value is not None:
                 out = self.model.new_int_var(0, count, "")
                 self.left.append(floor(job.value * UNITS) * out)
-            self.model.add(sum(workers[f]) + job.workers[0] * out == count * job.workers[0])
+            degree = job.workers[0]
+            self.model.add(sum(a * sum(xs) for a, xs in parts[f].items()) + degree * out == count * degree)
             if job.servers:
-                self.model.add(sum(servers[f]) + job.servers * out == count * job.servers)
+                self.away[f] = job.servers - sum(servers[f]) - job.servers * out
+                self.model.add(self.away[f] >= 0)
+
+    def _quiet(self) -> dict[int, Any]:
+        """(Q) Return for each gang how many nodes have its servers, and no other task of a split gang."""
+        nodes = int(self.columns.nodes[self.columns.kinds].sum())
+        quiet = {f: self.model.new_int_var(0, nodes, "") for f in self.uses if f in self.away}
+        busy = sum(x for x, g in zip(self.x, self.gangs, strict=True) if g)
+        self.model.add(sum(quiet.values()) + busy <= nodes)
+        return quiet
+
+    def _remote(self, f: int, each: int) -> Any:
+        """Return what servers on no node of a worker cost: `each` for one alone on a NIC, twice that beside a gang.
+
+        At a cost of k times `each` no more than k are on a quiet node, half of that on others.
+        """
+        most, nodes = self.batch.jobs[self.kin.lead[f]].servers, int(self.columns.nodes.sum())
+        steps = [self.model.new_bool_var("") for _ in range(most)]
+        for k, step in enumerate(steps):
+            self.model.add(self.away[f] <= k * self.quiet[f] + k // 2 * nodes).only_enforce_if(~step)
+        for low, high in pairwise(steps):
+            self.model.add_implication(high, low)
+        return each * sum(steps)
 
     def _use(self, t: int) -> Any:
         """Return whether pattern t is used."""
@@ -112,8 +138,7 @@ class PatternModel:
         inside: list[tuple[float, int]] = []
         for t, x, extra in self.uses[f]:
             opts = self.columns.options[self.patterns[t].kind]
-            if opts.workers[x]:
-                compute.append((float(opts.compute[x]) * (1 + extra), t, int(opts.workers[x])))
+            compute.append((float(opts.compute[x]) * (1 + extra), t, int(opts.workers[x])))
             means.append(floor(opts.one(x, extra, self.gangs[t]) * UNITS) * self.x[t])
             pairs[self.gangs[t]].append(t)
             if job.collective == "hierarchical":
@@ -124,11 +149,14 @@ class PatternModel:
         s: Any = self._levels([(rate * v, t, 0) for v, t in sync], degree) if sync else 0
         if job.collective == "hierarchical":
             s = self._levels([(rate * v, t, 0) for v, t in inside], degree)
-            s += self._phases(f, pairs, rate, float(batch.gradient[j]) / batch.bandwidth[0])
+            s += self._phases(pairs, degree, rate, float(batch.gradient[j]) / batch.bandwidth[0])
         cost = model.new_int_var(0, 1 << 44, "")
         model.add(cost >= c)
         parts = floor(hidden * 1024)
         model.add(1024 * cost >= parts * c + 1024 * s)
+        if f in self.quiet:
+            each = rate * degree * float(batch.gradient[j]) / job.servers / batch.bandwidth[0]
+            model.add(1024 * cost >= parts * c + 1024 * self._remote(f, floor(each)))
         model.add(cost >= sum(means))
         return cost
 
@@ -164,11 +192,11 @@ class PatternModel:
                 self.model.add(sum(above) <= degree * literals[i][1])
         return total
 
-    def _phases(self, f: int, pairs: dict[int, list[int]], rate: float, nic: float) -> Any:
+    def _phases(self, pairs: dict[int, list[int]], degree: int, rate: float, nic: float) -> Any:
         """Return the least of the phases among n nodes: a ring of n at the share of the busiest NIC."""
         model = self.model
         nodes = sum(self.x[t] for ts in pairs.values() for t in ts)
-        most = min(int(self.columns.need[f]), int(self.columns.nodes.sum()))
+        most = min(degree, int(self.columns.nodes.sum()))
         busy = {g: model.new_bool_var("") for g in pairs}
         for g, ts in pairs.items():
             for t in ts:

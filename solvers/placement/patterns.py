@@ -13,7 +13,7 @@ from .cpsat import read_plan, suitable_solver
 from .grants import as_plan
 from .pattern_model import UNITS, PatternModel
 from .prepare import Batch
-from .seats import seat, settle
+from .seats import seat, serve, settle
 from .state import State
 
 _MOST = 30_000
@@ -88,7 +88,8 @@ def _choose(run: Run, columns: Columns, found: list[Pattern], margin: float) -> 
     class Watcher(cp_model.CpSolverSolutionCallback):
         def on_solution_callback(self) -> None:
             chosen = [t for t, x in zip(found, model.x, strict=True) for _ in range(self.value(x))]
-            _offer(run, columns, state, seat(columns, chosen))
+            for evenly in (False, True):
+                _offer(run, columns, state, seat(columns, chosen, evenly))
 
     beyond = columns.bound + margin
 
@@ -113,5 +114,9 @@ def _choose(run: Run, columns: Columns, found: list[Pattern], margin: float) -> 
 
 def _offer(run: Run, columns: Columns, state: State, rows: list[Any]) -> None:
     state.restore(rows)
-    if state.complete() and (settle(state, columns) < run.objective if run.objective is not None else True):
+    if (
+        serve(state)
+        and state.complete()
+        and (settle(state, columns) < run.objective if run.objective is not None else True)
+    ):
         run.offer(as_plan(state.batch, state.rows, lambda n: state.held[n]), "patterns")

@@ -38,8 +38,7 @@ class Pricing:
     def search(
         self,
         run: Run,
-        worker: FloatArray,
-        server: FloatArray,
+        pays: FloatArray,
         limit: float,
         most: int,
         keep_best: bool,
@@ -49,7 +48,7 @@ class Pricing:
 
         Args:
             run: the solve; once it has stopped the search gives up.
-            worker, server: what each family pays for a worker and for a server.
+            pays: what is paid for each option.
             limit: the search is for what is below.
             most: keep so many.
             keep_best: whether of more the best are kept, and else the search ends there.
@@ -58,8 +57,6 @@ class Pricing:
         Returns:
             Reduced costs (n,), costs (n,), options (n, d) with -1 behind the last, and whether none can be missing.
         """
-        opts = self.options
-        pays = worker[opts.family] * opts.workers + server[opts.family] * opts.servers
         if not len(pays):
             return np.zeros(0), np.zeros(0), np.zeros((0, 1), dtype=np.int64), True
         tables = self.table, self.marks, self.host, self.apart, self.many, self.room

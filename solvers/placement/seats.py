@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
+import numpy as np
+
 from .columns import Columns, Pattern
 from .prepare import Rows
 from .state import State
 
+_NODES = 32
+"""Nodes that a server without one is tried on, those with most idle NICs."""
 
-def seat(columns: Columns, patterns: list[Pattern]) -> list[Rows]:
-    """Return the rows of each job if the nodes hold `patterns`: split gangs in one rack each if that is easy."""
+
+def seat(columns: Columns, patterns: list[Pattern], evenly: bool) -> list[Rows]:
+    """Return the rows of each job if the nodes hold `patterns`: split gangs in one rack if that is easy, or evenly."""
     batch, kin = columns.batch, columns.kin
     rack = batch.members[1] if len(batch.members) > 1 else [0] * batch.n_nodes
     free: dict[tuple[int, int], list[int]] = defaultdict(list)
@@ -24,9 +29,12 @@ def seat(columns: Columns, patterns: list[Pattern]) -> list[Rows]:
         # the fullest rack that holds the group, else the emptiest and then the next
         able = [r for r in racks if all(len(free[q, r]) >= count for q, count in counts.items())]
         order = sorted(able or racks, key=lambda r: sum(len(free[q, r]) for q in counts), reverse=not able)
+        used: Counter[int] = Counter()
         for pattern in group:
             q = pattern.kind
-            r = next(r for r in order if free[q, r])
+            left = [r for r in order if free[q, r]]
+            r = min(left, key=lambda r: used[r]) if evenly else left[0]
+            used[r] += 1
             node = free[q, r].pop()
             opts = columns.options[q]
             for x in pattern.options:
@@ -34,6 +42,35 @@ def seat(columns: Columns, patterns: list[Pattern]) -> list[Rows]:
                 j = waiting[f].pop() if len(kin.members[f]) > 1 else kin.lead[f]
                 rows[j][node] = int(opts.workers[x]), int(opts.servers[x])
     return rows
+
+
+def serve(state: State) -> bool:
+    """Put the servers that are on no node yet, gang by gang, where the goal is then least; return if they fit."""
+    for j, job in enumerate(state.batch.jobs):
+        here = state.rows[j]
+        missing = job.servers - sum(p for _, p in here.values())
+        while here and missing > 0:
+            state.remove(j)
+            best: tuple[float, Rows] | None = None
+            room = state.server_room(j, here)
+            able = np.flatnonzero(room > [here.get(n, (0, 0))[1] for n in range(len(room))])
+            near = able[np.argsort(state.crossing[able], kind="stable")[:_NODES]].tolist()
+            # of places that cost the same, the idle NIC: the next server may need what is left of the other
+            for n in dict.fromkeys([*near, *(n for n in here if n in able)]):
+                w, p = here.get(n, (0, 0))
+                rows = {**here, n: (w, p + 1)}
+                state.add(j, rows)
+                total = state.settle()
+                if best is None or total < best[0]:
+                    best = total, rows
+                state.remove(j)
+            if best is None:  # no cores or memory for it
+                return False
+            here = best[1]
+            missing -= 1
+            state.add(j, here)
+            state.settle()
+    return True
 
 
 def settle(state: State, columns: Columns) -> float:

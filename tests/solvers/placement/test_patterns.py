@@ -1,0 +1,59 @@
+"""Patterns of nodes: what the parts of a gang pay, servers on nodes of their own, and what must be proved."""
+
+from __future__ import annotations
+
+from itertools import combinations_with_replacement
+
+import numpy as np
+import pytest
+
+from gangplan import solve
+from gangplan.instances.generators.gangs import gangs
+from gangplan.solvers import Run
+from gangplan.solvers.placement.columns import Columns
+from gangplan.solvers.placement.prepare import Batch
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_bound_of_prices_takes_the_cheapest_parts(seed: int) -> None:
+    """The bound that prices prove is the sum, over gangs, of the cheapest way to cut each into parts."""
+    problem = gangs(6, racks=1, nodes=4, gpus=4, load=0.9, seed=seed)
+    batch = Batch(problem)
+    master = Columns(Run(problem, time_limit=5.0), batch).master
+    rng = np.random.default_rng(seed)
+    prices = master.run()._replace(part=rng.normal(size=master.parts), node=np.zeros(len(master.nodes)))
+    total = float(prices.server @ master.servers)
+    for f, jobs in enumerate(master.kin.members):
+        pays = prices.part[master.first[f] : master.first[f + 1]]
+        degree = master.degree[f]
+        cuts = [
+            parts
+            for count in range(1, degree + 1)
+            for parts in combinations_with_replacement(range(1, len(pays) + 1), count)
+            if sum(parts) == degree
+        ]
+        total += len(jobs) * min(sum(float(pays[a - 1]) for a in parts) for parts in cuts)
+    assert master.bound(prices) == pytest.approx(total)
+
+
+def test_parts_are_no_larger_than_a_gang_allows() -> None:
+    """The master problem does not take 8/7 of a part of 7 workers for a gang of 8."""
+    problem = gangs(64, nodes=16, load=0.9, seed=0)
+    run = Run(problem, time_limit=60.0)
+    columns = Columns(run, Batch(problem))
+    assert columns.solve()
+    assert columns.bound > 152.5  # with no more than the number of workers right: 149.9
+    value, _ = columns.master.solution()
+    for f, degree in enumerate(columns.master.degree):
+        large = 0.0
+        for x, pattern in zip(value.tolist(), columns.patterns, strict=True):
+            opts = columns.options[pattern.kind]
+            large += x * sum(opts.family[i] == f and 2 * opts.workers[i] > degree for i in pattern.options)
+        assert large <= columns.master.count[f] + 1e-6
+
+
+def test_servers_apart_from_workers_find_idle_nics() -> None:
+    """A gang of 32 workers and 8 servers has the servers on NICs of their own where that is best."""
+    result = solve(gangs(16, load=0.6 + 0.35 * 2 / 19, seed=2), time_limit=30.0, workers=2)
+    assert result.status == "OPTIMAL"
+    assert result.objective == pytest.approx(31.7501, abs=1e-4)  # as found with a pattern for each choice of servers
