@@ -14,7 +14,6 @@ from gangplan.instances.placement.communication import communication as of_plan
 from gangplan.instances.workload import Workload
 from gangplan.simulator.engine import Outages, Scheduler
 from gangplan.simulator.engine import simulate as run_engine
-from gangplan.simulator.engine.policies.srtf import SRTF
 from gangplan.simulator.metrics import (
     Steps,
     available_gpus,
@@ -78,6 +77,16 @@ def failure() -> Outcome:
     return schedule(work((0, 2, 10)), [2], *rows, **down, cost=2.0, interval=3.0)
 
 
+class Shortest:
+    """Stop jobs for those that have less left to do."""
+
+    preemptive = True
+
+    def select(self, view: Any, jobs: Any) -> Any:
+        """Order by the work left."""
+        return view.left(jobs)
+
+
 def some(seed: int) -> Outcome:
     """Make a schedule with preemption and failures of jobs that often tie."""
     rng = np.random.default_rng(seed)
@@ -88,7 +97,7 @@ def some(seed: int) -> Outcome:
     fleet = Fleet.regular(1, 3, 4)
     outages = Outages(mtbf=40.0, mttr=5.0, seed=seed)
     how: dict[str, Any] = {"outages": outages, "preempt_cost": 1.0, "checkpoint_interval": 4.0}
-    return run_engine(jobs, fleet, Scheduler((SRTF(),), "overtake", True), **how)
+    return run_engine(jobs, fleet, Scheduler((Shortest(),), "overtake", True), **how)
 
 
 def test_by_hand(three: Outcome) -> None:
