@@ -18,10 +18,11 @@ GIGABYTE = 1e9
 def communication(problem: PlacementProblem, plan: PlacementPlan) -> FloatArray:
     """Return the communication cost of each job, float64 (J,): over its pairs of GPUs, the seconds of a gigabyte.
 
-    Two GPUs pay 1e9 / B with B, in bytes/s, that of the level at which they meet: the links inside their node, the
-    NICs of nodes of one rack, the uplinks of racks, and so on. On the cluster of TopDRL (Ayadi et al., JPDC 204, 2025),
-    with NVLink of 40 GB/s, InfiniBand of 4 and 2 between racks, these are its weights 1/40, 1/4 and 1/2. A share of a
-    GPU counts as a GPU of its node; parameter servers, and workers without a GPU, count nothing.
+    Two GPUs pay 1e9 / B with B, in bytes/s, that of the slowest link between them: the links inside their node, or else
+    the NICs and, up to the level at which they meet, the uplinks of their racks and so on. On the cluster of TopDRL
+    (Ayadi et al., JPDC 204, 2025), with NVLink of 40 GB/s, InfiniBand of 4 and 2 between racks, these are its weights
+    1/40, 1/4 and 1/2. A share of a GPU counts as a GPU of its node; parameter servers, and workers without a GPU, count
+    nothing.
     """
     count, groups = len(problem.jobs), problem.fleet.topology.group
     each = np.array([job.worker.grants for job in problem.jobs])[plan.job]
@@ -39,8 +40,8 @@ def communication(problem: PlacementProblem, plan: PlacementPlan) -> FloatArray:
 
 def pair_seconds(fleet: Fleet) -> tuple[FloatArray, FloatArray]:
     """Return the seconds of a gigabyte between GPUs of each node, (m,), and of nodes that meet at each level, (L,)."""
-    across = np.array([GIGABYTE / level.bandwidth for level in fleet.topology.levels])
-    return GIGABYTE / fleet.link, across
+    slowest = np.minimum.accumulate([level.bandwidth for level in fleet.topology.levels])
+    return GIGABYTE / fleet.link, GIGABYTE / slowest
 
 
 def pairs(count: NDArray[Any]) -> FloatArray:

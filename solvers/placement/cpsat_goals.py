@@ -61,8 +61,8 @@ def absence(plan: Assignment, units: float) -> Any:
 class Communication:
     """(P) Pairs of GPUs of job j inside a member a, by literals "j has m workers or more there".
 
-    With P_l the pairs inside members of level l (nodes, racks, ...) and u_l the seconds of a gigabyte where members of
-    l meet, j costs the sum over nodes of their own seconds times their pairs, and u_l (P_(l + 1) - P_l) for each l.
+    With P_l the pairs inside members of level l (nodes, racks, ...) and u_l the seconds of a gigabyte between members
+    of l, j costs the sum over nodes of their own seconds times their pairs, and u_l (P_(l + 1) - P_l) for each l.
     """
 
     def __init__(self, plan: Assignment) -> None:

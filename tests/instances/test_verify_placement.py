@@ -189,6 +189,12 @@ def test_communication(rows: list[Any], cost: float) -> None:
     problem = batch(*jobs, fleet=fleet, goal="communication")
     held = [(*row, list(range(row[2]))) for row in rows]
     assert verify(problem, plan(problem, *held)).objective == pytest.approx(3 * cost + 5)
+    # uplinks faster than NICs are not what holds a pair up
+    wide = replace(problem, fleet=Fleet.regular(racks=2, nodes=4, gpus=4, link=40e9, nic=4e9, uplink=16e9))
+    racks = [row[1] // 4 for row in rows]
+    same = verify(wide, plan(wide, *held)).objective
+    pairs = 4 if len(rows) == 2 else 3
+    assert same == pytest.approx(3 * (cost - (pairs * (1 / 2 - 1 / 4) if max(racks) else 0)) + 5)
     # workers of two GPUs each: 28 pairs; shares and servers: a pair of shares is one of GPUs
     two = batch(GangJob("x", "a", (2,), Demand(2)), fleet=fleet, goal="communication")
     apart = plan(two, (0, 0, 1, 0, [0, 1]), (0, 1, 1, 0, [0, 1]))
