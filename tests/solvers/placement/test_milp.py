@@ -108,7 +108,8 @@ def uneven(seed: int) -> PlacementProblem:
 def test_uneven_clusters() -> None:
     """Both agree with enumeration too where links are unlike, overlaps odd and sharing a GPU may even help."""
     placed = 0
-    for seed in range(40):
+    # the last four have optima that are wrong if levels or menus of collectives are mixed up
+    for seed in (*range(36), 103, 122, 160, 171):
         problem = uneven(seed)
         best = optimum(problem)
         for name in ("milp", "cpsat"):
