@@ -83,14 +83,18 @@ class Decider:
                     self._backfill(at)
                     return
                 at += 1
-                if self._plain:
-                    at = self._next(at)
-                    if at < 0:
-                        return
+                at = self._next(at)
+                if at < 0:
+                    return
 
     def _next(self, at: int) -> int:
-        """Return the place of the next job that fits, -1 if there is none."""
+        """Return the place of the next job that may fit, -1 if there is none."""
         s = self.s
+        if not self._plain:
+            if self._degree is not None or s.sharing is not None:
+                return at
+            small = s.degree[s.queue.jobs[at:]] <= s.free[s.up, 0].sum()
+            return at + int(np.argmax(small)) if small.any() else -1
         return int(ground.next_fit(s.queue.jobs, at, s.degree, s.unit, s.kind, s.free, s.whole, s.ok, s.consolidate))
 
     def _try(self, at: int) -> bool:
@@ -136,8 +140,6 @@ class Decider:
             told = (rows.gpu >= 0) & (rows.gpu < s.fleet.gpus[node]) & (rows.gpus == 1)
             if not told.all() or len(set(zip(node.tolist(), rows.gpu.tolist(), strict=True))) < len(node):
                 raise InstanceError("place", f"{where}: not {degree} GPUs that are told apart")
-            if s.speeds is None and not s.has_room(job, rows):
-                raise InstanceError("place", f"{where}: jobs are squeezed, and no speeds say what that does")
         return rows
 
     def _backfill(self, at: int) -> None:
@@ -191,51 +193,51 @@ class Decider:
     def _over_others(self) -> None:
         """Start jobs in their order, and stop running ones behind them to make room."""
         s, queue, at = self.s, self.s.queue, 0
-        ladder: Long | None = None
+        while at < queue.size and self._try(at):
+            pass
+        ladder = self._ladder() if queue.size else np.zeros(0, dtype=np.int64)
         while at < queue.size:
-            if self._try(at):
-                continue
-            job = int(queue.jobs[at])
-            if ladder is None:
-                running = s.running.jobs.copy()
-                if self._steady:
-                    self._ask(running)
-                ladder = in_order(running, s.key, s.rank)[::-1]
-                fresh = set(s.fresh)
-                ladder = ladder[[j not in fresh for j in ladder.tolist()]] if fresh else ladder
-            behind = ladder[: self._behind(ladder, job)]
-            stopped = self._make_room(at, job, behind) if len(behind) else []
-            if stopped:
-                ladder = ladder[~np.isin(ladder, stopped)]
-                continue
-            if self.discipline == "head":
-                return
-            at += 1
-            if not len(behind) and self._plain:
-                at = self._next(at)
+            if self._plain:
+                seen = queue.jobs[: at + 1] if self.discipline == "head" else queue.jobs
+                common = (s.degree, s.unit, s.kind, s.free, s.whole, s.ok, s.consolidate)
+                log = (s.log.first, s.log.count, s.log.node, s.log.gpus)
+                at, stop = ground.next_claim(seen, at, s.key, s.rank, ladder, *common, *log)
                 if at < 0:
                     return
-
-    def _behind(self, ladder: Long, job: int) -> int:
-        """Return how many of the jobs, the last in order first, come after `job`."""
-        s, key = self.s, self.s.key[job]
-        after = (s.key[ladder] > key) | ((s.key[ladder] == key) & (s.rank[ladder] > s.rank[job]))
-        return int(np.count_nonzero(after))
-
-    def _make_room(self, at: int, job: int, behind: Long) -> list[int]:
-        """Start the job at a place of the queue instead of some of those behind it; return which, none if it cannot."""
-        s = self.s
-        if self._plain:
-            common = (s.degree, s.unit, s.kind, s.free, s.whole, s.ok, s.consolidate)
-            log = (s.log.first, s.log.count, s.log.node, s.log.gpus)
-            stopped = behind[ground.make_room(job, behind, *common, *log)].tolist()
-            for other in stopped:
-                s.stop(other)
-            fits = bool(stopped) and self._try(at)
-            assert fits or not stopped, "room was made"
+                stopped = ladder[stop].tolist()
+                for other in stopped:
+                    s.stop(other)
+                fits = self._try(at)
+                assert fits, "room was made"
+            else:
+                stopped = [] if self._try(at) else self._make_room(at, self._behind(ladder, int(queue.jobs[at])))
+                if stopped is None:
+                    if self.discipline == "head":
+                        return
+                    at += 1
+                    continue
             for other in stopped:
                 self.join(other)
-            return list(stopped)
+            if stopped:
+                ladder = ladder[~np.isin(ladder, stopped)]
+
+    def _ladder(self) -> Long:
+        """Return the jobs that ran before this decision, the last in order first."""
+        s = self.s
+        running = np.setdiff1d(s.running.jobs, s.fresh)
+        if self._steady:
+            self._ask(running)
+        return in_order(running, s.key, s.rank)[::-1]
+
+    def _behind(self, ladder: Long, job: int) -> Long:
+        """Return those jobs of the ladder that come after `job`."""
+        s, key = self.s, self.s.key[job]
+        after = (s.key[ladder] > key) | ((s.key[ladder] == key) & (s.rank[ladder] > s.rank[job]))
+        return ladder[: int(np.count_nonzero(after))]
+
+    def _make_room(self, at: int, behind: Long) -> list[int] | None:
+        """Start the job at a place of the queue instead of some of those behind it; return which, None if it cannot."""
+        s = self.s
         held: list[tuple[int, int, Rows]] = []
         for other in behind.tolist():
             held.append((other, int(s.degree[other]), s.log.rows(other)))
@@ -245,12 +247,11 @@ class Decider:
         else:
             for other, degree, rows in reversed(held):
                 s.start(other, degree, rows)
-            return []
+            return None
         stopped = []
         for other, degree, rows in reversed(held):  # who is in nobody's way is spared
             if s.has_room(other, rows):
                 s.start(other, degree, rows)
             else:
                 stopped.append(other)
-                self.join(other)
         return stopped

@@ -222,3 +222,55 @@ def make_room(
         else:
             change(room, unit[j], log_node[rows], log_gpus[rows], 1)
     return stop
+
+
+@njit(cache=True)
+def next_claim(
+    queue: Any,
+    begin: int,
+    key: Any,
+    rank: Any,
+    ladder: Any,
+    degree: Any,
+    unit: Any,
+    kind: Any,
+    free: Any,
+    whole: Any,
+    ok: Any,
+    consolidate: bool,
+    first: Any,
+    count: Any,
+    log_node: Any,
+    log_gpus: Any,
+) -> Any:
+    """Return the first place in the queue from `begin` on whose job fits, or fits once jobs of `ladder` are stopped.
+
+    The ladder has running jobs, the last in order first; a job may stop those that come after it by key and rank. The
+    second thing returned is which of them it needs stopped, bool (len(ladder),). The place is -1 if there is none.
+    """
+    node, gpus = np.empty(len(free), dtype=np.int64), np.empty(len(free), dtype=np.int64)
+    nobody = np.zeros(len(ladder), dtype=np.bool_)
+    behind = len(ladder)
+    # where jobs of a kind and size are alike, one that comes later has no better chance
+    failed = np.zeros((len(ok), int(whole[:, 0].sum()) + 1 if free.shape[1] == 1 else 0), dtype=np.bool_)
+    for i in range(begin, len(queue)):
+        j = queue[i]
+        if free.shape[1] == 1:
+            if failed[kind[j], degree[j]]:
+                continue
+            failed[kind[j], degree[j]] = True
+        if find(free, whole, ok[kind[j]], unit[j], degree[j], consolidate, node, gpus):
+            return i, nobody
+        while behind:
+            last = ladder[behind - 1]
+            if key[last] > key[j] or (key[last] == key[j] and rank[last] > rank[j]):
+                break
+            behind -= 1
+        if behind:
+            stop = make_room(
+                j, ladder[:behind], degree, unit, kind, free, whole, ok, consolidate, first, count, log_node, log_gpus
+            )
+            if stop.any():
+                nobody[:behind] = stop
+                return i, nobody
+    return -1, nobody

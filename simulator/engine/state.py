@@ -97,6 +97,11 @@ class State:
         np.add.at(asked, rows.node, rows.gpus[:, None] * self.unit[job])
         return bool((asked <= self.free * (1 + 1e-9) + 1e-9).all())
 
+    def spare(self) -> FloatArray:
+        """Return what nobody holds of GPUs, cores and memory, (m, 3)."""
+        beside = np.stack([self.fleet.cpu, self.fleet.memory], axis=1)
+        return np.where(self.up[:, None], np.column_stack([self.free, beside])[:, :3], 0.0)
+
     def holders(self, node: int, gpu: int) -> tuple[int, ...]:
         """Return the jobs on a GPU."""
         if self.sharing is None:
@@ -106,7 +111,7 @@ class State:
     def start(self, job: int, degree: int, rows: Rows) -> None:
         """Have a job that is in no queue run from now on."""
         self._occupy(job, rows, -1)
-        self.log.write(job, rows)
+        self.log.write(job, rows, 1.0 if self.sharing is None else float(self.sharing.share[job]))
         self.running.add(job)
         self.degree[job] = degree
         self.fresh.append(job)
@@ -139,10 +144,7 @@ class State:
                 self._go(job, self._speed(job))
         self.fresh.clear()
         if self.sharing is not None:
-            for job, share in self.sharing.changes(self.log, self.running).items():
-                if job not in new:
-                    self._cut(job)
-                self.log.write(job, self.log.rows(job), share)
+            self._squeeze(new)
         if self.rates is not None:
             found = self.rates.settle()
             for job in new:
@@ -154,6 +156,16 @@ class State:
         for job in new:
             if self.started[job] == np.inf:
                 self.started[job] = self.now
+
+    def _squeeze(self, new: list[int]) -> None:
+        """Give the jobs whose shares changed what they now have; without a cost model they get on in proportion."""
+        assert self.sharing is not None
+        for job, share in self.sharing.changes(self.log, self.running).items():
+            if job not in new:
+                self._cut(job)
+            self.log.write(job, self.log.rows(job), share)
+            if self.rates is None:
+                self._go(job, self._speed(job) * float(share.min() / self.sharing.share[job]))
 
     def advance(self, now: float) -> None:
         """Let time pass; what was stopped and did not start again stays so."""

@@ -64,6 +64,11 @@ class View:
         return np.asarray(np.where(self._up, self._state.free[:, 0], 0.0).astype(np.int64))
 
     @property
+    def spare(self) -> FloatArray:
+        """GPUs, cores and bytes of each node that nobody holds, 0 where it is down, float64 (m, 3)."""
+        return self._state.spare()
+
+    @property
     def up(self) -> NDArray[np.bool_]:
         """Which nodes are up, bool (m,)."""
         return self._up
@@ -93,6 +98,11 @@ class View:
     def find(self, job: int, degree: int) -> Rows | None:
         """Return where a waiting job would go by default, None if it does not fit."""
         return self._state.find(job, degree)
+
+    def suits(self, job: int, rows: Rows) -> bool:
+        """Return whether the nodes of `rows` are up and can run the job's model."""
+        state = self._state
+        return bool(state.ok[state.kind[job], rows.node].all())
 
     def holders(self, node: int, gpu: int) -> tuple[int, ...]:
         """Return the jobs on a GPU, where GPUs are shared."""

@@ -1,1 +1,29 @@
 """Policies of the engine, a file each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from ...trace.policies import POLICIES as FIXED
+from .drf import DRF
+from .fixed import Fixed
+from .gandiva import Gandiva
+from .optimus import Optimus
+from .srtf import SRTF
+from .tetris import Tetris
+from .tiresias import Tiresias
+
+__all__ = ["DRF", "POLICIES", "SRTF", "Fixed", "Gandiva", "Optimus", "Tetris", "Tiresias"]
+
+POLICIES: dict[str, Callable[[], Any]] = {
+    **{name: partial(Fixed, name) for name in FIXED},
+    "srtf": SRTF,
+    "tiresias": Tiresias,
+    "drf": DRF,
+    "tetris": Tetris,
+    "gandiva": Gandiva,
+    "optimus": Optimus,
+}
+"""By name; those that order the queue for good are the fast simulator's."""

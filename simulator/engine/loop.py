@@ -1,0 +1,113 @@
+"""The event loop: jobs end, nodes fail and recover, jobs arrive, and after all of an instant the scheduler decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+
+from .decide import Decider
+from .failures import Clock, Outages
+from .policy import Scheduler
+from .state import State
+from .view import View
+
+_PATIENCE = 10_000
+"""Failures of one job, or looks at an idle cluster, after which it is given up that jobs will ever be done."""
+
+
+class Loop:
+    """Runs a state to its end.
+
+    Attributes:
+        downs: (node, down, up) of every failure so far; infinite while the node is down.
+    """
+
+    def __init__(
+        self, state: State, scheduler: Scheduler, outages: Outages, progress: Callable[[float], None] | None
+    ) -> None:
+        self.s, self._progress = state, progress
+        self._view = View(state)
+        self._decider = Decider(scheduler, state, self._view)
+        self._admit, self._wake = scheduler.part("admit"), scheduler.part("wake")
+        self._clock = Clock(outages, state.fleet.n_nodes)
+        self._usable = np.asarray(state.fleet.usable)
+        self._order = state.order.tolist()
+        self._arrival = [*state.workload.submit[state.order].tolist(), np.inf]
+        self._arrived, self._left, self._looks = 0, state.workload.n_jobs, 0
+        self.downs: list[tuple[int, float, float]] = []
+        self._down: dict[int, int] = {}
+
+    def run(self) -> None:
+        """Simulate until every job is done or rejected."""
+        alarm = np.inf
+        while self._left:
+            now = min(self._arrival[self._arrived], self.s.next_end(), self._clock.time, alarm)
+            if now == np.inf:
+                raise self._waiting()
+            self.s.advance(now)
+            self._complete()
+            self._fail(now)
+            self._arrive(now)
+            self._decider.decide()
+            alarm = self._alarm(now)
+            if not self.s.running.size:
+                self._see_hope(alarm)
+
+    def _complete(self) -> None:
+        n = self.s.workload.n_jobs
+        while self.s.complete():
+            self._left -= 1
+            if self._progress is not None and self._left % max(1, n // 100) == 0:
+                self._progress(1 - self._left / n)
+
+    def _fail(self, now: float) -> None:
+        s, clock = self.s, self._clock
+        while clock.time <= now and self._left:
+            time = clock.time
+            node, down = clock.pop()
+            if not self._usable[node]:
+                continue
+            if not down:
+                at = self._down.pop(node)
+                self.downs[at] = (node, self.downs[at][1], time)
+                s.repair(node)
+                continue
+            self._down[node] = len(self.downs)
+            self.downs.append((node, time, np.inf))
+            for job in s.fail(node):
+                if s.broken[job] > _PATIENCE:
+                    words = f"nodes fail too often: job {s.workload.names[job]} was interrupted {_PATIENCE} times"
+                    raise InstanceError("outages", words)
+                self._decider.join(job)
+
+    def _arrive(self, now: float) -> None:
+        while self._arrival[self._arrived] <= now:
+            job = self._order[self._arrived]
+            self._arrived += 1
+            if self._admit is None or self._admit.admit(job, self._view):
+                self._decider.join(job)
+            else:
+                self._left -= 1
+
+    def _alarm(self, now: float) -> float:
+        """Return when to look again though nothing happens."""
+        if self._wake is None:
+            return np.inf
+        alarm = float(self._wake.wake(self._view))
+        if not alarm > now:
+            raise InstanceError("wake", f"{alarm!r} is not after {now!r}, when it was asked")
+        return alarm
+
+    def _see_hope(self, alarm: float) -> None:
+        """Raise if jobs wait and there is nothing left for them to wait for."""
+        if self._left and self._arrived == len(self._order) and (self.s.up == self._usable).all():
+            self._looks += 1
+            if alarm == np.inf or self._looks > _PATIENCE:
+                raise self._waiting()
+
+    def _waiting(self) -> InstanceError:
+        first = self.s.workload.names[self.s.queue.jobs[0]]
+        return InstanceError("policy", f"leaves {self.s.queue.size} jobs waiting for good, the first is {first}")
