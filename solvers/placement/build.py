@@ -35,8 +35,9 @@ def build(run: Run, batch: Batch, policies: Sequence[Policy], by: str) -> State 
                 break
         if failed is None:
             total = state.exact()
-            late = run.remaining() < _LOOK * (before - run.remaining())
-            if not run.stopped and not late and (run.objective is None or total < run.objective):
+            if run.remaining() < _LOOK * (before - run.remaining()):
+                run.stop_reason = run.stop_reason or "time limit"
+            if not run.stopped and (run.objective is None or total < run.objective):
                 run.offer(state.plan(), by)
             return state
         if order[0] == failed:
