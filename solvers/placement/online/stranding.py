@@ -13,7 +13,7 @@ from .slots import Slots
 from .units import GPU, Long
 
 WEIGHT = 20.0
-"""Of uneven cores, in GPUs wasted by cuts: from 10 to 30 results differ by 0.3 points."""
+"""Of uneven cores, in GPUs wasted by cuts. From 10 to 30 results differ little; none of it where cores suffice."""
 
 
 class Stranding(Gradient):
@@ -87,8 +87,8 @@ class Unevenness:
     """How unevenly cores are taken, where there are not enough for all; nothing where there are.
 
     A task that fits somewhere must be placed, so tasks without GPUs take cores until they fit nowhere. If they want
-    more than GPUs leave over, GPUs starve. Where cores are free in even parts, large tasks without GPUs are the first
-    that fit nowhere, and tasks with GPUs still do. With R cores left of which a GPU needs r on average, and M the most
+    more than GPUs leave over, GPUs starve. Where cores are free in even parts, large tasks are the first that fit
+    nowhere, most of them without GPUs, and small tasks with GPUs still do. With R cores left of which a GPU needs r on average, and M the most
     GPUs that the cores of any node feed, the measure of a node with GPUs is `WEIGHT` (M - R / r)^2 / M.
     """
 
