@@ -144,7 +144,8 @@ class Costs:
         crossers = self.crossers[level][member]
         if self.batch.even:
             return len(crossers)
-        return 1 + sum(self._duty[i] for i in crossers if i != j)
+        others: float = sum(self._duty[i] for i in crossers if i != j)
+        return 1 + others
 
     def _through(self, j: int) -> float:
         batch, rows = self.batch, self.rows[j]
