@@ -88,8 +88,9 @@ class Unevenness:
 
     A task that fits somewhere must be placed, so tasks without GPUs take cores until they fit nowhere. If they want
     more than GPUs leave over, GPUs starve. Where cores are free in even parts, large tasks are the first that fit
-    nowhere, most of them without GPUs, and small tasks with GPUs still do. With R cores left of which a GPU needs r on average, and M the most
-    GPUs that the cores of any node feed, the measure of a node with GPUs is `WEIGHT` (M - R / r)^2 / M.
+    nowhere, most of them without GPUs, and small tasks with GPUs still do. With R cores left of which a GPU needs r on
+    average, and M the most GPUs that the cores of any node feed, the measure of a node with GPUs is
+    `WEIGHT` (M - R / r)^2 / M.
     """
 
     def __init__(self, mix: Mix, state: Slots) -> None:
