@@ -49,10 +49,7 @@ class Decider:
         if not s.queue.size:
             s.settle()
             return
-        if not self._steady:
-            jobs = s.queue.jobs
-            self._ask(np.concatenate([jobs, s.running.jobs]) if self._by_rank else jobs)
-            s.queue.sort()
+        self.sort()
         if self.discipline == "conservative":
             self._reserved()
         elif self._by_rank:
@@ -60,6 +57,13 @@ class Decider:
         else:
             self._in_turn()
         s.settle()
+
+    def sort(self) -> None:
+        """Put the queue into its order as of now."""
+        if not self._steady:
+            jobs = self.s.queue.jobs
+            self._ask(np.concatenate([jobs, self.s.running.jobs]) if self._by_rank else jobs)
+            self.s.queue.sort()
 
     def _ask(self, jobs: Long) -> None:
         """Get the keys of jobs."""
@@ -104,21 +108,25 @@ class Decider:
             degree = int(s.degree[job])
             rows = s.find(job, degree)
         else:
-            degree = self._wanted(job)
-            rows = s.find(job, degree) if self._place is None else self._placed(job, degree)
+            degree = self.wanted(job)
+            rows = self.room(job, degree)
         if rows is None:
             return False
         s.queue.remove(at)
         s.start(job, degree, rows)
         return True
 
-    def _wanted(self, job: int) -> int:
+    def wanted(self, job: int) -> int:
         """Return the degree at which a job is to start."""
         if self._degree is None:
             return int(self.s.workload.gpus[job])
         degree = int(self._degree.degree(job, self.view))
         self.s.menu.entry(job, degree)
         return degree
+
+    def room(self, job: int, degree: int) -> Rows | None:
+        """Return where a job is to start now at a degree, None if it is not."""
+        return self.s.find(job, degree) if self._place is None else self._placed(job, degree)
 
     def _placed(self, job: int, degree: int) -> Rows | None:
         """Ask the policy where a job goes, and see that it can go there."""

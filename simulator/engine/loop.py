@@ -22,6 +22,8 @@ class Loop:
     """Runs a state to its end.
 
     Attributes:
+        s, view: the state and the window on it.
+        decider: who decides; whoever calls `advance` may do so instead.
         downs: (node, down, up) of every failure so far; infinite while the node is down.
     """
 
@@ -29,32 +31,48 @@ class Loop:
         self, state: State, scheduler: Scheduler, outages: Outages, progress: Callable[[float], None] | None
     ) -> None:
         self.s, self._progress = state, progress
-        self._view = View(state)
-        self._decider = Decider(scheduler, state, self._view)
+        self.view = View(state)
+        self.decider = Decider(scheduler, state, self.view)
         self._admit, self._wake = scheduler.part("admit"), scheduler.part("wake")
         self._clock = Clock(outages, state.fleet.n_nodes)
         self._usable = np.asarray(state.fleet.usable)
         self._order = state.order.tolist()
         self._arrival = [*state.workload.submit[state.order].tolist(), np.inf]
-        self._arrived, self._left, self._looks = 0, state.workload.n_jobs, 0
+        self._arrived, self._left, self._looks, self._begun = 0, state.workload.n_jobs, 0, False
         self.downs: list[tuple[int, float, float]] = []
         self._down: dict[int, int] = {}
 
     def run(self) -> None:
         """Simulate until every job is done or rejected."""
-        alarm = np.inf
-        while self._left:
-            now = min(self._arrival[self._arrived], self.s.next_end(), self._clock.time, alarm)
-            if now == np.inf:
-                raise self._waiting()
-            self.s.advance(now)
-            self._complete()
-            self._fail(now)
-            self._arrive(now)
-            self._decider.decide()
-            alarm = self._alarm(now)
-            if not self.s.running.size:
-                self._see_hope(alarm)
+        while self.advance():
+            self.decider.decide()
+
+    def advance(self) -> bool:
+        """Go on to the next instant at which there is something to decide; return whether there is one."""
+        alarm = self._alarm(self.s.now) if self._begun else np.inf
+        if self._begun and not self.s.running.size:
+            self._see_hope(alarm)
+        self._begun = True
+        if not self._left:
+            return False
+        now = min(self._arrival[self._arrived], self.s.next_end(), self._clock.time, alarm)
+        if now == np.inf:
+            raise self._waiting()
+        self.s.advance(now)
+        self._complete()
+        self._fail(now)
+        self._arrive(now)
+        return True
+
+    def reject(self, at: int) -> None:
+        """Send the job at a place of the queue away for good."""
+        self.s.queue.remove(at)
+        self._left -= 1
+
+    @property
+    def last(self) -> bool:
+        """Whether nothing more will happen by itself: all have arrived, none runs, and every node is up."""
+        return self._arrived == len(self._order) and not self.s.running.size and bool((self.s.up == self._usable).all())
 
     def _complete(self) -> None:
         n = self.s.workload.n_jobs
@@ -81,14 +99,14 @@ class Loop:
                 if s.broken[job] > _PATIENCE:
                     words = f"nodes fail too often: job {s.workload.names[job]} was interrupted {_PATIENCE} times"
                     raise InstanceError("outages", words)
-                self._decider.join(job)
+                self.decider.join(job)
 
     def _arrive(self, now: float) -> None:
         while self._arrival[self._arrived] <= now:
             job = self._order[self._arrived]
             self._arrived += 1
-            if self._admit is None or self._admit.admit(job, self._view):
-                self._decider.join(job)
+            if self._admit is None or self._admit.admit(job, self.view):
+                self.decider.join(job)
             else:
                 self._left -= 1
 
@@ -96,14 +114,14 @@ class Loop:
         """Return when to look again though nothing happens."""
         if self._wake is None:
             return np.inf
-        alarm = float(self._wake.wake(self._view))
+        alarm = float(self._wake.wake(self.view))
         if not alarm > now:
             raise InstanceError("wake", f"{alarm!r} is not after {now!r}, when it was asked")
         return alarm
 
     def _see_hope(self, alarm: float) -> None:
         """Raise if jobs wait and there is nothing left for them to wait for."""
-        if self._left and self._arrived == len(self._order) and (self.s.up == self._usable).all():
+        if self._left and self.last:
             self._looks += 1
             if alarm == np.inf or self._looks > _PATIENCE:
                 raise self._waiting()

@@ -19,6 +19,7 @@ from .failures import Outages
 from .policy import Scheduler
 
 if TYPE_CHECKING:
+    from .loop import Loop
     from .state import State
 
 
@@ -56,6 +57,34 @@ def simulate(
         InstanceError: if an argument is wrong, a job never fits, or a policy breaks its contract or leaves jobs waiting
             for good.
     """
+    loop = prepare(
+        workload,
+        fleet,
+        scheduler,
+        menu=menu,
+        speeds=speeds,
+        outages=outages,
+        preempt_cost=preempt_cost,
+        checkpoint_interval=checkpoint_interval,
+        progress=progress,
+    )
+    loop.run()
+    return conclude(loop, menu)
+
+
+def prepare(
+    workload: Workload,
+    fleet: Fleet,
+    scheduler: Scheduler,
+    *,
+    menu: Menu | None = None,
+    speeds: SpeedModel | None = None,
+    outages: Outages | None = None,
+    preempt_cost: float = 0.0,
+    checkpoint_interval: float | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Loop:
+    """Return what is to be run, for those that go through its instants themselves; see `simulate`."""
     require_number(preempt_cost, "preempt_cost")
     require_number(checkpoint_interval, "checkpoint_interval", optional=True)
     interval = float("inf") if checkpoint_interval is None else float(checkpoint_interval)
@@ -79,16 +108,20 @@ def simulate(
     )
     if scheduler.part("degree") is None and scheduler.part("admit") is None:
         _fit(state)
-    loop = Loop(state, scheduler, outages or Outages(), progress)
-    loop.run()
+    return Loop(state, scheduler, outages or Outages(), progress)
+
+
+def conclude(loop: Loop, menu: Menu | None = None) -> Outcome:
+    """Return what came of a loop that has been run to its end, checked; `menu` as it was given to `prepare`."""
+    state = loop.s
     outcome = state.log.outcome(
-        workload,
-        np.where(np.asarray(fleet.usable), fleet.gpus, 0).astype(np.int32),
+        state.workload,
+        np.where(np.asarray(state.fleet.usable), state.fleet.gpus, 0).astype(np.int32),
         state.started,
         state.finish,
         loop.downs,
         state.cost,
-        interval,
+        state.interval,
         menu,
     )
     wrong = check(outcome)
@@ -99,7 +132,7 @@ def simulate(
 
 def _fit(state: State) -> None:
     """Raise if a job would not fit if it were alone."""
-    asked = np.column_stack([state.workload.gpus, state.workload.share, state.kind, state.unit])
+    asked = np.column_stack([state.workload.gpus, np.asarray(state.workload.share), state.kind, state.unit])
     _, sample = np.unique(asked, axis=0, return_index=True)
     for job in sorted(sample.tolist()):
         need = int(state.workload.gpus[job])
