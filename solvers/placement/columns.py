@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -114,24 +115,29 @@ class Columns:
 
     def start(self, rows: list[Rows]) -> None:
         """Add the columns of a plan."""
+        for q, chosen in self.held(rows):
+            self.add(q, chosen, self.options[q].pattern_cost(chosen, self.batch.problem.speeds.host))
+        self.started = len(self.patterns)
+
+    def held(self, rows: list[Rows]) -> Counter[tuple[int, tuple[int, ...]]]:
+        """Return on how many nodes of a plan each kind and options are."""
         at: dict[int, list[tuple[int, int, int]]] = {}
         family = {j: f for f, jobs in enumerate(self.kin.members) for j in jobs}
         for j, row in enumerate(rows):
             for n, (w, p) in row.items():
                 if w:
                     at.setdefault(n, []).append((family[j], w, p))
-        for n, tasks in at.items():
-            q = int(self.kind[n])
-            opts = self.options[q]
-            key = {
+        key = {
+            q: {
                 k: i
                 for i, k in enumerate(
                     zip(*(x.tolist() for x in (opts.family, opts.workers, opts.servers)), strict=True)
                 )
             }
-            chosen = tuple(sorted(key[task] for task in tasks))
-            self.add(q, chosen, opts.pattern_cost(chosen, self.batch.problem.speeds.host))
-        self.started = len(self.patterns)
+            for q, opts in self.options.items()
+        }
+        kinds = {n: int(self.kind[n]) for n in at}
+        return Counter((q, tuple(sorted(key[q][task] for task in at[n]))) for n, q in kinds.items())
 
     def nearest(self, most: int) -> list[Pattern]:
         """Return the columns of least reduced cost, and those of the start and of the solution."""

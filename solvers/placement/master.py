@@ -11,10 +11,10 @@ from typing import NamedTuple
 import highspy
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.instances.arrays import FloatArray
 
 from .options import Kinship, Options
-from .prepare import Batch
+from .prepare import Batch, Indices
 
 
 class Prices(NamedTuple):
@@ -38,7 +38,7 @@ class Master:
         high: what a gang that is left out costs where that is not allowed.
     """
 
-    def __init__(self, batch: Batch, kin: Kinship, nodes: IntArray, high: float) -> None:
+    def __init__(self, batch: Batch, kin: Kinship, nodes: Indices, high: float) -> None:
         self.batch, self.kin, self.nodes = batch, kin, nodes
         self.lp = highspy.Highs()
         self.lp.setOptionValue("output_flag", False)

@@ -103,6 +103,9 @@ def _choose(run: Run, columns: Columns, found: list[Pattern], margin: float) -> 
     solver.parameters.relative_gap_limit = 0.0  # an end of the search is to be one
     solver.best_bound_callback = better
     if run.objective is not None:
+        held = columns.held(read_plan(columns.batch, run.plan))
+        for t, x in zip(found, model.x, strict=True):
+            model.model.add_hint(x, held[t.kind, t.options])
         model.model.add(model.total <= int(run.objective * UNITS) + 1)
     status = interruptible(lambda: solver.solve(model.model, Watcher()), solver.stop_search, lambda: run.stopped)
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
