@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from gangplan.instances import GraphProblem, InstanceError
-from gangplan.instances.placement import PlacementProblem
+from gangplan.instances import InstanceError
+from gangplan.instances.verify import Problem
 from gangplan.solvers import Run
 from gangplan.solvers.method import Suite, suite_of
 
 _SHARE = 0.6
 """What a method may take of the time left while others wait."""
 _SHARES = {
+    ("schedule", "local_search"): 0.1,
+    ("schedule", "starts"): 0.7,
     ("placement", "local_search"): 0.1,
     ("placement", "patterns"): 0.9,
     ("step", "cpsat"): 0.25,
@@ -29,6 +31,7 @@ _SUITED = {
         *("heft", "bounds", "list_schedule", "contiguous", "critical_path"),
         *("cpsat", "local_search", "lns", "cpsat_below"),
     ],
+    ("schedule", ""): ["lists", "starts", "local_search", "cpsat"],
     ("placement", ""): ["local_search", "patterns", "cpsat"],
 }
 
@@ -52,7 +55,7 @@ def run_methods(run: Run, method: str) -> None:
             tools.methods[name].run(run, prepared)
 
 
-def suited(problem: GraphProblem | PlacementProblem) -> list[str]:
+def suited(problem: Problem) -> list[str]:
     """Return the methods that suit `problem`, in the order in which they run."""
     return list(_SUITED[problem.objective, problem.variant])
 

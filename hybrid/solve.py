@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 
-from gangplan.instances import GraphProblem, InstanceError, Plan, content_hash, verify, with_objective
+from gangplan.instances import GraphProblem, InstanceError, content_hash, verify, with_objective
 from gangplan.instances.arrays import require_number
-from gangplan.instances.placement import PlacementPlan, PlacementProblem
+from gangplan.instances.verify import Answer, Problem
 from gangplan.solvers import Result, Run, Status
 from gangplan.solvers.result import OPTIMAL_GAP
 from gangplan.solvers.run import Callback
@@ -20,7 +20,7 @@ from .display import Display
 
 
 def solve(
-    instance: GraphProblem | PlacementProblem,
+    instance: Problem,
     *,
     time_limit: float,
     objective: str | None = None,
@@ -28,7 +28,7 @@ def solve(
     seed: int = 0,
     workers: int | None = None,
     gap: float = 0.0,
-    initial: Plan | PlacementPlan | None = None,
+    initial: Answer | None = None,
     callbacks: Sequence[Callback] = (),
     display: bool = False,
 ) -> Result:
@@ -109,7 +109,7 @@ def _cores() -> int:
 
 
 def _check(instance: object, time_limit: float, seed: int, workers: int, gap: float) -> None:
-    if not isinstance(instance, GraphProblem | PlacementProblem):
+    if not isinstance(instance, Problem):
         raise InstanceError("instance", f"{type(instance).__name__} is no problem that gangplan knows")
     require_number(time_limit, "time_limit", positive=True)
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**31:
@@ -129,7 +129,7 @@ def _check_callbacks(callbacks: Sequence[Callback]) -> None:
             raise InstanceError(f"callbacks[{i}]", f"{callback!r} is not a function")
 
 
-def _start_from(run: Run, initial: Plan | PlacementPlan) -> None:
+def _start_from(run: Run, initial: Answer) -> None:
     try:
         verdict = verify(run.problem, initial)
     except InstanceError as error:

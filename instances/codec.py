@@ -14,9 +14,10 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from .errors import InstanceError
+from .schedule.capacity import NodePool, Pool
 from .topology import RampTopology, TreeTopology
 
-KINDS: dict[str, type] = {"tree": TreeTopology, "ramp": RampTopology}
+KINDS: dict[str, type] = {"tree": TreeTopology, "ramp": RampTopology, "pool": Pool, "nodes": NodePool}
 """The members of unions, by the ``kind`` they carry in JSON."""
 
 

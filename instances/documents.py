@@ -20,6 +20,7 @@ from .partition import (
     StepProblem,
 )
 from .placement import PlacementPlan, PlacementProblem
+from .schedule import SchedulePlan, ScheduleProblem
 
 SCHEMA_VERSION = 1
 DOCUMENTS: dict[str, type] = {
@@ -33,6 +34,8 @@ DOCUMENTS: dict[str, type] = {
     "stages_plan": StagesPlan,
     "placement": PlacementProblem,
     "placement_plan": PlacementPlan,
+    "schedule": ScheduleProblem,
+    "schedule_plan": SchedulePlan,
 }
 """The kinds of documents there are."""
 

@@ -30,22 +30,25 @@ def cpsat_solver(run: Run) -> Any:
     return solver
 
 
-def minimise(run: Run, solver: Any, model: Any, scale: float, plan: Callable[[Value], Any]) -> None:
+def minimise(
+    run: Run, solver: Any, model: Any, scale: float, plan: Callable[[Value], Any], constant: float = 0.0
+) -> None:
     """Solve `model` to the end of `run`: offer every plan, raise the bound, prove that there is no plan.
 
     Args:
         run: the solve.
         solver: see `cpsat_solver`.
-        model: its objective is `scale` times the seconds, rounded down.
+        model: its objective is `scale` times the seconds less `constant`, rounded down.
         scale: integers a second.
         plan: makes a plan of a solution, `None` if that holds only within the rounding of sizes.
+        constant: seconds that the model leaves out.
     """
-    solver.best_bound_callback = lambda value: run.raise_bound(value / scale, "cpsat")
+    solver.best_bound_callback = lambda value: run.raise_bound(value / scale + constant, "cpsat")
     status = search(run, solver, model, plan, "cpsat")
     if status == cp_model.INFEASIBLE and run.plan is None:
         run.prove_infeasible()
     elif status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
-        run.raise_bound(solver.best_objective_bound / scale, "cpsat")
+        run.raise_bound(solver.best_objective_bound / scale + constant, "cpsat")
     if status in (cp_model.FEASIBLE, cp_model.UNKNOWN) and run.stop_reason is None:
         run.stop_reason = "time limit"  # its own clock may run out a moment before ours
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from gangplan.instances import GraphProblem, InstanceError
-from gangplan.instances.placement import PlacementProblem
+from gangplan.instances import InstanceError
+from gangplan.instances.verify import Problem
 
 from .run import Run
 
@@ -80,6 +80,7 @@ _HOME = {
     "step": "gangplan.solvers.partition.step.methods",
     "stages": "gangplan.solvers.partition.stages.methods",
     "placement": "gangplan.solvers.placement.methods",
+    "schedule": "gangplan.solvers.schedule.methods",
 }
 
 
@@ -95,6 +96,6 @@ def suite(objective: str) -> Suite:
     return found
 
 
-def suite_of(problem: GraphProblem | PlacementProblem) -> Suite:
+def suite_of(problem: Problem) -> Suite:
     """Return the suite that solves `problem`."""
     return suite(problem.objective)

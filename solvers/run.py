@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from gangplan.instances import GraphProblem, Plan, verify
-from gangplan.instances.placement import PlacementPlan, PlacementProblem
+from gangplan.instances import verify
+from gangplan.instances.verify import Answer, Problem
 
 from .result import OPTIMAL_GAP, Incumbent, relative_gap
 
@@ -38,7 +38,7 @@ class Run:
 
     def __init__(
         self,
-        problem: GraphProblem | PlacementProblem,
+        problem: Problem,
         *,
         time_limit: float,
         seed: int = 0,
@@ -87,7 +87,7 @@ class Run:
             self.stop_reason = "time limit"
         return self.stop_reason is not None
 
-    def offer(self, plan: Plan | PlacementPlan, by: str) -> bool:
+    def offer(self, plan: Answer, by: str) -> bool:
         """Verify `plan` and keep it if it is the best; return whether it is.
 
         Raises:

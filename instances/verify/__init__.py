@@ -12,20 +12,28 @@ from ..partition import (
     LatencyProblem,
     PartitionPlan,
     PartitionProblem,
+    Plan,
     StagesPlan,
     StagesProblem,
     StepPlan,
     StepProblem,
 )
 from ..placement import PlacementPlan, PlacementProblem
+from ..schedule import SchedulePlan, ScheduleProblem
 from .latency import verify_latency
 from .placement import PlacementVerdict, verify_placement
+from .schedule import ScheduleVerdict, verify_schedule
 from .stages import verify_stages
 from .step import verify_step
 from .throughput import verify_throughput
 from .verdict import TOLERANCE, Verdict
 
-__all__ = ["PLANS", "TOLERANCE", "PlacementVerdict", "Verdict", "verify"]
+__all__ = ["PLANS", "TOLERANCE", "Answer", "PlacementVerdict", "Problem", "ScheduleVerdict", "Verdict", "verify"]
+
+Problem = GraphProblem | PlacementProblem | ScheduleProblem
+"""Whatever can be solved."""
+Answer = Plan | PlacementPlan | SchedulePlan
+"""A plan of any of them."""
 
 PLANS: dict[Any, type] = {
     PartitionProblem: PartitionPlan,
@@ -33,6 +41,7 @@ PLANS: dict[Any, type] = {
     StepProblem: StepPlan,
     StagesProblem: StagesPlan,
     PlacementProblem: PlacementPlan,
+    ScheduleProblem: SchedulePlan,
 }
 """What an answer to each problem is."""
 
@@ -42,6 +51,7 @@ _VERIFIERS: dict[type, Callable[[Any, Any], Any]] = {
     StepProblem: verify_step,
     StagesProblem: verify_stages,
     PlacementProblem: verify_placement,
+    ScheduleProblem: verify_schedule,
 }
 
 
@@ -49,6 +59,8 @@ _VERIFIERS: dict[type, Callable[[Any, Any], Any]] = {
 def verify(problem: GraphProblem, plan: Any) -> Verdict: ...
 @overload
 def verify(problem: PlacementProblem, plan: Any) -> PlacementVerdict: ...
+@overload
+def verify(problem: ScheduleProblem, plan: Any) -> ScheduleVerdict: ...
 def verify(problem: Any, plan: Any) -> Any:
     """Check `plan` against every constraint of `problem` and recompute its objective.
 

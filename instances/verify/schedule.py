@@ -1,0 +1,164 @@
+"""The verifier of schedules: gangs within their times, on GPUs that nobody else holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import FloatArray
+from ..schedule import NodePool, Pool, SchedulePlan, ScheduleProblem
+from ..schedule.capacity import ramp_blocks, total
+from ..topology import RampTopology
+from .verdict import TOLERANCE
+
+_SHOWN = 5
+"""Overfull nodes that are named."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScheduleVerdict:
+    """What the verifier found.
+
+    Attributes:
+        violations: every violated constraint in plain words; empty if the plan is feasible.
+        objective: the recomputed goal, `None` if the plan is infeasible.
+        finish: completion of each job, seconds, float64 (n,), nan where it is left out.
+    """
+
+    violations: tuple[str, ...]
+    objective: float | None
+    finish: FloatArray
+
+    @property
+    def ok(self) -> bool:
+        """Whether the plan is feasible."""
+        return not self.violations
+
+
+def verify_schedule(problem: ScheduleProblem, plan: SchedulePlan) -> ScheduleVerdict:
+    """Check `plan` against every constraint of `problem` and recompute the goal."""
+    n = len(problem.jobs)
+    words = _shape(problem, plan)
+    if words:
+        return ScheduleVerdict(tuple(words), None, np.full(n, np.nan))
+    runs = plan.degree >= 0
+    chosen = [job.durations[d] if d >= 0 else np.nan for job, d in zip(problem.jobs, plan.degree.tolist(), strict=True)]
+    finish = np.where(runs, plan.start + np.array(chosen), np.nan)
+    held = np.array(
+        [job.degrees[d] if d >= 0 else 0 for job, d in zip(problem.jobs, plan.degree.tolist(), strict=True)]
+    )
+    words = [*_times(problem, plan, finish), *_places(problem, plan, held), *_capacity(problem, plan, finish, held)]
+    if words:
+        return ScheduleVerdict(tuple(words), None, finish)
+    return ScheduleVerdict((), goal(problem, finish), finish)
+
+
+def goal(problem: ScheduleProblem, finish: FloatArray) -> float:
+    """Return what `problem` minimises: see `ScheduleProblem.goal`. A finish of nan is of a job left out."""
+    lost = [problem.price(j) or 0.0 for j in np.flatnonzero(np.isnan(finish)).tolist()]
+    run = np.flatnonzero(~np.isnan(finish)).tolist()
+    jobs, ends = problem.jobs, finish.tolist()
+    if problem.goal == "makespan":
+        return float(max((ends[j] for j in run), default=0.0) + sum(lost))
+    if problem.goal == "mean_jct":
+        return float(sum(ends[j] - jobs[j].release for j in run) + sum(lost)) / len(jobs)
+    if problem.goal == "weighted_completion":
+        return float(sum(jobs[j].weight * ends[j] for j in run) + sum(lost))
+    if problem.goal == "throughput":
+        assert problem.horizon is not None
+        lost += [jobs[j].weight for j in run if ends[j] > problem.horizon * (1 + TOLERANCE)]
+    return float(sum(lost))
+
+
+def _shape(problem: ScheduleProblem, plan: SchedulePlan) -> list[str]:
+    names = tuple(job.name for job in problem.jobs)
+    if plan.jobs != names:
+        return [f"the plan is of {len(plan.jobs)} jobs, the problem of {len(names)}, or their names differ"]
+    words = [
+        f"job {name} has degree {d} of a menu of {len(job.degrees)}"
+        for name, d, job in zip(names, plan.degree.tolist(), problem.jobs, strict=True)
+        if d >= len(job.degrees)
+    ]
+    count = _machines(problem)
+    words += [
+        f"job {names[plan.job[r]]} is on node {plan.node[r]} of {count}" for r in np.flatnonzero(plan.node >= count)
+    ]
+    pairs, times = np.unique(np.stack([plan.job, plan.node]), axis=1, return_counts=True)
+    words += [f"job {names[pairs[0, i]]} is on node {pairs[1, i]} twice" for i in np.flatnonzero(times > 1)]
+    return words
+
+
+def _machines(problem: ScheduleProblem) -> int:
+    capacity = problem.capacity
+    if isinstance(capacity, Pool):
+        return 0
+    return capacity.nodes if isinstance(capacity, NodePool) else capacity.n_devices
+
+
+def _times(problem: ScheduleProblem, plan: SchedulePlan, finish: FloatArray) -> list[str]:
+    words = []
+    for j, job in enumerate(problem.jobs):
+        if plan.degree[j] < 0:
+            if problem.price(j) is None:
+                words.append(f"run: job {job.name} is left out, and it must run")
+            continue
+        if plan.start[j] < job.release * (1 - TOLERANCE):
+            words.append(f"release: job {job.name} starts at {plan.start[j]:.9g} s, released at {job.release:.9g} s")
+        if job.deadline is not None and finish[j] > job.deadline * (1 + TOLERANCE):
+            words.append(f"deadline: job {job.name} ends at {finish[j]:.9g} s, due at {job.deadline:.9g} s")
+    return words
+
+
+def _places(problem: ScheduleProblem, plan: SchedulePlan, held: NDArray[np.int_]) -> list[str]:
+    """Check the rows of each job alone: as many GPUs as it holds, consolidated, or a block."""
+    if isinstance(problem.capacity, Pool):
+        return []
+    words = []
+    count = np.bincount(plan.job, weights=plan.gpus, minlength=len(plan.jobs)).astype(int)
+    order = np.argsort(plan.job, kind="stable")
+    first = np.searchsorted(plan.job[order], np.arange(len(plan.jobs) + 1))
+    for j, job in enumerate(problem.jobs):
+        mine = order[first[j] : first[j + 1]]
+        nodes, gpus = plan.node[mine], np.sort(plan.gpus[mine])
+        if count[j] != held[j]:
+            words.append(f"gang: job {job.name} holds {count[j]} GPUs in its rows, it runs on {held[j]}")
+        elif isinstance(problem.capacity, RampTopology) and held[j]:
+            words += _block(problem.capacity, job.name, nodes, gpus)
+        elif isinstance(problem.capacity, NodePool) and len(gpus) and (gpus[1:] != problem.capacity.gpus).any():
+            words.append(f"consolidation: job {job.name} of {held[j]} GPUs fills not all of its nodes but one")
+    return words
+
+
+def _block(topology: RampTopology, name: str, servers: NDArray[np.int32], gpus: NDArray[np.int32]) -> list[str]:
+    if (gpus != 1).any():
+        return [f"block: job {name} holds {gpus.max()} GPUs of a server that has one"]
+    known = ramp_blocks(topology, len(servers))
+    if not (known == np.sort(servers)).all(axis=1).any():
+        return [f"block: the {len(servers)} servers of job {name} are no block of a shape that RAMP knows"]
+    return []
+
+
+def _capacity(problem: ScheduleProblem, plan: SchedulePlan, finish: FloatArray, held: NDArray[np.int_]) -> list[str]:
+    """Sweep over the starts and ends on each machine, ends first; a rounding error is no overlap."""
+    capacity = problem.capacity
+    if isinstance(capacity, Pool):
+        who = np.flatnonzero(held)
+        machine, amount, room = np.zeros(len(who), dtype=int), held[who], total(capacity)
+    else:
+        who, machine, amount = plan.job, plan.node, plan.gpus
+        room = capacity.gpus if isinstance(capacity, NodePool) else 1
+    start, end = plan.start[who], finish[who] * (1 - TOLERANCE)
+    busy = end > start
+    start, end, machine, amount = start[busy], end[busy], machine[busy], amount[busy]
+    time, where = np.concatenate([start, end]), np.concatenate([machine, machine])
+    change = np.concatenate([amount, -amount])
+    order = np.lexsort((change, time, where))
+    used = np.cumsum(change[order])  # what a machine holds comes back to 0 before the next one's turn
+    name = "the cluster" if isinstance(capacity, Pool) else "node"
+    return [
+        f"capacity: {name}{'' if isinstance(capacity, Pool) else f' {where[order[i]]}'} has {used[i]} GPUs in use at "
+        f"{time[order[i]]:.9g} s, of {room}"
+        for i in np.flatnonzero(used > room)[:_SHOWN]
+    ]

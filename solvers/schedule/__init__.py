@@ -1,0 +1,1 @@
+"""Methods for schedules of moldable jobs."""

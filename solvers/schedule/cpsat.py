@@ -1,0 +1,176 @@
+"""CP-SAT: a start and an interval an option; GPUs are a cumulative resource, of nodes one each, of RAMP servers one each.
+
+Every variable that can be is there for one reason only: which option of a job runs, and where.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from gangplan.instances.schedule import SchedulePlan
+
+from ..cpsat_solver import cpsat_solver, minimise
+from ..run import Run
+from .grain import cost_of, down, tick_of
+from .prepare import NODES, RAMP, Prepared
+from .seated import seated
+
+_MOST = 200_000
+"""Literals of options and places that are worth building."""
+
+
+def suits(p: Prepared) -> bool:
+    """Return whether the model would not be too large."""
+    if p.cluster.kind == RAMP:
+        return int(np.bincount(p.cluster.size, minlength=p.cluster.total + 1)[p.gpus].sum()) <= _MOST
+    return len(p.gpus) * p.cluster.nodes <= _MOST
+
+
+def cpsat(run: Run, p: Prepared) -> None:
+    """Minimise the goal; with a plan known, start from it."""
+    with run.phase("cpsat model"):
+        model = _Model(run, p)
+    if not run.stopped:
+        minimise(run, cpsat_solver(run), model.cp, 1.0 / model.unit, model.plan, p.constant)
+
+
+class _Model:
+    """x[o]: option o runs; s[o]: when, in ticks."""
+
+    def __init__(self, run: Run, p: Prepared) -> None:
+        self.p = p
+        self.tick, _ = tick_of(p)
+        self.unit, _ = cost_of(p, self.tick)
+        self.cp = cp_model.CpModel()
+        last = float(p.release.max())
+        slowest = [max((p.seconds[o] for o in p.options(j)), default=0.0) for j in range(p.n)]
+        self.horizon = down(last + float(np.sum(slowest)), self.tick) + 1
+        self.x = [self.cp.new_bool_var(f"x{o}") for o in range(len(p.gpus))]
+        self.s: list[Any] = []
+        self.runs = [down(float(q), self.tick) for q in p.seconds]
+        for o, q in enumerate(self.runs):
+            j = int(p.owner[o])
+            due = self.horizon if not np.isfinite(p.deadline[j]) else down(float(p.deadline[j]), self.tick)
+            due = min(due, self.horizon)
+            self.s.append(self.cp.new_int_var(down(float(p.release[j]), self.tick), max(0, due - q), f"s{o}"))
+        self.where: list[list[tuple[Any, list[tuple[int, int]]]]] = [[] for _ in self.x]
+        self.goal()
+        if p.cluster.kind == RAMP:
+            self.blocks()
+        elif p.cluster.kind == NODES:
+            self.nodes()
+        self.pool()
+        self.hint(run)
+
+    def goal(self) -> None:
+        """Let each job run with one option or be left out, and add up slopes times ends and prices."""
+        p, cp, terms = self.p, self.cp, []
+        last = cp.new_int_var(0, self.horizon, "last") if p.makespan else None
+        self.out: list[Any] = []
+        for j in range(p.n):
+            mine = list(p.options(j))
+            literals = [self.x[o] for o in mine]
+            out = None
+            if np.isfinite(p.price[j]):
+                out = cp.new_bool_var(f"out{j}")
+                terms.append(down(float(p.price[j]), self.unit) * out)
+            self.out.append(out)
+            cp.add_exactly_one([*literals, *([] if out is None else [out])])
+            slope = down(float(p.slope[j] * self.tick), self.unit) if p.slope[j] else 0
+            if not mine or (not slope and last is None):
+                continue
+            end = cp.new_int_var(0, self.horizon, f"end{j}")
+            for o in mine:
+                cp.add(end == self.s[o] + self.runs[o]).only_enforce_if(self.x[o])
+            if out is not None:
+                cp.add(end == 0).only_enforce_if(out)
+            if last is not None:
+                cp.add(last >= end)
+            terms.append(slope * end)
+        if last is not None:
+            terms.append(down(self.tick, self.unit) * last)
+        cp.minimize(sum(terms))
+
+    def pool(self) -> None:
+        """All that runs holds at most all GPUs: on nodes and blocks too, where it is redundant."""
+        intervals = [
+            self.cp.new_optional_fixed_size_interval_var(self.s[o], q, self.x[o], f"run{o}")
+            for o, q in enumerate(self.runs)
+        ]
+        self.cp.add_cumulative(intervals, self.p.gpus.tolist(), self.p.cluster.total)
+
+    def nodes(self) -> None:
+        """A job is on one node, or fills as many as it can and has the rest on one more."""
+        p, cp, per = self.p, self.cp, self.p.cluster.gpus
+        on: list[list[Any]] = [[] for _ in range(p.cluster.nodes)]
+        demand: list[list[int]] = [[] for _ in range(p.cluster.nodes)]
+        for o, q in enumerate(self.runs):
+            full, rest = divmod(int(p.gpus[o]), per)
+            before: list[Any] = []
+            for count, amount in ((full, per), (int(rest > 0), rest)):
+                if not count:
+                    continue
+                here = [cp.new_bool_var(f"at{o}_{v}_{amount}") for v in range(p.cluster.nodes)]
+                cp.add(sum(here) == count * self.x[o])
+                for one, other in zip(before, here, strict=False):
+                    cp.add_at_most_one([one, other])  # capacity does not keep jobs of 0 s apart
+                before = here
+                self.where[o] += [(literal, [(v, amount)]) for v, literal in enumerate(here)]
+                for v, literal in enumerate(here):
+                    on[v].append(cp.new_optional_fixed_size_interval_var(self.s[o], q, literal, f"run{o}_{v}_{amount}"))
+                    demand[v].append(amount)
+        for intervals, amounts in zip(on, demand, strict=True):
+            cp.add_cumulative(intervals, amounts, per)
+
+    def blocks(self) -> None:
+        """A job holds the servers of one block, each for itself."""
+        p, cp, c = self.p, self.cp, self.p.cluster
+        on: list[list[Any]] = [[] for _ in range(c.nodes)]
+        for o, q in enumerate(self.runs):
+            fits = np.flatnonzero(c.size == p.gpus[o])
+            here = [cp.new_bool_var(f"at{o}_{b}") for b in fits]
+            cp.add(sum(here) == self.x[o])
+            by_server: list[list[Any]] = [[] for _ in range(c.nodes)]
+            for b, literal in zip(fits.tolist(), here, strict=True):
+                servers = c.server[c.first[b] : c.first[b + 1]].tolist()
+                self.where[o].append((literal, [(server, 1) for server in servers]))
+                for server in servers:
+                    by_server[server].append(literal)
+            for server, literals in enumerate(by_server):
+                if literals:
+                    # blocks exclude each other, so their sum is 0 or 1
+                    used = cp.new_bool_var(f"on{o}_{server}")
+                    cp.add(sum(literals) == used)
+                    on[server].append(cp.new_optional_fixed_size_interval_var(self.s[o], q, used, f"run{o}_{server}"))
+        for intervals in on:
+            cp.add_no_overlap(intervals)
+
+    def hint(self, run: Run) -> None:
+        """Start from the best plan known."""
+        if run.plan is None:
+            return
+        p = self.p
+        for j in range(p.n):
+            for o in p.options(j):
+                chosen = int(p.menu[o]) == int(run.plan.degree[j])
+                self.cp.add_hint(self.x[o], chosen)
+                if chosen:
+                    self.cp.add_hint(self.s[o], down(float(run.plan.start[j]), self.tick))
+            if self.out[j] is not None:
+                self.cp.add_hint(self.out[j], int(run.plan.degree[j]) < 0)
+
+    def plan(self, value: Any) -> SchedulePlan | None:
+        """Return the plan of a solution: jobs in the order of their starts where they are, times as they are."""
+        p = self.p
+        chosen = np.full(p.n, -1)
+        start = np.zeros(p.n)
+        places: list[list[tuple[int, int]]] = [[] for _ in range(p.n)]
+        for o, x in enumerate(self.x):
+            if value(x):
+                j = int(p.owner[o])
+                chosen[j], start[j] = o, value(self.s[o])
+                places[j] = [part for literal, parts in self.where[o] if value(literal) for part in parts]
+        return seated(p, chosen, start, places)

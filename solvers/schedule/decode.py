@@ -1,0 +1,121 @@
+"""From a list of jobs and their options to a schedule: each as early as it fits, in the order of the list, compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gangplan.instances.arrays import FloatArray, IntArray
+
+from .prepare import Prepared
+from .profile import clear, find, new, occupy
+
+_LATE = 1e-9
+"""Relative, as in the verifier."""
+
+
+@njit(cache=True)
+def serial(order: Any, wish: Any, data: Any, room: Any, start: Any, option: Any, rows: Any) -> Any:
+    """Place the jobs in `order`; return (cost without constant, rows used).
+
+    A job whose wish is late takes the option that ends first; if that is late too, or costs more than leaving it out, it is
+    left out. One that must run and cannot makes the cost inf.
+
+    Args:
+        order: int64 (n,), jobs.
+        wish: int64 (n,), an option, -1 (leave it out) or -2 (whichever ends first).
+        data: see `data_of`.
+        room: see `room_of`; overwritten.
+        start, option, rows: written: float64 (n,), int64 (n,) with -1 for a job left out, int64 (3, r).
+    """
+    first, gpus, seconds, release, deadline, slope, price, makespan, kind, per, size, block_first, server = data
+    times, free, count, chosen, spot = room
+    clear(free, count, per)
+    cost, last, used = 0.0, 0.0, 0
+    for j in order:
+        best, at, nodes = -1, np.inf, 0
+        if wish[j] >= 0:
+            at, nodes = find(
+                kind,
+                per,
+                times,
+                free,
+                count,
+                size,
+                block_first,
+                server,
+                release[j],
+                gpus[wish[j]],
+                seconds[wish[j]],
+                spot,
+            )
+            if at + seconds[wish[j]] <= deadline[j] * (1 + _LATE):
+                best = wish[j]
+                chosen[:nodes] = spot[:nodes]
+        if best < 0 and wish[j] != -1:
+            finish = np.inf
+            for o in range(first[j], first[j + 1]):
+                t, k = find(
+                    kind, per, times, free, count, size, block_first, server, release[j], gpus[o], seconds[o], spot
+                )
+                if t + seconds[o] < finish:
+                    finish, best, at, nodes = t + seconds[o], o, t, k
+                    chosen[:k] = spot[:k]
+            if finish > deadline[j] * (1 + _LATE):
+                best = -1
+        finish = at + seconds[best] if best >= 0 else np.inf
+        if best >= 0 and price[j] < slope[j] * finish + (max(0.0, finish - last) if makespan else 0.0):
+            best = -1
+        option[j] = best
+        if best < 0:
+            start[j] = 0.0
+            cost += price[j]
+            if cost == np.inf:
+                return cost, used
+            continue
+        start[j] = at
+        cost += slope[j] * finish
+        last = max(last, finish)
+        left = gpus[best]
+        for k in range(nodes):
+            taken = min(left, per)
+            occupy(times, free, count, chosen[k], at, finish, taken)
+            if kind:
+                rows[0, used], rows[1, used], rows[2, used] = j, chosen[k], taken
+                used += 1
+            left -= taken
+    return (cost + last if makespan else cost), used
+
+
+def data_of(p: Prepared) -> Any:
+    """Return what `serial` reads."""
+    c = p.cluster
+    return (
+        *(p.first, p.gpus, p.seconds, p.release, p.deadline, p.slope, p.price, p.makespan),
+        *(c.kind, c.gpus, c.size, c.first, c.server),
+    )
+
+
+def room_of(p: Prepared) -> Any:
+    """Return what `serial` works in."""
+    c = p.cluster
+    return (*new(c.nodes, c.gpus, p.n), np.empty(c.total + 1, dtype=np.int64), np.empty(c.total + 1, dtype=np.int64))
+
+
+def decode(p: Prepared, order: IntArray, wish: IntArray) -> tuple[float, IntArray, FloatArray, IntArray]:
+    """Return (goal, option, start, rows) of a list of jobs; see `serial`."""
+    start, option, rows = np.zeros(p.n), np.zeros(p.n, dtype=np.int64), rows_of(p)
+    cost, used = serial(
+        np.asarray(order, np.int64), np.asarray(wish, np.int64), data_of(p), room_of(p), start, option, rows
+    )
+    return p.constant + float(cost), option, start, rows[:, :used]
+
+
+def rows_of(p: Prepared) -> IntArray:
+    """Return room for the rows of any schedule, int64 (3, r)."""
+    if not p.cluster.kind or not len(p.gpus):
+        return np.zeros((3, 0), dtype=np.int64)
+    most = np.maximum.reduceat(-(-p.gpus // p.cluster.gpus), p.first[:-1][np.diff(p.first) > 0])
+    return np.zeros((3, int(most.sum())), dtype=np.int64)
