@@ -45,7 +45,7 @@ def run_methods(run: Run, method: str) -> None:
     if run.infeasible:
         return
     for name in [name for name in names if not tools.methods[name].suits(prepared)]:
-        run.note(f"{name} left out: its model would be too large")
+        run.note(f"{name} left out: it does not model all of the problem, or its model would be too large")
         names.remove(name)
     for i, name in enumerate(names):
         if run.stopped:
