@@ -15,6 +15,7 @@ import numpy as np
 
 from gangplan.instances import GraphProblem, OpGraph, PartitionProblem, StagesProblem
 from gangplan.instances.placement import PlacementProblem
+from gangplan.instances.schedule import ScheduleProblem
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite_of
 
@@ -69,6 +70,10 @@ def requirements(problem: Any) -> list[Requirement]:
         from . import conflict_placement
 
         return conflict_placement.requirements(problem)
+    if isinstance(problem, ScheduleProblem):
+        from . import conflict_schedule
+
+        return conflict_schedule.requirements(problem)
     if isinstance(problem, StagesProblem):
         # a backward op is in the stage of its forward op: there is no such plan without that
         return [*_support(problem), *_memory(problem), *_stashing(problem)]

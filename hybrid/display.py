@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import sys
 
-from gangplan.instances import GraphProblem
 from gangplan.instances.placement import PlacementProblem
+from gangplan.instances.schedule import ScheduleProblem
+from gangplan.instances.schedule.capacity import total
+from gangplan.instances.verify import Problem
 from gangplan.solvers import Result, Run
 from gangplan.solvers.result import relative_gap
 
@@ -65,7 +67,9 @@ class Display:
         _LOG.info("\n%s after %.3f s: %s\n", result.status, result.wall_seconds, result.stop_reason)
 
 
-def _instance(problem: GraphProblem | PlacementProblem) -> str:
+def _instance(problem: Problem) -> str:
+    if isinstance(problem, ScheduleProblem):
+        return f"{len(problem.jobs)} jobs over time on {total(problem.capacity)} GPUs"
     if isinstance(problem, PlacementProblem):
         fleet = problem.fleet
         return f"{len(problem.jobs)} jobs on {fleet.n_nodes} nodes with {fleet.n_gpus} GPUs"

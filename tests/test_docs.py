@@ -31,6 +31,7 @@ from gangplan.instances import (
 )
 from gangplan.instances.documents import DOCUMENTS
 from gangplan.instances.placement import Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
+from gangplan.instances.schedule import MoldableJob, NodePool, SchedulePlan, ScheduleProblem
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -110,6 +111,8 @@ def test_schema_accepts_documents() -> None:
         "stages_plan": StagesPlan(("a", "b"), [0, 0], [0, -1], [1]),
         "placement": PlacementProblem(fleet, (GangJob("x", "m", (1, 2), value=1.0),), speeds),
         "placement_plan": PlacementPlan(("x",), [0], [0], [1], [0], [0], [3]),
+        "schedule": ScheduleProblem((MoldableJob("x", (1, 2), (3.0, 2.0), deadline=9.0),), NodePool(1)),
+        "schedule_plan": SchedulePlan(("x",), [1], [0.5], [0], [0], [2]),
     }
     assert set(values) == set(DOCUMENTS)
     for kind, value in values.items():

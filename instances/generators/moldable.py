@@ -36,15 +36,15 @@ def moldable(
 ) -> ScheduleProblem:
     """Make moldable jobs and a cluster, the same for the same arguments.
 
-    The menu of a job is the powers of two up to a largest degree; on d GPUs it runs (1 + c (d - 1)) / d times as long as on
-    one, its overhead c drawn evenly from 0.02 to 0.2, rounded up to whole grains.
+    The menu of a job is the powers of two up to a largest degree; on d GPUs it runs (1 + c (d - 1)) / d times as long
+    as on one, its overhead c drawn evenly from 0.02 to 0.2, rounded up to whole grains.
 
     Args:
         jobs: how many.
         nodes: of the cluster.
         gpus: of a node.
-        load: work of a job on one GPU, over what the cluster does between two arrivals; they are Poisson. 0 means that all
-            jobs are there at time 0.
+        load: work of a job on one GPU, over what the cluster does between two arrivals; they are Poisson. 0 means that
+            all jobs are there at time 0.
         seed: of the random choices.
         capacity: pool (GPUs are counted), nodes (jobs are consolidated) or ramp (blocks of a RAMP cluster of as many
             communication groups as nodes, two racks and half as many servers per rack as GPUs).

@@ -53,9 +53,9 @@ def area(p: Prepared) -> float:
 def squashed(p: Prepared) -> float:
     """Return the preemptive relaxation on one machine as fast as all GPUs together, plus half of each job's run.
 
-    With M_j the mean time at which job j's work is done, its completion is at least M_j + p_j / 2. On one machine the sum of
-    slope times M_j is least if whoever has most slope a work goes first, preempting (Goemans 1996; Eastman, Even and Isaacs
-    1964 without releases). Only for jobs that must run; the others count alone.
+    With M_j the mean time at which job j's work is done, its completion is at least M_j + p_j / 2. On one machine the
+    sum of slope times M_j is least if whoever has most slope a work goes first, preempting (Goemans 1996; Eastman,
+    Even and Isaacs 1964 without releases). Only for jobs that must run; the others count alone.
     """
     work = least_work(p) / p.cluster.total
     must = ~np.isfinite(p.price)

@@ -1,4 +1,5 @@
-"""CP-SAT: a start and an interval an option; GPUs are a cumulative resource, of nodes one each, of RAMP servers one each.
+"""CP-SAT: a start and an interval an option; GPUs are a cumulative resource, of nodes one each, of RAMP servers one
+each.
 
 Every variable that can be is there for one reason only: which option of a job runs, and where.
 """

@@ -20,8 +20,8 @@ _LATE = 1e-9
 def serial(order: Any, wish: Any, data: Any, room: Any, start: Any, option: Any, rows: Any) -> Any:
     """Place the jobs in `order`; return (cost without constant, rows used).
 
-    A job whose wish is late takes the option that ends first; if that is late too, or costs more than leaving it out, it is
-    left out. One that must run and cannot makes the cost inf.
+    A job whose wish is late takes the option that ends first; if that is late too, or costs more than leaving it out,
+    it is left out. One that must run and cannot makes the cost inf.
 
     Args:
         order: int64 (n,), jobs.

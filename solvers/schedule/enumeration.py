@@ -23,8 +23,8 @@ Place = tuple[tuple[int, int], ...]
 def optimum(problem: ScheduleProblem) -> float | None:
     """Return the least goal of any schedule, `None` if there is none.
 
-    Every order of the jobs, every degree, every place, each job as early as it fits there beside those before it: the goals
-    never gain by a later completion, so one of these is best. It takes nothing from the solvers.
+    Every order of the jobs, every degree, every place, each job as early as it fits there beside those before it: the
+    goals never gain by a later completion, so one of these is best. It takes nothing from the solvers.
 
     Raises:
         InstanceError: if there are more than `MOST` jobs.
@@ -63,7 +63,7 @@ def _so_far(problem: ScheduleProblem, finish: np.ndarray) -> float:
     if problem.goal == "makespan":
         return float(np.nanmax(finish))
     if problem.goal == "weighted_completion":
-        return float(sum(job.weight * f for job, f in zip(problem.jobs, finish, strict=True) if f == f))
+        return float(sum(job.weight * f for job, f in zip(problem.jobs, finish, strict=True) if not np.isnan(f)))
     return -np.inf
 
 

@@ -1,4 +1,4 @@
-"""Times and costs as whole numbers: the largest unit that all are multiples of, or one so small that it does not matter."""
+"""Times and costs as whole numbers: of the largest unit that all are multiples of, or of one that is small enough."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def cost_of(p: Prepared, tick: float) -> tuple[float, bool]:
 
 
 def resolution(p: Prepared) -> float:
-    """Return what two different values of the goal differ by at least, in schedules without needless delay; 0 if unknown."""
+    """Return what two values of the goal differ by at least in schedules without needless delay; 0 if unknown."""
     tick, whole = tick_of(p)
     unit, exact = cost_of(p, tick)
     return unit if whole and exact else 0.0

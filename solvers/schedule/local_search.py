@@ -41,7 +41,7 @@ def _anneal(
     best_order: Any,
     best_wish: Any,
 ) -> Any:
-    """Make a step for each row of `draws`; return (cost now, best cost). `order`, `wish` and the best change in place."""
+    """Make a step a row of `draws`; return (cost now, best cost). `order`, `wish` and the best change in place."""
     n = len(order)
     first = data[0]
     trial = order.copy()

@@ -49,8 +49,8 @@ class Prepared:
     Attributes:
         problem: as given.
         cluster: what they run on.
-        first: int64 (n + 1,), where the options of each job begin; larger degrees later. An option that does not fit, is
-            late on an idle cluster, or is no faster than a smaller one is not here.
+        first: int64 (n + 1,), where the options of each job begin; larger degrees later. An option that does not fit,
+            is late on an idle cluster, or is no faster than a smaller one is not here.
         gpus, menu: int64 (o,), degree of an option and its place on the job's menu.
         seconds: float64 (o,), its duration.
         owner: int64 (o,), its job.

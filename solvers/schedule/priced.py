@@ -1,4 +1,4 @@
-"""Prices of GPU-seconds for a bound, then starts in their order under these prices: most proofs and most good schedules."""
+"""Prices of GPU-seconds for a bound, then starts in their order under these prices: most proofs and good schedules."""
 
 from __future__ import annotations
 

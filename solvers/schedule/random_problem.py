@@ -17,8 +17,9 @@ _KEPT = 64
 def random_problem(seed: int, variant: str = "", *, jobs: int = 4) -> ScheduleProblem:
     """Make a small problem in which every constraint may bind, the same for the same arguments.
 
-    All goals and capacities in turn; menus of one to three degrees, some slower than a smaller one or too large; releases,
-    deadlines, jobs that may be left out; whole and broken numbers of seconds. Some problems have no schedule.
+    All goals and capacities in turn; menus of one to three degrees, some slower than a smaller one or too large;
+    releases, deadlines, jobs that may be left out; whole and broken numbers of seconds. Some problems have no
+    schedule.
 
     Args:
         seed: of the local random generator.

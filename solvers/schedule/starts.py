@@ -1,8 +1,9 @@
 """One step of the search over starts, compiled: every job that may start next, after what has started already.
 
-Given prices pi of GPU-seconds (see `prices`), the cost of a schedule is Lagrange's bound, plus for each job what its run costs
-more than its cheapest (reduced cost), plus what idle GPU-seconds are worth. All three terms only grow while jobs are started in
-the order of their starts: a partial schedule whose sum exceeds that of a known schedule is not completed.
+Given prices pi of GPU-seconds (see `prices`), the cost of a schedule is Lagrange's bound, plus for each job what its
+run costs more than its cheapest (reduced cost), plus what idle GPU-seconds are worth. All three terms only grow while
+jobs are started in the order of their starts: a partial schedule whose sum exceeds that of a known schedule is not
+completed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _CACHE = 64
 
 @njit(cache=True)
 def at_least(pi: Any, zero: float, step: float, data: Any, least: Any, leave: Any, points: Any) -> Any:
-    """Return the least reduced cost of each job if it starts at a point or later or is left out, float64 (n, points)."""
+    """Return the least reduced cost of each job that starts at a point or later or is left out, (n, points)."""
     first, gpus, seconds, release, deadline, slope = data[:6]
     total = np.zeros(len(pi) + 1)
     total[1:] = np.cumsum(pi) * step
@@ -61,7 +62,7 @@ def _cost(total: Any, pi: Any, zero: float, step: float, slope: float, gpus: int
 
 
 @njit(cache=True)
-def extend(
+def extend(  # noqa: PLR0912, PLR0915, one loop read from top to bottom
     pi: Any,
     zero: float,
     step: float,
@@ -81,15 +82,16 @@ def extend(
     """Extend labels from `begin` up to `end` by every job that may start next; return (labels made, labels looked at).
 
     Stops when the room for new ones may not suffice. A label is (started, time, last, true, used, bound, running, ends,
-    held): a bit set of the jobs, when and which the last started, the cost of those that run without prices, reduced costs
-    and idle GPUs so far, that and the least of what is to come, how many run, until when, on how many GPUs each; by ends.
+    held): a bit set of the jobs, when and which the last started, the cost of those that run without prices, reduced
+    costs and idle GPUs so far, that and the least of what is to come, how many run, until when, on how many GPUs each;
+    by ends.
 
     A job that could be over before another starts goes first, and of jobs that start together the lower index.
     """
     first, gpus, seconds, release, deadline, slope, price = data[:7]
     total = np.zeros(len(pi) + 1)
     total[1:] = np.cumsum(pi) * step
-    started, time, last, true, used, bound, running, ends, held = old
+    started, time, last, true, used, _, running, ends, held = old
     started_n, time_n, last_n, true_n, used_n, bound_n, running_n, ends_n, held_n = new
     n, options = len(release), len(gpus)
     at, idle = np.empty(options), np.empty(options)
@@ -114,10 +116,7 @@ def extend(
                     room, before = room + held[i, k], s
                     k += 1
                 while s < release[j]:
-                    if k < running[i] and ends[i, k] < release[j]:
-                        s = ends[i, k]
-                    else:
-                        s = release[j]
+                    s = ends[i, k] if k < running[i] and ends[i, k] < release[j] else release[j]
                     value += room * (integral(total, pi, zero, step, s) - integral(total, pi, zero, step, before))
                     before = s
                     if k < running[i] and ends[i, k] <= s:
@@ -181,10 +180,10 @@ def extend(
 def dominated(order: Any, labels: Any, looks: int) -> Any:
     """Return which labels some other with the same jobs makes superfluous, bool; `order` has equal sets together.
 
-    One does if it has cost no more, is not later, and leaves at least as many GPUs free at any time. Each is compared with
-    at most so many before it in `order`.
+    One does if it has cost no more, is not later, and leaves at least as many GPUs free at any time. Each is compared
+    with at most so many before it in `order`.
     """
-    started, time, last, true, used, bound, running, ends, held = labels
+    started, time, last, true, _, _, running, ends, held = labels
     out = np.zeros(len(time), dtype=np.bool_)
     words = started.shape[1]
     group = 0
