@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 from gangplan.instances import GraphProblem, InstanceError, PartitionPlan, PartitionProblem, Plan
 from gangplan.instances.placement import PlacementPlan, PlacementProblem
+from gangplan.simulator.trace import Outcome
 
 from .cluster import ClusterPicture, compose_cluster
 from .gantt import Entry, Gantt, compose_gantt
 from .picture import Picture, compose
+from .simulation import SimulationPicture, compose_simulation
 
 __all__ = [
     "ClusterPicture",
     "Entry",
     "Gantt",
     "Picture",
+    "SimulationPicture",
     "check",
     "compose",
     "compose_cluster",
     "compose_gantt",
+    "compose_simulation",
     "render",
     "render_cluster",
     "render_gantt",
+    "render_simulation",
 ]
 
 PACKAGES = {".png": "matplotlib", ".html": "plotly"}
@@ -131,5 +136,29 @@ def render_cluster(
 
         return draw_png(picture)
     from .cluster_html import draw_cluster as draw_html
+
+    return draw_html(picture)
+
+
+def render_simulation(path: str, outcomes: Mapping[str, Outcome], *, name: str = "") -> bytes:
+    """Return the content of a picture of schedules of one workload, by the name of their policy.
+
+    Completion times of all in one chart; for each, jobs on nodes over time (GPUs in use over time if there are too
+    many), the queue, and how full the nodes are.
+
+    Args:
+        path: where it will be written; nothing is written here.
+        outcomes, name: see `compose_simulation`.
+
+    Raises:
+        InstanceError: see `check`.
+    """
+    check(path)
+    picture = compose_simulation(outcomes, name=name)
+    if Path(path).suffix.lower() == ".png":
+        from .simulation_png import draw_simulation as draw_png
+
+        return draw_png(picture)
+    from .simulation_html import draw_simulation as draw_html
 
     return draw_html(picture)

@@ -1,0 +1,60 @@
+"""What `gangplan simulate` writes: a row for each job, and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+from gangplan.instances import InstanceError
+from gangplan.simulator.metrics import columns, to_csv, to_parquet
+from gangplan.simulator.trace import Outcome
+
+from .. import plot as pictures
+from .files import check_output, write_all
+
+ENDINGS = {".csv": to_csv, ".parquet": to_parquet}
+
+
+def check_files(trace: str, out: str | None, plot: str | None) -> None:
+    """Refuse, before any work is done, files that cannot be written, whose ending or package is not there.
+
+    Args:
+        trace: the input, not to be overwritten.
+        out: for rows of jobs, .csv or .parquet.
+        plot: for a picture, .html or .png.
+
+    Raises:
+        InstanceError: naming the file and what to do.
+    """
+    if out is not None:
+        check_output(out, trace)
+        suffix = Path(out).suffix.lower()
+        if suffix not in ENDINGS:
+            raise InstanceError("out", f"{suffix!r} is not one of {', '.join(ENDINGS)}", out)
+        if suffix == ".parquet" and find_spec("pyarrow") is None:
+            raise InstanceError("out", 'needs pyarrow: pip install "gangplan[tables]"; .csv needs nothing', out)
+    if plot is not None:
+        pictures.check(plot)
+        check_output(plot, trace)
+        if out is not None and Path(plot).resolve() == Path(out).resolve():
+            raise InstanceError("plot", "is the file of --out too", plot)
+
+
+def write_files(outcomes: Mapping[str, Outcome], trace: str, out: str | None, plot: str | None) -> None:
+    """Write the files that were asked for, whole or not at all.
+
+    Args:
+        outcomes: by the name of the policy, which is the first column of the rows.
+        trace: the input, for the title.
+        out, plot: see `check_files`.
+
+    Raises:
+        InstanceError: naming the path that cannot be written.
+    """
+    files: dict[str, bytes] = {}
+    if out is not None:
+        files[out] = ENDINGS[Path(out).suffix.lower()](columns(outcomes))
+    if plot is not None:
+        files[plot] = pictures.render_simulation(plot, outcomes, name=Path(trace).name)
+    write_all(files)
