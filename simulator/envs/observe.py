@@ -1,0 +1,121 @@
+"""What an agent sees: arrays of fixed sizes with real bounds, in seconds, GPUs, cores and bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box
+from numpy.typing import NDArray
+
+from gangplan.instances.placement import Fleet, SpeedModel
+
+from ..engine.rows import Long
+from ..engine.state import State
+
+Float32 = NDArray[np.float32]
+
+NODE = ("gpus", "free", "cores", "memory", "gpu_type", "rack", "jobs", "until", "staged")
+"""Columns of a node: GPUs; GPUs, cores and bytes that nobody holds; index of the GPU type; group of the topology's
+lowest level; jobs that run there; seconds until the first of them ends, 0 without any; GPUs set aside for the gang in
+hand."""
+
+JOB = ("there", "gpus", "left", "duration", "waited", "limit", "cores", "memory", "model")
+"""Columns of a job: 1, 0 in an empty slot; GPUs asked for; GPUs still to be placed; seconds at what it asked for;
+seconds since it was submitted; the longest acceptable duration in seconds; cores and bytes; index of the model, -1 if
+unknown."""
+
+BACKLOG = ("waiting", "gpus", "work", "running")
+"""Jobs that wait and are not shown one by one, the GPUs they asked for, their GPU seconds; jobs that run."""
+
+MOST_JOBS = 1e6
+"""Upper bound of numbers of jobs; more are shown as so many."""
+
+
+class Scene:
+    """Turns states into observations of one fleet.
+
+    Args:
+        fleet: the nodes.
+        speeds: names the models.
+        horizon: seconds; longer times are shown as this.
+    """
+
+    def __init__(self, fleet: Fleet, speeds: SpeedModel | None, horizon: float) -> None:
+        self._fleet, self._horizon = fleet, horizon
+        self._index = {} if speeds is None else {name: k for k, name in enumerate(speeds.models)}
+        m, gpus = fleet.n_nodes, fleet.gpus.astype(float)
+        there = np.where(np.asarray(fleet.usable), gpus, 0.0)
+        rack = fleet.topology.group[0].astype(float)
+        self._fixed = np.stack([there, np.where(fleet.gpus > 0, fleet.gpu_type, 0).astype(float), rack], axis=1)
+        ones = np.ones(m)
+        types, racks = (ones * v for v in (max(len(fleet.gpu_types) - 1, 1), max(rack.max(), 1)))
+        self._node_high = np.stack(
+            [gpus, gpus, fleet.cpu, fleet.memory, types, racks, gpus, ones * horizon, gpus], axis=1
+        )
+        total = max(float(gpus.sum()), 1.0)
+        models = max(len(self._index) - 1, 0)
+        self._job_low = np.array([0.0] * 8 + [-1.0])
+        self._job_high = np.array(
+            [1, total, total, horizon, horizon, horizon, max(fleet.cpu.sum(), 1), max(fleet.memory.sum(), 1), models]
+        )
+        self._backlog_high = np.array([MOST_JOBS, MOST_JOBS * total, MOST_JOBS * total * horizon, total])
+
+    def node_space(self) -> Box:
+        """Return the bounds of `nodes`, (m, len(NODE))."""
+        return _box(np.zeros_like(self._node_high), self._node_high)
+
+    def job_space(self, slots: int) -> Box:
+        """Return the bounds of `jobs`, (slots, len(JOB))."""
+        return _box(np.tile(self._job_low, (slots, 1)), np.tile(self._job_high, (slots, 1)))
+
+    def backlog_space(self) -> Box:
+        """Return the bounds of `backlog`, (len(BACKLOG),)."""
+        return _box(np.zeros(len(BACKLOG)), self._backlog_high)
+
+    def nodes(self, state: State, staged: Long | None = None) -> Float32:
+        """Return the nodes; `staged` GPUs of them are set aside."""
+        m = self._fleet.n_nodes
+        out = np.zeros((m, len(NODE)))
+        spare = state.spare()
+        out[:, [0, 4, 5]] = self._fixed
+        out[:, 1:4] = spare
+        running, log = state.running.jobs, state.log
+        if len(running):
+            count = log.count[running]
+            inside = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
+            node = log.node[np.repeat(log.first[running], count) + inside]
+            out[:, 6] = np.bincount(node, minlength=m)
+            until = np.full(m, np.inf)
+            np.minimum.at(until, node, np.repeat(state.end[running] - state.now, count))
+            out[:, 7] = np.where(np.isfinite(until), until, 0.0)
+        if staged is not None:
+            out[:, 8] = staged
+        return np.clip(out, 0.0, self._node_high).astype(np.float32)
+
+    def jobs(self, state: State, jobs: Long, slots: int, left: int | None = None, limit: Any = None) -> Float32:
+        """Return up to `slots` of `jobs`; `left` GPUs of the first are still to be placed, by default all."""
+        out = np.zeros((slots, len(JOB)))
+        k = min(len(jobs), slots)
+        jobs, work = jobs[:k], state.workload
+        out[:k, 0] = 1.0
+        out[:k, 1] = out[:k, 2] = work.gpus[jobs]
+        if left is not None and k:
+            out[0, 2] = left
+        out[:k, 3] = work.duration[jobs]
+        out[:k, 4] = state.now - work.submit[jobs]
+        out[:k, 5] = self._horizon if limit is None else limit[jobs]
+        out[:k, 6], out[:k, 7] = np.asarray(work.cpu)[jobs], np.asarray(work.memory)[jobs]
+        out[:k, 8] = [self._index.get(work.model[j], -1) for j in jobs.tolist()] if self._index else -1.0
+        return np.clip(out, self._job_low, self._job_high).astype(np.float32)
+
+    def backlog(self, state: State, shown: int) -> Float32:
+        """Return what waits behind the first `shown` jobs of the queue."""
+        behind, work = state.queue.jobs[shown:], state.workload
+        gpus = work.gpus[behind].astype(float)
+        out = np.array([len(behind), gpus.sum(), gpus @ work.duration[behind], state.running.size])
+        return np.clip(out, 0.0, self._backlog_high).astype(np.float32)
+
+
+def _box(low: NDArray[np.float64], high: NDArray[np.float64]) -> Box:
+    return Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
