@@ -13,6 +13,7 @@ from gangplan.simulator.trace import Outcome
 
 from .layout import FloatArray, IntArray
 from .simulation_classes import Classes, classify
+from .simulation_heat import Heat, down, heat
 from .simulation_lanes import Lanes, lanes
 from .simulation_time import distribution, unit, words
 
@@ -20,21 +21,6 @@ MOST_ROWS, MOST_LANES = 2000, 400
 """Beyond these a job is too small to see, and GPUs in use are drawn in place of jobs."""
 SPANS = 600
 """Of time, of each of which figures are means."""
-MOST_NODES = 80
-"""Rows of a heat map; more nodes are put together."""
-
-
-@dataclass(frozen=True, slots=True)
-class Heat:
-    """How full nodes are, R rows of one or several nodes each.
-
-    Attributes:
-        names: of the rows.
-        share: of the GPUs that are not down, held in each span of time; NaN while all are down, float (R, SPANS).
-    """
-
-    names: tuple[str, ...]
-    share: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +149,6 @@ def _run(policy: str, outcome: Outcome, classes: Classes, edges: FloatArray) -> 
     small = len(outcome.row_job) <= MOST_ROWS and outcome.n_gpus <= MOST_LANES
     amount = outcome.row_gpus * outcome.row_share
     time = (outcome.row_start, outcome.row_end, edges)
-    ran = outcome.admitted
     return Run(
         name=policy,
         outcome=outcome,
@@ -171,31 +156,8 @@ def _run(policy: str, outcome: Outcome, classes: Classes, edges: FloatArray) -> 
         kind=kind,
         lanes=lanes(outcome) if small else None,
         stack=means(kind[outcome.row_job], len(classes.names), amount, *time),
-        there=outcome.n_gpus - _down(outcome, np.zeros(len(outcome.room), dtype=np.int64), edges)[0],
+        there=outcome.n_gpus - down(outcome, np.zeros(len(outcome.room), dtype=np.int64), edges)[0],
         waiting=waiting_jobs(outcome).means(edges),
-        heat=None if counted else _heat(outcome, amount, edges),
-        curve=distribution((outcome.finish - outcome.workload.submit)[ran])
-        if ran.any()
-        else (np.zeros(0), np.zeros(0)),
+        heat=None if counted else heat(outcome, amount, edges),
+        curve=distribution((outcome.finish - outcome.workload.submit)[outcome.admitted]),
     )
-
-
-def _heat(outcome: Outcome, amount: FloatArray, edges: FloatArray) -> Heat:
-    m = len(outcome.room)
-    each = -(-m // MOST_NODES)
-    group = np.arange(m) // each
-    count = int(group[-1]) + 1
-    held = means(group[outcome.row_node], count, amount, outcome.row_start, outcome.row_end, edges)
-    total = np.bincount(group, weights=outcome.room, minlength=count)
-    there = total[:, None] - _down(outcome, group, edges)
-    alive = there > 1e-6 * total[:, None]
-    share = np.divide(held, there, out=np.full(held.shape, np.nan), where=alive)
-    names = [str(g * each) if each == 1 else f"{g * each}-{min(m, (g + 1) * each) - 1}" for g in range(count)]
-    return Heat(tuple(names), np.clip(share, 0.0, 1.0).round(4))
-
-
-def _down(outcome: Outcome, group: IntArray, edges: FloatArray) -> FloatArray:
-    """Return the GPUs of each group of nodes that are down."""
-    node = outcome.down_node
-    time = (outcome.down_start, outcome.down_end, edges)
-    return means(group[node], int(group.max()) + 1, outcome.room[node], *time)

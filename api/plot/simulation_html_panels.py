@@ -9,9 +9,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from .html import plain, safe
-from .simulation import Heat, Run, SimulationPicture
+from .simulation import Run, SimulationPicture
 from .simulation_boxes import boxes, names
 from .simulation_colours import DOWN, QUEUE, SHADES, node_ticks
+from .simulation_heat import Heat
 from .simulation_words import jobs
 
 ACROSS = 830.0

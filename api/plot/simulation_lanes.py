@@ -90,7 +90,7 @@ def _node(o: Outcome, rows: IntArray, room: int) -> list[list[float]]:
         amount, running = float(o.row_gpus[r] * o.row_share[r]), bool(o.row_rate[r] > 0)
         gaps = _gaps(held, room if key[1] < 0 else 1, 0 if key[1] < 0 else key[1])
         last = before.get(key)
-        if last and last[0] == start and abs(_size(last[1]) - amount) < TINY and all(_inside(p, gaps) for p in last[1]):
+        if last and last[0] == start and abs(_size(last[1]) - amount) < TINY:
             pieces, mine, same = last[1], last[2], last[3] == running
         else:
             pieces, mine, same = _take(gaps, amount), [], False
@@ -135,7 +135,3 @@ def _take(gaps: list[tuple[float, float]], amount: float) -> Pieces:
 
 def _size(pieces: Pieces) -> float:
     return sum(high - low for low, high in pieces)
-
-
-def _inside(piece: tuple[float, float], gaps: list[tuple[float, float]]) -> bool:
-    return any(low <= piece[0] + TINY and piece[1] <= high + TINY for low, high in gaps)

@@ -51,4 +51,4 @@ def distribution(jct: FloatArray, most: int = 1000) -> tuple[FloatArray, FloatAr
     rank = np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(int))
     positive = ordered[ordered > 0]
     least = positive[0] if len(positive) else 1.0
-    return np.maximum(ordered[rank], least), (rank + 1) / n
+    return np.maximum(ordered[rank], least), (rank + 1) / max(n, 1)

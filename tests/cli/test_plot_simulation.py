@@ -15,10 +15,11 @@ from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
 from gangplan.plot import compose_simulation, render_simulation
-from gangplan.plot.simulation import MOST_NODES, SPANS
+from gangplan.plot.simulation import SPANS
 from gangplan.plot.simulation_boxes import boxes
 from gangplan.plot.simulation_boxes import names as names_in
 from gangplan.plot.simulation_classes import classify
+from gangplan.plot.simulation_heat import MOST_NODES
 from gangplan.plot.simulation_lanes import lanes
 from gangplan.plot.simulation_time import distribution, ticks, unit, words
 from gangplan.plot.simulation_words import jobs as texts
@@ -177,7 +178,8 @@ def test_classes() -> None:
     assert set(classify(work).names) == {"a", "b", "c"}
     many = dataclasses.replace(work, queue=tuple(f"q{i % 12}" for i in range(40)))
     found = classify(many)
-    assert found.names[-1] == "5 others"
+    work_of = {q: float(np.sum((many.gpus * many.duration)[np.array(many.queue) == q])) for q in set(many.queue)}
+    assert found.names == (*sorted(work_of, key=lambda q: -work_of[q])[:7], "5 others")
     assert np.bincount(found.of(many)).tolist()[-1] == sum(q not in found.names for q in many.queue)
     sizes = dataclasses.replace(work, queue=("",) * 40, gpus=np.array([1, 3, 4, 64] * 10))
     found = classify(sizes)
