@@ -89,7 +89,7 @@ class _Watched:
 def _work(seed: int) -> Workload:
     """Make jobs that tie, queue and block one another, of three tenants, with cores of their own."""
     rng, n = np.random.default_rng(seed), 30
-    gpus = rng.integers(1, 9, n)
+    gpus = rng.integers(1, 9, n).astype(np.int32)
     return Workload(
         names=tuple(map(str, range(n))),
         submit=rng.integers(0, 50, n).astype(float),

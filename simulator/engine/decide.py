@@ -11,8 +11,8 @@ from gangplan.instances.arrays import FloatArray
 
 from . import ground
 from .policy import Scheduler
-from .profile import due_now
 from .queue import in_order
+from .reservations import Reservations
 from .rows import Long, Rows
 from .state import State
 from .view import View
@@ -27,6 +27,7 @@ class Decider:
         self._place, self._preempt = scheduler.part("place"), scheduler.part("preempt")
         self._steady = self._select is None or getattr(self._select, "steady", False)
         self._by_rank = bool(scheduler.preemptive) and self._preempt is None
+        self._reservations = Reservations(state)
         self._plain = self._degree is None and self._place is None and state.sharing is None
 
     def join(self, job: int) -> None:
@@ -36,6 +37,11 @@ class Decider:
         if self._steady:
             self._ask(np.array([job]))
         s.queue.add(job)
+
+    @property
+    def due(self) -> float:
+        """When to decide again though nothing happens: a reservation begins."""
+        return self._reservations.due if self.discipline == "conservative" else np.inf
 
     def decide(self) -> None:
         """Stop and start jobs, as of now."""
@@ -51,7 +57,7 @@ class Decider:
             return
         self.sort()
         if self.discipline == "conservative":
-            self._reserved()
+            self._reservations.decide()
         elif self._by_rank:
             self._over_others()
         else:
@@ -176,27 +182,6 @@ class Decider:
         running = s.running.jobs
         running = running[np.argsort(s.end[running], kind="stable")]
         return s.end[running], running, s.log.first, s.log.count, s.log.node, s.log.gpus
-
-    def _reserved(self) -> None:
-        """Start the jobs whose reservations begin now."""
-        s = self.s
-        if s.consolidate or s.free.shape[1] > 1 or len(s.ok) > 1:
-            nodes = (s.free, s.whole, s.ok, s.consolidate, *self._ends())
-        else:  # any GPUs will do, so they are as good as on one node
-            free, whole = (x[s.up].sum(axis=0, keepdims=True) for x in (s.free, s.whole))
-            ends, running, *_ = self._ends()
-            n = len(s.degree)
-            alone = (np.arange(n), np.ones(n, dtype=np.int64), np.zeros(n, dtype=np.int64), s.degree)
-            nodes = (free, whole, np.ones((1, 1), dtype=bool), False, ends, running, *alone)
-        places, table = due_now(s.queue.jobs, s.now, s.span, s.degree, s.unit, s.kind, *nodes)
-        for at in places[::-1].tolist():
-            job = int(s.queue.jobs[at])
-            mine = table[:, table[0] == at]
-            rows = Rows(mine[1], mine[2], np.full(mine.shape[1], -1)) if nodes[0] is s.free else None
-            rows = s.find(job, int(s.degree[job])) if rows is None else rows
-            assert rows is not None, "it was found to fit"
-            s.queue.remove(at)
-            s.start(job, int(s.degree[job]), rows)
 
     def _over_others(self) -> None:
         """Start jobs in their order, and stop running ones behind them to make room."""

@@ -1,7 +1,7 @@
 """Where gangs fit on nodes, compiled: free GPUs, cores and memory of any mix of nodes.
 
-`free` and `whole` are float64 (m, R): GPUs, and cores and bytes where jobs name them; `unit` float64 (n, R) is what a job
-needs of them for each of its GPUs. `ok` is bool (classes, m): nodes that are up and suit the jobs of a class.
+`free` and `whole` are float64 (m, R): GPUs, and cores and bytes where jobs name them; `unit` float64 (n, R) is what a
+job needs of them for each of its GPUs. `ok` is bool (classes, m): nodes that are up and suit the jobs of a class.
 """
 
 from __future__ import annotations

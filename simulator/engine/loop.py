@@ -49,7 +49,7 @@ class Loop:
 
     def advance(self) -> bool:
         """Go on to the next instant at which there is something to decide; return whether there is one."""
-        alarm = self._alarm(self.s.now) if self._begun else np.inf
+        alarm = min(self._alarm(self.s.now), self.decider.due) if self._begun else np.inf
         if self._begun and not self.s.running.size:
             self._see_hope(alarm)
         self._begun = True

@@ -1,4 +1,4 @@
-"""What a policy is: up to six decisions, each a method; a scheduler is put together from objects that have some of them."""
+"""What a policy is: up to six decisions, each a method; a scheduler is put together from objects that have some."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Select(Protocol):
     def select(self, view: View, jobs: Long) -> FloatArray:
         """Return a number for each of `jobs`, the least is first; ties go by submit time, then by place in the trace.
 
-        `jobs` are those that wait and, in a preemptive mode, those that run. An attribute ``steady = True`` promises that
-        the number of a job stays as it is while the job waits, whatever else happens: then it is asked for only once.
-        By default the numbers are submit times.
+        `jobs` are those that wait and, in a preemptive mode, those that run. An attribute ``steady = True`` promises
+        that the number of a job stays as it is while the job waits, whatever else happens: then it is asked for only
+        once. By default the numbers are submit times.
         """
         ...
 
@@ -77,10 +77,10 @@ class Scheduler:
 
     Attributes:
         parts: each decision is made by the first part that has the method.
-        discipline: ``head`` (who is first blocks the others), ``overtake`` (whoever fits starts, in order), ``easy`` (whoever
-            fits starts unless that delays the first) or ``conservative`` (unless that delays any before it).
-        consolidate: a job no larger than a node runs on one node, that with the fewest free GPUs that fits; a larger one
-            on whole free nodes. Otherwise on any free GPUs.
+        discipline: ``head`` (who is first blocks the others), ``overtake`` (whoever fits starts, in order), ``easy``
+            (whoever fits starts unless that delays the first) or ``conservative`` (unless that delays any before it).
+        consolidate: a job no larger than a node runs on one node, that with the fewest free GPUs that fits; a larger
+            one on whole free nodes. Otherwise on any free GPUs.
         preemptive: whether running jobs may be stopped; by default if a part says so by an attribute ``preemptive``.
         shared: whether GPUs may be shared; by default if a part says so by an attribute ``shared``.
 

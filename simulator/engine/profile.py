@@ -1,4 +1,4 @@
-"""Conservative backfilling, compiled: every waiting job holds a reservation, and starts when it is due."""
+"""Reservations, compiled: when and where jobs fit, from start to end, beside what runs and what is promised."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from .ground import change, find
 
 
 @njit(cache=True)
-def due_now(
-    queue: Any,
+def reserve_in_turn(
+    jobs: Any,
     now: float,
     span: Any,
     degree: Any,
@@ -22,73 +22,90 @@ def due_now(
     whole: Any,
     ok: Any,
     consolidate: bool,
-    ends: Any,
-    running: Any,
+    holder: Any,
+    begin: Any,
+    end: Any,
     first: Any,
-    count: Any,
-    log_node: Any,
-    log_gpus: Any,
+    node: Any,
+    gpus: Any,
 ) -> Any:
-    """Return the places in the queue of the jobs whose reservations begin now, and their rows (place, node, GPUs).
+    """Return when each of `jobs` starts, float64, and its rows: where they begin, and their nodes and GPUs.
 
-    Reservations are made in the order of the queue, each at the earliest time at which the job fits, from start to end,
-    beside what runs and what was reserved before it (Feitelson and Weil, IPPS 1998). `running` is by its ends.
+    Each gets the earliest time at which it fits to its end, those before it having theirs. The holders run (they begin
+    at minus infinity) or hold reservations; the rows of holder i are first[i] to first[i + 1].
     """
     m, resources = free.shape
-    size = len(running) + 2 * len(queue) + 2
-    time = np.empty(size)  # from time[i] on, there[i] is free
-    there = np.empty((size, m, resources))
-    time[0], there[0], steps = now, free, 1
-    for i in range(len(running)):
-        j = running[i]
-        if ends[i] > time[steps - 1]:
-            time[steps] = ends[i]
-            there[steps] = there[steps - 1]
-            steps += 1
-        rows = slice(first[j], first[j] + count[j])
-        change(there[steps - 1], unit[j], log_node[rows], log_gpus[rows], 1)
-    node, gpus = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
-    places = np.empty(len(queue), dtype=np.int64)
-    rows_out = np.empty((3, len(queue) * m if len(queue) < 64 else 64 * m + len(queue)), dtype=np.int64)
-    found, n_rows = 0, 0
+    size = 2 * len(holder) + 2 * len(jobs) + 1
+    time = np.empty(size)  # from time[i] on, room[i] is free
+    room = np.empty((size, m, resources))
+    steps = _promises(now, free, unit, holder, begin, end, first, node, gpus, time, room)
+    start = np.full(len(jobs), np.inf)
+    row = np.zeros(len(jobs) + 1, dtype=np.int64)
+    nodes, counts = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
+    out = np.empty((2, 4 * len(jobs) + m), dtype=np.int64)
     low = np.empty((m, resources))
-    for i in range(len(queue)):
-        j = queue[i]
+    for i in range(len(jobs)):
+        j = jobs[i]
         k, at, past = 0, 0, 0
-        while at < steps:
-            end = time[at] + span[j]
-            low[:] = there[at]
+        while at < steps and not k:
+            low[:] = room[at]
             past = at + 1
-            while past < steps and time[past] < end:
-                for n in range(m):
-                    for r in range(resources):
-                        low[n, r] = min(low[n, r], there[past, n, r])
+            while past < steps and time[past] < time[at] + span[j]:
+                low[:] = np.minimum(low, room[past])
                 past += 1
-            k = find(low, whole, ok[kind[j]], unit[j], degree[j], consolidate, node, gpus)
-            if k:
-                break
-            at += 1
+            k = find(low, whole, ok[kind[j]], unit[j], degree[j], consolidate, nodes, counts)
+            at += not k
+        row[i + 1] = row[i] + k
         if not k:
             continue  # not while nodes are down
-        if at == 0:
-            places[found] = i
-            found += 1
-            if n_rows + k > rows_out.shape[1]:
-                wider = np.empty((3, 2 * rows_out.shape[1] + k), dtype=np.int64)
-                wider[:, :n_rows] = rows_out[:, :n_rows]
-                rows_out = wider
-            rows_out[0, n_rows : n_rows + k] = i
-            rows_out[1, n_rows : n_rows + k] = node[:k]
-            rows_out[2, n_rows : n_rows + k] = gpus[:k]
-            n_rows += k
-        end = time[at] + span[j]
-        if past == steps or time[past] > end:  # a step where the reservation ends, be it of no time
-            for s in range(steps, past, -1):
-                time[s] = time[s - 1]
-                there[s] = there[s - 1]
-            time[past] = end
-            there[past] = there[past - 1]
+        start[i] = time[at]
+        if row[i + 1] > out.shape[1]:
+            wider = np.empty((2, 2 * row[i + 1]), dtype=np.int64)
+            wider[:, : row[i]] = out[:, : row[i]]
+            out = wider
+        out[0, row[i] : row[i + 1]], out[1, row[i] : row[i + 1]] = nodes[:k], counts[:k]
+        # a job of no time takes a step of no time: who comes next may have the one after it, but not run across it
+        if past == steps or time[past] > time[at] + span[j]:
+            time[past + 1 : steps + 1] = time[past:steps].copy()
+            room[past + 1 : steps + 1] = room[past:steps].copy()
+            time[past], room[past] = time[at] + span[j], room[past - 1]
             steps += 1
         for s in range(at, past):
-            change(there[s], unit[j], node[:k], gpus[:k], -1)
-    return places[:found], rows_out[:, :n_rows]
+            change(room[s], unit[j], nodes[:k], counts[:k], -1)
+    return start, row, out[0], out[1]
+
+
+@njit(cache=True)
+def _promises(
+    now: float,
+    free: Any,
+    unit: Any,
+    holder: Any,
+    begin: Any,
+    end: Any,
+    first: Any,
+    node: Any,
+    gpus: Any,
+    time: Any,
+    room: Any,
+) -> int:
+    """Write what is free over time, given what holders have and will have; return the number of steps."""
+    marks = np.unique(np.concatenate((np.array([now]), begin[begin > now], end[end > now])))
+    moments = np.maximum(begin[(end <= begin) | (end <= now)], now)  # of jobs of no time: a step of their own
+    steps = 0
+    for mark in marks[np.isfinite(marks)]:
+        for _ in range(2 if (moments == mark).any() else 1):
+            time[steps] = mark
+            room[steps] = free
+            steps += 1
+    for i in range(len(holder)):
+        rows = slice(first[i], first[i + 1])
+        if begin[i] == -np.inf:  # it holds its GPUs now: they are free from its end on
+            for s in range(np.searchsorted(time[:steps], end[i]), steps):
+                change(room[s], unit[holder[i]], node[rows], gpus[rows], 1)
+        elif begin[i] < np.inf:
+            start = np.searchsorted(time[:steps], max(begin[i], now))
+            stop = max(np.searchsorted(time[:steps], end[i]), start + 1)
+            for s in range(start, stop):
+                change(room[s], unit[holder[i]], node[rows], gpus[rows], -1)
+    return steps

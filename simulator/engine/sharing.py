@@ -26,7 +26,8 @@ class Sharing:
     proportion to what they asked for, so that no GPU is given out more than once.
 
     Attributes:
-        left: shares, float64 (m, most GPUs of a node); below 0 where jobs are squeezed, minus infinity beyond a node's GPUs.
+        left: shares, float64 (m, most GPUs of a node); below 0 where jobs are squeezed, minus infinity beyond a node's
+            GPUs.
         at: jobs on each GPU of each node.
     """
 
@@ -82,13 +83,13 @@ class Sharing:
 
 
 @njit(cache=True)
-def find_shares(
+def find_shares(  # noqa: PLR0912, read from top to bottom
     left: Any, free: Any, ok: Any, unit: Any, need: int, share: float, consolidate: bool, node: Any, gpu: Any
 ) -> bool:
     """Write where `need` shares, each of a GPU of its own, go to `node` and `gpu`; return whether they fit.
 
-    Consolidated: on the node with least left that fits, there on the GPUs with least left; a job larger than any node on
-    nodes all of whose GPUs have that share. Otherwise on whatever has it, lowest index first.
+    Consolidated: on the node with least left that fits, there on the GPUs with least left; a job larger than any node
+    on nodes all of whose GPUs have that share. Otherwise on whatever has it, lowest index first.
     """
     m, most = left.shape
     room = np.zeros(m, dtype=np.int64)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray
+from gangplan.instances.arrays import BoolArray, FloatArray
 from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.workload import Workload
 
@@ -27,6 +27,7 @@ class State:
 
     Attributes:
         now: seconds.
+        changes: how often nodes have failed or come up.
         free, whole: what nodes have free and have at all, float64 (m, R): GPUs, and cores and bytes if jobs name them.
         unit: what a job needs of them for each GPU, float64 (n, R).
         kind: the class of each job, int64 (n,); jobs of a class may run on the same nodes.
@@ -56,7 +57,7 @@ class State:
         n = workload.n_jobs
         self.workload, self.fleet, self.menu, self.speeds = workload, fleet, menu, speeds
         self.shared, self.consolidate, self.cost, self.interval = shared, consolidate, cost, interval
-        self.now = 0.0
+        self.now, self.changes = 0.0, 0
         self.order = np.lexsort((np.arange(n), workload.submit))
         self.rank = np.empty(n, dtype=np.int64)
         self.rank[self.order] = np.arange(n)
@@ -64,9 +65,11 @@ class State:
         self.free = self.whole.copy()
         self.up = np.asarray(fleet.usable).copy()
         self.rates = None if speeds is None else Rates(workload, fleet, menu, speeds)
-        self.kind, self._suits = (np.zeros(n, dtype=np.int64), None) if self.rates is None else self.rates.classes()
-        self.ok = np.ones((1, fleet.n_nodes), dtype=bool) if self._suits is None else self._suits.copy()
-        self.ok &= self.up
+        self.kind: Long = np.zeros(n, dtype=np.int64)
+        self._suits: BoolArray = np.ones((1, fleet.n_nodes), dtype=bool)
+        if self.rates is not None:
+            self.kind, self._suits = self.rates.classes()
+        self.ok = self._suits & self.up
         self.sharing = Sharing(workload, fleet) if shared else None
         self.degree = workload.gpus.astype(np.int64)
         self.left, self.rate = workload.duration.copy(), np.zeros(n)
@@ -200,6 +203,7 @@ class State:
 
     def fail(self, node: int) -> list[int]:
         """Take a node down and return the jobs that were on it; they are back at their last checkpoints."""
+        self.changes += 1
         self.up[node] = False
         self.ok[:, node] = False
         lost = [j for j in self.running.jobs.tolist() if node in self.log.rows(j).node]
@@ -212,8 +216,9 @@ class State:
 
     def repair(self, node: int) -> None:
         """Bring a node up again."""
+        self.changes += 1
         self.up[node] = True
-        self.ok[:, node] = True if self._suits is None else self._suits[:, node]
+        self.ok[:, node] = self._suits[:, node]
 
     def left_now(self, jobs: Long) -> FloatArray:
         """Return the work left."""

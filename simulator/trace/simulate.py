@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray, IntArray, require_number
+from gangplan.instances.arrays import FloatArray, IntArray, require, require_number
 from gangplan.instances.workload import Workload
 
 from .check import check
@@ -48,7 +48,8 @@ def simulate(
         raise InstanceError("policy", f"{policy!r} is not one of {', '.join(POLICIES)}")
     if discipline not in DISCIPLINES:
         raise InstanceError("discipline", f"{discipline!r} is not one of {', '.join(DISCIPLINES)}")
-    room = nodes * gpus
+    share, room = np.asarray(workload.share), nodes * gpus
+    require(share == 1, share, "share", "is not 1: GPUs are not shared here")
     if (workload.gpus > room).any():
         i = int(np.argmax(workload.gpus > room))
         raise InstanceError(f"gpus[{i}]", f"job {workload.names[i]} needs {workload.gpus[i]}, the cluster has {room}")

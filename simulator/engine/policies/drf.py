@@ -12,10 +12,11 @@ from ..view import View
 
 
 class DRF:
-    """Serve the tenant whose dominant share is least: the largest, over GPUs, cores and memory, of its shares of the cluster.
+    """Serve the tenant whose dominant share is least.
 
-    Ghodsi et al., "Dominant resource fairness" (NSDI 2011), by progressive filling: the jobs of a tenant go in the order of
-    their submission, and each counts what its tenant's earlier ones would hold. A tenant is a queue of the trace.
+    That is the largest of its shares of the cluster's GPUs, cores and memory (Ghodsi et al., "Dominant resource
+    fairness", NSDI 2011). By progressive filling: the jobs of a tenant go in the order of their submission, and each
+    counts what its tenant's earlier ones would hold. A tenant is a queue of the trace.
     """
 
     def __init__(self) -> None:

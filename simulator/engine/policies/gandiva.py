@@ -13,10 +13,10 @@ from ..view import View
 class Gandiva:
     """Give jobs GPUs of their own while there are some, then pack two on the same GPUs, and part those that do badly.
 
-    After Xiao et al., "Gandiva: introspective cluster scheduling for deep learning" (OSDI 2018). A pair has the same
-    number of GPUs; it is made if their rates beside each other are expected to add up to at least `gain`, and parted when
-    the rates they have add up to less, or when nobody waits and there are free GPUs for one of them. Without a cost
-    model a pair takes turns, at half its rate each.
+    After Xiao et al., "Gandiva: introspective cluster scheduling for deep learning" (OSDI 2018). A pair has the
+    same number of GPUs; it is made if their rates beside each other are expected to add up to at least `gain`, and
+    parted when the rates they have add up to less, or when nobody waits and there are free GPUs for one of them.
+    Without a cost model a pair takes turns, at half its rate each.
 
     Args:
         gain: of the rates of a pair, 1 is what they do one after the other.

@@ -48,7 +48,7 @@ class Optimus:
         jobs = np.concatenate([running, view.waiting])
         self._target = self._shares(view, jobs, int(view.fleet.gpus[view.up].sum()))
         target = np.array([self._target.get(j, 0) for j in running.tolist()], dtype=np.int64)
-        return running[target != view.degree[running]]
+        return np.asarray(running[target != view.degree[running]])
 
     def select(self, view: View, jobs: Long) -> FloatArray:
         """Order by the work left, those that get no GPU last."""
@@ -89,9 +89,7 @@ class Optimus:
                 self._offer(gains, view, job, step, share[job])
         return chosen
 
-    def _offer(
-        self, gains: list[tuple[float, int, int, int]], view: View, job: int, step: int, share: float
-    ) -> None:
+    def _offer(self, gains: list[tuple[float, int, int, int]], view: View, job: int, step: int, share: float) -> None:
         """Put the next step of a job's menu up, if it helps; `share` of its work is left."""
         degrees, durations = view.menu.degrees(job), view.menu.durations(job)
         if step + 1 < len(degrees):

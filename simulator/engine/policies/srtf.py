@@ -11,8 +11,8 @@ from ..view import View
 class SRTF:
     """Run whoever has least left to do, and stop others for it.
 
-    Schrage, "A proof of the optimality of the shortest remaining processing time discipline" (Operations Research 1968):
-    on one machine no policy has a lower mean completion time. It needs to know durations.
+    Schrage, "A proof of the optimality of the shortest remaining processing time discipline" (Operations Research
+    1968): on one machine no policy has a lower mean completion time. It needs to know durations.
     """
 
     preemptive = True

@@ -14,9 +14,9 @@ from ..view import View
 class Tetris:
     """Start the job, on the node, whose needs align best with what is free, unless another has much less left to do.
 
-    Grandl et al., "Multi-resource packing for cluster schedulers" (SIGCOMM 2014): the score is a - e p, with the alignment
-    a (dot product of needs and what a node has free, each over the node's capacity), the work p that the job has left (GPU
-    seconds), and e = m mean(a) / mean(p) over the queue. It needs to know durations.
+    Grandl et al., "Multi-resource packing for cluster schedulers" (SIGCOMM 2014): the score is a - e p, with the
+    alignment a (dot product of needs and what a node has free, each over the node's capacity), the work p that the job
+    has left (GPU seconds), and e = m mean(a) / mean(p) over the queue. It needs to know durations.
 
     Args:
         mix: m; 0 packs only.

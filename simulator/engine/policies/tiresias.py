@@ -18,9 +18,9 @@ _SLACK = 1e-9
 class Tiresias:
     """Run jobs that have held few GPU seconds before those that have held many; no duration is known.
 
-    Discretised 2D-LAS of Gu et al., "Tiresias: a GPU cluster manager for distributed deep learning" (NSDI 2019): the service
-    attained, GPUs times time, picks one of the queues between the thresholds; the lower goes first, and within a queue the
-    earlier submitted. Without thresholds in between it is FIFO; promotion of starving jobs is left out.
+    Discretised 2D-LAS of Gu et al., "Tiresias: a GPU cluster manager for distributed deep learning" (NSDI 2019): the
+    service attained, GPUs times time, picks one of the queues between the thresholds; the lower goes first, and within
+    a queue the earlier submitted. Promotion of starving jobs is left out.
 
     Args:
         thresholds: GPU seconds, ascending; by default one and ten GPU hours.
