@@ -48,7 +48,7 @@ def local_search(run: Run, batch: Batch, rounds: int | None = None) -> None:
         batch: its problem.
         rounds: how many at most, by default `ROUNDS` for each job.
     """
-    state = _first(run, batch)
+    state = first(run, batch)
     if state is None or run.stopped:
         return
     search = _Search(run, batch, state)
@@ -58,7 +58,7 @@ def local_search(run: Run, batch: Batch, rounds: int | None = None) -> None:
         run.stop_reason = "time limit"
 
 
-def _first(run: Run, batch: Batch) -> State | None:
+def first(run: Run, batch: Batch) -> State | None:
     """Return the placement of the best plan there is, or that of the best of some policies, offered."""
     if run.plan is not None:
         return from_plan(batch, run.plan)

@@ -18,6 +18,7 @@ from .first_fit import first_fit
 from .gang import Policy
 from .impossible import impossible
 from .least_interference import least_interference
+from .lns import lns
 from .load_balance import load_balance
 from .local_search import local_search
 from .milp_size import suits as milp_suits
@@ -67,6 +68,7 @@ def _one_by_one(name: str, policy: Policy) -> Callable[[Run, Any], None]:
 
 METHODS: dict[str, Method] = {name: Method(_one_by_one(name, policy)) for name, policy in POLICIES.items()}
 METHODS["local_search"] = Method(local_search)
+METHODS["lns"] = Method(lns)
 METHODS["patterns"] = Method(patterns, suits=patterns_suit)
 METHODS["cpsat"] = Method(cpsat, exact=True, suits=cpsat_suits)
 METHODS["milp"] = Method(lazily("pulp", "placement.milp", "milp"), exact=True, suits=milp_suits)

@@ -20,7 +20,7 @@ _MOST = 30_000
 """Patterns of a model."""
 _SIZES = 1500, 4000, 10_000
 """Columns of ever larger models where all patterns within a margin are too many."""
-_WORKERS = 300
+_WORKERS = 500
 """Of all jobs, as far as one node holds them: with more, no search for columns ends within a minute."""
 _SHARE = 0.6
 _FIRST = 0.0025
