@@ -7,15 +7,21 @@ except ImportError as error:
     raise ImportError("environments need Gymnasium and PettingZoo: pip install 'gangplan[envs]'") from error
 
 from .base import ClusterEnv
+from .baselines import BASELINES
 from .cases import Case, Synthetic
+from .degree import DegreeEnv
+from .place import PlaceEnv
 from .rewards import Accepted, CompletionTime, Progress, Reward, Slowdown
 from .select import SelectEnv
 
 __all__ = [
+    "BASELINES",
     "Accepted",
     "Case",
     "ClusterEnv",
     "CompletionTime",
+    "DegreeEnv",
+    "PlaceEnv",
     "Progress",
     "Reward",
     "SelectEnv",
@@ -23,5 +29,5 @@ __all__ = [
     "Synthetic",
 ]
 
-for _name in ("Select",):
+for _name in ("Select", "Degree", "Place"):
     gymnasium.register(f"gangplan/{_name}-v0", entry_point=f"gangplan.simulator.envs:{_name}Env")
