@@ -37,8 +37,6 @@ def check_files(trace: str, out: str | None, plot: str | None) -> None:
     if plot is not None:
         pictures.check(plot)
         check_output(plot, trace)
-        if out is not None and Path(plot).resolve() == Path(out).resolve():
-            raise InstanceError("plot", "is the file of --out too", plot)
 
 
 def write_files(outcomes: Mapping[str, Outcome], trace: str, out: str | None, plot: str | None) -> None:

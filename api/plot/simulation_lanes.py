@@ -88,12 +88,11 @@ def _node(o: Outcome, rows: IntArray, room: int) -> list[list[float]]:
         while busy and busy[0][0] <= start:
             del held[heapq.heappop(busy)[1]]
         amount, running = float(o.row_gpus[r] * o.row_share[r]), bool(o.row_rate[r] > 0)
-        gaps = _gaps(held, room if key[1] < 0 else 1, 0 if key[1] < 0 else key[1])
         last = before.get(key)
         if last and last[0] == start and abs(_size(last[1]) - amount) < TINY:
             pieces, mine, same = last[1], last[2], last[3] == running
         else:
-            pieces, mine, same = _take(gaps, amount), [], False
+            pieces, mine, same = _take(_gaps(held, *((room, 0) if key[1] < 0 else (1, key[1]))), amount), [], False
         if same:
             for i in mine:
                 boxes[i][1] = end
