@@ -9,12 +9,14 @@ import typer
 
 from gangplan.instances import InstanceError
 from gangplan.instances.readers.traces import read_trace
+from gangplan.simulator.trace import Outcome
 
 from . import options
 from .numbers import number, whole, wholes
 from .output import emit_blocks, emit_json, facts, table
 from .replay import Bar
 from .rounds import simulate_rounds
+from .simulation_files import check_files, write_files
 
 _PLAIN: dict[str, Any] = {
     "discipline": "head",
@@ -101,6 +103,8 @@ def simulate(
     speeds: Annotated[
         str | None, typer.Option(help="in rounds: of the types, for other traces: v100=1,k80=0.3", metavar="TYPE=X,...")
     ] = None,
+    out: Annotated[str | None, typer.Option(help="write a row for each job, .csv or .parquet", metavar="FILE")] = None,
+    plot: Annotated[str | None, typer.Option(help="draw the schedules, .html or .png", metavar="FILE")] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Run the jobs of TRACE on a cluster of equal nodes and show when they were done."""
@@ -121,6 +125,8 @@ def simulate(
         alien = [name for name, value in engine.items() if value != _PLAIN.get(name)]
         if alien:
             raise InstanceError("rounds", f"of leases know no {', '.join(alien)}")
+        if out is not None or plot is not None:
+            raise InstanceError("out" if plot is None else "plot", "is not there in --rounds")
         simulate_rounds(
             trace,
             cluster,
@@ -136,12 +142,14 @@ def simulate(
     if throughputs is not None or speeds is not None:
         raise InstanceError("throughputs" if speeds is None else "speeds", "mean something in --rounds only")
     nodes, gpus = _shape(cluster)
+    check_files(trace, out, plot)
     read = read_trace(trace, skip_bad=skip_bad)
     workload = read.workload if queue is None else read.workload.only(queue)
     from gangplan.simulator.engine import simulate_named
-    from gangplan.simulator.trace import summary
+    from gangplan.simulator.metrics import summary
 
     found: list[dict[str, Any]] = []
+    outcomes: dict[str, Outcome] = {}
     names = policy or ["fifo"]
     with Bar(hidden=as_json) as bar:
         for i, name in enumerate(names):
@@ -153,6 +161,10 @@ def simulate(
             progress(1.0)
             asked = {"policy": name, "discipline": discipline, "consolidate": consolidate}
             found.append(asked | asdict(summary(outcome)))
+            if out is not None or plot is not None:
+                outcomes[name] = outcome
+    if outcomes:
+        write_files(outcomes, trace, out, plot)
     if as_json:
         emit_json([one | {"skipped": len(read.skipped)} for one in found])
         return

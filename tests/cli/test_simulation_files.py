@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ def outcomes() -> dict[str, Outcome]:
 def trace(tmp_path: Path) -> Path:
     """Return a file that is there."""
     path = tmp_path / "trace.csv"
-    path.write_text("job_id,num_gpu,submit_time,duration\na,1,0,10\n")
+    path.write_text("job_id,num_gpu,submit_time,duration\na,1,0,10\nb,2,1,5\nc,1,2,8\n")
     return path
 
 
@@ -88,3 +89,21 @@ def test_without_pyarrow(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         check_files(str(trace), str(trace.parent / "jobs.parquet"), None)
     check_files(str(trace), str(trace.parent / "jobs.csv"), None)
+
+
+def test_command(trace: Path, cli: Any) -> None:
+    """The command writes both files, says the same in JSON, and refuses what it cannot write."""
+    out, plot = trace.with_name("jobs.csv"), trace.with_name("jobs.html")
+    call = ("simulate", trace, "--cluster", "1x2", "--policy", "fifo", "--policy", "sjf", "--json")
+    done = cli(*call, "--out", out, "--plot", plot)
+    assert done.code == 0
+    rows = list(csv.DictReader(out.open()))
+    for figures in json.loads(done.out):
+        mine = [float(row["jct"]) for row in rows if row["policy"] == figures["policy"]]
+        assert np.mean(mine) == pytest.approx(figures["mean_jct"])
+        assert figures["goodput"] == 1
+    assert "trace.csv: 3 jobs on 1 node of 2 GPUs" in plot.read_text()
+    out.unlink()
+    assert cli(*call, "--out", out, "--plot", trace.with_name("jobs.svg")).code == 2
+    assert not out.exists()
+    assert cli(*call, "--out", out, "--rounds", "360").err == "error: out: is not there in --rounds\n"
