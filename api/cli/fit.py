@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from gangplan.instances import InstanceError
-from gangplan.instances.readers.measured import Pairs, read_measured
+from gangplan.instances.readers.measured import Pairs, Servers, read_measured
 
 from . import options
 from .numbers import whole
@@ -18,7 +18,7 @@ from .output import emit_blocks, emit_json, table
 
 def fit(
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="Gavel throughputs, DeepShare ratios, Pollux placements")
+        list[str], typer.Argument(metavar="FILE...", help="Gavel throughputs, DeepShare ratios, Pollux placements, CSV")
     ],
     seed: Annotated[int, typer.Option(help="of what is held out", metavar="N", parser=whole)] = 0,
     as_json: options.AsJson = False,
@@ -26,15 +26,17 @@ def fit(
     """Fit the cost model of placements to measurements and show its errors on a fifth held out."""
     if find_spec("scipy") is None:
         raise InstanceError("fit", 'needs scipy: pip install "gangplan[fit]"')
-    from gangplan.learned.speed import fit_duty, fit_pairs, fit_steps
+    from gangplan.learned.speed import Fit, fit_duty, fit_pairs, fit_servers, fit_steps
 
-    found = []
+    found: list[Fit] = []
     for path in files:
         for data in read_measured(path):
             try:
-                found += (fit_pairs(data, seed=seed) if isinstance(data, Pairs) else fit_steps(data, seed=seed))[0]
-                if isinstance(data, Pairs) and data.links:
-                    found += fit_duty(data, seed=seed)[0]
+                if isinstance(data, Pairs):
+                    found += fit_pairs(data, seed=seed)[0]
+                    found += fit_duty(data, seed=seed)[0] if data.links else []
+                else:
+                    found += fit_servers(data)[0] if isinstance(data, Servers) else fit_steps(data, seed=seed)[0]
             except InstanceError as error:
                 raise error.of(f"{path}: {data.name}") from None
     if as_json:

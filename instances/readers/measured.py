@@ -1,7 +1,9 @@
 """Read measured speeds: pairs of jobs that shared a GPU or links, and one job under many placements.
 
 Formats, as published: Gavel's ``simulation_throughputs.json`` (Narayanan et al., OSDI 2020), DeepShare's
-``shared_thp_ratio.csv`` and Pollux's ``*-placements.csv`` (Qiao et al., OSDI 2021).
+``shared_thp_ratio.csv`` and Pollux's ``*-placements.csv`` (Qiao et al., OSDI 2021). Tables that papers print, like that
+of Harmony (Bao et al., INFOCOM 2019), as CSV: ``model, apart, mixed, together`` in samples/s (see `Servers`),
+``compute`` in seconds, ``gradient`` in bytes, ``batch`` in samples.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from ..arrays import FloatArray, IntArray
 from ..errors import InstanceError
 
 _GAVEL = re.compile(r"\('(.+)', (\d+)\)")
+_SERVERS = ("model", "apart", "mixed", "together", "compute", "gradient", "batch")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +64,27 @@ class Steps:
     seconds: FloatArray
 
 
-def read_measured(path: str | PathLike[str]) -> list[Pairs | Steps]:
+@dataclass(frozen=True, slots=True, eq=False)
+class Servers:
+    """Steps of n model types through parameter servers in three placements.
+
+    Attributes:
+        name: of the data set.
+        models: their names.
+        compute: seconds that a worker computes in a step, float64 (n,).
+        gradient: bytes, float64 (n,).
+        seconds: of a step with workers and parameter servers on different nodes, on some of the same, and all on one,
+            float64 (n, 3).
+    """
+
+    name: str
+    models: tuple[str, ...]
+    compute: FloatArray
+    gradient: FloatArray
+    seconds: FloatArray
+
+
+def read_measured(path: str | PathLike[str]) -> list[Pairs | Steps | Servers]:
     """Read a file of one of the formats; Gavel's has pairs of each GPU type.
 
     Raises:
@@ -79,6 +102,8 @@ def read_measured(path: str | PathLike[str]) -> list[Pairs | Steps]:
         rows = list(csv.reader(text.splitlines()))
         if rows and rows[0][:2] == ["placement", "local_bsz"]:
             return [_pollux(rows, Path(source).stem.removesuffix("-placements"))]
+        if rows and rows[0] == list(_SERVERS):
+            return [_servers(rows, Path(source).stem)]
         if rows and rows[0][:1] == [""] and len(rows[0]) == len(rows) > 1:
             return [_matrix(rows, Path(source).stem)]
     except InstanceError as error:
@@ -144,6 +169,17 @@ def _pollux(rows: list[list[str]], name: str) -> Steps:
         batch=np.array(values["local_bsz"]),
         seconds=np.array(values["step_time"]),
     )
+
+
+def _servers(rows: list[list[str]], name: str) -> Servers:
+    values = []
+    for i, row in enumerate(rows[1:], start=2):
+        if len(row) != len(_SERVERS):
+            raise InstanceError(f"line {i}", f"has {len(row)} columns, the header has {len(_SERVERS)}")
+        values.append([_number(cell, f"line {i}: {key}") for key, cell in zip(_SERVERS[1:], row[1:], strict=True)])
+    table = np.array(values).reshape(-1, len(_SERVERS) - 1)
+    seconds = table[:, 5, None] / table[:, :3]
+    return Servers(name, tuple(row[0] for row in rows[1:]), table[:, 3], table[:, 4], seconds)
 
 
 def _number(value: object, field: str) -> float:

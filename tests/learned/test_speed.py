@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from gangplan.instances import InstanceError
-from gangplan.instances.readers.measured import Pairs, Steps, read_measured
-from gangplan.learned.speed import Fit, fit_duty, fit_pairs, fit_steps
+from gangplan.instances.readers.measured import Pairs, Servers, Steps, read_measured
+from gangplan.learned.speed import Fit, fit_duty, fit_pairs, fit_servers, fit_steps
 from gangplan.learned.speed.interference import low_rank
 
 pytest.importorskip("scipy")
@@ -118,3 +119,45 @@ def test_measured_interference(data: Path, gpu: str) -> None:
     error = {fit.model: fit.median for fit in fit_pairs(measured)[0]}
     assert error["rank 3"] < 0.06
     assert 2 * error["rank 3"] < error["constant"]
+
+
+def test_servers_are_found() -> None:
+    """Steps made of compute, a latency and a bandwidth give these back."""
+    rng = np.random.default_rng(4)
+    compute, gradient = rng.uniform(0.1, 1.0, 8), rng.uniform(1e6, 1e9, 8)
+    latency, each = np.array([0.05, 0.02, 0.0]), np.array([8e-9, 4e-9, 1e-10])
+    seconds = compute[:, None] + latency + gradient[:, None] * each
+    fits, found = fit_servers(Servers("made", tuple("abcdefgh"), compute, gradient, seconds))
+    assert fits[2].median < 1e-9 < fits[0].median
+    assert np.allclose(found, np.stack([latency, each], axis=1))
+    with pytest.raises(InstanceError, match="model: 3 model types are too few"):
+        fit_servers(Servers("few", tuple("abc"), compute[:3], gradient[:3], seconds[:3]))
+
+
+HARMONY = re.compile(r"([A-Z][\w-]+) ([\d.]+)/([\d.]+)/([\d.]+)" + r",\s+([\d.]+)" * 4)
+
+
+def test_harmony(data: Path, tmp_path: Path) -> None:
+    """A type that was never measured is predicted better from its gradient than from its compute alone."""
+    spec = data.parent / "specs" / "placement.md"
+    if not spec.exists():
+        pytest.skip("no table of Harmony")
+    rows = ["model,apart,mixed,together,compute,gradient,batch"]
+    for model, *rates, compute, size, _, batch in HARMONY.findall(spec.read_text()):
+        cells = model, *rates, float(compute) / 1e3, float(size) * 1e6, batch.rstrip(".")
+        rows.append(",".join(map(str, cells)))
+    path = tmp_path / "harmony.csv"
+    path.write_text("\n".join(rows))
+    (found,) = read_measured(path)
+    assert isinstance(found, Servers) and len(found.models) == 8
+    alone, bandwidth, latency = fit_servers(found)[0]
+    assert latency.median < bandwidth.median < alone.median
+    assert latency.p90 < alone.p90
+
+
+def test_wrong_servers(tmp_path: Path) -> None:
+    """A table with a hole names the line."""
+    path = tmp_path / "x.csv"
+    path.write_text("model,apart,mixed,together,compute,gradient,batch\na,1,2,3,0.1,1e6\n")
+    with pytest.raises(InstanceError, match="line 2: has 6 columns"):
+        read_measured(path)
