@@ -16,9 +16,10 @@ from gangplan.instances.arrays import FloatArray, require_number
 from gangplan.instances.placement.fleet import Fleet
 from gangplan.instances.placement.task import Task
 from gangplan.solvers.placement.online import Mix, State, make_policy
-from gangplan.solvers.placement.online.units import need
+from gangplan.solvers.placement.online.units import GPU, need
 
-from .saturate import MARKS, saturate
+from .ceiling import ceiling
+from .saturate import MARKS, arrivals, saturate
 
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131)
 STUDENT_BEYOND = (2.131, 2.0)
@@ -111,6 +112,15 @@ def replay(
         Replay(name, marks, row[:, : len(marks)], row[:, -2], row[:, -1])
         for name, row in zip(policies, found, strict=True)
     ]
+
+
+def ceilings(
+    fleet: Fleet, tasks: Sequence[Task], *, seeds: Sequence[int] = range(10), load: float = MARKS[-1]
+) -> FloatArray:
+    """Return what no policy exceeds at `load` on the sample of each seed, float64 (len(seeds),); see `ceiling`."""
+    capacity = State(fleet).capacity
+    drawn = (arrivals(tasks, capacity, load, seed) for seed in seeds)
+    return np.array([ceiling(sample, capacity // GPU) for sample in drawn])
 
 
 def misfits(fleet: Fleet, tasks: Sequence[Task]) -> dict[int, str]:

@@ -9,7 +9,7 @@ import typer
 
 from gangplan.instances import InstanceError
 from gangplan.instances.readers.openb import read_nodes, read_pods
-from gangplan.simulator.openb import Replay, misfits
+from gangplan.simulator.openb import Replay, ceilings, misfits
 from gangplan.simulator.openb import replay as run_replay
 from gangplan.solvers.placement.online import POLICIES
 
@@ -33,6 +33,7 @@ def replay(
         float, typer.Option(help="what arrives, as a share of the cluster's GPUs", metavar="RATIO", parser=number)
     ] = 1.3,
     workers: Annotated[int, typer.Option(help="processes", metavar="N", parser=whole)] = 1,
+    ceiling: Annotated[bool, typer.Option("--ceiling", help="also bound what any policy could get allocated")] = False,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="leave out rows that are wrong, and count them")] = False,
     as_json: options.AsJson = False,
 ) -> int:
@@ -59,6 +60,7 @@ def replay(
             workers=workers,
             progress=bar,
         )
+    most = ceilings(fleet, listed.tasks, seeds=range(first_seed, first_seed + seeds), load=load) if ceiling else None
     if as_json:
         about: dict[str, Any] = {
             "nodes": fleet.n_nodes,
@@ -67,6 +69,8 @@ def replay(
             "skipped": listed.skipped,
         }
         about["misfits"] = {listed.names[i]: why for i, why in lost.items()}
+        if most is not None:
+            about["ceiling"] = most.tolist()
         emit_json({**about, "policies": [_data(x) for x in found]})
         return 0
     head = f"{fleet.n_gpus} GPUs on {fleet.n_nodes} nodes, {len(listed.tasks)} pods listed, {seeds} seeds"
@@ -76,6 +80,10 @@ def replay(
         remarks.append(
             f"{len(lost)} of the pods fit no node even when it is empty and are dropped whenever they come; "
             f"the first is {listed.names[first]}: {lost[first]}"
+        )
+    if most is not None:
+        remarks.append(
+            f"no policy gets more than {most.mean():.2%} allocated at {load:.0%}, on average of these samples"
         )
     columns = ("policy", *(f"allocated at {mark:.0%}" for mark in marks), "dropped", "seconds")
     emit_blocks("\n".join([head, *remarks]), table(columns, map(_row, found)))

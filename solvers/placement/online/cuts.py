@@ -64,7 +64,7 @@ def _worth(sizes: Long, amounts: FloatArray) -> FloatArray:
     worth = np.zeros(GRID + 1)
     for _ in range(ROUNDS):
         solver.Solve()
-        worth, cut = _fill(sizes.tolist(), [row.dual_value() for row in demand])
+        worth, cut = fill(sizes.tolist(), [row.dual_value() for row in demand])
         if worth[GRID] <= 1 + 1e-6:
             break
         add(cut)
@@ -73,7 +73,7 @@ def _worth(sizes: Long, amounts: FloatArray) -> FloatArray:
     return worth
 
 
-def _fill(sizes: list[int], prices: list[float]) -> tuple[FloatArray, list[int]]:
+def fill(sizes: list[int], prices: list[float]) -> tuple[FloatArray, list[int]]:
     """Return the dearest filling of each free share, and the shares that fill a whole GPU so."""
     worth, last = [0.0] * (GRID + 1), [-1] * (GRID + 1)
     for room in range(1, GRID + 1):
