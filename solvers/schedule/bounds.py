@@ -45,8 +45,9 @@ def area(p: Prepared) -> float:
     adds = np.minimum(work, p.price)
     for r in np.unique(p.release):
         later = p.release >= r
-        free = later & np.isfinite(p.price)
-        best = max(best, float(r + adds[later].sum()) if not free.all() else float(adds[later].sum()))
+        # if all of these may be left out, nothing need run after r
+        after = r if not np.isfinite(p.price[later]).all() else 0.0
+        best = max(best, float(after + adds[later].sum()))
     return p.constant + best
 
 

@@ -19,16 +19,6 @@ from .grain import cost_of, down, tick_of
 from .prepare import NODES, RAMP, Prepared
 from .seated import seated
 
-_MOST = 200_000
-"""Literals of options and places that are worth building."""
-
-
-def suits(p: Prepared) -> bool:
-    """Return whether the model would not be too large."""
-    if p.cluster.kind == RAMP:
-        return int(np.bincount(p.cluster.size, minlength=p.cluster.total + 1)[p.gpus].sum()) <= _MOST
-    return len(p.gpus) * p.cluster.nodes <= _MOST
-
 
 def cpsat(run: Run, p: Prepared) -> None:
     """Minimise the goal; with a plan known, start from it."""
@@ -101,7 +91,11 @@ class _Model:
             self.cp.new_optional_fixed_size_interval_var(self.s[o], q, self.x[o], f"run{o}")
             for o, q in enumerate(self.runs)
         ]
-        self.cp.add_cumulative(intervals, self.p.gpus.tolist(), self.p.cluster.total)
+        self.cp.add_cumulative(intervals, self._held(self.p.gpus.tolist()), self.p.cluster.total)
+
+    def _held(self, gpus: list[int]) -> list[int]:
+        """Return the GPUs of each option; a run of 0 s holds none."""
+        return [g if q else 0 for g, q in zip(gpus, self.runs, strict=True)]
 
     def nodes(self) -> None:
         """A job is on one node, or fills as many as it can and has the rest on one more."""
@@ -122,7 +116,7 @@ class _Model:
                 self.where[o] += [(literal, [(v, amount)]) for v, literal in enumerate(here)]
                 for v, literal in enumerate(here):
                     on[v].append(cp.new_optional_fixed_size_interval_var(self.s[o], q, literal, f"run{o}_{v}_{amount}"))
-                    demand[v].append(amount)
+                    demand[v].append(amount if q else 0)
         for intervals, amounts in zip(on, demand, strict=True):
             cp.add_cumulative(intervals, amounts, per)
 
@@ -141,7 +135,7 @@ class _Model:
                 for server in servers:
                     by_server[server].append(literal)
             for server, literals in enumerate(by_server):
-                if literals:
+                if literals and q:
                     # blocks exclude each other, so their sum is 0 or 1
                     used = cp.new_bool_var(f"on{o}_{server}")
                     cp.add(sum(literals) == used)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ..method import Method, Suite, lazily
@@ -11,6 +13,7 @@ from .enumeration import optimum
 from .grain import rounded_up
 from .prepare import Prepared, prepare
 from .random_problem import random_problem
+from .sizes import suits_cpsat, suits_milp_events, suits_milp_time, suits_prices
 
 
 def _prepare(run: Run) -> Prepared:
@@ -26,15 +29,29 @@ def _prepare(run: Run) -> Prepared:
     return p
 
 
-def _suits_priced(p: Prepared) -> bool:
-    return p.n <= 2000 and not p.makespan
+def _seeded(method: Callable[[Run, Prepared], None]) -> Callable[[Run, Prepared], None]:
+    """Give `method` a plan to start from if there is none."""
+
+    def run_seeded(run: Run, p: Prepared) -> None:
+        if run.plan is None and not run.stopped:
+            _lists(run, p)
+        if not run.stopped:
+            method(run, p)
+
+    return run_seeded
 
 
+_lists = lazily("numba", "schedule.lists", "lists")
+_cpsat = lazily("ortools", "schedule.cpsat", "cpsat")
+_milp_time = lazily("pulp", "schedule.milp_time", "milp_time")
+_milp_events = lazily("pulp", "schedule.milp_events", "milp_events")
 METHODS: dict[str, Method] = {
-    "lists": Method(lazily("numba", "schedule.lists", "lists")),
+    "lists": Method(_lists),
     "local_search": Method(lazily("numba", "schedule.local_search", "local_search")),
-    "lp": Method(lazily("highspy", "schedule.priced", "lp"), suits=_suits_priced),
-    "starts": Method(lazily("highspy", "schedule.priced", "starts"), suits=_suits_priced),
-    "cpsat": Method(lazily("ortools", "schedule.cpsat", "cpsat"), exact=True),
+    "lp": Method(_seeded(lazily("highspy", "schedule.priced", "lp")), suits=suits_prices),
+    "starts": Method(_seeded(lazily("highspy", "schedule.priced", "starts")), suits=suits_prices),
+    "milp_time": Method(_seeded(_milp_time), exact=True, suits=suits_milp_time),
+    "milp_events": Method(_seeded(_milp_events), exact=True, suits=suits_milp_events),
+    "cpsat": Method(_seeded(_cpsat), exact=True, suits=suits_cpsat),
 }
 SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem)

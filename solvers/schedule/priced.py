@@ -10,7 +10,6 @@ from ..result import OPTIMAL_GAP
 from ..run import Run
 from .decode import decode
 from .grain import resolution, rounded_up
-from .lists import start_lists
 from .local_search import list_of
 from .lp_bound import Master, Prices
 from .prepare import Prepared
@@ -21,12 +20,6 @@ _COARSE, _FINE = 50, 200
 _WIDTHS = (10, 100, 1_000, 10_000, 100_000, 300_000)
 """Beginnings kept side by side, one search after the other."""
 _LABEL_BYTES = 2e9
-_MOST_JOBS = 2_000
-
-
-def suits(p: Prepared) -> bool:
-    """Return whether there are few enough jobs; a makespan is no sum over jobs."""
-    return p.n <= _MOST_JOBS and not p.makespan
 
 
 def prices(run: Run, p: Prepared) -> Prices | None:
@@ -57,10 +50,6 @@ def lp(run: Run, p: Prepared) -> None:
 
 def starts(run: Run, p: Prepared) -> None:
     """Price GPU-seconds, then search over starts, wider and wider; exact where GPUs are only counted."""
-    if run.plan is None and not run.stopped:
-        value, order, wish, _ = start_lists(p)[0]
-        if np.isfinite(value):
-            run.offer(p.plan(*decode(p, order, wish)[1:]), "list")
     with run.phase("prices"):
         found = prices(run, p)
     if found is None or run.stopped:

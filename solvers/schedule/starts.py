@@ -110,7 +110,8 @@ def extend(  # noqa: PLR0912, PLR0915, one loop read from top to bottom
             for o in range(first[j], first[j + 1]):
                 s, room, k, value, before = now, free, 0, 0.0, now
                 # GPUs become free one job after the other; what is idle until the start is paid for
-                while room < gpus[o]:
+                need = gpus[o] if seconds[o] > 0 else 0
+                while room < need:
                     s = ends[i, k]
                     value += room * (integral(total, pi, zero, step, s) - integral(total, pi, zero, step, before))
                     room, before = room + held[i, k], s
@@ -133,7 +134,7 @@ def extend(  # noqa: PLR0912, PLR0915, one loop read from top to bottom
                 s, done = at[o], at[o] + seconds[o]
                 if (s >= soonest and seconds[o] > 0) or done > deadline[j] * (1 + 1e-9):
                     continue
-                if s == now and j < last[i]:
+                if s == now and j < last[i] and seconds[o] > 0:
                     continue
                 spent = used[i] + idle[o] + _cost(total, pi, zero, step, slope[j], gpus[o], s, seconds[o]) - least[j]
                 if spent >= limit:
@@ -154,7 +155,8 @@ def extend(  # noqa: PLR0912, PLR0915, one loop read from top to bottom
                 parent[made], chosen[made] = i, o
                 started_n[made] = started[i]
                 started_n[made, j // 64] |= np.uint64(1) << np.uint64(j % 64)
-                time_n[made], last_n[made] = s, j
+                # a job of 0 s goes before all others of its time, whatever its index
+                time_n[made], last_n[made] = s, j if seconds[o] > 0 else last[i] if s == now else -1
                 true_n[made] = true[i] + slope[j] * done
                 used_n[made], bound_n[made] = spent, most
                 k, placed = 0, False
