@@ -6,6 +6,7 @@ import heapq
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gangplan.instances.arrays import BoolArray
 from gangplan.simulator.trace import Outcome
@@ -57,7 +58,7 @@ def lanes(outcome: Outcome) -> Lanes:
     for n in range(len(room)):
         rows = np.flatnonzero((node == n) & (outcome.row_end > outcome.row_start))
         found += [[*box[:2], top[n] + box[2], top[n] + box[3], *box[4:]] for box in _node(outcome, rows, int(room[n]))]
-    table = np.array(found, dtype=np.float64).reshape(-1, 6)
+    table = _joined(np.array(found, dtype=np.float64).reshape(-1, 6), outcome.row_job)
     row = table[:, 4].astype(np.int64)
     return Lanes(
         start=table[:, 0],
@@ -70,6 +71,22 @@ def lanes(outcome: Outcome) -> Lanes:
         node_low=top.astype(np.float64),
         node_high=(top + room).astype(np.float64),
     )
+
+
+def _joined(table: FloatArray, owner: NDArray[np.int32]) -> FloatArray:
+    """Make one box of those of a job that lie side by side all the time: start, end, low, high, row, rate of each."""
+    start, end, low, high, row, rate = table.T
+    job = owner[row.astype(np.int64)]
+    order = np.lexsort((low, end, start, job))
+    same = np.ones(max(len(order) - 1, 0), dtype=bool)
+    for values in (job, start, end, rate == 0):
+        same &= values[order][1:] == values[order][:-1]
+    same &= np.abs(low[order][1:] - high[order][:-1]) < TINY
+    first = np.flatnonzero(np.append(True, ~same)[: len(order)])
+    last = np.append(first[1:], len(order))[: len(first)] - 1
+    joint = table[order[first]]
+    joint[:, 3] = high[order[last]]
+    return joint
 
 
 def _node(o: Outcome, rows: IntArray, room: int) -> list[list[float]]:

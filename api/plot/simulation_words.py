@@ -12,12 +12,11 @@ def jobs(picture: SimulationPicture, run: Run) -> tuple[str, ...]:
     if boxes is None:
         return ()
     texts = []
-    for job, row, restoring, start, end in zip(
-        *(x.tolist() for x in (boxes.job, boxes.row, boxes.restoring, boxes.start, boxes.end)), strict=True
-    ):
+    fields = (boxes.job, boxes.row, boxes.restoring, boxes.start, boxes.end, boxes.high - boxes.low)
+    for job, row, restoring, start, end, tall in zip(*(x.tolist() for x in fields), strict=True):
         submit, node, gpu = float(o.workload.submit[job]), int(o.row_node[row]), int(o.row_gpu[row])
         share = f"{o.row_share[row]:.3g} of " if o.row_share[row] < 1 else ""
-        held = f"GPU {gpu}" if gpu >= 0 else _gpus(int(o.row_gpus[row]))
+        held = f"GPU {gpu}" if gpu >= 0 and tall <= 1 else _gpus(round(tall))
         asked = f"asked for {_gpus(int(o.workload.gpus[job]))}, {picture.classes.names[int(run.kind[job])]}"
         first, wait = submit - picture.first, float(o.start[job]) - submit
         lines = [

@@ -27,7 +27,7 @@ from gangplan.simulator.engine import Outages, Scheduler
 from gangplan.simulator.engine import simulate as run_engine
 from gangplan.simulator.metrics import Steps, held_gpus, waiting_jobs
 from gangplan.simulator.metrics.bins import means
-from gangplan.simulator.trace import Outcome, simulate
+from gangplan.simulator.trace import Outcome, check, simulate
 
 
 class Shortest:
@@ -94,6 +94,32 @@ def test_lanes(make: Any, seed: int) -> None:
         beside = np.minimum(found.end[i], found.end) - np.maximum(found.start[i], found.start) > 1e-9
         beside &= np.minimum(found.high[i], found.high) - np.maximum(found.low[i], found.low) > 1e-9
         assert np.flatnonzero(beside).tolist() == [i]
+
+
+def test_gang_on_gpus_told_apart() -> None:
+    """GPUs of a job side by side are one box, others are not, nor is what is restored one with what runs."""
+    work = Workload(("a", "b"), np.zeros(2), [3, 1], np.array([4.0, 6.0]))
+    rows = [(0, 0, 0, 4), (0, 1, 0, 4), (1, 2, 0, 6), (0, 3, 0, 4)]
+    job, gpu, start, end = np.array(rows).T
+    one, node = np.ones(4), np.zeros(4, np.int32)
+    outcome = Outcome(
+        work,
+        np.array([4], np.int32),
+        np.zeros(2),
+        np.array([4.0, 6.0]),
+        *(x.astype(np.int32) for x in (job, node, gpu, one)),
+        *(x.astype(float) for x in (one, start, end, one)),
+    )
+    assert check(outcome) == []
+    found = lanes(outcome)
+    boxes_found = sorted(zip(found.job.tolist(), found.low.tolist(), found.high.tolist(), strict=True))
+    assert boxes_found == [(0, 0, 2), (0, 3, 4), (1, 2, 3)]
+    picture = compose_simulation({"x": outcome})
+    assert sorted(text.split("<br>")[1] for text in texts(picture, picture.runs[0])) == [
+        "2 GPUs of node 0",
+        "GPU 2 of node 0",
+        "GPU 3 of node 0",
+    ]
 
 
 def test_what_the_cases_of_lanes_cover() -> None:
