@@ -2,7 +2,7 @@
 
 try:
     import gymnasium
-    import pettingzoo as _pettingzoo  # noqa: F401  the environment of many schedulers needs it
+    import pettingzoo  # noqa: F401  the environment of many schedulers needs it
 except ImportError as error:
     raise ImportError("environments need Gymnasium and PettingZoo: pip install 'gangplan[envs]'") from error
 
@@ -10,6 +10,7 @@ from .base import ClusterEnv
 from .baselines import BASELINES
 from .cases import Case, Synthetic
 from .degree import DegreeEnv
+from .many import ManyEnv
 from .place import PlaceEnv
 from .rewards import Accepted, CompletionTime, Progress, Reward, Slowdown
 from .select import SelectEnv
@@ -21,6 +22,7 @@ __all__ = [
     "ClusterEnv",
     "CompletionTime",
     "DegreeEnv",
+    "ManyEnv",
     "PlaceEnv",
     "Progress",
     "Reward",

@@ -23,7 +23,7 @@ from .episode import Episode, plain
 from .observe import Scene
 from .rewards import Reward
 
-Observation = dict[str, NDArray[Any]]
+Observation = dict[str, Any]
 Mask = NDArray[np.int8]
 
 
@@ -39,7 +39,7 @@ class ClusterEnv(gymnasium.Env[Observation, np.int64]):
         scheduler: makes the other decisions.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  Gymnasium types it so
     takes: ClassVar[str]
     """The decision that is the agent's."""
 
@@ -59,7 +59,7 @@ class ClusterEnv(gymnasium.Env[Observation, np.int64]):
         require_number(horizon, "horizon", positive=True)
         self.fleet, self.scheduler = fleet, plain(scheduler, self.takes)
         self._cases, self._speeds, self._reward = cases, speeds, reward
-        self.action_space = Discrete(actions)
+        self.action_space, self._actions = Discrete(actions), actions
         self._scene = scene = Scene(fleet, speeds, float(horizon))
         self.observation_space = Dict(
             {
@@ -99,7 +99,7 @@ class ClusterEnv(gymnasium.Env[Observation, np.int64]):
         if episode is None or not self._mask.any():
             raise gymnasium.error.ResetNeeded("the episode is over, or has not begun: call reset")
         if not self.action_space.contains(action):
-            raise InstanceError("action", f"{action!r} is not one of 0 to {self.action_space.n - 1}")
+            raise InstanceError("action", f"{action!r} is not one of 0 to {self._actions - 1}")
         info: dict[str, Any] = {}
         over = forbidden = False
         if self._mask[action]:

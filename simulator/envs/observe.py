@@ -114,7 +114,7 @@ class Scene:
         behind, work = state.queue.jobs[shown:], state.workload
         gpus = work.gpus[behind].astype(float)
         out = np.array([len(behind), gpus.sum(), gpus @ work.duration[behind], state.running.size])
-        return np.clip(out, 0.0, self._backlog_high).astype(np.float32)
+        return np.asarray(np.clip(out, 0.0, self._backlog_high), dtype=np.float32)
 
 
 def _box(low: NDArray[np.float64], high: NDArray[np.float64]) -> Box:
