@@ -28,6 +28,7 @@ class Decider:
         self._steady = self._select is None or getattr(self._select, "steady", False)
         self._by_rank = bool(scheduler.preemptive) and self._preempt is None
         self._reservations = Reservations(state)
+        self._mark = np.zeros(len(state.rank), dtype=bool)
         self._plain = self._degree is None and self._place is None and state.sharing is None
 
     def join(self, job: int) -> None:
@@ -197,7 +198,7 @@ class Decider:
                 at, stop = ground.next_claim(seen, at, s.key, s.rank, ladder, *common, *log)
                 if at < 0:
                     return
-                stopped = ladder[stop].tolist()
+                stopped, ladder = ladder[stop].tolist(), ladder[~stop]
                 for other in stopped:
                     s.stop(other)
                 fits = self._try(at)
@@ -209,15 +210,17 @@ class Decider:
                         return
                     at += 1
                     continue
+                if stopped:
+                    ladder = ladder[~np.isin(ladder, stopped)]
             for other in stopped:
                 self.join(other)
-            if stopped:
-                ladder = ladder[~np.isin(ladder, stopped)]
 
     def _ladder(self) -> Long:
         """Return the jobs that ran before this decision, the last in order first."""
         s = self.s
-        running = np.setdiff1d(s.running.jobs, s.fresh)
+        self._mark[s.fresh] = True
+        running = s.running.jobs[~self._mark[s.running.jobs]]
+        self._mark[s.fresh] = False
         if self._steady:
             self._ask(running)
         return in_order(running, s.key, s.rank)[::-1]

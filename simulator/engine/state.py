@@ -233,9 +233,11 @@ class State:
 
     def _speed(self, job: int) -> float:
         """Return the rate of a job alone at its degree."""
-        seconds = float(self.menu.duration[self.menu.entry(job, int(self.degree[job]))])
-        whole = float(self.workload.duration[job])
-        return whole / seconds if seconds else 1.0
+        at, degree = int(self.menu.first[job]), int(self.degree[job])
+        if self.menu.gpus[at] != degree:
+            at = self.menu.entry(job, degree)
+        seconds = float(self.menu.duration[at])
+        return float(self.workload.duration[job]) / seconds if seconds else 1.0
 
     def _go(self, job: int, rate: float) -> None:
         self.rate[job] = rate

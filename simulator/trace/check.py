@@ -108,20 +108,27 @@ def _sweep(
     what: str,
     only: BoolArray | None = None,
 ) -> list[str]:
-    """Add up what each place holds over time, ends first."""
+    """Compare what each place holds with what it has, whenever something starts there; ends go first."""
     busy = o.row_end > o.row_start  # what holds GPUs for no time is in nobody's way
     if only is not None:
         busy &= only
     place, amount, start, end = place[busy], amount[busy], o.row_start[busy], o.row_end[busy]
-    time = np.concatenate([start, end])
-    where, change = np.concatenate([place, place]), np.concatenate([amount, -amount])
-    order = np.lexsort((change, time, where)) if len(room) > 1 else np.lexsort((change, time))
-    used = np.cumsum(change[order])  # what a place holds comes back to 0 before the next one's turn
-    at = where[order]
+    if len(room) == 1:
+        begun = np.argsort(start, kind="stable")
+        ended = np.argsort(end, kind="stable")
+        released = np.concatenate([[0], np.cumsum(amount[ended])])
+        used = np.cumsum(amount[begun]) - released[np.searchsorted(end[ended], start[begun], "right")]
+        where, time = place[begun], start[begun]
+    else:
+        time = np.concatenate([start, end])
+        where, change = np.concatenate([place, place]), np.concatenate([amount, -amount])
+        order = np.lexsort((change, time, where))
+        used = np.cumsum(change[order])  # what a place holds comes back to 0 before the next one's turn
+        where, time = where[order], time[order]
     return [
-        f"{what}{f' {at[i]}' if len(room) > 1 or what != 'the cluster' else ''} holds {used[i]:g} GPUs "
-        f"at {time[order[i]]:.6g} s, it has {room[at[i]]:g}"
-        for i in np.flatnonzero(used > room[at] * (1 + _SLACK) + _SLACK)[:_MOST]
+        f"{what}{f' {where[i]}' if what != 'the cluster' else ''} holds {used[i]:g} GPUs "
+        f"at {time[i]:.6g} s, it has {room[where[i]]:g}"
+        for i in np.flatnonzero(used > room[where] * (1 + _SLACK) + _SLACK)[:_MOST]
     ]
 
 

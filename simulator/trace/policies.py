@@ -22,7 +22,8 @@ POLICIES: dict[str, Callable[[Workload], FloatArray]] = {
 
 def ranks(workload: Workload, policy: str) -> NDArray[np.int64]:
     """Return the place of each job in the order of `policy`, int64 (n,)."""
-    order = np.lexsort((np.arange(workload.n_jobs), workload.submit, POLICIES[policy](workload)))
+    order = np.argsort(workload.submit, kind="stable")
+    order = order[np.argsort(POLICIES[policy](workload)[order], kind="stable")]
     rank = np.empty(workload.n_jobs, dtype=np.int64)
     rank[order] = np.arange(workload.n_jobs)
     return rank

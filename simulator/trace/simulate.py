@@ -55,7 +55,7 @@ def simulate(
         raise InstanceError(f"gpus[{i}]", f"job {workload.names[i]} needs {workload.gpus[i]}, the cluster has {room}")
     from .loop import run_easy, run_ordered  # compiling takes longer than most imports
 
-    arrivals = np.lexsort((np.arange(workload.n_jobs), workload.submit))
+    arrivals = np.argsort(workload.submit, kind="stable")
     rank = ranks(workload, policy)
     data = (arrivals, workload.submit, workload.gpus.astype(np.int64), workload.duration, rank, nodes, gpus)
     if discipline == "easy":

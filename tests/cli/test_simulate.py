@@ -40,6 +40,69 @@ def test_table(trace: Path, cli: Any) -> None:
     assert "fifo" in done.out
 
 
+def test_policies_of_the_engine(trace: Path, cli: Any) -> None:
+    """Every policy runs by name, with what it costs to stop jobs and with nodes that fail, and says how often."""
+    names = ("srtf", "tiresias", "drf", "tetris", "gandiva", "optimus")
+    asked = [x for name in names for x in ("--policy", name)]
+    costs = ("--preempt-cost", "1", "--mtbf", "50", "--mttr", "2", "--checkpoint-interval", "3", "--seed", "4")
+    done = cli("simulate", trace, "--cluster", "2x2", *asked, *costs, "--degrees", "1,2", "--json")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert [one["policy"] for one in found] == list(names)
+    assert all(one["jobs"] == 3 and one["mean_jct"] > 0 and one["p99_jct"] > 0 for one in found)
+    assert all({"makespan", "utilisation", "blocking_rate", "interruptions"} <= one.keys() for one in found)
+
+
+def test_preemption_and_conservative(trace: Path, cli: Any) -> None:
+    """SRTF without preemption is SJF, and a conservative queue is one of the disciplines."""
+    base = ("simulate", trace, "--cluster", "1x2", "--json", "--policy")
+    srtf, sjf = (json.loads(cli(*base, *x).out)[0] for x in (("srtf", "--no-preempt"), ("sjf",)))
+    assert [srtf[key] for key in ("mean_jct", "makespan", "mean_wait")] == [
+        sjf[key] for key in ("mean_jct", "makespan", "mean_wait")
+    ]
+    assert json.loads(cli(*base, "sjf", "--preempt").out)[0]["interruptions"] > 0
+    # b needs both GPUs and is due at 10; c would end by then, and does not delay it
+    assert json.loads(cli(*base, "fifo", "--discipline", "conservative").out)[0]["makespan"] == 15
+
+
+def test_per_queue(trace: Path, cli: Any) -> None:
+    """Each virtual cluster has its own nodes, so its jobs wait for no other's."""
+    trace.write_text("job_id,num_gpu,submit_time,duration,queue\na,2,0,10,x\nb,2,0,10,y\n")
+    (found,) = json.loads(cli("simulate", trace, "--cluster", "1x2", "--per-queue", "--json").out)
+    assert found["mean_jct"] == 10
+    assert found["utilisation"] == 1
+
+
+def test_shares_of_a_trace(trace: Path, cli: Any) -> None:
+    """A trace that names shares of GPUs is simulated with shared ones."""
+    trace.write_text("job_id,num_gpu,submit_time,duration,share\na,1,0,10,0.5\nb,1,0,10,0.5\n")
+    (found,) = json.loads(cli("simulate", trace, "--cluster", "1x1", "--json").out)
+    assert (found["makespan"], found["utilisation"]) == (10, 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--policy", "lifo"), "error: policy: 'lifo' is not one of fifo, sjf"),
+        (("--discipline", "none"), "error: discipline: 'none' is not one of head, overtake, easy, conservative"),
+        (
+            ("--policy", "srtf", "--discipline", "easy"),
+            "error: discipline: 'easy' holds reservations, which goes neither",
+        ),
+        (("--mtbf", "5"), "error: mttr: is not given; failures need both"),
+        (("--mttr", "5"), "error: mtbf: is not given; failures need both"),
+        (("--policy", "srtf", "--preempt-cost", "-1"), "error: preempt_cost: -1.0 is negative"),
+        (("--degrees", "0"), "error: degrees[0]: 0 is not positive"),
+        (("--rounds", "360", "--preempt-cost", "5"), "error: rounds: of leases know no preempt_cost"),
+    ],
+)
+def test_bad_options(trace: Path, cli: Any, options: tuple[str, ...], words: str) -> None:
+    """A wrong option is named with its value."""
+    done = cli("simulate", trace, "--cluster", "1x2", *options)
+    assert done.code == 2
+    assert done.err.startswith(words)
+
+
 @pytest.mark.parametrize("cluster", ["2", "0x8", "2x", "axb", "2x8x3"])
 def test_bad_cluster(trace: Path, cli: Any, cluster: str) -> None:
     """A cluster is nodes x GPUs."""
