@@ -28,7 +28,7 @@ class Stranding(Gradient):
     seeds that no published figure uses.
     """
 
-    def __init__(self, mix: Mix, *, shortage: float = 0.5, fragments: float = 0.1) -> None:
+    def __init__(self, mix: Mix, *, shortage: float = 0.5, fragments: float = 0.05) -> None:
         """Expect tasks of `mix`; the weights are of `Shortage` and of fragmentation, in GPUs wasted by cuts."""
         super().__init__()
         self.mix, self.shortage, self.fragments = mix, shortage, fragments
