@@ -1,4 +1,4 @@
-"""`gangplan compare`: plans of one graph side by side."""
+"""`gangplan compare`: plans of one problem side by side."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import typer
 
 from gangplan.instances import GraphProblem, InstanceError, Plan, StepPlan, content_hash, with_objective
 from gangplan.instances.partition import OBJECTIVES, VARIANTS
+from gangplan.instances.schedule import ScheduleProblem
 from gangplan.instances.verify import PLANS
 
-from . import options
+from . import options, schedules
 from .files import check_output, read_result, write_all
 from .measure import Candidate, Measured, measure
 from .output import emit_blocks, emit_json
+from .placements import read_batch
 from .side_by_side import as_blocks, as_data
 
 OWN = {
@@ -38,11 +40,16 @@ def compare(
         str | None, typer.Option(help="draw the plans here, one below the other: .png, or .html", metavar="FILE")
     ] = None,
 ) -> int:
-    """Set plans of one graph side by side, each verified under the objective it is for.
+    """Set plans of one graph, or of the same jobs over time, side by side, each verified under the objective it is for.
 
     Give the options that the problem was solved with; a variant or contention that is not given is the one that the
     plan names. Exit code: 0 if all plans are feasible, 1 if not, 2 for bad input.
     """
+    batch = read_batch(instance, given)
+    if isinstance(batch, ScheduleProblem):
+        if plot is not None:
+            raise InstanceError("plot", "schedules are not drawn yet", plot)
+        return _compare_schedules(instance, batch, plans, as_json)
     if plot is not None:
         from ..plot import check
 
@@ -56,6 +63,15 @@ def compare(
     else:
         emit_blocks(*as_blocks(found))
     return 0 if all(m.verdict.ok for m in found) else 1
+
+
+def _compare_schedules(instance: str, problem: ScheduleProblem, plans: list[str], as_json: bool) -> int:
+    rows = schedules.compare_data(problem, plans)
+    if as_json:
+        emit_json({"instance": instance, "plans": rows})
+    else:
+        emit_blocks(*schedules.compare_blocks(rows))
+    return 0 if all(row["feasible"] for row in rows) else 1
 
 
 def _candidates(paths: list[str], instance: str, given: dict[str, Any]) -> Iterator[Candidate]:

@@ -10,6 +10,7 @@ from typing import Any
 from gangplan.instances import InstanceError, Plan
 from gangplan.instances.documents import from_document, parse_json
 from gangplan.instances.placement import PlacementPlan
+from gangplan.instances.schedule import SchedulePlan
 
 
 def read_text(path: str) -> str:
@@ -40,7 +41,7 @@ def read_answer(path: str) -> Any:
     Raises:
         InstanceError: naming file, field and the value found.
     """
-    return _read(path, Plan | PlacementPlan)[0]
+    return _read(path, Plan | PlacementPlan | SchedulePlan)[0]
 
 
 def read_plan(path: str) -> Plan:
@@ -73,7 +74,8 @@ def _read(path: str, kinds: Any) -> tuple[Any, dict[str, Any]]:
                 raise InstanceError("plan", "is null: that solve found none")
         value = from_document(data)
         if not isinstance(value, kinds):
-            words = "is no plan" if not isinstance(value, PlacementPlan) else "is a plan of gangs, not of ops"
+            of = {PlacementPlan: "gangs", SchedulePlan: "jobs over time"}.get(type(value))
+            words = "is no plan" if of is None else f"is a plan of {of}, not of ops"
             raise InstanceError("kind", f"{data['kind']!r} {words}")
     except InstanceError as error:
         raise error.of(path) from None

@@ -10,9 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from gangplan.instances import GraphProblem, dump
-from gangplan.instances.generators import GENERATORS, PLACEMENTS, defaults
+from gangplan.instances.generators import GENERATORS, JOBS, defaults
 from gangplan.instances.generators import generate as make
 from gangplan.instances.placement import PlacementProblem
+from gangplan.instances.schedule import ScheduleProblem
 
 from .files import check_output, write_all
 from .numbers import number, whole
@@ -54,7 +55,7 @@ def _list(
     if kinds:
         rows = [
             (kind, _summary(kind), ", ".join(f"{name}={value}" for name, value in defaults(kind).items()))
-            for kind in (*GENERATORS, *PLACEMENTS)
+            for kind in (*GENERATORS, *JOBS)
         ]
         every = ", ".join(f"{name}={x.default}" for name, x in COMMON.items())
         emit_blocks(table(("kind", "makes", "options"), rows, left=3), f"every op graph: {every}")
@@ -67,7 +68,7 @@ def _command(kind: str) -> Callable[..., None]:
             check_output(out)
         if "seed" not in defaults(kind):
             options.pop("seed")
-        problem = PLACEMENTS[kind](**options) if kind in PLACEMENTS else make(kind, **options)
+        problem = JOBS[kind](**options) if kind in JOBS else make(kind, **options)
         document = f"{dump(problem)}\n"
         if out is None:
             emit(document)
@@ -103,7 +104,7 @@ def _summary(kind: str) -> str:
 
 
 def _docstring(kind: str) -> str:
-    return (PLACEMENTS[kind] if kind in PLACEMENTS else GENERATORS[kind]).__doc__ or ""
+    return (JOBS[kind] if kind in JOBS else GENERATORS[kind]).__doc__ or ""
 
 
 def _arguments(docstring: str) -> dict[str, str]:
@@ -121,7 +122,11 @@ def _arguments(docstring: str) -> dict[str, str]:
     return {name: text.rstrip(".") for name, text in found.items()}
 
 
-def _words(problem: GraphProblem | PlacementProblem) -> str:
+def _words(problem: GraphProblem | PlacementProblem | ScheduleProblem) -> str:
+    if isinstance(problem, ScheduleProblem):
+        from .schedules import capacity_words
+
+        return f"{len(problem.jobs)} jobs on {capacity_words(problem.capacity)}, {problem.goal}"
     if isinstance(problem, PlacementProblem):
         fleet = problem.fleet
         return f"{len(problem.jobs)} jobs on {fleet.n_nodes} nodes with {fleet.n_gpus} GPUs, {problem.goal}"
@@ -130,5 +135,5 @@ def _words(problem: GraphProblem | PlacementProblem) -> str:
     return f"{graph.n_ops} ops, {graph.n_edges} edges on {problem.cluster.n_devices} x {kind}, {problem.variant}"
 
 
-for _kind in (*GENERATORS, *PLACEMENTS):
+for _kind in (*GENERATORS, *JOBS):
     generate.command(name=_kind)(_command(_kind))

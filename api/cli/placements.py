@@ -11,6 +11,7 @@ import numpy as np
 from gangplan.instances import InstanceError, content_hash
 from gangplan.instances.documents import from_document, parse_json
 from gangplan.instances.placement import PlacementPlan, PlacementProblem
+from gangplan.instances.schedule import ScheduleProblem
 from gangplan.instances.verify import PlacementVerdict
 
 from ..units import quantity
@@ -21,24 +22,27 @@ ROWS = 64
 """Jobs shown; of more, those that are slowed down most."""
 
 
-def read_batch(file: str, given: Mapping[str, Any]) -> PlacementProblem | None:
-    """Return the batch of gangs in `file`, `None` if it holds something else.
+_KINDS = {PlacementProblem: "a batch of gangs", ScheduleProblem: "jobs over time"}
+
+
+def read_batch(file: str, given: Mapping[str, Any]) -> PlacementProblem | ScheduleProblem | None:
+    """Return the batch of gangs, or the jobs over time, in `file`; `None` if it holds something else.
 
     Raises:
-        InstanceError: if it is a batch and an option was given: they are of other problems.
+        InstanceError: if it is one of them and an option was given: they are of other problems.
     """
     text = read_text(file) if Path(file).is_file() else ""
-    if '"kind": "placement"' not in text and '"kind":"placement"' not in text:
+    if not any(f'"kind":{gap}"{kind}"' in text for gap in ("", " ") for kind in ("placement", "schedule")):
         return None
     try:
         found = from_document(parse_json(text))
     except InstanceError as error:
         raise error.of(file) from None
-    if not isinstance(found, PlacementProblem):
+    if not isinstance(found, PlacementProblem | ScheduleProblem):
         return None
     for name, value in given.items():
-        if value is not None and (name, value) != ("objective", "placement"):
-            raise InstanceError(name, f"{value!r} does not apply to a batch of gangs", file)
+        if value is not None and (name, value) != ("objective", found.objective):
+            raise InstanceError(name, f"{value!r} does not apply to {_KINDS[type(found)]}", file)
     return found
 
 

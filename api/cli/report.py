@@ -10,6 +10,7 @@ import numpy as np
 
 from gangplan.instances import GraphProblem, PartitionPlan, Plan, StagesPlan, StagesProblem, Verdict, dump, verify
 from gangplan.instances.placement import PlacementProblem
+from gangplan.instances.schedule import ScheduleProblem
 from gangplan.solvers import Result
 
 from ..units import percent, quantity, scale, time_unit
@@ -66,6 +67,11 @@ def as_blocks(problem: Any, result: Result) -> list[Any]:
     )
     if result.plan is None:
         return [summary]
+    if isinstance(problem, ScheduleProblem):
+        from . import schedules
+
+        plan: Any = result.plan
+        return [summary, *schedules.plan_blocks(problem, plan, verify(problem, plan))]
     if isinstance(problem, PlacementProblem):
         from .placements import plan_blocks
 
@@ -82,10 +88,14 @@ _GOALS = {
 }
 
 
-def amount(problem: GraphProblem | PlacementProblem, value: float | None) -> str:
+def amount(problem: GraphProblem | PlacementProblem | ScheduleProblem, value: float | None) -> str:
     """Return an objective in words."""
     if value is None:
         return "-"
+    if isinstance(problem, ScheduleProblem):
+        from .schedules import WORDS
+
+        return f"{value:.9g} {WORDS[problem.goal]}"
     if isinstance(problem, PlacementProblem):
         return f"{value:.6g} {_GOALS[problem.goal]}"
     unit = time_unit(problem)

@@ -9,9 +9,10 @@ import numpy as np
 from gangplan.instances import GraphProblem, InstanceError, OpGraph, Plan, StagesPlan, TreeTopology, content_hash
 from gangplan.instances.documents import from_document, parse_json
 from gangplan.instances.placement import PlacementPlan
+from gangplan.instances.schedule import SchedulePlan, ScheduleProblem
 
 from ..units import quantity, time_unit, words
-from . import options
+from . import options, schedules
 from .files import read_text
 from .output import emit_blocks, facts, table
 from .placements import plan_file_blocks, problem_blocks, read_batch
@@ -29,7 +30,8 @@ def show(
         return
     batch = read_batch(file, given)
     if batch is not None:
-        emit_blocks(*problem_blocks(file, batch))
+        blocks = schedules.problem_blocks if isinstance(batch, ScheduleProblem) else problem_blocks
+        emit_blocks(*blocks(file, batch))
         return
     problem = options.problem(file, given)
     emit_blocks(*_problem_blocks(file, problem))
@@ -46,10 +48,12 @@ def _plan(file: str) -> Any:
         value = from_document(data) if isinstance(kind, str) and kind.endswith("_plan") else None
     except InstanceError as error:
         raise error.of(file) from None
-    return value if isinstance(value, Plan | PlacementPlan) else None
+    return value if isinstance(value, Plan | PlacementPlan | SchedulePlan) else None
 
 
 def _plan_blocks(file: str, plan: Any) -> list[Any]:
+    if isinstance(plan, SchedulePlan):
+        return schedules.plan_file_blocks(file, plan)
     if isinstance(plan, PlacementPlan):
         return plan_file_blocks(file, plan)
     if isinstance(plan, StagesPlan):

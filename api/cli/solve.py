@@ -10,6 +10,7 @@ import typer
 
 from gangplan.hybrid import solve as run_solve
 from gangplan.instances import InstanceError, dump, verify
+from gangplan.instances.schedule import ScheduleProblem
 from gangplan.solvers import Result
 
 from . import options
@@ -57,6 +58,8 @@ def solve(
         raise InstanceError("time_limit", f"{time_limit!r} is not a positive number of seconds")
     _check_outputs([path for path in (file, initial) if path], out, plot)
     batch = read_batch(file, given)
+    if isinstance(batch, ScheduleProblem) and plot is not None:
+        raise InstanceError("plot", "schedules are not drawn yet", plot)
     problem: Any = options.problem(file, given) if batch is None else batch
     start = None if initial is None else _start(problem, initial)
     _check_method(problem, method)

@@ -10,10 +10,11 @@ import typer
 from gangplan.instances import StepPlan, content_hash
 from gangplan.instances import verify as check
 from gangplan.instances.placement import PlacementProblem
+from gangplan.instances.schedule import ScheduleProblem
 from gangplan.instances.verify import PLANS
 
 from ..units import words
-from . import options
+from . import options, schedules
 from .files import read_answer
 from .output import emit_blocks, emit_json
 from .placements import plan_blocks, read_batch
@@ -34,6 +35,8 @@ def verify(
     """
     answer = read_answer(plan)
     batch = read_batch(instance, given)
+    if isinstance(batch, ScheduleProblem):
+        return _verify_schedule(batch, answer, as_json)
     if batch is not None:
         return _verify_batch(batch, answer, as_json)
     if given["objective"] is None:
@@ -79,6 +82,19 @@ def _verify_batch(problem: PlacementProblem, plan: Any, as_json: bool) -> int:
         emit_json({**found, "slowdown": slowdown, "gpus": verdict.gpus.tolist()})
     elif verdict.ok:
         emit_blocks(f"feasible: {amount(problem, verdict.objective)}", *plan_blocks(problem, plan, verdict))
+    else:
+        emit_blocks("\n".join([f"infeasible: {len(verdict.violations)} violations", *verdict.violations]))
+    return 0 if verdict.ok else 1
+
+
+def _verify_schedule(problem: ScheduleProblem, plan: Any, as_json: bool) -> int:
+    verdict = check(problem, plan)
+    if as_json:
+        finish = [x if isfinite(x) else None for x in verdict.finish.tolist()]
+        found = {"feasible": verdict.ok, "objective": verdict.objective, "violations": list(verdict.violations)}
+        emit_json({**found, "finish": finish})
+    elif verdict.ok:
+        emit_blocks(f"feasible: {amount(problem, verdict.objective)}", *schedules.plan_blocks(problem, plan, verdict))
     else:
         emit_blocks("\n".join([f"infeasible: {len(verdict.violations)} violations", *verdict.violations]))
     return 0 if verdict.ok else 1

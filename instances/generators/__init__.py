@@ -10,12 +10,14 @@ from ..devices import server
 from ..errors import InstanceError
 from ..partition import PartitionProblem
 from ..placement import PlacementProblem
+from ..schedule import ScheduleProblem
 from .builder import ELEMENT_BYTES, GraphBuilder
 from .dlrm import dlrm
 from .gangs import gangs
 from .gnmt import gnmt
 from .inception import inception
 from .moe import moe
+from .moldable import moldable
 from .pipeline import pipeline
 from .random_dag import fork_join, layered
 from .resnet import resnet
@@ -24,7 +26,7 @@ from .series_parallel import series_parallel
 from .transformer import bert, gpt
 from .vgg import vgg
 
-__all__ = ["ELEMENT_BYTES", "GENERATORS", "PLACEMENTS", "GraphBuilder", "defaults", "generate"]
+__all__ = ["ELEMENT_BYTES", "GENERATORS", "JOBS", "PLACEMENTS", "SCHEDULES", "GraphBuilder", "defaults", "generate"]
 
 GENERATORS: dict[str, Callable[..., GraphBuilder]] = {
     "bert": bert,
@@ -43,6 +45,10 @@ GENERATORS: dict[str, Callable[..., GraphBuilder]] = {
 """What `generate` can make, by kind; the functions' keyword arguments are its options."""
 PLACEMENTS: dict[str, Callable[..., PlacementProblem]] = {"gangs": gangs}
 """Generators of placement problems, by kind."""
+SCHEDULES: dict[str, Callable[..., ScheduleProblem]] = {"moldable": moldable}
+"""Generators of schedule problems, by kind."""
+JOBS: dict[str, Callable[..., PlacementProblem | ScheduleProblem]] = {**PLACEMENTS, **SCHEDULES}
+"""Generators of problems of jobs: all that make no op graph."""
 
 
 def generate(
@@ -86,5 +92,5 @@ def generate(
 
 def defaults(kind: str) -> dict[str, Any]:
     """Return the options of a kind with their defaults, whose types are the options' types."""
-    function = PLACEMENTS[kind] if kind in PLACEMENTS else GENERATORS[kind]
+    function: Callable[..., Any] = JOBS[kind] if kind in JOBS else GENERATORS[kind]
     return {name: parameter.default for name, parameter in signature(function).parameters.items()}

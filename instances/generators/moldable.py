@@ -24,7 +24,7 @@ def moldable(
     jobs: int = 20,
     nodes: int = 4,
     gpus: int = 8,
-    load: float = 0.0,
+    load: float = 1.0,
     seed: int = 0,
     *,
     capacity: str = "pool",

@@ -1,0 +1,161 @@
+"""Jobs over time on the command line: problems and their plans described, job by job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gangplan.instances import RampTopology, content_hash
+from gangplan.instances.schedule import Capacity, NodePool, SchedulePlan, ScheduleProblem
+from gangplan.instances.schedule.capacity import total
+from gangplan.instances.verify import ScheduleVerdict, verify
+
+from ..units import percent, quantity
+from .files import read_answer
+from .output import facts, table
+
+ROWS = 64
+"""Jobs shown; of more, those that are released first."""
+NUMBERS = ("mean_jct", "makespan", "left_out", "utilisation")
+"""What `compare` says of a feasible plan besides its objective."""
+WORDS = {
+    "weighted_completion": "s of weighted completion in sum",
+    "mean_jct": "s from release to completion in the mean",
+    "makespan": "s to the last completion",
+    "blocked": "blocked, by value",
+    "throughput": "not done by the horizon, by weight",
+}
+
+
+def capacity_words(capacity: Capacity) -> str:
+    """Return what jobs run on."""
+    if isinstance(capacity, NodePool):
+        return f"{capacity.nodes} nodes of {capacity.gpus} GPUs, jobs consolidated"
+    if isinstance(capacity, RampTopology):
+        sides = f"{capacity.communication_groups} x {capacity.racks} x {capacity.servers}"
+        return f"blocks of a RAMP cluster of {sides} servers"
+    return f"{total(capacity)} GPUs, counted"
+
+
+def problem_blocks(file: str, problem: ScheduleProblem) -> list[Any]:
+    """Return the description of a problem."""
+    jobs = problem.jobs
+    work = sum(min(d * p for d, p in zip(job.degrees, job.durations, strict=True)) for job in jobs)
+    due = sum(job.deadline is not None for job in jobs)
+    may = sum(problem.price(j) is not None for j in range(len(jobs)))
+    head = facts(
+        [
+            ("file", file),
+            ("holds", f"moldable jobs over time: {problem.goal}"),
+            ("jobs", f"{len(jobs)}, {due} with a deadline, {may} that may be left out"),
+            ("capacity", capacity_words(problem.capacity)),
+            ("released", f"from {min(x.release for x in jobs):.6g} s to {max(x.release for x in jobs):.6g} s"),
+            ("least work", f"{work / total(problem.capacity):.6g} s of all GPUs"),
+            ("content", content_hash(problem)),
+        ]
+    )
+    shown = sorted(jobs, key=lambda job: job.release)[:ROWS]
+    rows = [
+        (
+            job.name,
+            " or ".join(map(str, job.degrees)),
+            f"{job.release:.6g}",
+            f"{job.durations[0]:.6g}",
+            f"{job.durations[-1]:.6g}",
+            f"{job.weight:g}",
+            "-" if job.deadline is None else f"{job.deadline:.6g}",
+        )
+        for job in shown
+    ]
+    columns = ("job", "GPUs", "release, s", "longest, s", "shortest, s", "weight", "deadline, s")
+    more = [f"{len(jobs) - ROWS} jobs released later are not shown"] if len(jobs) > ROWS else []
+    return [head, table(columns, rows, left=2), *more]
+
+
+def plan_blocks(problem: ScheduleProblem, plan: SchedulePlan, verdict: ScheduleVerdict) -> list[Any]:
+    """Return the table of the jobs of a feasible plan, and a line on what is left out."""
+    runs = np.flatnonzero(plan.degree >= 0)
+    shown = runs[np.argsort(plan.start[runs], kind="stable")[:ROWS]]
+    rows = []
+    for j in shown.tolist():
+        job = problem.jobs[j]
+        nodes = plan.node[plan.job == j]
+        where = ", ".join(map(str, nodes[:8].tolist())) + (f" and {len(nodes) - 8} more" if len(nodes) > 8 else "")
+        finish = float(verdict.finish[j])
+        times = (f"{plan.start[j]:.6g}", f"{finish:.6g}", f"{finish - job.release:.6g}")
+        rows.append((job.name, f"{job.degrees[plan.degree[j]]}", where or "-", *times))
+    out = len(problem.jobs) - len(runs)
+    rest = [
+        f"{len(runs) - len(shown)} jobs that start later are not shown" if len(runs) > len(shown) else "",
+        f"{out} jobs are left out" if out else "",
+        f"GPUs are in use {percent(utilisation(problem, plan, verdict))} of the time to the last completion",
+    ]
+    columns = ("job", "GPUs", "nodes", "start, s", "end, s", "JCT, s")
+    return [table(columns, rows, left=1), "; ".join(filter(None, rest))]
+
+
+def utilisation(problem: ScheduleProblem, plan: SchedulePlan, verdict: ScheduleVerdict) -> float:
+    """Return the share of the GPU-seconds from 0 to the last completion that are in use."""
+    used = sum(
+        problem.jobs[j].degrees[plan.degree[j]] * problem.jobs[j].durations[plan.degree[j]]
+        for j in np.flatnonzero(plan.degree >= 0).tolist()
+    )
+    last = float(np.nanmax(verdict.finish)) if (plan.degree >= 0).any() else 0.0
+    return used / (last * total(problem.capacity)) if last else 0.0
+
+
+def plan_file_blocks(file: str, plan: SchedulePlan) -> list[Any]:
+    """Return the description of a plan whose problem is not at hand."""
+    runs = plan.degree >= 0
+    head = facts(
+        [
+            ("file", file),
+            ("holds", f"a plan: {int(runs.sum())} of {len(plan.jobs)} jobs run"),
+            ("last start", quantity(float(plan.start[runs].max(initial=0.0)), "s")),
+            ("instance", plan.instance or "not stated"),
+            ("content", content_hash(plan)),
+        ]
+    )
+    return [head]
+
+
+def compare_data(problem: ScheduleProblem, paths: Sequence[str]) -> list[dict[str, Any]]:
+    """Return what each plan is worth, as JSON-ready data."""
+    found = []
+    for path in paths:
+        plan = read_answer(path)
+        verdict = verify(problem, plan)
+        data: dict[str, Any] = {"plan": path, "feasible": verdict.ok, "violations": list(verdict.violations)}
+        data |= {"objective": verdict.objective, **dict.fromkeys(NUMBERS)}
+        if verdict.ok:
+            runs = plan.degree >= 0
+            release = np.array([job.release for job in problem.jobs])
+            if runs.any():
+                data["mean_jct"] = float((verdict.finish - release)[runs].mean())
+                data["makespan"] = float(np.nanmax(verdict.finish))
+            data["left_out"] = int((~runs).sum())
+            data["utilisation"] = utilisation(problem, plan, verdict)
+        found.append(data)
+    best = min((x["objective"] for x in found if x["feasible"]), default=None)
+    for x in found:
+        x["over_best"] = None if not x["feasible"] or not best else x["objective"] / best - 1
+    return found
+
+
+def compare_blocks(found: Sequence[dict[str, Any]]) -> list[Any]:
+    """Return the plans as a table, and what is wrong with any."""
+    rows = [
+        (
+            x["plan"],
+            "yes" if x["feasible"] else "no",
+            *("-" if x[name] is None else f"{x[name]:.6g}" for name in ("objective", *NUMBERS[:3])),
+            percent(x["over_best"]),
+            percent(x["utilisation"]),
+        )
+        for x in found
+    ]
+    columns = ("plan", "feasible", "objective", "mean JCT, s", "makespan, s", "left out", "above the best", "in use")
+    wrong = [f"{x['plan']}: {x['violations'][0]}" for x in found if not x["feasible"]]
+    return [table(columns, rows, left=2), *(["\n".join(wrong)] if wrong else [])]
