@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box
+from numba import njit
 from numpy.typing import NDArray
 
 from gangplan.instances.placement import Fleet, SpeedModel
@@ -42,12 +43,13 @@ class Scene:
     """
 
     def __init__(self, fleet: Fleet, speeds: SpeedModel | None, horizon: float) -> None:
-        self._fleet, self._horizon = fleet, horizon
+        self._horizon = horizon
         self._index = {} if speeds is None else {name: k for k, name in enumerate(speeds.models)}
         m, gpus = fleet.n_nodes, fleet.gpus.astype(float)
         there = np.where(np.asarray(fleet.usable), gpus, 0.0)
         rack = fleet.topology.group[0].astype(float)
-        self._fixed = np.stack([there, np.where(fleet.gpus > 0, fleet.gpu_type, 0).astype(float), rack], axis=1)
+        self._blank = np.zeros((m, len(NODE)))
+        self._blank[:, 0], self._blank[:, 4], self._blank[:, 5] = there, np.where(gpus > 0, fleet.gpu_type, 0), rack
         ones = np.ones(m)
         types, racks = (ones * v for v in (max(len(fleet.gpu_types) - 1, 1), max(rack.max(), 1)))
         self._node_high = np.stack(
@@ -75,23 +77,13 @@ class Scene:
 
     def nodes(self, state: State, staged: Long | None = None) -> Float32:
         """Return the nodes; `staged` GPUs of them are set aside."""
-        m = self._fleet.n_nodes
-        out = np.zeros((m, len(NODE)))
-        spare = state.spare()
-        out[:, [0, 4, 5]] = self._fixed
-        out[:, 1:4] = spare
-        running, log = state.running.jobs, state.log
-        if len(running):
-            count = log.count[running]
-            inside = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
-            node = log.node[np.repeat(log.first[running], count) + inside]
-            out[:, 6] = np.bincount(node, minlength=m)
-            until = np.full(m, np.inf)
-            np.minimum.at(until, node, np.repeat(state.end[running] - state.now, count))
-            out[:, 7] = np.where(np.isfinite(until), until, 0.0)
+        out = self._blank.copy()
+        out[:, 1:4] = state.spare()
+        log = state.log
+        _occupants(state.running.jobs, log.first, log.count, log.node, state.end, state.now, out[:, 6], out[:, 7])
         if staged is not None:
             out[:, 8] = staged
-        return np.clip(out, 0.0, self._node_high).astype(np.float32)
+        return _within(out, 0.0, self._node_high)
 
     def jobs(self, state: State, jobs: Long, slots: int, left: int | None = None, limit: Any = None) -> Float32:
         """Return up to `slots` of `jobs`; `left` GPUs of the first are still to be placed, by default all."""
@@ -107,14 +99,32 @@ class Scene:
         out[:k, 5] = self._horizon if limit is None else limit[jobs]
         out[:k, 6], out[:k, 7] = np.asarray(work.cpu)[jobs], np.asarray(work.memory)[jobs]
         out[:k, 8] = [self._index.get(work.model[j], -1) for j in jobs.tolist()] if self._index else -1.0
-        return np.clip(out, self._job_low, self._job_high).astype(np.float32)
+        return _within(out, self._job_low, self._job_high)
 
     def backlog(self, state: State, shown: int) -> Float32:
         """Return what waits behind the first `shown` jobs of the queue."""
         behind, work = state.queue.jobs[shown:], state.workload
         gpus = work.gpus[behind].astype(float)
         out = np.array([len(behind), gpus.sum(), gpus @ work.duration[behind], state.running.size])
-        return np.asarray(np.clip(out, 0.0, self._backlog_high), dtype=np.float32)
+        return _within(out, 0.0, self._backlog_high)
+
+
+def _within(values: NDArray[np.float64], low: Any, high: NDArray[np.float64]) -> Float32:
+    return np.asarray(np.minimum(np.maximum(values, low), high), dtype=np.float32)
+
+
+@njit(cache=True)
+def _occupants(
+    running: Any, first: Any, count: Any, row_node: Any, end: Any, now: float, jobs: Any, until: Any
+) -> None:
+    """Add up the running jobs of each node, and write how many seconds the first of them has left."""
+    for j in running:
+        for k in range(first[j], first[j] + count[j]):
+            n = row_node[k]
+            left = end[j] - now
+            if jobs[n] == 0 or left < until[n]:
+                until[n] = left
+            jobs[n] += 1
 
 
 def _box(low: NDArray[np.float64], high: NDArray[np.float64]) -> Box:

@@ -52,8 +52,8 @@ class SelectEnv(ClusterEnv):
         require_number(slots, "slots", positive=True, whole=True)
         fleet = Fleet.regular(2, 4, 4) if fleet is None else fleet
         self._slots = slots
-        self._rows: list[Rows | None] = []
-        self._degrees: list[int] = []
+        self._found: list[tuple[int, Rows | None]] = []  # at what degree and where each job of a slot fits
+        self._alike: list[int] = []  # jobs of one number fit alike
         self._waits = False
         super().__init__(
             fleet,
@@ -72,6 +72,10 @@ class SelectEnv(ClusterEnv):
 
     def _begin(self, episode: Episode) -> None:
         self._waits = False
+        self._alike = list(range(episode.state.workload.n_jobs))
+        if self.scheduler.part("place") is None and self.scheduler.part("degree") is None:
+            asked = np.column_stack([episode.state.workload.gpus, episode.state.kind, episode.state.unit])
+            self._alike = np.unique(asked, axis=0, return_inverse=True)[1].ravel().tolist()
 
     def _turn(self) -> None:
         self._waits = False
@@ -80,10 +84,14 @@ class SelectEnv(ClusterEnv):
         if self._waits:
             return None
         jobs = episode.queue.jobs[: self._slots].tolist()
-        self._degrees = [episode.wanted(job) for job in jobs]
-        self._rows = [episode.room(job, d) for job, d in zip(jobs, self._degrees, strict=True)]
+        found: dict[int, tuple[int, Rows | None]] = {}
+        for job in jobs:
+            if self._alike[job] not in found:
+                degree = episode.wanted(job)
+                found[self._alike[job]] = degree, episode.room(job, degree)
+        self._found = [found[self._alike[job]] for job in jobs]
         mask = np.zeros(self._slots + 1, dtype=np.int8)
-        mask[: len(jobs)] = [rows is not None for rows in self._rows]
+        mask[: len(jobs)] = [rows is not None for _, rows in self._found]
         if not mask.any():
             return None
         mask[-1] = episode.may_wait
@@ -93,9 +101,9 @@ class SelectEnv(ClusterEnv):
         if action == self._slots:
             self._waits = True
             return
-        rows = self._rows[action]
+        degree, rows = self._found[action]
         assert rows is not None, "the mask allowed it"
-        episode.start(action, self._degrees[action], rows)
+        episode.start(action, degree, rows)
 
     def _look(self, episode: Episode) -> Observation:
         state = episode.state
