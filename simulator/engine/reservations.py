@@ -54,9 +54,10 @@ class Reservations:
             job = int(self._jobs[at])
             degree = int(s.degree[job])
             rows = self._rows[at] if self._named else s.find(job, degree)
-            if rows is not None and s.has_room(job, rows):
-                s.start(job, degree, rows)
-                started[at] = True
+            if rows is None or not s.has_room(job, rows):
+                break  # a job of no time is still there; whoever is due after this one must not take its place
+            s.start(job, degree, rows)
+            started[at] = True
         for at in np.flatnonzero(started)[::-1].tolist():
             s.queue.remove(at)
         self._keep(~started)

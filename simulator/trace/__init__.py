@@ -2,10 +2,9 @@
 
 from .check import check
 from .menu import Menu
-from .metrics import Metrics, summary
 from .outcome import Outcome
 from .partitions import by_queue
 from .policies import POLICIES
 from .simulate import DISCIPLINES, simulate
 
-__all__ = ["DISCIPLINES", "POLICIES", "Menu", "Metrics", "Outcome", "by_queue", "check", "simulate", "summary"]
+__all__ = ["DISCIPLINES", "POLICIES", "Menu", "Outcome", "by_queue", "check", "simulate"]

@@ -144,7 +144,7 @@ def test_conservative_delays_nobody_where_easy_may() -> None:
 
 
 @given(seed=st.integers(0, 10**6), consolidate=st.booleans(), fails=st.booleans())
-@settings(max_examples=150)
+@settings(max_examples=300)
 def test_conservative_first_in_is_never_later_for_more_jobs(seed: int, consolidate: bool, fails: bool) -> None:
     """With exact durations a reservation in order of submission stands: jobs that come later change nothing before."""
     jobs = random_work(seed, jobs=30)

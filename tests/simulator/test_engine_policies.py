@@ -12,7 +12,8 @@ from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.workload import Workload
 from gangplan.simulator.engine import POLICIES, Scheduler, View, check_policy, simulate, simulate_named
 from gangplan.simulator.engine.policies import DRF, Fixed, Gandiva, Optimus, Tetris, Tiresias
-from gangplan.simulator.trace import Menu, summary
+from gangplan.simulator.metrics import summary
+from gangplan.simulator.trace import Menu
 from gangplan.simulator.trace import simulate as simulate_fast
 
 

@@ -13,7 +13,8 @@ import pytest
 from gangplan.instances import InstanceError
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
-from gangplan.simulator.trace import DISCIPLINES, POLICIES, Menu, check, simulate, summary
+from gangplan.simulator.metrics import summary
+from gangplan.simulator.trace import DISCIPLINES, POLICIES, Menu, check, simulate
 
 
 def work(*jobs: tuple[float, int, float]) -> Workload:
@@ -233,16 +234,3 @@ def test_bad_arguments(arguments: dict[str, Any], words: str) -> None:
     """A wrong argument is named with its value; a job that never fits too."""
     with pytest.raises(InstanceError, match=words):
         simulate(**{"workload": work((0, 1, 1), (0, 3, 1)), "nodes": 1, "gpus": 4} | arguments)
-
-
-def test_mm1_waiting_time() -> None:
-    """One server with random arrivals and services: the mean wait is rho/(1 - rho) services (Erlang)."""
-    rng = np.random.default_rng(7)
-    n, rho = 400_000, 0.6
-    jobs = Workload(
-        tuple(map(str, range(n))),
-        np.cumsum(rng.exponential(1 / rho, n)),
-        np.ones(n, dtype=int),
-        rng.exponential(1.0, n),
-    )
-    assert summary(simulate(jobs, 1, 1)).mean_wait == pytest.approx(rho / (1 - rho), rel=0.03)

@@ -78,7 +78,7 @@ class Gandiva:
 
     def _pairs(self, view: View) -> list[tuple[int, ...]]:
         """Return the jobs that share GPUs, in order of submission."""
-        found = {}
+        found: dict[tuple[int, ...], None] = {}
         for job in view.running[np.argsort(view.rank[view.running])].tolist():
             rows = view.rows(job)
             pair = view.holders(int(rows.node[0]), int(rows.gpu[0]))
