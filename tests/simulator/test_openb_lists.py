@@ -51,7 +51,7 @@ def variant(rows: list[Row], name: str) -> list[Row]:
 
 
 @pytest.mark.parametrize(
-    ("name", "ahead"), [("no cpu", 0.5), ("cpu", 4.0), ("shares", 1.0), ("several", -0.2), ("types", 1.0)]
+    ("name", "ahead"), [("no cpu", 0.5), ("cpu", 4.0), ("shares", 1.0), ("several", 0.1), ("types", 1.0)]
 )
 def test_lists_with_other_pods(data: Path, tmp_path: Path, name: str, ahead: float) -> None:
     """The reader takes them, Random stays last and behind FGD, and stranding is ahead of FGD by so many points."""
