@@ -60,7 +60,8 @@ class PlaceEnv(ClusterEnv):
         if single and scheduler.consolidate:
             raise InstanceError("single", "goes one GPU at a time, but the scheduler consolidates")
         group = np.arange(fleet.n_nodes) if level == 0 else fleet.topology.group[level - 1]
-        self._groups = [group == g for g in np.unique(group)]
+        self._group = np.unique(group, return_inverse=True)[1].ravel()
+        self._groups = int(self._group.max()) + 1
         self._what = "node" if level == 0 else fleet.topology.levels[level - 1].name
         self._single = single
         self._at = 0
@@ -74,12 +75,12 @@ class PlaceEnv(ClusterEnv):
             reward or CompletionTime(),
             horizon,
             slots=1,
-            actions=len(self._groups) + 1,
+            actions=self._groups + 1,
         )
 
     def words(self, action: int) -> str:
         """Return what an action means."""
-        return "to wait" if action == len(self._groups) else f"to use {self._what} {action}"
+        return "to wait" if action == self._groups else f"to use {self._what} {action}"
 
     def _begin(self, episode: Episode) -> None:
         self._turn()
@@ -104,20 +105,20 @@ class PlaceEnv(ClusterEnv):
         if gang_in_hand is None:
             return None
         nodes = gang_in_hand.eligible()
-        mask = np.zeros(len(self._groups) + 1, dtype=np.int8)
-        mask[:-1] = [bool((nodes & group).any()) for group in self._groups]
+        mask = np.zeros(self._groups + 1, dtype=np.int8)
+        mask[self._group[nodes]] = 1
         mask[-1] = gang_in_hand.left == gang_in_hand.degree and episode.may_wait
         return mask
 
     def _act(self, episode: Episode, action: int) -> None:
         gang = self._gang
         assert gang is not None, "the mask allowed it"
-        if action == len(self._groups):
+        if action == self._groups:
             self._gang = None
             self._at += 1
             self._waits = self.scheduler.discipline == "head"
             return
-        gang.take(self._groups[action])
+        gang.take(self._group == action)
         if not gang.left:
             episode.start(self._at, gang.degree, gang.rows())
             self._gang = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
@@ -14,10 +16,11 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from gangplan.instances import InstanceError
+from gangplan.instances import InstanceError, RampTopology
 from gangplan.instances.placement import Fleet, SpeedModel
+from gangplan.instances.schedule.capacity import ramp_blocks
 from gangplan.instances.workload import Workload
-from gangplan.simulator.engine import POLICIES, Scheduler, View, simulate
+from gangplan.simulator.engine import POLICIES, Rows, Scheduler, View, simulate
 from gangplan.simulator.envs import (
     BASELINES,
     Case,
@@ -372,6 +375,34 @@ def test_degree_masks_are_exact() -> None:
     assert seen_both == {False, True}
 
 
+class Blocks:
+    """Puts a job on the first free block of a RAMP cluster."""
+
+    def place(self, job: int, degree: int, view: View) -> Rows | None:
+        """Return the block."""
+        free = view.free > 0
+        return next(
+            (Rows.whole((n, 1) for n in b) for b in ramp_blocks(RampTopology(), degree).tolist() if free[b].all()), None
+        )
+
+
+def test_degree_masks_know_fragmentation() -> None:
+    """On a RAMP cluster a degree is on offer if and only if a whole block is free, not just as many servers."""
+    env = DegreeEnv(scheduler=Scheduler((Blocks(), *fifo().parts)), degrees=(1, 2, 4, 6, 8, 16))
+    rng, scattered = np.random.default_rng(0), 0
+    for seed in range(3):
+        work = Synthetic(32, jobs=60, sizes=(1, 2, 4, 6, 8, 16), load=1.2)(np.random.default_rng(seed)).workload
+        seen, _ = env.reset(options={"case": Case(work, Menu.scaling(work, env.degrees))})
+        over = False
+        while not over:
+            free = {n for n in range(32) if seen["nodes"][n, NODE.index("free")]}
+            fits = [any(free >= set(b) for b in ramp_blocks(RampTopology(), d).tolist()) for d in env.degrees]
+            assert [True, *fits] == seen["action_mask"].astype(bool).tolist()
+            scattered += sum(d <= len(free) and not fit for d, fit in zip(env.degrees, fits, strict=True))
+            seen, _, over, _, _ = env.step(at_random(seen, rng))
+    assert scattered > 20
+
+
 @pytest.mark.parametrize("kind", [k for k in KINDS if k != "degree_blocking"])
 def test_waiting_is_forbidden_where_it_would_be_for_good(kind: str) -> None:
     """Where waiting is masked before a gang is begun, nothing would ever happen again, and the engine says so."""
@@ -485,3 +516,22 @@ def test_vectors(make: Callable[..., gymnasium.vector.VectorEnv]) -> None:
         assert episodes > 2
     finally:
         vector.close()
+
+
+def test_registered_vector() -> None:
+    """Gymnasium makes vectors of the registered environments by name, with arguments."""
+    vector = gymnasium.make_vec("gangplan/Place-v0", num_envs=3, vectorization_mode="sync", level=1)
+    seen, _ = vector.reset(seed=0)
+    assert seen["action_mask"].shape == (3, 3) and seen["nodes"].shape == (3, 8, len(NODE))
+    vector.close()
+
+
+@pytest.mark.parametrize("package", ["gymnasium", "pettingzoo"])
+def test_missing_packages(package: str) -> None:
+    """Without the extra, importing the environments says how to install it."""
+    program = f"import sys; sys.modules[{package!r}] = None; import gangplan.simulator.envs"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.endswith(
+        "ImportError: environments need Gymnasium and PettingZoo: pip install 'gangplan[envs]'\n"
+    )
