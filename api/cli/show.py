@@ -30,8 +30,10 @@ def show(
         return
     batch = read_batch(file, given)
     if batch is not None:
-        blocks = schedules.problem_blocks if isinstance(batch, ScheduleProblem) else problem_blocks
-        emit_blocks(*blocks(file, batch))
+        described = (
+            schedules.problem_blocks(file, batch) if isinstance(batch, ScheduleProblem) else problem_blocks(file, batch)
+        )
+        emit_blocks(*described)
         return
     problem = options.problem(file, given)
     emit_blocks(*_problem_blocks(file, problem))

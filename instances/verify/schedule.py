@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,8 +145,10 @@ def _capacity(problem: ScheduleProblem, plan: SchedulePlan, finish: FloatArray, 
     """Sweep over the starts and ends on each machine, ends first; a rounding error is no overlap."""
     capacity = problem.capacity
     if isinstance(capacity, Pool):
-        who = np.flatnonzero(held)
-        machine, amount, room = np.zeros(len(who), dtype=int), held[who], total(capacity)
+        who: NDArray[Any] = np.flatnonzero(held)
+        machine: NDArray[Any] = np.zeros(len(who), dtype=int)
+        amount: NDArray[Any] = held[who]
+        room = total(capacity)
     else:
         who, machine, amount = plan.job, plan.node, plan.gpus
         room = capacity.gpus if isinstance(capacity, NodePool) else 1

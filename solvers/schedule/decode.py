@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.instances.arrays import FloatArray
 
-from .prepare import Prepared
+from .prepare import Ints, Prepared
 from .profile import clear, find, new, occupy
 
 _LATE = 1e-9
@@ -104,7 +104,7 @@ def room_of(p: Prepared) -> Any:
     return (*new(c.nodes, c.gpus, p.n), np.empty(c.total + 1, dtype=np.int64), np.empty(c.total + 1, dtype=np.int64))
 
 
-def decode(p: Prepared, order: IntArray, wish: IntArray) -> tuple[float, IntArray, FloatArray, IntArray]:
+def decode(p: Prepared, order: Ints, wish: Ints) -> tuple[float, Ints, FloatArray, Ints]:
     """Return (goal, option, start, rows) of a list of jobs; see `serial`."""
     start, option, rows = np.zeros(p.n), np.zeros(p.n, dtype=np.int64), rows_of(p)
     cost, used = serial(
@@ -113,7 +113,7 @@ def decode(p: Prepared, order: IntArray, wish: IntArray) -> tuple[float, IntArra
     return p.constant + float(cost), option, start, rows[:, :used]
 
 
-def rows_of(p: Prepared) -> IntArray:
+def rows_of(p: Prepared) -> Ints:
     """Return room for the rows of any schedule, int64 (3, r)."""
     if not p.cluster.kind or not len(p.gpus):
         return np.zeros((3, 0), dtype=np.int64)

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.instances.arrays import FloatArray
 
 from ..run import Run
 from .decode import decode
-from .prepare import EARLIEST, Prepared
+from .prepare import EARLIEST, Ints, Prepared
 
 Order = Callable[[Prepared, FloatArray, FloatArray], FloatArray]
 """Makes keys (ascending is first) of (prepared, seconds and GPU-seconds of each job's option), all float64 (n,)."""
@@ -18,7 +18,7 @@ Order = Callable[[Prepared, FloatArray, FloatArray], FloatArray]
 
 def _urgent(p: Prepared, seconds: FloatArray, work: FloatArray) -> FloatArray:
     # with equal deadlines, or none, the shorter first
-    return np.where(np.isfinite(p.deadline), p.deadline, p.release + p.seconds.sum() + seconds)
+    return np.asarray(np.where(np.isfinite(p.deadline), p.deadline, p.release + p.seconds.sum() + seconds))
 
 
 def _smith(p: Prepared, seconds: FloatArray, work: FloatArray) -> FloatArray:
@@ -38,7 +38,7 @@ ORDERS: dict[str, Order] = {
 deadline, most work."""
 
 
-def wishes(p: Prepared) -> dict[str, IntArray]:
+def wishes(p: Prepared) -> dict[str, Ints]:
     """Return ways to choose the degrees: options, or `EARLIEST`, int64 (n,)."""
     none = np.full(p.n, EARLIEST)
     least, even = none.copy(), none.copy()
@@ -53,7 +53,7 @@ def wishes(p: Prepared) -> dict[str, IntArray]:
     return {"earliest finish": none, "least work": least, "balanced": even}
 
 
-def start_lists(p: Prepared) -> list[tuple[float, IntArray, IntArray, str]]:
+def start_lists(p: Prepared) -> list[tuple[float, Ints, Ints, str]]:
     """Return (goal, order, wish, name) of every order with every choice of degrees, best first."""
     found = []
     for how, wish in wishes(p).items():

@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from gangplan.instances.arrays import IntArray
-
 from ..run import Run
 from .decode import data_of, decode, room_of, rows_of, serial
 from .lists import start_lists
-from .prepare import EARLIEST, LEFT_OUT, Prepared
+from .prepare import EARLIEST, LEFT_OUT, Ints, Prepared
 
 _CHUNK = 2000
 """Lists between two looks at the clock, divided by a hundredth of the jobs."""
@@ -132,7 +130,7 @@ def local_search(run: Run, p: Prepared) -> None:
         rounds += rounds // 2
 
 
-def _begin(run: Run, p: Prepared) -> tuple[float, IntArray, IntArray]:
+def _begin(run: Run, p: Prepared) -> tuple[float, Ints, Ints]:
     """Return (goal, order, wish) to start from: the best list, or the best plan known if that is better."""
     value, order, wish, name = start_lists(p)[0]
     order, wish = order.astype(np.int64), wish.astype(np.int64)
@@ -144,7 +142,7 @@ def _begin(run: Run, p: Prepared) -> tuple[float, IntArray, IntArray]:
     return value, order, wish
 
 
-def list_of(p: Prepared, degree: IntArray, start: Any) -> tuple[IntArray, IntArray]:
+def list_of(p: Prepared, degree: Ints, start: Any) -> tuple[Ints, Ints]:
     """Return the list of a plan: by start, those left out at the end."""
     wish = np.full(p.n, LEFT_OUT, dtype=np.int64)
     for j in np.flatnonzero(degree >= 0).tolist():
@@ -152,7 +150,7 @@ def list_of(p: Prepared, degree: IntArray, start: Any) -> tuple[IntArray, IntArr
     return np.lexsort((np.arange(p.n), start, degree < 0)).astype(np.int64), wish
 
 
-def _offer(run: Run, p: Prepared, order: IntArray, wish: IntArray) -> None:
+def _offer(run: Run, p: Prepared, order: Ints, wish: Ints) -> None:
     if run.stopped:
         return
     _, option, start, rows = decode(p, order, wish)

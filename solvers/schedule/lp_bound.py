@@ -8,11 +8,11 @@ from typing import Any
 import highspy
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.instances.arrays import FloatArray
 
 from ..run import Run
 from .decode import data_of
-from .prepare import Prepared
+from .prepare import Ints, Prepared
 from .prices import busy, cheapest, worth
 
 _PULL = 0.5
@@ -36,7 +36,7 @@ class Prices:
     step: float
     pi: FloatArray
     bound: float
-    option: IntArray
+    option: Ints
     start: FloatArray
     share: FloatArray
 

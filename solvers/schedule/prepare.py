@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.instances.arrays import FloatArray
 from gangplan.instances.schedule import NodePool, Pool, SchedulePlan, ScheduleProblem
 from gangplan.instances.schedule.capacity import holds, ramp_blocks, total
 from gangplan.instances.topology import RampTopology
 from gangplan.instances.verify import TOLERANCE
 
+Ints = NDArray[Any]
+"""Whole numbers of any width."""
 POOL, NODES, RAMP = 0, 1, 2
 LEFT_OUT, EARLIEST = -1, -2
 """Instead of an option: the job does not run; it takes whichever ends first."""
@@ -34,9 +38,9 @@ class Cluster:
     total: int
     nodes: int
     gpus: int
-    size: IntArray
-    first: IntArray
-    server: IntArray
+    size: Ints
+    first: Ints
+    server: Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,11 +65,11 @@ class Prepared:
 
     problem: ScheduleProblem
     cluster: Cluster
-    first: IntArray
-    gpus: IntArray
-    menu: IntArray
+    first: Ints
+    gpus: Ints
+    menu: Ints
     seconds: FloatArray
-    owner: IntArray
+    owner: Ints
     release: FloatArray
     deadline: FloatArray
     slope: FloatArray
@@ -82,7 +86,7 @@ class Prepared:
         """Return the options of job j."""
         return range(int(self.first[j]), int(self.first[j + 1]))
 
-    def goal(self, option: IntArray, start: FloatArray) -> float:
+    def goal(self, option: Ints, start: FloatArray) -> float:
         """Return what the schedule costs, as prepared; an option below 0 is a job left out."""
         runs = option >= 0
         finish = start[runs] + self.seconds[option[runs]]
@@ -91,7 +95,7 @@ class Prepared:
             return self.constant + float(finish.max(initial=0.0)) + lost
         return self.constant + float(self.slope[runs] @ finish) + lost
 
-    def plan(self, option: IntArray, start: FloatArray, rows: IntArray) -> SchedulePlan:
+    def plan(self, option: Ints, start: FloatArray, rows: Ints) -> SchedulePlan:
         """Return the plan; `rows` are (job, node, GPUs), (3, r)."""
         runs = option >= 0
         degree = np.full(self.n, -1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gangplan.instances.arrays import FloatArray
 from gangplan.instances.verify import TOLERANCE
 
 from ..result import OPTIMAL_GAP
@@ -12,7 +13,7 @@ from .decode import decode
 from .grain import resolution, rounded_up
 from .local_search import list_of
 from .lp_bound import Master, Prices
-from .prepare import Prepared
+from .prepare import Ints, Prepared
 from .sequence import Sequence
 
 _COARSE, _FINE = 50, 200
@@ -86,17 +87,17 @@ def _horizon(run: Run, p: Prepared) -> float:
     """Return when the best schedule known ends, or when all jobs have run one after the other."""
     if run.plan is not None:
         chosen = zip(run.problem.jobs, run.plan.degree.tolist(), run.plan.start.tolist(), strict=True)
-        return max([p.release.max() + 1e-9, *(s + job.durations[d] for job, d, s in chosen if d >= 0)])
+        return max([float(p.release.max()) + 1e-9, *(s + job.durations[d] for job, d, s in chosen if d >= 0)])
     slowest = np.maximum.reduceat(p.seconds, p.first[:-1][np.diff(p.first) > 0]) if len(p.seconds) else np.zeros(1)
     return float(p.release.max() + slowest.sum())
 
 
-def _offer(run: Run, p: Prepared, option: np.ndarray, start: np.ndarray) -> None:
+def _offer(run: Run, p: Prepared, option: Ints, start: FloatArray) -> None:
     """Offer a schedule of counted GPUs, put on nodes or blocks in the order of its starts."""
-    drawn = p.plan(option, start, np.zeros((3, 0)))
-    value, *schedule = decode(p, *list_of(p, drawn.degree, drawn.start))
+    drawn = p.plan(option, start, np.zeros((3, 0), dtype=int))
+    value, used, begin, rows = decode(p, *list_of(p, drawn.degree, drawn.start))
     if np.isfinite(value) and not run.stopped:
-        run.offer(p.plan(*schedule), "starts")
+        run.offer(p.plan(used, begin, rows), "starts")
 
 
 def _offer_rounded(run: Run, p: Prepared, found: Prices) -> None:

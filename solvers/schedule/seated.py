@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.instances.arrays import FloatArray
 from gangplan.instances.schedule import SchedulePlan
 
-from .prepare import POOL, Prepared
+from .prepare import POOL, Ints, Prepared
 from .profile import earliest, new, occupy
 
 Place = list[tuple[int, int]]
 """(node, GPUs) of a job; empty for counted GPUs."""
 
 
-def seated(p: Prepared, option: IntArray, start: FloatArray, places: list[Place]) -> SchedulePlan | None:
+def seated(p: Prepared, option: Ints, start: FloatArray, places: list[Place]) -> SchedulePlan | None:
     """Start the jobs in the order of `start` on their places, each as early as it can.
 
     Args:

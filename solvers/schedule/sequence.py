@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.instances.arrays import FloatArray
 
 from ..run import Run
 from .decode import data_of
 from .lp_bound import Prices
-from .prepare import Prepared
+from .prepare import Ints, Prepared
 from .prices import cheapest
 from .starts import at_least, dominated, extend
 
@@ -43,7 +43,7 @@ class Sequence:
         self.rest = at_least(prices.pi, prices.zero, prices.step, self.data, self.least, p.price - self.least, points)
         self.wide = max(1, min(p.n, p.cluster.total))
         self.value = np.inf
-        self.best: tuple[IntArray, FloatArray] | None = None
+        self.best: tuple[Ints, FloatArray] | None = None
 
     def search(self, width: int, known: float, step: float) -> float:
         """Keep `width` beginnings of each length; return what any schedule costs that was not looked at.
@@ -59,7 +59,7 @@ class Sequence:
         proved = np.inf
         budget = known - step - self.prices.bound
         labels = self._root()
-        history: list[tuple[IntArray, IntArray, FloatArray]] = []
+        history: list[tuple[Ints, Ints, FloatArray]] = []
         for _ in range(p.n):
             labels, parent, option, lost = self._layer(labels, width, budget)
             proved = min(proved, self.prices.bound + lost)
