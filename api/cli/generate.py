@@ -12,15 +12,18 @@ import typer
 from gangplan.instances import GraphProblem, dump
 from gangplan.instances.generators import GENERATORS, JOBS, defaults
 from gangplan.instances.generators import generate as make
+from gangplan.instances.generators.fitted import fit_workload
 from gangplan.instances.placement import PlacementProblem
+from gangplan.instances.readers.traces import as_csv, read_trace
 from gangplan.instances.schedule import ScheduleProblem
+from gangplan.instances.workload import Workload
 
 from .files import check_output, write_all
 from .numbers import number, whole
 from .output import emit, emit_blocks, table
 
 generate = typer.Typer(
-    help="Generate the op graph of a network, or a random one, on a server of GPUs; or a batch of jobs on a cluster.",
+    help="Generate the op graph of a network, or a random one; a batch of jobs on a cluster; or jobs that arrive.",
     invoke_without_command=True,
     no_args_is_help=True,
 )
@@ -51,7 +54,7 @@ def _list(
     context: typer.Context,
     kinds: Annotated[bool, typer.Option("--list", help="list the kinds and their options")] = False,
 ) -> None:
-    """Generate the op graph of a network, or a random one, on a server of GPUs; or a batch of jobs on a cluster."""
+    """Generate the op graph of a network, or a random one; a batch of jobs on a cluster; or jobs that arrive."""
     if kinds:
         rows = [
             (kind, _summary(kind), ", ".join(f"{name}={value}" for name, value in defaults(kind).items()))
@@ -68,13 +71,7 @@ def _command(kind: str) -> Callable[..., None]:
             check_output(out)
         if "seed" not in defaults(kind):
             options.pop("seed")
-        problem = JOBS[kind](**options) if kind in JOBS else make(kind, **options)
-        document = f"{dump(problem)}\n"
-        if out is None:
-            emit(document)
-            return
-        write_all({out: document.encode()})
-        emit(f"{out}: {_words(problem)}")
+        _write(JOBS[kind](**options) if kind in JOBS else make(kind, **options), out)
 
     explained = {**HELP, **_arguments(_docstring(kind))}
     own = defaults(kind)
@@ -89,6 +86,34 @@ def _command(kind: str) -> Callable[..., None]:
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
+
+
+@generate.command("like")
+def _like(
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help="any trace that `gangplan simulate` reads")],
+    jobs: Annotated[int, typer.Option(help="how many", metavar="N", parser=whole)] = 1000,
+    load: Annotated[float, typer.Option(help="arrivals come so many times as fast", metavar="X", parser=number)] = 1.0,
+    queue: Annotated[str | None, typer.Option(help="only the jobs of this virtual cluster", metavar="NAME")] = None,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="leave bad rows out")] = False,
+    seed: Annotated[int, typer.Option(help=HELP["seed"], metavar="N", parser=whole)] = 0,
+    out: Annotated[str | None, typer.Option(help="write the jobs here", metavar="NAME")] = None,
+) -> None:
+    """Make jobs that arrive, ask for GPUs and last like those of a trace."""
+    if out is not None:
+        check_output(out)
+    read = read_trace(trace, skip_bad=skip_bad).workload
+    model = fit_workload(read if queue is None else read.only(queue))
+    _write(model.draw(jobs, seed, load), out)
+
+
+def _write(made: GraphProblem | PlacementProblem | ScheduleProblem | Workload, out: str | None) -> None:
+    """Print a document, or a workload as CSV, or write it and say what it is."""
+    document = as_csv(made) if isinstance(made, Workload) else f"{dump(made)}\n"
+    if out is None:
+        emit(document)
+        return
+    write_all({out: document.encode()})
+    emit(f"{out}: {_words(made)}")
 
 
 def _option(name: str, kind: Any, default: Any, text: str) -> Parameter:
@@ -122,7 +147,10 @@ def _arguments(docstring: str) -> dict[str, str]:
     return {name: text.rstrip(".") for name, text in found.items()}
 
 
-def _words(problem: GraphProblem | PlacementProblem | ScheduleProblem) -> str:
+def _words(problem: GraphProblem | PlacementProblem | ScheduleProblem | Workload) -> str:
+    if isinstance(problem, Workload):
+        days = float(problem.submit.max() - problem.submit.min()) / 86400
+        return f"{problem.n_jobs} jobs of 1 to {problem.gpus.max()} GPUs, arriving in {days:.3g} days"
     if isinstance(problem, ScheduleProblem):
         from .schedules import capacity_words
 

@@ -11,6 +11,8 @@ from ..errors import InstanceError
 from ..partition import PartitionProblem
 from ..placement import PlacementProblem
 from ..schedule import ScheduleProblem
+from ..workload import Workload
+from .arrivals import arrivals
 from .builder import ELEMENT_BYTES, GraphBuilder
 from .dlrm import dlrm
 from .gangs import gangs
@@ -26,7 +28,17 @@ from .series_parallel import series_parallel
 from .transformer import bert, gpt
 from .vgg import vgg
 
-__all__ = ["ELEMENT_BYTES", "GENERATORS", "JOBS", "PLACEMENTS", "SCHEDULES", "GraphBuilder", "defaults", "generate"]
+__all__ = [
+    "ELEMENT_BYTES",
+    "GENERATORS",
+    "JOBS",
+    "PLACEMENTS",
+    "SCHEDULES",
+    "WORKLOADS",
+    "GraphBuilder",
+    "defaults",
+    "generate",
+]
 
 GENERATORS: dict[str, Callable[..., GraphBuilder]] = {
     "bert": bert,
@@ -47,8 +59,10 @@ PLACEMENTS: dict[str, Callable[..., PlacementProblem]] = {"gangs": gangs}
 """Generators of placement problems, by kind."""
 SCHEDULES: dict[str, Callable[..., ScheduleProblem]] = {"moldable": moldable}
 """Generators of schedule problems, by kind."""
-JOBS: dict[str, Callable[..., PlacementProblem | ScheduleProblem]] = {**PLACEMENTS, **SCHEDULES}
-"""Generators of problems of jobs: all that make no op graph."""
+WORKLOADS: dict[str, Callable[..., Workload]] = {"arrivals": arrivals}
+"""Generators of workloads, by kind."""
+JOBS: dict[str, Callable[..., PlacementProblem | ScheduleProblem | Workload]] = {**PLACEMENTS, **SCHEDULES, **WORKLOADS}
+"""Generators of jobs: all that make no op graph."""
 
 
 def generate(

@@ -108,3 +108,16 @@ def test_bad_cluster(trace: Path, cli: Any, cluster: str) -> None:
     """A cluster is nodes x GPUs."""
     done = cli("simulate", trace, "--cluster", cluster)
     assert (done.code, done.err) == (2, f"error: cluster: {cluster!r} is not nodes x GPUs, like 20x8\n")
+
+
+def test_generated_workloads(cli: Any, tmp_path: Path) -> None:
+    """Jobs that arrive by a process, and jobs like those of a trace, are traces themselves."""
+    made, like = tmp_path / "made.csv", tmp_path / "like.csv"
+    done = cli("generate", "arrivals", "--jobs", "60", "--gpus", "1:1,4:1", "--out", made)
+    assert (done.code, "60 jobs of 1 to 4 GPUs" in done.out) == (0, True)
+    assert "40 jobs of 1 to 4 GPUs" in cli("generate", "like", made, "--jobs", "40", "--out", like).out
+    for path, jobs in ((made, 60), (like, 40)):
+        (found,) = json.loads(cli("simulate", path, "--cluster", "2x4", "--json").out)
+        assert found["jobs"] == jobs
+    done = cli("generate", "arrivals", "--process", "x")
+    assert (done.code, "process: 'x' is not one of" in done.err) == (2, True)
