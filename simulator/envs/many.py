@@ -57,6 +57,7 @@ class ManyEnv(ParallelEnv[str, Observation, np.int64]):  # type: ignore[misc]  #
     """
 
     metadata: ClassVar[dict[str, Any]] = {"name": "gangplan_many_v0", "render_modes": []}
+    render_mode: ClassVar[None] = None
 
     def __init__(
         self,
@@ -82,7 +83,7 @@ class ManyEnv(ParallelEnv[str, Observation, np.int64]):  # type: ignore[misc]  #
         group = fleet.topology.group[level]
         self._parts = [np.asarray(group == g) for g in np.unique(group)]
         self.nodes = max(int(part.sum()) for part in self._parts)
-        self.possible_agents = [f"{fleet.topology.levels[level].name}{k}" for k in range(len(self._parts))]
+        self.possible_agents = [f"{fleet.topology.levels[level].name}_{k}" for k in range(len(self._parts))]
         self.agents: list[str] = []
         n, a = len(self.possible_agents), self.nodes + len(self.possible_agents) + 1
         self._scene = scene = Scene(fleet, speeds, float(horizon))

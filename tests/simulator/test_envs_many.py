@@ -154,11 +154,11 @@ def test_wrong_actions() -> None:
     with pytest.raises(ResetNeeded):
         env.step({})
     seen, _ = env.reset(seed=0)
-    wait = len(seen["rack0"]["action_mask"]) - 1
+    wait = len(seen["rack_0"]["action_mask"]) - 1
     waiting = dict.fromkeys(env.agents, wait)
-    with pytest.raises(InstanceError, match="rack1"):
-        env.step(waiting | {"rack1": wait + 1})
-    with pytest.raises(InstanceError, match="rack3"):
+    with pytest.raises(InstanceError, match="rack_1"):
+        env.step(waiting | {"rack_1": wait + 1})
+    with pytest.raises(InstanceError, match="rack_3"):
         env.step(dict.fromkeys(env.agents[:3], wait))
     guilty = next(a for a in env.agents if not seen[a]["action_mask"][0])
     _, rewards, over, truncated, infos = env.step(waiting | {guilty: 0})
