@@ -1,0 +1,108 @@
+"""The rows of benchmarks/policies.csv: one simulation of one trace by one policy each."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from .ledger import ROOT
+
+POLICIES = ROOT / "benchmarks" / "policies.csv"
+PROTOCOL = 1
+"""Counted up when traces, clusters or what is measured change: rows of another protocol are run again."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRow:
+    """One simulation.
+
+    Attributes:
+        date, commit: as in the ledger.
+        protocol: `PROTOCOL` at the time.
+        trace, cluster, policy, seed: what was run.
+        jobs: of the trace.
+        gpus: of the cluster.
+        load: the work of the trace over what the GPUs can do while jobs are submitted.
+        mean_jct, p99_jct, makespan: seconds; None if the simulation was cut off.
+        utilisation: GPU seconds held over those there were; None if it was cut off.
+        jct_bound, makespan_bound: no schedule has less, seconds.
+        seconds: of the processor, for the simulation and its check.
+    """
+
+    date: str
+    commit: str
+    protocol: int
+    trace: str
+    cluster: str
+    policy: str
+    seed: int
+    jobs: int
+    gpus: int
+    load: float
+    mean_jct: float | None
+    p99_jct: float | None
+    makespan: float | None
+    utilisation: float | None
+    jct_bound: float
+    makespan_bound: float
+    seconds: float
+
+    @property
+    def key(self) -> tuple[int, str, str, str, int]:
+        """What makes another row a repetition of this one."""
+        return self.protocol, self.trace, self.cluster, self.policy, self.seed
+
+    @property
+    def regret(self) -> float | None:
+        """By how much the mean JCT exceeds its bound, as a share of it."""
+        return None if self.mean_jct is None else self.mean_jct / self.jct_bound - 1
+
+    @property
+    def makespan_regret(self) -> float | None:
+        """By how much the makespan exceeds its bound, as a share of it."""
+        return None if self.makespan is None else self.makespan / self.makespan_bound - 1
+
+
+COLUMNS = tuple(f.name for f in fields(PolicyRow))
+
+
+def read(path: Path = POLICIES) -> list[PolicyRow]:
+    """Return the rows of a file, oldest first; none if there is no file.
+
+    Raises:
+        ValueError: naming file and line, if a row is not whole.
+    """
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        lines = csv.reader(file)
+        if tuple(next(lines, [])) != COLUMNS:
+            raise ValueError(f"{path}:1: columns are not {', '.join(COLUMNS)}")
+        return [_row(cells, f"{path}:{lines.line_num}") for cells in lines]
+
+
+def write(rows: Sequence[PolicyRow], path: Path = POLICIES) -> None:
+    """Write the whole file, or leave what was there."""
+    part = path.with_name(path.name + ".part")
+    with part.open("w", newline="", encoding="utf-8") as file:
+        lines = csv.writer(file, lineterminator="\n")
+        lines.writerow(COLUMNS)
+        lines.writerows(["" if v is None else v for v in asdict(row).values()] for row in rows)
+    os.replace(part, path)
+
+
+def _row(cells: list[str], where: str) -> PolicyRow:
+    if len(cells) != len(COLUMNS):
+        raise ValueError(f"{where}: {len(cells)} cells where {len(COLUMNS)} are expected")
+    hints, values = get_type_hints(PolicyRow), dict[str, Any]()
+    for name, cell in zip(COLUMNS, cells, strict=True):
+        kind = hints[name]
+        try:
+            values[name] = kind(cell) if kind in (str, int) else float(cell) if cell or kind is float else None
+        except ValueError:
+            raise ValueError(f"{where}: {name}: {cell!r} is not a number") from None
+    return PolicyRow(**values)

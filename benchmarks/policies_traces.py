@@ -1,0 +1,139 @@
+"""The traces on which policies are compared: jobs, cluster and policies of each, the same for all of its policies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from gangplan.instances.generators.arrivals import PROCESSES, arrivals
+from gangplan.instances.generators.fitted import fit_workload
+from gangplan.instances.readers.gavel_trace import read_gavel_trace
+from gangplan.instances.readers.throughputs import read_throughputs
+from gangplan.instances.readers.traces import read_trace
+from gangplan.instances.workload import Workload
+from gangplan.simulator.rounds import POLICIES as ROUND_POLICIES
+from gangplan.simulator.rounds import RoundJobs, parse_cluster
+from gangplan.simulator.rounds.jobs import from_gavel, from_workload
+
+QUEUED = tuple((name, d) for name in ("fifo",) for d in ("head", "overtake", "easy", "conservative"))
+ORDERS = tuple((name, "overtake") for name in ("sjf", "ljf", "smallest"))
+BACKFILLED = (("sjf", "easy"),)
+STOPPING = tuple((name, "overtake") for name in ("srtf", "tiresias"))
+OTHERS = tuple((name, "overtake") for name in ("drf", "tetris", "gandiva"))
+CLASSIC = QUEUED + ORDERS + BACKFILLED + STOPPING + OTHERS
+ELASTIC = (("fifo", "head"), ("fifo", "overtake"), ("sjf", "overtake"), ("srtf", "overtake"), ("optimus", "overtake"))
+SEEDS = 5
+CROSSCHECK = "crosscheck/philly_ee9e8c_1000.csv"
+PHILLY = "philly/philly.csv.gz"
+OPENB = "openb/openb_pod_list_default.csv"
+MEASURED = "gavel/simulation_throughputs.json"
+SIZES = "1:6,2:2,4:1,8:1"
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Jobs on equal nodes, consolidated.
+
+    Attributes:
+        name: of the row.
+        section: of the page.
+        make: jobs by data folder and seed.
+        needs: a file of the data folder, "" if none.
+        nodes, gpus: how many, and GPUs of each.
+        cpu, memory: cores and bytes of a node, None where they do not count.
+        degrees: on offer to every job.
+        policies: names with disciplines.
+        seeds: how many.
+    """
+
+    name: str
+    section: str
+    make: Callable[[Path, int], Workload]
+    needs: str
+    nodes: int
+    gpus: int = 8
+    cpu: float | None = None
+    memory: float | None = None
+    degrees: tuple[int, ...] = ()
+    policies: tuple[tuple[str, str], ...] = CLASSIC
+    seeds: int = 1
+
+    @property
+    def cluster(self) -> str:
+        """The cluster in words."""
+        cpu = "" if self.cpu is None else f", {self.cpu:g} cores"
+        memory = "" if self.memory is None else f", {self.memory / 2**30:g} GiB"
+        degrees = f", degrees {' '.join(map(str, self.degrees))}" if self.degrees else ""
+        return f"{self.nodes}x{self.gpus}{cpu}{memory}{degrees}"
+
+
+@dataclass(frozen=True, slots=True)
+class RoundTrace:
+    """Jobs on GPUs of several types, in rounds of leases of 360 s."""
+
+    name: str
+    make: Callable[[Path], RoundJobs]
+    needs: str
+    cluster: str
+    policies: tuple[str, ...] = tuple(ROUND_POLICIES)
+    section: str = "rounds"
+
+
+def _file(name: str, data: Path, seed: int) -> Workload:
+    return read_trace(data / name, skip_bad=True).workload
+
+
+def _queue(name: str, data: Path, seed: int) -> Workload:
+    return _file(PHILLY, data, seed).only(name)
+
+
+def _openb(data: Path, seed: int) -> Workload:
+    """Drop the few pods that no node of the cluster holds."""
+    jobs = _file(OPENB, data, seed)
+    return jobs.take(np.flatnonzero((np.asarray(jobs.cpu) <= 128) & (np.asarray(jobs.memory) <= 768 * 2**30)))
+
+
+def _drawn(process: str, data: Path, seed: int) -> Workload:
+    mix = {"gpus": SIZES, "duration": "lognormal", "mean": 3600.0}
+    return arrivals(2000, 0.8 * 64 / (2.2 * 3600.0), seed, process=process, **mix)  # type: ignore[arg-type]
+
+
+def _fitted(data: Path, seed: int) -> Workload:
+    return fit_workload(_queue("6214e9", data, seed)).draw(5000, seed)
+
+
+def _gavel(name: str, cluster: str, data: Path) -> RoundJobs:
+    measured = read_throughputs(data / MEASURED)
+    return from_gavel(read_gavel_trace(data / "gavel" / name), measured, parse_cluster(cluster))
+
+
+def _typed(cluster: str, data: Path) -> RoundJobs:
+    return from_workload(_file(CROSSCHECK, data, 0), {"v100": 1.0, "p100": 0.6}, parse_cluster(cluster))
+
+
+_SMALL, _LARGE = "8xV100+8xP100+8xK80", "120xV100+80xP100"
+TRACES: tuple[Trace | RoundTrace, ...] = (
+    Trace("Philly, 1,000 jobs of ee9e8c", "philly", partial(_file, CROSSCHECK), CROSSCHECK, 20),
+    Trace("Philly, virtual cluster 6214e9", "philly", partial(_queue, "6214e9"), PHILLY, 6),
+    Trace("Philly, all virtual clusters", "philly", partial(_file, PHILLY), PHILLY, 60),
+    Trace("openb, pods that ended", "openb", _openb, OPENB, 4, cpu=128.0, memory=768.0 * 2**30),
+    Trace(
+        "Philly, 1,000 jobs of ee9e8c, elastic",
+        "elastic",
+        partial(_file, CROSSCHECK),
+        CROSSCHECK,
+        20,
+        degrees=(1, 2, 4, 8),
+        policies=ELASTIC,
+    ),
+    *(Trace(f"synthetic, {p}", "synthetic", partial(_drawn, p), "", 8, seeds=SEEDS) for p in PROCESSES),
+    Trace("synthetic, fitted to 6214e9", "synthetic", _fitted, PHILLY, 6, seeds=SEEDS),
+    RoundTrace("Gavel, minimize_makespan", partial(_gavel, "minimize_makespan.trace", _SMALL), MEASURED, _SMALL),
+    RoundTrace("Gavel, max_min_fairness", partial(_gavel, "max_min_fairness.trace", _SMALL), MEASURED, _SMALL),
+    RoundTrace("Gavel, Philly 0e4a51", partial(_gavel, "0e4a51_all.trace", _SMALL), MEASURED, _SMALL),
+    RoundTrace("Philly, 1,000 jobs of ee9e8c, rounds", partial(_typed, _LARGE), CROSSCHECK, _LARGE),
+)
