@@ -6,6 +6,8 @@ from typing import Any
 
 import typer
 
+from gangplan.instances import InstanceError
+
 
 def whole(text: Any) -> int:
     """Return the whole number that `text` says."""
@@ -32,3 +34,19 @@ def numbers(text: Any) -> Any:
 def wholes(text: Any) -> tuple[int, ...]:
     """Return the whole numbers that `text` says, joined by commas."""
     return tuple(map(whole, str(text).split(",")))
+
+
+def by_name(text: str, field: str) -> dict[str, float]:
+    """Return the numbers that ``a=1,b=0.3`` says.
+
+    Raises:
+        InstanceError: naming the field and the part that says none.
+    """
+    found = {}
+    for part in text.split(",") if text else []:
+        name, _, value = part.partition("=")
+        try:
+            found[name.strip()] = float(value)
+        except ValueError:
+            raise InstanceError(field, f"{part!r} is not name=number") from None
+    return found

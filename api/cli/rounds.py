@@ -10,6 +10,7 @@ from gangplan.instances.readers.gavel_trace import is_gavel_trace, read_gavel_tr
 from gangplan.instances.readers.throughputs import read_throughputs
 from gangplan.instances.readers.traces import read_trace
 
+from .numbers import by_name
 from .output import emit_blocks, emit_json, facts, table
 
 if TYPE_CHECKING:
@@ -94,15 +95,4 @@ def _jobs(
         raise InstanceError("speeds", f"{trace} names no models: say how fast each type is, like v100=1,p100=0.6")
     read = read_trace(trace, skip_bad=skip_bad)
     workload = read.workload if queue is None else read.workload.only(queue)
-    return from_workload(workload, _speeds(speeds), cluster), read.skipped
-
-
-def _speeds(text: str) -> dict[str, float]:
-    found = {}
-    for part in text.split(","):
-        name, _, value = part.partition("=")
-        try:
-            found[name.strip().lower()] = float(value)
-        except ValueError:
-            raise InstanceError("speeds", f"{part!r} is not type=number") from None
-    return found
+    return from_workload(workload, by_name(speeds.lower(), "speeds"), cluster), read.skipped

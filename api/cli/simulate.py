@@ -12,7 +12,7 @@ from gangplan.instances.readers.traces import read_trace
 from gangplan.simulator.trace import Outcome
 
 from . import options
-from .numbers import number, whole, wholes
+from .numbers import by_name, number, whole, wholes
 from .output import emit_blocks, emit_json, facts, table
 from .replay import Bar
 from .rounds import simulate_rounds
@@ -32,7 +32,10 @@ _PLAIN: dict[str, Any] = {
 def simulate(
     trace: Annotated[
         str,
-        typer.Argument(metavar="TRACE", help="CSV with job_id, num_gpu, submit_time, duration; Philly's; Tiresias'"),
+        typer.Argument(
+            metavar="TRACE",
+            help="CSV with job_id, num_gpu, submit_time, duration; or as published",
+        ),
     ],
     cluster: Annotated[
         str, typer.Option(help="20x8 is 20 nodes of 8 GPUs; in rounds, GPUs by type: 8xV100+8xK80", metavar="NxM")
@@ -92,6 +95,10 @@ def simulate(
     node_memory: Annotated[
         float | None, typer.Option(help="of a node  [default: it is not counted]", metavar="BYTES", parser=number)
     ] = None,
+    lasts: Annotated[
+        str | None,
+        typer.Option(help="seconds, for Pollux' workloads, which do not say: bert=7200,ncf=600", metavar="APP=X,..."),
+    ] = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="leave bad rows out and count them")] = False,
     rounds: Annotated[
         float | None,
@@ -143,7 +150,7 @@ def simulate(
         raise InstanceError("throughputs" if speeds is None else "speeds", "mean something in --rounds only")
     nodes, gpus = _shape(cluster)
     check_files(trace, out, plot)
-    read = read_trace(trace, skip_bad=skip_bad)
+    read = read_trace(trace, skip_bad=skip_bad, seconds=by_name(lasts or "", "lasts"))
     workload = read.workload if queue is None else read.workload.only(queue)
     from gangplan.simulator.engine import simulate_named
     from gangplan.simulator.metrics import summary
@@ -166,7 +173,7 @@ def simulate(
     if outcomes:
         write_files(outcomes, trace, out, plot)
     if as_json:
-        emit_json([one | {"skipped": len(read.skipped)} for one in found])
+        emit_json([one | {"skipped": len(read.skipped), "left_out": read.left_out} for one in found])
         return
     head = facts(
         [
@@ -177,6 +184,7 @@ def simulate(
                 f"{'consolidated' if consolidate else 'counted only'}",
             ),
             ("discipline", discipline),
+            *(("left out", f"{count} rows {reason}") for reason, count in read.left_out.items()),
             *(("skipped", words) for words in read.skipped[:5]),
             *([("skipped", f"{len(read.skipped) - 5} more rows")] if len(read.skipped) > 5 else []),
         ]

@@ -121,3 +121,20 @@ def test_generated_workloads(cli: Any, tmp_path: Path) -> None:
         assert found["jobs"] == jobs
     done = cli("generate", "arrivals", "--process", "x")
     assert (done.code, "process: 'x' is not one of" in done.err) == (2, True)
+
+
+def test_what_is_left_out(cli: Any, tmp_path: Path) -> None:
+    """Rows that make no job are told, and durations that a trace lacks are asked for."""
+    log = tmp_path / "log.swf"
+    log.write_text("; a log\n1 0 0 5 2 0 0 2 0 0 1 0 0 0 0 0 0 0\n2 0 0 -1 2 0 0 2 0 0 5 0 0 0 0 0 0 0\n")
+    assert "1 rows that never ran to an end" in cli("simulate", log, "--cluster", "1x2").out
+    (found,) = json.loads(cli("simulate", log, "--cluster", "1x2", "--json").out)
+    assert found["left_out"] == {"that never ran to an end": 1}
+    pollux = tmp_path / "workload.csv"
+    pollux.write_text("name,time,application,num_replicas,batch_size\na,0,ncf,2,64\n")
+    done = cli("simulate", pollux, "--cluster", "1x2")
+    assert (done.code, "application: 'ncf' has no duration" in done.err) == (2, True)
+    (found,) = json.loads(cli("simulate", pollux, "--cluster", "1x2", "--lasts", "ncf=90", "--json").out)
+    assert found["makespan"] == 90
+    for wrong in ("ncf", "ncf=x", "ncf=-1"):
+        assert cli("simulate", pollux, "--cluster", "1x2", "--lasts", wrong).code == 2

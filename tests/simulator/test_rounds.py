@@ -394,7 +394,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         command(str(plain), "2xV100", ["fifo"], 360.0)
     with pytest.raises(InstanceError, match="throughputs: are for Gavel's traces"):
         command(str(trace), "2xV100", ["fifo"], 360.0, throughputs=str(table), speeds="v100=1")
-    with pytest.raises(InstanceError, match="speeds: 'fast' is not type=number"):
+    with pytest.raises(InstanceError, match="speeds: 'fast' is not name=number"):
         command(str(plain), "2xV100", ["fifo"], 360.0, speeds="fast")
 
 

@@ -89,6 +89,7 @@ def pollux(row: Row, line: int, seconds: Mapping[str, float]) -> Job:
     application = text(row, "application")
     if application not in seconds:
         raise InstanceError("application", f"{application!r} has no duration: say how many seconds it runs")
-    return Job(
-        text(row, "name"), number(row, "time"), whole(row, "num_replicas"), seconds[application], model=application
-    )
+    lasts = seconds[application]
+    if not 0 <= lasts < float("inf"):
+        raise InstanceError("application", f"{application!r} cannot run {lasts!r} seconds")
+    return Job(text(row, "name"), number(row, "time"), whole(row, "num_replicas"), lasts, model=application)
