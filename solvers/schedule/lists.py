@@ -23,7 +23,7 @@ def _urgent(p: Prepared, seconds: FloatArray, work: FloatArray) -> FloatArray:
 
 def _smith(p: Prepared, seconds: FloatArray, work: FloatArray) -> FloatArray:
     gain = np.where(np.isfinite(p.price) & (p.slope == 0), p.price, p.slope)
-    return p.release + work / np.maximum(gain, 1e-12) * gain.mean() / p.cluster.total
+    return np.asarray(p.release + work / np.maximum(gain, 1e-12) * gain.mean() / p.cluster.total)
 
 
 ORDERS: dict[str, Order] = {

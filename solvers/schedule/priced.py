@@ -87,7 +87,7 @@ def _horizon(run: Run, p: Prepared) -> float:
     """Return when the best schedule known ends, or when all jobs have run one after the other."""
     if run.plan is not None:
         chosen = zip(run.problem.jobs, run.plan.degree.tolist(), run.plan.start.tolist(), strict=True)
-        return max([float(p.release.max()) + 1e-9, *(s + job.durations[d] for job, d, s in chosen if d >= 0)])
+        return float(max([p.release.max() + 1e-9, *(s + job.durations[d] for job, d, s in chosen if d >= 0)]))
     slowest = np.maximum.reduceat(p.seconds, p.first[:-1][np.diff(p.first) > 0]) if len(p.seconds) else np.zeros(1)
     return float(p.release.max() + slowest.sum())
 
