@@ -1,4 +1,4 @@
-"""The command line: ``python -m benchmarks run SUITE ...``, ``report``, ``figure``."""
+"""The command line: ``python -m benchmarks run SUITE ...``, ``report``, ``figure``, ``policies``."""
 
 from __future__ import annotations
 
@@ -23,11 +23,16 @@ def main(arguments: list[str] | None = None) -> int:
     report = commands.add_parser("report", help="write the tables of docs/benchmarks.md from the ledger")
     report.add_argument("--check", action="store_true", help="write nothing; fail if the page would change")
     figure = commands.add_parser("figure", help="draw docs/images/time_to_proof.png from the ledger")
+    policies = commands.add_parser("policies", help="simulate policies that policies.csv lacks; write docs/policies.md")
+    policies.add_argument("--only", default="", help="only runs with this in 'trace policy discipline'")
+    policies.add_argument("--limit", type=float, default=120.0, help="processor seconds of a run  [default: 120]")
+    policies.add_argument("--data", type=Path, help="folder of published data  [default: ../shared/data]")
+    policies.add_argument("--check", action="store_true", help="run nothing; fail if the page would change")
     for command in (run, report, figure):
         command.add_argument("--ledger", type=Path, default=LEDGER)
     options = parser.parse_args(arguments)
     try:
-        return {"run": _run, "report": _report, "figure": _figure}[options.command](options)
+        return {"run": _run, "report": _report, "figure": _figure, "policies": _policies}[options.command](options)
     except KeyboardInterrupt:
         print("interrupted: run it again to go on")
         return 130
@@ -55,6 +60,16 @@ def _figure(options: argparse.Namespace) -> int:
 
     draw(options.ledger)
     return 0
+
+
+def _policies(options: argparse.Namespace) -> int:
+    from .policies import run
+    from .policies_tables import write_page
+
+    if not options.check:
+        given = {} if options.data is None else {"data": options.data}
+        run(only=options.only, limit=options.limit, **given)
+    return write_page(check=options.check)
 
 
 if __name__ == "__main__":

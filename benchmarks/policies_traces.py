@@ -19,13 +19,15 @@ from gangplan.simulator.rounds import POLICIES as ROUND_POLICIES
 from gangplan.simulator.rounds import RoundJobs, parse_cluster
 from gangplan.simulator.rounds.jobs import from_gavel, from_workload
 
-QUEUED = tuple((name, d) for name in ("fifo",) for d in ("head", "overtake", "easy", "conservative"))
+QUEUED = tuple(("fifo", d) for d in ("head", "overtake", "easy", "conservative"))
 ORDERS = tuple((name, "overtake") for name in ("sjf", "ljf", "smallest"))
 BACKFILLED = (("sjf", "easy"),)
 STOPPING = tuple((name, "overtake") for name in ("srtf", "tiresias"))
 OTHERS = tuple((name, "overtake") for name in ("drf", "tetris", "gandiva"))
 CLASSIC = QUEUED + ORDERS + BACKFILLED + STOPPING + OTHERS
 ELASTIC = (("fifo", "head"), ("fifo", "overtake"), ("sjf", "overtake"), ("srtf", "overtake"), ("optimus", "overtake"))
+SHARING = tuple(one for one in CLASSIC if one[1] not in ("easy", "conservative") and one[0] != "tetris")
+"""Neither reservations nor Tetris, which places whole GPUs, go with shared ones."""
 SEEDS = 5
 CROSSCHECK = "crosscheck/philly_ee9e8c_1000.csv"
 PHILLY = "philly/philly.csv.gz"
@@ -103,7 +105,11 @@ def _drawn(process: str, data: Path, seed: int) -> Workload:
 
 
 def _fitted(data: Path, seed: int) -> Workload:
-    return fit_workload(_queue("6214e9", data, seed)).draw(5000, seed)
+    """Draw jobs, then again with arrivals so much faster or slower that the load is 80%."""
+    model = fit_workload(_queue("6214e9", data, seed))
+    jobs = model.draw(2000, seed)
+    load = float((jobs.duration * jobs.gpus).sum() / jobs.submit.max()) / 48
+    return model.draw(2000, seed, 0.8 / load)
 
 
 def _gavel(name: str, cluster: str, data: Path) -> RoundJobs:
@@ -120,7 +126,16 @@ TRACES: tuple[Trace | RoundTrace, ...] = (
     Trace("Philly, 1,000 jobs of ee9e8c", "philly", partial(_file, CROSSCHECK), CROSSCHECK, 20),
     Trace("Philly, virtual cluster 6214e9", "philly", partial(_queue, "6214e9"), PHILLY, 6),
     Trace("Philly, all virtual clusters", "philly", partial(_file, PHILLY), PHILLY, 60),
-    Trace("openb, pods that ended", "openb", _openb, OPENB, 4, cpu=128.0, memory=768.0 * 2**30),
+    Trace(
+        "openb, pods that ended",
+        "openb",
+        _openb,
+        OPENB,
+        4,
+        cpu=128.0,
+        memory=768.0 * 2**30,
+        policies=SHARING,
+    ),
     Trace(
         "Philly, 1,000 jobs of ee9e8c, elastic",
         "elastic",
