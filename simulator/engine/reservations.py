@@ -18,23 +18,19 @@ class Reservations:
 
     Reservations are made in the order of the queue, at the earliest time at which the job fits, and stand: until the
     job starts, one that goes before it arrives, nodes fail or come up, or rates change.
-
-    Attributes:
-        due: when the next job is to start, infinite if none is.
     """
 
     def __init__(self, state: State) -> None:
         self.s = state
         self._jobs: Long = np.zeros(0, dtype=np.int64)
         self._start: FloatArray = np.zeros(0)
-        self._rows: list[Rows] = []
+        self._count, self._node, self._gpus = (np.zeros(0, dtype=np.int64) for _ in range(3))
         self._seen = -1
 
     @property
     def due(self) -> float:
-        """When the next job is to start that is not late already."""
-        late = self._start <= self.s.now
-        return float(self._start[~late].min()) if not late.all() else np.inf
+        """When the next job is to start that is not late already, infinite if none is."""
+        return float(self._start[self._start > self.s.now].min(initial=np.inf))
 
     def decide(self) -> None:
         """Make reservations for those that have none, and start the jobs that are due."""
@@ -47,13 +43,33 @@ class Reservations:
         same = jobs[:n] == self._jobs[:n]
         first = n if same.all() else int(np.argmin(same))
         self._keep(np.arange(len(self._jobs)) < first)
-        if first < len(jobs):
-            self._reserve(jobs[first:].copy())
+        if not first:
+            self._start_at_once()
+        if first < s.queue.size:
+            self._reserve(s.queue.jobs[first:].copy())
+        self._start_due()
+
+    def _start_at_once(self) -> None:
+        """Start jobs while they fit and nothing is reserved: what runs can only make more room."""
+        s = self.s
+        while s.queue.size:
+            job = int(s.queue.jobs[0])
+            rows = s.find(job, int(s.degree[job]))
+            if rows is None:
+                break
+            s.queue.remove(0)
+            s.start(job, int(s.degree[job]), rows)
+        s.settle()  # so that their ends are known
+
+    def _start_due(self) -> None:
+        s = self.s
         started = np.zeros(len(self._jobs), dtype=bool)
+        last = np.cumsum(self._count)
         for at in np.flatnonzero(self._start <= s.now).tolist():
             job = int(self._jobs[at])
-            degree = int(s.degree[job])
-            rows = self._rows[at] if self._named else s.find(job, degree)
+            degree, part = int(s.degree[job]), slice(last[at] - self._count[at], last[at])
+            mine = Rows(self._node[part], self._gpus[part], np.full(self._count[at], -1))
+            rows = mine if self._named else s.find(job, degree)
             if rows is None or not s.has_room(job, rows):
                 break  # a job of no time is still there; whoever is due after this one must not take its place
             s.start(job, degree, rows)
@@ -69,28 +85,40 @@ class Reservations:
 
     def _keep(self, which: Any) -> None:
         if not which.all():
-            self._jobs, self._start = self._jobs[which], self._start[which]
-            self._rows = [rows for rows, kept in zip(self._rows, which.tolist(), strict=True) if kept]
+            rows = np.repeat(which, self._count)
+            self._jobs, self._start, self._count = self._jobs[which], self._start[which], self._count[which]
+            self._node, self._gpus = self._node[rows], self._gpus[rows]
 
     def _reserve(self, jobs: Long) -> None:
-        s = self.s
-        running = s.running.jobs
-        holder = np.concatenate([running, self._jobs])
+        s, running = self.s, self.s.running.jobs
         begin = np.concatenate([np.full(len(running), -np.inf), self._start])
         end = np.concatenate([s.end[running], self._start + s.span[self._jobs]])
-        if self._named:
-            held = [*(s.log.rows(j) for j in running.tolist()), *self._rows]
-            ground = (s.free, s.whole, s.ok, s.consolidate)
-        else:
-            held = [Rows.whole([(0, int(s.degree[j]))]) for j in holder.tolist()]
-            free, whole = (x[s.up].sum(axis=0, keepdims=True) for x in (s.free, s.whole))
-            ground = (free, whole, np.ones((1, 1), dtype=bool), False)
-        first = np.cumsum([0, *(len(rows.node) for rows in held)])
-        empty = Rows.whole([])
-        node, gpus = (np.concatenate([empty[i], *(rows[i] for rows in held)]) for i in (0, 1))
-        common = (s.span, s.degree, s.unit, s.kind, *ground)
-        start, row, nodes, counts = reserve_in_turn(jobs, s.now, *common, holder, begin, end, first, node, gpus)
+        count, node, gpus, ground = self._nodes(running) if self._named else self._one_node(running)
+        holder, first = np.concatenate([running, self._jobs]), np.concatenate([[0], np.cumsum(count)])
+        common: tuple[Any, ...] = (s.span, s.degree, s.unit, s.kind, *ground)
+        promised: tuple[Any, ...] = (holder, begin, end, first, node, gpus)
+        start, row, nodes, counts = reserve_in_turn(jobs, s.now, *common, *promised)
         self._jobs, self._start = np.concatenate([self._jobs, jobs]), np.concatenate([self._start, start])
-        for i in range(len(jobs)):
-            part = slice(row[i], row[i + 1])
-            self._rows.append(Rows(nodes[part].copy(), counts[part].copy(), np.full(row[i + 1] - row[i], -1)))
+        self._count = np.concatenate([self._count, np.diff(row)])
+        self._node = np.concatenate([self._node, nodes[: row[-1]]])
+        self._gpus = np.concatenate([self._gpus, counts[: row[-1]]])
+
+    def _nodes(self, running: Long) -> tuple[Long, Long, Long, tuple[Any, ...]]:
+        """Return the rows of what runs and of what is promised, how many each has, and the cluster."""
+        s, count = self.s, self.s.log.count[running]
+        at = np.repeat(s.log.first[running] - np.cumsum(count) + count, count) + np.arange(count.sum())
+        return (
+            np.concatenate([count, self._count]),
+            np.concatenate([s.log.node[at], self._node]),
+            np.concatenate([s.log.gpus[at], self._gpus]),
+            (s.free, s.whole, s.ok, s.consolidate),
+        )
+
+    def _one_node(self, running: Long) -> tuple[Long, Long, Long, tuple[Any, ...]]:
+        """Return the same with all nodes that are up as one."""
+        s = self.s
+        count = np.concatenate([np.ones(len(running), dtype=np.int64), self._count])
+        free, whole = (x[s.up].sum(axis=0, keepdims=True) for x in (s.free, s.whole))
+        ground = (free, whole, np.ones((1, 1), dtype=bool), False)
+        gpus = np.concatenate([s.degree[running], self._gpus])
+        return count, np.zeros(len(gpus), dtype=np.int64), gpus, ground

@@ -29,6 +29,7 @@ class Sharing:
         left: shares, float64 (m, most GPUs of a node); below 0 where jobs are squeezed, minus infinity beyond a node's
             GPUs.
         at: jobs on each GPU of each node.
+        crowded: (node, GPU) of those that several jobs are on.
     """
 
     def __init__(self, workload: Workload, fleet: Fleet) -> None:
@@ -36,6 +37,7 @@ class Sharing:
         most = int(fleet.gpus.max())
         self.left = np.where(np.arange(most) < fleet.gpus[:, None], 1.0, -np.inf)
         self.at: list[list[list[int]]] = [[[] for _ in range(g)] for g in fleet.gpus.tolist()]
+        self.crowded: set[tuple[int, int]] = set()
         self._touched: set[tuple[int, int]] = set()
 
     @property
@@ -64,6 +66,10 @@ class Sharing:
             # added up afresh, so that nothing is left over by rounding
             self.left[node, gpu] = 1.0 - sum(float(self.share[j]) for j in here)
             self._touched.add((node, gpu))
+            if len(here) > 1:
+                self.crowded.add((node, gpu))
+            else:
+                self.crowded.discard((node, gpu))
 
     def changes(self, log: Log, running: Running) -> dict[int, FloatArray]:
         """Return the shares of the jobs for which they changed, one for each of their rows."""

@@ -111,6 +111,12 @@ class State:
             raise InstanceError("shared", "is false: GPUs are not told apart")
         return tuple(self.sharing.at[node][gpu])
 
+    def together(self) -> list[tuple[int, ...]]:
+        """Return the sets of jobs that have a GPU in common."""
+        if self.sharing is None:
+            return []
+        return sorted({tuple(sorted(self.sharing.at[node][gpu])) for node, gpu in self.sharing.crowded})
+
     def start(self, job: int, degree: int, rows: Rows) -> None:
         """Have a job that is in no queue run from now on."""
         self._occupy(job, rows, -1)

@@ -104,6 +104,11 @@ class View:
         state = self._state
         return bool(state.ok[state.kind[job], rows.node].all())
 
+    @property
+    def together(self) -> list[tuple[int, ...]]:
+        """The sets of jobs that have a GPU in common, each ascending, where GPUs are shared."""
+        return self._state.together()
+
     def holders(self, node: int, gpu: int) -> tuple[int, ...]:
         """Return the jobs on a GPU, where GPUs are shared."""
         return self._state.holders(node, gpu)

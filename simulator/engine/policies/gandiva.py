@@ -62,7 +62,7 @@ class Gandiva:
             self._view, self._parted = view, set()
         stop: list[int] = []
         free, waits = int(view.free.sum()), len(view.waiting) > 0
-        for pair in self._pairs(view):
+        for pair in sorted(view.together, key=lambda jobs: min(view.rank[list(jobs)])):
             job = max(pair, key=lambda j: int(view.rank[j]))
             if sum(float(view.rate[j]) for j in pair) < self.gain * (1 - _SLACK):
                 self._parted.add(frozenset(pair))
@@ -74,17 +74,7 @@ class Gandiva:
 
     def wake(self, view: View) -> float:
         """Look at the pairs every so often, while there are any."""
-        return view.now + self.interval if self._pairs(view) else np.inf
-
-    def _pairs(self, view: View) -> list[tuple[int, ...]]:
-        """Return the jobs that share GPUs, in order of submission."""
-        found: dict[tuple[int, ...], None] = {}
-        for job in view.running[np.argsort(view.rank[view.running])].tolist():
-            rows = view.rows(job)
-            pair = view.holders(int(rows.node[0]), int(rows.gpu[0]))
-            if len(pair) > 1:
-                found[tuple(sorted(pair))] = None
-        return list(found)
+        return view.now + self.interval if view.together else np.inf
 
     def _expected(self, view: View, job: int, mates: Long) -> FloatArray:
         """Return what the rates of the job and of each mate would add up to."""
