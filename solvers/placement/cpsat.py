@@ -25,9 +25,6 @@ from .topology import topology
 _COMPLETION = 2.0
 """Seconds to find the value of every variable of a plan that is known."""
 
-_LARGEST = 200_000
-"""Pairs of jobs, times nodes."""
-
 
 def cpsat(run: Run, batch: Batch) -> None:
     """Minimise the goal with CP-SAT; offers plans as they come, raises the bound."""
@@ -46,11 +43,6 @@ def cpsat(run: Run, batch: Batch) -> None:
         return
     with run.phase("cpsat"):
         minimise(run, suitable_solver(run), plan.model, cost.units, partial(_plan, run, batch, plan))
-
-
-def suits(batch: Batch) -> bool:
-    """Return whether a model with every pair of jobs on every node is of a size worth building."""
-    return len(batch.jobs) ** 2 * batch.n_nodes <= _LARGEST
 
 
 def slack(batch: Batch) -> int:

@@ -14,8 +14,9 @@ from ..run import Run
 from .best_case import BestCase
 from .cpsat import cpsat, read_plan
 from .local_search import first
-from .patterns import patterns, suits
+from .patterns import patterns
 from .prepare import Batch, Rows
+from .sizes import suits_patterns
 from .state import State
 
 _NODES = 4
@@ -114,7 +115,7 @@ def _improved(run: Run, state: State, nodes: list[int], jobs: list[int]) -> bool
     inner.objective = start.exact()
     before = inner.plan
     inner.callbacks = (lambda _: run.stopped,)
-    (patterns if suits(part) else cpsat)(inner, part)
+    (patterns if suits_patterns(part) else cpsat)(inner, part)
     if inner.plan is before:
         return False
     after: list[Rows] = state.snapshot()

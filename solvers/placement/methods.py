@@ -11,23 +11,18 @@ from .best_fit import best_fit
 from .bounds import bound
 from .build import build
 from .closest import nearest, nearest_by_size, nearest_to_centre
-from .cpsat import cpsat
-from .cpsat import suits as cpsat_suits
 from .enumeration import optimum
 from .first_fit import first_fit
 from .gang import Policy
 from .impossible import impossible
 from .least_interference import least_interference
-from .lns import lns
 from .load_balance import load_balance
 from .local_search import local_search
-from .milp_size import suits as milp_suits
 from .pack import pack
-from .patterns import patterns
-from .patterns import suits as patterns_suit
 from .prepare import Batch
 from .random_problem import random_problem
 from .scored import dot_prod, fgd, gpu_clustering, gpu_packing
+from .sizes import suits_cpsat, suits_milp, suits_patterns
 from .topology import topology
 
 POLICIES: dict[str, Policy] = {
@@ -68,8 +63,8 @@ def _one_by_one(name: str, policy: Policy) -> Callable[[Run, Any], None]:
 
 METHODS: dict[str, Method] = {name: Method(_one_by_one(name, policy)) for name, policy in POLICIES.items()}
 METHODS["local_search"] = Method(local_search)
-METHODS["lns"] = Method(lns)
-METHODS["patterns"] = Method(patterns, suits=patterns_suit)
-METHODS["cpsat"] = Method(cpsat, exact=True, suits=cpsat_suits)
-METHODS["milp"] = Method(lazily("pulp", "placement.milp", "milp"), exact=True, suits=milp_suits)
+METHODS["lns"] = Method(lazily("ortools", "placement.lns", "lns"))
+METHODS["patterns"] = Method(lazily("ortools", "placement.patterns", "patterns"), suits=suits_patterns)
+METHODS["cpsat"] = Method(lazily("ortools", "placement.cpsat", "cpsat"), exact=True, suits=suits_cpsat)
+METHODS["milp"] = Method(lazily("pulp", "placement.milp", "milp"), exact=True, suits=suits_milp)
 SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem)

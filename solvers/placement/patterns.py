@@ -20,25 +20,9 @@ _MOST = 30_000
 """Patterns of a model."""
 _SIZES = 1500, 4000, 10_000
 """Columns of ever larger models where all patterns within a margin are too many."""
-_WORKERS = 500
-"""Of all jobs, as far as one node holds them: with more, no search for columns ends within a minute."""
 _SHARE = 0.6
 _FIRST = 0.0025
 """The first margin as a share of the bound; each is twice the one before."""
-
-
-def suits(batch: Batch) -> bool:
-    """Return whether patterns say all there is: slowdown, rigid gangs of whole GPUs, none running, NICs plain."""
-    return (
-        batch.problem.goal == "slowdown"
-        and not batch.pinned
-        and not batch.standing
-        and not batch.reserves
-        and batch.even
-        and all(len(job.workers) == 1 for job in batch.jobs)
-        and bool((batch.share[batch.each > 0] == 1).all())
-        and int(batch.room.max(axis=1).sum()) <= _WORKERS
-    )
 
 
 def patterns(run: Run, batch: Batch) -> None:

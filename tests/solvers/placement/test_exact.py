@@ -16,9 +16,9 @@ from gangplan.solvers.placement.cpsat import hinted
 from gangplan.solvers.placement.enumeration import optimum
 from gangplan.solvers.placement.local_search import local_search
 from gangplan.solvers.placement.methods import METHODS
-from gangplan.solvers.placement.patterns import suits
 from gangplan.solvers.placement.prepare import Batch
 from gangplan.solvers.placement.random_problem import random_problem
+from gangplan.solvers.placement.sizes import suits_patterns
 
 
 def test_cpsat_keeps_the_contract() -> None:
@@ -33,7 +33,7 @@ def test_patterns_agree_with_enumeration() -> None:
         problem = random_problem(seed)
         best = optimum(problem)
         batch = Batch(problem)
-        if best is None or not suits(batch):
+        if best is None or not suits_patterns(batch):
             continue
         count += 1
         run = Run(problem, time_limit=10.0)

@@ -17,9 +17,9 @@ from gangplan.solvers.placement.enumeration import optimum
 from gangplan.solvers.placement.impossible import impossible
 from gangplan.solvers.placement.methods import METHODS
 from gangplan.solvers.placement.milp import milp
-from gangplan.solvers.placement.milp_size import GOALS, suits
 from gangplan.solvers.placement.prepare import Batch
 from gangplan.solvers.placement.random_problem import random_problem
+from gangplan.solvers.placement.sizes import GOALS, suits_milp
 from gangplan.solvers.pulp_solvers import available_solvers
 from gangplan.solvers.result import OPTIMAL_GAP
 
@@ -144,5 +144,5 @@ def test_jobs_that_must_share_are_proved() -> None:
 
 def test_size() -> None:
     """A batch with too many pairs of jobs for each node is left to other methods."""
-    assert suits(Batch(gangs(16, seed=1)))
-    assert not suits(Batch(gangs(64, racks=4, nodes=8, seed=1)))
+    assert suits_milp(Batch(gangs(16, seed=1)))
+    assert not suits_milp(Batch(gangs(64, racks=4, nodes=8, seed=1)))
