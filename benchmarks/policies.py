@@ -15,13 +15,14 @@ import numpy as np
 
 from gangplan.instances.workload import Workload
 from gangplan.simulator.engine.named import simulate_named
+from gangplan.simulator.engine.policies import POLICIES as NAMED
 from gangplan.simulator.metrics import summary
 from gangplan.simulator.rounds import parse_cluster, simulate_rounds
 from gangplan.simulator.rounds import summary as summary_rounds
 from gangplan.simulator.trace.menu import Menu
 
 from .ledger import ROOT, measured_commit
-from .policies_bounds import Bounds, elastic, rigid, typed
+from .policies_bounds import Bounds, elastic, rigid, typed, unstopped
 from .policies_rows import POLICIES, PROTOCOL, PolicyRow, read, write
 from .policies_traces import TRACES, RoundTrace, Trace
 
@@ -99,7 +100,10 @@ def _ready(trace: Trace | RoundTrace, data: Path, seed: int) -> Ready:
         load = float((jobs.gpus * jobs.steps / mean).sum() / max(np.ptp(jobs.submit), 1.0) / cluster.gpus)
         return Ready(jobs.n_jobs, cluster.gpus, load, typed(jobs, cluster), leases)
     work, gpus = trace.make(data, seed), trace.nodes * trace.gpus
-    bounds = elastic(work, Menu.scaling(work, trace.degrees, OVERHEAD), gpus) if trace.degrees else rigid(work, gpus)
+    if trace.degrees:
+        bounds = elastic(work, Menu.scaling(work, trace.degrees, OVERHEAD), gpus)
+    else:
+        bounds = (unstopped if trace.time_indexed else rigid)(work, gpus)
     held = float((work.duration * work.gpus * np.asarray(work.share)).sum())
     load = held / max(float(np.ptp(work.submit)), 1.0) / gpus
     return Ready(work.n_jobs, gpus, load, bounds, partial(_nodes, trace, work))
@@ -143,12 +147,19 @@ def _simulated(trace: Trace | RoundTrace, ready: Ready, label: str, seed: int, l
         utilisation=None if found is None else found.utilisation,
         jct_bound=ready.bounds.mean_jct,
         makespan_bound=ready.bounds.makespan,
+        unstopped_bound=None if _interferes(label) else ready.bounds.unstopped,
         seconds=time.process_time() - began,
     )
-    for name in ("regret", "makespan_regret"):
+    for name in ("regret", "unstopped_regret", "makespan_regret"):
         value = getattr(row, name)
         assert value is None or value >= -_SLACK, f"{trace.name}, {label}: {name} is {value}: a bound above a schedule"
     return row
+
+
+def _interferes(label: str) -> bool:
+    """Return whether a policy stops jobs or shares their GPUs; those of rounds do."""
+    make = NAMED.get(label.split(maxsplit=1)[0]) if " " in label else None
+    return make is None or any(getattr(make(), field, False) for field in ("preemptive", "shared"))
 
 
 def _cut(number: int, frame: Any) -> None:

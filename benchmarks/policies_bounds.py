@@ -12,18 +12,20 @@ from gangplan.instances.workload import Workload
 from gangplan.simulator.rounds import RoundJobs
 from gangplan.simulator.rounds.cluster import Cluster
 from gangplan.simulator.trace.menu import Menu
-from gangplan.solvers.schedule.clairvoyant import makespan_bound, mean_jct_bound
+from gangplan.solvers.schedule.clairvoyant import clairvoyant, makespan_bound, mean_jct_bound
 
 _UNIT = 1_000_000
 _STEPS = 20
+_LP_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The least mean JCT and makespan, seconds."""
+    """The least mean JCT and makespan, seconds; `unstopped` is the mean if jobs are neither stopped nor shared."""
 
     mean_jct: float
     makespan: float
+    unstopped: float | None = None
 
 
 def rigid(workload: Workload, gpus: int) -> Bounds:
@@ -32,6 +34,12 @@ def rigid(workload: Workload, gpus: int) -> Bounds:
     GPUs may be shared: shares count as so much less work, and jobs squeezed onto a GPU get no more than it gives.
     """
     return Bounds(mean_jct_bound(workload, gpus), makespan_bound(workload, gpus))
+
+
+def unstopped(workload: Workload, gpus: int) -> Bounds:
+    """Bound the same, and by the time-indexed LP schedules in which a job once started holds its GPUs to its end."""
+    found = rigid(workload, gpus)
+    return Bounds(found.mean_jct, found.makespan, clairvoyant(workload, gpus, time_limit=_LP_SECONDS).bound)
 
 
 def elastic(workload: Workload, menu: Menu, gpus: int) -> Bounds:

@@ -30,6 +30,8 @@ class PolicyRow:
         mean_jct, p99_jct, makespan: seconds; None if the simulation was cut off.
         utilisation: GPU seconds held over those there were; None if it was cut off.
         jct_bound, makespan_bound: no schedule has less, seconds.
+        unstopped_bound: no schedule that neither stops jobs nor shares their GPUs has a smaller mean JCT; None where
+            the policy does, or it is not known.
         seconds: of the processor, for the simulation and its check.
     """
 
@@ -49,6 +51,7 @@ class PolicyRow:
     utilisation: float | None
     jct_bound: float
     makespan_bound: float
+    unstopped_bound: float | None
     seconds: float
 
     @property
@@ -60,6 +63,12 @@ class PolicyRow:
     def regret(self) -> float | None:
         """By how much the mean JCT exceeds its bound, as a share of it."""
         return None if self.mean_jct is None else self.mean_jct / self.jct_bound - 1
+
+    @property
+    def unstopped_regret(self) -> float | None:
+        """By how much the mean JCT exceeds the bound on schedules that stop no job, as a share of it."""
+        known = self.mean_jct is not None and self.unstopped_bound is not None
+        return self.mean_jct / self.unstopped_bound - 1 if known else None  # type: ignore[operator]
 
     @property
     def makespan_regret(self) -> float | None:

@@ -18,6 +18,7 @@ from .report import SECTION
 PAGE = ROOT / "docs" / "policies.md"
 SECTIONS = tuple(dict.fromkeys(trace.section for trace in TRACES))
 HEAD = ("policy", "mean JCT, s", "p99 JCT, s", "makespan, s", "utilisation", "regret", "makespan over its bound")
+UNSTOPPED = "regret, no job stopped"
 SEEDED = ("policy", "mean JCT, s", "less than `fifo head`, s", "p99 JCT, s", "makespan, s", "utilisation", "regret")
 
 
@@ -71,19 +72,24 @@ def _words(name: str, rows: Sequence[PolicyRow]) -> str:
     if len(seeds) > 1:
         loads = [row.load for row in seeds.values()]
         return f"{words} {min(loads):.0%} to {max(loads):.0%}, {len(seeds)} seeds, mean ± 95% interval."
-    bounds = f"{first.jct_bound:,.0f} s, on the makespan {first.makespan_bound:,.0f} s"
+    lp = next((row.unstopped_bound for row in rows if row.unstopped_bound is not None), None)
+    unstopped = "" if lp is None else f", {lp:,.0f} s if no job is stopped"
+    bounds = f"{first.jct_bound:,.0f} s{unstopped}, on the makespan {first.makespan_bound:,.0f} s"
     return f"{words} {first.load:.0%}. Bound on the mean JCT {bounds}."
 
 
 def _single(by_policy: dict[str, list[PolicyRow]]) -> str:
-    lines = []
+    lines: list[tuple[str, ...]] = []
+    known = any(row.unstopped_bound is not None for (row,) in by_policy.values())
+    head = (*HEAD, UNSTOPPED) if known else HEAD
     for policy, (row,) in by_policy.items():
         if row.mean_jct is None or row.p99_jct is None or row.makespan is None or row.utilisation is None:
-            lines.append((f"`{policy}`", f"cut off after {row.seconds:.0f} s", "", "", "", "", ""))
+            lines.append((f"`{policy}`", f"cut off after {row.seconds:.0f} s", *[""] * (len(head) - 2)))
             continue
         figures = (f"{row.mean_jct:,.0f}", f"{row.p99_jct:,.0f}", f"{row.makespan:,.0f}", f"{row.utilisation:.1%}")
-        lines.append((f"`{policy}`", *figures, f"{row.regret:.1%}", f"{row.makespan_regret:.1%}"))
-    return table(HEAD, lines)
+        last = [] if not known else [""] if row.unstopped_regret is None else [f"{row.unstopped_regret:.1%}"]
+        lines.append((f"`{policy}`", *figures, f"{row.regret:.1%}", f"{row.makespan_regret:.1%}", *last))
+    return table(head, lines)
 
 
 def _seeded(by_policy: dict[str, list[PolicyRow]]) -> str:
@@ -108,7 +114,7 @@ def _seeded(by_policy: dict[str, list[PolicyRow]]) -> str:
 
 
 def _field(name: str) -> Callable[[PolicyRow], float | None]:
-    return lambda row: getattr(row, name)  # type: ignore[no-any-return]
+    return lambda row: getattr(row, name)
 
 
 def _number(value: float | None) -> float:

@@ -49,6 +49,7 @@ class Trace:
         cpu, memory: cores and bytes of a node, None where they do not count.
         degrees: on offer to every job.
         policies: names with disciplines.
+        time_indexed: whether the time-indexed LP bounds those that stop no job: a minute, up to 2,000 jobs.
         seeds: how many.
     """
 
@@ -62,6 +63,7 @@ class Trace:
     memory: float | None = None
     degrees: tuple[int, ...] = ()
     policies: tuple[tuple[str, str], ...] = CLASSIC
+    time_indexed: bool = False
     seeds: int = 1
 
     @property
@@ -123,7 +125,7 @@ def _typed(cluster: str, data: Path) -> RoundJobs:
 
 _SMALL, _LARGE = "8xV100+8xP100+8xK80", "120xV100+80xP100"
 TRACES: tuple[Trace | RoundTrace, ...] = (
-    Trace("Philly, 1,000 jobs of ee9e8c", "philly", partial(_file, CROSSCHECK), CROSSCHECK, 20),
+    Trace("Philly, 1,000 jobs of ee9e8c", "philly", partial(_file, CROSSCHECK), CROSSCHECK, 20, time_indexed=True),
     Trace("Philly, virtual cluster 6214e9", "philly", partial(_queue, "6214e9"), PHILLY, 6),
     Trace("Philly, all virtual clusters", "philly", partial(_file, PHILLY), PHILLY, 60),
     Trace(

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 if str(ROOT) not in sys.path:  # a folder of the repository, not of the package
     sys.path.insert(0, str(ROOT))
 
-from benchmarks import policies, policies_rows, policies_tables  # noqa: E402
+from benchmarks import policies, policies_bounds, policies_rows, policies_tables  # noqa: E402
 from benchmarks.policies_bounds import Bounds, elastic, typed  # noqa: E402
 from benchmarks.policies_traces import RoundTrace, Trace  # noqa: E402
 
@@ -70,6 +70,18 @@ def test_figures_are_those_of_the_simulator(tmp_path: Path) -> None:
     found = summary(simulate_named(drawn(tmp_path, 1), 2, 4, "srtf", discipline="overtake", consolidate=True))
     assert (row.mean_jct, row.p99_jct, row.makespan) == (found.mean_jct, found.p99_jct, found.makespan)
     assert row.utilisation == found.utilisation and row.regret == found.mean_jct / row.jct_bound - 1
+
+
+def test_who_stops_no_job_has_a_bound_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is no less than that of any schedule, is not applied to policies that stop or share, and shows on the page."""
+    names = ("fifo", "srtf", "tetris", "gandiva")
+    monkeypatch.setattr(policies_bounds, "_LP_SECONDS", 1.0)
+    one = replace(SMALL, policies=tuple((n, "overtake") for n in names), seeds=1, time_indexed=True)
+    rows = policies.run([one], tmp_path / "rows.csv", say=str)
+    assert [row.unstopped_bound is not None for row in rows] == [True, False, True, False]
+    for row in rows[::2]:
+        assert row.unstopped_bound >= row.jct_bound and 0 <= row.unstopped_regret <= row.regret
+    assert policies_rows.read(tmp_path / "rows.csv") == rows
 
 
 def test_a_bound_above_a_schedule_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +152,7 @@ def test_half_a_row_is_an_error(tmp_path: Path) -> None:
     policies.run([SMALL], path, say=str)
     text = path.read_text()
     path.write_text(text[: text.rindex(",")])
-    with pytest.raises(ValueError, match=r"rows.csv:5: 16 cells where 17 are expected"):
+    with pytest.raises(ValueError, match=r"rows.csv:5: 17 cells where 18 are expected"):
         policies_rows.read(path)
     path.write_text(text.replace("jct_bound", "bound", 1))
     with pytest.raises(ValueError, match="columns are not"):
@@ -154,7 +166,7 @@ def test_tables_from_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = {"jobs": 40, "gpus": 8, "load": 0.5, "p99_jct": 9.0, "utilisation": 0.25, "seconds": 1.0}
 
     def row(policy: str, seed: int, jct: float | None) -> policies_rows.PolicyRow:
-        ends = {"mean_jct": jct, "makespan": 30.0, "jct_bound": 8.0, "makespan_bound": 20.0}
+        ends = {"mean_jct": jct, "makespan": 30.0, "jct_bound": 8.0, "makespan_bound": 20.0, "unstopped_bound": None}
         return policies_rows.PolicyRow(policy=policy, seed=seed, **usual, **sizes, **ends)  # type: ignore[arg-type]
 
     single = policies_tables.section("synthetic", [row("srtf overtake", 0, 10.0), row("fifo head", 0, 12.0)])
@@ -165,6 +177,10 @@ def test_tables_from_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         "| `srtf overtake` | 10 | 9 | 30 | 25.0% | 25.0% | 50.0% |",
     ]
     assert "cut off after 1 s" in policies_tables.section("synthetic", [row("srtf overtake", 0, None)])
+    strict = [replace(row("fifo head", 0, 12.0), unstopped_bound=10.0), row("srtf overtake", 0, 10.0)]
+    lines = policies_tables.section("synthetic", strict).splitlines()
+    assert "on the mean JCT 8 s, 10 s if no job is stopped, on the makespan 20 s." in lines[0]
+    assert [line.split(" | ")[-1] for line in lines[4:]] == ["20.0% |", " |"]
     rows = [row(p, s, j + s) for p, j in (("fifo head", 12.0), ("srtf overtake", 10.0)) for s in (0, 1)]
     seeded = policies_tables.section("synthetic", rows).splitlines()
     assert seeded[-1].startswith("| `srtf overtake` | 10 ± 6 | 2 ± 0 | 9 ± 0 | 30 ± 0 | 25.0% ± 0.0% | 31.2% ± ")
