@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from gangplan.instances.generators.arrivals import PROCESSES, arrivals
 from gangplan.instances.generators.fitted import fit_workload
 from gangplan.instances.readers.gavel_trace import read_gavel_trace
@@ -88,17 +86,11 @@ class RoundTrace:
 
 
 def _file(name: str, data: Path, seed: int) -> Workload:
-    return read_trace(data / name, skip_bad=True).workload
+    return read_trace(data / name).workload
 
 
 def _queue(name: str, data: Path, seed: int) -> Workload:
     return _file(PHILLY, data, seed).only(name)
-
-
-def _openb(data: Path, seed: int) -> Workload:
-    """Drop the few pods that no node of the cluster holds."""
-    jobs = _file(OPENB, data, seed)
-    return jobs.take(np.flatnonzero((np.asarray(jobs.cpu) <= 128) & (np.asarray(jobs.memory) <= 768 * 2**30)))
 
 
 def _drawn(process: str, data: Path, seed: int) -> Workload:
@@ -131,7 +123,7 @@ TRACES: tuple[Trace | RoundTrace, ...] = (
     Trace(
         "openb, pods that ended",
         "openb",
-        _openb,
+        partial(_file, OPENB),
         OPENB,
         4,
         cpu=128.0,
