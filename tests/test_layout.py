@@ -18,7 +18,10 @@ ROOT = Path(__file__).parent.parent
 ORDER = ["instances", "solvers", "simulator", "learned", "hybrid", "api"]
 """A folder may import itself and those to its left; api is `gangplan` itself."""
 
-HEAVY = {"highspy", "matplotlib", "networkx", "numba", "ortools", "pandas", "plotly", "pulp", "scipy", "torch"}
+HEAVY = {
+    *("gymnasium", "highspy", "matplotlib", "networkx", "numba", "ortools", "pandas", "pettingzoo", "plotly", "pulp"),
+    *("pyarrow", "scipy", "torch"),
+}
 """Packages that take long to import, and so wait until something needs them."""
 
 
