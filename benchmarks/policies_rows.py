@@ -26,7 +26,7 @@ class PolicyRow:
         trace, cluster, policy, seed: what was run.
         jobs: of the trace.
         gpus: of the cluster.
-        load: the work of the trace over what the GPUs can do while jobs are submitted.
+        load: the work of the trace over what the GPUs can do while jobs are submitted, in a second at least.
         mean_jct, p99_jct, makespan: seconds; None if the simulation was cut off.
         utilisation: GPU seconds held over those there were; None if it was cut off.
         jct_bound, makespan_bound: no schedule has less, seconds.

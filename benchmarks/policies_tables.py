@@ -17,9 +17,11 @@ from .report import SECTION
 
 PAGE = ROOT / "docs" / "policies.md"
 SECTIONS = tuple(dict.fromkeys(trace.section for trace in TRACES))
+_AT_ONCE = 100.0
 HEAD = ("policy", "mean JCT, s", "p99 JCT, s", "makespan, s", "utilisation", "regret", "makespan over its bound")
+BASE = "fifo overtake"
 UNSTOPPED = "regret, no job stopped"
-SEEDED = ("policy", "mean JCT, s", "less than `fifo head`, s", "p99 JCT, s", "makespan, s", "utilisation", "regret")
+SEEDED = ("policy", "mean JCT, s", f"against `{BASE}`, s", "p99 JCT, s", "makespan, s", "utilisation", "regret")
 
 
 def renew(page: str, rows: Sequence[PolicyRow]) -> str:
@@ -67,15 +69,17 @@ def section(name: str, rows: Iterable[PolicyRow]) -> str:
 
 def _words(name: str, rows: Sequence[PolicyRow]) -> str:
     first = rows[0]
-    words = f"**{name}.** {first.jobs:,} jobs on {first.cluster}, load"
+    words = f"**{name}.** {first.jobs:,} jobs on {first.cluster},"
     seeds = {row.seed: row for row in rows}
     if len(seeds) > 1:
-        loads = [row.load for row in seeds.values()]
-        return f"{words} {min(loads):.0%} to {max(loads):.0%}, {len(seeds)} seeds, mean ± 95% interval."
+        loads = dict.fromkeys(f"{load:.0%}" for load in sorted(row.load for row in seeds.values()))
+        ends = list(loads) if len(loads) == 1 else [next(iter(loads)), next(reversed(loads))]
+        return f"{words} load {' to '.join(ends)}, {len(seeds)} seeds, mean ± 95% interval."
     lp = next((row.unstopped_bound for row in rows if row.unstopped_bound is not None), None)
     unstopped = "" if lp is None else f", {lp:,.0f} s if no job is stopped"
     bounds = f"{first.jct_bound:,.0f} s{unstopped}, on the makespan {first.makespan_bound:,.0f} s"
-    return f"{words} {first.load:.0%}. Bound on the mean JCT {bounds}."
+    load = f"load {first.load:.0%}" if first.load < _AT_ONCE else "all submitted at once"
+    return f"{words} {load}. Bound on the mean JCT {bounds}."
 
 
 def _single(by_policy: dict[str, list[PolicyRow]]) -> str:
@@ -93,12 +97,12 @@ def _single(by_policy: dict[str, list[PolicyRow]]) -> str:
 
 
 def _seeded(by_policy: dict[str, list[PolicyRow]]) -> str:
-    first, lines = next(iter(by_policy.values())), []
+    first, lines = by_policy.get(BASE, []), []
     for policy, rows in by_policy.items():
-        less = ""
+        apart = ""
         if rows is not first and [r.seed for r in rows] == [r.seed for r in first]:
             pairs = zip(first, rows, strict=True)
-            less = _spread([_number(a.mean_jct) - _number(b.mean_jct) for a, b in pairs], "{:,.0f}")
+            apart = _spread([_number(b.mean_jct) - _number(a.mean_jct) for a, b in pairs], "{:,.0f}")
         cells = [
             _spread([_number(figure(r)) for r in rows], form)
             for figure, form in (
@@ -109,7 +113,7 @@ def _seeded(by_policy: dict[str, list[PolicyRow]]) -> str:
                 (_field("regret"), "{:.1%}"),
             )
         ]
-        lines.append((f"`{policy}`", cells[0], less, *cells[1:]))
+        lines.append((f"`{policy}`", cells[0], apart, *cells[1:]))
     return table(SEEDED, lines)
 
 

@@ -181,9 +181,9 @@ def test_tables_from_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = policies_tables.section("synthetic", strict).splitlines()
     assert "on the mean JCT 8 s, 10 s if no job is stopped, on the makespan 20 s." in lines[0]
     assert [line.split(" | ")[-1] for line in lines[4:]] == ["20.0% |", " |"]
-    rows = [row(p, s, j + s) for p, j in (("fifo head", 12.0), ("srtf overtake", 10.0)) for s in (0, 1)]
+    rows = [row(p, s, j + s) for p, j in (("fifo overtake", 12.0), ("srtf overtake", 10.0)) for s in (0, 1)]
     seeded = policies_tables.section("synthetic", rows).splitlines()
-    assert seeded[-1].startswith("| `srtf overtake` | 10 ± 6 | 2 ± 0 | 9 ± 0 | 30 ± 0 | 25.0% ± 0.0% | 31.2% ± ")
+    assert seeded[4].startswith("| `srtf overtake` | 10 ± 6 | -2 ± 0 | 9 ± 0 | 30 ± 0 | 25.0% ± 0.0% | 31.2% ± ")
     assert policies_tables.section("synthetic", [replace(r, protocol=0) for r in rows]) == ""
 
 
