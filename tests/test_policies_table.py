@@ -93,19 +93,16 @@ def test_a_bound_above_a_schedule_is_an_error(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_long_run_is_cut_off(tmp_path: Path) -> None:
-    """A simulation beyond the limit leaves a row without figures."""
-    (row,) = policies.run(
-        [
-            replace(
-                SMALL, make=lambda data, seed: arrivals(20_000, 0.1, seed), policies=(("tetris", "overtake"),), seeds=1
-            )
-        ],
-        tmp_path / "rows.csv",
-        limit=0.2,
-        say=str,
+    """A simulation beyond the limit leaves a row without figures, and is run again only if it is given longer."""
+    path = tmp_path / "rows.csv"
+    many = replace(
+        SMALL, make=lambda data, seed: arrivals(20_000, 0.1, seed), policies=(("tetris", "overtake"),), seeds=1
     )
+    (row,) = policies.run([many], path, limit=0.2, say=str)
     assert row.mean_jct is None and row.regret is None and row.seconds < 10
-    assert policies_rows.read(tmp_path / "rows.csv") == [row]
+    assert policies_rows.read(path) == [row]
+    assert policies.run([many], path, limit=0.2, say=str) == []
+    assert [again.key for again in policies.run([many], path, limit=2 * row.seconds, say=str)] == [row.key]
 
 
 @pytest.mark.parametrize("seed", range(5))
