@@ -153,7 +153,7 @@ def simulate(
     read = read_trace(trace, skip_bad=skip_bad, seconds=by_name(lasts or "", "lasts"))
     workload = read.workload if queue is None else read.workload.only(queue)
     from gangplan.simulator.engine import simulate_named
-    from gangplan.simulator.metrics import summary
+    from gangplan.simulator.metrics import regret, summary
 
     found: list[dict[str, Any]] = []
     outcomes: dict[str, Outcome] = {}
@@ -167,7 +167,7 @@ def simulate(
             outcome = simulate_named(workload, nodes, gpus, name, **engine, progress=progress)
             progress(1.0)
             asked = {"policy": name, "discipline": discipline, "consolidate": consolidate}
-            found.append(asked | asdict(summary(outcome)))
+            found.append(asked | asdict(summary(outcome)) | {"regret": regret(outcome)})
             if out is not None or plot is not None:
                 outcomes[name] = outcome
     if outcomes:
@@ -197,10 +197,11 @@ def simulate(
             f"{one['utilisation']:.1%}",
             f"{one['mean_slowdown']:.4g}",
             f"{one['interruptions']:.3g}",
+            "" if one["regret"] is None else f"{one['regret']:.1%}",
         )
         for one in found
     ]
-    emit_blocks(head, table((*columns, "stops a job"), rows))
+    emit_blocks(head, table((*columns, "stops a job", "regret"), rows))
 
 
 def _shape(text: str) -> tuple[int, int]:

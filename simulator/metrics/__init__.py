@@ -4,6 +4,7 @@ from .cluster import available_gpus, held_gpus, period, present_jobs, waiting_jo
 from .compare import Row, compare
 from .fairness import finish_time_fairness
 from .fragmentation import fragments
+from .regret import regret
 from .rows import job_rows
 from .steps import Steps
 from .summary import Metrics, summary
@@ -22,6 +23,7 @@ __all__ = [
     "job_rows",
     "period",
     "present_jobs",
+    "regret",
     "summary",
     "to_csv",
     "to_parquet",
