@@ -127,7 +127,9 @@ def _simulated(trace: Trace | RoundTrace, ready: Ready, label: str, seed: int, l
     signal.setitimer(signal.ITIMER_PROF, limit)
     try:
         found = ready.simulate(label)
-    except CutOffError:
+    except (CutOffError, SystemError) as error:
+        if not _cut_off(error):
+            raise
         found = None
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
@@ -156,6 +158,11 @@ def _simulated(trace: Trace | RoundTrace, ready: Ready, label: str, seed: int, l
         value = getattr(row, name)
         assert value is None or value >= -_SLACK, f"{trace.name}, {label}: {name} is {value}: a bound above a schedule"
     return row
+
+
+def _cut_off(error: BaseException | None) -> bool:
+    """Return whether an error comes from the signal: compiled code that it meets raises others because of it."""
+    return error is not None and (isinstance(error, CutOffError) or _cut_off(error.__cause__))
 
 
 def _interferes(label: str) -> bool:

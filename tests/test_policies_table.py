@@ -103,6 +103,9 @@ def test_a_long_run_is_cut_off(tmp_path: Path) -> None:
     assert policies_rows.read(path) == [row]
     assert policies.run([many], path, limit=0.2, say=str) == []
     assert [again.key for again in policies.run([many], path, limit=2 * row.seconds, say=str)] == [row.key]
+    inner = SystemError()
+    inner.__cause__ = policies.CutOffError()
+    assert policies._cut_off(inner) and not policies._cut_off(SystemError())
 
 
 @pytest.mark.parametrize("seed", range(5))
