@@ -136,6 +136,13 @@ def test_tetris_mixes_in_the_work_left() -> None:
     assert simulate(jobs, ONE, Scheduler((Tetris(mix=0.0),))).start.tolist() == [0, 1, 10]
 
 
+def test_tetris_where_gpus_are_shared() -> None:
+    """Halves share a GPU; of what waits, that with least left, which is half as much for half a GPU, is first."""
+    jobs = work((0, 1, 4), (0, 1, 9), (0, 1, 6), (0, 1, 5), share=np.array([0.5, 0.5, 0.5, 1.0]))
+    done = simulate_named(jobs, 1, 1, "tetris", discipline="overtake")
+    assert done.start.tolist() == [0, 4, 0, 13]  # work of 2 and 3 first; 4.5 before 5; the whole GPU when all are done
+
+
 def test_gandiva_packs_if_it_pays() -> None:
     """Two jobs that slow each other to 2/3 share a GPU and are done at 15; at 2/5 they go one after the other."""
     jobs = work((0, 1, 10), (0, 1, 10), model=("m", "m"))

@@ -36,12 +36,17 @@ class Tetris:
         kinds = np.unique(self._kind[jobs])
         best = np.zeros(len(self._asks))
         best[kinds] = [self._aligned(view, self._asks[kind]).max(initial=0.0) for kind in kinds.tolist()]
-        align, work = best[self._kind[jobs]], view.left(jobs) * view.workload.gpus[jobs]
+        align, work = best[self._kind[jobs]], view.left(jobs) * self._asks[self._kind[jobs], 0]
         mean = float(work.mean())
         return work * (self.mix * float(align.mean()) / mean if mean else 0.0) - align
 
     def place(self, job: int, degree: int, view: View) -> Rows | None:
-        """Take the node that aligns best; a gang that no single node holds goes where it does by default."""
+        """Take the node that aligns best; a gang that no single node holds goes where it does by default.
+
+        So does every job where GPUs are shared: there the score only says who is first.
+        """
+        if view.shared:
+            return view.find(job, degree)
         if self._of is not view.workload:
             self._learn(view.workload)
         score = self._aligned(view, self._asks[self._kind[job]])
@@ -57,6 +62,6 @@ class Tetris:
 
     def _learn(self, work: Workload) -> None:
         self._of = work
-        needs = np.stack([work.gpus, np.asarray(work.cpu), np.asarray(work.memory)], axis=1)
+        needs = np.stack([work.gpus * np.asarray(work.share), np.asarray(work.cpu), np.asarray(work.memory)], axis=1)
         self._asks, kind = np.unique(needs, axis=0, return_inverse=True)
         self._kind = kind.ravel().astype(np.int64)
