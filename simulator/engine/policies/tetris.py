@@ -38,7 +38,7 @@ class Tetris:
         best[kinds] = [self._aligned(view, self._asks[kind]).max(initial=0.0) for kind in kinds.tolist()]
         align, work = best[self._kind[jobs]], view.left(jobs) * self._asks[self._kind[jobs], 0]
         mean = float(work.mean())
-        return work * (self.mix * float(align.mean()) / mean if mean else 0.0) - align
+        return np.asarray(work * (self.mix * float(align.mean()) / mean if mean else 0.0) - align)
 
     def place(self, job: int, degree: int, view: View) -> Rows | None:
         """Take the node that aligns best; a gang that no single node holds goes where it does by default.
