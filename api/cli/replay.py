@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +15,7 @@ from gangplan.solvers.placement.online import POLICIES
 from . import options
 from .numbers import number, whole
 from .output import emit_blocks, emit_json, table
+from .progress import Bar
 
 DEFAULT = ("random", "dot_prod", "gpu_clustering", "gpu_packing", "best_fit", "fgd", "stranding")
 
@@ -50,7 +50,7 @@ def replay(
     fleet, listed = read_nodes(nodes, skip_bad=skip_bad), read_pods(pods, skip_bad=skip_bad)
     marks = (1.0, load) if load > 1 else (load,)
     lost = misfits(fleet, listed.tasks)
-    with Bar(hidden=as_json) as bar:
+    with Bar("replaying", hidden=as_json) as bar:
         found = run_replay(
             fleet,
             listed.tasks,
@@ -88,30 +88,6 @@ def replay(
     columns = ("policy", *(f"allocated at {mark:.0%}" for mark in marks), "dropped", "seconds")
     emit_blocks("\n".join([head, *remarks]), table(columns, map(_row, found)))
     return 0
-
-
-class Bar:
-    """A progress bar on a terminal's stderr; nothing where there is none, or if hidden."""
-
-    def __init__(self, *, hidden: bool) -> None:
-        """Hide it if its output would be in the way."""
-        self.hidden = hidden or not sys.stderr.isatty()
-
-    def __enter__(self) -> Bar:
-        from rich.console import Console
-        from rich.progress import Progress
-
-        self.bar = Progress(console=Console(stderr=True), disable=self.hidden, transient=True)
-        self.bar.start()
-        self.task = self.bar.add_task("replaying", total=1.0)
-        return self
-
-    def __call__(self, share: float) -> None:
-        """Show how much is done."""
-        self.bar.update(self.task, completed=share)
-
-    def __exit__(self, *error: object) -> None:
-        self.bar.stop()
 
 
 def _data(found: Replay) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from gangplan.simulator.trace import Outcome
 from . import options
 from .numbers import by_name, number, whole, wholes
 from .output import emit_blocks, emit_json, facts, table
-from .replay import Bar
+from .progress import Bar
 from .rounds import simulate_rounds
 from .simulation_files import check_files, write_files
 
@@ -158,7 +158,7 @@ def simulate(
     found: list[dict[str, Any]] = []
     outcomes: dict[str, Outcome] = {}
     names = policy or ["fifo"]
-    with Bar(hidden=as_json) as bar:
+    with Bar("simulating", hidden=as_json) as bar:
         for i, name in enumerate(names):
 
             def progress(share: float, before: int = i) -> None:
