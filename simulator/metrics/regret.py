@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from gangplan.solvers.schedule.clairvoyant import mean_jct_bound
-
 from ..trace.outcome import Outcome
 
 
@@ -15,6 +13,8 @@ def regret(outcome: Outcome) -> float | None:
     """
     if outcome.menu is not None or not outcome.admitted.all():
         return None
+    from gangplan.solvers.schedule.clairvoyant import mean_jct_bound  # brings solvers, which take long to import
+
     bound = mean_jct_bound(outcome.workload, outcome.n_gpus)
     mean = float((outcome.finish - outcome.workload.submit).mean())
     return max(0.0, mean / bound - 1) if bound > 0 else 0.0
