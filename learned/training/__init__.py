@@ -1,0 +1,8 @@
+"""What trains any policy: the loop with its logs and checkpoints, losses over ragged sets of actions, PPO."""
+
+from .checkpoint import Tensors, read_checkpoint
+from .learner import Learner
+from .loop import Report, train
+from .stages import Stage, StageReport, train_stages
+
+__all__ = ["Learner", "Report", "Stage", "StageReport", "Tensors", "read_checkpoint", "train", "train_stages"]

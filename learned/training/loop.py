@@ -1,0 +1,212 @@
+"""The loop that trains any learner: logs, checkpoints, resuming to the same curve, stopping early."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from gangplan.instances import InstanceError
+
+from .checkpoint import read_checkpoint, read_plain, write_checkpoint
+from .interrupt import Interrupt
+from .learner import Learner
+from .log import Log
+
+_LOG = logging.getLogger("gangplan.learned")
+UPDATES, PATIENCE, MINUTES, INTERRUPTED = "updates", "patience", "minutes", "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far a run has come.
+
+    Attributes:
+        update: the last one made.
+        validated: the update of the last validation, -1 before the first.
+        seconds: of wall-clock time, those of interrupted runs included.
+        best: the smallest score so far, None before the first that is a number.
+        best_update: after how many updates it was found.
+        stale: validations since then.
+    """
+
+    update: int = 0
+    validated: int = -1
+    seconds: float = 0.0
+    best: float | None = None
+    best_update: int = 0
+    stale: int = 0
+
+    def scored(self, score: float) -> Position:
+        """Return the position after a validation with that score."""
+        if math.isfinite(score) and (self.best is None or score < self.best):
+            return replace(self, validated=self.update, best=score, best_update=self.update, stale=0)
+        return replace(self, validated=self.update, stale=self.stale + 1)
+
+    def stop(self, updates: int, minutes: float | None, patience: int | None) -> str | None:
+        """Return why a run that has come so far is at its end, None if it is not."""
+        if self.update >= updates:
+            return UPDATES
+        if patience is not None and self.stale >= patience:
+            return PATIENCE
+        return MINUTES if minutes is not None and self.seconds >= 60 * minutes else None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came of a run.
+
+    Attributes:
+        reason: why it ended: ``updates``, ``patience``, ``minutes`` or ``interrupted``.
+        updates: how many were made.
+        seconds: it took, those of interrupted runs included.
+        best: the score of checkpoint ``best``, None if no validation gave a number.
+        best_update: after how many updates that was.
+        validation: the figures of that validation.
+    """
+
+    reason: str
+    updates: int
+    seconds: float
+    best: float | None
+    best_update: int
+    validation: dict[str, float]
+
+
+def train(
+    learner: Learner,
+    folder: str | Path,
+    *,
+    updates: int,
+    minutes: float | None = None,
+    validate_every: int,
+    patience: int | None = None,
+    checkpoint_every: float = 120.0,
+    resume: bool = False,
+    progress: Callable[[float], None] = lambda share: None,
+) -> Report:
+    """Train until the updates are made, time is up, or validation has stopped improving; keep ``last`` and ``best``.
+
+    It validates before the first update, so that ``best`` is never worse than the start. A resumed run goes on from
+    ``last`` and gives the same figures as one that was never interrupted. Ctrl-C ends a run after the update under
+    way; the second one at once, and then ``last`` is the checkpoint before.
+
+    Args:
+        learner: what is trained; it ends in the state of the last update.
+        folder: gets ``last`` and ``best``, ``updates.csv`` and ``validation.csv``.
+        updates: how many at most.
+        minutes: of wall-clock time at most, those of interrupted runs included.
+        validate_every: updates from one validation to the next.
+        patience: validations without improvement after which it stops; None for any number.
+        checkpoint_every: seconds from one checkpoint to the next.
+        resume: go on with what is in the folder, if anything is.
+        progress: is called with the share that is done, 0 to 1.
+
+    Raises:
+        InstanceError: if the folder holds a run that is not to be resumed, or a broken one.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    run = _Run(learner, folder, _begin(learner, folder, resume))
+    try:
+        with Interrupt() as interrupt:
+            reason = run.go(interrupt, updates, minutes, validate_every, patience, checkpoint_every, progress)
+    finally:
+        run.log.close()
+    _LOG.info("ended by %s after %d updates, %.0f s", reason, run.at.update, run.at.seconds)
+    return report(folder, reason, run.at)
+
+
+def report(folder: Path, reason: str, at: Position) -> Report:
+    """Return the report of a run whose checkpoints are in `folder`."""
+    best = read_plain(folder, "best")
+    if best is None:
+        return Report(reason, at.update, at.seconds, None, 0, {})
+    then = best["loop"]
+    return Report(reason, at.update, at.seconds, then["best"], then["best_update"], best["validation"])
+
+
+def position(folder: Path) -> Position | None:
+    """Return how far the run in `folder` has come by its last checkpoint, None if there is none."""
+    plain = read_plain(folder, "last")
+    return None if plain is None else Position(**plain["loop"])
+
+
+def _begin(learner: Learner, folder: Path, resume: bool) -> Position:
+    at = position(folder)
+    if at is None:
+        return Position()
+    if not resume:
+        raise InstanceError("folder", f"{folder} holds a run already; resume it, or choose another")
+    tensors, plain = read_checkpoint(folder, "last")
+    learner.load(tensors, plain["learner"])
+    return at
+
+
+class _Run:
+    def __init__(self, learner: Learner, folder: Path, at: Position) -> None:
+        self.learner, self.folder, self.at = learner, folder, at
+        fresh = at.validated < 0
+        self.log = Log(folder, update=-1 if fresh else at.update, validated=at.validated)
+        self._clock, self._before, self._saved = time.monotonic(), at.seconds, at.seconds
+
+    def go(
+        self,
+        interrupt: Interrupt,
+        updates: int,
+        minutes: float | None,
+        validate_every: int,
+        patience: int | None,
+        checkpoint_every: float,
+        progress: Callable[[float], None],
+    ) -> str:
+        """Train and return why it ended."""
+        if self.at.validated < 0:
+            self.validate()
+        while True:
+            self.tick()
+            progress(max(self.at.update / max(updates, 1), self.at.seconds / (60 * minutes) if minutes else 0.0))
+            reason = INTERRUPTED if interrupt.asked else self.at.stop(updates, minutes, patience)
+            if reason is not None:
+                break
+            if self.at.seconds >= self._saved + checkpoint_every:
+                self.save("last")
+            figures = self.learner.update(self.at.update + 1)
+            self.at = replace(self.at, update=self.at.update + 1)
+            self.tick()
+            self.log.updated(self.at.update, self.at.seconds, figures)
+            if self.at.update % validate_every == 0:
+                self.validate()
+        self.save("last")
+        if reason != INTERRUPTED and self.at.validated < self.at.update:
+            # for the sake of ``best``; ``last`` knows nothing of it, since a longer run would not validate here
+            self.validate(then_last=False)
+        return reason
+
+    def tick(self) -> None:
+        """Bring the clock up to date."""
+        self.at = replace(self.at, seconds=self._before + time.monotonic() - self._clock)
+
+    def save(self, name: str, **more: Mapping[str, float]) -> None:
+        """Write a checkpoint."""
+        tensors, plain = self.learner.state()
+        write_checkpoint(self.folder, name, tensors, {"loop": asdict(self.at), "learner": plain, **more})
+        self._saved = self.at.seconds
+
+    def validate(self, then_last: bool = True) -> None:
+        """Validate, and keep what is better than all before."""
+        figures: dict[str, Any] = self.learner.validate()
+        self.tick()
+        self.at = self.at.scored(float(figures["score"]))
+        better = self.at.stale == 0
+        self.log.validated(self.at.update, self.at.seconds, figures)
+        words = "  ".join(f"{name} {value:.6g}" for name, value in figures.items())
+        _LOG.info("%s %7d  %8.1f s  %s", "*" if better else " ", self.at.update, self.at.seconds, words)
+        if better:
+            self.save("best", validation=figures)
+            if then_last:
+                self.save("last")
