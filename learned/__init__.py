@@ -1,1 +1,5 @@
-"""What is learned from data: policies to come; so far how fast jobs run, alone and beside others."""
+"""What is learned from data: policies, what trains them and their contract; how fast jobs run together."""
+
+from .policy.check import Case, check_policy
+
+__all__ = ["Case", "check_policy"]

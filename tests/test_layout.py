@@ -20,7 +20,7 @@ ORDER = ["instances", "solvers", "simulator", "learned", "hybrid", "api"]
 
 HEAVY = {
     *("gymnasium", "highspy", "matplotlib", "networkx", "numba", "ortools", "pandas", "pettingzoo", "plotly", "pulp"),
-    *("pyarrow", "scipy", "torch"),
+    *("pyarrow", "safetensors", "scipy", "tensordict", "torch", "torch_geometric", "torchrl"),
 }
 """Packages that take long to import, and so wait until something needs them."""
 
@@ -110,7 +110,9 @@ def test_wheel_is_whole(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(installed)
     modules = {m.relative_to(ROOT) for f in ORDER for m in (ROOT / f).rglob("*.py")}
-    wanted = {Path(*m.parts[m.parts[0] == "api" :]) for m in modules} | {Path("py.typed")}
+    shipped = {x.relative_to(ROOT) for f in ("configs", "weights") for x in (ROOT / "learned" / f).iterdir()}
+    assert shipped
+    wanted = {Path(*m.parts[m.parts[0] == "api" :]) for m in modules} | {Path("py.typed")} | shipped
     assert wanted == {f.relative_to(installed / "gangplan") for f in (installed / "gangplan").rglob("*") if f.is_file()}
     empty.mkdir()
     program = "import gangplan, gangplan.cli; print(gangplan.__file__)"

@@ -1,0 +1,25 @@
+"""What all learned policies share: weights with their cards, configuration files, recipes, and their contract."""
+
+from .check import Case, Policy, check_policy
+from .config import read_config
+from .recipe import RECIPES, Recipe, recipe
+from .run import Trained, train_policy
+from .weights import Card, find, load, read_card, save, shipped
+
+__all__ = [
+    "RECIPES",
+    "Card",
+    "Case",
+    "Policy",
+    "Recipe",
+    "Trained",
+    "check_policy",
+    "find",
+    "load",
+    "read_card",
+    "read_config",
+    "recipe",
+    "save",
+    "shipped",
+    "train_policy",
+]

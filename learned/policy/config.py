@@ -1,0 +1,108 @@
+"""Configuration: one TOML file a policy, checked against the fields of a dataclass."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from gangplan.instances import InstanceError
+
+C = TypeVar("C")
+FOLDER = Path(__file__).parent.parent / "configs"
+"""Where the configurations that come with the package lie."""
+
+
+def shipped_configs() -> dict[str, Path]:
+    """Return the configurations that come with the package, by name."""
+    return {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}
+
+
+def read_config(name: str | Path) -> tuple[str, dict[str, Any]]:
+    """Return the policy a configuration is for, and the rest of it.
+
+    Args:
+        name: a TOML file whose key ``policy`` names a recipe, or the name of one that comes with the package.
+
+    Raises:
+        InstanceError: naming the file and what is wrong.
+    """
+    known = shipped_configs()
+    path = known.get(str(name), Path(name))
+    try:
+        found = tomllib.loads(path.read_bytes().decode())
+    except FileNotFoundError:
+        words = f"is no file, and not one of {', '.join(known) or '(none come with this version)'}"
+        raise InstanceError("config", words, str(path)) from None
+    except OSError as error:
+        raise InstanceError("config", f"cannot be read: {error.strerror}", str(path)) from None
+    except ValueError as error:
+        raise InstanceError("config", f"is no TOML: {error}", str(path)) from None
+    policy = found.pop("policy", None)
+    if not isinstance(policy, str):
+        raise InstanceError("policy", f"{policy!r} is not the name of a policy", str(path))
+    return policy, found
+
+
+def build(cls: type[C], table: Mapping[str, Any]) -> C:
+    """Return the dataclass `cls` with the values of a table; tables within it become dataclasses within it.
+
+    Fields may be of type int, float, bool, str, Any, Literal, tuple[X, ...], list[X], dict[str, X], a dataclass, and
+    any of these or None. A whole number will do for a float.
+
+    Raises:
+        InstanceError: naming the key, if it is unknown or missing, or its value is of the wrong type.
+    """
+    hints = get_type_hints(cls)
+    fields = {x.name: x for x in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    for key in table:
+        if key not in fields:
+            raise InstanceError(key, f"is unknown; known are {', '.join(fields)}")
+    values: dict[str, Any] = {}
+    for name, x in fields.items():
+        if name in table:
+            values[name] = _value(hints[name], table[name], name)
+        elif x.default is dataclasses.MISSING and x.default_factory is dataclasses.MISSING:
+            raise InstanceError(name, "is missing")
+    return cls(**values)
+
+
+def _value(kind: Any, value: Any, key: str) -> Any:  # noqa: PLR0911
+    origin, arguments = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return value
+    if dataclasses.is_dataclass(kind) and isinstance(value, Mapping):
+        try:
+            return build(kind, value)  # type: ignore[type-var]
+        except InstanceError as error:
+            raise error.within(key) from None
+    if origin in (Union, UnionType):
+        if value is None and NoneType in arguments:
+            return None
+        (one,) = (x for x in arguments if x is not NoneType)
+        return _value(one, value, key)
+    if origin is Literal:
+        if value in arguments:
+            return value
+        raise InstanceError(key, f"{value!r} is not one of {', '.join(map(repr, arguments))}")
+    if origin in (tuple, list) and isinstance(value, list | tuple):
+        items = [_value(arguments[0], x, f"{key}[{i}]") for i, x in enumerate(value)]
+        return origin(items)
+    if origin is dict and isinstance(value, Mapping):
+        return {name: _value(arguments[1], x, f"{key}.{name}") for name, x in value.items()}
+    if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
+        if not math.isfinite(value):
+            raise InstanceError(key, f"{value!r} is not finite")
+        return float(value)
+    if kind in (int, bool, str) and type(value) is kind:
+        return value
+    raise InstanceError(key, f"{value!r} is not {_words(kind, origin)}")
+
+
+def _words(kind: Any, origin: Any) -> str:
+    plain = {int: "a whole number", float: "a number", bool: "true or false", str: "text", tuple: "a list"}
+    return plain.get(origin or kind, "a list" if origin is list else "a table")

@@ -1,0 +1,119 @@
+"""From a configuration to weights: all stages of a policy's recipe, in a folder that a later run can resume."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from gangplan.instances import InstanceError
+
+from ..training.checkpoint import read_checkpoint, write_beside
+from ..training.loop import INTERRUPTED
+from ..training.stages import StageReport, train_stages
+from ..training.state import under
+from .config import build, read_config
+from .recipe import Recipe, recipe
+from .weights import Card, files, save
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """What a training came to.
+
+    Attributes:
+        reports: of the stages that were begun.
+        weights: the file of the last stage's best, None if no validation gave a number.
+        card: its model card.
+        interrupted: whether Ctrl-C ended it.
+    """
+
+    reports: tuple[StageReport, ...]
+    weights: Path | None
+    card: Card | None
+    interrupted: bool
+
+
+def train_policy(
+    config: str | Path,
+    folder: str | Path,
+    *,
+    seed: int = 0,
+    device: str = "cpu",
+    minutes: float | None = None,
+    resume: bool = False,
+    progress: Callable[[float], None] = lambda share: None,
+) -> Trained:
+    """Train the policy that a configuration is for; `folder` gets a folder a stage, and the weights so far best.
+
+    Raises:
+        InstanceError: if the configuration is wrong, or the folder holds another run.
+    """
+    name, table = read_config(config)
+    made = recipe(name)
+    try:
+        settings = build(made.config, table)
+    except InstanceError as error:
+        raise error.of(str(config)) from None
+    folder = Path(folder)
+    _claim(folder, {"policy": name, "seed": seed, "settings": _plain(settings)}, resume)
+    reports = train_stages(
+        made.stages(settings, device, seed), folder, minutes=minutes, resume=resume, progress=progress
+    )
+    weights, card = _export(made, settings, seed, folder, reports)
+    return Trained(tuple(reports), weights, card, any(x.report.reason == INTERRUPTED for x in reports))
+
+
+def commit() -> str:
+    """Return the commit of the code that runs, empty if it is not run from a clone."""
+    here = Path(__file__).parent
+    try:
+        done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def _claim(folder: Path, run: dict[str, Any], resume: bool) -> None:
+    """Write down what the folder is for, or check that it is for this."""
+    path = folder / "run.json"
+    if path.exists():
+        if not resume:
+            raise InstanceError("folder", f"{folder} holds a run already; resume it, or choose another")
+        try:
+            found = json.loads(path.read_bytes())
+        except ValueError as error:
+            raise InstanceError("run", f"is no JSON: {error}", str(path)) from None
+        for key, value in run.items():
+            if found.get(key) != value:
+                raise InstanceError(key, "is not that of the run which is to be resumed", str(path))
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    write_beside(path, json.dumps(run, indent=1).encode())
+
+
+def _plain(settings: Any) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(json.dumps(asdict(settings)))
+    return found
+
+
+def _export(
+    made: Recipe, settings: Any, seed: int, folder: Path, reports: list[StageReport]
+) -> tuple[Path | None, Card | None]:
+    if not reports or reports[-1].report.best is None:
+        return None, None
+    last = reports[-1]
+    training = {
+        x.name: {"updates": x.report.updates, "seconds": round(x.report.seconds, 1), "ended": x.report.reason}
+        for x in reports
+    }
+    card = Card(
+        made.name, made.name, made.about, made.data, made.seeds(settings, seed), commit(), _plain(settings),
+        dict(last.report.validation), training,
+    )  # fmt: skip
+    path = files(folder / made.name)[0]
+    tensors = under("policy", read_checkpoint(folder / last.name)[0])
+    return path, save(path, tensors, card)

@@ -1,0 +1,198 @@
+"""Weights: safetensors, and beside them a model card in JSON that says where they come from."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gangplan.instances import InstanceError
+
+from ..training.checkpoint import Tensors, write_beside
+from .config import build
+
+FORMAT = 1
+LIMIT = 2_000_000
+"""Bytes of one policy's weights at most."""
+
+FOLDER = Path(__file__).parent.parent / "weights"
+"""Where the weights that come with the package lie."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """The model card of one set of weights.
+
+    Attributes:
+        name: of the weights.
+        policy: the recipe that made them and can load them.
+        about: what they are for, a sentence.
+        data: what they were trained on: instances, labels, traces.
+        seeds: of training and of validation.
+        commit: of the code that trained them.
+        settings: the hyper-parameters, as in the configuration file.
+        validation: figures on the validation seeds; of ``score``, smaller is better.
+        training: updates, seconds and why it ended, of each stage.
+        parameters: how many numbers there are; `save` enters it.
+        sha256: of the file of tensors; `save` enters it.
+        format: version of this format.
+    """
+
+    name: str
+    policy: str
+    about: str = ""
+    data: str = ""
+    seeds: dict[str, Any] = field(default_factory=dict)
+    commit: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
+    validation: dict[str, float] = field(default_factory=dict)
+    training: dict[str, Any] = field(default_factory=dict)
+    parameters: int = 0
+    sha256: str = ""
+    format: int = FORMAT
+
+    def __post_init__(self) -> None:
+        for name in ("name", "policy"):
+            if not getattr(self, name):
+                raise InstanceError(name, "is empty")
+        if self.format != FORMAT:
+            raise InstanceError("format", f"{self.format!r} is not {FORMAT}: another version of gangplan wrote this")
+
+
+def files(path: str | Path) -> tuple[Path, Path]:
+    """Return the files of tensors and of the card, given either of them or what their names have in common."""
+    path = Path(path)
+    stem = path.with_suffix("") if path.suffix in (".safetensors", ".json") else path
+    return stem.with_name(f"{stem.name}.safetensors"), stem.with_name(f"{stem.name}.json")
+
+
+def save(path: str | Path, tensors: Tensors, card: Card) -> Card:
+    """Write weights and card, and return the card as written.
+
+    Raises:
+        InstanceError: if they are larger than 2 MB, or hold a number that is not finite.
+    """
+    from safetensors.torch import save as serialise
+
+    weights, beside = files(path)
+    _check_finite(tensors, weights)
+    content = serialise({name: x.detach().cpu().contiguous() for name, x in tensors.items()})
+    if len(content) > LIMIT:
+        raise InstanceError("tensors", f"are {len(content)} bytes, more than {LIMIT}", str(weights))
+    card = dataclasses.replace(
+        card, parameters=sum(x.numel() for x in tensors.values()), sha256=hashlib.sha256(content).hexdigest()
+    )
+    text = json.dumps(dataclasses.asdict(card), indent=2, allow_nan=False)
+    write_beside(weights, content)
+    write_beside(beside, f"{text}\n".encode())
+    return card
+
+
+def read_card(path: str | Path) -> Card:
+    """Return the card alone; needs no torch.
+
+    Raises:
+        InstanceError: naming file, field and what is wrong.
+    """
+    path = files(path)[1]
+    content = _bytes(path)
+    try:
+        found = json.loads(content, parse_constant=_refuse)
+    except ValueError as error:
+        raise InstanceError("card", f"is no JSON: {error}", str(path)) from None
+    if not isinstance(found, dict):
+        raise InstanceError("card", "is no JSON object", str(path))
+    try:
+        return build(Card, found)
+    except InstanceError as error:
+        raise error.of(str(path)) from None
+
+
+def load(path: str | Path) -> tuple[Tensors, Card]:
+    """Return tensors and card.
+
+    Args:
+        path: of either file, or what their names have in common.
+
+    Raises:
+        InstanceError: naming the file and what is wrong: missing, truncated, not the one of the card, not finite.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load as deserialise
+
+    card, weights = read_card(path), files(path)[0]
+    content = _bytes(weights)
+    if len(content) > LIMIT:
+        raise InstanceError("tensors", f"are {len(content)} bytes, more than {LIMIT}", str(weights))
+    try:
+        tensors: Tensors = deserialise(content)
+    except (SafetensorError, ValueError, KeyError) as error:
+        raise InstanceError("tensors", f"are broken or cut off: {error}", str(weights)) from None
+    _check_finite(tensors, weights)
+    if hashlib.sha256(content).hexdigest() != card.sha256:
+        raise InstanceError("sha256", "the tensors are not those that the card beside them is about", str(weights))
+    return tensors, card
+
+
+def match(tensors: Tensors, shapes: dict[str, tuple[int, ...]], path: str | Path) -> None:
+    """Check that the tensors are those that a network has, by name and shape.
+
+    Raises:
+        InstanceError: naming the first that is missing, of another shape, or too many.
+    """
+    for name, shape in shapes.items():
+        if name not in tensors:
+            raise InstanceError(f"tensors[{name!r}]", "is missing", str(path))
+        if tuple(tensors[name].shape) != tuple(shape):
+            raise InstanceError(f"tensors[{name!r}]", f"has shape {tuple(tensors[name].shape)}, not {shape}", str(path))
+    for name in tensors:
+        if name not in shapes:
+            raise InstanceError(f"tensors[{name!r}]", "is none of the network's", str(path))
+
+
+def shipped() -> dict[str, Path]:
+    """Return the weights that come with the package, by name."""
+    return {path.stem: path for path in sorted(FOLDER.glob("*.safetensors"))}
+
+
+def find(name: str) -> Path:
+    """Return the file of weights, given a file or the name of weights that come with the package.
+
+    Raises:
+        InstanceError: if there are none, saying which there are.
+    """
+    known = shipped()
+    if name in known:
+        return known[name]
+    path = files(name)[0]
+    if path.exists() or files(name)[1].exists():
+        return path
+    raise InstanceError(
+        "weights", f"{name!r} is no file, and not one of {', '.join(known) or '(none come with this version)'}"
+    )
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise InstanceError("file", "is missing", str(path)) from None
+    except OSError as error:
+        raise InstanceError("file", f"cannot be read: {error.strerror}", str(path)) from None
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is no number")
+
+
+def _check_finite(tensors: Tensors, path: Path) -> None:
+    if not tensors:
+        raise InstanceError("tensors", "there are none", str(path))
+    for name, x in tensors.items():
+        # a sum is finite only if all of its terms are
+        if x.is_floating_point() and not math.isfinite(float(x.double().abs().sum())):
+            raise InstanceError(f"tensors[{name!r}]", "holds a number that is not finite", str(path))
