@@ -10,6 +10,7 @@ from .about import methods, schema, versions
 from .compare import compare
 from .fit import fit
 from .generate import generate
+from .learn import learn
 from .profile import profile
 from .replay import replay
 from .show import show
@@ -39,6 +40,7 @@ app.command()(split)
 app.command()(replay)
 app.command()(simulate)
 app.command()(fit)
+app.add_typer(learn, name="learn")
 app.command()(schema)
 app.command()(versions)
 app.command()(methods)

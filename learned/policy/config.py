@@ -75,9 +75,9 @@ def _value(kind: Any, value: Any, key: str) -> Any:  # noqa: PLR0911
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is Any:
         return value
-    if dataclasses.is_dataclass(kind) and isinstance(value, Mapping):
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind) and isinstance(value, Mapping):
         try:
-            return build(kind, value)  # type: ignore[type-var]
+            return build(kind, value)
         except InstanceError as error:
             raise error.within(key) from None
     if origin in (Union, UnionType):

@@ -91,8 +91,11 @@ def _claim(folder: Path, run: dict[str, Any], resume: bool) -> None:
             if found.get(key) != value:
                 raise InstanceError(key, "is not that of the run which is to be resumed", str(path))
         return
-    folder.mkdir(parents=True, exist_ok=True)
-    write_beside(path, json.dumps(run, indent=1).encode())
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_beside(path, json.dumps(run, indent=1).encode())
+    except OSError as error:
+        raise InstanceError("out", f"{str(folder)!r} is no folder that can be written to: {error.strerror}") from None
 
 
 def _plain(settings: Any) -> dict[str, Any]:

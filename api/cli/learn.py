@@ -1,0 +1,186 @@
+"""`gangplan learn`: train learned policies, judge them, and list what there is."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from importlib.util import find_spec
+from inspect import Parameter, signature
+from typing import Annotated, Any
+
+import typer
+
+from gangplan.instances import InstanceError
+
+from . import options
+from .learn_labels import labels
+from .numbers import number, whole
+from .output import emit_blocks, emit_json, facts, table
+from .progress import Bar
+
+NEEDS = ("torch", "torch_geometric", "torchrl", "tensordict", "safetensors")
+
+learn = typer.Typer(help="Train learned policies, judge them, list them.", no_args_is_help=True)
+learn.command()(labels)
+
+
+@learn.command()
+def train(
+    config: Annotated[
+        str, typer.Argument(metavar="CONFIG", help="a TOML file, or the name of one that comes with the package")
+    ],
+    out: Annotated[str, typer.Option(help="folder for logs, checkpoints and weights", metavar="FOLDER")],
+    resume: Annotated[bool, typer.Option("--resume", help="go on with the run in that folder")] = False,
+    device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N", metavar="NAME")] = "cpu",
+    seed: Annotated[int, typer.Option(help="of everything drawn", metavar="N", parser=whole)] = 0,
+    minutes: Annotated[
+        float | None,
+        typer.Option(help="of wall-clock time at most, those before --resume included", metavar="X", parser=number),
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Train a policy from a configuration to weights with a model card.
+
+    Needs gangplan[learn]. Ctrl-C ends it after the update under way, and --resume goes on to the same curve. Exit
+    code: 0 when training has ended, 130 after Ctrl-C, 2 for bad input.
+    """
+    from gangplan.learned.policy import train_policy
+
+    if minutes is not None and not minutes >= 0:
+        raise InstanceError("minutes", f"{minutes!r} is not a number from 0 on")
+    _check_needs()
+    _check_device(device)
+    with Bar("training", hidden=as_json) as bar, _lines(hidden=as_json):
+        done = train_policy(config, out, seed=seed, device=device, minutes=minutes, resume=resume, progress=bar)
+    stages = [{"stage": x.name, **asdict(x.report)} for x in done.reports]
+    if as_json:
+        weights = None if done.weights is None else str(done.weights)
+        emit_json({"stages": stages, "weights": weights, "interrupted": done.interrupted})
+    else:
+        rows = [[x["stage"], x["reason"], *map(_text, _figures(x))] for x in stages]
+        blocks = [table(("stage", "ended by", "updates", "seconds", "best score", "at update"), rows, left=2)]
+        if done.weights is not None and done.card is not None:
+            blocks.append(facts([("weights", f"{done.weights}, {done.card.parameters} numbers")]))
+        emit_blocks(*blocks)
+    if done.interrupted:
+        raise typer.Exit(130)
+
+
+@learn.command(name="eval")
+def evaluate(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME|FILE", help="weights that come with the package, or a file of weights")
+    ],
+    seeds: Annotated[int, typer.Option(help="how many test seeds", metavar="N", parser=whole)] = 5,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(help="of the policy's own evaluation; may be repeated", metavar="NAME=VALUE"),
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Judge a policy on test seeds, none of which it was trained on. Needs gangplan[learn]."""
+    from gangplan.learned.policy import find, read_card, recipe
+
+    if seeds < 1:
+        raise InstanceError("seeds", f"{seeds!r} is not a positive integer")
+    path = find(name)
+    made = recipe(read_card(path).policy)
+    asked = _options(made.evaluate, option or [])
+    _check_needs()
+    with Bar("judging", hidden=as_json) as bar:
+        if "progress" in signature(made.evaluate).parameters:
+            asked["progress"] = bar
+        rows = made.evaluate(made.load(path), range(seeds), **asked)
+    if as_json:
+        emit_json(rows)
+        return
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    words = sum(all(isinstance(row.get(c), str) for row in rows) for c in columns)
+    emit_blocks(table(columns, ([_text(row.get(c)) for c in columns] for row in rows), left=max(words, 1)))
+
+
+@learn.command(name="list")
+def list_policies(as_json: options.AsJson = False) -> None:
+    """List the policies that can be trained, and the weights and configurations that come with the package."""
+    from gangplan.learned.policy import RECIPES, read_card, recipe, shipped
+    from gangplan.learned.policy.config import shipped_configs
+
+    policies = [{"policy": name, "about": recipe(name).about} for name in RECIPES]
+    cards = [read_card(path) for path in shipped().values()]
+    weights = [
+        {"weights": x.name, "policy": x.policy, "about": x.about, "numbers": x.parameters, "validation": x.validation}
+        for x in cards
+    ]
+    configs = list(shipped_configs())
+    if as_json:
+        emit_json({"policies": policies, "weights": weights, "configs": configs})
+        return
+    blocks: list[Any] = [table(("policy", "decides"), [tuple(x.values()) for x in policies], left=2)]
+    rows = [(x.name, x.policy, x.about, f"{x.parameters}", _text(x.validation.get("score"))) for x in cards]
+    blocks.append(table(("weights", "policy", "about", "numbers", "score"), rows, left=3))
+    blocks.append(facts([("configurations", ", ".join(configs) or "none")]))
+    emit_blocks(*blocks)
+
+
+def _check_needs() -> None:
+    missing = [name for name in NEEDS if find_spec(name) is None]
+    if missing:
+        raise InstanceError("learn", f'needs {", ".join(missing)}: pip install "gangplan[learn]"')
+
+
+def _check_device(device: str) -> None:
+    kind, _, index = device.partition(":")
+    if kind not in ("cpu", "cuda") or (index and not index.isdigit()):
+        raise InstanceError("device", f"{device!r} is not cpu, cuda or cuda:N")
+    if kind == "cuda":
+        import torch
+
+        if int(index or 0) >= torch.cuda.device_count():
+            raise InstanceError("device", f"{device!r}: PyTorch sees {torch.cuda.device_count()} of them")
+
+
+def _options(function: Any, given: list[str]) -> dict[str, Any]:
+    """Return the keyword arguments that NAME=VALUE say; values are JSON where they can be, else text."""
+    known = [n for n, x in signature(function).parameters.items() if x.kind is Parameter.KEYWORD_ONLY]
+    known = [n for n in known if n != "progress"]
+    found: dict[str, Any] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or name not in known:
+            raise InstanceError("option", f"{text!r} is not NAME=VALUE with a name of {', '.join(known) or 'none'}")
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+    return found
+
+
+@contextmanager
+def _lines(*, hidden: bool) -> Iterator[None]:
+    """Show what training logs on stderr, above the bar."""
+    log = logging.getLogger("gangplan.learned")
+    handler = logging.NullHandler() if hidden else logging.StreamHandler(sys.stderr)
+    before = log.level, log.propagate
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(before[0])
+        log.propagate = before[1]
+
+
+def _figures(stage: dict[str, Any]) -> tuple[Any, ...]:
+    return stage["updates"], round(stage["seconds"], 1), stage["best"], stage["best_update"]
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.5g}" if isinstance(value, float) else str(value)
