@@ -1,6 +1,6 @@
 """What happens over time: where the sub-ops of a split job go, what their data costs, and how long a step takes."""
 
-from .placement import first_fit
-from .step import Step, training_step
+from .ramp.placement import first_fit
+from .ramp.step import Step, training_step
 
 __all__ = ["Step", "first_fit", "training_step"]

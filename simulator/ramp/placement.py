@@ -6,8 +6,9 @@ import numpy as np
 
 from gangplan.instances import InstanceError, RampTopology
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, frozen, require, require_number
-from gangplan.instances.ramp import blocks
 from gangplan.instances.splitting import SplitGraph, leaders
+
+from .blocks import of_size
 
 SERVER_MEMORY = 80e9
 """Bytes of the one GPU of a server in the published set-up."""
@@ -54,7 +55,7 @@ def first_fit(
         beside = [home[p] for p in parents[op] if p in home and split.copies[p] == k]
         servers = _with_room(beside, room, need[op])
         if servers is None:
-            servers = next((b for b in blocks(topology, k) if (room[b] >= need[op]).all()), None)
+            servers = _first(of_size(topology, k), room, need[op])
         if servers is None:
             return None
         room[servers] -= need[op]
@@ -67,3 +68,8 @@ def first_fit(
 
 def _with_room(candidates: list[IntArray], room: FloatArray, need: float) -> IntArray | None:
     return next((servers for servers in candidates if (room[servers] >= need).all()), None)
+
+
+def _first(blocks: IntArray, room: FloatArray, need: float) -> IntArray | None:
+    fits = (room[blocks] >= need).all(axis=1)
+    return blocks[int(np.argmax(fits))] if fits.any() else None

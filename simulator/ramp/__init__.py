@@ -1,0 +1,39 @@
+"""PAC-ML's cluster: blocks of servers, split jobs on them, and arrivals that are accepted at once or blocked.
+
+Source: Parsonson et al., arXiv 2301.13799, and the published code.
+"""
+
+from .arrivals import DISTRIBUTIONS, Case, Fractions, arrivals, interval
+from .baselines import POLICIES, make_policy
+from .blocks import DEGREES, Blocks
+from .jobs import JobType, Placed
+from .placement import first_fit
+from .profiles import MODELS, read_types
+from .simulate import PUBLISHED, REASONS, Choice, Outcome, Policy, State, simulate
+from .step import Step, training_step
+
+__all__ = [
+    "DEGREES",
+    "DISTRIBUTIONS",
+    "MODELS",
+    "POLICIES",
+    "PUBLISHED",
+    "REASONS",
+    "Blocks",
+    "Case",
+    "Choice",
+    "Fractions",
+    "JobType",
+    "Outcome",
+    "Placed",
+    "Policy",
+    "State",
+    "Step",
+    "arrivals",
+    "first_fit",
+    "interval",
+    "make_policy",
+    "read_types",
+    "simulate",
+    "training_step",
+]

@@ -1,0 +1,149 @@
+"""A kind of job: how long it takes on every shape of block, and on the servers that published first fit gives it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from gangplan.instances import InstanceError, OpGraph, RampTopology
+from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, require_number, require_text
+from gangplan.instances.ramp import span
+from gangplan.instances.splitting import SplitGraph, split
+
+from .blocks import Blocks, of_size
+from .placement import SERVER_MEMORY, first_fit
+from .step import OP_SECONDS, Units, training_step
+
+STEPS = 50
+"""Training steps of a published job."""
+
+
+class Placed(NamedTuple):
+    """Servers that a job would hold, int32 ascending, and its completion time there."""
+
+    servers: IntArray
+    jct: float
+
+
+@dataclass(frozen=True, eq=False)
+class JobType:
+    """A model that is trained for some steps, and its completion times on one cluster.
+
+    Times are seconds, or in the published code's unit (ms of compute plus s of transfer) if `units` says so.
+
+    Attributes:
+        name: of the model.
+        graph: one training step, forward and backward.
+        order: in which the profile lists the ops, int32; see `gangplan.instances.splitting.split`.
+        blocks: of the cluster.
+        units: ``"physical"`` or ``"as-published"``.
+        steps: of a job.
+        splits: the graph split at each degree of `blocks`.
+        sizes: at each degree, the numbers of sub-ops that its ops have.
+        tight: at each degree, whether all ops together need more than the memory of a server.
+        sequential: completion time unsplit.
+        jct: float64 (len(blocks.shapes),): completion time when the whole job is kept inside one block of the shape,
+            by first fit there; inf where an op finds no place in it (gnmt at 8 in a (2, 2, 2) box).
+    """
+
+    name: str
+    graph: OpGraph
+    order: IntArray | None
+    blocks: Blocks
+    units: Units
+    steps: int
+    splits: tuple[SplitGraph, ...]
+    sizes: tuple[tuple[int, ...], ...]
+    tight: tuple[bool, ...]
+    sequential: float
+    jct: FloatArray
+    _known: dict[tuple[object, ...], float] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        graph: OpGraph,
+        order: IntArray | None = None,
+        *,
+        name: str,
+        blocks: Blocks | None = None,
+        units: Units = "physical",
+        steps: int = STEPS,
+    ) -> JobType:
+        """Split, place and run `graph` once on a block of every shape; by default on the published cluster.
+
+        Raises:
+            InstanceError: naming the argument and the value found.
+        """
+        require_text(name, "name")
+        require_number(steps, "steps", positive=True, whole=True)
+        if units not in OP_SECONDS:
+            raise InstanceError("units", f"{units!r} is not one of {', '.join(OP_SECONDS)}")
+        blocks = Blocks(RampTopology()) if blocks is None else blocks
+        splits = tuple(split(graph, degree, order=order) for degree in blocks.degrees)
+        alone = split(graph, 1, order=order)
+        sequential = training_step(alone, np.zeros(alone.n_sub_ops, np.int32), blocks.topology, units=units).seconds
+        jct = np.full(len(blocks.shapes), np.inf)
+        _, member = np.unique(blocks.shape, return_index=True)
+        for shape, block in enumerate(member.tolist()):
+            job = splits[blocks.shapes[shape][0]]
+            placed = inside(job, blocks.topology, blocks.members(block))
+            if placed is not None:
+                jct[shape] = steps * training_step(job, placed, blocks.topology, units=units).seconds
+        jct.setflags(write=False)
+        sizes = tuple(tuple(sorted(set(job.copies.tolist()))) for job in splits)
+        tight = tuple(float(job.memory.sum()) > SERVER_MEMORY for job in splits)
+        return cls(name, graph, order, blocks, units, steps, splits, sizes, tight, steps * sequential, jct)
+
+    def kept(self, block: int) -> float:
+        """Return the completion time inside one block."""
+        return float(self.jct[self.blocks.shape[block]])
+
+    def published(self, degree: int, free: BoolArray) -> Placed | None:
+        """Place the job by published first fit on all free servers, where small ops may spill out of its block.
+
+        Args:
+            degree: index into `blocks.degrees`.
+            free: bool (n,).
+
+        Returns:
+            Its servers and completion time, or None where an op finds no block.
+        """
+        job, topology = self.splits[degree], self.blocks.topology
+        if self.tight[degree]:
+            placed = first_fit(job, topology, free=free)
+            if placed is None:
+                return None
+            servers = np.unique(placed)
+            key: tuple[object, ...] = (degree, placed.tobytes())
+        else:
+            # every op of k sub-ops is on the first free block of k servers, or beside a parent that is there
+            found = []
+            for k in self.sizes[degree]:
+                rows = of_size(topology, k)
+                fits = free[rows].all(axis=1)
+                if not fits.any():
+                    return None
+                found.append(rows[int(np.argmax(fits))])
+            held = np.concatenate(found)
+            servers = np.unique(held)
+            # time depends on the shape of each block and on what they share, not on where they are
+            label: dict[int, int] = {}
+            shared = tuple(label.setdefault(server, len(label)) for server in held.tolist())
+            key = (degree, *(span(topology, rows) for rows in found), shared)
+            placed = None
+        if key not in self._known:
+            if placed is None:
+                placed = inside(job, topology, servers)
+            assert placed is not None  # the blocks found are among these servers
+            self._known[key] = self.steps * training_step(job, placed, topology, units=self.units).seconds
+        return Placed(servers, self._known[key])
+
+
+def inside(job: SplitGraph, topology: RampTopology, servers: IntArray) -> IntArray | None:
+    """Return the server of each sub-op by first fit on these servers alone, int32 (sub-ops,), or None."""
+    free = np.zeros(topology.n_devices, dtype=bool)
+    free[servers] = True
+    return first_fit(job, topology, free=free)
