@@ -23,15 +23,16 @@ from .seated import seated
 def cpsat(run: Run, p: Prepared) -> None:
     """Minimise the goal; with a plan known, start from it."""
     with run.phase("cpsat model"):
-        model = _Model(run, p)
+        model = Model(p)
+        model.hint(run)
     if not run.stopped:
         minimise(run, cpsat_solver(run), model.cp, 1.0 / model.unit, model.plan, p.constant)
 
 
-class _Model:
-    """x[o]: option o runs; s[o]: when, in ticks."""
+class Model:
+    """x[o]: option o runs; s[o]: when, in ticks; out[j]: job j is left out, `None` if it must run."""
 
-    def __init__(self, run: Run, p: Prepared) -> None:
+    def __init__(self, p: Prepared) -> None:
         self.p = p
         self.tick, _ = tick_of(p)
         self.unit, _ = cost_of(p, self.tick)
@@ -54,7 +55,6 @@ class _Model:
         elif p.cluster.kind == NODES:
             self.nodes()
         self.pool()
-        self.hint(run)
 
     def goal(self) -> None:
         """Let each job run with one option or be left out, and add up slopes times ends and prices."""
@@ -83,7 +83,8 @@ class _Model:
             terms.append(slope * end)
         if last is not None:
             terms.append(down(self.tick, self.unit) * last)
-        cp.minimize(sum(terms))
+        self.total = sum(terms)
+        cp.minimize(self.total)
 
     def pool(self) -> None:
         """All that runs holds at most all GPUs: on nodes and blocks too, where it is redundant."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,32 +25,45 @@ def cpsat(run: Run, q: Quotient) -> None:
     # integers are as fine as the ceiling was tight: solve again if the first was too coarse to tell
     while not run.stopped and (ceiling is None or (run.objective is not None and run.objective < ceiling)):
         with run.phase("cpsat model"):
-            model = _Model(q, run)
+            model = Model(q, run.objective, stopped=lambda: run.stopped)
         ceiling = model.ceiling
         if run.stopped:
             return
+        model.start_from(run)
         with run.phase("cpsat"):
             model.solve(run)
 
 
-class _Model:
-    """Variables, constraints and objective, a method a constraint."""
+class Model:
+    """Variables, constraints and objective, a method a constraint.
 
-    def __init__(self, q: Quotient, run: Run) -> None:
+    Attributes:
+        x: x[g][s], whether group g is in slot s.
+        z: the maximum load, in units.
+        scale: units a second.
+    """
+
+    def __init__(
+        self, q: Quotient, ceiling: float | None = None, *, stopped: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Build it; no plan of more than `ceiling` seconds is looked for, and none at all once `stopped`."""
         self.q = q
         self.model = cp_model.CpModel()
         self.contiguous = q.problem.variant == "contiguous"
-        self.ceiling = run.objective if run.objective is not None else load_ceiling(q)
+        self.ceiling = ceiling if ceiling is not None else load_ceiling(q)
         self.scale = _UNITS / self.ceiling if self.ceiling > 0 else 1.0
         self.slots = range(int(q.counts.sum()))
         self.types = [int(t) for t in np.flatnonzero(q.counts)]
         self.z = self.model.new_int_var(0, _UNITS, "Z")
         self.x = [[self.model.new_bool_var("") for _ in self.slots] for _ in range(q.n_groups)]
         for build in (self._assign, self._type_slots, self._order, self._loads, self._memory, self._symmetry):
-            if run.stopped:
+            if stopped():
                 return
             build()
         self.model.minimize(self.z)
+
+    def start_from(self, run: Run) -> None:
+        """Take over what `run` knows: its bound, and its plan as the hint."""
         if run.bound is not None:
             self.model.add(self.z >= int(run.bound * self.scale))
         if run.plan is not None:
@@ -221,4 +235,5 @@ class _Model:
         return q.plan(stages)
 
     def solve(self, run: Run) -> None:
+        """Minimise to the end of `run`."""
         minimise(run, cpsat_solver(run), self.model, self.scale, self.plan)

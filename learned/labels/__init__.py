@@ -1,0 +1,29 @@
+"""Labels: near-optimal actions with their values from exact solves, to learn from; see docs/labels.md."""
+
+from .collect import Collected, collect
+from .configuration import Configuration
+from .engine import Engine
+from .instances import FAMILIES, SPLITS, make, seed_of
+from .make import label_instance, space_of
+from .shards import Labelled, read_labels
+from .space import Action, State
+from .values import Labels, up_to
+
+__all__ = [
+    "FAMILIES",
+    "SPLITS",
+    "Action",
+    "Collected",
+    "Configuration",
+    "Engine",
+    "Labelled",
+    "Labels",
+    "State",
+    "collect",
+    "label_instance",
+    "make",
+    "read_labels",
+    "seed_of",
+    "space_of",
+    "up_to",
+]

@@ -1,0 +1,165 @@
+"""Instances by name: the same problem from the same family, seed and size, drawn so that no two are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import log
+from typing import Any, cast
+
+import numpy as np
+
+from gangplan.instances import Cluster, InstanceError, Level, PartitionProblem, StepProblem, TreeTopology
+from gangplan.instances.arrays import require_number
+from gangplan.instances.generators import GENERATORS, PLACEMENTS, SCHEDULES, generate
+from gangplan.instances.verify import Problem
+
+SPLITS = {"train": 0, "validation": 1 << 29, "test": 1 << 30}
+"""Where the seeds of each split begin; none has so many that it reaches the next."""
+_SEEDS = 1 << 29
+_GPUS = ("P100", "V100", "A100", "H100", "B200")
+_LATENCY, _SLOWER = 5e-6, 12.0
+"""Of the network between two servers: seconds, and how many times slower it is than the links inside."""
+
+
+def seed_of(split: str, index: int) -> int:
+    """Return the seed of the `index`-th instance of a split; those of two splits are never the same.
+
+    Raises:
+        InstanceError: naming the argument and the value found.
+    """
+    if split not in SPLITS:
+        raise InstanceError("split", f"{split!r} is not one of {', '.join(SPLITS)}")
+    require_number(index, "index", whole=True)
+    if index >= _SEEDS:
+        raise InstanceError("index", f"{index!r} is not below {_SEEDS}")
+    return SPLITS[split] + index
+
+
+def make(problem: str, family: str, seed: int, size: int) -> Problem:
+    """Make an instance.
+
+    Args:
+        problem: throughput, step, placement or schedule.
+        family: one of `FAMILIES` of the problem.
+        seed: of all that is drawn; see `seed_of`.
+        size: at most so many ops, backward ones among them, or nodes, or jobs to schedule.
+
+    Raises:
+        InstanceError: naming the argument and the value found.
+    """
+    if problem not in FAMILIES:
+        raise InstanceError("problem", f"{problem!r} is not one of {', '.join(FAMILIES)}")
+    if family not in FAMILIES[problem]:
+        raise InstanceError("family", f"{family!r} is not one of {', '.join(FAMILIES[problem])}")
+    require_number(seed, "seed", whole=True)
+    require_number(size, "size", whole=True)
+    if size < 4:
+        raise InstanceError("size", f"{size!r} is less than 4")
+    rng = np.random.default_rng([*problem.encode(), *family.encode(), seed])
+    if problem == "placement":
+        return PLACEMENTS[family](**_gangs(rng, size), seed=seed)
+    if problem == "schedule":
+        return SCHEDULES[family](**_moldable(rng, size), seed=seed)
+    return _partition(rng, problem, family, seed, size)
+
+
+def _whole(rng: np.random.Generator, least: int, most: int) -> int:
+    return int(rng.integers(least, max(least, most) + 1))
+
+
+def _any(rng: np.random.Generator, *values: Any) -> Any:
+    return values[int(rng.integers(len(values)))]
+
+
+def _layered(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    layers = _whole(rng, max(1, n // 6), max(1, n // 2))
+    return {"ops": n, "layers": layers, "degree": float(rng.uniform(1, min(2.5, n)))}
+
+
+def _fork_join(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    width, depth = _whole(rng, 1, 4), _whole(rng, 1, 3)
+    return {"stages": max(1, (n - 1) // (width * depth + 1)), "width": width, "depth": depth}
+
+
+def _series_parallel(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    return {"ops": n, "series": float(rng.uniform(0.3, 0.8))}
+
+
+def _pipeline(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    batches = _any(rng, 2, 3, 4)
+    return {"micro_batches": batches, "stages": max(1, n // batches), "spread": float(rng.uniform(0.1, 0.6))}
+
+
+_GRAPHS: dict[str, Callable[[np.random.Generator, int], dict[str, Any]]] = {
+    "layered": _layered,
+    "fork_join": _fork_join,
+    "series_parallel": _series_parallel,
+    "pipeline": _pipeline,
+}
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "throughput": tuple(name for name in GENERATORS if name in _GRAPHS),
+    "step": tuple(name for name in GENERATORS if name in _GRAPHS),
+    "placement": tuple(PLACEMENTS),
+    "schedule": tuple(SCHEDULES),
+}
+"""The families of each problem that have seeds: networks as published are no random choice."""
+
+
+def _partition(rng: np.random.Generator, problem: str, family: str, seed: int, size: int) -> Problem:
+    """Draw ops, devices, GPUs, how dear sending is, and in half of the cases memory that binds."""
+    training = bool(rng.random() < 0.5)
+    ops = _whole(rng, max(2, size // 4), size) // (2 if training else 1)
+    options = _GRAPHS[family](rng, max(2, ops)) | {"intensity": float(np.exp(rng.uniform(log(300), log(10000))))}
+    if family == "pipeline":
+        options["intensity"] *= 10  # one op of it stands for a layer
+    devices = _any(rng, 2, 3, 4, 6, 8)
+    made = generate(family, training=training, devices=devices, device_type=_any(rng, *_GPUS), seed=seed, **options)
+    tight, room, two = rng.random() < 0.5, float(rng.uniform(1.2, 2.0)), rng.random() < 0.5
+    cluster = _tight(made, room) if tight else made.cluster
+    if problem == "throughput":
+        return replace(made, cluster=cluster)
+    return StepProblem(made.graph, _two_servers(cluster) if two and devices in (4, 6, 8) else cluster)
+
+
+def _tight(problem: PartitionProblem, room: float) -> Cluster:
+    """Return the cluster with `room` times the memory that the ops need, or what the largest class of them does."""
+    graph, cluster = problem.graph, problem.cluster
+    lone = graph.colocation.max(initial=-1) + 1 + np.arange(graph.n_ops)
+    group = np.unique(np.where(graph.colocation < 0, lone, graph.colocation), return_inverse=True)[1].ravel()
+    largest = float(np.bincount(group, graph.memory).max())
+    memory = max(room * float(graph.memory.sum()) / cluster.n_devices, 1.01 * largest)
+    return replace(cluster, device_types=tuple(replace(kind, memory=memory) for kind in cluster.device_types))
+
+
+def _two_servers(cluster: Cluster) -> Cluster:
+    inside = cast(TreeTopology, cluster.topology).levels[0]
+    levels = (inside, Level("network", inside.bandwidth / _SLOWER, _LATENCY))
+    return replace(cluster, topology=TreeTopology.regular(levels, (cluster.n_devices // 2, 2)))
+
+
+def _gangs(rng: np.random.Generator, size: int) -> dict[str, Any]:
+    """Draw a batch for up to `size` nodes in one rack or two, in half of the cases beside jobs that run."""
+    nodes, racks = _whole(rng, max(2, size // 2), size), _any(rng, 1, 2)
+    return {
+        "racks": racks,
+        "nodes": max(1, nodes // racks),
+        "gpus": _any(rng, 4, 8),
+        "jobs": _whole(rng, max(2, nodes // 2), nodes),
+        "load": float(rng.uniform(0.5, 0.95)),
+        "running": _any(rng, 0.0, 0.4),
+        "optional": _any(rng, 0.0, 0.0, 0.3),
+        "down": _any(rng, 0.0, 0.0, 0.1),
+    }
+
+
+def _moldable(rng: np.random.Generator, size: int) -> dict[str, Any]:
+    """Draw up to `size` jobs for a pool of 4 to 32 GPUs, or nodes of so many in all."""
+    return {
+        "jobs": _whole(rng, max(2, size // 2), size),
+        "nodes": _any(rng, 1, 2, 4),
+        "gpus": _any(rng, 4, 8),
+        "load": float(rng.uniform(0.6, 1.6)),
+        "capacity": _any(rng, "pool", "nodes"),
+        "optional": _any(rng, 0.0, 0.0, 0.3),
+    }

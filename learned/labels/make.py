@@ -1,0 +1,172 @@
+"""One instance solved and labelled: its optimum, the actions at its start and in states on the way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Iterator
+from importlib.metadata import version
+from math import inf, isfinite, isnan
+from typing import Any
+
+import numpy as np
+
+from gangplan.instances import InstanceError, content_hash, dump
+from gangplan.instances.verify import Problem
+from gangplan.solvers import Run
+from gangplan.solvers.method import suite_of
+
+from .configuration import Configuration
+from .instances import FAMILIES, make, seed_of
+from .space import Space, State
+from .values import Labels
+
+Row = dict[str, Any]
+"""One instance as a shard holds it, see `shards.COLUMNS`."""
+_SOLVE = 0.4
+"""What the optimum may take of an instance's time."""
+_ASTRAY, _TRIES = 0.25, 4
+"""Share of the states on the way to plans that a solve has left behind; draws a state, for some come out twice."""
+
+
+def space_of(problem: Any) -> Space:
+    """Return the decisions of `problem`.
+
+    Raises:
+        InstanceError: if it has no labels.
+    """
+    # a space imports CP-SAT's models, which take a second
+    if problem.objective == "throughput":
+        from .throughput import ThroughputSpace
+
+        return ThroughputSpace(problem)
+    if problem.objective == "step":
+        from .step import StepSpace
+
+        return StepSpace(problem)
+    if problem.objective == "placement":
+        from .placement import PlacementSpace
+
+        return PlacementSpace(problem)
+    if problem.objective == "schedule":
+        from .schedule import ScheduleSpace
+
+        return ScheduleSpace(problem)
+    raise InstanceError("problem", f"{problem.objective!r} is not one of {', '.join(FAMILIES)}")
+
+
+def label_instance(configuration: Configuration, index: int) -> Row:
+    """Solve and label the `index`-th instance of a data set on one thread."""
+    from .search import label
+
+    c = configuration
+    started = time.perf_counter()
+    family, seed = c.families[index % len(c.families)], seed_of(c.split, index)
+    problem = make(c.problem, family, seed, c.size)
+    space = space_of(problem)
+    deadline = started + c.time_limit
+    known: list[tuple[Any, float]] = []
+    run = _solved(space, seed, _SOLVE * c.time_limit, known)
+    rng = np.random.default_rng(seed)
+    plans = [(run.plan, float(run.objective or 0.0))] if run.plan is not None else []
+    states: list[tuple[State, Labels]] = []
+    for i, state in enumerate(_states(space, plans, known, c, rng)):
+        left = deadline - time.perf_counter()
+        if left <= 0:
+            break
+        clock = Run(problem, time_limit=left / (c.states + 1 - i) if i else left / 2, seed=seed)
+        whole = not i and c.problem != "step"
+        found = label(space, state, clock, whole=whole, levels=c.levels, bound=run.bound)
+        states.append((state, found))
+        plans += [pair for pair in found.plans if pair[0] is not state.plan]
+    plans += [pair for pair in known if any(pair[0] is state.plan for state, _ in states) and pair not in plans]
+    return _row(c, family, seed, problem, run, plans, states) | {"seconds": time.perf_counter() - started}
+
+
+def _solved(space: Space, seed: int, seconds: float, known: list[tuple[Any, float]]) -> Run:
+    """Solve the problem; `known` takes the plans that were the best for a while."""
+
+    def keep(run: Run) -> None:
+        if run.plan is not None and (not known or known[-1][0] is not run.plan):
+            known.append((run.plan, float(run.objective or 0.0)))
+
+    run = Run(space.problem, time_limit=seconds, seed=seed, callbacks=(keep,))
+    tools = suite_of(space.problem)
+    prepared = tools.prepare(run)
+    for name in space.methods:
+        method = tools.methods[name]
+        if run.stopped:
+            break
+        if method.suits(prepared):
+            with run.share(1.0 if name == space.methods[-1] else 0.5):
+                method.run(run, prepared)
+    return run
+
+
+def _states(
+    space: Space,
+    good: list[tuple[Any, float]],
+    known: list[tuple[Any, float]],
+    c: Configuration,
+    rng: np.random.Generator,
+) -> Iterator[State]:
+    """Yield the empty state, then others on the way to good plans, which grow meanwhile, and some to lesser ones."""
+    if not good or space.depth(good[0][0]) < 1:
+        return
+    seen: set[Hashable] = set()
+    most = (1 + c.levels[-1]) * good[0][1]
+    yield State(good[0][0])
+    for _ in range(_TRIES * c.states):
+        if len(seen) == c.states:
+            return
+        among = known if rng.random() < _ASTRAY else [pair for pair in good if pair[1] <= most]
+        plan = among[int(rng.integers(len(among)))][0]
+        state = State(plan, int(rng.integers(1, max(2, space.depth(plan)))))
+        if state.depth < space.depth(plan) and (key := space.key(state)) not in seen:
+            seen.add(key)
+            yield state
+
+
+def _row(
+    c: Configuration,
+    family: str,
+    seed: int,
+    problem: Problem,
+    run: Run,
+    plans: list[tuple[Any, float]],
+    states: list[tuple[State, Labels]],
+) -> Row:
+    number = {id(plan): i for i, (plan, _) in enumerate(plans)}
+    count = [len(found.decision) for _, found in states]
+
+    def joined(field: str) -> list[Any]:
+        columns = [getattr(found, field).tolist() for _, found in states]
+        return [None if isinstance(x, float) and isnan(x) else x for column in columns for x in column]
+
+    best = min([run.objective, *(o for _, o in plans)], key=lambda x: inf if x is None else x) if plans else None
+    bounds = [b for b in (run.bound, *(f.bound for s, f in states if not s.depth)) if b is not None and isfinite(b)]
+    bound = max(bounds, default=None)
+    return {
+        "problem": c.problem,
+        "family": family,
+        "seed": seed,
+        "size": c.size,
+        "split": c.split,
+        "hash": content_hash(problem),
+        "objective": best,
+        "bound": bound if bound is None or best is None else min(bound, best),
+        "infeasible": run.infeasible,
+        "plan": [dump(plan) for plan, _ in plans],
+        "plan_objective": [objective for _, objective in plans],
+        "state_plan": [number[id(state.plan)] for state, _ in states],
+        "state_depth": [state.depth for state, _ in states],
+        "state_objective": [found.objective for _, found in states],
+        "state_bound": [found.bound for _, found in states],
+        "state_proved": [found.proved for _, found in states],
+        "label_state": [i for i, n in enumerate(count) for _ in range(n)],
+        "decision": joined("decision"),
+        "action": joined("action"),
+        "value": joined("value"),
+        "lower": joined("lower"),
+        "gangplan": version("gangplan"),
+        "ortools": version("ortools"),
+    }

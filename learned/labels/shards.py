@@ -1,0 +1,193 @@
+"""Shards: Parquet files of labelled instances, written whole or not at all, and read back as problems and arrays."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from math import inf, nan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gangplan.instances import InstanceError, content_hash, load
+from gangplan.instances.documents import parse_json
+from gangplan.instances.verify import Problem
+
+from .configuration import Configuration
+from .instances import make
+from .make import Row
+from .space import State
+from .values import Labels
+
+COLUMNS = {
+    **dict.fromkeys(("problem", "family", "split", "hash", "gangplan", "ortools"), "string"),
+    **dict.fromkeys(("seed", "size"), "int64"),
+    **dict.fromkeys(("objective", "bound", "seconds"), "double"),
+    "infeasible": "bool",
+    "plan": "list string",
+    **dict.fromkeys(("plan_objective", "state_objective", "state_bound", "value", "lower"), "list double"),
+    **dict.fromkeys(("state_plan", "state_depth", "label_state", "decision", "action"), "list int32"),
+    "state_proved": "list bool",
+}
+"""The columns of a shard and their types; a row is an instance, and docs/labels.md says what they hold."""
+MANIFEST = "labels.json"
+"""The file beside the shards that says what they are."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Labelled:
+    """An instance and what was found out about it.
+
+    Attributes:
+        problem: made again, its hash that of the file.
+        family, seed, split: where it comes from.
+        objective, bound: of the best plan known, and what is proved; `None` if there is none.
+        plans: the best first found and all others that are needed to show an action, each with its objective.
+        states: each labelled state with its labels; a state's labels hold no plans of their own.
+    """
+
+    problem: Problem
+    family: str
+    seed: int
+    split: str
+    objective: float | None
+    bound: float | None
+    plans: tuple[tuple[Any, float], ...]
+    states: tuple[tuple[State, Labels], ...]
+
+
+def open_folder(folder: str | Path, configuration: Configuration) -> Path:
+    """Make `folder`, or check that what it holds is of the same configuration.
+
+    Raises:
+        InstanceError: naming the first setting that differs, or what cannot be written.
+    """
+    path = Path(folder)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InstanceError("folder", (error.strerror or str(error)).lower(), str(folder)) from None
+    wanted = asdict(configuration)
+    if (path / MANIFEST).exists():
+        there = asdict(configuration_of(path))
+        for name, value in wanted.items():
+            if there[name] != value:
+                words = f"{value!r} is not {there[name]!r}, with which the labels there were made"
+                raise InstanceError(name, words, str(folder))
+    else:
+        if any(path.glob("*.parquet")):
+            raise InstanceError(
+                "folder", f"holds Parquet files, and no {MANIFEST} that says what they are", str(folder)
+            )
+        _write(path / MANIFEST, (json.dumps(wanted) + "\n").encode())
+    return path
+
+
+def configuration_of(folder: str | Path) -> Configuration:
+    """Return what the labels in `folder` were made with.
+
+    Raises:
+        InstanceError: if that is not to be read there.
+    """
+    file = Path(folder) / MANIFEST
+    try:
+        data = parse_json(file.read_text())
+        return Configuration(**data)
+    except OSError as error:
+        raise InstanceError("file", (error.strerror or str(error)).lower(), str(file)) from None
+    except TypeError:
+        raise InstanceError("content", "is not what labels are made with", str(file)) from None
+    except InstanceError as error:
+        raise error.of(str(file)) from None
+
+
+def shard_path(folder: Path, number: int) -> Path:
+    """Return the file of shard `number`, from 0."""
+    return folder / f"shard-{number:05d}.parquet"
+
+
+def write_shard(folder: Path, number: int, rows: Sequence[Row]) -> None:
+    """Write a shard beside its place, then move it there.
+
+    Raises:
+        InstanceError: naming the file, if it cannot be written.
+    """
+    pa, parquet = _pyarrow()
+    types = {
+        "string": pa.string(),
+        "int64": pa.int64(),
+        "double": pa.float64(),
+        "bool": pa.bool_(),
+        "int32": pa.int32(),
+    }
+    fields = []
+    for name, kind in COLUMNS.items():
+        many, _, of = kind.rpartition(" ")
+        fields.append(pa.field(name, pa.list_(types[of]) if many else types[of]))
+    sink = pa.BufferOutputStream()
+    parquet.write_table(pa.Table.from_pylist(list(rows), pa.schema(fields)), sink, compression="zstd")
+    _write(shard_path(folder, number), sink.getvalue().to_pybytes())
+
+
+def read_labels(folder: str | Path) -> Iterator[Labelled]:
+    """Yield every labelled instance in `folder`, shard after shard, its problem made again from family and seed.
+
+    Raises:
+        InstanceError: if a file cannot be read, or an instance no longer comes out as it was.
+    """
+    path = Path(folder)
+    configuration_of(path)
+    _, parquet = _pyarrow()
+    for file in sorted(path.glob("shard-*.parquet")):
+        try:
+            rows = parquet.read_table(file).to_pylist()
+        except (OSError, ValueError) as error:
+            raise InstanceError("content", f"is no shard: {error}", str(file)) from None
+        for row in rows:
+            yield _labelled(row, str(file))
+
+
+def _labelled(row: Row, file: str) -> Labelled:
+    problem = make(row["problem"], row["family"], row["seed"], row["size"])
+    if content_hash(problem) != row["hash"]:
+        words = f"of {row['family']} {row['seed']} is not that of the instance made now: the generator has changed"
+        raise InstanceError("hash", words, file)
+    plans = tuple((load(text), value) for text, value in zip(row["plan"], row["plan_objective"], strict=True))
+    of = np.array(row["label_state"], dtype=np.int32)
+    columns = {
+        "decision": np.array(row["decision"], dtype=np.int32),
+        "action": np.array(row["action"], dtype=np.int32),
+        "value": np.array([nan if x is None else x for x in row["value"]]),
+        "lower": np.array([inf if x is None else x for x in row["lower"]]),
+    }
+    states = []
+    for i, (plan, depth) in enumerate(zip(row["state_plan"], row["state_depth"], strict=True)):
+        mine: dict[str, Any] = {name: column[of == i] for name, column in columns.items()}
+        found = Labels(objective=row["state_objective"][i], bound=row["state_bound"][i], plans=(), **mine)
+        states.append((State(plans[plan][0], depth), found))
+    return Labelled(
+        problem, row["family"], row["seed"], row["split"], row["objective"], row["bound"], plans, tuple(states)
+    )
+
+
+def _write(path: Path, content: bytes) -> None:
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(content)
+        os.replace(part, path)
+    except OSError as error:
+        raise InstanceError("file", (error.strerror or str(error)).lower(), str(path)) from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        raise InstanceError("labels", 'need pyarrow: pip install "gangplan[learn]"') from None
+    return pa, parquet
