@@ -11,6 +11,7 @@ from .compare import compare
 from .fit import fit
 from .generate import generate
 from .learn import learn
+from .pacml import pacml
 from .profile import profile
 from .replay import replay
 from .show import show
@@ -39,6 +40,7 @@ app.command()(profile)
 app.command()(split)
 app.command()(replay)
 app.command()(simulate)
+app.command()(pacml)
 app.command()(fit)
 app.add_typer(learn, name="learn")
 app.command()(schema)

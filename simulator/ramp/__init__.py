@@ -3,9 +3,12 @@
 Source: Parsonson et al., arXiv 2301.13799, and the published code.
 """
 
-from .arrivals import DISTRIBUTIONS, Case, Fractions, arrivals, interval
+from .arrivals import Case, arrivals, interval
 from .baselines import POLICIES, make_policy
+from .beta import DISTRIBUTIONS, Fractions
 from .blocks import DEGREES, Blocks
+from .check import check
+from .evaluate import Rates, evaluate
 from .jobs import JobType, Placed
 from .placement import first_fit
 from .profiles import MODELS, read_types
@@ -27,9 +30,12 @@ __all__ = [
     "Outcome",
     "Placed",
     "Policy",
+    "Rates",
     "State",
     "Step",
     "arrivals",
+    "check",
+    "evaluate",
     "first_fit",
     "interval",
     "make_policy",

@@ -161,4 +161,5 @@ def make_policy(name: str, seed: int = 0) -> Policy:
         kept[stem] = _among(alone[stem])
     if block in ("first", "best") and stem in kept:
         return Kept(kept[stem], block == "best")
-    raise InstanceError("policy", f"{name!r} is not one of {', '.join(POLICIES)}")
+    rules = "para-max, para-min, random, constant-D; with +first or +best also smallest, from-D, about-D"
+    raise InstanceError("policy", f"{name!r} is not a rule, alone or with +first or +best; rules are {rules}")

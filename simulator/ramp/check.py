@@ -1,0 +1,174 @@
+"""The check of an outcome: from who held which servers, whoever decided it."""
+
+from __future__ import annotations
+
+from math import isclose
+from typing import Any
+
+import numpy as np
+
+from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
+from gangplan.instances.ramp import coordinates
+from gangplan.instances.schedule.capacity import ramp_blocks
+
+from .jobs import JobType
+from .placement import first_fit
+from .simulate import Outcome
+from .step import OP_SECONDS, training_step
+
+_MOST = 5
+"""Faults of a kind that are told."""
+_SLACK = 1e-9
+
+
+class Checker:
+    """Checks outcomes; one that has checked many knows most step times and placements already."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[Any, float | None] = {}
+        self._held: dict[Any, bytes | None] = {}
+        # what memos are of stays alive, so that no two have the same id
+        self._types: dict[int, JobType] = {}
+
+    def check(self, outcome: Outcome) -> list[str]:
+        """Return what is wrong with an outcome, in words; nothing if it is right.
+
+        A job starts as it arrives, on servers that nobody else holds until it ends: a block of its degree, or what
+        published first fit finds among the servers then free. It takes as long as a training step on them says, and
+        no longer than its user accepts. The rates are those that the rows say.
+        """
+        words = _rows(outcome)
+        if words:
+            return words
+        return [*_times(outcome), *_apart(outcome), *self._places(outcome), *_rates(outcome)]
+
+    def _places(self, o: Outcome) -> list[str]:
+        words: list[str] = []
+        cut = np.searchsorted(o.row_job, np.arange(o.case.n_jobs + 1))
+        ends = np.full(o.case.blocks.n_servers, -np.inf)
+        for i in np.flatnonzero(o.accepted).tolist():
+            servers = np.sort(o.row_server[cut[i] : cut[i + 1]])
+            kind = o.case.types[o.case.model[i]]
+            self._types[id(kind)] = kind
+            free = ends <= o.start[i]
+            ends[servers] = o.finish[i]
+            seconds, wrong = self._place(kind, int(o.degree[i]), int(o.block[i]), servers, free)
+            if wrong:
+                words.append(f"job {i} {wrong}")
+            elif seconds is None or not isclose(seconds, o.finish[i] - o.start[i], rel_tol=_SLACK):
+                words.append(f"job {i} takes {o.finish[i] - o.start[i]!r}, on its servers it would take {seconds!r}")
+        return words[:_MOST]
+
+    def _place(
+        self, kind: JobType, degree: int, block: int, servers: IntArray, free: BoolArray
+    ) -> tuple[float | None, str]:
+        """Return the completion time on these servers, or what is wrong with them."""
+        topology = kind.blocks.topology
+        if block >= 0:
+            if servers.tobytes() not in _known(topology, kind.blocks.degrees[degree]):
+                return None, f"holds servers {servers.tolist()}, which are no block of its degree"
+            return self._inside(kind, degree, servers), ""
+        if self._first_fit(kind, degree, free) != servers.tobytes():
+            return None, f"holds servers {servers.tolist()}, which first fit would not give it"
+        return self._inside(kind, degree, servers), ""
+
+    def _first_fit(self, kind: JobType, degree: int, free: BoolArray) -> bytes | None:
+        """Return the servers of first fit; what it finds depends on the first free block of each size only."""
+        topology = kind.blocks.topology
+        found = []
+        for k in kind.sizes[degree]:
+            fits = free[ramp_blocks(topology, k)].all(axis=1)
+            found.append(int(np.argmax(fits)) if fits.any() else -1)
+        key = (id(kind), degree, free.tobytes() if kind.tight[degree] else tuple(found))
+        if key not in self._held:
+            placed = first_fit(kind.splits[degree], topology, free=free)
+            self._held[key] = None if placed is None else np.unique(placed).tobytes()
+        return self._held[key]
+
+    def _inside(self, kind: JobType, degree: int, servers: IntArray) -> float | None:
+        """Return the completion time on these servers alone; the same wherever in the cluster they are."""
+        topology = kind.blocks.topology
+        axes = coordinates(topology, servers)
+        key = (id(kind), degree, *(np.asarray(axis - axis.min()).tobytes() for axis in axes))
+        if key not in self._seconds:
+            free = np.zeros(topology.n_devices, dtype=bool)
+            free[servers] = True
+            placed = first_fit(kind.splits[degree], topology, free=free)
+            self._seconds[key] = (
+                None
+                if placed is None
+                else kind.steps * training_step(kind.splits[degree], placed, topology, units=kind.units).seconds
+            )
+        return self._seconds[key]
+
+
+def check(outcome: Outcome) -> list[str]:
+    """Return what is wrong with an outcome, in words; nothing if it is right. See `Checker.check`."""
+    return Checker().check(outcome)
+
+
+def _known(topology: Any, degree: int) -> set[bytes]:
+    if (topology, degree) not in _BLOCKS:
+        _BLOCKS[topology, degree] = {row.tobytes() for row in ramp_blocks(topology, degree)}
+    return _BLOCKS[topology, degree]
+
+
+_BLOCKS: dict[tuple[Any, int], set[bytes]] = {}
+
+
+def _named(bad: BoolArray, problem: str) -> list[str]:
+    return [f"job {i} {problem}" for i in np.flatnonzero(bad)[:_MOST].tolist()]
+
+
+def _rows(o: Outcome) -> list[str]:
+    """Rows that mean nothing, before anything is computed from them."""
+    n = o.case.n_jobs
+    if len(o.row_job) and not (o.row_job[0] >= 0 and o.row_job[-1] < n and (np.diff(o.row_job) >= 0).all()):
+        return ["the jobs of the rows do not ascend within those there are"]
+    if not ((o.row_server >= 0) & (o.row_server < o.case.blocks.n_servers)).all():
+        return ["a row names a server there is not"]
+    pairs = o.row_job.astype(np.int64) * o.case.blocks.n_servers + o.row_server
+    if len(np.unique(pairs)) < len(pairs):
+        return ["a job holds a server twice"]
+    ran = np.bincount(o.row_job, minlength=n) > 0
+    degrees = len(o.case.blocks.degrees)
+    return [
+        *_named(ran != o.accepted, "holds servers though it is blocked, or none though it is not"),
+        *_named(o.accepted != (o.reason == 0), "is blocked without a reason, or has one though it ran"),
+        *_named(o.degree >= degrees, "has a degree there is not"),
+        *_named(~o.accepted & (np.isfinite(o.start) | np.isfinite(o.finish)), "has times though it is blocked"),
+    ]
+
+
+def _times(o: Outcome) -> list[str]:
+    ran = o.accepted
+    scale = OP_SECONDS[o.case.units]
+    # alone on a server a job takes the sum of its ops
+    alone = np.array([kind.steps * scale * float(kind.graph.time[0].sum()) for kind in o.case.types])
+    limit = o.case.fraction * alone[o.case.model] * (1 + _SLACK)
+    return [
+        *_named(ran & (o.start != o.case.submit), "does not start when it arrives"),
+        *_named(ran & ~(o.finish - o.start <= limit), "takes longer than its user accepts"),
+    ]
+
+
+def _apart(o: Outcome) -> list[str]:
+    start, finish = o.start[o.row_job], o.finish[o.row_job]
+    order = np.lexsort((finish, start, o.row_server))
+    server = o.row_server[order]
+    clash = (server[1:] == server[:-1]) & (start[order][1:] < finish[order][:-1])
+    return [
+        f"jobs {o.row_job[order[i]]} and {o.row_job[order[i + 1]]} hold server {server[i]} at a time"
+        for i in np.flatnonzero(clash)[:_MOST].tolist()
+    ]
+
+
+def _rates(o: Outcome) -> list[str]:
+    ran = np.unique(o.row_job)
+    done: FloatArray = o.finish[ran]
+    told = ((o.blocked, len(ran)), (o.blocked_or_running, int((done <= o.case.horizon).sum())))
+    return [
+        f"the blocking rate is said to be {rate!r}, the rows say {1 - count / o.case.n_jobs!r}"
+        for rate, count in told
+        if not isclose(rate, 1 - count / o.case.n_jobs, abs_tol=_SLACK)
+    ]
