@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import isclose
 from typing import Any
 
 import numpy as np
 
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
-from gangplan.instances.ramp import coordinates
+from gangplan.instances.ramp import coordinates, span
 from gangplan.instances.schedule.capacity import ramp_blocks
 
 from .jobs import JobType
@@ -26,6 +27,7 @@ class Checker:
 
     def __init__(self) -> None:
         self._seconds: dict[Any, float | None] = {}
+        self._steps: dict[Any, float] = {}
         self._held: dict[Any, bytes | None] = {}
         # what memos are of stays alive, so that no two have the same id
         self._types: dict[int, JobType] = {}
@@ -87,19 +89,27 @@ class Checker:
 
     def _inside(self, kind: JobType, degree: int, servers: IntArray) -> float | None:
         """Return the completion time on these servers alone; the same wherever in the cluster they are."""
-        topology = kind.blocks.topology
+        topology, job = kind.blocks.topology, kind.splits[degree]
         axes = coordinates(topology, servers)
         key = (id(kind), degree, *(np.asarray(axis - axis.min()).tobytes() for axis in axes))
         if key not in self._seconds:
             free = np.zeros(topology.n_devices, dtype=bool)
             free[servers] = True
-            placed = first_fit(kind.splits[degree], topology, free=free)
-            self._seconds[key] = (
-                None
-                if placed is None
-                else kind.steps * training_step(kind.splits[degree], placed, topology, units=kind.units).seconds
-            )
+            placed = first_fit(job, topology, free=free)
+            self._seconds[key] = None if placed is None else self._step(kind, degree, placed)
         return self._seconds[key]
+
+    def _step(self, kind: JobType, degree: int, placed: IntArray) -> float:
+        """Return the completion time, which depends on what each op's servers span and on which sub-ops share one."""
+        topology, job = kind.blocks.topology, kind.splits[degree]
+        homes = {placed[a:b].tobytes(): placed[a:b] for a, b in pairwise(job.first.tolist())}
+        label: dict[int, int] = {}
+        shared = tuple(label.setdefault(server, len(label)) for server in placed.tolist())
+        key = (id(kind), degree, tuple(span(topology, home) for home in homes.values()), shared)
+        if key not in self._steps:
+            step = training_step(job, placed, topology, units=kind.units)
+            self._steps[key] = kind.steps * step.seconds
+        return self._steps[key]
 
 
 def check(outcome: Outcome) -> list[str]:
