@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -16,6 +17,9 @@ T = TypeVar("T")
 ENGINES = ("local", "ray")
 _ROUND = 4
 """Tasks a process, in one call of a back end that hands results over at the end of a call only."""
+
+_PATIENCE = 10.0
+"""Seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,15 @@ class Engine:
                 part = tasks[first : first + _ROUND * processes]
                 yield from joblib.Parallel(n_jobs=processes, batch_size=1)(call(work, task) for task in part)
 
+    def _knock(self) -> None:
+        """Raise at once if nobody listens at ``host:port``: Ray itself waits for minutes."""
+        host, _, port = self.address.rpartition(":")
+        if host and port.isdigit() and "//" not in host:
+            try:
+                socket.create_connection((host, int(port)), _PATIENCE).close()
+            except (OSError, OverflowError) as error:
+                raise InstanceError("address", f"{self.address!r}: nobody answers there ({error})") from None
+
     def _backend(self) -> tuple[int, AbstractContextManager[Any]]:
         if self.name == "local":
             return self.processes or _cores(), nullcontext()
@@ -70,6 +83,7 @@ class Engine:
         except ImportError:
             raise InstanceError("engine", 'ray needs a package of that name: pip install "gangplan[ray]"') from None
         if not ray.is_initialized():
+            self._knock()
             many = {"num_cpus": self.processes} if self.address == "local" and self.processes else {}
             try:
                 ray.init(address=self.address or None, log_to_driver=False, logging_level="error", **many)

@@ -18,7 +18,7 @@ from gangplan.instances.verify import Problem
 
 from .configuration import Configuration
 from .instances import make
-from .make import Row
+from .row import Row
 from .space import State
 from .values import Labels
 

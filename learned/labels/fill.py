@@ -12,7 +12,7 @@ from gangplan.solvers.result import OPTIMAL_GAP
 
 from .configuration import Configuration
 from .engine import Engine
-from .make import Row, label_instance
+from .row import Row, label_instance
 from .shards import open_folder, shard_path, write_shard
 
 
