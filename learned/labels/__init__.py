@@ -4,7 +4,7 @@ from .configuration import Configuration
 from .engine import Engine
 from .fill import Collected, collect
 from .instances import FAMILIES, SPLITS, make, seed_of
-from .row import label_instance, space_of
+from .row import label_instance, label_state, space_of
 from .shards import Labelled, read_labels
 from .space import Action, State
 from .values import Labels, up_to
@@ -21,6 +21,7 @@ __all__ = [
     "State",
     "collect",
     "label_instance",
+    "label_state",
     "make",
     "read_labels",
     "seed_of",

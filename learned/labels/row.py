@@ -18,7 +18,7 @@ from gangplan.solvers.method import suite_of
 from .configuration import Configuration
 from .instances import FAMILIES, make, seed_of
 from .space import Space, State
-from .values import Labels
+from .values import LEVELS, Labels
 
 Row = dict[str, Any]
 """One instance as a shard holds it, see `shards.COLUMNS`."""
@@ -52,6 +52,30 @@ def space_of(problem: Any) -> Space:
 
         return ScheduleSpace(problem)
     raise InstanceError("problem", f"{problem.objective!r} is not one of {', '.join(FAMILIES)}")
+
+
+def label_state(
+    problem: Problem,
+    state: State,
+    *,
+    time_limit: float,
+    whole: bool = False,
+    levels: tuple[float, ...] = LEVELS,
+    seed: int = 0,
+) -> Labels:
+    """Return what the actions of any state of any problem are worth, e.g. of one that a policy has got itself into.
+
+    Args:
+        problem: of one of the kinds in `FAMILIES`.
+        state: its plan says how the policy, or anything else, has gone on from there.
+        time_limit: seconds.
+        whole: whether to label every open decision, or only the next one.
+        levels: see `values.LEVELS`.
+        seed: of CP-SAT.
+    """
+    from .search import label
+
+    return label(space_of(problem), state, Run(problem, time_limit=time_limit, seed=seed), whole=whole, levels=levels)
 
 
 def label_instance(configuration: Configuration, index: int) -> Row:

@@ -14,10 +14,19 @@ from gangplan.instances import PartitionPlan, PartitionProblem, StepProblem, ver
 from gangplan.instances.generators import generate
 from gangplan.instances.generators.gangs import gangs
 from gangplan.instances.generators.moldable import moldable
-from gangplan.learned.labels import FAMILIES, Configuration, Labels, State, label_instance, make, space_of, up_to
+from gangplan.learned.labels import (
+    FAMILIES,
+    Configuration,
+    Labels,
+    State,
+    label_instance,
+    label_state,
+    make,
+    space_of,
+    up_to,
+)
 from gangplan.learned.labels.placement import LEFT_OUT, PlacementSpace
 from gangplan.learned.labels.schedule import WAIT, ScheduleSpace
-from gangplan.learned.labels.search import label
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite_of
 from gangplan.solvers.placement.grants import as_plan
@@ -40,7 +49,7 @@ def some_plan(problem: Any, *methods: str) -> Any:
 
 def labelled(problem: Any, state: State, whole: bool) -> Labels:
     """Return the labels of a state."""
-    return label(space_of(problem), state, Run(problem, time_limit=20), whole=whole, levels=LEVELS)
+    return label_state(problem, state, time_limit=20, whole=whole, levels=LEVELS)
 
 
 def check(found: Labels, worth: dict[tuple[int, int], float]) -> None:
