@@ -50,7 +50,7 @@ class PlacementEncoder:
         free = self._free(rows)
         m = problem.fleet.n_nodes
         load = self._load(rows)
-        columns = self._nodes(rows, free) | self._seen(rows, free, gang)
+        columns = self._nodes(rows, free, load) | self._seen(rows, free, gang)
         encoding.add("nodes", m, columns)
         placed = np.bincount(rows[0], weights=rows[2], minlength=len(problem.jobs))
         turn = np.arange(len(problem.jobs)) == (-1 if gang is None else gang)
@@ -101,12 +101,12 @@ class PlacementEncoder:
         duty = self.problem.speeds.duty[self.model]
         members = [node, *(found.of[i][node] + m for i in range(len(found.of)))]
         for member in members[:-1]:
-            pairs = np.unique(np.stack([job, member]), axis=1)
-            crosses = np.bincount(pairs[0], minlength=len(duty))[pairs[0]] > 1
-            np.add.at(load, pairs[1][crosses], duty[pairs[0][crosses]])
+            one, at = np.divmod(np.unique(job * len(load) + member), len(load))
+            crosses = np.bincount(one, minlength=len(duty))[one] > 1
+            np.add.at(load, at[crosses], duty[one[crosses]])
         return load
 
-    def _nodes(self, rows: Index, free: Floats) -> dict[str, Any]:
+    def _nodes(self, rows: Index, free: Floats, load: Floats) -> dict[str, Any]:
         fleet, whole = self.problem.fleet, self.whole
         most = whole.max(axis=0, initial=0.0)
         here = np.bincount(rows[1], minlength=fleet.n_nodes)
@@ -121,7 +121,7 @@ class PlacementEncoder:
             "link": log_over(np.where(np.isfinite(fleet.link), fleet.link, 0.0), nic),
             "usable": fleet.usable,
             "jobs": np.log1p(here),
-            "load": np.log1p(self._load(rows)[: fleet.n_nodes]),
+            "load": np.log1p(load[: fleet.n_nodes]),
         }
 
     def _seen(self, rows: Index, free: Floats, gang: int | None) -> dict[str, Any]:
