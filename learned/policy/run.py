@@ -80,7 +80,7 @@ def commit() -> str:
 def _claim(folder: Path, run: dict[str, Any], resume: bool) -> None:
     """Write down what the folder is for, or check that it is for this."""
     path = folder / "run.json"
-    if path.exists():
+    if path.exists() and any(folder.glob("*/last.json")):  # else nothing was trained yet
         if not resume:
             raise InstanceError("folder", f"{folder} holds a run already; resume it, or choose another")
         try:

@@ -236,6 +236,16 @@ def test_from_configuration_to_weights(toy: None, tmp_path: Path) -> None:
         train_policy(config, tmp_path / "run", seed=7, resume=True)
 
 
+def test_a_run_that_never_began_is_no_run(toy: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the first stage could not be made, the folder may be used again, with a configuration put right."""
+    config = tmp_path / "toy.toml"
+    config.write_text('policy = "toy"\nupdates = 2\nwidth = -3\n')
+    with pytest.raises(RuntimeError):
+        train_policy(config, tmp_path / "run")
+    config.write_text('policy = "toy"\nupdates = 2\nwidth = 3\n')
+    assert train_policy(config, tmp_path / "run").weights is not None
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
