@@ -125,7 +125,7 @@ class PpoLoss:
             "advantage": decisions.advantage.unsqueeze(-1),
             "target": decisions.target.unsqueeze(-1),
         }
-        found = self._loss(TensorDict(given, [n]))
+        found = self._loss.to(value.device)(TensorDict(given, [n]))
         parts = {name: found[name] for name in ("loss_objective", "loss_entropy", "loss_critic")}
         shown = {name: float(x.detach()) for name, x in parts.items()}
         shown |= {name: float(found[name]) for name in ("entropy", "clip_fraction", "kl_approx")}
