@@ -5,9 +5,11 @@ Source: Parsonson et al., arXiv 2301.13799, and the published code.
 
 from .arrivals import Case, arrivals, interval
 from .baselines import POLICIES, make_policy
+from .beam import Plan, search
 from .beta import DISTRIBUTIONS, Fractions
 from .blocks import DEGREES, Blocks
 from .check import check
+from .clairvoyant import Clairvoyant, clairvoyant
 from .evaluate import Rates, evaluate
 from .jobs import JobType, Placed
 from .placement import first_fit
@@ -25,21 +27,25 @@ __all__ = [
     "Blocks",
     "Case",
     "Choice",
+    "Clairvoyant",
     "Fractions",
     "JobType",
     "Outcome",
     "Placed",
+    "Plan",
     "Policy",
     "Rates",
     "State",
     "Step",
     "arrivals",
     "check",
+    "clairvoyant",
     "evaluate",
     "first_fit",
     "interval",
     "make_policy",
     "read_types",
+    "search",
     "simulate",
     "training_step",
 ]

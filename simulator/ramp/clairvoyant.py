@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray, IntArray, require_number
+from gangplan.instances.arrays import require_number
 
 from .arrivals import Case
-from .baselines import best_fit, make_policy
+from .beam import search
 from .blocks import Long
-from .simulate import Choice, Outcome, State, simulate
-
-_POLICIES = ("smallest+best", *(f"about-{d}+{how}" for d in (2, 4, 8) for how in ("first", "best")))
+from .simulate import Outcome, simulate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,15 +22,12 @@ class Clairvoyant:
     Attributes:
         bound: no schedule blocks less.
         lp: the bound of the linear program, at most `bound`.
-        counted: the least rate found with servers counted, None if none was.
-        outcome: a schedule on real blocks, the best of one by these degrees and of those of some policies; None if
-            none was looked for.
+        outcome: a schedule on real blocks, by beam search.
     """
 
     bound: float
     lp: float
-    counted: float | None
-    outcome: Outcome | None
+    outcome: Outcome
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +40,9 @@ class _Runs:
     until: Long
 
 
-def clairvoyant(case: Case, *, time_limit: float = 60.0, by_horizon: bool = False, seed: int = 0) -> Clairvoyant:
+def clairvoyant(
+    case: Case, *, time_limit: float = 60.0, width: int = 200, by_horizon: bool = False, seed: int = 0
+) -> Clairvoyant:
     """Bound the blocking of a case from below, and look for a schedule.
 
     Jobs start as they arrive. Choose for each at most one degree with an acceptable completion time, that of the
@@ -56,49 +53,19 @@ def clairvoyant(case: Case, *, time_limit: float = 60.0, by_horizon: bool = Fals
     Args:
         case: n jobs.
         time_limit: seconds of branch and bound; 0 for the LP alone.
+        width: of the beam search.
         by_horizon: count only jobs that end by the horizon, as the published rate does.
         seed: of the solver.
     """
     require_number(time_limit, "time_limit")
-    runs = _runs(case, by_horizon)
-    n = case.n_jobs
+    outcome = simulate(case, search(case, width=width, by_horizon=by_horizon))
+    runs, n = _runs(case, by_horizon), case.n_jobs
     if not len(runs.job):
-        return Clairvoyant(1.0, 1.0, None, None)
-    most, _, _ = _solve(case, runs, None, seed)
-    lp = max(0.0, 1 - np.floor(most + 1e-6) / n)
-    if not time_limit:
-        return Clairvoyant(lp, lp, None, None)
-    most, found, chosen = _solve(case, runs, time_limit, seed)
-    bound = max(lp, 1 - np.floor(most + 1e-6) / n)
-    if chosen is None:
-        return Clairvoyant(bound, lp, None, None)
-    planned = np.full(n, -1, dtype=np.int32)
-    planned[runs.job[chosen]] = runs.degree[chosen]
-    policies = [Planned(planned), *map(make_policy, _POLICIES)]
-    rate = (lambda o: o.blocked_or_running) if by_horizon else (lambda o: o.blocked)
-    best = min((simulate(case, policy) for policy in policies), key=rate)
-    return Clairvoyant(bound, lp, 1 - found / n, best)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Planned:
-    """A degree for each job, chosen beforehand; of acceptable blocks the one that leaves the most free.
-
-    Attributes:
-        degree: int32 (n,), index into the degrees, -1 to reject.
-    """
-
-    degree: IntArray
-
-    def decide(self, state: State) -> Choice | None:
-        """Give the job its degree if there is an acceptable block of it, or else a larger one, or else a smaller."""
-        wish = int(self.degree[state.index])
-        found = np.flatnonzero(state.acceptable)
-        if wish < 0 or not len(found):
-            return None
-        degrees = np.unique(state.blocks.degree[found]).tolist()
-        degree = next((d for d in degrees if d >= wish), degrees[-1])
-        return Choice(degree, best_fit(state, found[state.blocks.degree[found] == degree]))
+        return Clairvoyant(1.0, 1.0, outcome)
+    lp = bound = 1 - np.floor(_most(case, runs, None, seed) + 1e-6) / n
+    if time_limit:
+        bound = max(lp, 1 - np.floor(_most(case, runs, time_limit, seed) + 1e-6) / n)
+    return Clairvoyant(float(bound), float(lp), outcome)
 
 
 def _runs(case: Case, by_horizon: bool) -> _Runs:
@@ -117,8 +84,8 @@ def _runs(case: Case, by_horizon: bool) -> _Runs:
     return _Runs(job, degree, np.array(blocks.degrees)[degree], np.maximum(until, job + 1))
 
 
-def _solve(case: Case, runs: _Runs, time_limit: float | None, seed: int) -> tuple[float, float, Long | None]:
-    """Return (most that can be accepted, accepted, chosen runs); of the LP if there is no limit."""
+def _most(case: Case, runs: _Runs, time_limit: float | None, seed: int) -> float:
+    """Return how many can be accepted at most; by the LP if there is no limit."""
     import highspy
 
     n, m = case.n_jobs, len(runs.job)
@@ -149,11 +116,4 @@ def _solve(case: Case, runs: _Runs, time_limit: float | None, seed: int) -> tupl
     solver.passModel(model)
     solver.run()
     info = solver.getInfo()
-    if time_limit is None:
-        return float(info.objective_function_value), 0.0, None
-    share: FloatArray = np.array(solver.getSolution().col_value)
-    most = float(info.mip_dual_bound)
-    if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
-        return most, 0.0, None
-    chosen = np.flatnonzero(share > 0.5)
-    return most, float(len(chosen)), chosen
+    return float(info.objective_function_value if time_limit is None else info.mip_dual_bound)

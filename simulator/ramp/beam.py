@@ -1,0 +1,134 @@
+"""Which jobs to accept and on which blocks, all arrivals known: beam search over the times at which servers are free.
+
+A partial schedule is worth the jobs it has accepted less a price for every server it still holds at every arrival to
+come. Arrival by arrival each of the best is extended by every acceptable block and by rejection. It is quick enough to
+plan over sampled futures, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import FloatArray, IntArray, require_number
+
+from .arrivals import Case
+from .blocks import Blocks
+from .simulate import Choice, State
+
+PRICE = 0.005
+"""Of a held server at an arrival, in jobs: 8 servers over five arrivals weigh a fifth of a job."""
+
+_SPARE = 8
+"""Of so many times the width duplicates are dropped."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """A block for each job.
+
+    Attributes:
+        block: int32 (n,), -1 where a job is rejected.
+        accepted: how many are not, or with `by_horizon` how many of them end by the horizon.
+        first: the most that is accepted after each choice for the first job that the search kept to its end: block,
+            or -1, to number.
+    """
+
+    block: IntArray
+    accepted: int
+    first: dict[int, int]
+
+    def decide(self, state: State) -> Choice | None:
+        """Give the job its block, as a policy of the case that was planned."""
+        block = int(self.block[state.index])
+        return None if block < 0 else Choice(int(state.blocks.degree[block]), block)
+
+
+def search(
+    case: Case,
+    *,
+    width: int = 200,
+    price: float = PRICE,
+    ends: FloatArray | None = None,
+    by_horizon: bool = False,
+    seed: int = 0,
+) -> Plan:
+    """Plan a case.
+
+    Args:
+        case: n jobs, each kept in one block of the b there are.
+        width: partial schedules kept. Time and memory grow with width times b.
+        price: of a held server at an arrival, in jobs.
+        ends: float64 (servers,), when each is free; by default all are at once.
+        by_horizon: count only jobs that end by the horizon.
+        seed: of the generator that breaks ties.
+
+    Raises:
+        InstanceError: naming the argument and the value found.
+    """
+    require_number(width, "width", positive=True, whole=True)
+    require_number(price, "price")
+    blocks, n = case.blocks, case.n_jobs
+    submit, limit = case.submit, case.limit
+    jct = np.array([kind.jct for kind in case.types])[:, blocks.shape]
+    inside = _incidence(blocks)
+    rng = np.random.default_rng(seed)
+    mark = rng.integers(1, 2**40, blocks.n_servers)
+    # the arrival at which each server is free
+    start = np.zeros(blocks.n_servers) if ends is None else np.asarray(ends, dtype=np.float64)
+    if start.shape != (blocks.n_servers,):
+        raise InstanceError("ends", f"has {start.size} entries for {blocks.n_servers} servers")
+    held = np.searchsorted(submit, start)[None, :]
+    done, root = np.zeros(1, dtype=np.int64), np.full(1, -1, dtype=np.int64)
+    trail = []
+    for i in range(n):
+        time = jct[case.model[i]]
+        ways = np.flatnonzero(time <= limit[i])
+        end = submit[i] + time[ways]
+        until = np.maximum(np.searchsorted(submit, end), i + 1)
+        gain = (end <= case.horizon) if by_horizon else np.ones(len(ways))
+        base = done - price * np.maximum(0, held - (i + 1)).sum(axis=1)
+        score = base[:, None] + (gain - price * (until - i - 1) * blocks.size[ways])
+        score[(held > i).astype(np.float32) @ inside[ways].T > 0] = -np.inf
+        every = np.concatenate([base[:, None], score], axis=1)
+        # ties are broken at random: of one parent's children the first blocks would crowd out all others
+        row, way = _best(every + 1e-6 * rng.random(every.shape), _SPARE * width)
+        block = np.concatenate([[-1], ways])[way]
+        runs = way > 0
+        held, done = np.maximum(held[row], i + 1), done[row]
+        done[runs] += np.concatenate([[0], gain])[way[runs]].astype(np.int64)
+        held[runs] = np.where(inside[block[runs]] > 0, until[way[runs] - 1][:, None], held[runs])
+        # of those that hold the same servers equally long the best
+        _, kept = np.unique(held @ mark, return_index=True)
+        kept = np.sort(kept)[:width]
+        held, done = held[kept], done[kept]
+        root = block[kept] if i == 0 else root[row[kept]]
+        trail.append((row[kept], block[kept]))
+    best = int(np.argmax(done))
+    first: dict[int, int] = {}
+    for choice, count in zip(root.tolist(), done.tolist(), strict=True):
+        first[choice] = max(count, first.get(choice, 0))
+    found, at = np.full(n, -1, dtype=np.int32), best
+    for i in range(n - 1, -1, -1):
+        found[i], at = trail[i][1][at], trail[i][0][at]
+    return Plan(found, int(done[best]), first)
+
+
+def _best(score: FloatArray, count: int) -> tuple[IntArray, IntArray]:
+    """Return row and column of the highest scores, best first."""
+    flat = score.ravel()
+    top = np.argpartition(-flat, count - 1)[:count] if len(flat) > count else np.arange(len(flat))
+    top = top[np.argsort(-flat[top])]
+    row, column = np.divmod(top[np.isfinite(flat[top])], score.shape[1])
+    return row, column
+
+
+def _incidence(blocks: Blocks) -> NDArray[np.float32]:
+    """Return which servers each block holds, float32 (b, servers)."""
+    inside = np.zeros((blocks.n_blocks, blocks.n_servers), dtype=np.float32)
+    held = blocks.servers >= 0
+    inside[np.nonzero(held)[0], blocks.servers[held]] = 1
+    return inside
