@@ -45,10 +45,12 @@ class Labels:
     def regret(self) -> FloatArray:
         """What taking each action costs, as a share of the objective, float64 (a,); inf where there is no plan with it.
 
-        Of an action without a value it is what is proved: at least that, the last level mostly.
+        Of an action without a value it is what is proved: at least that, the last level mostly. Where nothing is, for
+        want of time, it is nan: such an action may be as good as any, and is to be left out of a loss.
         """
         worth = np.where(np.isnan(self.value), self.lower, self.value)
-        return np.maximum(worth / self.objective - 1 if self.objective > 0 else worth - self.objective, 0.0)
+        cost = np.maximum(worth / self.objective - 1 if self.objective > 0 else worth - self.objective, 0.0)
+        return np.where(np.isnan(self.value) & (cost <= OPTIMAL_GAP), np.nan, cost)
 
 
 def up_to(near: float) -> tuple[float, ...]:

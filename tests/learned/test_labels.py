@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
-from math import inf, isnan
+from math import inf, isnan, nan
 from typing import Any
 
 import numpy as np
@@ -207,6 +207,13 @@ def test_schedule_state() -> None:
     assert first not in found.decision
     assert space.now(state) >= plan.start[first]
     assert found.objective <= (verify(problem, plan).objective or inf)
+
+
+def test_regret() -> None:
+    """An action of which nothing is known has no regret to learn from; one that cannot be taken has an infinite one."""
+    value, lower = np.array([2.0, 3.0, nan, nan, nan]), np.array([2.0, 2.0, 2.2, 2.0, inf])
+    labels = Labels(2.0, 2.0, np.zeros(5, np.int32), np.arange(5, dtype=np.int32), value, lower, ())
+    assert labels.regret == pytest.approx([0.0, 0.5, 0.1, nan, inf], nan_ok=True)
 
 
 @pytest.mark.parametrize(("problem", "family"), [(p, f) for p, families in FAMILIES.items() for f in families])
