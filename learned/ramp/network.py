@@ -1,0 +1,92 @@
+"""The network: scores of a decision's rows, given the job's vector."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from .graph import EMBEDDING, Graphs, JobEncoder
+from .history import CONTEXT
+from .rows import CANDIDATE, JOB, WIDTH
+from .settings import Variant
+
+_TOTALS = len(CONTEXT) + len(JOB) + len(CANDIDATE)
+
+
+class Network(nn.Module):
+    """Scores rows: the first layer sums up the messages of the blocks, two more weigh what a candidate leaves.
+
+    Args:
+        width: of the hidden layers.
+        variant: what it sees.
+    """
+
+    def __init__(self, width: int = 64, variant: Variant = "gnn") -> None:
+        super().__init__()
+        self.variant = variant
+        self.rows = nn.Linear(WIDTH, width)
+        self.job = nn.Linear(EMBEDDING, width, bias=False)
+        self.hidden = nn.Linear(width, width)
+        self.out = nn.Linear(width, 1, bias=False)
+        self.encoder = JobEncoder()
+        seen = torch.ones(WIDTH)
+        if variant == "totals":
+            seen[:-_TOTALS] = 0.0
+        self.register_buffer("seen", seen)
+
+    def offsets(self, graphs: Graphs) -> Tensor:
+        """Return what each job adds to the first layer, (k, width)."""
+        if self.variant == "totals":
+            return torch.zeros(graphs.count, self.rows.out_features, device=self.rows.weight.device)
+        found: Tensor = self.job(self.encoder(graphs))
+        return found
+
+    def forward(self, rows: Tensor, offset: Tensor) -> Tensor:
+        """Return a score a row, (A,).
+
+        Args:
+            rows: features, (A, WIDTH).
+            offset: of the job of each row, (A, width), or of the one job of all, (1, width).
+        """
+        x = torch.relu(self.rows(rows * self.seen) + offset)
+        found: Tensor = self.out(torch.relu(self.hidden(x)))[:, 0]
+        return found
+
+
+class Critic(nn.Module):
+    """The value of a state from its row for rejecting the job.
+
+    Args:
+        width: of the hidden layers.
+    """
+
+    def __init__(self, width: int = 64) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Linear(WIDTH, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1)
+        )
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Return a value a row, (A,)."""
+        found: Tensor = self.layers(rows)[:, 0]
+        return found
+
+
+Weights = tuple[Any, Any, Any, Any, Any]
+"""The network for one set of job types, for `gangplan.learned.ramp.play`: float32 (WIDTH, width), (k, width), (width,
+width), (width,), (width,)."""
+
+
+def compiled(network: Network, graphs: Graphs) -> Weights:
+    """Return the weights as arrays, with the jobs' vectors worked in."""
+    with torch.no_grad():
+        first = network.offsets(graphs) + network.rows.bias
+        found = (
+            (network.rows.weight * network.seen).T, first, network.hidden.weight.T, network.hidden.bias,
+            network.out.weight[0],
+        )  # fmt: skip
+    arrays = tuple(np.ascontiguousarray(x.detach().cpu().numpy(), dtype=np.float32) for x in found)
+    return arrays[0], arrays[1], arrays[2], arrays[3], arrays[4]

@@ -1,0 +1,88 @@
+"""What a configuration of the policy may say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gangplan.instances import InstanceError
+from gangplan.simulator.ramp.step import Units
+
+Variant = Literal["gnn", "totals"]
+"""``totals`` sees the cluster's and the job's totals only, no block and no op: an MLP, to compare with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Hyper-parameters of the PAC-ML policy and its training.
+
+    Attributes:
+        profiles: folder of the published models' PipeDream profiles.
+        units: in which the network is trained and judged.
+        variant: what the network sees.
+        width: of its hidden layers.
+        blocks: whether it chooses the block; else the first free one of the degree that it chooses.
+        imitation_updates, imitation_rate, temperature, minibatch: of imitation; 0 updates leave it out.
+        labels: decisions that the teacher labels by its table, in each published setting.
+        searched: decisions that it labels by rollouts.
+        rl_updates, rl_rate, critic_rate, gamma, lam, entropy, passes: of PPO; 0 updates leave it out.
+        lanes, steps: episodes side by side, and decisions in each, from one update to the next.
+        warm: updates that train the critic only.
+        share_various: share of the lanes in which other networks, loads and users arrive, on clusters of 16 to 64.
+        validate_every: updates of PPO from one validation to the next; of imitation, ten times as many.
+        validation_seeds: cases of each published setting.
+        rl_minutes: of wall-clock time for PPO at most.
+        processes: that label at once.
+    """
+
+    profiles: str = "../shared/data/pipedream"
+    units: tuple[Units, ...] = ("physical",)
+    variant: Variant = "gnn"
+    width: int = 96
+    blocks: bool = True
+    imitation_updates: int = 6000
+    imitation_rate: float = 2e-3
+    temperature: float = 0.02
+    minibatch: int = 512
+    labels: int = 12000
+    searched: int = 1500
+    rl_updates: int = 900
+    rl_rate: float = 3e-4
+    critic_rate: float = 2e-3
+    gamma: float = 0.98
+    lam: float = 0.95
+    entropy: float = 1e-3
+    passes: int = 2
+    lanes: int = 128
+    steps: int = 64
+    warm: int = 40
+    share_various: float = 0.25
+    validate_every: int = 25
+    validation_seeds: int = 4
+    rl_minutes: float = 45.0
+    processes: int = 2
+
+    def __post_init__(self) -> None:
+        for name in (
+            "width",
+            "minibatch",
+            "labels",
+            "lanes",
+            "steps",
+            "passes",
+            "processes",
+            "validate_every",
+            "validation_seeds",
+        ):
+            if getattr(self, name) < 1:
+                raise InstanceError(name, f"{getattr(self, name)!r} is not positive")
+        for name in ("imitation_updates", "rl_updates", "warm", "searched"):
+            if getattr(self, name) < 0:
+                raise InstanceError(name, f"{getattr(self, name)!r} is negative")
+        for name in ("imitation_rate", "rl_rate", "critic_rate", "temperature", "gamma", "lam", "rl_minutes"):
+            if getattr(self, name) <= 0:
+                raise InstanceError(name, f"{getattr(self, name)!r} is not positive")
+        if not self.units or len(set(self.units)) < len(self.units):
+            raise InstanceError("units", f"{self.units!r} names none, or one twice")
+        if not 0 <= self.share_various < 1:
+            raise InstanceError("share_various", f"{self.share_various!r} is not from 0 to below 1")

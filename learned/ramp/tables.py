@@ -1,0 +1,90 @@
+"""What the compiled loops read: the blocks of a cluster and the completion times of job types, as plain arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gangplan.instances import InstanceError
+from gangplan.instances.ramp import collective_cost
+from gangplan.simulator.ramp import Blocks, JobType
+
+Long = NDArray[np.int64]
+
+DEGREES = (1, 2, 4, 6, 8, 16)
+"""The degrees that the policy knows; a cluster may lack blocks of some."""
+
+NEAR = 1.05
+"""A shape is fast if its collectives cost at most this much more than on the best shape of the degree."""
+
+
+class Tables(NamedTuple):
+    """The blocks of one cluster of n servers; b blocks of s shapes.
+
+    Attributes:
+        servers: of each block, int32 (b, 16), filled up with -1.
+        size: of each block, int64 (b,).
+        degree: of each block, index into `DEGREES`, int64 (b,).
+        shape: of each block, int64 (b,).
+        fast: of each shape, whether its collectives are among the fastest of its degree, int64 (s,).
+        first, holds: the blocks that hold server i are ``holds[first[i] : first[i + 1]]``.
+        n: servers.
+    """
+
+    servers: Any
+    size: Any
+    degree: Any
+    shape: Any
+    fast: Any
+    first: Any
+    holds: Any
+    n: int
+
+
+class Menus(NamedTuple):
+    """Job types on one cluster; k types, s shapes. Times are in whatever unit the types have.
+
+    Attributes:
+        jct: completion time inside a block of each shape, float64 (k, s), inf where there is none.
+        sequential: completion time on one server, float64 (k,).
+        efficiency: speed-up over degree at degrees 4 and 16 at best, float64 (k, 2); 0 without a block.
+    """
+
+    jct: Any
+    sequential: Any
+    efficiency: Any
+
+
+def tables(blocks: Blocks) -> Tables:
+    """Return the arrays of a cluster.
+
+    Raises:
+        InstanceError: if it has other degrees than `DEGREES`.
+    """
+    if tuple(blocks.degrees) != DEGREES:
+        raise InstanceError("degrees", f"{tuple(blocks.degrees)} are not the policy's {DEGREES}")
+    slope = np.array([collective_cost(blocks.topology, span)[1] for _, span in blocks.shapes])
+    degree = np.array([i for i, _ in blocks.shapes])
+    least = np.array([slope[degree == i].min() for i in degree])
+    first, holds = blocks.incidence
+    fast = (slope <= NEAR * least).astype(np.int64)
+    return Tables(
+        np.ascontiguousarray(blocks.servers), blocks.size, blocks.degree, blocks.shape, fast,
+        first.astype(np.int64), holds.astype(np.int64), blocks.n_servers,
+    )  # fmt: skip
+
+
+def menus(types: Sequence[JobType]) -> Menus:
+    """Return the arrays of some job types, all on one cluster."""
+    jct = np.array([kind.jct for kind in types])
+    sequential = np.array([kind.sequential for kind in types])
+    of = np.array([i for i, _ in types[0].blocks.shapes])
+    efficiency = np.zeros((len(types), 2))
+    for column, degree in enumerate((4, 16)):
+        here = of == DEGREES.index(degree)
+        if here.any():
+            efficiency[:, column] = sequential / (degree * jct[:, here].min(axis=1))
+    return Menus(jct, sequential, efficiency)
