@@ -15,7 +15,7 @@ _MOST = 1e300
 """No sum of times or bytes may come near the end of floats."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class OpGraph:
     """A directed acyclic graph of n ops and m edges.
 

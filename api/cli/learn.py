@@ -1,4 +1,4 @@
-"""`gangplan learn`: train learned policies, judge them, and list what there is."""
+"""`gangplan learn`: train learned policies, judge them, export them, and list what there is."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.util import find_spec
 from inspect import Parameter, signature
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -24,7 +25,7 @@ from .progress import Bar
 
 NEEDS = ("torch", "torch_geometric", "torchrl", "tensordict", "safetensors")
 
-learn = typer.Typer(help="Train learned policies, judge them, list them.", no_args_is_help=True)
+learn = typer.Typer(help="Train learned policies, judge them, export them, list them.", no_args_is_help=True)
 learn.command()(labels)
 
 
@@ -101,6 +102,36 @@ def evaluate(
     columns = list(dict.fromkeys(key for row in rows for key in row))
     words = sum(all(isinstance(row.get(c), str) for row in rows) for c in columns)
     emit_blocks(table(columns, ([_text(row.get(c)) for c in columns] for row in rows), left=max(words, 1)))
+
+
+@learn.command()
+def export(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME|FILE", help="weights that come with the package, or a file of weights")
+    ],
+    out: Annotated[str, typer.Option(help="for the graph that decides; others lie beside it", metavar="FILE.onnx")],
+    as_json: options.AsJson = False,
+) -> None:
+    """Write a policy for ONNX Runtime, which runs it without PyTorch. Needs gangplan[learn,onnx]."""
+    from gangplan.learned.policy import find, read_card, recipe
+
+    path = find(name)
+    made = recipe(read_card(path).policy)
+    if made.export is None:
+        raise InstanceError("policy", f"{made.name!r} has no ONNX form")
+    if Path(out).suffix != ".onnx":
+        raise InstanceError("out", f"{out!r} does not end with .onnx")
+    if not Path(out).parent.is_dir():
+        raise InstanceError("out", f"{str(Path(out).parent)!r} is no folder")
+    _check_needs()
+    try:
+        files = [str(x) for x in made.export(made.load(path), Path(out))]
+    except OSError as error:
+        raise InstanceError("out", f"{out!r} cannot be written: {error.strerror}") from None
+    if as_json:
+        emit_json({"files": files})
+    else:
+        emit_blocks(facts([("written", ", ".join(files))]))
 
 
 @learn.command(name="list")

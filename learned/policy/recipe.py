@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -27,6 +27,7 @@ class Recipe:
         stages: from configuration, device and seed to the stages of training.
         load: from a file of weights to the policy.
         evaluate: from policy, seeds and options of its own, which have defaults, to rows of figures.
+        export: from a policy and a path to the ONNX files written, None if it has no such form.
         data: what it is trained on, for the model card; a phrase.
         seeds: from configuration and seed to the seeds of training and of validation, for the model card.
     """
@@ -37,6 +38,7 @@ class Recipe:
     stages: Callable[[Any, str, int], list[Stage]]
     load: Callable[[Path], Any]
     evaluate: Callable[..., list[dict[str, Any]]]
+    export: Callable[[Any, Path], Sequence[Path]] | None = None
     data: str = ""
     seeds: Callable[[Any, int], dict[str, Any]] = lambda config, seed: {"training": seed}
 

@@ -44,8 +44,8 @@ def turn_of(sums: Any, servers: int) -> float:
     After the first job alone, which tells none, such that the load would be 1.
     """
     if sums[_N] < 1.5 or sums[_GAP] <= 0:
-        return sums[_WORK] / sums[_N] / 32.0
-    return sums[_GAP] / (sums[_N] - 1.0) * servers / 32.0
+        return float(sums[_WORK] / sums[_N] / 32.0)
+    return float(sums[_GAP] / (sums[_N] - 1.0) * servers / 32.0)
 
 
 @njit(cache=True)

@@ -72,7 +72,7 @@ class Lanes:
             self._kind[lane], self._beta[lane], self._gap[lane] = new.kind, new.beta, new.gap
             self._at[lane], self._now[lane], self._end[lane], self._sums[lane] = 0, 0.0, -1.0, 0.0
         lanes = np.arange(self.count)
-        kind, beta, gap = (x[lanes, self._at] for x in (self._kind, self._beta, self._gap))
+        kind, beta, gap = self._kind[lanes, self._at], self._beta[lanes, self._at], self._gap[lanes, self._at]
         world = self.world
         k = _look(
             self._end, self._now, self._sums, kind, beta, gap, world.tables, world.menus, self._desk, self._rows,

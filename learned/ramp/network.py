@@ -37,6 +37,11 @@ class Network(nn.Module):
             seen[:-_TOTALS] = 0.0
         self.register_buffer("seen", seen)
 
+    @property
+    def width(self) -> int:
+        """Return the width of the hidden layers."""
+        return int(self.out.in_features)
+
     def offsets(self, graphs: Graphs) -> Tensor:
         """Return what each job adds to the first layer, (k, width)."""
         if self.variant == "totals":

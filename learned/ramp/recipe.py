@@ -155,6 +155,13 @@ def evaluate(policy: Any, seeds: Any, **options: Any) -> list[dict[str, Any]]:
     return judge(policy, seeds, **options)
 
 
+def export(policy: Any, path: Path) -> tuple[Path, Path]:
+    """Write a policy as ONNX."""
+    from .onnx import export as write
+
+    return write(policy, path)
+
+
 RECIPE = Recipe(
     name="pacml",
     about="how far to split a job that arrives on a RAMP cluster, and on which block of servers it runs",
@@ -162,6 +169,7 @@ RECIPE = Recipe(
     stages=stages,
     load=load,
     evaluate=evaluate,
+    export=export,
     data="PAC-ML's five PipeDream profiles and generated networks; distributions A to D, and others",
     seeds=lambda settings, seed: {"training": f"from {TRAINING}", "validation": f"from {VALIDATION}", "run": seed},
 )

@@ -91,10 +91,11 @@ class Reinforce:
         rows, first, kind = seen.all()
 
         def evaluate(chosen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            at, index = gather(first, chosen.cpu().numpy())
+            chosen = chosen.cpu()
+            at, index = gather(first, chosen.numpy())
             picked, index = rows[at].to(self.device), index.to(self.device)
             offsets = self._offsets()[kind[chosen]]
-            value = self.critic(rows[first[:-1][chosen.cpu().numpy()]].to(self.device))
+            value = self.critic(rows[first[:-1][chosen.numpy()]].to(self.device))
             return self.network(picked, offsets[index]), index, value
 
         return self._ppo(evaluate, decisions) | {"accepted": reward / PAID}

@@ -67,10 +67,10 @@ class Desk(NamedTuple):
 def desk(tables: Tables, *, choose: bool = True) -> Desk:
     """Return arrays for one cluster; without `choose` the first free block of a degree is its only candidate."""
     b = len(tables.size)
-    counts = [np.zeros((CLASSES, N_LEVELS), np.int64) for _ in range(3)]
+    count, taken, left = (np.zeros((CLASSES, N_LEVELS), np.int64) for _ in range(3))
+    level, stamp, mark, block, key = (np.zeros(k, np.int64) for k in (b, b, 1, MOST, MOST))
     row = np.zeros((MOST, WIDTH), np.float32)
-    flat = [np.zeros(k, np.int64) for k in (b, b, 1, MOST, MOST)]
-    return Desk(flat[0], flat[1], flat[2], *counts, row, flat[3], flat[4], not choose)
+    return Desk(level, stamp, mark, count, taken, left, row, block, key, not choose)
 
 
 @njit(cache=True)

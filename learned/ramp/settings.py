@@ -76,13 +76,21 @@ class Settings:
         ):
             if getattr(self, name) < 1:
                 raise InstanceError(name, f"{getattr(self, name)!r} is not positive")
-        for name in ("imitation_updates", "rl_updates", "warm", "searched"):
+        for name in ("imitation_updates", "rl_updates", "warm", "searched", "entropy"):
             if getattr(self, name) < 0:
                 raise InstanceError(name, f"{getattr(self, name)!r} is negative")
         for name in ("imitation_rate", "rl_rate", "critic_rate", "temperature", "gamma", "lam", "rl_minutes"):
             if getattr(self, name) <= 0:
                 raise InstanceError(name, f"{getattr(self, name)!r} is not positive")
+        if self.steps < 2:
+            raise InstanceError("steps", f"{self.steps!r} is not 2 or more: what comes of the last step is not known")
+        if self.gamma >= 1:
+            raise InstanceError("gamma", f"{self.gamma!r} is not below 1")
+        if self.lam > 1:
+            raise InstanceError("lam", f"{self.lam!r} is over 1")
         if not self.units or len(set(self.units)) < len(self.units):
             raise InstanceError("units", f"{self.units!r} names none, or one twice")
         if not 0 <= self.share_various < 1:
             raise InstanceError("share_various", f"{self.share_various!r} is not from 0 to below 1")
+        if round(self.lanes * self.share_various) == self.lanes:
+            raise InstanceError("share_various", f"{self.share_various!r} of {self.lanes} lanes leaves none")

@@ -119,7 +119,7 @@ def _case(episode: Episode) -> tuple[Long, FloatArray, FloatArray]:
 @njit(cache=True)
 def column_of(count: int) -> int:
     """Return the column for a number of blocks."""
-    return STEPS[min(count, len(STEPS) - 1)]
+    return int(STEPS[min(count, len(STEPS) - 1)])
 
 
 @njit(cache=True)
@@ -177,7 +177,7 @@ def _watch(kind: Any, beta: Any, gap: Any, tables: Any, menus: Any, table: Any, 
         remember(sums, beta[i], menus.sequential[m], menus.efficiency[m], gap[i])
         turn = turn_of(sums, tables.n)
         k = weigh(end, now, turn, tables, menus.jct[m], beta[i] * menus.sequential[m], table, desk, out)
-        a = np.argmax(out[:k])
+        a = int(np.argmax(out[:k]))
         if seed >= 0 and np.random.random() < EXPLORE:  # noqa: NPY002
             a = np.random.randint(k)  # noqa: NPY002
         desk.left[:] = desk.count
@@ -243,7 +243,7 @@ def _label(
             kinds[d] = m
             d += 1
             first[d] = at + k
-        a = np.argmax(out[:k])
+        a = int(np.argmax(out[:k]))
         if np.random.random() < EXPLORE:  # noqa: NPY002
             a = np.random.randint(k)  # noqa: NPY002
         if a > 0:

@@ -1,0 +1,110 @@
+"""From the state of a cluster to a decision, whoever scores the candidates; needs no torch."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gangplan.instances import OpGraph
+from gangplan.instances.arrays import FloatArray
+from gangplan.simulator.ramp import Blocks, Choice, JobType, State
+
+from .history import SUMS, remember, turn_of
+from .rows import Desk, desk, write_rows
+from .tables import Menus, Tables, menus, tables
+
+_SOON = 2e-9
+"""Turns until a server is free that is so but for rounding: for a simulator that does not round, it is not free."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observation:
+    """One decision.
+
+    Attributes:
+        rows: features of the candidates, the first of which rejects the job, float32 (A, WIDTH).
+        graph: of the job, unsplit.
+        block: of each candidate, int64 (A,), -1 for none.
+    """
+
+    rows: NDArray[np.float32]
+    graph: OpGraph
+    block: NDArray[np.int64]
+
+
+class Decider:
+    """A policy for `gangplan.simulator.ramp.simulate`; `score` is left to those who inherit.
+
+    Args:
+        choose: whether it chooses the block; else the first free one of the degree that it chooses.
+    """
+
+    def __init__(self, *, choose: bool = True) -> None:
+        self._choose = choose
+        self._on: weakref.WeakKeyDictionary[Blocks, tuple[Tables, Desk]] = weakref.WeakKeyDictionary()
+        self._past = _Past()
+
+    def score(self, observation: Observation) -> FloatArray:
+        """Return a score a candidate, float64 (A,): more is better."""
+        raise NotImplementedError
+
+    def choose(self, observation: Observation, seed: int | None = None) -> int:
+        """Return the place of the best candidate, or of one drawn by that seed from the softmax of the scores."""
+        scores = self.score(observation)
+        if seed is None:
+            return int(np.argmax(scores))
+        return int(np.argmax(scores + np.random.default_rng(seed).gumbel(size=len(scores))))
+
+    def observe(self, state: State) -> Observation:
+        """Return what there is to decide when a job arrives."""
+        place = self._on.get(state.blocks)
+        if place is None:
+            made = tables(state.blocks)
+            place = self._on[state.blocks] = made, desk(made, choose=self._choose)
+        sums = self._past.up_to(state)
+        turn = turn_of(sums, place[0].n)
+        ends = np.where(state.free, state.ends, np.maximum(state.ends, state.now + _SOON * turn))
+        jct = _menu(state.job).jct[0]
+        k = write_rows(ends, state.now, turn, place[0], jct, state.job.sequential, state.fraction, sums, place[1])
+        return Observation(place[1].row[:k].copy(), state.job.graph, place[1].block[:k].copy())
+
+    def decide(self, state: State) -> Choice | None:
+        """Return degree and block for the job, or None to reject it."""
+        seen = self.observe(state)
+        block = int(seen.block[self.choose(seen)])
+        return None if block < 0 else Choice(int(state.blocks.degree[block]), block)
+
+
+class _Past:
+    """The sums over the jobs of a case so far, gone on with as they arrive."""
+
+    def __init__(self) -> None:
+        self._case: Any = None
+        self._index = -1
+        self._sums = np.zeros(SUMS)
+
+    def up_to(self, state: State) -> FloatArray:
+        case = state.case
+        if self._case is not case or state.index < self._index:
+            self._case, self._index = case, -1
+            self._sums[:] = 0.0
+        for i in range(self._index + 1, state.index + 1):
+            kind = case.types[case.model[i]]
+            gap = case.submit[i] - case.submit[i - 1] if i else 0.0
+            remember(self._sums, case.fraction[i], kind.sequential, _menu(kind).efficiency[0], gap)
+        self._index = state.index
+        return self._sums
+
+
+_MENUS: weakref.WeakKeyDictionary[JobType, Menus] = weakref.WeakKeyDictionary()
+
+
+def _menu(kind: JobType) -> Menus:
+    found = _MENUS.get(kind)
+    if found is None:
+        found = _MENUS[kind] = menus([kind])
+    return found
