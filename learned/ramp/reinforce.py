@@ -32,6 +32,9 @@ from .validation import Validation
 PAID = 0.2
 """For a job accepted: returns are then about 10, whatever the blocking."""
 
+CRITIC_PASSES, MINIBATCH = 3, 1024
+"""Over what was seen in an update, and states in a step."""
+
 LEAST = 0.03
 """Of its first value, what the learning rate ends at."""
 
@@ -64,13 +67,10 @@ class Reinforce:
             self.critic.layers[-1].bias.fill_(0.8 * PAID / (1 - settings.gamma))
         self._rng = np.random.default_rng(seed)
         self._torch = torch.Generator().manual_seed(seed)
-        self.optimizer = torch.optim.Adam(
-            [
-                {"params": list(network.parameters()), "lr": settings.rl_rate},
-                {"params": list(self.critic.parameters()), "lr": settings.critic_rate},
-            ]
-        )
-        loss = PpoLoss(entropy=settings.entropy, critic=1.0)
+        self.optimizer = torch.optim.Adam(network.parameters(), settings.rl_rate)
+        # the critic has an optimizer of its own: its gradients are large, and must not shorten the policy's steps
+        self._critic_optimizer = torch.optim.Adam(self.critic.parameters(), settings.critic_rate)
+        loss = PpoLoss(entropy=settings.entropy, critic=0.0)
         decisions = settings.steps * sum(x.count for x in lanes)
         self._ppo = PpoUpdate(
             self.optimizer, loss, self._torch, passes=settings.passes, minibatch=-(-decisions // 6), most_norm=1.0
@@ -82,23 +82,27 @@ class Reinforce:
         """Play some steps in all lanes, then improve on them."""
         share = max(1 - (step - 1) / self.settings.rl_updates, LEAST)
         warm = step <= self.settings.warm
-        self.optimizer.param_groups[0]["lr"] = 0.0 if warm else self.settings.rl_rate * share
-        self.optimizer.param_groups[1]["lr"] = self.settings.critic_rate * max(share, 0.1)
+        self.optimizer.param_groups[0]["lr"] = self.settings.rl_rate * share
+        self._critic_optimizer.param_groups[0]["lr"] = self.settings.critic_rate * max(share, 0.1)
         seen = _Seen(self)
         for _ in range(self.settings.steps):
             seen.step()
         decisions, reward = seen.decisions()
         rows, first, kind = seen.all()
+        error = self._fit_critic(rows[first[:-1][: len(decisions.target)]], decisions.target)
+        figures = {"accepted": reward / PAID, "critic": error}
+        if warm:
+            return figures
 
         def evaluate(chosen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             chosen = chosen.cpu()
             at, index = gather(first, chosen.numpy())
             picked, index = rows[at].to(self.device), index.to(self.device)
             offsets = self._offsets()[kind[chosen]]
-            value = self.critic(rows[first[:-1][chosen.numpy()]].to(self.device))
+            value = torch.zeros(len(chosen), device=self.device)
             return self.network(picked, offsets[index]), index, value
 
-        return self._ppo(evaluate, decisions) | {"accepted": reward / PAID}
+        return self._ppo(evaluate, decisions) | figures
 
     def validate(self) -> dict[str, float]:
         """Return blocking rates on the validation seeds."""
@@ -106,24 +110,46 @@ class Reinforce:
 
     def state(self) -> tuple[Tensors, dict[str, Any]]:
         """Return all that the next update depends on."""
-        tensors, plain = pack_optimizer(self.optimizer)
         found = prefixed("policy", self.network.state_dict()) | prefixed("critic", self.critic.state_dict())
-        found |= prefixed("optimizer", tensors) | {"torch": pack_torch(self._torch)}
+        plain = {}
+        for name, optimizer in self._optimizers.items():
+            tensors, plain[name] = pack_optimizer(optimizer)
+            found |= prefixed(name, tensors)
+        found["torch"] = pack_torch(self._torch)
         for i, x in enumerate(self.lanes):
             found |= prefixed(f"lanes{i}", {name: torch.from_numpy(a.copy()) for name, a in x.state().items()})
         random = [pack_random(x.rng) for x in self.lanes]
-        return found, {"optimizer": plain, "random": pack_random(self._rng), "lanes": random}
+        return found, {"optimizers": plain, "random": pack_random(self._rng), "lanes": random}
 
     def load(self, tensors: Tensors, plain: Mapping[str, Any]) -> None:
         """Go back to what `state` returned."""
         self.network.load_state_dict(under("policy", tensors))
         self.critic.load_state_dict(under("critic", tensors))
-        unpack_optimizer(self.optimizer, under("optimizer", tensors), plain["optimizer"])
+        for name, optimizer in self._optimizers.items():
+            unpack_optimizer(optimizer, under(name, tensors), plain["optimizers"][name])
         unpack_torch(self._torch, tensors["torch"])
         unpack_random(self._rng, plain["random"])
         for i, x in enumerate(self.lanes):
             x.load({name: a.numpy() for name, a in under(f"lanes{i}", tensors).items()})
             unpack_random(x.rng, plain["lanes"][i])
+
+    @property
+    def _optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        return {"optimizer": self.optimizer, "critic_optimizer": self._critic_optimizer}
+
+    def _fit_critic(self, rows: Tensor, target: Tensor) -> float:
+        """Fit the critic to the targets, and return the last pass's mean squared error."""
+        error = 0.0
+        for _ in range(CRITIC_PASSES):
+            order = torch.randperm(len(target), generator=self._torch)
+            error = 0.0
+            for chosen in order.split(MINIBATCH):
+                loss = (self.critic(rows[chosen].to(self.device)) - target[chosen.to(target.device)]).square().mean()
+                self._critic_optimizer.zero_grad()
+                loss.backward()
+                self._critic_optimizer.step()
+                error += float(loss.detach()) * len(chosen) / len(target)
+        return error
 
     def _offsets(self) -> Tensor:
         return torch.cat([self.network.offsets(graphs) for graphs in self._graphs])

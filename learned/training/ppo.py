@@ -126,7 +126,9 @@ class PpoLoss:
             "target": decisions.target.unsqueeze(-1),
         }
         found = self._loss.to(value.device)(TensorDict(given, [n]))
-        parts = {name: found[name] for name in ("loss_objective", "loss_entropy", "loss_critic")}
+        # there is none of the critic if its weight is 0
+        names = ("loss_objective", "loss_entropy", "loss_critic")
+        parts = {name: found[name] for name in names if name in found.keys()}  # noqa: SIM118 - a TensorDict
         shown = {name: float(x.detach()) for name, x in parts.items()}
         shown |= {name: float(found[name]) for name in ("entropy", "clip_fraction", "kl_approx")}
         return torch.stack([*parts.values()]).sum(), shown
