@@ -35,10 +35,8 @@ _KEY = "gangplan"
 
 
 def files(path: str | Path) -> tuple[Path, Path]:
-    """Return the files of the scorer and of the job encoder, given the first."""
-    path = Path(path)
-    if path.suffix != ".onnx":
-        raise InstanceError("file", f"{path.name!r} does not end with .onnx")
+    """Return the files of the scorer and of the job encoder, given the first; another ending is replaced."""
+    path = Path(path).with_suffix(".onnx")
     return path, path.with_suffix(".job.onnx")
 
 
@@ -46,7 +44,7 @@ def export(policy: RampPolicy, path: str | Path) -> tuple[Path, Path]:
     """Write a policy's two graphs and return their files. Needs gangplan[learn,onnx].
 
     Raises:
-        InstanceError: if a package is missing or the path is not that of an ONNX file.
+        InstanceError: if a package is missing.
     """
     _require("onnx", "onnxscript")
     import torch
