@@ -149,7 +149,8 @@ def test_light() -> None:
     program = (
         "import sys\nfrom gangplan.cli import main\ncode = main(sys.argv[1:])\n"
         "print(code, *sorted({m.split('.')[0] for m in sys.modules} & {'torch', 'torch_geometric', 'torchrl', 'numba', "
-        "'tensordict', 'safetensors', 'pyarrow', 'ortools', 'joblib', 'ray', 'scipy', 'pandas', 'onnx', 'onnxruntime'}), file=sys.stderr)"
+        "'tensordict', 'safetensors', 'pyarrow', 'ortools', 'joblib', 'ray', 'scipy', 'pandas',"
+        " 'onnx', 'onnxruntime'}), file=sys.stderr)"
     )
     for call in (["learn", "list"], ["learn", "--help"], ["learn", "train", "--help"], ["learn", "export", "--help"]):
         done = subprocess.run([sys.executable, "-c", program, *call], capture_output=True, text=True, check=True)
