@@ -1,10 +1,11 @@
-"""The command line: ``python -m benchmarks run SUITE ...``, ``report``, ``figure``, ``policies``."""
+"""The command line: ``python -m benchmarks run SUITE ...``, ``report``, ``figure``, ``policies``, ``pacml``."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
+from . import pacml_main
 from .ledger import LEDGER
 from .suites import SUITES
 
@@ -28,11 +29,14 @@ def main(arguments: list[str] | None = None) -> int:
     policies.add_argument("--limit", type=float, default=120.0, help="processor seconds of a run  [default: 120]")
     policies.add_argument("--data", type=Path, help="folder of published data  [default: ../shared/data]")
     policies.add_argument("--check", action="store_true", help="run nothing; fail if the page would change")
+    for command, act in ((run, _run), (report, _report), (figure, _figure), (policies, _policies)):
+        command.set_defaults(act=act)
     for command in (run, report, figure):
         command.add_argument("--ledger", type=Path, default=LEDGER)
+    pacml_main.add(commands)
     options = parser.parse_args(arguments)
     try:
-        return {"run": _run, "report": _report, "figure": _figure, "policies": _policies}[options.command](options)
+        return int(options.act(options))
     except KeyboardInterrupt:
         print("interrupted: run it again to go on")
         return 130
