@@ -14,8 +14,12 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.simulator.ramp import Blocks, Choice, JobType, State
 
 from .history import SUMS, remember, turn_of
-from .rows import Desk, desk, write_rows
-from .tables import Menus, Tables, menus, tables
+from .pods import Pod, pods
+from .rows import write_rows
+from .tables import Menus, menus
+
+LOOKS = 16
+"""Pods that are looked at for a job."""
 
 _SOON = 2e-9
 """Turns until a server is free that is so but for rounding: for a simulator that does not round, it is not free."""
@@ -26,18 +30,20 @@ class Observation:
     """One decision.
 
     Attributes:
-        rows: features of the candidates, the first of which rejects the job, float32 (A, WIDTH).
+        rows: features of the candidates, float32 (A, WIDTH). One for each pod leaves it as it is.
         graph: of the job, unsplit.
-        block: of each candidate, int64 (A,), -1 for none.
+        block: of each candidate, int64 (A,), -1 for none: the job is rejected.
+        pod: whose rows these are, int64 (A,), see `gangplan.learned.ramp.pods`.
     """
 
     rows: NDArray[np.float32]
     graph: OpGraph
     block: NDArray[np.int64]
+    pod: NDArray[np.int64]
 
 
 class Decider:
-    """A policy for `gangplan.simulator.ramp.simulate`; `score` is left to those who inherit.
+    """A policy for `gangplan.simulator.ramp.simulate`; `rate` is left to those who inherit.
 
     Args:
         choose: whether it chooses the block; else the first free one of the degree that it chooses.
@@ -45,12 +51,20 @@ class Decider:
 
     def __init__(self, *, choose: bool = True) -> None:
         self._choose = choose
-        self._on: weakref.WeakKeyDictionary[Blocks, tuple[Tables, Desk]] = weakref.WeakKeyDictionary()
+        self._pods: weakref.WeakKeyDictionary[Blocks, list[Pod]] = weakref.WeakKeyDictionary()
         self._past = _Past()
 
-    def score(self, observation: Observation) -> FloatArray:
-        """Return a score a candidate, float64 (A,): more is better."""
+    def rate(self, observation: Observation) -> FloatArray:
+        """Return what the network says of each row, float64 (A,)."""
         raise NotImplementedError
+
+    def score(self, observation: Observation) -> FloatArray:
+        """Return a score a candidate, float64 (A,): how much better its pod is with it than as it is."""
+        rates = self.rate(observation)
+        none = np.flatnonzero(observation.block < 0)
+        kept = np.zeros(observation.pod.max() + 1)
+        kept[observation.pod[none]] = rates[none]
+        return rates - kept[observation.pod]
 
     def choose(self, observation: Observation, seed: int | None = None) -> int:
         """Return the place of the best candidate, or of one drawn by that seed from the softmax of the scores."""
@@ -61,16 +75,26 @@ class Decider:
 
     def observe(self, state: State) -> Observation:
         """Return what there is to decide when a job arrives."""
-        place = self._on.get(state.blocks)
-        if place is None:
-            made = tables(state.blocks)
-            place = self._on[state.blocks] = made, desk(made, choose=self._choose)
+        parts = self._pods.get(state.blocks)
+        if parts is None:
+            parts = self._pods[state.blocks] = pods(state.blocks, choose=self._choose)
         sums = self._past.up_to(state)
-        turn = turn_of(sums, place[0].n)
+        turn = turn_of(sums, state.blocks.n_servers)
         ends = np.where(state.free, state.ends, np.maximum(state.ends, state.now + _SOON * turn))
-        jct = _menu(state.job).jct[0]
-        k = write_rows(ends, state.now, turn, place[0], jct, state.job.sequential, state.fraction, sums, place[1])
-        return Observation(place[1].row[:k].copy(), state.job.graph, place[1].block[:k].copy())
+        job, jct = state.job, _menu(state.job).jct[0]
+        rows, block, of = [], [], []
+        # all pods have their turns, some at each arrival
+        for i in range(min(len(parts), LOOKS)):
+            pod = parts[(state.index * LOOKS + i) % len(parts)]
+            k = write_rows(
+                ends[pod.servers], state.now, turn, pod.tables, jct[pod.shape], job.sequential, state.fraction, sums,
+                pod.desk,
+            )  # fmt: skip
+            rows.append(pod.desk.row[:k].copy())
+            own = pod.desk.block[:k]
+            block.append(np.where(own < 0, -1, pod.block[own]))
+            of.append(np.full(k, i))
+        return Observation(np.concatenate(rows), job.graph, np.concatenate(block), np.concatenate(of))
 
     def decide(self, state: State) -> Choice | None:
         """Return degree and block for the job, or None to reject it."""

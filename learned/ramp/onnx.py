@@ -101,8 +101,8 @@ class OnnxRampPolicy(Decider):
         self._offset: weakref.WeakKeyDictionary[OpGraph, NDArray[np.float32]] = weakref.WeakKeyDictionary()
         super().__init__(choose=bool(meta["blocks"]))
 
-    def score(self, observation: Observation) -> FloatArray:
-        """Return a score a candidate, float64 (A,): more is better."""
+    def rate(self, observation: Observation) -> FloatArray:
+        """Return what the network says of each row, float64 (A,)."""
         offset = self._offset.get(observation.graph)
         if offset is None:
             x, edges, _ = read([observation.graph])

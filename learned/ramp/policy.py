@@ -38,8 +38,8 @@ class RampPolicy(Decider):
         self._offset: weakref.WeakKeyDictionary[OpGraph, torch.Tensor] = weakref.WeakKeyDictionary()
         super().__init__(choose=bool(self.settings.get("blocks", True)))
 
-    def score(self, observation: Observation) -> FloatArray:
-        """Return a score a candidate, float64 (A,): more is better."""
+    def rate(self, observation: Observation) -> FloatArray:
+        """Return what the network says of each row, float64 (A,)."""
         with torch.inference_mode():
             rows = torch.from_numpy(observation.rows).to(self.device)
             offset = self._offset.get(observation.graph)

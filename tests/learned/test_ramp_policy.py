@@ -79,8 +79,8 @@ def case(name: str, seen: Observation, larger: bool) -> Case:
     rng = np.random.default_rng(len(seen.rows))
     order = rng.permutation(len(seen.rows))  # row i becomes row order[i]
     back = np.argsort(order)
-    rows = Observation(seen.rows[back], seen.graph, seen.block[back])
-    ops = Observation(seen.rows, moved(seen.graph, rng), seen.block)
+    rows = Observation(seen.rows[back], seen.graph, seen.block[back], seen.pod[back])
+    ops = Observation(seen.rows, moved(seen.graph, rng), seen.block, seen.pod)
     return Case(name, seen, np.ones(len(order), dtype=bool), [(rows, order), (ops, np.arange(len(order)))], larger)
 
 
@@ -103,7 +103,7 @@ def test_onnx(world: World, large: World, variant: Variant, tmp_path: Path) -> N
     assert [x.name for x in written] == ["policy.onnx", "policy.job.onnx"]
     found = OnnxRampPolicy.load(tmp_path / "policy.onnx")
     seen = [observed(world, made, 2)[0], observed(large, made, 1)[0]]
-    seen.append(Observation(seen[0].rows[:1], seen[1].graph, seen[0].block[:1]))
+    seen.append(Observation(seen[0].rows[:1], seen[1].graph, seen[0].block[:1], seen[0].pod[:1]))
     for x in seen:
         assert np.allclose(found.score(x), made.score(x), rtol=0, atol=1e-5)
     if variant == "gnn":
