@@ -277,7 +277,6 @@ def look_ahead(
                 hold(later, b, now + menus.jct[m, tables.shape[b]], tables)
             for h in range(HORIZON):
                 t += turn * 32 / tables.n
-                worth_of *= GAMMA
                 j = future[drawn[f, h]]
                 limit = accept[drawn[f, h]] * menus.sequential[j]
                 rows = weigh(later, t, turn, tables, menus.jct[j], limit, table, ahead, found)
@@ -286,6 +285,7 @@ def look_ahead(
                     total += worth_of
                     c = ahead.block[best]
                     hold(later, c, t + menus.jct[j, tables.shape[c]], tables)
+                worth_of *= GAMMA
             see(later, t, turn, tables, ahead)
             played[a] += (total + worth_of * worth(ahead.count, table)) / FUTURES
     least = played.min()

@@ -97,7 +97,7 @@ def test_looks_ahead(world: World) -> None:
         future = np.ones(10, np.int64), np.full(10, accept)
         look_ahead(k, end, 0.0, turn, 0, *future, world.tables, menus, none, mine, ahead, out)
         assert out[1] == pytest.approx(1.0)
-        assert out[0] == pytest.approx(sum(GAMMA**h for h in range(1, HORIZON + 1)) if after else 0.0)
+        assert out[0] == pytest.approx(sum(GAMMA**h for h in range(HORIZON)) if after else 0.0)
     assert FUTURES > 1
 
 
