@@ -11,6 +11,7 @@ from itertools import product
 
 import numpy as np
 
+from gangplan.instances.arrays import IntArray
 from gangplan.instances.ramp import server_index
 from gangplan.simulator.ramp import Blocks
 
@@ -45,15 +46,15 @@ def pods(blocks: Blocks, *, choose: bool) -> list[Pod]:
     """Return the parts of a cluster; no block is in two, and blocks across parts are left out."""
     whole = tables(blocks)
     if whole.n <= WHOLE:
-        numbers = (np.arange(k) for k in (whole.n, blocks.n_blocks, len(blocks.shapes)))
-        return [Pod(*numbers, whole, desk(whole, choose=choose))]
+        servers, block, shape = (np.arange(k) for k in (whole.n, blocks.n_blocks, len(blocks.shapes)))
+        return [Pod(servers, block, shape, whole, desk(whole, choose=choose))]
     topology = blocks.topology
     extents = (topology.communication_groups, topology.racks, topology.servers)
     cuts = [np.array_split(np.arange(k), -(-k // most)) for k, most in zip(extents, EXTENT, strict=True)]
     sign = np.random.default_rng(0).integers(1, 2**62, whole.n)
     signed = _signed(blocks.servers, sign)
     order = np.argsort(signed)
-    made: dict[tuple[int, ...], tuple[Blocks, Tables, Desk]] = {}
+    made: dict[tuple[int, int, int], tuple[Blocks, Tables, Desk]] = {}
     found = []
     for group, rack, server in product(*cuts):
         extent = len(group), len(rack), len(server)
@@ -62,8 +63,8 @@ def pods(blocks: Blocks, *, choose: bool) -> list[Pod]:
             own = Blocks(small)
             made[extent] = own, tables(own), desk(tables(own), choose=choose)
         own, table, place = made[extent]
-        grid = np.meshgrid(group, rack, server, indexing="ij")
-        servers = server_index(topology, *(axis.ravel() for axis in grid)).astype(np.int64)
+        i, j, k = (axis.ravel().astype(np.int32) for axis in np.meshgrid(group, rack, server, indexing="ij"))
+        servers = server_index(topology, i, j, k).astype(np.int64)
         block = order[np.searchsorted(signed[order], _signed(own.servers, sign[servers]))]
         shape = np.zeros(len(own.shapes), np.int64)
         shape[own.shape] = blocks.shape[block]
@@ -71,6 +72,6 @@ def pods(blocks: Blocks, *, choose: bool) -> list[Pod]:
     return found
 
 
-def _signed(servers: Long, sign: Long) -> Long:
+def _signed(servers: IntArray, sign: Long) -> Long:
     """Return the sum of the servers' numbers, by which a set of servers is known, int64 (b,)."""
-    return np.where(servers >= 0, sign[servers], 0).sum(axis=1)
+    return np.asarray(np.where(servers >= 0, sign[servers], 0).sum(axis=1), dtype=np.int64)
