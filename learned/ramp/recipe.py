@@ -148,11 +148,40 @@ def load(path: Path) -> Any:
     return RampPolicy.load(path)
 
 
-def evaluate(policy: Any, seeds: Any, **options: Any) -> list[dict[str, Any]]:
-    """Return blocking rates and those of the best rules, see `gangplan.learned.ramp.evaluate`."""
+def evaluate(
+    policy: Any,
+    seeds: Any,
+    *,
+    profiles: str = Settings.__dataclass_fields__["profiles"].default,
+    models: str = "",
+    units: str = "",
+    cluster: str = "4x4x2",
+    load: float = 1.0,
+    jobs: int = 1000,
+) -> list[dict[str, Any]]:
+    """Return blocking rates and those of the best rules, see `gangplan.learned.ramp.evaluate`.
+
+    Args:
+        policy: the learned one.
+        seeds: of the cases.
+        profiles: folder of PipeDream profiles.
+        models: joined by commas; by default the published five.
+        units: by default those that it was trained in.
+        cluster: communication groups x racks x servers in a rack.
+        load, jobs: see `gangplan.simulator.ramp.arrivals`.
+    """
+    from gangplan.simulator.ramp import MODELS
+
     from .evaluate import evaluate as judge
 
-    return judge(policy, seeds, **options)
+    size = cluster.split("x")
+    if len(size) != 3 or not all(part.isdigit() and int(part) for part in size):
+        raise InstanceError("cluster", f"{cluster!r} is not of the form 4x4x2")
+    return judge(
+        policy, seeds, profiles=profiles, models=models.split(",") if models else MODELS,
+        units=units or policy.settings.get("units", ["physical"])[0], cluster=[int(part) for part in size], load=load,
+        jobs=jobs,
+    )  # fmt: skip
 
 
 def export(policy: Any, path: Path) -> tuple[Path, Path]:
