@@ -152,7 +152,7 @@ def evaluate(
     policy: Any,
     seeds: Any,
     *,
-    profiles: str = Settings.__dataclass_fields__["profiles"].default,
+    profiles: str = "../shared/data/pipedream",
     models: str = "",
     units: str = "",
     cluster: str = "4x4x2",
@@ -174,12 +174,13 @@ def evaluate(
 
     from .evaluate import evaluate as judge
 
+    chosen: Any = units or policy.settings.get("units", ["physical"])[0]
     size = cluster.split("x")
     if len(size) != 3 or not all(part.isdigit() and int(part) for part in size):
         raise InstanceError("cluster", f"{cluster!r} is not of the form 4x4x2")
     return judge(
         policy, seeds, profiles=profiles, models=models.split(",") if models else MODELS,
-        units=units or policy.settings.get("units", ["physical"])[0], cluster=[int(part) for part in size], load=load,
+        units=chosen, cluster=[int(part) for part in size], load=load,
         jobs=jobs,
     )  # fmt: skip
 
