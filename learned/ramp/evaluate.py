@@ -13,13 +13,14 @@ from gangplan.simulator.ramp.step import Units
 RIVALS = (
     "constant-2",
     "constant-4",
-    "constant-8",
-    "constant-4+best",
-    "constant-8+best",
+    "constant-6",
+    "constant-16",
     "smallest+best",
-    "about-8+best",
+    "from-2+best",
+    "about-4+first",
+    "from-8+best",
 )
-"""Among all of `gangplan.simulator.ramp.POLICIES`, the best on some distribution in either of the units."""
+"""The best constants and rules with a block of each distribution, in either of the units: docs/pacml-results.md."""
 
 
 def evaluate(
