@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import csv
-import fcntl
 import io
 import os
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import IO, Any, get_type_hints
+from typing import Any
+
+from .records import locked, parse
 
 ROOT = Path(__file__).parent.parent
 LEDGER = ROOT / "benchmarks" / "ledger.csv"
@@ -82,13 +81,13 @@ def read(path: Path = LEDGER) -> list[Row]:
     with path.open(newline="", encoding="utf-8") as file:
         lines = csv.reader(file)
         _check_header(path, next(lines, []))
-        return [_row(path, lines.line_num, cells) for cells in lines]
+        return [parse(Row, cells, f"{path}:{lines.line_num}") for cells in lines]
 
 
 def append(row: Row, path: Path = LEDGER) -> None:
     """Add a row: whole or not at all, on the disk when this returns, whoever else appends at the same time."""
     line = _line(str(getattr(row, name)) if getattr(row, name) is not None else "" for name in COLUMNS)
-    with _locked(path) as file:
+    with locked(path) as file:
         file.seek(0)
         content = file.read()
         whole = content.rfind(b"\n") + 1  # a writer that was killed may have left half a row
@@ -108,13 +107,6 @@ def measured_commit(root: Path = ROOT) -> str:
     return commit + ("+" if _git(root, "status", "--porcelain", "--", *MEASURED) else "")
 
 
-@contextmanager
-def _locked(path: Path) -> Iterator[IO[bytes]]:
-    with path.open("a+b") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield file
-
-
 def _line(cells: Any) -> bytes:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerow(cells)
@@ -124,23 +116,6 @@ def _line(cells: Any) -> bytes:
 def _check_header(path: Path, cells: list[str]) -> None:
     if tuple(cells) != COLUMNS:
         raise ValueError(f"{path}:1: columns are {', '.join(cells)}; expected {', '.join(COLUMNS)}")
-
-
-def _row(path: Path, line: int, cells: list[str]) -> Row:
-    if len(cells) != len(COLUMNS):
-        raise ValueError(f"{path}:{line}: {len(cells)} cells where {len(COLUMNS)} are expected")
-    hints = get_type_hints(Row)
-    values: dict[str, Any] = {}
-    for name, cell in zip(COLUMNS, cells, strict=True):
-        kind = hints[name]
-        if kind not in (str, int, float):
-            values[name] = float(cell) if cell else None
-            continue
-        try:
-            values[name] = kind(cell)
-        except ValueError:
-            raise ValueError(f"{path}:{line}: {name}: {cell!r} is not a number") from None
-    return Row(**values)
 
 
 def _git(root: Path, *arguments: str) -> str:

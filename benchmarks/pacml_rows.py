@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
 
-from .ledger import ROOT, _locked
+from .ledger import ROOT
+from .records import append_records, read_records
 
 PACML = ROOT / "benchmarks" / "pacml.csv"
 PROTOCOL = 1
@@ -60,44 +58,11 @@ class PacmlRow:
         return self.protocol, self.weights, *where, self.load, self.jobs, self.policy, self.seed
 
 
-COLUMNS = tuple(f.name for f in fields(PacmlRow))
-
-
 def read(path: Path = PACML) -> list[PacmlRow]:
-    """Return the rows of a file, oldest first; none if there is no file.
-
-    Raises:
-        ValueError: naming file and line, if a row is not whole.
-    """
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        lines = csv.reader(file)
-        if tuple(next(lines, [])) != COLUMNS:
-            raise ValueError(f"{path}:1: columns are not {', '.join(COLUMNS)}")
-        return [_row(cells, f"{path}:{lines.line_num}") for cells in lines]
+    """Return the rows of a file, see `read_records`."""
+    return read_records(path, PacmlRow)
 
 
 def append(rows: Sequence[PacmlRow], path: Path = PACML) -> None:
     """Add rows; two processes may do so at the same time."""
-    with _locked(path) as file:
-        text = io.StringIO()
-        lines = csv.writer(text, lineterminator="\n")
-        file.seek(0, io.SEEK_END)
-        if not file.tell():
-            lines.writerow(COLUMNS)
-        lines.writerows(astuple(row) for row in rows)
-        file.write(text.getvalue().encode())
-        file.flush()
-
-
-def _row(cells: list[str], where: str) -> PacmlRow:
-    if len(cells) != len(COLUMNS):
-        raise ValueError(f"{where}: {len(cells)} cells where {len(COLUMNS)} are expected")
-    hints, values = get_type_hints(PacmlRow), dict[str, Any]()
-    for name, cell in zip(COLUMNS, cells, strict=True):
-        try:
-            values[name] = hints[name](cell)
-        except ValueError:
-            raise ValueError(f"{where}: {name}: {cell!r} is not a number") from None
-    return PacmlRow(**values)
+    append_records(rows, path)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
 
 from .ledger import ROOT
+from .records import columns, read_records
 
 POLICIES = ROOT / "benchmarks" / "policies.csv"
 PROTOCOL = 1
@@ -76,22 +76,12 @@ class PolicyRow:
         return None if self.makespan is None else self.makespan / self.makespan_bound - 1
 
 
-COLUMNS = tuple(f.name for f in fields(PolicyRow))
+COLUMNS = columns(PolicyRow)
 
 
 def read(path: Path = POLICIES) -> list[PolicyRow]:
-    """Return the rows of a file, oldest first; none if there is no file.
-
-    Raises:
-        ValueError: naming file and line, if a row is not whole.
-    """
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        lines = csv.reader(file)
-        if tuple(next(lines, [])) != COLUMNS:
-            raise ValueError(f"{path}:1: columns are not {', '.join(COLUMNS)}")
-        return [_row(cells, f"{path}:{lines.line_num}") for cells in lines]
+    """Return the rows of a file, see `read_records`."""
+    return read_records(path, PolicyRow)
 
 
 def write(rows: Sequence[PolicyRow], path: Path = POLICIES) -> None:
@@ -102,16 +92,3 @@ def write(rows: Sequence[PolicyRow], path: Path = POLICIES) -> None:
         lines.writerow(COLUMNS)
         lines.writerows(["" if v is None else v for v in asdict(row).values()] for row in rows)
     os.replace(part, path)
-
-
-def _row(cells: list[str], where: str) -> PolicyRow:
-    if len(cells) != len(COLUMNS):
-        raise ValueError(f"{where}: {len(cells)} cells where {len(COLUMNS)} are expected")
-    hints, values = get_type_hints(PolicyRow), dict[str, Any]()
-    for name, cell in zip(COLUMNS, cells, strict=True):
-        kind = hints[name]
-        try:
-            values[name] = kind(cell) if kind in (str, int) else float(cell) if cell or kind is float else None
-        except ValueError:
-            raise ValueError(f"{where}: {name}: {cell!r} is not a number") from None
-    return PolicyRow(**values)

@@ -1,0 +1,83 @@
+"""Dataclasses as rows of a CSV file: what the ledgers of all benchmarks share."""
+
+from __future__ import annotations
+
+import csv
+import fcntl
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import astuple, fields
+from pathlib import Path
+from typing import IO, Any, TypeVar, get_type_hints
+
+Record = TypeVar("Record")
+_TRUTH = {"True": True, "False": False}
+
+
+def columns(cls: type[Any]) -> tuple[str, ...]:
+    """Return the names of the columns of a dataclass: those of its fields."""
+    return tuple(field.name for field in fields(cls))
+
+
+def read_records(path: Path, cls: type[Record]) -> list[Record]:
+    """Return the rows of a file, oldest first; none if there is no file.
+
+    Raises:
+        ValueError: naming file and line, if a row is not whole.
+    """
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        lines = csv.reader(file)
+        names = columns(cls)
+        if tuple(next(lines, [])) != names:
+            raise ValueError(f"{path}:1: columns are not {', '.join(names)}")
+        return [parse(cls, cells, f"{path}:{lines.line_num}") for cells in lines]
+
+
+def append_records(rows: Sequence[Any], path: Path) -> None:
+    """Add rows; two processes may do so at the same time. An empty cell is what is not known."""
+    if not rows:
+        return
+    with locked(path) as file:
+        text = io.StringIO()
+        lines = csv.writer(text, lineterminator="\n")
+        file.seek(0, io.SEEK_END)
+        if not file.tell():
+            lines.writerow(columns(type(rows[0])))
+        lines.writerows(["" if x is None else x for x in astuple(row)] for row in rows)
+        file.write(text.getvalue().encode())
+        file.flush()
+
+
+def parse(cls: type[Record], cells: Sequence[str], where: str) -> Record:
+    """Return the row that the cells of a line make; fields are of type str, int, bool, float, or float or None.
+
+    Raises:
+        ValueError: saying where, if there are too few cells or too many, or one is not what its field is.
+    """
+    names = columns(cls)
+    if len(cells) != len(names):
+        raise ValueError(f"{where}: {len(cells)} cells where {len(names)} are expected")
+    hints, values = get_type_hints(cls), dict[str, Any]()
+    for name, cell in zip(names, cells, strict=True):
+        kind = hints[name]
+        if kind is bool:
+            if cell not in _TRUTH:
+                raise ValueError(f"{where}: {name}: {cell!r} is neither True nor False")
+            values[name] = _TRUTH[cell]
+            continue
+        try:
+            values[name] = kind(cell) if kind in (str, int, float) else float(cell) if cell else None
+        except ValueError:
+            raise ValueError(f"{where}: {name}: {cell!r} is not a number") from None
+    return cls(**values)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file to append to, for this process alone."""
+    with path.open("a+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield file
