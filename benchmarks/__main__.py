@@ -1,4 +1,4 @@
-"""The command line of ``python -m benchmarks``: ``run SUITE``, ``report``, ``figure``, ``policies``, ``pacml``, ``learned``."""
+"""The command line: ``python -m benchmarks run SUITE ...``, ``report``, ``figure``, ``policies``, ``learned``, more."""
 
 from __future__ import annotations
 
