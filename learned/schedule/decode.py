@@ -1,0 +1,123 @@
+"""From keys and penalties to a schedule: jobs in the order of their keys, each at the option that costs least, compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gangplan.instances.arrays import FloatArray
+from gangplan.solvers.schedule.decode import data_of, room_of, rows_of
+from gangplan.solvers.schedule.prepare import Ints, Prepared
+from gangplan.solvers.schedule.profile import clear, find, occupy
+
+_LATE = 1e-9
+"""Relative, as in the verifier."""
+
+
+@njit(cache=True)
+def place(
+    order: Any, penalty: Any, out: Any, data: Any, room: Any, start: Any, option: Any, finish: Any, rows: Any
+) -> Any:
+    """Place the jobs in `order`; return (cost without constant, rows used).
+
+    An option costs slope times its completion, or what it adds to the makespan, and its penalty; leaving a job out
+    costs its price and `out`. Each job takes what costs least of all that is in time. One that must run and cannot
+    makes the cost inf.
+
+    Args:
+        order: int64 (n,), jobs.
+        penalty: float64 (o,), in the unit of the goal.
+        out: the same of leaving out a job, float64 (n,).
+        data, room: see `gangplan.solvers.schedule.decode`.
+        start, option, finish, rows: written: float64 (n,), int64 (n,) with -1 for a job left out, float64 (o,) when each
+            option would have ended, int64 (3, r).
+    """
+    first, gpus, seconds, release, deadline, slope, price, makespan, kind, per, size, block_first, server = data
+    times, free, count, chosen, spot = room
+    clear(free, count, per)
+    cost, last, used = 0.0, 0.0, 0
+    for j in order:
+        best, at, nodes, least = -1, 0.0, 0, price[j] + out[j]
+        for o in range(first[j], first[j + 1]):
+            t, k = find(kind, per, times, free, count, size, block_first, server, release[j], gpus[o], seconds[o], spot)
+            end = t + seconds[o]
+            finish[o] = end
+            if not end <= deadline[j] * (1 + _LATE):
+                continue
+            value = slope[j] * end + penalty[o]
+            if makespan:
+                value += max(0.0, end - last)
+            if value < least or (best < 0 and price[j] == np.inf):
+                best, at, nodes, least = o, t, k, value
+                chosen[:k] = spot[:k]
+        option[j] = best
+        if best < 0:
+            start[j] = 0.0
+            cost += price[j]
+            if cost == np.inf:
+                return cost, used
+            continue
+        start[j] = at
+        end = at + seconds[best]
+        cost += slope[j] * end
+        last = max(last, end)
+        left = gpus[best]
+        for k in range(nodes):
+            taken = min(left, per)
+            occupy(times, free, count, chosen[k], at, end, taken)
+            if kind:
+                rows[0, used], rows[1, used], rows[2, used] = j, chosen[k], taken
+                used += 1
+            left -= taken
+    return (cost + last if makespan else cost), used
+
+
+@njit(cache=True)
+def cost_many(
+    keys: Any, penalty: Any, out: Any, data: Any, room: Any, start: Any, option: Any, finish: Any, rows: Any
+) -> Any:
+    """Return what the schedules of k keys (k, n), penalties (k, o) and outs (k, n) cost; the last one is left in place."""
+    cost = np.empty(len(keys))
+    for i in range(len(keys)):
+        order = np.argsort(keys[i], kind="mergesort")
+        cost[i], _ = place(order, penalty[i], out[i], data, room, start, option, finish, rows)
+    return cost
+
+
+class Decoder:
+    """Decodes again and again for one problem, in the same room.
+
+    Attributes:
+        start, option, finish: of the schedule that was decoded last, see `place`; they are overwritten by the next.
+    """
+
+    def __init__(self, p: Prepared) -> None:
+        self.p, self._data, self._room, self._rows = p, data_of(p), room_of(p), rows_of(p)
+        self.start, self.option = np.zeros(p.n), np.zeros(p.n, dtype=np.int64)
+        self.finish = np.zeros(len(p.gpus))
+        self._used = 0
+
+    def decode(self, keys: FloatArray, penalty: FloatArray, out: FloatArray) -> float:
+        """Return the goal of one schedule; inf if a job that must run has no time."""
+        order = np.argsort(keys, kind="stable")
+        cost, self._used = place(
+            order, penalty, out, self._data, self._room, self.start, self.option, self.finish, self._rows
+        )
+        return self.p.constant + float(cost)
+
+    def costs(self, keys: FloatArray, penalty: FloatArray, out: FloatArray) -> FloatArray:
+        """Return the goals of k schedules, see `cost_many`."""
+        found: FloatArray = cost_many(
+            keys, penalty, out, self._data, self._room, self.start, self.option, self.finish, self._rows
+        )
+        return self.p.constant + found
+
+    def plan(self) -> Any:
+        """Return the plan of the schedule decoded last."""
+        return self.p.plan(self.option, self.start, self._rows[:, : self._used])
+
+    def rows(self) -> Ints:
+        """Return the rows of the schedule decoded last."""
+        return self._rows[:, : self._used]
