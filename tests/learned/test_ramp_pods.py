@@ -10,7 +10,7 @@ from gangplan.simulator.ramp import Blocks
 
 pytest.importorskip("numba")
 
-from gangplan.learned.ramp.pods import EXTENT, WHOLE, pods
+from gangplan.learned.ramp.pods import SERVERS, WHOLE, pods
 
 
 @pytest.mark.parametrize("size", [(8, 8, 2), (6, 5, 3), (9, 4, 2)])
@@ -21,7 +21,7 @@ def test_blocks_are_the_clusters(size: tuple[int, int, int]) -> None:
     assert blocks.n_servers > WHOLE
     assert sorted(np.concatenate([pod.servers for pod in parts]).tolist()) == list(range(blocks.n_servers))
     for pod in parts:
-        assert len(pod.servers) <= np.prod(EXTENT)
+        assert len(pod.servers) <= SERVERS
         for own in range(0, len(pod.block), 7):
             local = pod.tables.servers[own, : pod.tables.size[own]]
             assert sorted(pod.servers[local].tolist()) == blocks.members(int(pod.block[own])).tolist()
