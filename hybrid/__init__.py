@@ -1,5 +1,7 @@
-"""Everything together: `solve`, which picks methods under one deadline."""
+"""Everything together: `solve`, which picks methods under one deadline, and guards against their faults."""
 
+from .guard import MethodFailed
+from .registry import Entry, register, unregister
 from .solve import methods, solve
 
-__all__ = ["methods", "solve"]
+__all__ = ["Entry", "MethodFailed", "methods", "register", "solve", "unregister"]

@@ -19,7 +19,7 @@ from gangplan.instances.schedule import ScheduleProblem
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite_of
 
-from .portfolio import suited
+from .registry import suited
 
 _SHARE = 0.25
 """What one test of feasibility may take of the time left."""
@@ -97,9 +97,9 @@ def _infeasible(run: Run, problem: Any) -> bool | None:
     )
     tools = suite_of(problem)
     prepared = tools.prepare(child)
-    for name in suited(problem):
-        if not child.stopped:
-            tools.methods[name].run(child, prepared)
+    for entry in suited(problem):
+        if entry.name in tools.methods and not child.stopped:
+            tools.methods[entry.name].run(child, prepared)
     if child.failure is not None:
         raise child.failure
     return True if child.infeasible else False if child.plan is not None else None

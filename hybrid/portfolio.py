@@ -1,71 +1,96 @@
-"""Which method runs when."""
+"""Which method runs when, and where: quick ones here, the others in a process that can be stopped."""
 
 from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
 
 from gangplan.instances import InstanceError
 from gangplan.instances.verify import Problem
 from gangplan.solvers import Run
-from gangplan.solvers.method import Suite, suite_of
+from gangplan.solvers.method import Method, Suite, suite_of
 
-_SHARE = 0.6
-"""What a method may take of the time left while others wait."""
-_SHARES = {
-    ("schedule", "local_search"): 0.1,
-    ("schedule", "starts"): 0.7,
-    ("placement", "local_search"): 0.1,
-    ("placement", "patterns"): 0.9,
-    ("step", "cpsat"): 0.25,
-    ("step", "local_search"): 0.1,
-    ("step", "lns"): 0.3,
-}
-"""The same where it is not `_SHARE`, by objective and method."""
-_SUITED = {
-    ("throughput", "contiguous"): ["greedy", "pipeline", "cpsat", "neighbourhood"],
-    ("throughput", "convex"): ["greedy", "convex", "local_search", "cpsat"],
-    # a good pipeline is a good start for every variant
-    ("throughput", "free"): ["greedy", "pipedream", "local_search", "cpsat"],
-    ("latency", ""): ["greedy", "chain", "local_search", "cpsat", "neighbourhood"],
-    ("stages", ""): ["ideals", "chain"],
-    # a short CP-SAT proves most; the long one starts from what the searches have found
-    ("step", ""): [
-        *("heft", "bounds", "list_schedule", "contiguous", "critical_path"),
-        *("cpsat", "local_search", "lns", "cpsat_below"),
-    ],
-    ("schedule", ""): ["lists", "starts", "local_search", "cpsat"],
-    ("placement", ""): ["local_search", "patterns", "cpsat"],
-}
+from .apart import can_fork, run_apart
+from .guard import Step, guarded
+from .registry import Entry, is_own, named, suited
+
+_APART = 0.5
+"""Seconds left from which on a process of its own is worth its start, for methods that look at the clock."""
 
 
 def run_methods(run: Run, method: str) -> None:
     """Run `method`, or for ``auto`` the methods that suit the problem, until the run has stopped."""
     tools = suite_of(run.problem)
-    names = _choose(run, tools, method)
+    chosen = None if method == "auto" else _named(run.problem, tools, method)
     with run.phase("prepare"):
         prepared = tools.prepare(run)
     if run.infeasible:
         return
-    for name in [name for name in names if not tools.methods[name].suits(prepared)]:
-        run.note(f"{name} left out: it does not model all of the problem, or its model would be too large")
-        names.remove(name)
-    for i, name in enumerate(names):
-        if run.stopped:
-            return
-        share = _SHARES.get((run.problem.objective, name), _SHARE)
-        with run.phase(name), run.share(1.0 if i == len(names) - 1 else share):
-            tools.methods[name].run(run, prepared)
+    if chosen is not None:
+        if not chosen.suits(prepared):
+            run.note(_unsuited(method))
+        else:
+            with run.phase(method):
+                chosen.run(run, prepared)
+        return
+    _run_all(run, _suited(run, prepared), prepared)
 
 
-def suited(problem: Problem) -> list[str]:
-    """Return the methods that suit `problem`, in the order in which they run."""
-    return list(_SUITED[problem.objective, problem.variant])
+def _run_all(run: Run, entries: list[Entry], prepared: Any) -> None:
+    """Run the entries in their order; what runs apart does so in as few processes as it can."""
+    methods = named(run.problem.objective)
+    steps = [
+        Step(entry.name, 1.0 if i == len(entries) - 1 else entry.share, methods[entry.name], prepared)
+        for i, entry in enumerate(entries)
+    ]
+    i = 0
+    while i < len(steps) and not run.stopped:
+        entry, step = entries[i], steps[i]
+        if not entry.quick and can_fork() and (run.remaining() >= _APART or not is_own(entry)):
+            _load(run, step.method.library)
+            end = next((j for j in range(i + 1, len(steps)) if _to_load(steps[j].method.library)), len(steps))
+            run_apart(run, steps[i:end])
+            i = end
+            continue
+        if is_own(entry):
+            guarded(run, step)
+        else:
+            run.note(f"{entry.name} left out: methods of others need a process of their own, which this system lacks")
+        i += 1
 
 
-def _choose(run: Run, tools: Suite, method: str) -> list[str]:
-    variant = run.problem.variant
-    if method == "auto":
-        return suited(run.problem)
-    if not isinstance(method, str) or method not in tools.methods:
-        raise InstanceError("method", f"{method!r} is not one of auto, {', '.join(tools.methods)}")
-    if variant not in tools.variants_of(tools.methods[method]):
-        raise InstanceError("method", f"{method!r} does not solve the variant {variant!r}")
-    return [method]
+def _to_load(library: str) -> bool:
+    return library != "" and library not in sys.modules
+
+
+def _load(run: Run, library: str) -> None:
+    """Load a library here, where it stays for the next solve; what cannot be loaded is noted by the method."""
+    if _to_load(library) and run.can_import(library):
+        with run.phase("import"), suppress(ImportError):
+            import_module(library)
+
+
+def _suited(run: Run, prepared: Any) -> list[Entry]:
+    methods = named(run.problem.objective)
+    found = []
+    for entry in suited(run.problem):
+        if methods[entry.name].suits(prepared):
+            found.append(entry)
+        else:
+            run.note(_unsuited(entry.name))
+    return found
+
+
+def _unsuited(name: str) -> str:
+    return f"{name} left out: it does not model all of the problem, or its model would be too large"
+
+
+def _named(problem: Problem, tools: Suite, method: Any) -> Method:
+    methods = named(problem.objective)
+    if not isinstance(method, str) or method not in methods:
+        raise InstanceError("method", f"{method!r} is not one of auto, {', '.join(methods)}")
+    if problem.variant not in tools.variants_of(methods[method]):
+        raise InstanceError("method", f"{method!r} does not solve the variant {problem.variant!r}")
+    return methods[method]

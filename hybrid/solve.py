@@ -99,8 +99,10 @@ def methods(objective: str = "throughput") -> dict[str, tuple[str, ...]]:
     """Return the names of all methods for `objective`, each with the variants it solves; ``auto`` picks among them."""
     from gangplan.solvers.method import suite
 
+    from .registry import named
+
     tools = suite(objective)
-    return {name: tools.variants_of(method) for name, method in tools.methods.items()}
+    return {name: tools.variants_of(method) for name, method in named(objective).items()}
 
 
 def _cores() -> int:

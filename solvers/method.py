@@ -27,12 +27,14 @@ class Method:
         exact: whether it proves optimality, given time.
         variants: the variants of the problem it solves; none named means all.
         suits: whether the prepared problem is small enough for its model to be worth building.
+        library: a heavy one that it begins with; who runs it in a process of its own loads that before.
     """
 
     run: Callable[[Run, Any], None]
     exact: bool = False
     variants: tuple[str, ...] = ()
     suits: Callable[[Any], bool] = _always
+    library: str = ""
 
 
 def lazily(library: str, module: str, name: str, **options: Any) -> Callable[[Run, Any], None]:
@@ -82,6 +84,7 @@ _HOME = {
     "placement": "gangplan.solvers.placement.methods",
     "schedule": "gangplan.solvers.schedule.methods",
 }
+OBJECTIVES = tuple(_HOME)
 
 
 def suite(objective: str) -> Suite:

@@ -13,8 +13,9 @@ from gangplan.instances.verify import Answer, Problem
 
 from .result import OPTIMAL_GAP, Incumbent, relative_gap
 
-_IMPORT_SECONDS = 0.5
-"""What a solver takes to import on a slow or cold machine."""
+_IMPORT_SECONDS = {"torch": 4.0}
+_IMPORT_AT_MOST = 0.5
+"""What libraries take to import on a slow or cold machine, and all others."""
 
 Callback = Callable[["Run"], bool | None]
 """Called at every new plan or bound; returning true stops the solve."""
@@ -136,7 +137,7 @@ class Run:
 
         Nothing stops an import once it has begun.
         """
-        able = library in sys.modules or self.remaining() > _IMPORT_SECONDS
+        able = library in sys.modules or self.remaining() > _IMPORT_SECONDS.get(library, _IMPORT_AT_MOST)
         if not able:
             self.note(f"{library} left out: no time to import it")
         return able

@@ -64,7 +64,9 @@ def _one_by_one(name: str, policy: Policy) -> Callable[[Run, Any], None]:
 METHODS: dict[str, Method] = {name: Method(_one_by_one(name, policy)) for name, policy in POLICIES.items()}
 METHODS["local_search"] = Method(local_search)
 METHODS["lns"] = Method(lazily("ortools", "placement.lns", "lns"))
-METHODS["patterns"] = Method(lazily("ortools", "placement.patterns", "patterns"), suits=suits_patterns)
+METHODS["patterns"] = Method(
+    lazily("ortools", "placement.patterns", "patterns"), suits=suits_patterns, library="ortools.sat.python.cp_model"
+)
 METHODS["cpsat"] = Method(lazily("ortools", "placement.cpsat", "cpsat"), exact=True, suits=suits_cpsat)
 METHODS["milp"] = Method(lazily("pulp", "placement.milp", "milp"), exact=True, suits=suits_milp)
 SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem)

@@ -49,7 +49,7 @@ METHODS: dict[str, Method] = {
     "lists": Method(_lists),
     "local_search": Method(lazily("numba", "schedule.local_search", "local_search")),
     "lp": Method(_seeded(lazily("highspy", "schedule.priced", "lp")), suits=suits_prices),
-    "starts": Method(_seeded(lazily("highspy", "schedule.priced", "starts")), suits=suits_prices),
+    "starts": Method(_seeded(lazily("highspy", "schedule.priced", "starts")), suits=suits_prices, library="highspy"),
     "rolling": Method(_seeded(lazily("highspy", "schedule.rolling", "rolling"))),
     "milp_time": Method(_seeded(_milp_time), exact=True, suits=suits_milp_time),
     "milp_events": Method(_seeded(_milp_events), exact=True, suits=suits_milp_events),

@@ -76,7 +76,7 @@ METHODS: dict[str, Method] = {
     "contiguous": Method(contiguous),
     "local_search": Method(_seeded(local_search)),
     "lns": Method(_seeded(_lns), suits=_at_most(400_000, 40_000)),
-    "cpsat": Method(_seeded(_cpsat), exact=True, suits=_at_most(20_000, 40_000)),
+    "cpsat": Method(_seeded(_cpsat), exact=True, suits=_at_most(20_000, 40_000), library="ortools.sat.python.cp_model"),
     "cpsat_below": Method(
         _seeded(_cpsat_below),
         exact=True,

@@ -1,0 +1,206 @@
+"""Methods in a process of their own: one that crashes, hangs or sleeps is killed, and the rest go on in another.
+
+The process is a fork: it begins in milliseconds with everything that is loaded and prepared. What it finds comes
+through a pipe, and is verified again on this side. A fork of a process with threads may find a lock held for ever
+(POSIX); then it hangs and is killed like any other that does.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from typing import Any
+
+from gangplan.solvers import Run
+
+from .guard import Step, execute, failed, reason_of
+
+_POLL = 0.05
+"""Seconds between looks at the clock and at the process."""
+_GRACE = 0.1
+"""A method may overrun what it was given by this share of it before it is killed, while others wait."""
+
+
+def can_fork() -> bool:
+    """Return whether this system has safe forks: Linux has, Windows none, and those of macOS break its libraries."""
+    return sys.platform.startswith("linux")
+
+
+def run_apart(run: Run, steps: Sequence[Step]) -> None:
+    """Run the steps one after the other in a process of their own, and in another from where one failed."""
+    left = list(steps)
+    while left and not run.stopped:
+        left = left[_one_process(run, left) :]
+
+
+def _one_process(run: Run, steps: Sequence[Step]) -> int:
+    """Run the steps in one process until it is done or a step has to be killed; return how many are over."""
+    context = multiprocessing.get_context("fork")
+    inbox, outbox = context.Pipe(duplex=False)
+    process = context.Process(target=_child, args=(run, steps, inbox, outbox), daemon=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks beside threads
+        process.start()
+    outbox.close()
+    watch = _Watch(run, steps)
+    try:
+        while not run.stopped and not watch.done:
+            if inbox.poll(min(_POLL, max(run.remaining(), 0.0))):
+                watch.take(*inbox.recv())
+            elif not process.is_alive() and not inbox.poll():
+                raise EOFError
+            elif watch.overrun():
+                break
+        if run.stop_reason in ("proved", "gap") and not watch.done and inbox.poll(_POLL):
+            watch.take(*inbox.recv())  # it knows as well, and says what it did
+    except (EOFError, OSError):
+        if not run.stopped:
+            process.join(1.0)
+            watch.lost(f"its process ended with code {process.exitcode}")
+    finally:
+        _kill(process)
+        inbox.close()
+        watch.book()
+    return watch.over
+
+
+class _Watch:
+    """What this side knows of the other."""
+
+    def __init__(self, run: Run, steps: Sequence[Step]) -> None:
+        self.run, self.steps = run, steps
+        self.over = 0
+        self.done = False
+        self._since: float | None = None
+        self._until = float("inf")
+
+    @property
+    def name(self) -> str:
+        """The step that is at work."""
+        return self.steps[min(self.over, len(self.steps) - 1)].name
+
+    def take(self, kind: str, *what: Any) -> None:
+        """Do what a message says; plans and bounds are believed no more than anybody's."""
+        run = self.run
+        if kind == "begin":
+            self._since = time.perf_counter()
+            self._until = self._since + what[0] * (1 + _GRACE) + _POLL
+        elif kind == "plan":
+            try:
+                run.offer(*what)
+            except Exception as error:
+                if run.failure is not None:
+                    raise
+                failed(run, self.name, reason_of(error))
+        elif kind == "bound":
+            run.raise_bound(*what)
+        elif kind == "failed":
+            failed(run, self.name, *what)
+        elif kind == "infeasible":
+            run.prove_infeasible()
+        elif kind == "done":
+            self.over, self.done = len(self.steps), True
+        else:
+            notes, phases = what
+            for note in notes:
+                run.note(note)
+            for name, seconds in phases.items():
+                run.phases[name] = run.phases.get(name, 0.0) + seconds
+            self.over += 1
+            self._since, self._until = None, float("inf")
+
+    def overrun(self) -> bool:
+        """Return whether the step at work has had its time; it is given up then."""
+        if time.perf_counter() <= self._until:
+            return False
+        self.lost("it did not stop when its time was up, and was killed")
+        return True
+
+    def lost(self, reason: str) -> None:
+        """Give up the step at work."""
+        failed(self.run, self.name, reason)
+        self.book()
+        self.over += 1
+
+    def book(self) -> None:
+        """Book the time of a step that has not told how it spent it."""
+        if self._since is not None:
+            spent = time.perf_counter() - self._since
+            self.run.phases[self.name] = self.run.phases.get(self.name, 0.0) + spent
+            self._since = None
+
+
+def _child(run: Run, steps: Sequence[Step], inbox: Connection, outbox: Connection) -> None:
+    """Run the steps and tell what they find; never return."""
+    inbox.close()
+    with suppress(OSError):
+        os.setpgid(0, 0)  # Ctrl-C is the caller's business, and what a method starts goes with it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    tell = _Tell(outbox)
+    run.callbacks = (tell,)
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)  # the threads of its pool are not in a fork
+    try:
+        for step in steps:
+            if run.stopped:
+                break
+            _step(run, step, tell)
+        tell.send("done")
+    finally:
+        os._exit(0)
+
+
+def _step(run: Run, step: Step, tell: _Tell) -> None:
+    run.notes.clear()
+    run.phases.clear()
+    tell.by = step.name
+    tell.send("begin", run.remaining() * step.share)
+    try:
+        execute(run, step)
+    except Exception as error:
+        tell.send("failed", reason_of(error))
+    if run.infeasible:
+        tell.send("infeasible")
+    tell.send("end", tuple(run.notes), dict(run.phases))
+
+
+class _Tell:
+    """Sends every new plan and bound."""
+
+    def __init__(self, outbox: Connection) -> None:
+        self.outbox, self.by = outbox, ""
+        self.plan: Any = None
+        self.bound: float | None = None
+
+    def send(self, *message: Any) -> None:
+        """Send a message; with nobody to read it there is nothing left to do."""
+        try:
+            self.outbox.send(message)
+        except OSError:
+            os._exit(1)
+
+    def __call__(self, run: Run) -> None:
+        """Tell what is new."""
+        if run.plan is not self.plan:
+            self.plan = run.plan
+            self.send("plan", run.plan, run.trace[-1].by)
+        if run.bound is not None and run.bound != self.bound:
+            self.bound = run.bound
+            self.send("bound", run.bound, self.by)
+
+
+def _kill(process: Any) -> None:
+    """End a process and all that it started."""
+    if process.pid is not None and process.exitcode is None:
+        for kill in (os.killpg, os.kill):
+            with suppress(OSError):
+                kill(process.pid, signal.SIGKILL)
+    process.join()
+    process.close()

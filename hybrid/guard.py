@@ -1,0 +1,59 @@
+"""The guard: what a method does wrong costs its own share of the time and nothing else."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+from gangplan.solvers import Run
+from gangplan.solvers.method import Method
+
+
+class MethodFailed(RuntimeWarning):
+    """A method was left out because it failed; the answer is that of the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One method of a portfolio.
+
+    Attributes:
+        name: of the method.
+        share: of the time left that it may take.
+        method: itself.
+        prepared: what the suite has made of the problem.
+    """
+
+    name: str
+    share: float
+    method: Method
+    prepared: Any
+
+
+def execute(run: Run, step: Step) -> None:
+    """Run a method within its share of the time."""
+    with run.phase(step.name), run.share(step.share):
+        step.method.run(run, step.prepared)
+
+
+def guarded(run: Run, step: Step) -> None:
+    """Run a method in this process; if it fails, say so and go on."""
+    try:
+        execute(run, step)
+    except Exception as error:
+        if run.failure is not None:  # a callback's, which is for the caller
+            raise
+        failed(run, step.name, reason_of(error))
+
+
+def failed(run: Run, name: str, reason: str) -> None:
+    """Note that a method failed, and warn: once for each reason, if the caller's filters are as usual."""
+    text = f"{name} left out: {reason}"
+    run.note(text)
+    warnings.warn(f"{text}; the answer is that of the other methods", MethodFailed, stacklevel=2)
+
+
+def reason_of(error: BaseException) -> str:
+    """Return what went wrong in a line."""
+    return f"it failed with {type(error).__name__}: {' '.join(str(error).split())[:300]}"

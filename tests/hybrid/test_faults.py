@@ -1,0 +1,150 @@
+"""Whatever a method does, a verified plan comes back in time, and the result says what went wrong."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from gangplan import PartitionPlan, solve, verify
+from gangplan.hybrid import Entry, MethodFailed, guard, portfolio, register, unregister
+from gangplan.instances.generators import generate
+from gangplan.solvers import Run
+from gangplan.solvers.method import Method
+
+LIMIT = 1.5
+"""Seconds a solve gets here."""
+
+
+def sleeps(run: Run, prepared: Any) -> None:
+    """Look at no clock."""
+    time.sleep(60)
+
+
+def raises(run: Run, prepared: Any) -> None:
+    """Fail."""
+    raise ZeroDivisionError("it's me")
+
+
+def is_killed(run: Run, prepared: Any) -> None:
+    """Go as the kernel makes processes go that take too much memory."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def aborts(run: Run, prepared: Any) -> None:
+    """Go as native code goes."""
+    os.abort()
+
+
+def leaves(run: Run, prepared: Any) -> None:
+    """End the program."""
+    raise SystemExit(0)
+
+
+def infeasible(run: Run, prepared: Any) -> None:
+    """Offer a plan with an op on a device that is not there."""
+    n = run.problem.graph.n_ops
+    run.offer(PartitionPlan(run.problem.graph.names, [99] * n, [0] * n), "infeasible")
+
+
+def nonsense(run: Run, prepared: Any) -> None:
+    """Offer what is no plan at all."""
+    run.offer("a plan", "nonsense")  # type: ignore[arg-type]
+
+
+def lies(run: Run, prepared: Any) -> None:
+    """Claim a bound that a plan disproves."""
+    run.raise_bound(1e9, "lies")
+
+
+FAULTS: list[tuple[Callable[[Run, Any], None], str]] = [
+    (sleeps, "sleeps left out: it did not stop when its time was up, and was killed"),
+    (raises, "raises left out: it failed with ZeroDivisionError: it's me"),
+    (is_killed, "is_killed left out: its process ended with code -9"),
+    (aborts, "aborts left out: its process ended with code -6"),
+    (leaves, "leaves left out: its process ended with code"),
+    (infeasible, "infeasible left out: it failed with"),
+    (nonsense, "nonsense left out: it failed with"),
+    (lies, "lies claimed the bound 1e+09"),
+]
+
+
+@pytest.fixture
+def added() -> Iterator[Callable[[Callable[[Run, Any], None]], None]]:
+    """Return what adds a method to the portfolio of throughput under its own name until the test is over."""
+    names = []
+
+    def add(method: Callable[[Run, Any], None]) -> None:
+        register(Entry("throughput", method.__name__, Method(method), share=0.3))
+        names.append(method.__name__)
+
+    yield add
+    for name in names:
+        unregister("throughput", name)
+
+
+@pytest.mark.parametrize(("fault", "note"), FAULTS, ids=[fault.__name__ for fault, _ in FAULTS])
+@pytest.mark.filterwarnings("ignore::gangplan.hybrid.MethodFailed")
+def test_the_others_answer(added: Any, fault: Callable[[Run, Any], None], note: str) -> None:
+    """A method that fails is noted, and the answer is that of the others."""
+    problem = generate("layered", ops=12, layers=6, training=False, devices=3, seed=3)
+    honest = solve(problem, time_limit=60, workers=1)
+    added(fault)
+    started = time.perf_counter()
+    result = solve(problem, time_limit=LIMIT, workers=1)
+    assert time.perf_counter() - started <= 1.1 * LIMIT
+    assert result.plan is not None and verify(problem, result.plan).objective == result.objective
+    assert result.objective == pytest.approx(honest.objective)
+    assert any(found.startswith(note) for found in result.notes), result.notes
+
+
+@pytest.mark.filterwarnings("ignore::gangplan.hybrid.MethodFailed")
+def test_all_that_is_left_sleeps(added: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With nothing but heuristics and a method that hangs, the plan of the heuristics comes at the deadline."""
+    problem = generate("layered", ops=300, layers=10, degree=3.0, devices=7, variant="free", seed=5)
+    added(sleeps)
+    kept = ("greedy", "sleeps")
+    known = portfolio.suited
+    monkeypatch.setattr(portfolio, "suited", lambda p: [entry for entry in known(p) if entry.name in kept])
+    started = time.perf_counter()
+    result = solve(problem, time_limit=LIMIT, workers=1)
+    assert time.perf_counter() - started <= 1.1 * LIMIT
+    assert result.trace[-1].by == "greedy" and result.stop_reason == "time limit"
+
+
+def test_a_failure_warns(added: Any) -> None:
+    """Who does not read notes is warned."""
+    added(raises)
+    problem = generate("layered", ops=30, layers=6, training=False, devices=3, seed=1)
+    with pytest.warns(MethodFailed, match="raises left out"):
+        solve(problem, time_limit=LIMIT, workers=1)
+
+
+@pytest.mark.filterwarnings("ignore::gangplan.hybrid.MethodFailed")
+def test_no_processes_no_strangers(added: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there are no forks, methods of others are left out, and say so; our own run here, guarded."""
+    added(sleeps)
+    monkeypatch.setattr(portfolio, "can_fork", lambda: False)
+    problem = generate("layered", ops=30, layers=6, training=False, devices=3, seed=1)
+    ran = []
+    execute = guard.execute
+    monkeypatch.setattr(guard, "execute", lambda run, step: (ran.append(step.name), execute(run, step))[1])
+    result = solve(problem, time_limit=60, workers=1)
+    assert any(note.startswith("sleeps left out: methods of others need") for note in result.notes)
+    assert result.plan is not None and "greedy" in ran and "sleeps" not in ran
+
+
+def test_an_error_of_a_callback_is_no_failure_of_a_method() -> None:
+    """What the caller's own function raises reaches the caller."""
+    problem = generate("layered", ops=60, layers=10, degree=3.0, training=False, devices=5, variant="free", seed=5)
+
+    def complain(run: Run) -> None:
+        if run.trace and run.trace[-1].by != "greedy":
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        solve(problem, time_limit=20, workers=1, callbacks=[complain])
