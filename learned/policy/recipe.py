@@ -12,7 +12,10 @@ from gangplan.instances import InstanceError
 
 from ..training.stages import Stage
 
-RECIPES: dict[str, str] = {"pacml": "gangplan.learned.ramp.recipe"}
+RECIPES: dict[str, str] = {
+    "pacml": "gangplan.learned.ramp.recipe",
+    "placement": "gangplan.learned.placement.recipe",
+}
 """Policies by name: the module that holds its `RECIPE`. Importing one loads no heavy package."""
 
 

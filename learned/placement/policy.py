@@ -1,0 +1,85 @@
+"""The learned policy for placement: weights, and what they say about places."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.instances.placement import PlacementProblem
+
+from ..policy.weights import Card, load, match, save
+from .build import Builder, Decision
+from .head import Context, Head, pool
+from .network import Network, one
+from .settings import Settings
+
+
+class PlacementPolicy:
+    """Scores places for a gang.
+
+    Args:
+        network: the weights.
+        settings: what made them.
+        card: the model card, if they come from a file.
+    """
+
+    def __init__(self, network: Network, settings: Settings, card: Card | None = None) -> None:
+        self.network, self.settings, self.card = network.eval(), settings, card
+        self.head = Head(network)
+
+    @classmethod
+    def load(cls, path: str | Path) -> PlacementPolicy:
+        """Read weights and their card.
+
+        Raises:
+            InstanceError: naming the file and what is wrong.
+        """
+        from ..policy.config import build
+
+        tensors, card = load(path)
+        settings = build(Settings, card.settings)
+        network = Network(settings.width, settings.rounds, settings.flat)
+        match(tensors, {name: tuple(x.shape) for name, x in network.state_dict().items()}, path)
+        network.load_state_dict(tensors)
+        return cls(network, settings, card)
+
+    def save(self, path: str | Path) -> None:
+        """Write weights and card."""
+        card = self.card or Card("placement", "placement", settings=asdict(self.settings))
+        save(path, dict(self.network.state_dict()), card)
+
+    def context(self, problem: PlacementProblem) -> Context:
+        """Return what the network makes of a batch: once, before the first gang is placed."""
+        with torch.no_grad():
+            found = self.network.context(one(problem, self.network.flat))
+        jobs, nodes, turn = (x.double().numpy() for x in found)
+        return Context(jobs, nodes, turn)
+
+    def scores(self, decision: Decision, context: Context) -> FloatArray:
+        """Return the score of each place of a decision, (C,)."""
+        place, node = pairs(decision)
+        pooled = pool(context.nodes, place, node, len(decision.rows))
+        return self.head(decision.x, context.jobs[decision.job], pooled)
+
+    def score(self, observation: tuple[Builder, Context, int]) -> FloatArray:
+        """Return the scores of the places of a job, see `gangplan.learned.check_policy`."""
+        builder, context, job = observation
+        decision = builder.decide(job)
+        return self.scores(decision, context) if decision is not None else np.zeros(0)
+
+    def choose(self, observation: Any, seed: int | None = None) -> int:
+        """Return the place of the best candidate, or of one drawn by `seed`."""
+        scores = self.score(observation)
+        noise = 0.0 if seed is None else np.random.default_rng(seed).gumbel(size=len(scores))
+        return int(np.argmax(scores + noise))
+
+
+def pairs(decision: Decision) -> tuple[IntArray, IntArray]:
+    """Return pairs of a place and one of its nodes."""
+    place = np.repeat(np.arange(len(decision.rows)), [len(rows) for rows in decision.rows]).astype(np.int32)
+    return place, np.array([node for rows in decision.rows for node in rows], dtype=np.int32)
