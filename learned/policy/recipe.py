@@ -15,6 +15,7 @@ from ..training.stages import Stage
 RECIPES: dict[str, str] = {
     "pacml": "gangplan.learned.ramp.recipe",
     "placement": "gangplan.learned.placement.recipe",
+    "throughput": "gangplan.learned.throughput.recipe",
 }
 """Policies by name: the module that holds its `RECIPE`. Importing one loads no heavy package."""
 

@@ -1,0 +1,82 @@
+"""What the policy learns from: an instance with good plans of it, from labels or from its own samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from gangplan.instances import PartitionProblem
+from gangplan.instances.arrays import FloatArray
+
+from ..encode.encoding import Encoding
+from ..labels import Configuration, collect, make, read_labels, seed_of
+from .decode import Decoder, decoder
+from .encode import encode
+from .orders import Ints
+from .settings import Settings
+
+MOST_PLANS = 12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Example:
+    """An instance and what is known of it.
+
+    Attributes:
+        decoder: of the instance.
+        encoding: of it.
+        stages: of each group in each good plan, int64 (P, G); none if nothing is known.
+        regrets: of the plans, shares of the best, float64 (P,).
+    """
+
+    decoder: Decoder
+    encoding: Encoding
+    stages: Ints
+    regrets: FloatArray
+
+
+def example(problem: PartitionProblem) -> Example | None:
+    """Return an instance about which nothing is known, None if it has no plan along PipeDream's order."""
+    made = decoder(problem)
+    if made is None or made.base is None:
+        return None
+    return Example(made, encode(made), np.zeros((0, made.q.n_groups), dtype=np.int64), np.zeros(0))
+
+
+def labelled(settings: Settings) -> list[Example]:
+    """Return the labelled instances, labelling what the folder lacks."""
+    wanted = Configuration(
+        "throughput", settings.families, settings.label_size, states=0, time_limit=settings.label_seconds,
+        shard=settings.label_shard,
+    )  # fmt: skip
+    folder = Path(settings.labels)
+    collect(folder, wanted, settings.label_shards)
+    found = []
+    for one in read_labels(folder):
+        known = example(one.problem) if one.plans else None
+        if known is None:
+            continue
+        first = np.unique(known.decoder.q.group_of, return_index=True)[1]
+        best = min(objective for _, objective in one.plans)
+        plans = sorted(one.plans, key=lambda pair: pair[1])[: MOST_PLANS if settings.near else 1]
+        found.append(
+            Example(
+                known.decoder, known.encoding,
+                np.array([plan.stage[first] for plan, _ in plans], dtype=np.int64),
+                np.array([objective / best - 1 for _, objective in plans]),
+            )
+        )  # fmt: skip
+    return found
+
+
+def drawn(families: Sequence[str], sizes: Sequence[int], count: int, split: str, begin: int = 0) -> Iterator[Example]:
+    """Yield instances of seeds from `begin` on, `count` of each size, families in turn."""
+    for at, size in enumerate(sizes):
+        for i in range(count):
+            seed = seed_of(split, begin + at * count + i)
+            found = example(make("throughput", families[i % len(families)], seed, size))  # type: ignore[arg-type]
+            if found is not None:
+                yield found

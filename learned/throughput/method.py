@@ -1,0 +1,77 @@
+"""The policy as a method of the solvers: greedy first, then samples, for as long as there is time."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from gangplan.instances import InstanceError
+from gangplan.solvers import Run
+from gangplan.solvers.partition.throughput.bounds import impossible
+from gangplan.solvers.partition.throughput.pipeline import few_mixes
+from gangplan.solvers.partition.throughput.quotient import Quotient
+
+WEIGHTS = "throughput"
+BATCH, BATCHES = 16, 8
+"""Samples at a time, and how many times at most."""
+
+
+def learned(run: Run, prepared: Any) -> None:
+    """Offer the plan of the shipped weights, then the best of ever more samples; see `Method.run`."""
+    q = prepared.pipeline
+    if impossible(q) is not None or run.stopped or not run.can_import("torch"):
+        return
+    with run.phase("import"):
+        policy = _policy()
+    if isinstance(policy, str):
+        run.note(f"learned left out: {policy}")
+    elif not run.stopped:
+        with run.phase("learned"):
+            _plan(run, q, policy)
+
+
+def _plan(run: Run, q: Quotient, policy: Any) -> None:
+    from .decode import Decoder
+    from .drafts import greedy, rows
+
+    made = Decoder(few_mixes(q))
+    try:
+        heads = policy.scores(made)
+    except InstanceError as error:
+        run.note(f"learned left out: {error}")
+        return
+    drafts = [x] if not run.stopped and (x := greedy(made, heads)) is not None else []
+    _offer(run, made, drafts)
+    for i in range(BATCHES):
+        for row in rows(heads, heads.shape[1] + 1 + BATCH, seed=run.seed + i)[heads.shape[1] + 1 :]:
+            if run.stopped:
+                return
+            draft = made.decode(row)
+            drafts += [draft] if draft is not None else []
+        drafts = sorted(drafts, key=lambda x: x.load)[:BATCH]
+        _offer(run, made, drafts)
+        if not run.stopped and (joined := made.join(drafts)) is not None:
+            drafts.insert(0, joined)
+            _offer(run, made, drafts)
+
+
+def _offer(run: Run, made: Any, drafts: list[Any]) -> None:
+    if not drafts or run.stopped:
+        return
+    best = min(drafts, key=lambda x: x.load)
+    if run.objective is None or best.load < run.objective * (1 - 1e-9):
+        run.offer(made.plan(best), "learned")
+
+
+@lru_cache(maxsize=1)
+def _policy() -> Any:
+    """Return the shipped policy, or why there is none."""
+    try:
+        from ..policy.weights import find
+        from .policy import ThroughputPolicy
+
+        return ThroughputPolicy.load(find(WEIGHTS))
+    except ImportError as error:
+        return f'{error.name or error} is not installed: pip install "gangplan[learn]"'
+    except InstanceError as error:
+        return str(error)

@@ -1,0 +1,101 @@
+"""The policy: weights that turn a problem into a pipeline."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from gangplan.instances import InstanceError, PartitionPlan, PartitionProblem
+from gangplan.instances.arrays import FloatArray
+
+from ..encode.encoding import Encoding
+from ..gnn import collate
+from ..policy.config import build
+from ..policy.weights import Card, load, match, save
+from .decode import Decoder, Draft, decoder
+from .drafts import best_of, greedy
+from .encode import encode
+from .network import Scorer
+from .settings import Settings
+
+
+class ThroughputPolicy:
+    """Plans pipelines, on one core.
+
+    Args:
+        network: gives scores.
+        card: says where it comes from.
+    """
+
+    def __init__(self, network: Scorer, card: Card) -> None:
+        self.network, self.card = network.eval(), card
+
+    @property
+    def like(self) -> Encoding:
+        """An encoding of a small problem: what the network is given."""
+        return small()
+
+    def scores(self, made: Decoder) -> FloatArray:
+        """Return the scores of each group by each head, float64 (G, heads).
+
+        Raises:
+            InstanceError: if one is not finite.
+        """
+        with torch.no_grad():
+            found = self.network(collate([encode(made)])).double().numpy()
+        if not np.isfinite(found).all():
+            raise InstanceError("scores", "are not all finite: the weights are broken")
+        return np.asarray(found)
+
+    def draft(self, made: Decoder, samples: int = 1, seed: int = 0) -> Draft | None:
+        """Return the plan of the groups; with more than one sample, the best of so many vectors of scores."""
+        heads = self.scores(made)
+        return greedy(made, heads) if samples <= 1 else best_of(made, heads, samples, seed)
+
+    def plan(self, problem: PartitionProblem, samples: int = 1, seed: int = 0) -> PartitionPlan | None:
+        """Return a plan of a problem of any variant, contiguous, and so feasible in all; None if it finds none.
+
+        Args:
+            problem: the problem.
+            samples: 1 is deterministic; of more, the seed says which.
+            seed: of the samples.
+        """
+        made = decoder(problem)
+        found = None if made is None else self.draft(made, samples, seed)
+        return None if made is None or found is None else made.plan(found)
+
+    def save(self, path: str | Path) -> None:
+        """Write weights and card."""
+        save(path, self.network.state_dict(), self.card)
+
+    @classmethod
+    def load(cls, path: str | Path) -> ThroughputPolicy:
+        """Read weights.
+
+        Raises:
+            InstanceError: naming the file and what is wrong.
+        """
+        tensors, card = load(path)
+        known = Settings.__dataclass_fields__
+        try:
+            settings = build(Settings, {k: v for k, v in card.settings.items() if k in known})
+        except InstanceError as error:
+            raise error.within("settings").of(str(path)) from None
+        network = Scorer(small(), settings.width, settings.rounds, settings.heads)
+        match(tensors, {name: tuple(x.shape) for name, x in network.state_dict().items()}, path)
+        network.load_state_dict(tensors)
+        return cls(network, replace(card))
+
+
+def small() -> Encoding:
+    """Return the encoding of a small problem, which has the columns of all others."""
+    from gangplan.instances.generators import generate
+
+    problem: Any = generate("layered", ops=6, layers=3, devices=2, seed=0)
+    made = decoder(problem)
+    assert made is not None
+    return encode(made)
