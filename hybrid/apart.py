@@ -197,10 +197,8 @@ class _Tell:
 
 
 def _kill(process: Any) -> None:
-    """End a process and all that it started."""
+    """End a process and all that it started; its remains are collected when the next one begins."""
     if process.pid is not None and process.exitcode is None:
         for kill in (os.killpg, os.kill):
             with suppress(OSError):
                 kill(process.pid, signal.SIGKILL)
-    process.join()
-    process.close()

@@ -16,8 +16,8 @@ from .apart import can_fork, run_apart
 from .guard import Step, guarded
 from .registry import Entry, is_own, named, suited
 
-_APART = 0.5
-"""Seconds left from which on a process of its own is worth its start, for methods that look at the clock."""
+_APART = 0.04
+"""Seconds left from which on a process of its own is worth its start."""
 
 
 def run_methods(run: Run, method: str) -> None:
@@ -48,16 +48,18 @@ def _run_all(run: Run, entries: list[Entry], prepared: Any) -> None:
     i = 0
     while i < len(steps) and not run.stopped:
         entry, step = entries[i], steps[i]
-        if not entry.quick and can_fork() and (run.remaining() >= _APART or not is_own(entry)):
+        if not entry.quick and can_fork() and run.remaining() >= _APART:
             _load(run, step.method.library)
             end = next((j for j in range(i + 1, len(steps)) if _to_load(steps[j].method.library)), len(steps))
             run_apart(run, steps[i:end])
             i = end
             continue
-        if is_own(entry):
-            guarded(run, step)
+        if not is_own(entry):
+            run.note(f"{entry.name} left out: no process of its own, for want of time or of a system that has them")
+        elif can_fork() and step.method.library:
+            run.note(f"{entry.name} left out: no time for a process of its own")
         else:
-            run.note(f"{entry.name} left out: methods of others need a process of their own, which this system lacks")
+            guarded(run, step)
         i += 1
 
 
@@ -75,7 +77,7 @@ def _load(run: Run, library: str) -> None:
 def _suited(run: Run, prepared: Any) -> list[Entry]:
     methods = named(run.problem.objective)
     found = []
-    for entry in suited(run.problem):
+    for entry in suited(run.problem, run.remaining()):
         if methods[entry.name].suits(prepared):
             found.append(entry)
         else:

@@ -7,6 +7,7 @@ import platform
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from gangplan.instances import GraphProblem, InstanceError, content_hash, verify, with_objective
@@ -176,6 +177,12 @@ def _result(run: Run, method: str) -> Result:
 
 def versions() -> dict[str, str]:
     """Return the versions of everything that can change a result."""
+    return dict(_versions())
+
+
+@cache
+def _versions() -> dict[str, str]:
+    """Return the same, looked up once: that takes longer than to solve a small problem."""
     found = {"python": platform.python_version()}
     for name in ("gangplan", "numpy", "ortools", "pulp", "highspy", "networkx"):
         try:

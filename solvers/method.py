@@ -12,6 +12,9 @@ from gangplan.instances.verify import Problem
 
 from .run import Run
 
+CPSAT = "ortools.sat.python.cp_model"
+"""What all methods with CP-SAT load."""
+
 
 def _always(prepared: Any) -> bool:
     return True
@@ -37,14 +40,14 @@ class Method:
     library: str = ""
 
 
-def lazily(library: str, module: str, name: str, **options: Any) -> Callable[[Run, Any], None]:
+def lazily(libraries: str, module: str, name: str, **options: Any) -> Callable[[Run, Any], None]:
     """Return the method `name` of `module`, imported when it is first run: some take longer to load than to solve.
 
-    It is left out, with a note, where there is no time to import the library it needs.
+    It is left out, with a note, where there is no time to import the libraries it needs, given with blanks between.
     """
 
     def run_lazily(run: Run, prepared: Any) -> None:
-        if run.can_import(library):
+        if all(run.can_import(library) for library in libraries.split()):
             with run.phase("import"):
                 method = getattr(import_module(f"gangplan.solvers.{module}"), name)
             method(run, prepared, **options)

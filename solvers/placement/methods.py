@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..method import Method, Suite, lazily
+from ..method import CPSAT, Method, Suite, lazily
 from ..run import Run
 from .best_fit import best_fit
 from .bounds import bound
@@ -65,8 +65,10 @@ METHODS: dict[str, Method] = {name: Method(_one_by_one(name, policy)) for name, 
 METHODS["local_search"] = Method(local_search)
 METHODS["lns"] = Method(lazily("ortools", "placement.lns", "lns"))
 METHODS["patterns"] = Method(
-    lazily("ortools", "placement.patterns", "patterns"), suits=suits_patterns, library="ortools.sat.python.cp_model"
+    lazily("ortools numba", "placement.patterns", "patterns"),
+    suits=suits_patterns,
+    library=CPSAT,
 )
-METHODS["cpsat"] = Method(lazily("ortools", "placement.cpsat", "cpsat"), exact=True, suits=suits_cpsat)
+METHODS["cpsat"] = Method(lazily("ortools", "placement.cpsat", "cpsat"), exact=True, suits=suits_cpsat, library=CPSAT)
 METHODS["milp"] = Method(lazily("pulp", "placement.milp", "milp"), exact=True, suits=suits_milp)
 SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem)

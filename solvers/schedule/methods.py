@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..method import Method, Suite, lazily
+from ..method import CPSAT, Method, Suite, lazily
 from ..run import Run
 from .bounds import bound
 from .enumeration import optimum
@@ -53,6 +53,6 @@ METHODS: dict[str, Method] = {
     "rolling": Method(_seeded(lazily("highspy", "schedule.rolling", "rolling"))),
     "milp_time": Method(_seeded(_milp_time), exact=True, suits=suits_milp_time),
     "milp_events": Method(_seeded(_milp_events), exact=True, suits=suits_milp_events),
-    "cpsat": Method(_seeded(_cpsat), exact=True, suits=suits_cpsat),
+    "cpsat": Method(_seeded(_cpsat), exact=True, suits=suits_cpsat, library=CPSAT),
 }
 SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem)

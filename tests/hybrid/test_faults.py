@@ -109,7 +109,7 @@ def test_all_that_is_left_sleeps(added: Any, monkeypatch: pytest.MonkeyPatch) ->
     added(sleeps)
     kept = ("greedy", "sleeps")
     known = portfolio.suited
-    monkeypatch.setattr(portfolio, "suited", lambda p: [entry for entry in known(p) if entry.name in kept])
+    monkeypatch.setattr(portfolio, "suited", lambda *of: [entry for entry in known(*of) if entry.name in kept])
     started = time.perf_counter()
     result = solve(problem, time_limit=LIMIT, workers=1)
     assert time.perf_counter() - started <= 1.1 * LIMIT
@@ -134,7 +134,7 @@ def test_no_processes_no_strangers(added: Any, monkeypatch: pytest.MonkeyPatch) 
     execute = guard.execute
     monkeypatch.setattr(guard, "execute", lambda run, step: (ran.append(step.name), execute(run, step))[1])
     result = solve(problem, time_limit=60, workers=1)
-    assert any(note.startswith("sleeps left out: methods of others need") for note in result.notes)
+    assert any(note.startswith("sleeps left out: no process of its own") for note in result.notes)
     assert result.plan is not None and "greedy" in ran and "sleeps" not in ran
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from gangplan.instances import LatencyProblem
 
-from ...method import Method, Suite, lazily
+from ...method import CPSAT, Method, Suite, lazily
 from ...run import Run
 from .bounds import impossible, path_bound
 from .dominate import dominate
@@ -60,7 +60,7 @@ METHODS: dict[str, Method] = {
     "chain": Method(_seeded(_chain)),
     "local_search": Method(_seeded(local_search)),
     "neighbourhood": Method(_seeded(_neighbourhood)),
-    "cpsat": Method(_seeded(_cpsat), exact=True, suits=_at_most(60_000), library="ortools.sat.python.cp_model"),
+    "cpsat": Method(_seeded(_cpsat), exact=True, suits=_at_most(60_000), library=CPSAT),
     "milp": Method(_seeded(_milp), exact=True, suits=_at_most(400_000)),
 }
 SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem)

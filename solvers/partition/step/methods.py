@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...method import Method, Suite, lazily
+from ...method import CPSAT, Method, Suite, lazily
 from ...run import Run
 from .bounds import delay_bound, impossible, path_bound
 from .contiguous import contiguous
@@ -75,12 +75,13 @@ METHODS: dict[str, Method] = {
     "list_schedule": Method(list_schedule),
     "contiguous": Method(contiguous),
     "local_search": Method(_seeded(local_search)),
-    "lns": Method(_seeded(_lns), suits=_at_most(400_000, 40_000)),
-    "cpsat": Method(_seeded(_cpsat), exact=True, suits=_at_most(20_000, 40_000), library="ortools.sat.python.cp_model"),
+    "lns": Method(_seeded(_lns), suits=_at_most(400_000, 40_000), library=CPSAT),
+    "cpsat": Method(_seeded(_cpsat), exact=True, suits=_at_most(20_000, 40_000), library=CPSAT),
     "cpsat_below": Method(
         _seeded(_cpsat_below),
         exact=True,
         suits=_at_most(20_000, 40_000),
+        library=CPSAT,
     ),
     "milp": Method(_seeded(_milp), exact=True, suits=_at_most(1_000, 400)),
     "bounds": Method(_bounds),

@@ -9,7 +9,7 @@ from functools import cached_property
 from gangplan.instances import PartitionProblem
 from gangplan.instances.partition import VARIANTS
 
-from ...method import Method, Suite, lazily
+from ...method import CPSAT, Method, Suite, lazily
 from ...run import Run
 from .bounds import counting_bound, impossible
 from .cycles import convex
@@ -83,7 +83,7 @@ METHODS: dict[str, Method] = {
     "pipeline": Method(lambda run, reduced: pipeline(run, reduced.own), exact=True, variants=("contiguous",)),
     "neighbourhood": Method(_seeded(neighbourhood), variants=("contiguous",)),
     "convex": Method(lambda run, reduced: convex(run, reduced.own, reduced.pipeline), variants=("convex",)),
-    "cpsat": Method(_seeded(_cpsat), exact=True, suits=_at_most(25_000), library="ortools.sat.python.cp_model"),
+    "cpsat": Method(_seeded(_cpsat), exact=True, suits=_at_most(25_000), library=CPSAT),
     "milp": Method(_seeded(_milp), exact=True, suits=_at_most(400_000)),
 }
 SUITE = Suite(METHODS, VARIANTS, _prepare, optimum, random_problem)

@@ -1,0 +1,58 @@
+"""Our own methods in the portfolio: in which order, and what each may take."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from gangplan.solvers import Run
+from gangplan.solvers.method import Method
+
+from .registry import Entry
+
+
+def _learned(problem: str) -> Entry:
+    def run_learned(run: Run, prepared: Any) -> None:
+        if run.can_import("torch"):
+            with run.phase("import"):
+                module = import_module(f"gangplan.learned.{problem}.method")
+            module.learned(run, prepared)
+
+    return Entry(problem, "learned", Method(run_learned, library="torch"), share=0.2, learned=True)
+
+
+ENTRIES = (
+    Entry("throughput", "greedy", quick=True),
+    # a good pipeline is a good start for every variant
+    Entry("throughput", "pipedream", variants=("free",), quick=True),
+    Entry("throughput", "convex", variants=("convex",)),
+    Entry("throughput", "pipeline", variants=("contiguous",)),
+    Entry("throughput", "local_search", variants=("convex", "free")),
+    Entry("throughput", "cpsat"),
+    Entry("throughput", "neighbourhood", variants=("contiguous",)),
+    Entry("latency", "greedy", quick=True),
+    Entry("latency", "chain"),
+    Entry("latency", "local_search"),
+    Entry("latency", "cpsat"),
+    Entry("latency", "neighbourhood"),
+    Entry("stages", "ideals"),
+    Entry("stages", "chain"),
+    Entry("step", "heft", quick=True),
+    Entry("step", "bounds", quick=True),
+    Entry("step", "list_schedule", quick=True),
+    Entry("step", "contiguous", quick=True),
+    Entry("step", "critical_path", quick=True),
+    # a short CP-SAT proves most; the long one starts from what the searches have found
+    Entry("step", "cpsat", share=0.25),
+    Entry("step", "local_search", share=0.1),
+    Entry("step", "lns", share=0.3),
+    Entry("step", "cpsat_below"),
+    Entry("schedule", "lists", quick=True),
+    Entry("schedule", "starts", share=0.7, least=0.5),
+    Entry("schedule", "local_search", share=0.1),
+    Entry("schedule", "cpsat"),
+    Entry("placement", "topology", quick=True),
+    Entry("placement", "local_search", share=0.1, quick=True),
+    Entry("placement", "patterns", share=0.9),
+    Entry("placement", "cpsat"),
+)
