@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,9 @@ VALIDATION, TRAINING = 1_000_000, 2_000_000
 """Where the seeds of cases begin; those below a million are for tests."""
 
 EPISODE = 2000
+JUDGED = "BBAC"
+"""The users of the worlds beside the published in which a network is judged, if it is trained in any."""
+
 VARIOUS = ((4, 4, 1), (4, 4, 2), (4, 4, 4))
 
 
@@ -47,7 +51,7 @@ def stages(settings: Settings, device: str, seed: int) -> list[Stage]:
 def _imitation(settings: Settings, seed: int) -> Callable[[Tensors | None], Any]:
     def make(before: Tensors | None) -> Any:
         from .imitation import Imitation
-        from .labels import labelled
+        from .labels import labelled, labelled_elsewhere
 
         _, network, world = _start(settings, seed, before)
         labels = labelled(
@@ -58,11 +62,21 @@ def _imitation(settings: Settings, seed: int) -> Callable[[Tensors | None], Any]
             first_seed=TRAINING,
             choose=settings.blocks,
             processes=settings.processes,
+            rounds=settings.rounds,
         )
-        return Imitation(
-            network, [(world, x) for x in labels], _validation(world, settings), settings, settings.imitation_updates,
-            seed,
-        )  # fmt: skip
+        for unit in settings.units if settings.worlds else ():
+            labels += labelled_elsewhere(
+                settings.profiles,
+                unit,
+                settings.worlds,
+                settings.world_labels,
+                settings.world_searched,
+                seed,
+                first_seed=TRAINING,
+                choose=settings.blocks,
+                processes=settings.processes,
+            )
+        return Imitation(network, labels, _validation(world, settings), settings, settings.imitation_updates, seed)
 
     return make
 
@@ -94,25 +108,46 @@ def _start(settings: Settings, seed: int, before: Tensors | None) -> tuple[Any, 
     from .network import Network
     from .worlds import published
 
-    torch.manual_seed(seed)
-    network = Network(settings.width, settings.variant)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = Network(settings.width, settings.variant)
     if before is not None:
         network.load_state_dict(under("policy", before))
     return torch, network, published(settings.profiles, settings.units)
 
 
 def _validation(world: World, settings: Settings) -> Any:
-    from gangplan.simulator.ramp import DISTRIBUTIONS
+    import numpy as np
 
     from .validation import Validation
 
-    cases = [
+    if not settings.worlds:
+        return Validation([(world, _cases(world, settings))], choose=settings.blocks)
+    from .elsewhere import elsewhere
+
+    judged = [(world, _cases(world, settings))]
+    for unit in settings.units:
+        for k, users in enumerate(JUDGED):
+            first_seed = VALIDATION + 2**18 + 1000 * k
+            other, draw = elsewhere(settings.profiles, unit, first_seed, first_seed, users=users)
+            rng = np.random.default_rng(first_seed)
+            cases = [
+                replace(draw(rng, 1000, fill=False), name=f"{unit} elsewhere {k}")
+                for _ in range(settings.validation_seeds)
+            ]
+            judged.append((other, cases))
+    return Validation(judged, choose=settings.blocks)
+
+
+def _cases(world: World, settings: Settings) -> list[Episode]:
+    from gangplan.simulator.ramp import DISTRIBUTIONS
+
+    return [
         world.draw(unit, name, VALIDATION + i, 1000, label=f"{unit} {name}")
         for unit in world.sets
         for name in DISTRIBUTIONS
         for i in range(settings.validation_seeds)
     ]
-    return Validation([(world, cases)], choose=settings.blocks)
 
 
 def _published(world: World) -> Callable[[np.random.Generator], Episode]:
@@ -122,7 +157,7 @@ def _published(world: World) -> Callable[[np.random.Generator], Episode]:
 
     def draw(rng: np.random.Generator) -> Episode:
         unit, name = settings[int(rng.integers(len(settings)))]
-        return world.draw(unit, name, TRAINING + int(rng.integers(2**30)), EPISODE)
+        return world.draw(unit, name, TRAINING + int(rng.integers(2**30)), EPISODE, fill=True)
 
     return draw
 
@@ -136,7 +171,7 @@ def _anything(world: World) -> Callable[[np.random.Generator], Episode]:
         fractions, load, poisson = anything(rng)
         name = names[int(rng.integers(len(names)))]
         seed = TRAINING + int(rng.integers(2**30))
-        return world.draw(name, fractions, seed, EPISODE, load=load, poisson=poisson)
+        return world.draw(name, fractions, seed, EPISODE, load=load, poisson=poisson, fill=True)
 
     return draw
 

@@ -25,6 +25,9 @@ class Settings:
         imitation_updates, imitation_rate, temperature, minibatch: of imitation; 0 updates leave it out.
         labels: decisions that the teacher labels by its table, in each published setting.
         searched: decisions that it labels by rollouts.
+        rounds: of policy iteration that make the teacher's table, and episodes in each.
+        worlds: beside the published settings that are labelled and judged too, see `gangplan.learned.ramp.elsewhere`.
+        world_labels, world_searched: of each of these, alike.
         rl_updates, rl_rate, critic_rate, gamma, lam, entropy, passes: of PPO; 0 updates leave it out.
         lanes, steps: episodes side by side, and decisions in each, from one update to the next.
         warm: updates that train the critic only.
@@ -46,6 +49,10 @@ class Settings:
     minibatch: int = 512
     labels: int = 12000
     searched: int = 1500
+    rounds: int = 10
+    worlds: int = 0
+    world_labels: int = 1500
+    world_searched: int = 300
     rl_updates: int = 900
     rl_rate: float = 3e-4
     critic_rate: float = 2e-3
@@ -67,6 +74,7 @@ class Settings:
             "width",
             "minibatch",
             "labels",
+            "rounds",
             "lanes",
             "steps",
             "passes",
@@ -76,7 +84,10 @@ class Settings:
         ):
             if getattr(self, name) < 1:
                 raise InstanceError(name, f"{getattr(self, name)!r} is not positive")
-        for name in ("imitation_updates", "rl_updates", "warm", "searched", "entropy"):
+        for name in (
+            *("imitation_updates", "rl_updates", "warm", "searched", "entropy"),
+            *("worlds", "world_labels", "world_searched"),
+        ):
             if getattr(self, name) < 0:
                 raise InstanceError(name, f"{getattr(self, name)!r} is negative")
         for name in ("imitation_rate", "rl_rate", "critic_rate", "temperature", "gamma", "lam", "rl_minutes"):

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from gangplan.instances import RampTopology
+from gangplan.instances import InstanceError, RampTopology
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.generators import generate
 from gangplan.simulator.ramp import DISTRIBUTIONS, Blocks, Case, Fractions, JobType, arrivals, read_types
 from gangplan.simulator.ramp.step import Units
 
 from .graph import Graphs, encode
+from .pods import Pod
 from .tables import Long, Menus, Tables, menus, tables
 
 PUBLISHED = (4, 4, 2)
 
+RARE = 100
+"""Times more arrivals than jobs that are possible, at most."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Episode:
-    """Jobs that arrive one after the other in a `World`, n of them.
+    """Jobs that arrive one after the other in a `World`, n of them; those that no block could serve are left out.
+
+    They change nothing but the time until the next one, and of these there may be few or many: a network that does not
+    see them finds a world that is easy to compare with others.
 
     Attributes:
         name: of the setting.
@@ -31,6 +38,7 @@ class Episode:
         beta: float64 (n,).
         gap: time since the job before, float64 (n,), 0 for the first.
         horizon: until when jobs have to end to count as published.
+        hopeless: how many were left out.
     """
 
     name: str
@@ -38,18 +46,22 @@ class Episode:
     beta: FloatArray
     gap: FloatArray
     horizon: float
+    hopeless: int = 0
 
 
 @dataclass(frozen=True)
 class World:
-    """One cluster and sets of job types; an episode is of one set.
+    """One cluster, or a pod of it, and sets of job types; an episode is of one set.
 
     Attributes:
+        topology: of the cluster.
         sets: by name; all types of a set have the same units.
+        pod: to which all jobs come; None for the whole cluster.
     """
 
     topology: RampTopology
     sets: dict[str, tuple[JobType, ...]] = field(repr=False)
+    pod: Pod | None = field(default=None, repr=False)
 
     @cached_property
     def types(self) -> tuple[JobType, ...]:
@@ -59,12 +71,13 @@ class World:
     @cached_property
     def tables(self) -> Tables:
         """Return the cluster's arrays."""
-        return tables(self.types[0].blocks)
+        return tables(self.types[0].blocks) if self.pod is None else self.pod.tables
 
     @cached_property
     def menus(self) -> Menus:
         """Return the types' arrays."""
-        return menus(self.types)
+        found = menus(self.types)
+        return found if self.pod is None else found._replace(jct=np.ascontiguousarray(found.jct[:, self.pod.shape]))
 
     @cached_property
     def graphs(self) -> Graphs:
@@ -78,9 +91,12 @@ class World:
             if other == name:
                 break
             start += len(types)
-        gap = np.diff(case.submit, prepend=case.submit[0])
+        kind, beta = start + np.asarray(case.model, np.int64), np.asarray(case.fraction)
+        possible = self.menus.jct.min(axis=1)[kind] <= beta * self.menus.sequential[kind]
+        submit = case.submit[possible]
+        gap = np.diff(submit, prepend=submit[:1])
         return Episode(
-            label or name, start + np.asarray(case.model, np.int64), np.asarray(case.fraction), gap, case.horizon
+            label or name, kind[possible], beta[possible], gap, case.horizon, case.n_jobs - int(possible.sum())
         )
 
     def draw(
@@ -93,10 +109,24 @@ class World:
         load: float = 1.0,
         poisson: bool = False,
         label: str = "",
+        fill: bool = False,
     ) -> Episode:
-        """Return an episode of a set, see `gangplan.simulator.ramp.arrivals`."""
-        case = arrivals(self.sets[name], fractions, seed, n=n, load=load, poisson=poisson)
-        return self.episode(name, case, label)
+        """Return an episode of a set, see `gangplan.simulator.ramp.arrivals`.
+
+        Args:
+            fill: let as many more arrive as it takes for n jobs to be possible.
+        """
+        load *= self.tables.n / self.topology.n_devices  # a pod gets its share of what comes to the cluster
+        found, many = None, n
+        while found is None or (fill and len(found.kind) < n):
+            case = arrivals(self.sets[name], fractions, seed, n=many, load=load, poisson=poisson)
+            found = self.episode(name, case, label)
+            if many > RARE * n:
+                raise InstanceError("fractions", f"{fractions!r} leave nearly no job possible in set {name}")
+            many *= 2
+        if not fill:
+            return found
+        return replace(found, kind=found.kind[:n], beta=found.beta[:n], gap=found.gap[:n])
 
 
 def published(profiles: str | Path, units: Sequence[Units], size: Sequence[int] = PUBLISHED) -> World:
@@ -114,16 +144,18 @@ def various(size: Sequence[int], seed: int, units: Sequence[Units], *, sets: int
     found: dict[str, tuple[JobType, ...]] = {}
     for unit in units:
         for i in range(sets):
-            found[f"{unit} {i}"] = tuple(_network(rng, blocks, unit, k) for k in range(kinds))
+            found[f"{unit} {i}"] = tuple(network(rng, blocks, unit, k) for k in range(kinds))
     return World(topology, found)
 
 
 _NETWORKS = ("gpt", "bert", "resnet", "vgg", "gnmt", "inception")
 
 
-def _network(rng: np.random.Generator, blocks: Blocks, units: Units, k: int) -> JobType:
+def network(rng: np.random.Generator, blocks: Blocks, units: Units, k: int, *, slower: float = 1.0) -> JobType:
+    """Return the type of a network that a generator makes, on a device so many times slower than the generator's."""
     kind = str(rng.choice(_NETWORKS))
     graph = generate(kind, training=True, devices=1, device_type=str(rng.choice(("V100", "A100")))).graph
+    graph = replace(graph, time=graph.time * slower)
     alone = float(graph.time[0].sum())
     # jobs of 5 to 50 s on one server, as the published ones
     steps = max(1, round(float(np.exp(rng.uniform(np.log(5.0), np.log(50.0)))) / alone))
