@@ -21,7 +21,9 @@ PER_RACK = (4, 8, 16)
 
 def small(split: str, index: int) -> PlacementProblem:
     """Return a batch for 8 to 16 nodes, as exact labels have it: in half of the cases jobs run already."""
-    return make("placement", "gangs", seed_of(split, index), SMALL)
+    made = make("placement", "gangs", seed_of(split, index), SMALL)
+    assert isinstance(made, PlacementProblem)
+    return made
 
 
 def sized(split: str, index: int, nodes: int, jobs: float | None = None, **options: Any) -> PlacementProblem:

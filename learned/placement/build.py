@@ -16,6 +16,7 @@ from gangplan.solvers.placement.state import State
 from .board import Board, Gang
 from .candidates import Turn, Workers, candidates
 from .features import Ahead, Place, Scene, features
+from .wires import Members
 
 SLOTS = 40
 """Places of one gang that are asked for, at most."""
@@ -146,7 +147,7 @@ class Builder:
 _NONE = np.zeros(0, dtype=np.int64)
 
 
-def _arrays(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+def _arrays(rows: Rows) -> tuple[Members, Members, Members]:
     table = np.array([(node, w, p) for node, (w, p) in rows.items()], dtype=np.int64)
     return table[:, 0], table[:, 1], table[:, 2]
 
@@ -155,15 +156,23 @@ Score = Callable[[Decision, Builder], FloatArray]
 """Scores of the places of a decision, (C,): the largest is taken."""
 
 
-def run(builder: Builder, order: Sequence[int], score: Score, tries: int = 12) -> bool:
+def run(
+    builder: Builder,
+    order: Sequence[int],
+    score: Score,
+    tries: int = 12,
+    until: Callable[[], bool] = lambda: False,
+) -> bool:
     """Place the jobs of `order`, each where `score` says; return whether all that must be placed are.
 
-    A job that finds no place goes to the front, and all are placed anew.
+    A job that finds no place goes to the front, and all are placed anew. It ends early once `until` says so.
     """
     order = list(order)
     for _ in range(tries):
         failed = None
         for j in order:
+            if until():
+                return False
             decision = builder.decide(j)
             if decision is None:
                 failed = j

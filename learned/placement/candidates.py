@@ -16,9 +16,12 @@ from gangplan.solvers.placement.topology import topology
 from gangplan.solvers.placement.wide import one_a_node, one_a_rack
 
 from .board import Board, Gang
+from .wires import Members
 
 CHEAPEST, SORTS, RACKS, RESTS = 6, 6, 3, 4
 """Nodes of the least cost; nodes one for each number of GPUs left; racks; nodes for the rest of a gang on several."""
+LARGE, KEPT = 512, 32
+"""Nodes beyond which not all are sorted; of each number of idle GPUs so many are then."""
 Workers = dict[int, int]
 
 
@@ -47,7 +50,7 @@ class Turn:
         """Return what it costs to have the whole gang on each of these nodes, those there included, (k,)."""
         board = self.board
         where = nodes.astype(np.int64)
-        return board.single(self.gang, where, self.degree) + board.harm[where, self.gang.model]
+        return np.asarray(board.single(self.gang, where, self.degree) + board.harm[where, self.gang.model])
 
 
 def candidates(turn: Turn) -> list[Workers]:
@@ -67,9 +70,11 @@ def candidates(turn: Turn) -> list[Workers]:
 
 def _single(turn: Turn) -> tuple[list[Workers], float]:
     """Return the node of the least cost for each sort of nodes that hold the gang, the cheapest first, and its cost."""
-    nodes = np.flatnonzero(turn.room >= turn.degree)
+    nodes: Members = np.flatnonzero(turn.room >= turn.degree).astype(np.int64)
     if not len(nodes):
         return [], np.inf
+    if len(nodes) > LARGE:
+        nodes = _cheap(turn, nodes)
     cost, free, ahead = np.round(turn.alone_on(nodes), 9), turn.free[nodes], np.round(turn.ahead[nodes], 9)
     order = np.lexsort([nodes, ahead, free, cost])
     new = np.ones(len(order), dtype=bool)
@@ -84,6 +89,18 @@ def _single(turn: Turn) -> tuple[list[Workers], float]:
     _, first = np.unique(free[order], return_index=True)
     others = [i for i in order[np.sort(first)].tolist() if i not in chosen]
     return [{int(nodes[i]): turn.degree} for i in chosen + others[:SORTS]], float(cost[order[0]])
+
+
+def _cheap(turn: Turn, nodes: Members) -> Members:
+    """Return the cheapest nodes of each number of idle GPUs: sorting all of a large fleet takes too long."""
+    cost, free = turn.alone_on(nodes), turn.free[nodes]
+    kept = []
+    for count in np.unique(free):
+        here = np.flatnonzero(free == count)
+        if len(here) > KEPT:
+            here = here[np.argpartition(cost[here], KEPT)[:KEPT]]
+        kept.append(here)
+    return np.sort(nodes[np.concatenate(kept)])
 
 
 def _several(turn: Turn, first: bool) -> list[Workers]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -42,11 +43,19 @@ class Decoder:
         policy: scores places; None takes the place of the least cost, in the order of the heuristics.
         batch: the problem as the methods see it.
         context: of the batch, by default made here.
+        until: ends a placement early once it says so.
     """
 
-    def __init__(self, policy: PlacementPolicy | None, batch: Batch, context: Context | None = None) -> None:
+    def __init__(
+        self,
+        policy: PlacementPolicy | None,
+        batch: Batch,
+        context: Context | None = None,
+        until: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.policy, self.batch, self.builder = policy, batch, Builder(batch)
         self.context = context or (policy.context(batch.problem) if policy else None)
+        self.until = until
         self.turns = turns(batch) + (self.context.turn if self.context else 0.0)
 
     def order(self, rng: np.random.Generator | None = None, noise: float = 0.0) -> list[int]:
@@ -80,6 +89,8 @@ class Decoder:
 
         def score(decision: Decision, builder: Builder) -> FloatArray:
             found = self.scores(decision)
+            if not np.isfinite(found).all():
+                raise FloatingPointError("the network's scores are not finite")
             if rng is not None:
                 found = found + noise * rng.gumbel(size=len(found))
             if trace is not None:
@@ -90,4 +101,4 @@ class Decoder:
                 trace.taken.append(int(np.argmax(found)))
             return found
 
-        return self.builder.total() if run(self.builder, order, score) else None
+        return self.builder.total() if run(self.builder, order, score, until=self.until) else None

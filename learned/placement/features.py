@@ -96,92 +96,120 @@ class Scene:
     unit: float
 
 
-def features(scene: Scene, places: Sequence[Place]) -> tuple[FloatArray, FloatArray]:
-    """Return the figures of each place, float64 (C, F) by `NAMES`, and what it costs at once, float64 (C,)."""
-    board, gang, ahead, unit, free = scene.board, scene.gang, scene.ahead, scene.unit, scene.free
-    c, k, each, host = len(places), gang.model, max(gang.each, 1), board.host
-    whole = board.largest
-    x = np.zeros((c, len(NAMES)))
-    idle, top = float(free.sum()), float(free.max())
-    empty = (board.taken == 0) & (free > 0)
-    empties, tops = float(np.count_nonzero(empty)), float(np.count_nonzero(free == top))
-    disliked, dislikes = float(ahead.share * ahead.worth @ host[:, k]), float(ahead.share @ host[k])
-    count, width, racks = np.zeros(c), np.ones(c), np.ones(c)
-    own, harm, links, extra = np.full(c, 0.0), np.zeros(c), np.zeros(c), np.array([p.extra for p in places])
-    later, used, left, most_left, lost = np.zeros(c), np.zeros(c), np.full(c, top), np.zeros(c), np.zeros(c)
-    rack = board.group[1]
-    rack_free = np.bincount(rack, weights=free, minlength=len(board.rack_gpus)) / board.rack_gpus
+class _Table:
+    """The figures of the places of one decision, filled in place by place.
 
-    one = [i for i, p in enumerate(places) if len(p.nodes) == 1 and p.servers is None]
-    if one:
-        n = np.array([places[i].nodes[0] for i in one])
-        w = np.array([places[i].workers[0] for i in one])
-        own[one], harm[one] = board.single(gang, n, w), board.harm[n, k]
-        then = free[n] - w * each
-        count[one] = w
-        later[one] = (scene.ahead_cost[n] + disliked + own[one] * dislikes) * then
-        x[one, AT["ahead_before"]] = scene.ahead_cost[n] / unit
-        x[one, AT["free_after"]], x[one, AT["filled"]] = then / whole, then <= 0
-        used[one], most_left[one], lost[one] = empty[n], then, free[n] == top
-        x[one, AT["beside"]], x[one, AT["busy"]] = np.log1p(board.taken[n]), np.log1p(board.crossing[n])
-        x[one, AT["rack_free"]] = rack_free[rack[n]]
-        x[one, AT["stays"]] = [places[i].stays for i in one]
-    for i, place in enumerate(places):
-        nodes, workers = place.nodes, place.workers
-        if not len(nodes):
-            own[i], x[i, AT["left_out"]] = 0.0, 1.0
-        if not len(nodes) or (len(nodes) == 1 and place.servers is None):
-            continue
-        own[i], harm[i], links[i], wire = board.price(gang, nodes, workers, place.servers)
-        before, costs, row = free[nodes], scene.ahead_cost[nodes], x[i]
-        then = before - workers * each
-        r = len(nodes)
-        count[i], width[i] = workers.sum(), r
-        later[i] = float((costs + disliked + own[i] * dislikes) @ then)
-        row[AT["ahead_before"]], row[AT["free_after"]] = costs.sum() / r / unit, then.sum() / r / whole
+    Attributes:
+        x: (C, F).
+        own, harm, links: what each costs itself, those on its nodes and those on its links, (C,).
+        count, width, racks: workers, nodes and racks.
+        later: what jobs to come cost on the GPUs that are left there, once for each.
+        used: empty nodes taken.
+        most_left: idle GPUs of the node that has most left.
+        lost: nodes that had most of all.
+    """
+
+    def __init__(self, scene: Scene, places: Sequence[Place]) -> None:
+        c, board, ahead = len(places), scene.board, scene.ahead
+        self.scene, self.places = scene, places
+        self.x = np.zeros((c, len(NAMES)))
+        self.own, self.harm, self.links = np.zeros(c), np.zeros(c), np.zeros(c)
+        self.count, self.width, self.racks = np.zeros(c), np.ones(c), np.ones(c)
+        self.later, self.used, self.most_left, self.lost = np.zeros(c), np.zeros(c), np.zeros(c), np.zeros(c)
+        k, self.each = scene.gang.model, max(scene.gang.each, 1)
+        self.top = float(scene.free.max())
+        self.empty = (board.taken == 0) & (scene.free > 0)
+        self.rack = board.group[1]
+        free = np.bincount(self.rack, weights=scene.free, minlength=len(board.rack_gpus))
+        self.rack_free = free / board.rack_gpus
+        self.disliked = float(ahead.share * ahead.worth @ board.host[:, k])
+        self.dislikes = float(ahead.share @ board.host[k])
+
+    def singles(self, which: list[int]) -> None:
+        """Fill in the places on one node without servers, all at once."""
+        scene, board, x, unit, whole = self.scene, self.scene.board, self.x, self.scene.unit, self.scene.board.largest
+        n = np.array([self.places[i].nodes[0] for i in which])
+        w = np.array([self.places[i].workers[0] for i in which])
+        own = board.single(scene.gang, n, w)
+        then = scene.free[n] - w * self.each
+        self.own[which], self.harm[which], self.count[which] = own, board.harm[n, scene.gang.model], w
+        self.later[which] = (scene.ahead_cost[n] + self.disliked + own * self.dislikes) * then
+        self.used[which], self.most_left[which], self.lost[which] = self.empty[n], then, scene.free[n] == self.top
+        x[which, AT["ahead_before"]] = scene.ahead_cost[n] / unit
+        x[which, AT["free_after"]], x[which, AT["filled"]] = then / whole, then <= 0
+        x[which, AT["beside"]], x[which, AT["busy"]] = np.log1p(board.taken[n]), np.log1p(board.crossing[n])
+        x[which, AT["rack_free"]] = self.rack_free[self.rack[n]]
+        x[which, AT["stays"]] = [self.places[i].stays for i in which]
+
+    def several(self, i: int) -> None:
+        """Fill in a place on several nodes, or with servers."""
+        scene, board, row, place = self.scene, self.scene.board, self.x[i], self.places[i]
+        nodes, workers, r = place.nodes, place.workers, len(place.nodes)
+        self.own[i], self.harm[i], self.links[i], wire = board.price(scene.gang, nodes, workers, place.servers)
+        before, costs = scene.free[nodes], scene.ahead_cost[nodes]
+        then = before - workers * self.each
+        self.count[i], self.width[i] = workers.sum(), r
+        self.later[i] = float((costs + self.disliked + self.own[i] * self.dislikes) @ then)
+        self.used[i], self.most_left[i] = np.count_nonzero(self.empty[nodes]), then.max()
+        self.lost[i] = np.count_nonzero(before == self.top)
+        there = self.rack[nodes]
+        self.racks[i] = len(set(there.tolist()))
+        row[AT["ahead_before"]], row[AT["free_after"]] = costs.sum() / r / scene.unit, then.sum() / r / board.largest
         row[AT["filled"]] = np.count_nonzero(then <= 0) / r
-        used[i], most_left[i], lost[i] = np.count_nonzero(empty[nodes]), then.max(), np.count_nonzero(before == top)
-        there = rack[nodes]
-        racks[i] = len(set(there.tolist()))
         row[AT["crosses"]], row[AT["crosses_racks"]] = len(wire.members) > 0, len(wire.members) > 1
         row[AT["beside"]] = np.log1p(board.taken[nodes].sum() / r)
         row[AT["busy"]] = np.log1p(board.crossing[nodes].sum() / r)
-        row[AT["rack_free"]] = rack_free[there].sum() / r
+        row[AT["rack_free"]] = self.rack_free[there].sum() / r
         row[AT["apart_servers"]], row[AT["stays"]] = float(workers.min() == 0), place.stays
-    gone = x[:, AT["left_out"]] > 0
-    after = np.maximum(idle - count * each, 1.0)
-    left = np.where((tops > lost) | gone, top, most_left)
-    price = own + extra + harm + links
+
+
+def features(scene: Scene, places: Sequence[Place]) -> tuple[FloatArray, FloatArray]:
+    """Return the figures of each place, float64 (C, F) by `NAMES`, and what it costs at once, float64 (C,)."""
+    table, board, gang, ahead, unit = _Table(scene, places), scene.board, scene.gang, scene.ahead, scene.unit
+    single = [i for i, p in enumerate(places) if len(p.nodes) == 1 and p.servers is None]
+    if single:
+        table.singles(single)
+    for i, place in enumerate(places):
+        if len(place.nodes) > 1 or (len(place.nodes) == 1 and place.servers is not None):
+            table.several(i)
+    x, count, used, whole = table.x, table.count, table.used, board.largest
+    gone = count == 0
+    extra = np.array([p.extra for p in places])
+    empties, tops = float(np.count_nonzero(table.empty)), float(np.count_nonzero(scene.free == table.top))
+    after = np.maximum(float(scene.free.sum()) - count * table.each, 1.0)
+    left = np.where((tops > table.lost) | gone, table.top, table.most_left)
+    price = table.own + extra + table.harm + table.links
     sizes = ahead.sizes
     largest = float(sizes[-1]) if len(sizes) else 0.0
     need = float(np.floor(sizes / whole).sum())
     columns = {
         "dearer": (price - price.min()) / unit,
-        "own": (own + extra - gang.weight) / unit,
-        "harm": harm / unit,
-        "links": links / unit,
-        "zero_harm": (harm + links < 1e-9) & (own <= gang.weight * (1 + 1e-9)) & ~gone,
-        "ahead": later / after / unit,
-        "nodes": np.log2(width * whole / np.maximum(count * each, whole)) * ~gone,
-        "racks": np.log2(racks),
+        "own": (table.own + extra - gang.weight) / unit,
+        "harm": table.harm / unit,
+        "links": table.links / unit,
+        "zero_harm": (table.harm + table.links < 1e-9) & (table.own <= gang.weight * (1 + 1e-9)) & ~gone,
+        "ahead": table.later / after / unit,
+        "nodes": np.log2(table.width * whole / np.maximum(count * table.each, whole)) * ~gone,
+        "racks": np.log2(table.racks),
         "degree": count / scene.most,
-        "size": np.log2(count * each / whole + 1),
-        "suits": np.searchsorted(sizes, most_left, side="right") / max(len(sizes), 1),
+        "size": np.log2(count * table.each / whole + 1),
+        "suits": np.searchsorted(sizes, table.most_left, side="right") / max(len(sizes), 1),
         "empties_used": used / max(empties, 1.0),
         "empties_left": np.log1p((empties - used) / max(ahead.count, 1)),
         "pressure": ahead.gpus / after,
-        "shrinks": (top - left) / whole,
+        "shrinks": (table.top - left) / whole,
         "largest_fits": min(largest, whole) <= left,
         "whole_left": np.log1p(need) - np.log1p(empties - used),
-        "rank": np.argsort(np.argsort(price, kind="stable"), kind="stable") / c,
+        "rank": np.argsort(np.argsort(price, kind="stable"), kind="stable") / len(places),
+        "left_out": gone,
         "weight": gang.weight / unit,
         "optional": scene.optional,
         "largest": np.log2(largest / whole + 1),
-        "alike": host[k, k],
-        "disliked": disliked / unit,
-        "dislikes": gang.weight * dislikes / unit,
+        "alike": board.host[gang.model, gang.model],
+        "disliked": table.disliked / unit,
+        "dislikes": gang.weight * table.dislikes / unit,
         "to_come": ahead.count / max(ahead.all, 1),
-        "choice": np.log1p(c),
+        "choice": np.log1p(len(places)),
         gang.collective: 1.0,
     }
     for name, value in columns.items():

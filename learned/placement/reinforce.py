@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from gangplan.instances.arrays import FloatArray
+
 from ..gnn import collate
 from ..training.checkpoint import Tensors
 from ..training.segments import segment_log_softmax
@@ -57,7 +59,7 @@ class Reinforce:
             return {"loss": 0.0, "spread": 0.0, "nodes": 0.0}
         loss = torch.stack(losses).mean()
         self.optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         nn.utils.clip_grad_norm_(self.network.parameters(), 0.5)
         self.optimizer.step()
         return {"loss": float(loss.detach()), "spread": float(np.mean(spread)), "nodes": nodes / len(losses)}
@@ -113,7 +115,7 @@ class Reinforce:
         turn = self.network.context(graph)[2]
         return loss + (pull * turn)[free].sum(), float(found.std() / found.mean()), batch.n_nodes
 
-    def _places(self, graph: Any, traces: list[Trace], advantage: np.ndarray) -> Tensor:  # type: ignore[type-arg]
+    def _places(self, graph: Any, traces: list[Trace], advantage: FloatArray) -> Tensor:
         examples, taken, weight = [], [], []
         first = 0
         for trace, worth in zip(traces, advantage.tolist(), strict=True):

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gangplan.instances.arrays import FloatArray
+
 from .build import Builder, Decision
 from .decode import Decoder
 from .network import Example
@@ -42,7 +44,7 @@ def label(decoder: Decoder, decisions: int, completions: int, rng: np.random.Gen
 def _labelled(
     decoder: Decoder,
     decision: Decision,
-    scores: np.ndarray,  # type: ignore[type-arg]
+    scores: FloatArray,
     rest: Sequence[int],
     completions: int,
     rng: np.random.Generator,
