@@ -13,6 +13,7 @@ from gangplan.instances import InstanceError
 from ..training.stages import Stage
 
 RECIPES: dict[str, str] = {
+    "step": "gangplan.learned.step.recipe",
     "pacml": "gangplan.learned.ramp.recipe",
     "placement": "gangplan.learned.placement.recipe",
     "throughput": "gangplan.learned.throughput.recipe",

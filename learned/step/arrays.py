@@ -1,0 +1,101 @@
+"""A step-time problem as flat arrays, which compiled code reads."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
+from gangplan.solvers.partition.step.model import Prepared
+from gangplan.solvers.partition.step.rank import mean_rank
+
+
+class Arrays(NamedTuple):
+    """n ops, e edges, k devices, G groups, L levels.
+
+    Attributes:
+        before_first, before: ops that each op reads, CSR, int64.
+        after_first, after: ops that read it.
+        topological: place of each op in a topological order, int64 (n,).
+        seconds: of each op on each device, float64 (k, n).
+        delay: of each op's output by level, the last row is 0 for level -1, float64 (L + 1, n).
+        level: that joins two devices, -1 for one device, int64 (k, k).
+        near: whether two devices are joined by a lower level than the highest, bool (k, k).
+        group: of each op, int64 (n,).
+        work: seconds of each group on each device, infinite where it cannot run, float64 (k, G).
+        need: bytes of each group, float64 (G,).
+        room: bytes of each device, float64 (k,); infinite where all of it fits.
+        twin: class of each device, see `Prepared.twins`, int64 (k,).
+        edge_first, edge, other: edges of each group to other groups, CSR: number of the edge in `Prepared.edges`, and
+            the group at its other end.
+        heavy: groups by falling bytes, int64 (G,).
+        rank: upward rank of each op, the priority of HEFT, seconds, float64 (n,).
+        unit: mean time of an op, seconds.
+        even: an even load, seconds.
+    """
+
+    before_first: IntArray
+    before: IntArray
+    after_first: IntArray
+    after: IntArray
+    topological: IntArray
+    seconds: FloatArray
+    delay: FloatArray
+    level: IntArray
+    near: BoolArray
+    group: IntArray
+    work: FloatArray
+    need: FloatArray
+    room: FloatArray
+    twin: IntArray
+    edge_first: IntArray
+    edge: IntArray
+    other: IntArray
+    heavy: IntArray
+    rank: FloatArray
+    unit: float
+    even: float
+
+
+def arrays_of(p: Prepared) -> Arrays:
+    """Return the arrays of a problem."""
+    u, v = p.edges
+    place = np.empty(p.n, dtype=np.int64)
+    place[p.order] = np.arange(p.n)
+    a, b = p.group_of[u], p.group_of[v]
+    across = np.flatnonzero(a != b)
+    rows = np.concatenate([a[across], b[across]])
+    by_row = np.argsort(rows, kind="stable")
+    first = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=p.n_groups))])
+    fastest = p.fastest[np.isfinite(p.fastest)]
+    busy = fastest[fastest > 0]
+    total = float(fastest.sum())
+    top = int(p.used_levels.max(initial=0))
+    return Arrays(
+        before_first=_int(p.predecessors[0]),
+        before=_int(p.predecessors[1]),
+        after_first=_int(p.successors[0]),
+        after=_int(p.successors[1]),
+        topological=place,
+        seconds=np.ascontiguousarray(p.time[p.type_of]),
+        delay=np.ascontiguousarray(np.concatenate([p.delay, np.zeros((1, p.n))])),
+        level=_int(p.level),
+        near=(p.level < top) & (len(p.used_levels) > 1),
+        group=_int(p.group_of),
+        work=np.ascontiguousarray(p.group_time[p.type_of]),
+        need=np.ascontiguousarray(p.group_memory),
+        room=np.ascontiguousarray(p.room),
+        twin=_int(p.twins),
+        edge_first=_int(first),
+        edge=_int(np.concatenate([across, across])[by_row]),
+        other=_int(np.concatenate([b[across], a[across]])[by_row]),
+        heavy=_int(np.argsort(-p.group_memory, kind="stable")),
+        rank=np.array(mean_rank(p)),
+        unit=float(busy.mean()) if len(busy) else 1.0,
+        even=total / p.n_devices if total > 0 else 1.0,
+    )
+
+
+def _int(x: Any) -> IntArray:
+    return np.ascontiguousarray(x, dtype=np.int64)  # type: ignore[return-value]

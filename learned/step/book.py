@@ -1,0 +1,42 @@
+"""The book: the few settings of the dials among which the network chooses, picked so that some one always does well."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gangplan.instances.arrays import FloatArray
+
+from .dials import draw
+from .features import Case
+from .play import costs
+
+
+def make_book(cases: Sequence[Case], drawn: int, kept: int, rng: np.random.Generator) -> FloatArray:
+    """Return settings of the dials, (kept, D).
+
+    Of random ones, always the next one with which the best of the book gets best on average over the cases: greedy
+    for a submodular gain, so at least 1 - 1/e of the best book's (Nemhauser, Wolsey, Fisher 1978).
+
+    Args:
+        cases: to judge by.
+        drawn: how many random settings there are to pick from; HEFT is the first.
+        kept: how many are picked.
+        rng: draws them.
+    """
+    candidates = draw(rng, drawn)
+    table = np.stack([costs(case, candidates) for case in cases])
+    return candidates[pick(table, kept)]
+
+
+def pick(table: FloatArray, kept: int) -> list[int]:
+    """Return the columns of (instances, settings) that are picked, the first one alone the best on average."""
+    best = np.full(len(table), np.inf)
+    chosen: list[int] = []
+    for _ in range(min(kept, table.shape[1])):
+        total = np.minimum(best[:, None], table).mean(axis=0)
+        total[chosen] = np.inf
+        chosen.append(int(total.argmin()))
+        best = np.minimum(best, table[:, chosen[-1]])
+    return chosen

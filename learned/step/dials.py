@@ -1,0 +1,76 @@
+"""The dials of the list scheduler: a few numbers for a whole problem, from which every op and edge gets its scores."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gangplan.instances.arrays import FloatArray
+from gangplan.solvers.partition.step.model import Prepared
+
+from .arrays import Arrays
+from .decode import Scores
+from .state import COSTS
+
+WORTH = ("together", "together_far", "near", "near_far")
+"""What it is worth that an edge's ends share a device, or are near: mean ops, and shares of how long it would be under
+way between the devices farthest apart."""
+URGENCY = ("backward", "far", "time", "readers", "group")
+"""What an op's priority rises with: being backward, in longest paths; the time of its output on the farthest way; its
+own; how many read it, in mean ops; the time of its group."""
+DIALS = (*COSTS, *WORTH, *URGENCY)
+"""All dials, in their order. With every one at zero the scheduler is HEFT."""
+_FAR = 20.0
+"""Ways longer than this many mean ops are as bad as this."""
+_C, _W = len(COSTS), len(WORTH)
+_SIZES = np.array([0.3, 1.0, 3.0, 10.0])
+_SCALE = np.array([1.0] * _C + [1.0, 0.3, 1.0, 0.3] + [0.05, 0.3, 0.3, 0.5, 0.1])
+"""Of each dial, by what a draw is multiplied."""
+
+
+class Basis(NamedTuple):
+    """What the dials multiply.
+
+    Attributes:
+        ops: float64 (n, U), see `URGENCY`.
+        edges: float64 (m, 2): 1, and the time under way.
+    """
+
+    ops: FloatArray
+    edges: FloatArray
+
+
+def basis_of(p: Prepared, a: Arrays) -> Basis:
+    """Return what the dials of a problem multiply."""
+    way = p.delay[p.used_levels[-1]] if len(p.used_levels) else np.zeros(p.n)
+    far = np.minimum(way / a.unit, _FAR)
+    path = float(a.rank.max(initial=0.0)) / a.unit
+    group = np.where(np.isfinite(p.group_time), p.group_time, 0.0).max(axis=0)
+    u = p.edges[0]
+    ops = (
+        p.problem.graph.backward * path,
+        far,
+        np.where(np.isfinite(p.fastest), p.fastest, 0.0) / a.unit,
+        np.bincount(u, minlength=p.n),
+        group[p.group_of] / a.unit,
+    )
+    return Basis(np.stack(ops, axis=1).astype(float), np.stack([np.ones(len(u)), far[u]], axis=1))
+
+
+def scores_of(basis: Basis, dials: FloatArray) -> Scores:
+    """Return the scores that dials mean, (D,)."""
+    worth, n = dials[_C : _C + _W], len(basis.ops)
+    costs = np.empty((n, _C))
+    costs[:] = dials[:_C]
+    return Scores(basis.ops @ dials[_C + _W :], costs, basis.edges @ worth[:2], basis.edges @ worth[2:])
+
+
+def draw(rng: np.random.Generator, count: int) -> FloatArray:
+    """Return random settings of the dials, the first of them all zero, (count, D): half of the dials are at zero, the
+    others of very different sizes."""
+    shape = count, len(DIALS)
+    drawn = rng.standard_normal(shape) * _SIZES[rng.integers(0, len(_SIZES), shape)] * _SCALE
+    drawn[rng.random(shape) < 0.5] = 0.0  # noqa: PLR2004
+    drawn[0] = 0.0
+    return drawn

@@ -1,0 +1,88 @@
+"""The policy: a problem in, plans out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from gangplan.instances import InstanceError, StepPlan, StepProblem
+from gangplan.instances.arrays import FloatArray
+from gangplan.solvers.partition.step.model import prepare
+
+from ..gnn import Schema, collate
+from ..policy import weights
+from ..policy.config import build
+from .features import Case, case_of
+from .network import StepNetwork
+from .play import Found, plan_of, search
+from .schema import SCHEMA
+from .settings import Settings
+
+NAME = "step"
+
+
+def network_of(settings: Settings) -> StepNetwork:
+    """Return a network of the size that the settings ask for; its book is empty."""
+    return StepNetwork(Schema(*SCHEMA), settings.width, settings.rounds, settings.book)
+
+
+class StepPolicy:
+    """A network and the list scheduler that listens to it.
+
+    Args:
+        network: scores.
+        settings: as in the configuration file, for the model card.
+    """
+
+    def __init__(self, network: StepNetwork, settings: dict[str, Any] | None = None) -> None:
+        self.network, self.settings = network.eval(), settings or {}
+
+    def scores(self, case: Case) -> FloatArray:
+        """Return a score for each setting in the book, float64 (K,)."""
+        with torch.no_grad():
+            return np.asarray(self.network(collate([case.encoding]))[0].double().numpy())
+
+    def settings_of(self, case: Case) -> FloatArray:
+        """Return the settings of the dials for a problem, the best one first, (K, D)."""
+        scores = self.scores(case)
+        if not np.isfinite(scores).all():
+            raise InstanceError("scores", "are not finite: the weights are broken")
+        return np.asarray(self.network.book.numpy()[np.argsort(-scores, kind="stable")])
+
+    def search(self, case: Case, samples: int = 1) -> Iterator[Found]:
+        """Yield better and better plans, from so many settings; see `gangplan.learned.step.play.search`."""
+        yield from search(case, self.settings_of(case)[:samples])
+
+    def plan(self, problem: StepProblem, samples: int = 1) -> StepPlan | None:
+        """Return the best plan of the so many best settings; `None` if memory stops all of them."""
+        case, best = case_of(prepare(problem)), None
+        for found in self.search(case, samples):
+            best = found
+        return None if best is None else plan_of(case, best[1], best[2])
+
+    def save(self, path: str | Path, card: weights.Card | None = None) -> None:
+        """Write weights and a model card."""
+        weights.save(path, self.network.state_dict(), card or weights.Card(NAME, NAME, settings=self.settings))
+
+    @classmethod
+    def load(cls, path: str | Path) -> StepPolicy:
+        """Read what `save` wrote.
+
+        Raises:
+            InstanceError: if it is missing, broken or of another policy.
+        """
+        tensors, card = weights.load(path)
+        if card.policy != NAME:
+            raise InstanceError("policy", f"{card.policy!r} is not {NAME}", str(path))
+        try:
+            settings = build(Settings, card.settings)
+        except InstanceError as error:
+            raise error.within("settings").of(str(path)) from None
+        network = network_of(settings)
+        weights.match(tensors, {name: tuple(x.shape) for name, x in network.state_dict().items()}, path)
+        network.load_state_dict(tensors)
+        return cls(network, card.settings)

@@ -1,0 +1,168 @@
+"""A schedule in the making, and what speaks for and against each device that an op may go to; compiled."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
+
+from .timetable import first_gap, occupy
+
+COSTS = ("load", "backlog", "opens", "fill", "idle", "last", "moved")
+"""What a device costs besides the end of the op, in the columns of `weigh`."""
+
+
+class State(NamedTuple):
+    """What is placed and scheduled so far; n ops, k devices, G groups.
+
+    Attributes:
+        start, finish: of each op that is in, float64 (n,).
+        where: device of each group, -1 without one, int64 (G,).
+        low, high, count: busy stretches of each device, see `timetable`; float64 (k, n) twice, int64 (k,).
+        load: seconds of the groups on each device, float64 (k,).
+        done: seconds of the ops that are in on each device, float64 (k,).
+        left: bytes left on each device, float64 (k,).
+        used: whether something is on the device, bool (k,).
+    """
+
+    start: FloatArray
+    finish: FloatArray
+    where: IntArray
+    low: FloatArray
+    high: FloatArray
+    count: IntArray
+    load: FloatArray
+    done: FloatArray
+    left: FloatArray
+    used: BoolArray
+
+
+@njit(cache=True)
+def empty(a: Any) -> Any:
+    """Return the state in which nothing is placed; `a` is `Arrays`."""
+    n, k = len(a.group), len(a.room)
+    return State(
+        np.zeros(n), np.zeros(n), np.full(len(a.need), -1), np.zeros((k, n)), np.zeros((k, n)),
+        np.zeros(k, np.int64), np.zeros(k), np.zeros(k), a.room.copy(), np.zeros(k, np.bool_),
+    )  # fmt: skip
+
+
+@njit(cache=True)
+def arrival(a: Any, s: Any, v: int, d: int) -> float:
+    """Return when all that op v reads is on device d, seconds."""
+    ready = 0.0
+    for i in range(a.before_first[v], a.before_first[v + 1]):
+        u = a.before[i]
+        ready = max(ready, s.finish[u] + a.delay[a.level[d, s.where[a.group[u]]], u])
+    return ready
+
+
+@njit(cache=True)
+def put(a: Any, s: Any, v: int) -> None:
+    """Schedule op v on the device of its group, in the first gap that holds it."""
+    d = s.where[a.group[v]]
+    took = a.seconds[d, v]
+    at = first_gap(s.low[d], s.high[d], s.count[d], arrival(a, s, v, d), took)
+    s.start[v], s.finish[v] = at, at + took
+    s.count[d] = occupy(s.low[d], s.high[d], s.count[d], at, at + took)
+    s.done[d] += took
+
+
+@njit(cache=True)
+def settle(a: Any, s: Any, g: int, d: int) -> None:
+    """Put group g, which has no device, on device d."""
+    s.where[g] = d
+    s.left[d] -= a.need[g]
+    s.load[d] += a.work[d, g]
+    s.used[d] = True
+
+
+@njit(cache=True)
+def weigh(a: Any, s: Any, v: int, d: int, last: int, row: Any) -> None:
+    """Write when op v would end on device d, in mean ops, and behind it the `COSTS` of it.
+
+    ``load`` is the work on d with the group of v, and ``backlog`` what of it is not scheduled yet, as shares of an even
+    load; ``opens``, whether d is unused; ``fill``, the share of its memory in use; ``idle``, how long it would wait
+    before v, and ``moved``, how long what v reads is on its way, in mean ops; ``last``, whether d took the last group.
+    """
+    g, took = a.group[v], a.seconds[d, v]
+    at = first_gap(s.low[d], s.high[d], s.count[d], arrival(a, s, v, d), took)
+    free = s.high[d, s.count[d] - 1] if s.count[d] else 0.0
+    moved = 0.0
+    for i in range(a.before_first[v], a.before_first[v + 1]):
+        u = a.before[i]
+        moved += a.delay[a.level[d, s.where[a.group[u]]], u]
+    row[0] = (at + took) / a.unit
+    row[1] = (s.load[d] + a.work[d, g]) / a.even
+    row[2] = row[1] - s.done[d] / a.even
+    row[3] = 0.0 if s.used[d] else 1.0
+    row[4] = 1.0 - (s.left[d] - a.need[g]) / a.room[d] if np.isfinite(a.room[d]) and a.room[d] > 0 else 0.0
+    row[5] = max(0.0, at - free) / a.unit
+    row[6] = 1.0 if d == last else 0.0
+    row[7] = moved / a.unit
+
+
+@njit(cache=True)
+def open_devices(a: Any, s: Any, g: int, careful: bool, choice: Any) -> int:
+    """Write the devices that group g may go to, of equal unused ones the first, and return how many there are.
+
+    Args:
+        a, s: problem and state.
+        g: the group.
+        careful: whether only devices count after which the heaviest of the other groups can still be packed, if there
+            is such a device.
+        choice: is written, int64 (k,).
+    """
+    count = 0
+    for d in range(len(a.room)):
+        if not np.isfinite(a.work[d, g]) or a.need[g] > s.left[d]:
+            continue
+        twin = False
+        if not s.used[d]:
+            for x in range(d):
+                twin = twin or (not s.used[x] and a.twin[x] == a.twin[d])
+        if not twin:
+            choice[count] = d
+            count += 1
+    if not careful or count < 2:
+        return count
+    kept = 0
+    spot = np.empty(count, np.int64)
+    for i in range(count):
+        if packs(a, s, g, choice[i]):
+            spot[kept] = choice[i]
+            kept += 1
+    if kept:
+        choice[:kept] = spot[:kept]
+        return kept
+    return count
+
+
+HEAVIEST = 48
+"""Groups that are looked at when packing."""
+
+
+@njit(cache=True)
+def packs(a: Any, s: Any, g: int, d: int) -> bool:
+    """Return whether best fit finds room for the heaviest groups without a device, if group g goes to device d."""
+    left = s.left.copy()
+    left[d] -= a.need[g]
+    seen = 0
+    for i in range(len(a.heavy)):
+        h = a.heavy[i]
+        if s.where[h] >= 0 or h == g:
+            continue
+        best = -1
+        for x in range(len(left)):
+            if left[x] >= a.need[h] and np.isfinite(a.work[x, h]) and (best < 0 or left[x] < left[best]):
+                best = x
+        if best < 0:
+            return False
+        left[best] -= a.need[h]
+        seen += 1
+        if seen == HEAVIEST:
+            break
+    return True

@@ -1,0 +1,59 @@
+"""What is learned from: instances, and what each setting in the book makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gangplan.instances.arrays import FloatArray
+from gangplan.solvers.partition.step.model import prepare
+
+from ..encode.encoding import Encoding
+from ..labels import make, seed_of
+from .features import Case, case_of
+from .play import costs
+
+Name = tuple[str, int, int]
+"""Family, seed, most ops: see `gangplan.learned.labels.make`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """An instance, and the worth of all that the network may choose.
+
+    Attributes:
+        encoding: what the network sees.
+        costs: makespan of each setting, in units of the case, float64 (K,).
+    """
+
+    encoding: Encoding
+    costs: FloatArray
+
+    @property
+    def regret(self) -> FloatArray:
+        """By how much each setting is worse than the best one, as a share of that, float64 (K,)."""
+        return self.costs / self.costs.min() - 1
+
+
+def names(families: Sequence[str], count: int, size: int, split: str, first: int = 0) -> list[Name]:
+    """Return the names of instances of a split, the families in turn."""
+    return [(families[i % len(families)], seed_of(split, first + i), size) for i in range(count)]
+
+
+def case(name: Name) -> Case:
+    """Return an instance ready for network and scheduler."""
+    family, seed, size = name
+    return case_of(prepare(make("step", family, seed, size)))
+
+
+def tabulate(chosen: Sequence[Name], book: FloatArray) -> list[Example]:
+    """Return instances with what the settings of the book cost; those with nothing to decide are left out."""
+    found = []
+    for name in chosen:
+        x = case(name)
+        cost = costs(x, book)
+        if np.ptp(cost) > 0:
+            found.append(Example(x.encoding, cost))
+    return found
