@@ -14,7 +14,8 @@ from gangplan.solvers.method import Method, Suite, suite_of
 
 from .apart import can_fork, run_apart
 from .guard import Step, guarded
-from .registry import Entry, is_own, named, suited
+from .order import plan, unsuited
+from .registry import Entry, is_own, named
 
 _APART = 0.04
 """Seconds left from which on a process of its own is worth its start."""
@@ -30,21 +31,18 @@ def run_methods(run: Run, method: str) -> None:
         return
     if chosen is not None:
         if not chosen.suits(prepared):
-            run.note(_unsuited(method))
+            run.note(unsuited(method))
         else:
             with run.phase(method):
                 chosen.run(run, prepared)
         return
-    _run_all(run, _suited(run, prepared), prepared)
+    _run_all(run, plan(run, prepared), prepared)
 
 
 def _run_all(run: Run, entries: list[Entry], prepared: Any) -> None:
     """Run the entries in their order; what runs apart does so in as few processes as it can."""
     methods = named(run.problem.objective)
-    steps = [
-        Step(entry.name, 1.0 if i == len(entries) - 1 else entry.share, methods[entry.name], prepared)
-        for i, entry in enumerate(entries)
-    ]
+    steps = [Step(entry.name, entry.share, methods[entry.name], prepared) for entry in entries]
     i = 0
     while i < len(steps) and not run.stopped:
         entry, step = entries[i], steps[i]
@@ -72,21 +70,6 @@ def _load(run: Run, library: str) -> None:
     if _to_load(library) and run.can_import(library):
         with run.phase("import"), suppress(ImportError):
             import_module(library)
-
-
-def _suited(run: Run, prepared: Any) -> list[Entry]:
-    methods = named(run.problem.objective)
-    found = []
-    for entry in suited(run.problem, run.remaining()):
-        if methods[entry.name].suits(prepared):
-            found.append(entry)
-        else:
-            run.note(_unsuited(entry.name))
-    return found
-
-
-def _unsuited(name: str) -> str:
-    return f"{name} left out: it does not model all of the problem, or its model would be too large"
 
 
 def _named(problem: Problem, tools: Suite, method: Any) -> Method:

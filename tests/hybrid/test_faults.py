@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gangplan import PartitionPlan, solve, verify
-from gangplan.hybrid import Entry, MethodFailed, guard, portfolio, register, unregister
+from gangplan.hybrid import Entry, MethodFailed, guard, order, portfolio, register, unregister
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run
 from gangplan.solvers.method import Method
@@ -108,8 +108,8 @@ def test_all_that_is_left_sleeps(added: Any, monkeypatch: pytest.MonkeyPatch) ->
     problem = generate("layered", ops=300, layers=10, degree=3.0, devices=7, variant="free", seed=5)
     added(sleeps)
     kept = ("greedy", "sleeps")
-    known = portfolio.suited
-    monkeypatch.setattr(portfolio, "suited", lambda *of: [entry for entry in known(*of) if entry.name in kept])
+    known = order.suited
+    monkeypatch.setattr(order, "suited", lambda *of: [entry for entry in known(*of) if entry.name in kept])
     started = time.perf_counter()
     result = solve(problem, time_limit=LIMIT, workers=1)
     assert time.perf_counter() - started <= 1.1 * LIMIT

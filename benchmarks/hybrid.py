@@ -1,0 +1,124 @@
+"""`solve` with `auto` against each single method, deadline by deadline, wherever benchmarks/hybrid.csv lacks it.
+
+The reference of a small instance is the optimum: ``auto`` with `PROOF` seconds, or else the instance does not count.
+Everything runs in one process that has solved something before: what is compared is methods, not imports.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .hybrid_rows import CSV, HybridRow, read
+from .records import append_records
+
+PROOF = 20.0
+DEADLINES = (0.01, 0.1, 1.0, 2.0, 10.0)
+SINGLE = {
+    "throughput": ("greedy", "pipedream", "pipeline", "neighbourhood", "cpsat", "learned"),
+    "step": ("heft", "contiguous", "critical_path", "local_search", "lns", "cpsat", "learned"),
+    "placement": ("topology", "least_interference", "local_search", "patterns", "cpsat", "learned"),
+    "schedule": ("lists", "local_search", "starts", "cpsat", "learned"),
+}
+"""The methods that `auto` is compared with."""
+SMALL = {"throughput": 60, "step": 50, "placement": 8, "schedule": 12}
+MEDIUM = {"throughput": 600, "step": 300, "placement": 40, "schedule": 60}
+"""The sizes of instances."""
+WORKERS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One solve to be made."""
+
+    set: str
+    problem: str
+    family: str
+    size: int
+    seed: int
+    method: str
+    deadline: float
+
+
+def jobs(which: str, instances: int, alone: int, longest: int, deadline: float) -> Iterator[Job]:
+    """Yield all solves of a set, those of an instance next to one another.
+
+    Args:
+        which: ``small`` or ``medium``.
+        instances: of each problem, on which ``auto`` runs.
+        alone: of these, so many on which each single method runs as well.
+        longest: of these, so many with the longest deadline of the small set.
+        deadline: of the medium set, seconds.
+    """
+    from gangplan.learned.labels import FAMILIES, seed_of
+
+    sizes = SMALL if which == "small" else MEDIUM
+    for i in range(instances):
+        for problem, size in sizes.items():
+            families = FAMILIES[problem]
+            at = (which, problem, families[i % len(families)], size, seed_of("test", i))
+            if which == "medium":
+                yield from (Job(*at, method, deadline) for method in ("cpsat", "auto"))
+                continue
+            yield Job(*at, "auto", PROOF)
+            for limit in DEADLINES if i < longest else DEADLINES[:-1]:
+                yield Job(*at, "auto", limit)
+                if i < alone and limit != 2:
+                    yield from (Job(*at, method, limit) for method in SINGLE[problem])
+
+
+def run(todo: Iterator[Job], *, only: str = "", path: Path = CSV, say: Callable[[str], None] = print) -> None:
+    """Make the solves that are missing; a row is written as soon as it is there."""
+    from gangplan import methods
+
+    done = {row.key for row in read(path)}
+    known = {problem: methods(problem) for problem in SINGLE}
+    proved = {row.instance for row in read(path) if row.deadline == PROOF and row.status == "OPTIMAL"}
+    warm: set[tuple[str, str]] = set()
+    for job in todo:
+        row_key = (job.set, job.problem, job.family, job.size, job.seed, job.method, job.deadline)
+        label = " ".join(map(str, row_key))
+        reference = job.set == "small" and job.deadline == PROOF
+        if job.set == "small" and not reference and row_key[:5] not in proved:
+            continue
+        if row_key in done or only not in label or (job.method != "auto" and job.method not in known[job.problem]):
+            continue
+        problem = _make(job)
+        if (job.problem, job.method) not in warm:
+            warm.add((job.problem, job.method))
+            _solve(problem, job.method, 5.0)
+        row = _row(job, *_solve(problem, job.method, job.deadline))
+        if reference and row.status == "OPTIMAL":
+            proved.add(row.instance)
+        append_records([row], path)
+        say(f"{label}: {row.status} {row.objective} in {row.seconds:.3f} s")
+
+
+def _make(job: Job) -> Any:
+    from gangplan.learned.labels import make
+
+    return make(job.problem, job.family, job.seed, job.size)
+
+
+def _solve(problem: Any, method: str, deadline: float) -> tuple[Any, float]:
+    from gangplan import solve
+
+    started = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # the notes have it
+        result = solve(problem, time_limit=deadline, method=method, workers=WORKERS)
+    return result, time.perf_counter() - started
+
+
+def _row(job: Job, result: Any, seconds: float) -> HybridRow:
+    trace = " ".join(f"{found.seconds:.4f}:{found.objective:.9g}" for found in result.trace)
+    return HybridRow(
+        job.set, job.problem, job.family, job.size, job.seed, job.method, job.deadline, round(seconds, 4),
+        result.status.value, result.objective, result.bound, trace, "; ".join(result.notes),
+        round(os.getloadavg()[0], 2),
+    )  # fmt: skip

@@ -1,0 +1,46 @@
+"""Who gets the time: the portfolio's order and shares for one problem, by how hard and how familiar that is."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+from gangplan.solvers import Run
+
+from .familiar import trust
+from .hardness import chance
+from .registry import Entry, named, suited
+
+_SOON = 0.25
+"""Of the time left: who is likely to be done by then goes before whoever has to load PyTorch first."""
+_HOPELESS = 0.1
+"""A chance of a proof below which an exact method leaves half of its time to those that search."""
+
+
+def plan(run: Run, prepared: Any) -> list[Entry]:
+    """Return the entries that suit what is left of `run`, in order, with the shares they get; the last gets all."""
+    problem, methods = run.problem, named(run.problem.objective)
+    entries = []
+    for entry in suited(problem, run.remaining()):
+        method = methods[entry.name]
+        if not method.suits(prepared):
+            run.note(unsuited(entry.name))
+        elif entry.learned and (known := trust(run)) < 1:
+            if known > 0:
+                entries.append(replace(entry, share=entry.share * known))
+        elif method.exact and chance(problem, entry.share * run.remaining()) < _HOPELESS:
+            entries.append(replace(entry, share=entry.share / 2))
+        else:
+            entries.append(entry)
+    if "torch" not in sys.modules and chance(problem, _SOON * run.remaining()) > 0.5:
+        # between the exact methods and the last word
+        late = [entry for entry in entries if entry.learned]
+        rest = [entry for entry in entries if not entry.learned]
+        entries = [*rest[:-1], *late, *rest[-1:]]
+    return [*entries[:-1], *(replace(entry, share=1.0) for entry in entries[-1:])]
+
+
+def unsuited(name: str) -> str:
+    """Return the note on a method that does not suit a problem."""
+    return f"{name} left out: it does not model all of the problem, or its model would be too large"
