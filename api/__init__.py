@@ -1,5 +1,7 @@
 """gangplan: how distributed deep-learning jobs share a GPU cluster."""
 
+from typing import TYPE_CHECKING, Any
+
 from gangplan.hybrid import methods, solve
 from gangplan.instances import (
     Cluster,
@@ -30,6 +32,9 @@ from gangplan.instances.generators import generate
 from gangplan.instances.readers import read
 from gangplan.solvers import Incumbent, Result, Run, Status
 
+if TYPE_CHECKING:
+    from gangplan.hybrid.online import Scheduler
+
 __all__ = [
     "Cluster",
     "DeviceType",
@@ -44,6 +49,7 @@ __all__ = [
     "RampTopology",
     "Result",
     "Run",
+    "Scheduler",
     "StagesPlan",
     "StagesProblem",
     "Status",
@@ -63,3 +69,12 @@ __all__ = [
     "verify",
     "with_objective",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what takes longer to import once it is asked for."""
+    if name == "Scheduler":
+        from gangplan.hybrid.online import Scheduler
+
+        return Scheduler
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

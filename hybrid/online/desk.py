@@ -1,0 +1,213 @@
+"""Where events come in: each is checked first, then entered in the book and in all that is kept beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+from gangplan.instances.placement import Fleet, GangJob, SpeedModel
+from gangplan.instances.verify.start import verify_start
+from gangplan.solvers.placement.online.rooms import Kind
+
+from .book import Book, Stint
+from .fill import Fill
+from .guess import Guess
+from .job import Request, Seconds, as_placed, seconds_of
+from .kept import Kept, Rule
+from .line import Line, Shape
+from .reservation import Ends
+from .scene import MOST, Parts, Scene
+from .seats import Seats
+from .settings import Settings
+
+ANY = "any"
+"""The model of all jobs, where models make no difference."""
+
+
+class Desk:
+    """The state, and what is kept beside it so that a decision need not look at all of it.
+
+    Attributes:
+        book: what is so.
+        seats, line, ends, kept, parts: where gangs fit, who waits in which order, who ends when, what each class
+            holds, the parts of running jobs as arrays.
+        changes: how many events there were.
+    """
+
+    def __init__(self, fleet: Fleet, speeds: SpeedModel | None, settings: Settings) -> None:
+        self.settings, self.speeds = settings, speeds
+        self.book = Book(fleet)
+        self.seats = Seats(fleet, speeds or _no_difference(fleet))
+        self.line, self.ends, self.guess = Line(), Ends(), Guess()
+        self.kept, self.parts = Kept(Rule(settings.lengths)), Parts(Rule(settings.lengths))
+        self.size = int(fleet.gpus.max())
+        self.changes = 0
+        self.closed: dict[Kind, int] = {}
+        """The least number of workers of each kind that did not fit since something last became free."""
+        self._most: dict[Kind, int] = {}
+
+    def placed(self, request: Request, degree: int) -> GangJob:
+        """Return the gang that the placer sees."""
+        return as_placed(request, degree, self.size, None if self.speeds else ANY)
+
+    def submit(self, job: GangJob, seconds: Seconds, now: float | None, together: bool | None) -> Request:
+        """See `Scheduler.submit`."""
+        book = self.book
+        if not isinstance(job, GangJob):
+            raise InstanceError("job", f"{job!r} is no GangJob")
+        book.is_new(job.name)
+        time, known = book.at(now), seconds_of(job, seconds)
+        if 0 < job.worker.gpu < 1 or not job.worker.gpu:
+            raise InstanceError("job.worker.gpu", f"{job.worker.gpu!r} is not a whole number of GPUs from 1 on")
+        if job.servers:
+            raise InstanceError("job.servers", f"{job.servers!r} is not 0: parameter servers are not placed here")
+        request = Request(
+            job,
+            time,
+            known or self.guess.seconds(job),
+            known is not None,
+            self.settings.together if together is None else together,
+            book.serial,
+        )
+        if self._could(self.placed(request, job.workers[0])) < self.placed(request, job.workers[0]).workers[0]:
+            words = f"{job.name!r} with {job.workers[0]} workers never fits, on no node or not on as many as there are"
+            raise InstanceError("job", words)
+        book.now, book.serial = time, book.serial + 1
+        self.wait(request)
+        return request
+
+    def _could(self, job: GangJob) -> int:
+        """Return how many of a job's workers an empty cluster would take, every node up."""
+        kind = Kind.workers(job)
+        if kind not in self._most:
+            if len(self._most) >= 1024:
+                self._most.clear()
+            self._most[kind] = self.seats.most(kind)
+        return self._most[kind]
+
+    def _shape(self, request: Request) -> Shape:
+        job = request.job
+        length = self.kept.rule.of(request.seconds[-1])
+        kind = Kind.workers(self.placed(request, job.workers[-1]))
+        return Shape(kind, job.workers, length, job.name if job.apart else "")
+
+    def wait(self, request: Request) -> None:
+        """Put a job into its line."""
+        self.changes += 1
+        self.book.waiting[request.name] = request
+        degree = request.job.workers[-1]
+        self.line.add(
+            request, self._shape(request), request.lasts(degree) * request.gpus(degree) ** self.settings.order
+        )
+
+    def withdraw(self, name: str, now: float | None) -> None:
+        """See `Scheduler.withdraw`."""
+        if name not in self.book.waiting:
+            raise InstanceError("job", f"{name!r} does not wait")
+        self.book.now = self.book.at(now)
+        self.changes += 1
+        del self.book.waiting[name]
+        self.book.finished.add(name)
+        self.line.remove(name)
+
+    def finish(self, name: str, now: float | None) -> None:
+        """See `Scheduler.finish`."""
+        self.book.runs(name)
+        self.book.now = self.book.at(now)
+        stint = self._free(name)
+        self.book.finished.add(name)
+        self.guess.saw(stint.request.job, stint.degree, self.book.now - stint.since)
+
+    def _free(self, name: str) -> Stint:
+        stint = self.book.stop(name)
+        self.seats.remove(name)
+        self.ends.remove(stint)
+        self.parts.remove(stint)
+        self.kept.add(stint.end - stint.since, -stint.gpus)
+        self.closed.clear()
+        self.changes += 1
+        return stint
+
+    def fail(self, node: str | int, now: float | None) -> tuple[str, ...]:
+        """See `Scheduler.fail_node`."""
+        at = self.book.node(node)
+        if not self.book.up[at]:
+            raise InstanceError("node", f"{node!r} is down already")
+        self.book.now = self.book.at(now)
+        lost = tuple(sorted({*self.book.holders[at].values()}))
+        for name in lost:
+            stint = self._free(name)
+            self.wait(stint.request)
+        self.book.turn(at, False)
+        self.seats.fail(at)
+        self.changes += 1
+        return lost
+
+    def repair(self, node: str | int, now: float | None) -> None:
+        """See `Scheduler.repair_node`."""
+        at = self.book.node(node)
+        if self.book.up[at]:
+            raise InstanceError("node", f"{node!r} is up")
+        self.book.now = self.book.at(now)
+        self.book.turn(at, True)
+        self.seats.repair(at)
+        self.closed.clear()
+        self.changes += 1
+
+    def enter(self, stint: Stint) -> None:
+        """Have a job run that nobody knows yet, where it is said to, once the verifier agrees.
+
+        Raises:
+            InstanceError: if it may not run there.
+        """
+        book, request = self.book, stint.request
+        wrong = verify_start(book.fleet, book.up, book.holders, book.held(), request.job, stint.degree, stint.nodes)
+        if wrong:
+            raise InstanceError("running", wrong[0])
+        self.seats.put(self.placed(request, stint.degree), stint.nodes)
+        book.waiting[request.name] = request
+        self.begin(stint)
+
+    def begin(self, stint: Stint) -> None:
+        """Enter a start: the job waits, and its seats are taken."""
+        self.changes += 1
+        self.book.start(stint)
+        self.ends.add(stint)
+        self.parts.add(stint)
+        self.kept.add(stint.end - stint.since, stint.gpus)
+
+    def aim(self, share: float) -> None:
+        """Set what the longest jobs may hold."""
+        self.kept.aim(share, self.book.gpus)
+
+    def fill(self, note: Callable[[str], None], stop: float) -> Fill:
+        """Return a round of starts."""
+        return Fill(self, note, stop)
+
+    def degrees(self, request: Request) -> Sequence[int]:
+        """Return the numbers of workers to try: the most that are a fair part of what is idle, then fewer."""
+        degrees = request.job.workers
+        if len(degrees) == 1:
+            return degrees
+        part = self.book.idle / max(1, len(self.book.waiting))
+        return [d for d in reversed(degrees) if request.gpus(d) <= part] or degrees[:1]
+
+    def scene(self) -> Scene:
+        """Return what there is, as arrays."""
+        first = [self.book.waiting[name] for name in self.line.first(MOST)]
+        lasts = np.array([request.seconds[-1] for request in first], dtype=float)
+        need = np.array([request.gpus(request.job.workers[-1]) for request in first], dtype=np.int64)
+        key = np.array([self.line.key(request.name) for request in first], dtype=float)
+        length = np.searchsorted(np.array(self.settings.lengths), lasts, "right")
+        free = self.seats.free.copy()
+        return Scene(self.book.now, free, self.size, *self.parts.arrays(), need, lasts, length, key)
+
+
+def _no_difference(fleet: Fleet) -> SpeedModel:
+    """Return speeds by which all jobs run on all GPUs alike."""
+    one = np.ones(1)
+    return SpeedModel(
+        (ANY,), fleet.gpu_types, np.ones((len(fleet.gpu_types), 1)), one, one, 0 * one[None], 0 * one[None]
+    )

@@ -1,0 +1,151 @@
+"""Start jobs while they fit: in an order, beside a reservation, within the room that is not kept for others."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gangplan.instances.placement import GangJob
+from gangplan.instances.verify.start import verify_start
+from gangplan.solvers.placement.online.rooms import Kind
+
+from .book import Stint
+from .decision import Start
+from .job import Request
+from .line import Shape, Walk
+from .reservation import Reservation
+
+if TYPE_CHECKING:
+    from .desk import Desk
+
+Nodes = Mapping[int, tuple[int, ...]]
+KEPT = "room is kept for shorter jobs"
+FULL = "it does not fit"
+DELAY = "it would delay a job before it"
+
+
+class Fill:
+    """One round of starts.
+
+    Args:
+        desk: the state; it is changed.
+        note: called with what went wrong.
+        stop: of the machine's clock.
+    """
+
+    def __init__(self, desk: Desk, note: Callable[[str], None], stop: float = np.inf) -> None:
+        self._desk, self._book, self._seats, self._line = desk, desk.book, desk.seats, desk.line
+        self._note, self._stop = note, stop
+        self._held: tuple[GangJob, int] | None = None
+        self._reservation: Reservation | None = None
+        self.starts: list[Start] = []
+        self.waits: dict[str, str] = {}
+        self.more = False
+
+    def over(self) -> bool:
+        """Return whether the time is up."""
+        self.more = self.more or time.perf_counter() >= self._stop
+        return self.more
+
+    def one(self, name: str, degrees: Sequence[int], tier: str, nodes: Nodes | None = None) -> bool:
+        """Start a waiting job if it may; return whether it did.
+
+        Args:
+            name: the job.
+            degrees: the numbers of workers to try, the best first.
+            tier: who says so.
+            nodes: where, if that was said too.
+        """
+        request, why = self._book.waiting[name], FULL
+        for degree in degrees:
+            if not self._desk.kept.allows(request.lasts(degree), request.gpus(degree)):
+                why = KEPT
+                continue
+            found = self._seat(request, degree, nodes)
+            if isinstance(found, str):
+                why = found
+                continue
+            self._begin(request, degree, found, tier)
+            return True
+        if why == FULL and self._held is None:
+            least = min(degrees)
+            job = self._desk.placed(request, least)
+            self._held = job, job.workers[0]
+        self.waits[name] = why
+        return False
+
+    def all(self, degrees: Callable[[Request], Sequence[int]], tier: str) -> None:
+        """Go through the lines in the order of their keys, and start whoever may."""
+        walk = Walk(self._line)
+        while (head := walk.next()) and self._book.idle and not self.over():
+            shape, name = head
+            if self._shut(shape):
+                if self._held is None:
+                    self._hold(name)
+                self.waits.setdefault(name, FULL)
+            elif self.one(name, degrees(self._book.waiting[name]), tier):
+                walk.again(shape)
+
+    def _shut(self, shape: Shape) -> bool:
+        least = self._desk.closed.get(shape.kind)
+        return least is not None and not shape.alone and len(shape.degrees) == 1 and shape.degrees[0] >= least
+
+    def _hold(self, name: str) -> None:
+        request = self._book.waiting[name]
+        job = self._desk.placed(request, request.job.workers[0])
+        self._held = job, job.workers[0]
+
+    def _seat(self, request: Request, degree: int, nodes: Nodes | None) -> Nodes | str:
+        """Give a job its seats; return them, or why not."""
+        job = self._desk.placed(request, degree)
+        if nodes is None and self._seats.room(job).total < job.workers[0]:
+            return self._full(job, degree)
+        if self._held is not None and self._reservation is None:
+            gang, workers = self._held
+            self._reservation = Reservation(
+                self._seats.room(gang), workers, self._book, self._desk.ends, self._seats.free
+            )
+        if nodes is None:
+            found = self._seats.place(job)
+            if found is None:
+                return self._full(job, degree)
+            nodes = {node: seat.gpus for node, seat in found.items()}
+            wrong = self._wrong(request, degree, nodes)
+            if wrong:
+                self._seats.remove(job.name)
+                self._note(f"the placer's seats are refused: {wrong[0]}")
+                return wrong[0]
+        else:
+            wrong = self._wrong(request, degree, nodes)
+            if wrong:
+                self._note(wrong[0])
+                return wrong[0]
+            self._seats.put(job, nodes)
+        end = self._book.now + request.lasts(degree)
+        if self._reservation is not None and not self._reservation.stands(nodes, end):
+            self._seats.remove(job.name)
+            return DELAY
+        return nodes
+
+    def _full(self, job: GangJob, degree: int) -> str:
+        """Note that such workers did not fit."""
+        if not job.apart:
+            kind = Kind.workers(job)
+            self._desk.closed[kind] = min(self._desk.closed.get(kind, 2**31), degree)
+        return FULL
+
+    def _wrong(self, request: Request, degree: int, nodes: Nodes) -> list[str]:
+        book = self._book
+        return verify_start(book.fleet, book.up, book.holders, book.held(), request.job, degree, nodes)
+
+    def _begin(self, request: Request, degree: int, nodes: Nodes, tier: str) -> None:
+        book, name, lasts = self._book, request.name, request.lasts(degree)
+        stint = Stint(request, degree, book.now, book.now + lasts, dict(nodes))
+        self._line.remove(name)
+        self._desk.begin(stint)
+        named = {book.fleet.names[node]: tuple(gpus) for node, gpus in stint.nodes.items()}
+        self.starts.append(Start(name, degree, named, tier, lasts))
+        self.waits.pop(name, None)

@@ -1,0 +1,264 @@
+"""`Scheduler`: a state that is told what happens, and says who starts where."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from gangplan.instances import Cluster, InstanceError
+from gangplan.instances.arrays import require_number
+from gangplan.instances.placement import Fleet, GangJob, SpeedModel
+
+from .decision import TIERS, Decision, Explanation
+from .desk import Desk
+from .explain import Record, explain
+from .fill import Fill
+from .guard import Guard
+from .job import Seconds
+from .kept import LENGTHS, SHARES
+from .learned import load
+from .lookahead import Lookahead
+from .policy import AHEAD, Proposes, Ranks, View, proposals
+from .settings import Settings
+from .snapshot import load as load_snapshot
+from .snapshot import save
+
+POLICIES = ("hybrid", "learned", "heuristic")
+_KEEP = 64
+"""Decisions that can be explained."""
+_FILL, _POLICY = 0.9, 0.5
+"""Of the deadline, when the last start is begun, and what a policy may take of what is left."""
+
+
+class Scheduler:
+    """Decides online who starts where, for a loop of the user's own.
+
+    Jobs are never stopped. Everything happens when a method is called: there are no threads, and time is what the
+    caller says it is. Equal seeds and calls give equal decisions where no deadline is hit.
+
+    Args:
+        cluster: the nodes; of a device-level cluster, its servers.
+        policy: ``heuristic``; ``learned``, that and a learned order; ``hybrid``, that and a lookahead; or an object
+            with `rank` or `propose` (`Ranks`, `Proposes`), before the heuristic and with the lookahead.
+        seed: of the lookahead's samples.
+        speeds: which models run on which GPUs; by default all run on all.
+        together: whether workers that fit on one node stay on one, and larger gangs take whole nodes.
+        rollouts: simulations of the lookahead in each decision at which somebody waits, if there is time.
+        horizon: jobs that arrive in a simulated future.
+        lengths, shares: seconds at which classes of jobs begin, and what the longest may hold: see `Rule`. The first
+            share is used until enough jobs were seen.
+        reserve: whether the first job that does not fit is not to be delayed by those behind it.
+        order: jobs are in the order of seconds times GPUs to this power.
+
+    Raises:
+        InstanceError: naming the argument that is wrong.
+    """
+
+    def __init__(
+        self,
+        cluster: Fleet | Cluster,
+        policy: str | Any = "hybrid",
+        seed: int = 0,
+        *,
+        speeds: SpeedModel | None = None,
+        together: bool = True,
+        rollouts: int = 1,
+        horizon: int = 512,
+        lengths: Sequence[float] = LENGTHS,
+        shares: Sequence[float] = SHARES,
+        reserve: bool = True,
+        order: float = 0.5,
+    ) -> None:
+        fleet = cluster if isinstance(cluster, Fleet) else Fleet.of(cluster)
+        if isinstance(policy, str) and policy not in POLICIES:
+            raise InstanceError("policy", f"{policy!r} is not one of {', '.join(POLICIES)}")
+        if not isinstance(policy, str) and not isinstance(policy, Ranks | Proposes):
+            raise InstanceError("policy", f"{policy!r} has neither rank nor propose")
+        self._settings = Settings(
+            together, rollouts, horizon, tuple(lengths), tuple(shares), reserve, float(order), int(seed)
+        )
+        self._policy = policy
+        self._arguments: dict[str, Any] = {**asdict(self._settings), "speeds": speeds}
+        self._guard = Guard()
+        self._speeds = speeds
+        self._desk = Desk(fleet, speeds, self._settings)
+        self._ahead = Lookahead(shares, horizon, seed) if policy not in ("heuristic", "learned") else None
+        self._own: Any = None if isinstance(policy, str) else policy
+        self._tier = "policy" if self._own is not None else "learned"
+        self._loaded = policy in ("heuristic",) or self._own is not None
+        self._records: dict[int, Record] = {}
+        self._count = 0
+
+    @property
+    def now(self) -> float:
+        """The latest time that was heard of."""
+        return self._desk.book.now
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """The names of the jobs that wait, by submission."""
+        return tuple(self._desk.book.waiting)
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """The names of the jobs that run, by start."""
+        return tuple(self._desk.book.running)
+
+    def submit(
+        self, job: GangJob, seconds: Seconds = None, *, now: float | None = None, together: bool | None = None
+    ) -> None:
+        """Let a job wait.
+
+        Args:
+            job: the gang; its name is new.
+            seconds: how long it is expected to run, for each number of workers; by default what finished jobs like it
+                took.
+            now: seconds, no less than before; by default as before.
+            together: instead of the scheduler's.
+
+        Raises:
+            InstanceError: naming the field; nothing has changed then.
+        """
+        request = self._desk.submit(job, seconds, now, together)
+        if self._ahead is not None:
+            degree = request.job.workers[-1]
+            self._ahead.saw(request.submit, request.gpus(degree), request.lasts(degree))
+
+    def finish(self, job: str, *, now: float | None = None) -> None:
+        """Note that a running job is done, and free its GPUs.
+
+        Raises:
+            InstanceError: if no such job runs; nothing has changed then.
+        """
+        self._desk.finish(job, now)
+
+    def withdraw(self, job: str, *, now: float | None = None) -> None:
+        """Forget a waiting job.
+
+        Raises:
+            InstanceError: if no such job waits; nothing has changed then.
+        """
+        self._desk.withdraw(job, now)
+
+    def fail_node(self, node: str | int, *, now: float | None = None) -> tuple[str, ...]:
+        """Note that a node is down; return the jobs that ran there, which wait again.
+
+        Raises:
+            InstanceError: if there is no such node, or it is down already.
+        """
+        return self._desk.fail(node, now)
+
+    def repair_node(self, node: str | int, *, now: float | None = None) -> None:
+        """Note that a node is up again.
+
+        Raises:
+            InstanceError: if there is no such node, or it is up.
+        """
+        self._desk.repair(node, now)
+
+    def decide(self, deadline: float = 0.05, *, now: float | None = None) -> Decision:
+        """Start whoever should start now.
+
+        Args:
+            deadline: seconds of the machine's clock. What could not be started in time is for the next call, and
+                `Decision.more` is true.
+            now: seconds, no less than before.
+
+        Raises:
+            InstanceError: if an argument is wrong.
+        """
+        began = time.perf_counter()
+        require_number(deadline, "deadline", positive=True)
+        desk = self._desk
+        desk.book.now = desk.book.at(now)
+        self._count += 1
+        scores: list[tuple[str, float]] = []
+        desk.aim(self._ahead.share if self._ahead is not None and self._ahead.ready else self._settings.shares[0])
+        fill = desk.fill(self._guard.note, began + _FILL * deadline)
+        if desk.book.waiting and desk.book.idle:
+            self._look(began + _POLICY * deadline)
+            scores = self._ask(fill, began + deadline)
+            fill.all(desk.degrees, "lookahead" if self._ahead is not None and self._ahead.rounds else "heuristic")
+        tiers = {start.tier for start in fill.starts}
+        tier = next((tier for tier in TIERS if tier in tiers), "heuristic")
+        notes = self._guard.taken()
+        names = tuple(start.job for start in fill.starts)
+        amounts = self._ahead.candidates() if self._ahead is not None else ()
+        record = Record(self._count, tier, desk.changes, names, scores, amounts, fill.waits, self._tier, notes)
+        self._records[self._count] = record
+        self._records.pop(self._count - _KEEP, None)
+        took = time.perf_counter() - began
+        return Decision(self._count, self.now, tuple(fill.starts), tier, notes, took, fill.more)
+
+    def _look(self, stop: float) -> None:
+        """Take the steps of the lookahead that there is time for."""
+        ahead, desk = self._ahead, self._desk
+        if ahead is None or not ahead.ready:
+            return
+        for _ in range(self._settings.rollouts):
+            if time.perf_counter() + 1.5 * ahead.took > stop:
+                return
+            if not ahead.open:
+                ahead.begin(desk.scene(), self._settings.lengths, self._settings.order)
+            share = ahead.shares[len(ahead.found)]
+            if ahead.step(desk.kept.rule.caps(share, desk.book.gpus)):
+                desk.aim(ahead.share)
+
+    def _ask(self, fill: Fill, end: float) -> list[tuple[str, float]]:
+        """Have the learned order, or the user's policy, start jobs; return its scores."""
+        policy = self._learned()
+        if policy is None or self._guard.out(self._tier):
+            return []
+        view = View(self._desk.book, self._desk.line.first(AHEAD), self._desk.seats.free)
+        budget = _POLICY * (end - time.perf_counter())
+        found = self._guard.call(self._tier, budget, lambda: proposals(policy, view))
+        if found is None:
+            return []
+        for name, degree, nodes in found[0]:
+            if fill.over():
+                break
+            request = self._desk.book.waiting.get(name)
+            if request is not None and degree not in request.job.workers:
+                words = f"{name}: {degree} is not one of its numbers of workers, {request.job.workers}"
+                self._guard.note(f"{self._tier}: {words}")
+            elif request is not None:
+                fill.one(name, (degree,), self._tier, nodes)
+            elif name not in {start.job for start in fill.starts}:
+                self._guard.note(f"{self._tier} would start {name!r}, which does not wait")
+        return found[1]
+
+    def _learned(self) -> Any:
+        """Return the policy that is asked before the heuristic, `None` if there is none."""
+        if not self._loaded:
+            self._loaded = True
+            self._own = load(self._desk, self._guard)
+        return self._own
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state, for JSON: what runs and waits, what was learned, and where the random numbers are."""
+        return save(self._desk, self._ahead, self._guard, self._count)
+
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
+        """Take over a state that `snapshot` returned, of a scheduler of the same cluster and arguments.
+
+        Decisions made before cannot be explained any more.
+
+        Raises:
+            InstanceError: naming what is wrong with it; nothing has changed then.
+        """
+        fresh = Scheduler(self._desk.book.fleet, self._policy, **self._arguments)
+        fresh._count = load_snapshot(snapshot, fresh._desk, fresh._ahead, fresh._guard)
+        self.__dict__.update(fresh.__dict__)
+
+    def explain(self, decision: Decision | int) -> Explanation:
+        """Return why a decision is as it is: candidates, scores, which tier decided, the bound, why not the others.
+
+        Raises:
+            InstanceError: if it is not one of the last ones.
+        """
+        number = decision.number if isinstance(decision, Decision) else decision
+        if number not in self._records:
+            raise InstanceError("decision", f"{number!r} is not one of the last {_KEEP}")
+        return explain(self._records[number], self._desk)

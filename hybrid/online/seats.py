@@ -1,0 +1,86 @@
+"""Where gangs go on a cluster whose nodes fail: the placer of gangs, with nodes that can be taken out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from gangplan.instances.placement import Fleet, GangJob, SpeedModel
+from gangplan.solvers.placement.online.gangs import GangPolicy, topology
+from gangplan.solvers.placement.online.placer import LOG, Placer, Seat
+from gangplan.solvers.placement.online.rooms import Kind, Room
+
+
+class Seats(Placer):
+    """A `Placer` whose nodes fail and come back.
+
+    A node that is down has nothing free, so no kind of worker has room there: the kept sums of its rack and of the
+    parts above are mended like those of any node that changed.
+
+    Args:
+        fleet, speeds: see `Placer`.
+    """
+
+    def __init__(self, fleet: Fleet, speeds: SpeedModel) -> None:
+        super().__init__(fleet, speeds, "topology")
+        self._whole = self._nodes.free.copy()
+        self._down: dict[int, tuple[np.ndarray, list[int]]] = {}
+
+    @property
+    def free(self) -> np.ndarray:
+        """Idle GPUs of each node, 0 where it is down, int64 (m,); a view."""
+        free: np.ndarray = self._nodes.free[0]
+        return free
+
+    def fail(self, node: int) -> None:
+        """Take out a node on which nobody is."""
+        self._down[node] = self._nodes.free[:, node].copy(), self._idle[node]
+        self._nodes.free[:, node] = 0
+        self._nodes.guarded[node] = True
+        self._idle[node] = []
+        self._note(node)
+
+    def repair(self, node: int) -> None:
+        """Bring a node back."""
+        self._nodes.free[:, node], self._idle[node] = self._down.pop(node)
+        self._nodes.guarded[node] = False
+        self._note(node)
+
+    def most(self, kind: Kind) -> int:
+        """Return how many workers of a kind the cluster takes if it is empty and every node is up."""
+        room = np.where(self._nodes.allowed(kind), kind.most, 0)
+        for free, need in zip(self._whole, kind.need, strict=True):
+            if need:
+                room = np.minimum(room, free // need)
+        return int(room.sum())
+
+    def room(self, job: GangJob) -> Room:
+        """Return the room for the workers of a job now."""
+        return self._room(Kind.workers(job), self._blocked(job))
+
+    def put(self, job: GangJob, nodes: Mapping[int, tuple[int, ...]]) -> None:
+        """Seat a job, whose GPUs are known, where a snapshot or a policy has it."""
+        need = max(1, job.worker.grants)
+        seats = {n: Seat(len(gpus) // need, 0, tuple(gpus)) for n, gpus in sorted(nodes.items())}
+        for node, seat in seats.items():
+            idle = [gpu for gpu in self._idle[node] if gpu not in seat.gpus]
+            self._idle[node] = [*seat.gpus, *idle]  # they are taken from the front
+        self._take(job, {n: s.workers for n, s in seats.items()}, {})
+        for node in seats:
+            self._idle[node].sort()
+
+    def place_by(self, policy: GangPolicy, job: GangJob) -> Mapping[int, Seat] | None:
+        """Place a job by a policy other than the topology's."""
+        self._policy = policy
+        try:
+            return self.place(job)
+        finally:
+            self._policy = topology
+
+    def _note(self, node: int) -> None:
+        self._log.append(node)
+        if len(self._log) > LOG:
+            forgotten = len(self._log) - LOG // 2
+            del self._log[:forgotten]
+            self._forgotten += forgotten

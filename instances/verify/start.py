@@ -1,0 +1,96 @@
+"""The verifier of one start: a gang on nodes that are up, whole, on GPUs that nobody holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..placement import Fleet, GangJob
+
+Held = tuple[GangJob, Mapping[int, Sequence[int]]]
+"""A job and its GPUs by node."""
+_SLACK = 1e-9
+"""Of what a node has: sums of floating-point demands lose a little."""
+
+
+def verify_start(
+    fleet: Fleet,
+    up: Sequence[bool],
+    holders: Sequence[Mapping[int, str]],
+    running: Mapping[str, Held],
+    job: GangJob,
+    degree: int,
+    nodes: Mapping[int, Sequence[int]],
+) -> list[str]:
+    """Return what is wrong with starting a job now, in plain words; nothing if it may start.
+
+    It looks at the nodes that the job is to have, and at nothing that a method keeps for itself.
+
+    Args:
+        fleet: the nodes, m of them.
+        up: which nodes are up, (m,).
+        holders: of each node, who holds each of its GPUs that is held, (m,).
+        running: the jobs that run, by name.
+        job: the gang.
+        degree: how many workers it starts with.
+        nodes: the GPUs that it gets, by node. It may hold more than its workers need, never fewer.
+    """
+    if job.name in running:
+        return [f"{job.name}: it runs already"]
+    if degree not in job.workers:
+        return [f"{job.name}: {degree} is not one of its numbers of workers, {job.workers}"]
+    wrong: list[str] = []
+    held = 0
+    for node, gpus in nodes.items():
+        if not 0 <= node < fleet.n_nodes:
+            wrong.append(f"{job.name}: there is no node {node}")
+            continue
+        here = [*_gpus(fleet, holders[node], node, gpus), *_rules(fleet, holders[node], running, node, job, len(gpus))]
+        if not up[node]:
+            here.append("the node is down")
+        wrong += [f"{job.name} on {fleet.names[node]}: {words}" for words in here]
+        held += len(gpus)
+    need = degree * job.worker.grants
+    if held < need:
+        wrong.append(f"{job.name}: {held} GPUs are fewer than its {degree} workers need, {need}")
+    return wrong
+
+
+def _gpus(fleet: Fleet, holders: Mapping[int, str], node: int, gpus: Sequence[int]) -> list[str]:
+    """Return what is wrong with the GPUs on one node."""
+    wrong = ["a GPU is given twice"] if len(set(gpus)) < len(gpus) else []
+    for gpu in gpus:
+        if not 0 <= gpu < fleet.gpus[node]:
+            wrong.append(f"there is no GPU {gpu}")
+        elif gpu in holders:
+            wrong.append(f"GPU {gpu} is held by {holders[gpu]}")
+    return wrong
+
+
+def _rules(
+    fleet: Fleet, holders: Mapping[int, str], running: Mapping[str, Held], node: int, job: GangJob, gpus: int
+) -> list[str]:
+    """Return what else is wrong with the job on one node: labels, neighbours, cores, memory, NIC."""
+    others = sorted({*holders.values()})
+    need = job.worker
+    tasks = gpus / max(1, need.grants)
+    wrong = [f"it has not the label {label}" for label in job.requires if not _has(fleet, label, node)]
+    if job.most_per_node is not None and tasks > job.most_per_node:
+        wrong.append(f"{tasks:g} workers are more than {job.most_per_node}")
+    for other in others:
+        there = running[other][0]
+        if job.whole_nodes or there.whole_nodes:
+            wrong.append(f"one of them wants the node for itself, and {other} is there")
+        if other in job.apart or job.name in there.apart:
+            wrong.append(f"it is to be apart from {other}, which is there")
+    for what, whole in (("cpu", fleet.cpu[node]), ("memory", fleet.memory[node]), ("nic", fleet.nic[node])):
+        asked = getattr(need, what) * tasks
+        for other in others:
+            there, where = running[other]
+            asked += getattr(there.worker, what) * len(where[node]) / max(1, there.worker.grants)
+        if getattr(need, what) and asked > whole * (1 + _SLACK):
+            wrong.append(f"{what}: {asked:g} are asked for, there are {whole:g}")
+    return wrong
+
+
+def _has(fleet: Fleet, label: str, node: int) -> bool:
+    return label in fleet.labels and bool(fleet.labelled[fleet.labels.index(label), node])

@@ -1,0 +1,230 @@
+"""Whatever a policy does, a verified decision comes in time, with the reason in its notes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from gangplan.hybrid.online import Decision, Scheduler, View
+from gangplan.instances.placement import Fleet, GangJob
+
+DEADLINE = 0.1
+
+
+class Asked:
+    """A policy that does as it is told."""
+
+    def __init__(self, act: Callable[[View], Any]) -> None:
+        self._act = act
+
+
+class Ranking(Asked):
+    """It ranks."""
+
+    def rank(self, view: View) -> Iterable[float]:
+        """Return what it was told to."""
+        return self._act(view)  # type: ignore[no-any-return]
+
+
+class Proposing(Asked):
+    """It proposes."""
+
+    def propose(self, view: View) -> Any:
+        """Return what it was told to."""
+        return self._act(view)
+
+
+def crowd(policy: Any, **options: Any) -> Scheduler:
+    """Return a scheduler with node 0 down, a job that is done, one that runs and six that wait."""
+    scheduler = Scheduler(Fleet.regular(1, 4, 4), policy, rollouts=0, **options)
+    scheduler.fail_node(0)
+    for name in ("done", "runs"):
+        scheduler.submit(GangJob(name, "m", (4,)), 1.0)
+        policy_was, scheduler._own = scheduler._own, None
+        scheduler.decide(1.0)
+        scheduler._own = policy_was
+        if name == "done":
+            scheduler.finish(name)
+    for i in range(6):
+        scheduler.submit(GangJob(f"j{i}", "m", (2,)), 10.0 - i)
+    return scheduler
+
+
+def decided(scheduler: Scheduler) -> Decision:
+    """Decide, in time; warnings are checked elsewhere."""
+    began = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        decision = scheduler.decide(DEADLINE)
+    assert time.perf_counter() - began < 1.1 * DEADLINE
+    return decision
+
+
+def endless(view: View) -> Any:
+    """Never come back."""
+    while True:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        (Ranking(lambda view: 1 / 0), "raised ZeroDivisionError"),
+        (Ranking(lambda view: time.sleep(10)), "was stopped after"),
+        (Ranking(endless), "was stopped after"),
+        (Ranking(lambda view: [float("nan")] * 6), "raised ValueError: score 0 is NaN"),
+        (Ranking(lambda view: [1.0]), "raised ValueError"),
+        (Ranking(lambda view: None), "raised TypeError"),
+        (Proposing(lambda view: [("done", 4, None)]), "would start 'done', which does not wait"),
+        (Proposing(lambda view: [("nobody", 4, None)]), "would start 'nobody', which does not wait"),
+        (Proposing(lambda view: [("runs", 4, {2: (0, 1, 2, 3)})]), "would start 'runs', which does not wait"),
+        (Proposing(lambda view: [("j0", 2, {0: (0, 1)})]), "j0 on node0: the node is down"),
+        (Proposing(lambda view: [("j0", 2, {9: (0, 1)})]), "j0: there is no node 9"),
+        (Proposing(lambda view: [("j0", 2, {2: (0,)})]), "1 GPUs are fewer than its 2 workers need"),
+        (Proposing(lambda view: [("j0", 2, {2: (0, 0)})]), "a GPU is given twice"),
+        (Proposing(lambda view: [("j0", 2, {2: (0, 7)})]), "there is no GPU 7"),
+        (Proposing(lambda view: [("j0", 3, None)]), "3 is not one of its numbers of workers"),
+        (Proposing(lambda view: [("j0", 2, {1: (0, 1)})]), "is held by runs"),
+        (Proposing(lambda view: [("j0",)]), "raised TypeError"),
+        (Proposing(lambda view: 7), "raised TypeError"),
+    ],
+)
+def test_faults_leave_the_decision_to_the_heuristic(policy: Any, words: str) -> None:
+    """The four jobs that fit start, as without the policy, and the notes say why it had no say."""
+    scheduler = crowd(policy)
+    decision = decided(scheduler)
+    assert len(decision.starts) == 4
+    assert {start.tier for start in decision.starts} == {"heuristic"}
+    assert any(words in note for note in decision.notes), decision.notes
+    assert any(words in note for note in scheduler.explain(decision).notes)
+
+
+def test_good_policies_have_their_say() -> None:
+    """A ranking, and a proposal with its GPUs, are followed; the heuristic fills the rest."""
+    decision = decided(crowd(Ranking(lambda view: [float(r.name != "j0") for r, _ in view.options])))
+    assert decision.starts[0].job == "j0"
+    assert decision.tier == "policy"
+    decision = decided(crowd(Proposing(lambda view: [("j0", 2, {3: (1, 3)})])))
+    assert dict(decision.starts[0].nodes) == {"node3": (1, 3)}
+    assert [start.tier for start in decision.starts] == ["policy"] + 3 * ["heuristic"]
+
+
+def test_it_is_warned_once_and_left_out_in_the_end() -> None:
+    """The first fault warns, later ones do not; after three the policy is asked no more."""
+    asked = []
+
+    def act(view: View) -> Any:
+        asked.append(view.now)
+        raise RuntimeError("no")
+
+    scheduler = crowd(Ranking(act))
+    with pytest.warns(RuntimeWarning, match="policy raised RuntimeError: no"):
+        scheduler.decide(DEADLINE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for i in range(5):
+            scheduler.finish(scheduler.running[-1], now=float(i))
+            scheduler.submit(GangJob(f"k{i}", "m", (2,)), 1.0)
+            scheduler.decide(DEADLINE)
+    assert len(asked) == 3
+
+
+def test_alarm_of_the_user_goes_on() -> None:
+    """A timer of the user's own rings after a policy was stopped by one."""
+    rung = []
+    before = signal.signal(signal.SIGALRM, lambda *_: rung.append(1))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        assert len(decided(crowd(Ranking(endless))).starts) == 4
+        time.sleep(0.25)
+        assert rung == [1]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_off_the_main_thread_an_overrun_is_the_last() -> None:
+    """Where no alarm can be set, a policy that overran is asked no more."""
+    asked = []
+
+    def act(view: View) -> Any:
+        asked.append(1)
+        time.sleep(0.15)
+        return [0.0] * len(view.options)
+
+    scheduler, notes = crowd(Ranking(act)), []
+
+    def run() -> None:
+        for i in range(2):
+            notes.extend(scheduler.decide(DEADLINE).notes)
+            scheduler.submit(GangJob(f"k{i}", "m", (2,)), 1.0)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+    assert len(asked) == 1
+    assert "off the main thread" in notes[0]
+
+
+def test_snapshot_goes_on_alike() -> None:
+    """A scheduler restored from JSON decides as the one it was taken of, and twice with one seed alike."""
+
+    def play(scheduler: Scheduler, first: int, last: int) -> list[tuple[Any, ...]]:
+        found = []
+        for i in range(first, last):
+            scheduler.submit(GangJob(f"j{i}", "m", (1 + i % 4,)), float(10 ** (i % 6)), now=float(i))
+            if i == 70:
+                scheduler.fail_node(2)
+            if i % 3 == 0 and scheduler.running:
+                scheduler.finish(scheduler.running[0])
+            found += [(s.job, s.tier, dict(s.nodes)) for s in scheduler.decide(5.0).starts]
+        return found
+
+    fleet = Fleet.regular(1, 4, 4)
+    one, two = (Scheduler(fleet, seed=3, rollouts=6, horizon=64) for _ in range(2))
+    assert play(one, 0, 90) == play(two, 0, 90)
+    state = json.loads(json.dumps(one.snapshot()))
+    other = Scheduler(fleet, seed=3, rollouts=6, horizon=64)
+    other.restore(state)
+    assert json.loads(json.dumps(other.snapshot())) == state
+    assert play(one, 90, 130) == play(other, 90, 130)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": 0},
+        {"nodes": 5},
+        {"down": ["x"]},
+        {"running": [{"request": 1}]},
+        {"now": "later"},
+        {"lookahead": {"past": []}},
+    ],
+)
+def test_bad_snapshots_change_nothing(change: dict[str, Any]) -> None:
+    """What is no snapshot of such a cluster is refused, naming it, and the scheduler is as before."""
+    scheduler = crowd("hybrid")
+    before = scheduler.snapshot()
+    with pytest.raises(ValueError, match="snapshot"):
+        scheduler.restore(before | change)
+    assert scheduler.snapshot() == before
+
+
+def test_double_booking_in_a_snapshot_is_seen() -> None:
+    """Two jobs on one GPU are refused by the verifier."""
+    scheduler = crowd("heuristic")
+    state = json.loads(json.dumps(scheduler.snapshot()))
+    twin = json.loads(json.dumps(state["running"][0]))
+    twin["request"]["job"]["name"] = "twin"
+    state["running"].append(twin)
+    with pytest.raises(ValueError, match="is held by runs"):
+        scheduler.restore(state)

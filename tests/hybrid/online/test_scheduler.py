@@ -1,0 +1,240 @@
+"""`Scheduler`: what starts, where, in which order, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gangplan.hybrid.online import Decision, Scheduler
+from gangplan.hybrid.online.trace import Elastic, Online
+from gangplan.instances import Cluster, DeviceType, InstanceError
+from gangplan.instances.placement import Demand, Fleet, GangJob
+from gangplan.simulator.engine import check_policy
+
+FLEET = Fleet.regular(racks=2, nodes=2, gpus=4)
+
+
+def job(name: str, *workers: int, **options: Any) -> GangJob:
+    """Return a gang of any model."""
+    return GangJob(name, "m", workers or (1,), **options)
+
+
+def started(decision: Decision) -> dict[str, dict[str, tuple[int, ...]]]:
+    """Return job -> node -> GPUs."""
+    return {start.job: dict(start.nodes) for start in decision.starts}
+
+
+def plain(**options: Any) -> Scheduler:
+    """Return a scheduler without lookahead."""
+    return Scheduler(FLEET, "heuristic", **options)
+
+
+def test_gang_stays_together() -> None:
+    """Three GPUs are of one node, six of two whole ones of one rack."""
+    scheduler = plain()
+    scheduler.submit(job("small", 3), 10.0)
+    scheduler.submit(job("large", 6), 20.0)
+    found = started(scheduler.decide(1.0))
+    assert [len(gpus) for gpus in found["small"].values()] == [3]
+    assert sorted(found["large"]) in (["node0", "node1"], ["node2", "node3"])
+    assert not set(found["large"]) & set(found["small"])
+
+
+def test_gang_may_spread() -> None:
+    """A gang that need not stay together takes what is left of several nodes."""
+    scheduler = plain(together=False)
+    for i in range(4):
+        scheduler.submit(job(f"s{i}", 3, most_per_node=3, apart=tuple(f"s{j}" for j in range(i))), 100.0)
+    assert len(scheduler.decide(1.0).starts) == 4
+    scheduler.submit(job("wide", 4), 1.0)
+    assert sorted(map(len, started(scheduler.decide(1.0))["wide"].values())) == [1, 1, 1, 1]
+
+
+def test_shortest_first_and_nobody_delays_who_waits() -> None:
+    """The shortest goes first; the longer ones behind one that does not fit start only if they end before it can."""
+    scheduler = plain(order=0.0)
+    scheduler.submit(job("runs", 12), 100.0)
+    scheduler.decide(1.0)
+    scheduler.submit(job("held", 8), 200.0)
+    scheduler.submit(job("late", 4), 300.0)
+    scheduler.submit(job("early", 2), 50.0)
+    assert set(started(scheduler.decide(1.0))) == {"early"}
+    scheduler.finish("early", now=50.0)
+    scheduler.withdraw("late")
+    scheduler.submit(job("fits", 4), 50.0)
+    assert set(started(scheduler.decide(1.0))) == {"fits"}
+
+
+def test_who_spares_the_held_job_starts() -> None:
+    """A long job that leaves the held one its GPUs is let in."""
+    scheduler = plain(order=0.0)
+    scheduler.submit(job("runs", 12), 100.0)
+    scheduler.decide(1.0)
+    scheduler.submit(job("held", 12), 200.0)
+    scheduler.submit(job("long", 4), 9000.0)
+    assert set(started(scheduler.decide(1.0))) == {"long"}
+
+
+def test_room_is_kept_for_short_jobs() -> None:
+    """With a share of a half, a second job of weeks waits beside idle GPUs, one of an hour does not."""
+    week = 8 * 86400.0
+    scheduler = plain(shares=(0.5,))
+    for name in ("a", "b", "c"):
+        scheduler.submit(job(name, 4), week)
+    assert set(started(scheduler.decide(1.0))) == {"a", "b"}
+    scheduler.submit(job("hour", 4), 3599.0)
+    decision = scheduler.decide(1.0)
+    assert set(started(decision)) == {"hour"}
+    assert scheduler.explain(decision).waiting["c"] == "room is kept for shorter jobs"
+    scheduler.finish("a", now=week)
+    assert set(started(scheduler.decide(1.0))) == {"c"}
+
+
+def test_degree_is_a_fair_part() -> None:
+    """A job alone gets all it may have; among many, each gets what there is for it."""
+    scheduler = plain()
+    scheduler.submit(job("alone", 1, 2, 4), (40.0, 22.0, 12.0))
+    (start,) = scheduler.decide(1.0).starts
+    assert (start.degree, start.seconds) == (4, 12.0)
+    for i in range(12):
+        scheduler.submit(job(f"j{i}", 1, 2, 4), (40.0, 22.0, 12.0))
+    assert [start.degree for start in scheduler.decide(1.0).starts] == [1] * 12
+
+
+def test_cores_labels_and_neighbours() -> None:
+    """Cores, selectors and jobs that want to be apart are kept."""
+    fleet = Fleet.regular(racks=1, nodes=2, gpus=4, cpu=8.0)
+    scheduler = Scheduler(fleet, "heuristic")
+    scheduler.submit(job("a", 1, worker=Demand(1.0, cpu=6.0)))
+    scheduler.submit(job("b", 1, worker=Demand(1.0, cpu=6.0)))
+    scheduler.submit(job("c", 1, worker=Demand(1.0, cpu=6.0)))
+    found = started(scheduler.decide(1.0))
+    assert len(found) == 2
+    assert {next(iter(nodes)) for nodes in found.values()} == {"node0", "node1"}
+    with pytest.raises(InstanceError, match=r"job\.requires"):
+        scheduler.submit(job("x", 1, requires=("fast",)))
+
+
+def test_nodes_fail_and_come_back() -> None:
+    """Jobs of a failed node wait again, nothing starts there until it is repaired."""
+    scheduler = plain()
+    for i in range(4):
+        scheduler.submit(job(f"j{i}", 4), 10.0)
+    where = {name: next(iter(nodes)) for name, nodes in started(scheduler.decide(1.0)).items()}
+    lost = scheduler.fail_node(where["j2"], now=1.0)
+    assert lost == ("j2",)
+    assert scheduler.waiting == ("j2",)
+    assert scheduler.decide(1.0).starts == ()
+    scheduler.finish("j0", now=2.0)
+    assert set(started(scheduler.decide(1.0))["j2"]) == {where["j0"]}
+    scheduler.repair_node(where["j2"])
+    scheduler.submit(job("new", 4), 10.0)
+    assert set(started(scheduler.decide(1.0))["new"]) == {where["j2"]}
+
+
+def test_estimates_come_from_finished_jobs() -> None:
+    """Without an estimate a job is expected to take what finished ones of its size took."""
+    scheduler = plain()
+    for i in range(8):
+        scheduler.submit(job(f"j{i}", 2))
+    scheduler.decide(1.0)
+    for i in range(8):
+        scheduler.finish(f"j{i}", now=77.0)
+    scheduler.submit(job("next", 2))
+    assert scheduler.decide(1.0).starts[0].seconds == 77.0
+
+
+def test_device_cluster() -> None:
+    """Servers of a device-level cluster are the nodes."""
+    scheduler = Scheduler(Cluster.flat((DeviceType("gpu"), 4), bandwidth=1e9), "heuristic")
+    scheduler.submit(job("a", 1), 1.0)
+    assert len(scheduler.decide(1.0).starts) == 1
+
+
+@pytest.mark.parametrize(
+    ("act", "words"),
+    [
+        (lambda s: s.submit(job("a", 1)), "job.name: 'a' runs already"),
+        (lambda s: s.submit(job("w", 1)), "job.name: 'w' waits already"),
+        (lambda s: s.submit(job("done", 1)), "job.name: 'done' was done already"),
+        (lambda s: s.submit(job("b", 99)), "job: 'b' with 99 workers never fits"),
+        (lambda s: s.submit(job("b", 1), float("nan")), "seconds"),
+        (lambda s: s.submit(job("b", 1, 2), (1.0,)), "seconds: has 1 entries for 2"),
+        (lambda s: s.submit(job("b", 1, worker=Demand(0.5))), "job.worker.gpu: 0.5"),
+        (lambda s: s.submit(job("b", 1), 1.0, now=-1.0), "now: -1"),
+        (lambda s: s.submit("b"), "job: 'b' is no GangJob"),
+        (lambda s: s.finish("w"), "job: 'w' does not run: it waits"),
+        (lambda s: s.finish("?"), r"job: '\?' does not run: it is not known"),
+        (lambda s: s.finish("done"), "job: 'done' does not run: it is done"),
+        (lambda s: s.finish("a", now=1.0), "now: 1.0 is before 5.0"),
+        (lambda s: s.withdraw("a"), "job: 'a' does not wait"),
+        (lambda s: s.fail_node("node9"), "node: 'node9' is no node"),
+        (lambda s: s.fail_node(4), "node: 4 is no node of the cluster, which has 4"),
+        (lambda s: s.fail_node("node3"), "node: 'node3' is down already"),
+        (lambda s: s.repair_node(0), "node: 0 is up"),
+        (lambda s: s.decide(0.0), "deadline: 0.0"),
+        (lambda s: s.explain(99), "decision: 99"),
+    ],
+)
+def test_refusals_change_nothing(act: Any, words: str) -> None:
+    """What is wrong is refused with its field and value, and the state is as before."""
+    scheduler = plain()
+    scheduler.submit(job("done", 1), 1.0)
+    scheduler.decide(1.0)
+    scheduler.finish("done", now=5.0)
+    scheduler.submit(job("a", 1), 9.0)
+    scheduler.decide(1.0)
+    scheduler.submit(job("w", 16), 9.0)
+    scheduler.fail_node("node3")
+    before = json.dumps(scheduler.snapshot())
+    with pytest.raises(InstanceError, match=words):
+        act(scheduler)
+    assert json.dumps(scheduler.snapshot()) == before
+
+
+@pytest.mark.parametrize("options", [{"policy": "best"}, {"policy": 3}, {"shares": (2.0,)}, {"lengths": (2.0, 1.0)}])
+def test_bad_arguments(options: dict[str, Any]) -> None:
+    """An argument that is wrong is named."""
+    with pytest.raises(InstanceError, match=next(iter(options))):
+        Scheduler(FLEET, **options)
+
+
+def test_deadline_is_kept() -> None:
+    """What does not start in time starts in the next calls."""
+    scheduler = Scheduler(Fleet.regular(10, 10, 8), "heuristic")
+    for i in range(800):
+        scheduler.submit(job(f"j{i}", 1), 1.0)
+    first = scheduler.decide(0.005)
+    assert first.more
+    assert 0 < len(first.starts) < 800
+    assert first.seconds < 0.02
+    total = len(first.starts)
+    while (decision := scheduler.decide(0.05)).more:
+        total += len(decision.starts)
+    assert total + len(decision.starts) == 800
+
+
+def test_explanation_tells_amounts_and_bound() -> None:
+    """After enough jobs the lookahead's candidates are told, one of them chosen, with a bound no simulation beats."""
+    scheduler = Scheduler(FLEET, rollouts=12)
+    rng = np.random.default_rng(0)
+    for i in range(100):
+        scheduler.submit(job(f"j{i}", int(rng.integers(1, 5))), float(rng.lognormal(8, 2)), now=float(10 * i))
+    decision = scheduler.decide(5.0)
+    told = scheduler.explain(decision)
+    assert told.tier == "lookahead" == decision.tier
+    assert len(told.candidates["lookahead"]) == 6
+    assert [c.why_not for c in told.candidates["lookahead"]].count("") == 1
+    assert told.objective is not None
+    assert told.bound is not None
+    assert 0 < told.bound <= told.objective
+    assert "at least" in str(told)
+
+
+@pytest.mark.parametrize("make", [lambda: Online(policy="heuristic"), Online, lambda: Elastic(policy="heuristic")])
+def test_contract_of_the_simulator(make: Any) -> None:
+    """Traces run through it, with failures: every job is done, twice alike, every schedule passes the check."""
+    check_policy(make, traces=1)
