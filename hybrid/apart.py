@@ -23,9 +23,9 @@ from gangplan.solvers import Run
 from .guard import Step, execute, failed, reason_of
 
 _POLL = 0.05
-"""Seconds between looks at the clock and at the process."""
-_GRACE = 0.1
-"""A method may overrun what it was given by this share of it before it is killed, while others wait."""
+"""Seconds between looks at the clock."""
+_GRACE, _LEAST_GRACE = 0.25, 0.2
+"""A method may overrun what it was given by this share of it, and so many seconds, before it is killed."""
 
 
 def can_fork() -> bool:
@@ -91,7 +91,7 @@ class _Watch:
         run = self.run
         if kind == "begin":
             self._since = time.perf_counter()
-            self._until = self._since + what[0] * (1 + _GRACE) + _POLL
+            self._until = self._since + what[0] * (1 + _GRACE) + _LEAST_GRACE
         elif kind == "plan":
             try:
                 run.offer(*what)

@@ -1,0 +1,118 @@
+"""Who gets the time: by chance of a proof, by what is loaded, by how familiar a problem is."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gangplan.hybrid import familiar, hardness, order
+from gangplan.hybrid.registry import Entry
+from gangplan.instances import InstanceError
+from gangplan.instances.generators import generate
+from gangplan.learned.labels import make, seed_of
+from gangplan.solvers import Run
+from gangplan.solvers.method import Method, suite
+
+
+def idle(run: Run, prepared: Any) -> None:
+    """Do nothing."""
+
+
+LEARNED = Entry("throughput", "learned", Method(idle), share=0.2, learned=True)
+
+
+@pytest.fixture
+def with_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give throughput a learned method, and nothing else that is."""
+    known, methods = order.suited, order.named
+    monkeypatch.setattr(
+        order, "suited", lambda *of: [known(*of)[0], LEARNED, *(e for e in known(*of)[1:] if not e.learned)]
+    )
+    monkeypatch.setattr(order, "named", lambda name: {**methods(name), "learned": LEARNED.method})
+
+
+def planned(problem: Any, seconds: float) -> dict[str, float]:
+    """Return the shares by name, in order."""
+    run = Run(problem, time_limit=seconds)
+    return {entry.name: entry.share for entry in order.plan(run, suite("throughput").prepare(run))}
+
+
+def small() -> Any:
+    """Return a problem like those of training."""
+    return make("throughput", "layered", seed_of("train", 1), 40)
+
+
+@pytest.mark.usefixtures("with_learned")
+def test_easy_problems_do_not_wait_for_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is likely to be proved at once is, before PyTorch is loaded; once it is there, the policy goes first."""
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    monkeypatch.setattr(order, "chance", lambda problem, seconds: 0.9)
+    assert list(planned(small(), 60)) == ["greedy", "pipeline", "cpsat", "learned", "neighbourhood"]
+    monkeypatch.setattr(order, "chance", lambda problem, seconds: 0.3)
+    assert list(planned(small(), 60))[:2] == ["greedy", "learned"]
+    monkeypatch.setitem(sys.modules, "torch", np)
+    monkeypatch.setattr(order, "chance", lambda problem, seconds: 0.9)
+    assert list(planned(small(), 60))[:2] == ["greedy", "learned"]
+
+
+def test_hopeless_proofs_leave_time_to_searches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exact method without a chance has half of its share; the last of all has all that is left."""
+    monkeypatch.setattr(order, "chance", lambda problem, seconds: 0.01)
+    hopeless = planned(small(), 60)
+    monkeypatch.setattr(order, "chance", lambda problem, seconds: 0.5)
+    hopeful = planned(small(), 60)
+    assert hopeless["pipeline"] == hopeful["pipeline"] / 2 and hopeless["cpsat"] == hopeful["cpsat"] / 2
+    assert list(hopeless.values())[-1] == 1.0
+
+
+def test_harder_with_size_easier_with_time() -> None:
+    """The chance of a proof falls with the size of a problem and grows with the seconds."""
+    shapes = [generate("layered", ops=n, layers=6, training=False, devices=4, seed=1) for n in (20, 200, 2000)]
+    falling = [hardness.chance(problem, 0.1) for problem in shapes]
+    growing = [hardness.chance(shapes[1], t) for t in (0.1, 1.0, 100.0)]
+    assert falling == sorted(falling, reverse=True) and falling[0] > 0.5 > falling[-1]
+    assert growing == sorted(growing) and growing[0] < growing[-1]
+
+
+@pytest.mark.parametrize("kind", ["throughput", "step", "placement", "schedule"])
+def test_validation_instances_are_familiar(kind: str) -> None:
+    """Instances of the training distribution that no range was made from lose at most a fifth of the policy's time."""
+    family = {"placement": "gangs", "schedule": "moldable"}.get(kind, "layered")
+    runs = [Run(make(kind, family, seed_of("validation", i), 24), time_limit=60) for i in range(6)]
+    assert np.mean([familiar.trust(run) for run in runs]) > 0.8
+
+
+@pytest.mark.usefixtures("with_learned")
+def test_strange_problems_get_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A graph whose features are nothing like those of training lowers the policy's share, and the result says so."""
+    problem = small()
+    graph = replace(problem.graph, edge_bytes=problem.graph.edge_bytes * 1e9)
+    run = Run(replace(problem, graph=graph), time_limit=60)
+    left = familiar.trust(run)
+    assert left < 1
+    assert any(note.startswith(f"learned gets {left:.0%} of its time") for note in run.notes)
+    monkeypatch.setattr(order, "trust", lambda run: 0.25)
+    assert planned(problem, 60)["learned"] == pytest.approx(0.05)
+    monkeypatch.setattr(order, "trust", lambda run: 0.0)
+    assert "learned" not in planned(problem, 60)
+
+
+@pytest.mark.parametrize(
+    ("field", "changes"),
+    [
+        ("objective", {"objective": "speed"}),
+        ("name", {"name": ""}),
+        ("name", {"name": "auto"}),
+        ("share", {"share": 0.0}),
+        ("share", {"share": 1.5}),
+    ],
+)
+def test_bad_entries(field: str, changes: dict[str, Any]) -> None:
+    """An entry that cannot be is refused by the name of its field."""
+    with pytest.raises(InstanceError) as caught:
+        replace(LEARNED, **changes)
+    assert caught.value.field == field
