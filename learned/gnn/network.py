@@ -97,18 +97,19 @@ class _Round(nn.Module):
             if name in self.edge:
                 message = message + self.edge[name](squeezed(batch.weights[relation]))
             message = torch.relu(message)
-            found[b] = found[b] + self.take[name](_gathered(message, target, len(hidden[b])))
+            found[b] = found[b] + self.take[name](_gathered(message, target, hidden[b].shape[0]))
         return {kind: x + self.out[kind](torch.relu(found[kind])) for kind, x in hidden.items()}
 
 
 def _gathered(message: Tensor, target: Tensor, n: int) -> Tensor:
     """Return mean and maximum of the messages to each of n nodes, (n, 2 width); 0 for one that gets none.
 
-    Messages are not negative, so that a maximum with 0 changes nothing.
+    Messages are not negative, so that a maximum with 0 changes nothing. An exporter follows shapes, where the length of
+    a tensor would be a constant to it.
     """
     width = message.shape[1]
     total = message.new_zeros((n, width)).index_add(0, target, message)
-    count = message.new_zeros(n).index_add(0, target, message.new_ones(len(target)))
+    count = message.new_zeros(n).index_add(0, target, message.new_ones(target.shape[0]))
     index = target[:, None].expand(-1, width)
     top = message.new_zeros((n, width)).scatter_reduce(0, index, message, "amax")
     return torch.cat([total / count.clamp(min=1)[:, None], top], dim=1)

@@ -134,7 +134,7 @@ def export(policy: Any, path: Path) -> tuple[Path]:
     """Write the network as ONNX."""
     from ..gnn.onnx import export as write
 
-    return (write(policy.network, policy.like, path),)
+    return (write(policy.network, policy.network.graph.schema, path),)
 
 
 RECIPE = Recipe(
