@@ -17,6 +17,7 @@ RECIPES: dict[str, str] = {
     "pacml": "gangplan.learned.ramp.recipe",
     "placement": "gangplan.learned.placement.recipe",
     "throughput": "gangplan.learned.throughput.recipe",
+    "schedule": "gangplan.learned.schedule.recipe",
 }
 """Policies by name: the module that holds its `RECIPE`. Importing one loads no heavy package."""
 

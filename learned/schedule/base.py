@@ -28,6 +28,7 @@ class Base:
         price: of a GPU-second, in the units of `PRICES`.
         rank: place of each job in the order of starts, float64 (n,).
         penalty: of each option, float64 (o,).
+        out: of leaving out each job, float64 (n,).
         start, option, finish: see `gangplan.learned.schedule.decode.place`.
     """
 
@@ -36,6 +37,7 @@ class Base:
     price: float
     rank: FloatArray
     penalty: FloatArray
+    out: FloatArray
     start: FloatArray
     option: Ints
     finish: FloatArray
@@ -55,19 +57,28 @@ def base_of(decoder: Decoder) -> Base:
     for price in PRICES:
         if price != _PRICE:
             best = _try(decoder, best[1] or "fifo", price, unit, none, best)
-    cost, name, price, rank = best
-    penalty = price * unit
+    _, name, price, keys = best
+    return settled(decoder, keys, price * unit, none, name, price)
+
+
+def settled(
+    decoder: Decoder, keys: FloatArray, penalty: FloatArray, out: FloatArray, name: str = "", price: float = 0.0
+) -> Base:
+    """Return the schedule of a list, decoded again in the order of its own starts for as long as that helps."""
+    cost, rank = decoder.decode(keys, penalty, out), keys
     for _ in range(_AGAIN):
-        decoder.decode(rank, penalty, none)
         later = _ranks(np.where(decoder.option < 0, np.inf, decoder.start))
-        again = decoder.decode(later, penalty, none)
-        if not again < cost:
+        again = decoder.decode(later, penalty, out)
+        if not again <= cost:
+            decoder.decode(rank, penalty, out)
             break
-        cost, rank = again, later
-    decoder.decode(rank, penalty, none)
-    rank = _ranks(np.where(decoder.option < 0, np.inf, decoder.start))
-    cost = decoder.decode(rank, penalty, none)
-    return Base(cost, name, price, rank, penalty, decoder.start.copy(), decoder.option.copy(), decoder.finish.copy())
+        better, cost, rank = again < cost, again, later
+        if not better:
+            break
+    return Base(
+        *(cost, name, price, _ranks(rank), penalty, out),
+        *(decoder.start.copy(), decoder.option.copy(), decoder.finish.copy()),
+    )
 
 
 def typical(p: Prepared, price: float) -> Ints:

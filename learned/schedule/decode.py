@@ -1,4 +1,4 @@
-"""From keys and penalties to a schedule: jobs in the order of their keys, each at the option that costs least, compiled."""
+"""From keys and penalties to a schedule: jobs by their keys, each at the option that costs least, compiled."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numba import njit
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.schedule.decode import data_of, room_of, rows_of
-from gangplan.solvers.schedule.prepare import Ints, Prepared
+from gangplan.solvers.schedule.prepare import Prepared
 from gangplan.solvers.schedule.profile import clear, find, occupy
 
 _LATE = 1e-9
@@ -31,8 +31,8 @@ def place(
         penalty: float64 (o,), in the unit of the goal.
         out: the same of leaving out a job, float64 (n,).
         data, room: see `gangplan.solvers.schedule.decode`.
-        start, option, finish, rows: written: float64 (n,), int64 (n,) with -1 for a job left out, float64 (o,) when each
-            option would have ended, int64 (3, r).
+        start, option, finish, rows: written: float64 (n,), int64 (n,) with -1 for a job left out, float64 (o,) when
+            each option would have ended, int64 (3, r).
     """
     first, gpus, seconds, release, deadline, slope, price, makespan, kind, per, size, block_first, server = data
     times, free, count, chosen, spot = room
@@ -74,18 +74,6 @@ def place(
     return (cost + last if makespan else cost), used
 
 
-@njit(cache=True)
-def cost_many(
-    keys: Any, penalty: Any, out: Any, data: Any, room: Any, start: Any, option: Any, finish: Any, rows: Any
-) -> Any:
-    """Return what the schedules of k keys (k, n), penalties (k, o) and outs (k, n) cost; the last one is left in place."""
-    cost = np.empty(len(keys))
-    for i in range(len(keys)):
-        order = np.argsort(keys[i], kind="mergesort")
-        cost[i], _ = place(order, penalty[i], out[i], data, room, start, option, finish, rows)
-    return cost
-
-
 class Decoder:
     """Decodes again and again for one problem, in the same room.
 
@@ -107,17 +95,6 @@ class Decoder:
         )
         return self.p.constant + float(cost)
 
-    def costs(self, keys: FloatArray, penalty: FloatArray, out: FloatArray) -> FloatArray:
-        """Return the goals of k schedules, see `cost_many`."""
-        found: FloatArray = cost_many(
-            keys, penalty, out, self._data, self._room, self.start, self.option, self.finish, self._rows
-        )
-        return self.p.constant + found
-
     def plan(self) -> Any:
         """Return the plan of the schedule decoded last."""
         return self.p.plan(self.option, self.start, self._rows[:, : self._used])
-
-    def rows(self) -> Ints:
-        """Return the rows of the schedule decoded last."""
-        return self._rows[:, : self._used]

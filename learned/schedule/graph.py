@@ -78,7 +78,7 @@ def graph_of(p: Prepared, base: Base) -> Encoding:
         "efficiency": over(least[owner], area),
         "slower": log_over(p.seconds, shortest[owner]),
         "chosen": base.option[owner] == np.arange(len(owner)),
-        "penalty": log_over(base.penalty, unit[owner]),
+        "penalty": signed_log_over(base.penalty, unit[owner]),
         "worse": signed_log_over(value - mine[owner], unit[owner]),
         "later": signed_log_over(np.where(np.isfinite(base.finish), base.finish, 0.0) - end[owner], second),
         "late": ~(base.finish <= p.deadline[owner]),
@@ -90,7 +90,7 @@ def graph_of(p: Prepared, base: Base) -> Encoding:
 
 
 def slopes(p: Prepared) -> FloatArray:
-    """Return what a second costs each job, positive: where it costs nothing, a share of its price or of the makespan."""
+    """Return what a second costs each job, positive; where it costs nothing, the same for all."""
     if p.slope.any():
         return np.maximum(p.slope, 1e-6 * p.slope.mean())
     return np.full(p.n, 1.0 / p.n)

@@ -1,101 +1,94 @@
-"""Imitation: the order of good schedules' starts, and their options among those that there were beside the jobs before."""
+"""Learning from the values of all candidates of a state."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ..training.segments import segment_log_softmax
-from .labels import Labelled, Shown
-from .network import Network, scores_of
-from .scores import PLACES, Instance
+from gangplan.instances.arrays import FloatArray
 
-_WINDOW = 8
-"""Pairs of jobs further apart than this, both in the base schedule and in the one to imitate, do not count."""
-_MOST = 60.0
-"""Costs of options, in units, are cut off here."""
+from ..encode.encoding import Encoding
+from ..gnn import collate
+from ..training.losses import expected_regret, soft_cross_entropy
+from .network import Network
+from .player import Steps
+
+_CAP = 4.0
+"""Regrets beyond this, in units, are as bad."""
 
 
-def loss_of(
-    network: Network,
-    examples: Sequence[Labelled],
-    rng: np.random.Generator,
-    *,
-    temperature: float,
-    softness: float = 1.0,
-) -> Tensor:
-    """Return the loss of some examples, one schedule drawn of each.
+@dataclass(frozen=True, slots=True, eq=False)
+class Example:
+    """Some states of one instance with what their candidates are worth; a candidates in all.
 
-    Args:
-        network: scores.
-        examples: labelled.
-        rng: draws the schedules.
-        temperature: of the draw, as a share of the objective: 0 is always the best.
-        softness: of the choice of an option, in units of penalties.
+    Attributes:
+        graph: of the instance.
+        x: features, float32 (a, f).
+        job, option: of each candidate, int64 (a,).
+        state: of each candidate, int64 (a,).
+        regret: in units, see `Player`, float64 (a,).
+        states: how many.
     """
-    drawn = [_draw(x.shown, temperature, rng) for x in examples]
-    moves, worth, outs, _ = scores_of(network, [x.instance.graph for x in examples])
-    pair, option, jobs, total = [], [], 0, 0
-    for x, shown in zip(examples, drawn, strict=True):
-        a, b = _pairs(x.instance, shown)
-        pair.append(np.stack([a + jobs, b + jobs]))
-        option.append((x.instance, shown, jobs, total))
-        jobs += x.instance.p.n
-        total += len(x.instance.p.gpus)
-    a, b = torch.from_numpy(np.concatenate(pair, axis=1))
-    rank = torch.from_numpy(np.concatenate([x.instance.base.rank for x in examples])).float()
-    key = rank + PLACES * moves
-    ordering = torch.nn.functional.softplus(key[a] - key[b]).sum() / max(jobs, 1)
-    known = torch.from_numpy(np.concatenate([_known(x, s) for x, s, _, _ in option])).float()
-    owner = torch.from_numpy(np.concatenate([x.p.owner + j for x, _, j, _ in option]))
-    out = torch.from_numpy(np.concatenate([_left_out(x) for x, _, _, _ in option])).float()
-    taken = torch.from_numpy(
-        np.concatenate([np.where(s.option < 0, total + j + np.arange(x.p.n), s.option + o) for x, s, j, o in option])
+
+    graph: Encoding
+    x: FloatArray
+    job: FloatArray
+    option: FloatArray
+    state: FloatArray
+    regret: FloatArray
+    states: int
+
+
+def example_of(graph: Encoding, steps: Steps, which: Sequence[int], regrets: Sequence[FloatArray]) -> Example:
+    """Return the example of the states `which` of `steps`, given the regrets of their candidates."""
+    jobs, parts = steps.jobs(), [slice(int(steps.count[t])) for t in which]
+    return Example(
+        graph,
+        np.concatenate([steps.x[t, s] for t, s in zip(which, parts, strict=True)]),
+        np.concatenate([jobs[t, s] for t, s in zip(which, parts, strict=True)]),
+        np.concatenate([steps.cands[t, s, 1] for t, s in zip(which, parts, strict=True)]),
+        np.repeat(np.arange(len(which)), steps.count[np.asarray(which)]),
+        np.concatenate(regrets),
+        len(which),
     )
-    logits = -torch.cat([known + worth, out + outs]) / softness
-    chosen = segment_log_softmax(logits, torch.cat([owner, torch.arange(jobs)]), jobs)[taken]
-    return ordering - chosen.clamp(min=-_MOST).mean()
 
 
-def _draw(shown: Sequence[Shown], temperature: float, rng: np.random.Generator) -> Shown:
-    if temperature <= 0:
-        return shown[0]
-    share = np.exp(-np.array([x.regret for x in shown]) / temperature)
-    return shown[int(rng.choice(len(shown), p=share / share.sum()))]
+def joined(examples: Sequence[Example]) -> Example:
+    """Return the states of several examples of one instance as one."""
+    first = np.concatenate([[0], np.cumsum([e.states for e in examples])])
+    return Example(
+        examples[0].graph,
+        *(np.concatenate([getattr(e, name) for e in examples]) for name in ("x", "job", "option")),
+        np.concatenate([e.state + first[i] for i, e in enumerate(examples)]),
+        np.concatenate([e.regret for e in examples]),
+        int(first[-1]),
+    )
 
 
-def _pairs(instance: Instance, shown: Shown) -> tuple[np.ndarray, np.ndarray]:
-    """Return jobs (a, b), each a before b in the schedule."""
-    rank, later = instance.base.rank, np.argsort(np.argsort(shown.start, kind="stable"), kind="stable")
-    near = np.minimum(np.abs(rank[:, None] - rank), np.abs(later[:, None] - later)) <= _WINDOW
-    a, b = np.nonzero(near & (shown.start[:, None] < shown.start))
-    return a, b
+def rated(network: Network, examples: Sequence[Example]) -> tuple[Tensor, Tensor, int]:
+    """Return the scores of all candidates of some examples, the state of each, and how many states there are."""
+    batch = collate([e.graph for e in examples])
+    jobs, options = batch.first["jobs"].tolist(), batch.first["options"].tolist()
+    first = np.concatenate([[0], np.cumsum([e.states for e in examples])])
+    job = np.concatenate([e.job + jobs[i] for i, e in enumerate(examples)])
+    option = np.concatenate([np.where(e.option < 0, -1, e.option + options[i]) for i, e in enumerate(examples)])
+    state = np.concatenate([e.state + first[i] for i, e in enumerate(examples)])
+    x = np.concatenate([e.x for e in examples])
+    scores = network(batch, torch.from_numpy(x), torch.from_numpy(job), torch.from_numpy(option))
+    return scores, torch.from_numpy(state), int(first[-1])
 
 
-def _known(instance: Instance, shown: Shown) -> np.ndarray:
-    """Return what the decoder knows of each option, in units: its completion and the base penalty, less the least."""
-    p = instance.p
-    late = ~(shown.finish <= p.deadline[p.owner] * (1 + 1e-9))
-    value = p.slope[p.owner] * np.where(late, 0.0, shown.finish) + instance.base.penalty
-    least = _least_of(instance, value)
-    return np.where(late, _MOST, np.minimum((value - least[p.owner]) / instance.unit[p.owner], _MOST))
+def loss_of(network: Network, examples: Sequence[Example], *, one_label: bool = False) -> Tensor:
+    """Return what a choice drawn from the network costs on average: the gradient is that of the policy's value.
 
-
-def _left_out(instance: Instance) -> np.ndarray:
-    """Return what the decoder knows of leaving a job out, in units."""
-    p = instance.p
-    value = p.slope[p.owner] * np.where(np.isfinite(instance.base.finish), instance.base.finish, 0.0)
-    least = _least_of(instance, value + instance.base.penalty)
-    price = np.where(np.isfinite(p.price), p.price, 0.0)
-    return np.where(np.isfinite(p.price), ((price - least) / instance.unit).clip(-_MOST, _MOST), _MOST)
-
-
-def _least_of(instance: Instance, value: np.ndarray) -> np.ndarray:
-    p, some = instance.p, np.diff(instance.p.first) > 0
-    least = np.zeros(p.n)
-    if len(value):
-        least[some] = np.minimum.reduceat(value, p.first[:-1][some])
-    return least
+    With `one_label`, the cross-entropy to the best candidates alone, as if nothing were known of the others.
+    """
+    scores, state, n = rated(network, examples)
+    regret = torch.from_numpy(np.concatenate([e.regret for e in examples])).float()
+    if one_label:
+        return soft_cross_entropy(scores, state, regret, n, temperature=1e-4)
+    return expected_regret(scores, state, regret, n, cap=_CAP)

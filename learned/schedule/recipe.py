@@ -1,0 +1,138 @@
+"""How the schedule policy is trained, loaded and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..policy.recipe import Recipe
+from ..training.stages import Stage
+from .settings import Settings
+
+if TYPE_CHECKING:
+    from ..training.checkpoint import Tensors
+
+_RL = 100_000
+"""Where the seeds of the instances of the second stage begin among those of training."""
+
+
+def stages(settings: Settings, device: str, seed: int) -> list[Stage]:
+    """Return imitation of what all candidates are worth, then the policy gradient; either may be left out."""
+    made = []
+    every = settings.validate_every
+    if settings.imitation_updates:
+        made.append(Stage("imitation", _imitation(settings, seed), settings.imitation_updates, every))
+    if settings.rl_updates:
+        made.append(Stage("rl", _gradient(settings, seed), settings.rl_updates, max(every // 5, 1)))
+    return made
+
+
+def _imitation(settings: Settings, seed: int) -> Callable[[Tensors | None], Any]:
+    def make(before: Tensors | None) -> Any:
+        import numpy as np
+
+        from ..gnn.imitation import Imitation
+        from .imitate import loss_of
+        from .learner import Validation
+        from .player import no_net
+        from .teach import player_of, shown, taught
+
+        network, rng, none = _start(settings, seed, before), np.random.default_rng([seed, 1]), no_net()
+        examples = []
+        for i in range(settings.instances):
+            player = player_of("train", i, int(rng.integers(settings.least, settings.most + 1)))
+            graph, states = player.graph(), max(1, round(settings.share * player.p.n))
+            one = taught(player, graph, none, none, rng, states=states, noise=0.0)
+            examples += [one] if one is not None else []
+            if i < settings.exact and player.p.n <= 20:
+                one = shown(player, graph, none, rng, states=2 * states, seconds=settings.solve_seconds)
+                examples += [one] if one is not None else []
+        return Imitation(
+            network,
+            examples,
+            lambda batch, _: loss_of(network, batch, one_label=not settings.all_actions),
+            Validation(network, _validation(settings)),
+            minibatch=settings.minibatch,
+            rate=settings.imitation_rate,
+            updates=settings.imitation_updates,
+            seed=seed,
+        )
+
+    return make
+
+
+def _gradient(settings: Settings, seed: int) -> Callable[[Tensors | None], Any]:
+    def make(before: Tensors | None) -> Any:
+        import numpy as np
+
+        from .learner import Gradient, Validation
+        from .teach import player_of
+
+        network, rng = _start(settings, seed, before), np.random.default_rng([seed, 3])
+        players = [
+            player_of("train", _RL + i, int(rng.integers(settings.least, settings.rl_most + 1)))
+            for i in range(settings.rl_instances)
+        ]
+        validation = Validation(network, _validation(settings))
+        return Gradient(network, players, [x.graph() for x in players], validation, settings, seed)
+
+    return make
+
+
+def _start(settings: Settings, seed: int, before: Tensors | None) -> Any:
+    import torch
+
+    from ..training.state import under
+    from .policy import network_of
+
+    torch.manual_seed(seed)
+    network = network_of(settings)
+    torch.nn.init.normal_(network.last.weight, std=0.02)  # with zeros nothing but the last layer would learn at first
+    if before is not None:
+        network.load_state_dict(under("policy", before))
+    return network
+
+
+def _validation(settings: Settings) -> Any:
+    from .teach import player_of
+
+    # three sizes, so that what is chosen is good at all of them
+    return [player_of("validation", i, (20, 20, 60)[i % 3]) for i in range(settings.validation)]
+
+
+def load(path: Path) -> Any:
+    """Return the policy of a file of weights."""
+    from .policy import SchedulePolicy
+
+    return SchedulePolicy.load(path)
+
+
+def evaluate(policy: Any, seeds: Iterable[int], *, jobs: int = 20, seconds: float = 5.0) -> list[dict[str, Any]]:
+    """Return gaps of the policy and of the priority lists, see `gangplan.learned.schedule.evaluate`.
+
+    Args:
+        policy: the learned one.
+        seeds: of instances of the family moldable, counted from the first test seed.
+        jobs: at most, of each.
+        seconds: for the exact solver.
+    """
+    from .evaluate import evaluate as judge
+
+    return judge(policy, seeds, jobs=jobs, seconds=seconds)
+
+
+RECIPE = Recipe(
+    name="schedule",
+    about="which job of a queue is placed next, and on how many GPUs",
+    config=Settings,
+    stages=stages,
+    load=load,
+    evaluate=evaluate,
+    data="generated instances of the family moldable; values by rollouts, and exact schedules of some",
+    seeds=lambda settings, seed: {
+        "training": f"train, from 0 and from {_RL}",
+        "validation": f"validation, the first {settings.validation}",
+        "run": seed,
+    },
+)

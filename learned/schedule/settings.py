@@ -1,0 +1,64 @@
+"""What a configuration of the policy may say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gangplan.instances import InstanceError
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Hyper-parameters of the schedule policy and its training.
+
+    Attributes:
+        width, rounds: of the messages; 0 rounds leave them out.
+        instances: of the family moldable, of `least` to `most` jobs, in imitation.
+        share: of the states of each that are labelled.
+        exact: instances solved exactly, whose best schedules are imitated too; `solve_seconds` for each at most.
+        all_actions: whether what every candidate is worth counts; else only which is the best, as one label.
+        imitation_updates, imitation_rate, minibatch: of imitation; 0 updates leave it out.
+        rl_updates, rl_rate, rl_minibatch, rl_states: of the policy gradient, instances an update and states of each;
+            0 updates leave it out.
+        rl_instances, rl_most: how many instances it draws from, and jobs of the largest.
+        validate_every: updates from one validation to the next.
+        validation: instances that it is made on.
+    """
+
+    width: int = 32
+    rounds: int = 2
+    instances: int = 3000
+    least: int = 8
+    most: int = 30
+    share: float = 0.3
+    exact: int = 150
+    solve_seconds: float = 2.0
+    all_actions: bool = True
+    imitation_updates: int = 1800
+    imitation_rate: float = 3e-3
+    minibatch: int = 24
+    rl_updates: int = 300
+    rl_rate: float = 5e-4
+    rl_minibatch: int = 12
+    rl_states: int = 3
+    rl_instances: int = 400
+    rl_most: int = 80
+    validate_every: int = 250
+    validation: int = 60
+
+    def __post_init__(self) -> None:
+        for name in ("width", "minibatch", "rl_minibatch", "rl_states", "validate_every", "validation", "instances"):
+            if getattr(self, name) < 1:
+                raise InstanceError(name, f"{getattr(self, name)!r} is not positive")
+        for name in ("rounds", "exact", "imitation_updates", "rl_updates"):
+            if getattr(self, name) < 0:
+                raise InstanceError(name, f"{getattr(self, name)!r} is negative")
+        for name in ("imitation_rate", "rl_rate", "solve_seconds"):
+            if getattr(self, name) <= 0:
+                raise InstanceError(name, f"{getattr(self, name)!r} is not positive")
+        if not 4 <= self.least <= self.most or self.rl_most < self.least:
+            raise InstanceError("least", f"{self.least!r} is not from 4 to most, {self.most}, and rl_most")
+        if not 0 < self.share <= 1:
+            raise InstanceError("share", f"{self.share!r} is not over 0 and up to 1")
+        if not self.imitation_updates and not self.rl_updates:
+            raise InstanceError("rl_updates", "is 0, as is imitation_updates: nothing would be trained")
