@@ -30,6 +30,10 @@ class Arrays(NamedTuple):
         edge_first, edge, other: edges of each group to other groups, CSR: number of the edge in `Prepared.edges`, and
             the group at its other end.
         heavy: groups by falling bytes, int64 (G,).
+        zone: of each device, those that are near one another share one, int64 (k,).
+        bond: groups of one bond, if it is not -1, go to one zone if they can, int64 (G,).
+        way: longest time under way of each edge, seconds, float64 (m,).
+        dearest: edges by falling `way`, int64 (m,).
         rank: upward rank of each op, the priority of HEFT, seconds, float64 (n,).
         unit: mean time of an op, seconds.
         even: an even load, seconds.
@@ -53,6 +57,10 @@ class Arrays(NamedTuple):
     edge: IntArray
     other: IntArray
     heavy: IntArray
+    zone: IntArray
+    bond: IntArray
+    way: FloatArray
+    dearest: IntArray
     rank: FloatArray
     unit: float
     even: float
@@ -63,15 +71,13 @@ def arrays_of(p: Prepared) -> Arrays:
     u, v = p.edges
     place = np.empty(p.n, dtype=np.int64)
     place[p.order] = np.arange(p.n)
-    a, b = p.group_of[u], p.group_of[v]
-    across = np.flatnonzero(a != b)
-    rows = np.concatenate([a[across], b[across]])
-    by_row = np.argsort(rows, kind="stable")
-    first = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=p.n_groups))])
+    first, edge, other = neighbours(p.group_of[u], p.group_of[v], p.n_groups)
     fastest = p.fastest[np.isfinite(p.fastest)]
     busy = fastest[fastest > 0]
     total = float(fastest.sum())
     top = int(p.used_levels.max(initial=0))
+    way = p.delay[top, u]
+    near = (p.level < top) & (len(p.used_levels) > 1)
     return Arrays(
         before_first=_int(p.predecessors[0]),
         before=_int(p.predecessors[1]),
@@ -81,20 +87,39 @@ def arrays_of(p: Prepared) -> Arrays:
         seconds=np.ascontiguousarray(p.time[p.type_of]),
         delay=np.ascontiguousarray(np.concatenate([p.delay, np.zeros((1, p.n))])),
         level=_int(p.level),
-        near=(p.level < top) & (len(p.used_levels) > 1),
+        near=near,
         group=_int(p.group_of),
         work=np.ascontiguousarray(p.group_time[p.type_of]),
         need=np.ascontiguousarray(p.group_memory),
         room=np.ascontiguousarray(p.room),
         twin=_int(p.twins),
-        edge_first=_int(first),
-        edge=_int(np.concatenate([across, across])[by_row]),
-        other=_int(np.concatenate([b[across], a[across]])[by_row]),
+        edge_first=first,
+        edge=edge,
+        other=other,
         heavy=_int(np.argsort(-p.group_memory, kind="stable")),
+        zone=_zones(near),
+        bond=np.full(p.n_groups, -1),
+        way=way,
+        dearest=_int(np.argsort(-way, kind="stable")),
         rank=np.array(mean_rank(p)),
         unit=float(busy.mean()) if len(busy) else 1.0,
         even=total / p.n_devices if total > 0 else 1.0,
     )
+
+
+def neighbours(a: IntArray, b: IntArray, count: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the edges of each group to other groups, see `Arrays`, given the groups of the ends of each edge."""
+    across = np.flatnonzero(a != b)
+    rows = np.concatenate([a[across], b[across]])
+    by_row = np.argsort(rows, kind="stable")
+    first = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=count))])
+    edge, other = np.concatenate([across, across])[by_row], np.concatenate([b[across], a[across]])[by_row]
+    return _int(first), _int(edge), _int(other)
+
+
+def _zones(near: BoolArray) -> IntArray:
+    """Return a zone for each device, by the first device that it is near to; devices far from all have their own."""
+    return _int((near | np.eye(len(near), dtype=bool)).argmax(axis=1))
 
 
 def _int(x: Any) -> IntArray:

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 
 from .dials import draw
-from .features import Case
 from .play import costs
+from .table import Name, case
 
 
-def make_book(cases: Sequence[Case], drawn: int, kept: int, rng: np.random.Generator) -> FloatArray:
+@cache
+def make_book(chosen: tuple[Name, ...], drawn: int, kept: int, seed: int) -> FloatArray:
     """Return settings of the dials, (kept, D).
 
     Of random ones, always the next one with which the best of the book gets best on average over the cases: greedy
     for a submodular gain, so at least 1 - 1/e of the best book's (Nemhauser, Wolsey, Fisher 1978).
 
     Args:
-        cases: to judge by.
+        chosen: instances to judge by.
         drawn: how many random settings there are to pick from; HEFT is the first.
         kept: how many are picked.
-        rng: draws them.
+        seed: draws them.
     """
-    candidates = draw(rng, drawn)
-    table = np.stack([costs(case, candidates) for case in cases])
+    candidates = draw(np.random.default_rng(seed), drawn)
+    table = np.stack([costs(case(name), candidates) for name in chosen])
     return candidates[pick(table, kept)]
 
 

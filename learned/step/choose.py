@@ -66,7 +66,7 @@ def gradient_loss(network: nn.Module, examples: Sequence[Example]) -> Tensor:
 
 
 def figures(network: nn.Module, examples: Sequence[Example], minibatch: int = 16) -> dict[str, float]:
-    """Return mean regrets in percent: of the first choice, of the best of the first `SAMPLES`; ``score`` is their mean."""
+    """Return mean regrets in percent of the first choice and of the best of `SAMPLES`; ``score`` is their mean."""
     first, best = [], []
     for i in range(0, len(examples), minibatch):
         scores, regrets = scores_and_regrets(network, examples[i : i + minibatch])

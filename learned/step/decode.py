@@ -49,11 +49,12 @@ def build(a: Any, scores: Any, careful: bool) -> Any:
     """
     n, k = len(a.group), len(a.room)
     s = empty(a)
-    waiting = a.before_first[1:] - a.before_first[:-1]
-    waiting = waiting.copy()
-    value = a.rank / a.unit + scores.priority
+    waiting, value = np.empty(n, np.int64), np.empty(n)
     heap, size = np.empty(n, np.int64), 0
     for v in range(n):
+        value[v] = a.rank[v] / a.unit + scores.priority[v]
+    for v in range(n):
+        waiting[v] = a.before_first[v + 1] - a.before_first[v]
         if waiting[v] == 0:
             size = push(heap, size, v, value, a.topological)
     order, choice, row, pull = np.empty(n, np.int64), np.empty(k, np.int64), np.zeros(8), np.zeros(k)
@@ -93,7 +94,8 @@ def build(a: Any, scores: Any, careful: bool) -> Any:
 @njit(cache=True)
 def attract(a: Any, s: Any, g: int, same: Any, near: Any, pull: Any) -> None:
     """Write what the edges of group g to groups that are placed are worth on each device, float64 (k,)."""
-    pull[:] = 0.0
+    for d in range(len(pull)):
+        pull[d] = 0.0
     for i in range(a.edge_first[g], a.edge_first[g + 1]):
         there = s.where[a.other[i]]
         if there >= 0:

@@ -10,6 +10,7 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.partition.step.model import Prepared
 
 from .arrays import Arrays
+from .cluster import LIMITS
 from .decode import Scores
 from .state import COSTS
 
@@ -19,11 +20,14 @@ way between the devices farthest apart."""
 URGENCY = ("backward", "far", "time", "readers", "group")
 """What an op's priority rises with: being backward, in longest paths; the time of its output on the farthest way; its
 own; how many read it, in mean ops; the time of its group."""
-DIALS = (*COSTS, *WORTH, *URGENCY)
+JOINS = (*(f"device_{x}" for x in LIMITS), *(f"zone_{x}" for x in LIMITS))
+"""What becomes one before, see `cluster`."""
+DIALS = (*COSTS, *WORTH, *URGENCY, *JOINS)
 """All dials, in their order. With every one at zero the scheduler is HEFT."""
 _FAR = 20.0
 """Ways longer than this many mean ops are as bad as this."""
-_C, _W = len(COSTS), len(WORTH)
+_C, _W, _U = len(COSTS), len(WORTH), len(URGENCY)
+_DEAR, _WORK = np.log([0.03, 10.0]), np.log([0.1, 4.0])
 _SIZES = np.array([0.3, 1.0, 3.0, 10.0])
 _SCALE = np.array([1.0] * _C + [1.0, 0.3, 1.0, 0.3] + [0.05, 0.3, 0.3, 0.5, 0.1])
 """Of each dial, by what a draw is multiplied."""
@@ -63,14 +67,29 @@ def scores_of(basis: Basis, dials: FloatArray) -> Scores:
     worth, n = dials[_C : _C + _W], len(basis.ops)
     costs = np.empty((n, _C))
     costs[:] = dials[:_C]
-    return Scores(basis.ops @ dials[_C + _W :], costs, basis.edges @ worth[:2], basis.edges @ worth[2:])
+    return Scores(basis.ops @ dials[_C + _W : _C + _W + _U], costs, basis.edges @ worth[:2], basis.edges @ worth[2:])
+
+
+def joins_of(dials: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the limits of what is joined for a device and for a zone."""
+    joins = dials[_C + _W + _U :]
+    return joins[: len(LIMITS)], joins[len(LIMITS) :]
 
 
 def draw(rng: np.random.Generator, count: int) -> FloatArray:
-    """Return random settings of the dials, the first of them all zero, (count, D): half of the dials are at zero, the
-    others of very different sizes."""
-    shape = count, len(DIALS)
+    """Return random settings of the dials, the first of them all zero, (count, D).
+
+    Half of the prices, worths and urgencies are at zero, the others of very different sizes; each kind of joining is
+    off in half of the settings.
+    """
+    shape = count, _C + _W + _U
     drawn = rng.standard_normal(shape) * _SIZES[rng.integers(0, len(_SIZES), shape)] * _SCALE
-    drawn[rng.random(shape) < 0.5] = 0.0  # noqa: PLR2004
-    drawn[0] = 0.0
-    return drawn
+    drawn[rng.random(shape) < 0.5] = 0.0
+    joins = []
+    for _ in range(2):
+        on = rng.random(count) < 0.5
+        dear, work = np.exp(rng.uniform(*_DEAR, count)), np.exp(rng.uniform(*_WORK, count))
+        joins += [dear * on, rng.uniform(0.2, 1.0, count), work]
+    found = np.concatenate([drawn, np.stack(joins, axis=1)], axis=1)
+    found[0] = 0.0
+    return found

@@ -130,7 +130,7 @@ def _edges(p: Prepared, a: Arrays, state: Any, fits: bool) -> dict[str, FloatArr
 
 
 def _problem(p: Prepared, a: Arrays, length: float, alone: float) -> dict[str, FloatArray]:
-    path = float((a.rank.max(initial=0.0)))
+    path = float(a.rank.max(initial=0.0))
     levels = p.used_levels
     send = p.delay[levels].mean(axis=1) if len(levels) else np.zeros(1)
     worth = np.array

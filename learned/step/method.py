@@ -57,7 +57,6 @@ def _policy(run: Run) -> Any:
 @cache
 def _loaded() -> Any:
     """Return the shipped policy with all that is compiled compiled, once a process."""
-    from gangplan.solvers.partition.step.model import prepare
 
     from ..labels import make
     from ..policy import weights

@@ -10,8 +10,9 @@ from gangplan.instances import StepPlan
 from gangplan.instances.arrays import FloatArray, IntArray
 from gangplan.solvers.partition.step.schedule import Decoder, as_plan
 
+from .cluster import clustered
 from .decode import build
-from .dials import scores_of
+from .dials import joins_of, scores_of
 from .features import Case
 from .polish import polish
 
@@ -26,10 +27,14 @@ Found = tuple[float, IntArray, FloatArray]
 
 def decode(case: Case, dials: FloatArray) -> Found | None:
     """Return the plan of one setting of the dials, (D,); `None` if memory leads into a dead end."""
-    state, _, fits = build(case.arrays, scores_of(case.basis, dials), case.p.memory_binds)
+    u, v = case.p.edges
+    ends = case.arrays.group[u], case.arrays.group[v]
+    a, label = clustered(case.arrays, ends, *joins_of(dials))
+    state, _, fits = build(a, scores_of(case.basis, dials), case.p.memory_binds)
     if not fits:
         return None
-    return polish(case.arrays, state.where, state.start, state.finish, ROUNDS), state.where, state.start
+    length = polish(a, state.where, state.start, state.finish, ROUNDS)
+    return length, state.where if label is None else state.where[label], state.start
 
 
 def costs(case: Case, book: FloatArray) -> FloatArray:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from .decode import pop, push
 from .timetable import first_gap, occupy
 
 
@@ -28,50 +29,81 @@ def polish(a: Any, where: Any, start: Any, finish: Any, rounds: int) -> float:
     """
     n, k = len(a.group), len(a.room)
     low, high, count = np.zeros((k, n)), np.zeros((k, n)), np.zeros(k, np.int64)
-    device = where[a.group]
-    best = finish.max()
-    rank = _ranks(a, device)
+    device, order, key = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
+    back = np.empty(n, np.int64)
+    for v in range(n):
+        device[v], back[v] = where[a.group[v]], -a.topological[v]
     early, end = np.zeros(n), np.zeros(n)
-    _forward(a, device, _sorted(-rank, a.topological), early, end, low, high, count)
-    if end.max() < best:
-        best = end.max()
-        start[:], finish[:] = early, end
+    _ranks(a, device, order, key)
+    _sort(key, a.topological, order)
+    best = _last(finish)
+    best = _keep(best, _forward(a, device, order, early, end, low, high, count), early, end, start, finish)
     for _ in range(rounds):
-        _backward(a, device, _sorted(finish, a.topological)[::-1], early, end, low, high, count)
-        _forward(a, device, _sorted(early, a.topological), early, end, low, high, count)
-        length = end.max()
-        better = length < best * (1 - 1e-9)
-        if length <= best:
-            best = length
-            start[:], finish[:] = early, end
-        if not better:
+        before = best
+        for v in range(n):
+            key[v] = finish[v]
+        # of ops that end at once a reader comes before what it reads
+        _sort(key, back, order)
+        _backward(a, device, order, early, end, low, high, count)
+        for v in range(n):
+            key[v] = -early[v]
+        _sort(key, a.topological, order)
+        best = _keep(best, _forward(a, device, order, early, end, low, high, count), early, end, start, finish)
+        if best >= before * (1 - 1e-9):
             break
     return best
 
 
 @njit(cache=True)
-def _sorted(key: Any, place: Any) -> Any:
-    """Return the ops by key, of equals the first in `place`, so that edges point forward if keys do."""
-    by_place = np.argsort(place)
-    return by_place[np.argsort(key[by_place], kind="mergesort")]
+def _keep(best: float, length: float, early: Any, end: Any, start: Any, finish: Any) -> float:
+    """Take new times over if they are not worse, and return the makespan."""
+    if length > best:
+        return best
+    for v in range(len(start)):
+        start[v], finish[v] = early[v], end[v]
+    return length
 
 
 @njit(cache=True)
-def _ranks(a: Any, device: Any) -> Any:
+def _last(finish: Any) -> float:
+    last = 0.0
+    for x in finish:
+        last = max(last, x)
+    return last
+
+
+@njit(cache=True)
+def _sort(key: Any, place: Any, order: Any) -> None:
+    """Write the ops by falling key, of equals the first in `place`."""
+    size, heap = 0, np.empty(len(key), np.int64)
+    for v in range(len(key)):
+        size = push(heap, size, v, key, place)
+    for i in range(len(key)):
+        order[i] = heap[0]
+        size = pop(heap, size, key, place)
+
+
+@njit(cache=True)
+def _ranks(a: Any, device: Any, order: Any, rank: Any) -> None:
+    """Write the longest way from the start of each op to the end; `order` is overwritten."""
     n = len(device)
-    rank = np.zeros(n)
-    for v in np.argsort(a.topological)[::-1]:
+    for v in range(n):
+        order[a.topological[v]] = v
+    for i in range(n - 1, -1, -1):
+        v = order[i]
         d, most = device[v], 0.0
-        for i in range(a.after_first[v], a.after_first[v + 1]):
-            w = a.after[i]
+        for j in range(a.after_first[v], a.after_first[v + 1]):
+            w = a.after[j]
             most = max(most, rank[w] + a.delay[a.level[d, device[w]], v])
         rank[v] = most + a.seconds[d, v]
-    return rank
 
 
 @njit(cache=True)
-def _forward(a: Any, device: Any, order: Any, start: Any, finish: Any, low: Any, high: Any, count: Any) -> None:
-    count[:] = 0
+def _forward(a: Any, device: Any, order: Any, start: Any, finish: Any, low: Any, high: Any, count: Any) -> float:
+    """Write the earliest times of the ops in `order` and return the makespan."""
+    last = 0.0
+    for d in range(len(count)):
+        count[d] = 0
     for v in order:
         d, ready = device[v], 0.0
         for i in range(a.before_first[v], a.before_first[v + 1]):
@@ -80,13 +112,16 @@ def _forward(a: Any, device: Any, order: Any, start: Any, finish: Any, low: Any,
         took = a.seconds[d, v]
         at = first_gap(low[d], high[d], count[d], ready, took)
         start[v], finish[v] = at, at + took
+        last = max(last, at + took)
         count[d] = occupy(low[d], high[d], count[d], at, at + took)
+    return last
 
 
 @njit(cache=True)
 def _backward(a: Any, device: Any, order: Any, start: Any, finish: Any, low: Any, high: Any, count: Any) -> None:
-    """Write the latest times, counted from the end of all, which is 0, so that they are negative."""
-    count[:] = 0
+    """Write the latest times of the ops in `order`, last first, counted from the end of all, which is 0."""
+    for d in range(len(count)):
+        count[d] = 0
     for v in order:
         d, ready = device[v], 0.0
         for i in range(a.after_first[v], a.after_first[v + 1]):

@@ -105,13 +105,12 @@ def _validation(settings: Settings, network: StepNetwork, *, large: bool) -> Cal
 
 def _start(settings: Settings, seed: int, before: Tensors | None) -> StepNetwork:
     """Return the network of the stage before, or a new one with a new book."""
-    import numpy as np
     import torch
 
     from ..training.state import under
     from .book import make_book
     from .policy import network_of
-    from .table import case, names
+    from .table import names
 
     torch.manual_seed(seed)
     network = network_of(settings)
@@ -120,8 +119,7 @@ def _start(settings: Settings, seed: int, before: Tensors | None) -> StepNetwork
         return network
     chosen = names(settings.families, settings.book_cases, settings.size, "train")
     chosen += names(settings.families, settings.book_cases // 8, settings.book_size, "train", RL_FIRST // 2)
-    book = make_book([case(x) for x in chosen], settings.drawn, settings.book, np.random.default_rng(seed))
-    network.book.copy_(torch.from_numpy(book))
+    network.book.copy_(torch.from_numpy(make_book(tuple(chosen), settings.drawn, settings.book, seed)))
     return network
 
 
@@ -153,7 +151,7 @@ RECIPE = Recipe(
     stages=stages,
     load=load,
     evaluate=evaluate,
-    data="generated graphs of up to 100 ops, and what every setting in the book makes of them; the policy gradient on larger ones too",
+    data="generated graphs of up to 100 ops, with what each setting in the book makes of them; RL on larger ones too",
     seeds=lambda settings, seed: {
         "training": f"split train, from 0 and from {RL_FIRST}",
         "validation": "split validation",

@@ -1,4 +1,4 @@
-"""How many features each type of node and edge has, which a network is built from; a test compares it with `features`."""
+"""How many features each type of node and edge has: what a network is built from."""
 
 from __future__ import annotations
 

@@ -28,24 +28,24 @@ class Settings:
     """
 
     families: tuple[str, ...] = ("layered", "fork_join", "series_parallel")
-    width: int = 48
+    width: int = 32
     rounds: int = 3
     book: int = 64
     drawn: int = 400
-    book_cases: int = 240
+    book_cases: int = 160
     book_size: int = 400
-    cases: int = 1500
+    cases: int = 2000
     size: int = 100
     temperature: float = 0.01
-    imitation_updates: int = 1200
+    imitation_updates: int = 600
     imitation_rate: float = 1e-3
-    rl_updates: int = 600
+    rl_updates: int = 300
     rl_rate: float = 3e-4
-    rl_cases: int = 120
+    rl_cases: int = 80
     rl_sizes: tuple[int, ...] = (300, 1000)
     minibatch: int = 24
     validate_every: int = 50
-    validation_cases: int = 120
+    validation_cases: int = 150
 
     def __post_init__(self) -> None:
         positive = ("width", "book", "drawn", "book_cases", "book_size", "cases", "size", "minibatch")

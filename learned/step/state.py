@@ -26,6 +26,7 @@ class State(NamedTuple):
         done: seconds of the ops that are in on each device, float64 (k,).
         left: bytes left on each device, float64 (k,).
         used: whether something is on the device, bool (k,).
+        home: zone of each bond, -1 without one, int64 (G,).
     """
 
     start: FloatArray
@@ -38,6 +39,7 @@ class State(NamedTuple):
     done: FloatArray
     left: FloatArray
     used: BoolArray
+    home: IntArray
 
 
 @njit(cache=True)
@@ -47,6 +49,7 @@ def empty(a: Any) -> Any:
     return State(
         np.zeros(n), np.zeros(n), np.full(len(a.need), -1), np.zeros((k, n)), np.zeros((k, n)),
         np.zeros(k, np.int64), np.zeros(k), np.zeros(k), a.room.copy(), np.zeros(k, np.bool_),
+        np.full(len(a.need), -1),
     )  # fmt: skip
 
 
@@ -78,6 +81,8 @@ def settle(a: Any, s: Any, g: int, d: int) -> None:
     s.left[d] -= a.need[g]
     s.load[d] += a.work[d, g]
     s.used[d] = True
+    if a.bond[g] >= 0:
+        s.home[a.bond[g]] = a.zone[d]
 
 
 @njit(cache=True)
@@ -127,18 +132,23 @@ def open_devices(a: Any, s: Any, g: int, careful: bool, choice: Any) -> int:
         if not twin:
             choice[count] = d
             count += 1
+    if a.bond[g] >= 0 and s.home[a.bond[g]] >= 0:
+        kept = 0
+        for i in range(count):
+            d = choice[i]
+            if a.zone[d] == s.home[a.bond[g]]:
+                choice[i], choice[kept] = choice[kept], d
+                kept += 1
+        count = kept if kept else count
     if not careful or count < 2:
         return count
     kept = 0
-    spot = np.empty(count, np.int64)
     for i in range(count):
-        if packs(a, s, g, choice[i]):
-            spot[kept] = choice[i]
+        d = choice[i]
+        if packs(a, s, g, d):
+            choice[i], choice[kept] = choice[kept], d
             kept += 1
-    if kept:
-        choice[:kept] = spot[:kept]
-        return kept
-    return count
+    return kept if kept else count
 
 
 HEAVIEST = 48

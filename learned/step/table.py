@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -50,10 +51,13 @@ def case(name: Name) -> Case:
 
 def tabulate(chosen: Sequence[Name], book: FloatArray) -> list[Example]:
     """Return instances with what the settings of the book cost; those with nothing to decide are left out."""
-    found = []
-    for name in chosen:
-        x = case(name)
-        cost = costs(x, book)
-        if np.ptp(cost) > 0:
-            found.append(Example(x.encoding, cost))
-    return found
+    content = np.ascontiguousarray(book, dtype=np.float64).tobytes()
+    found = [_example(name, content, book.shape) for name in chosen]
+    return [x for x in found if np.ptp(x.costs) > 0]
+
+
+@lru_cache(maxsize=10_000)
+def _example(name: Name, book: bytes, shape: tuple[int, int]) -> Example:
+    """Return an instance and its costs; both stages of a training ask for the small ones."""
+    found = case(name)
+    return Example(found.encoding, costs(found, np.frombuffer(book).reshape(shape)))

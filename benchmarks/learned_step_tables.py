@@ -1,0 +1,80 @@
+"""The tables of docs/learned-step.md."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from .cells import table
+from .learned_rows import LearnedRow
+from .learned_tables import gaps, of
+
+_HEURISTICS = ("heft", "list_schedule", "contiguous", "critical_path")
+METHODS = (
+    *("learned", "learned (16)", "best heuristic", *_HEURISTICS, "local search"),
+    *("MLP", "MLP (16)", "trees", "trees (16)", "book", "book (16)", "random", "random (16)", "exact"),
+)
+ABLATIONS = (
+    *("learned", "learned (16)", "imitation only", "imitation only (16)", "RL only", "RL only (16)"),
+    *("one label", "one label (16)", "MLP", "MLP (16)"),
+)
+
+
+def with_best(rows: Sequence[LearnedRow]) -> list[LearnedRow]:
+    """Return the rows, and those of the best heuristic of each instance, in the time of all of them."""
+    by: dict[object, list[LearnedRow]] = defaultdict(list)
+    for row in rows:
+        if row.method in _HEURISTICS:
+            by[row.instance].append(row)
+    best = [
+        replace(
+            min(found, key=lambda row: row.gap),
+            method="best heuristic",
+            milliseconds=sum(row.milliseconds for row in found),
+        )
+        for found in by.values()
+    ]
+    return [*rows, *best]
+
+
+def _proved(name: str) -> Callable[[Sequence[LearnedRow]], str]:
+    return lambda rows: gaps(with_best(of(rows, set=name, proved=True)), METHODS)
+
+
+def _ablations(rows: Sequence[LearnedRow]) -> str:
+    return gaps(of(rows, set="sizes", size=1000), ABLATIONS)
+
+
+def transfer(rows: Sequence[LearnedRow]) -> dict[str, dict[int, list[float]]]:
+    """Return gaps to the bound by method and size, of graphs whose families were trained on."""
+    found: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    bounds = {row.instance: row.reference for row in rows if row.method == "bound"}
+    for row in with_best(rows):
+        if row.set == "sizes" and row.objective is not None:
+            found[row.method][row.size].append(row.objective / bounds[row.instance] - 1)
+    return found
+
+
+def _transfer(rows: Sequence[LearnedRow]) -> str:
+    found = transfer(rows)
+    lines = [
+        (
+            method,
+            *(f"{np.mean(found[method][size]):.2%}" if found[method].get(size) else "" for size in (100, 1000, 10_000)),
+        )
+        for method in ("learned", "learned (16)", "best heuristic", "book (16)", "heft")
+    ]
+    return table(("method", "100 ops", "1,000 ops", "10,000 ops"), lines)
+
+
+TABLES: dict[str, Callable[[Sequence[LearnedRow]], str]] = {
+    "small": _proved("small"),
+    "unseen family": _proved("unseen family"),
+    "published": _proved("published"),
+    "large": lambda rows: gaps(with_best(of(rows, set="sizes", size=1000)), METHODS),
+    "transfer": _transfer,
+    "ablations": _ablations,
+}

@@ -1,0 +1,95 @@
+"""Groups that are dear to part become one before anything is placed: edge zeroing under limits, compiled.
+
+The dearest edge first, as long as what it joins stays within its share of a device (Sarkar, 1989); and once more, for
+what is to stay in one zone of devices near one another.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gangplan.instances.arrays import FloatArray, IntArray
+
+from .arrays import Arrays, neighbours
+
+LIMITS = ("dear", "memory", "work")
+"""From which time under way an edge counts, in mean ops; bytes of what is joined, as a share of the least device or
+zone; its work, in even loads of these. With 0 for the first nothing is joined."""
+
+
+def clustered(a: Arrays, ends: tuple[IntArray, IntArray], inside: FloatArray, zones: FloatArray) -> tuple[Arrays, Any]:
+    """Return the problem with groups joined and bonded, and the new group of each group, `None` if it is its own.
+
+    Args:
+        a: the problem.
+        ends: groups of the ends of each edge, int64 (m,) twice.
+        inside: `LIMITS` of what shares a device.
+        zones: `LIMITS` of what shares a zone.
+    """
+    label = None
+    if inside[0] > 0:
+        label = _joined(a, ends, inside, 1)
+        a, ends = _coarse(a, ends, label), (label[ends[0]], label[ends[1]])
+    if zones[0] > 0 and len(np.unique(a.zone)) < len(a.zone):
+        per = int(np.bincount(a.zone).max())
+        bond = _joined(a, ends, zones, per)
+        a = a._replace(bond=bond)
+    return a, label
+
+
+def _joined(a: Arrays, ends: tuple[IntArray, IntArray], limits: FloatArray, devices: int) -> IntArray:
+    """Return which groups become one, numbered from 0, int64 (G,)."""
+    order, cost = a.dearest, a.way
+    order = order[cost[order] >= limits[0] * a.unit]
+    least = float(a.room.min()) * devices * limits[1]
+    work = np.where(np.isfinite(a.work), a.work, 0.0).max(axis=0)
+    root = _union(ends[0], ends[1], order, a.need, work, least, limits[2] * a.even * devices)
+    return np.unique(root, return_inverse=True)[1].astype(np.int64).ravel()
+
+
+@njit(cache=True)
+def _union(u: Any, v: Any, order: Any, need: Any, work: Any, memory: float, load: float) -> Any:
+    """Return a root for each group, those of the edges in `order` joined while they stay within the limits."""
+    n = len(need)
+    root, bytes_, seconds = np.empty(n, np.int64), need.copy(), work.copy()
+    for g in range(n):
+        root[g] = g
+    for e in order:
+        x, y = u[e], v[e]
+        while root[x] != x:
+            root[x] = root[root[x]]
+            x = root[x]
+        while root[y] != y:
+            root[y] = root[root[y]]
+            y = root[y]
+        if x != y and bytes_[x] + bytes_[y] <= memory and seconds[x] + seconds[y] <= load:
+            root[y] = x
+            bytes_[x] += bytes_[y]
+            seconds[x] += seconds[y]
+    for g in range(n):
+        x = g
+        while root[x] != x:
+            x = root[x]
+        root[g] = x
+    return root
+
+
+def _coarse(a: Arrays, ends: tuple[IntArray, IntArray], label: IntArray) -> Arrays:
+    count = int(label.max()) + 1
+    by_label = np.argsort(label, kind="stable")
+    first = np.searchsorted(label[by_label], np.arange(count))
+    need = np.add.reduceat(a.need[by_label], first)
+    edge_first, edge, other = neighbours(label[ends[0]], label[ends[1]], count)
+    return a._replace(
+        group=label[a.group],
+        work=np.ascontiguousarray(np.add.reduceat(a.work[:, by_label], first, axis=1)),
+        need=need,
+        heavy=np.argsort(-need, kind="stable").astype(np.int64),
+        edge_first=edge_first,
+        edge=edge,
+        other=other,
+        bond=np.full(count, -1),
+    )
