@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gangplan.hybrid import methods, solve
+from gangplan.hybrid import Entry, MethodFailed, methods, register, solve, unregister, warm_up
 from gangplan.instances import (
     Cluster,
     DeviceType,
@@ -38,11 +38,13 @@ if TYPE_CHECKING:
 __all__ = [
     "Cluster",
     "DeviceType",
+    "Entry",
     "Incumbent",
     "InstanceError",
     "LatencyPlan",
     "LatencyProblem",
     "Level",
+    "MethodFailed",
     "OpGraph",
     "PartitionPlan",
     "PartitionProblem",
@@ -65,8 +67,11 @@ __all__ = [
     "megatron",
     "methods",
     "read",
+    "register",
     "solve",
+    "unregister",
     "verify",
+    "warm_up",
     "with_objective",
 ]
 

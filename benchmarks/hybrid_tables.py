@@ -115,7 +115,7 @@ def late(rows: Sequence[HybridRow]) -> str:
 
 
 TABLES: dict[str, Callable[[Sequence[HybridRow]], str]] = {
-    **{f"small {problem}": lambda rows, p=problem: small(rows, p) for problem in SINGLE},  # type: ignore[misc]
+    **{f"small_{problem}": lambda rows, p=problem: small(rows, p) for problem in SINGLE},  # type: ignore[misc]
     "medium": medium,
     "deadlines": late,
 }

@@ -12,13 +12,17 @@ from .registry import Entry
 
 
 def _learned(problem: str) -> Entry:
+    def module() -> Any:
+        return import_module(f"gangplan.learned.{problem}.method")
+
     def run_learned(run: Run, prepared: Any) -> None:
         if run.can_import("torch"):
-            with run.phase("import"):
-                module = import_module(f"gangplan.learned.{problem}.method")
-            module.learned(run, prepared)
+            module().learned(run, prepared)
 
-    return Entry(problem, "learned", Method(run_learned, library="torch"), share=0.2, learned=True)
+    def warm() -> None:
+        module().warm()
+
+    return Entry(problem, "learned", Method(run_learned, library="torch", warm=warm), share=0.2, learned=True)
 
 
 ENTRIES = (
@@ -53,6 +57,7 @@ ENTRIES = (
     Entry("schedule", "cpsat"),
     Entry("placement", "topology", quick=True),
     Entry("placement", "local_search", share=0.1, quick=True),
+    _learned("placement"),
     Entry("placement", "patterns", share=0.9),
     Entry("placement", "cpsat"),
 )

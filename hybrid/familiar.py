@@ -17,8 +17,8 @@ from gangplan.solvers import Run
 RANGES = Path(__file__).with_name("familiar.json")
 _MARGIN = 0.25
 """Of a range, on either side: so far outside still counts as inside."""
-_NONE_LEFT = 0.3
-"""The share of columns outside from which on a policy gets no time."""
+_FEW, _NONE_LEFT = 0.03, 0.3
+"""Shares of columns outside up to which a policy has all of its time, and from which on it has none."""
 
 
 def summary(problem: Any) -> dict[str, float]:
@@ -58,7 +58,7 @@ def trust(run: Run) -> float:
         return 1.0
     strange = outside(run.problem)
     share = len(strange) / len(known)
-    if not strange:
+    if share <= _FEW:
         return 1.0
     left = max(0.0, 1 - share / _NONE_LEFT)
     names = ", ".join(strange[:3]) + (", ..." if len(strange) > 3 else "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +9,7 @@ from gangplan.solvers import Run
 
 from .familiar import trust
 from .hardness import chance
+from .loading import loaded
 from .registry import Entry, named, suited
 
 _SOON = 0.25
@@ -33,7 +33,8 @@ def plan(run: Run, prepared: Any) -> list[Entry]:
             entries.append(replace(entry, share=entry.share / 2))
         else:
             entries.append(entry)
-    if "torch" not in sys.modules and chance(problem, _SOON * run.remaining()) > 0.5:
+    cold = any(entry.learned and not loaded(methods[entry.name]) for entry in entries)
+    if cold and chance(problem, _SOON * run.remaining()) > 0.5:
         # between the exact methods and the last word
         late = [entry for entry in entries if entry.learned]
         rest = [entry for entry in entries if not entry.learned]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import suppress
-from importlib import import_module
 from typing import Any
 
 from gangplan.instances import InstanceError
@@ -14,6 +11,7 @@ from gangplan.solvers.method import Method, Suite, suite_of
 
 from .apart import can_fork, run_apart
 from .guard import Step, guarded
+from .loading import load, loaded
 from .order import plan, unsuited
 from .registry import Entry, is_own, named
 
@@ -47,8 +45,8 @@ def _run_all(run: Run, entries: list[Entry], prepared: Any) -> None:
     while i < len(steps) and not run.stopped:
         entry, step = entries[i], steps[i]
         if not entry.quick and can_fork() and run.remaining() >= _APART:
-            _load(run, step.method.library)
-            end = next((j for j in range(i + 1, len(steps)) if _to_load(steps[j].method.library)), len(steps))
+            load(run, step.method)
+            end = next((j for j in range(i + 1, len(steps)) if not loaded(steps[j].method)), len(steps))
             run_apart(run, steps[i:end])
             i = end
             continue
@@ -59,17 +57,6 @@ def _run_all(run: Run, entries: list[Entry], prepared: Any) -> None:
         else:
             guarded(run, step)
         i += 1
-
-
-def _to_load(library: str) -> bool:
-    return library != "" and library not in sys.modules
-
-
-def _load(run: Run, library: str) -> None:
-    """Load a library here, where it stays for the next solve; what cannot be loaded is noted by the method."""
-    if _to_load(library) and run.can_import(library):
-        with run.phase("import"), suppress(ImportError):
-            import_module(library)
 
 
 def _named(problem: Problem, tools: Suite, method: Any) -> Method:

@@ -31,6 +31,7 @@ class Method:
         variants: the variants of the problem it solves; none named means all.
         suits: whether the prepared problem is small enough for its model to be worth building.
         library: a heavy one that it begins with; who runs it in a process of its own loads that before.
+        warm: loads whatever else takes long the first time.
     """
 
     run: Callable[[Run, Any], None]
@@ -38,6 +39,7 @@ class Method:
     variants: tuple[str, ...] = ()
     suits: Callable[[Any], bool] = _always
     library: str = ""
+    warm: Callable[[], None] | None = None
 
 
 def lazily(libraries: str, module: str, name: str, **options: Any) -> Callable[[Run, Any], None]:

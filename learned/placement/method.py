@@ -42,6 +42,13 @@ def learned(run: Run, prepared: Any) -> None:
             run.note(f"learned left out: {error}")
 
 
+def warm() -> None:
+    """Read the weights, so that no deadline pays for it."""
+    from .shipped import shipped_policy
+
+    shipped_policy()
+
+
 def _place(run: Run, batch: Batch, policy: PlacementPolicy) -> None:
     """Offer placements as long as there is time for one more."""
     if run.stopped:

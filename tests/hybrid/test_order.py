@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -49,12 +48,12 @@ def small() -> Any:
 @pytest.mark.usefixtures("with_learned")
 def test_easy_problems_do_not_wait_for_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is likely to be proved at once is, before PyTorch is loaded; once it is there, the policy goes first."""
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    monkeypatch.setattr(order, "loaded", lambda method: False)
     monkeypatch.setattr(order, "chance", lambda problem, seconds: 0.9)
     assert list(planned(small(), 60)) == ["greedy", "pipeline", "cpsat", "learned", "neighbourhood"]
     monkeypatch.setattr(order, "chance", lambda problem, seconds: 0.3)
     assert list(planned(small(), 60))[:2] == ["greedy", "learned"]
-    monkeypatch.setitem(sys.modules, "torch", np)
+    monkeypatch.setattr(order, "loaded", lambda method: True)
     monkeypatch.setattr(order, "chance", lambda problem, seconds: 0.9)
     assert list(planned(small(), 60))[:2] == ["greedy", "learned"]
 

@@ -1,0 +1,62 @@
+"""What methods load: here, before their processes begin, so that it is there for the next solve as well."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from importlib import import_module
+
+from gangplan.instances import InstanceError
+from gangplan.solvers import Run
+from gangplan.solvers.method import OBJECTIVES, Method
+
+from .registry import named
+
+_WARM_SECONDS = 2.0
+"""What `Method.warm` takes on a slow or cold machine."""
+_warm: set[int] = set()
+
+
+def loaded(method: Method) -> bool:
+    """Return whether `method` can begin at once."""
+    return _there(method.library) and (method.warm is None or id(method) in _warm)
+
+
+def load(run: Run, method: Method) -> None:
+    """Load what `method` needs if there is time; why something cannot be loaded is for the method to say."""
+    if loaded(method) or not (_there(method.library) or run.can_import(method.library)):
+        return
+    with run.phase("import"):
+        with suppress(ImportError):
+            import_module(method.library)
+        if method.warm is not None and run.remaining() > _WARM_SECONDS:
+            _warm_up(method)
+
+
+def warm_up(*objectives: str) -> None:
+    """Load everything that `solve` may use on these objectives, by default on all, so that short deadlines suffice.
+
+    A server calls this once: PyTorch alone takes seconds to import, which no deadline of a tenth of a second has.
+
+    Raises:
+        InstanceError: naming an objective that there is not.
+    """
+    for objective in objectives or OBJECTIVES:
+        if objective not in OBJECTIVES:
+            raise InstanceError("objectives", f"{objective!r} is not one of {', '.join(OBJECTIVES)}")
+        for method in named(objective).values():
+            if method.library:
+                with suppress(ImportError):
+                    import_module(method.library)
+                _warm_up(method)
+
+
+def _there(library: str) -> bool:
+    return not library or library in sys.modules
+
+
+def _warm_up(method: Method) -> None:
+    if method.warm is not None and id(method) not in _warm:
+        with suppress(Exception):  # it fails again, and is guarded, when it is run
+            method.warm()
+        _warm.add(id(method))
