@@ -25,7 +25,7 @@ def _log(x: float) -> float:
 
 
 @njit(cache=True)
-def describe(
+def describe(  # noqa: PLR0915, a line a feature
     cands: Any, count: int, jobs: Any, k: int, state: Any, data: Any, static: Any, total: float, left: float, x: Any
 ) -> int:
     """Write features of `count` candidates to x (count, features); return which of them the base would take.

@@ -24,7 +24,7 @@ def learned(run: Run, prepared: Any) -> None:
         if run.stopped:
             return
         player = Player(prepared)
-        net = policy.net(player)
+        net = policy.nets([player])[0]
     except ImportError as error:
         run.note(f"learned: not installed: {error}")
         return

@@ -25,7 +25,8 @@ def rate(x: Any, count: int, cands: Any, jobs: Any, net: Any, score: Any) -> Non
         x: features, float32 (c, f).
         count: how many count.
         cands, jobs: see `describe`.
-        net: (first (f, h), job offsets (n, h), option offsets (o, h), second (h, h), its bias (h,), last (h,)), float32.
+        net: (first (f, h), job offsets (n, h), option offsets (o, h), second (h, h), its bias (h,), last (h,)),
+            float32.
         score: written.
     """
     first, by_job, by_option, second, bias, last = net
@@ -54,16 +55,20 @@ def rate(x: Any, count: int, cands: Any, jobs: Any, net: Any, score: Any) -> Non
 
 
 @njit(cache=True)
-def play(order: Any, follow: Any, noise: Any, net: Any, data: Any, static: Any, room: Any, out: Any, log: Any) -> Any:
+def play(  # noqa: PLR0912, PLR0915, one loop read from top to bottom
+    order: Any, follow: Any, noise: Any, net: Any, data: Any, static: Any, room: Any, busy: Any, out: Any, log: Any
+) -> Any:
     """Build one schedule; return (cost without constant, rows used, steps).
 
     Args:
         order: jobs in the base's order, int64 (n,).
         follow: what is decided already, int64 (m, 2): (job, option or -1), m may be 0; whoever is left goes by the
             network.
-        noise: added to the scores of the candidates of each step, float64 (s, c); step t takes row t % s. No rows: none.
+        noise: added to the scores of the candidates of each step, float64 (s, c); step t takes row
+            t % s. No rows: none.
         net: see `rate`; with no first layer (0 features) the base decides.
         data, room: see `gangplan.solvers.schedule.decode`.
+        busy: see `gangplan.learned.schedule.decode.place`.
         static: see `describe`.
         out: written: (start (n,), option (n,), rows (3, r)).
         log: written if it has rows: (features (s, c, f), candidates (s, c, 2), how many (s,), chosen (s,), windows
@@ -77,6 +82,8 @@ def play(order: Any, follow: Any, noise: Any, net: Any, data: Any, static: Any, 
     n = len(order)
     total = float(per * len(many))
     clear(free, many, per)
+    for i in range(len(busy[0])):
+        occupy(times, free, many, busy[0][i], 0.0, busy[2][i], busy[1][i])
     widest = 1
     for j in range(n):
         widest = max(widest, first[j + 1] - first[j])
@@ -201,6 +208,7 @@ def values(
     data: Any,
     static: Any,
     room: Any,
+    busy: Any,
     out: Any,
     log: Any,
     worth: Any,
@@ -212,4 +220,4 @@ def values(
     none = np.empty((0, 1))
     for i in range(count):
         longer[m, 0], longer[m, 1] = jobs[cands[i, 0]], cands[i, 1]
-        worth[i], _, _ = play(order, longer, none, net, data, static, room, out, log)
+        worth[i], _, _ = play(order, longer, none, net, data, static, room, busy, out, log)

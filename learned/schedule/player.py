@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.solvers.schedule.decode import data_of, room_of, rows_of
+from gangplan.solvers.schedule.decode import data_of, rows_of
 from gangplan.solvers.schedule.prepare import Ints, Prepared
 
 from ..encode.encoding import Encoding
-from .base import Base, base_of
-from .decode import Decoder
+from .base import base_of
+from .decode import Busy, Decoder, idle, room_for
 from .features import FEATURES, WINDOW
 from .graph import graph_of, slopes
 from .play import play, values
@@ -56,7 +56,7 @@ class Steps:
 
 
 class Player:
-    """Builds schedules of one problem.
+    """Builds schedules of one problem, beside what runs already, see `gangplan.learned.schedule.decode.place`.
 
     Attributes:
         p: the problem.
@@ -64,9 +64,9 @@ class Player:
         unit: what a mean job's mean duration costs: regrets are counted in it.
     """
 
-    def __init__(self, p: Prepared, base: Base | None = None) -> None:
-        self.p = p
-        self.base = base_of(Decoder(p)) if base is None else base
+    def __init__(self, p: Prepared, busy: Busy | None = None) -> None:
+        self.p, self._busy = p, idle() if busy is None else busy
+        self.base = base_of(Decoder(p, self._busy))
         some = np.diff(p.first) > 0
         least, shortest = np.zeros(p.n), np.zeros(p.n)
         if len(p.gpus):
@@ -77,7 +77,7 @@ class Player:
         self._static = (second or 1.0, slope, least, self.base.penalty)
         self.unit = float(slope.mean()) * (second or 1.0)
         self.order = np.argsort(self.base.rank, kind="stable").astype(np.int64)
-        self._data, self._room = data_of(p), room_of(p)
+        self._data, self._room = data_of(p), room_for(p, self._busy)
         self.start, self.option, self._rows = np.zeros(p.n), np.zeros(p.n, dtype=np.int64), rows_of(p)
         self._used = 0
         self.most = WINDOW * (int(np.diff(p.first).max(initial=0)) + 1)
@@ -102,7 +102,7 @@ class Player:
         worth = np.empty(int(steps.count[t]))
         values(
             *(self.order, steps.taken()[:t], steps.cands[t], len(worth), steps.window[t], net, self._data),
-            *(self._static, self._room, (self.start, self.option, self._rows), self._no_log, worth),
+            *(self._static, self._room, self._busy, (self.start, self.option, self._rows), self._no_log, worth),
         )
         return self.p.constant + worth
 
@@ -112,7 +112,7 @@ class Player:
 
     def _play(self, net: Net, noise: FloatArray, follow: Ints, log: Any) -> float:
         cost, self._used, self._steps = play(
-            *(self.order, follow, noise, net, self._data, self._static, self._room),
+            *(self.order, follow, noise, net, self._data, self._static, self._room, self._busy),
             *((self.start, self.option, self._rows), log),
         )
         return self.p.constant + float(cost)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
@@ -37,16 +37,16 @@ class SchedulePolicy:
     def __init__(self, network: Network, settings: Mapping[str, Any] | None = None) -> None:
         self.network, self.settings = network.eval(), dict(settings or asdict(Settings()))
 
-    def net(self, player: Player) -> Net:
-        """Return the network for one instance.
+    def nets(self, players: Sequence[Player]) -> list[Net]:
+        """Return the network for each of some instances, run once.
 
         Raises:
             FloatingPointError: if it says something that is no number.
         """
-        net = compiled(self.network, [player.graph()])[0]
-        if not all(np.isfinite(x).all() for x in net):
+        found = compiled(self.network, [player.graph() for player in players])
+        if not all(np.isfinite(x).all() for net in found for x in net):
             raise FloatingPointError("the network's vectors are not finite")
-        return net
+        return found
 
     def schedule(self, p: Prepared, samples: int = 1, seconds: float = np.inf) -> tuple[float, Any]:
         """Return goal and plan, the best of so many; plan is None if a job that must run had no time in all of them.
@@ -59,7 +59,7 @@ class SchedulePolicy:
         until = time.perf_counter() + seconds
         player = Player(p)
         best, plan = np.inf, None
-        for i, cost in enumerate(plans(player, self.net(player)), 1):
+        for i, cost in enumerate(plans(player, self.nets([player])[0]), 1):
             if cost < best:
                 best, plan = cost, player.plan()
             if i >= samples or time.perf_counter() >= until:

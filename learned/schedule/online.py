@@ -1,0 +1,154 @@
+"""The policy online: of the jobs that wait now, which start, at what degree, and what every option scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gangplan.instances.arrays import FloatArray
+from gangplan.solvers.schedule.prepare import POOL, Cluster, Ints, Prepared
+
+from .player import Player
+
+if TYPE_CHECKING:
+    from .policy import SchedulePolicy
+
+MOST = 40
+"""Jobs that are planned; of a longer queue, those that gain most for their work. The others come after them."""
+_STEPS = 32
+"""Ends of running jobs that are told apart."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Queue:
+    """What is known at one moment: k jobs that wait, with o degrees in all, and r that run.
+
+    Attributes:
+        first: where the degrees of each job begin, int64 (k + 1,); ascending within a job.
+        gpus: the degrees, int64 (o,).
+        seconds: how long a job would run at each, as far as the scheduler knows, float64 (o,).
+        weight: of the jobs, float64 (k,); 1 each for the mean completion time.
+        total: GPUs that are up.
+        held: GPUs of each running job, int64 (r,).
+        until: seconds from now until each ends, as far as the scheduler knows, float64 (r,).
+    """
+
+    first: Ints
+    gpus: Ints
+    seconds: FloatArray
+    weight: FloatArray
+    total: int
+    held: Ints
+    until: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranking:
+    """What the policy makes of a queue.
+
+    Attributes:
+        score: of each degree, float64 (o,), larger is better: minus the job's place in the order of starts at the
+            degree that was chosen, up to 0.9 less at its others; minus infinity if the cluster has not as many GPUs.
+        option: the degree chosen for each job, an index into `gpus`, int64 (k,); -1 if it has none that fits.
+        place: of each job in the order of starts, int64 (k,).
+        start: seconds from now at which the plan starts each job, float64 (k,); inf if it was not planned.
+    """
+
+    score: FloatArray
+    option: Ints
+    place: Ints
+    start: FloatArray
+
+
+def ranked(queues: Sequence[Queue], policy: SchedulePolicy | None = None) -> list[Ranking]:
+    """Rank the options of some queues, their networks run as one batch.
+
+    GPUs are counted; whoever starts jobs sees to nodes. The same queue has the same ranking.
+
+    Args:
+        queues: one or more.
+        policy: by default the one that comes with the package.
+
+    Raises:
+        InstanceError: if that is missing or broken.
+    """
+    if policy is None:
+        from .policy import shipped
+
+        policy = shipped()
+    made = [_player(queue) for queue in queues]
+    some = [(player, chosen) for player, chosen in made if player is not None]
+    nets = iter(policy.nets([player for player, _ in some]) if some else [])
+    found = []
+    for queue, (player, chosen) in zip(queues, made, strict=True):
+        if player is not None:
+            player.play(next(nets))
+        found.append(_ranking(queue, player, chosen))
+    return found
+
+
+def _player(queue: Queue) -> tuple[Player | None, Ints]:
+    """Return the jobs that are planned, as a problem in which all is released now, and which they are."""
+    k, size = len(queue.weight), np.diff(queue.first)
+    density = _density(queue)
+    chosen = np.argsort(-density, kind="stable")[:MOST]
+    chosen = np.sort(chosen[density[chosen] > 0])
+    if not k or not len(chosen):
+        return None, chosen
+    entry = np.concatenate([np.arange(queue.first[j], queue.first[j + 1]) for j in chosen])
+    owner = np.repeat(np.arange(len(chosen)), size[chosen])
+    fits = queue.gpus[entry] <= queue.total
+    entry, owner = entry[fits], owner[fits]
+    first = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(chosen)))]).astype(np.int64)
+    n, none = len(chosen), np.zeros(0, dtype=np.int32)
+    problem: Any = None  # there is no plan of it
+    weight = np.maximum(queue.weight[chosen].astype(float), 1e-9)
+    p = Prepared(
+        *(problem, Cluster(POOL, queue.total, 1, queue.total, none, np.zeros(1, dtype=np.int32), none), first),
+        *(queue.gpus[entry].astype(np.int64), entry, queue.seconds[entry].astype(float), owner, np.zeros(n)),
+        *(np.full(n, np.inf), weight, np.full(n, np.inf), 0.0, False),
+    )
+    return Player(p, _busy(queue)), chosen
+
+
+def _busy(queue: Queue) -> tuple[Ints, Ints, FloatArray]:
+    """Return the running jobs, those that end at nearly the same time as one."""
+    order = np.argsort(queue.until, kind="stable")
+    held, until = queue.held[order].astype(np.int64), np.maximum(queue.until[order].astype(float), 0.0)
+    if len(order) > _STEPS:
+        part = np.linspace(0, len(order), _STEPS + 1).astype(int)[:-1]
+        held, until = np.add.reduceat(held, part), np.maximum.reduceat(until, part)
+    return np.zeros(len(held), dtype=np.int64), held, until
+
+
+def _density(queue: Queue) -> FloatArray:
+    """Return weight over fewest GPU-seconds of each job; 0 if the cluster has not as many GPUs."""
+    work = np.where(queue.gpus <= queue.total, np.maximum(queue.gpus * queue.seconds, 1e-9), np.inf)
+    some = np.diff(queue.first) > 0
+    least = np.full(len(queue.weight), np.inf)
+    if len(work):
+        least[some] = np.minimum.reduceat(work, queue.first[:-1][some])
+    return np.asarray(np.maximum(queue.weight, 1e-9) / least)
+
+
+def _ranking(queue: Queue, player: Player | None, chosen: Ints) -> Ranking:
+    k = len(queue.weight)
+    owner = np.repeat(np.arange(k), np.diff(queue.first))
+    start, key = np.full(k, np.inf), -_density(queue)
+    work = np.where(queue.gpus <= queue.total, queue.gpus * queue.seconds, np.inf)
+    option = np.full(k, -1, dtype=np.int64)
+    for o in np.lexsort((-work, owner)).tolist():  # the least work of each job is written last
+        if work[o] < np.inf:
+            option[owner[o]] = o
+    if player is not None:
+        start[chosen] = player.start
+        option[chosen] = player.p.menu[player.option]
+    order = np.lexsort((key, start))
+    place = np.empty(k, dtype=np.int64)
+    place[order] = np.arange(k)
+    apart = np.abs(np.log2(queue.gpus / np.maximum(queue.gpus[option[owner]], 1))) if len(owner) else np.zeros(0)
+    score = -place[owner] - 0.9 * apart / (1 + apart)
+    return Ranking(np.where(queue.gpus <= queue.total, score, -np.inf), option, place, start)
