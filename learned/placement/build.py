@@ -15,7 +15,7 @@ from gangplan.solvers.placement.state import State
 
 from .board import Board, Gang
 from .candidates import Turn, Workers, candidates
-from .features import Ahead, Place, Scene, features
+from .features import NAMES, Ahead, Place, Scene, features
 from .wires import Members
 
 SLOTS = 40
@@ -74,7 +74,7 @@ class Builder:
     def decide(self, j: int) -> Decision | None:
         """Return the places for a job that waits; `None` if there is none and it must not be left out."""
         job, state, gang = self.batch.jobs[j], self.state, self.gangs[j]
-        standing, migration = self.batch.standing.get(j, ({}, 0.0))
+        standing = self.batch.standing.get(j, ({}, 0.0))[0]
         ahead = self._ahead(j)
         cost = ahead.cost(self.board)
         free = state.free_gpu
@@ -96,9 +96,22 @@ class Builder:
             rows.append({})
         if not rows:
             return None
+        if len(rows) == 1:  # there is nothing to compare
+            return Decision(j, rows, np.zeros((1, len(NAMES))), np.zeros(1))
+        return self.judged(j, rows, ahead, cost)
+
+    def judged(
+        self, j: int, rows: list[Rows], ahead: Ahead | None = None, ahead_cost: FloatArray | None = None
+    ) -> Decision:
+        """Return these places for a job that waits, with their figures; the rest says what comes, if it is known."""
+        job = self.batch.jobs[j]
+        ahead = self._ahead(j) if ahead is None else ahead
+        cost = ahead.cost(self.board) if ahead_cost is None else ahead_cost
+        standing, migration = self.batch.standing.get(j, ({}, 0.0))
         places = [self._place(j, x, standing, migration) for x in rows]
         scene = Scene(
-            self.board, gang, job.value is not None, job.workers[-1], free, ahead, cost, self.unit
+            self.board, self.gangs[j], job.value is not None, job.workers[-1], self.state.free_gpu, ahead, cost,
+            self.unit,
         )  # fmt: skip
         x, price = features(scene, places)
         return Decision(j, rows, x, price)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log1p, log2
 
 import numpy as np
 
@@ -26,6 +27,8 @@ NAMES = (
 
 
 AT = {name: i for i, name in enumerate(NAMES)}
+COMMON = [AT[x] for x in ("weight", "optional", "largest", "alike", "disliked", "dislikes", "to_come", "choice")]
+"""Figures that all places of a decision share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +160,8 @@ class _Table:
         row[AT["ahead_before"]], row[AT["free_after"]] = costs.sum() / r / scene.unit, then.sum() / r / board.largest
         row[AT["filled"]] = np.count_nonzero(then <= 0) / r
         row[AT["crosses"]], row[AT["crosses_racks"]] = len(wire.members) > 0, len(wire.members) > 1
-        row[AT["beside"]] = np.log1p(board.taken[nodes].sum() / r)
-        row[AT["busy"]] = np.log1p(board.crossing[nodes].sum() / r)
+        row[AT["beside"]] = log1p(board.taken[nodes].sum() / r)
+        row[AT["busy"]] = log1p(board.crossing[nodes].sum() / r)
         row[AT["rack_free"]] = self.rack_free[there].sum() / r
         row[AT["apart_servers"]], row[AT["stays"]] = float(workers.min() == 0), place.stays
 
@@ -202,16 +205,13 @@ def features(scene: Scene, places: Sequence[Place]) -> tuple[FloatArray, FloatAr
         "whole_left": np.log1p(need) - np.log1p(empties - used),
         "rank": np.argsort(np.argsort(price, kind="stable"), kind="stable") / len(places),
         "left_out": gone,
-        "weight": gang.weight / unit,
-        "optional": scene.optional,
-        "largest": np.log2(largest / whole + 1),
-        "alike": board.host[gang.model, gang.model],
-        "disliked": table.disliked / unit,
-        "dislikes": gang.weight * table.dislikes / unit,
-        "to_come": ahead.count / max(ahead.all, 1),
-        "choice": np.log1p(len(places)),
-        gang.collective: 1.0,
     }
     for name, value in columns.items():
         x[:, AT[name]] = value
+    x[:, COMMON] = (
+        gang.weight / unit, scene.optional, log2(largest / whole + 1), board.host[gang.model, gang.model],
+        table.disliked / unit, gang.weight * table.dislikes / unit, ahead.count / max(ahead.all, 1),
+        log1p(len(places)),
+    )  # fmt: skip
+    x[:, AT[gang.collective]] = 1.0
     return x, price

@@ -68,6 +68,7 @@ def squeezed(x: FloatArray) -> FloatArray:
 
 def pool(nodes: FloatArray, place: IntArray, node: IntArray, count: int) -> FloatArray:
     """Return the mean of the vectors of each place's nodes, (C, s); 0 for a place without any."""
-    total = np.zeros((count, nodes.shape[1]))
-    np.add.at(total, place, nodes[node])
-    return total / np.maximum(np.bincount(place, minlength=count), 1)[:, None]
+    share = np.zeros((count, len(node)))
+    share[place, np.arange(len(node))] = 1.0
+    found: FloatArray = share @ nodes[node] / np.maximum(share.sum(axis=1), 1.0)[:, None]
+    return found

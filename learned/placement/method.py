@@ -61,9 +61,10 @@ def _place(run: Run, batch: Batch, policy: PlacementPolicy) -> None:
     for i in range(1 + SAMPLES):
         cost = decoder.place(rng, settings.noise, settings.order_noise) if i else decoder.place()
         if not run.stopped and cost is not None and cost < best * (1 - 1e-9):
-            best = cost
+            best, plan = cost, decoder.builder.state.plan()
+            run.propose(plan)
             if run.objective is None or cost < run.objective:
-                run.offer(decoder.builder.state.plan(), "learned")
+                run.offer(plan, "learned")
         spent, before = before - run.remaining(), run.remaining()
         if run.stopped or before < _SAFE * spent:
             return

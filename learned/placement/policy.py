@@ -13,7 +13,7 @@ from gangplan.instances.arrays import FloatArray, IntArray
 from gangplan.instances.placement import PlacementProblem
 
 from ..policy.weights import Card, load, match, save
-from .build import Builder, Decision
+from .build import Decision
 from .head import Context, Head, pool
 from .network import Network, one
 from .settings import Settings
@@ -62,15 +62,15 @@ class PlacementPolicy:
 
     def scores(self, decision: Decision, context: Context) -> FloatArray:
         """Return the score of each place of a decision, (C,)."""
+        if len(decision.rows) == 1:
+            return np.zeros(1)
         place, node = pairs(decision)
         pooled = pool(context.nodes, place, node, len(decision.rows))
         return self.head(decision.x, context.jobs[decision.job], pooled)
 
-    def score(self, observation: tuple[Builder, Context, int]) -> FloatArray:
-        """Return the scores of the places of a job, see `gangplan.learned.check_policy`."""
-        builder, context, job = observation
-        decision = builder.decide(job)
-        return self.scores(decision, context) if decision is not None else np.zeros(0)
+    def score(self, observation: tuple[Decision, Context]) -> FloatArray:
+        """Return the scores of the places of a decision, see `gangplan.learned.check_policy`."""
+        return self.scores(*observation)
 
     def choose(self, observation: Any, seed: int | None = None) -> int:
         """Return the place of the best candidate, or of one drawn by `seed`."""

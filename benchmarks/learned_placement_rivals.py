@@ -1,0 +1,116 @@
+"""What the learned placement policy is compared with, each timed from the problem to the plan."""
+
+from __future__ import annotations
+
+import time
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gangplan
+from gangplan.instances.placement import PlacementProblem
+from gangplan.learned.placement.build import Decision
+from gangplan.learned.placement.decode import Decoder
+from gangplan.learned.placement.policy import PlacementPolicy
+from gangplan.solvers import Run
+from gangplan.solvers.placement.methods import METHODS, SUITE
+from gangplan.solvers.placement.prepare import Batch
+
+Timed = tuple[float | None, float]
+"""The objective, `None` without a plan, and milliseconds."""
+_LIMIT = 60.0
+
+
+def exact(problem: PlacementProblem, limit: float) -> tuple[float | None, float | None, bool, float]:
+    """Return objective, reference, whether that is the optimum, and milliseconds, of all exact methods in turn."""
+    result = gangplan.solve(problem, time_limit=limit, workers=1)
+    proved = result.stop_reason == "proved"
+    reference = result.objective if proved else result.bound
+    return result.objective, reference, proved, 1e3 * result.wall_seconds
+
+
+def bound(problem: PlacementProblem) -> tuple[float, float, bool, float]:
+    """Return the bound that methods start from, in the same form."""
+    started = time.perf_counter()
+    run = Run(problem, time_limit=_LIMIT)
+    SUITE.prepare(run)
+    least = run.bound or 0.0
+    return least, least, False, 1e3 * (time.perf_counter() - started)
+
+
+def heuristic(problem: PlacementProblem, name: str) -> Timed:
+    """Place the batch by one of the heuristics."""
+    started = time.perf_counter()
+    run = Run(problem, time_limit=_LIMIT)
+    METHODS[name].run(run, Batch(problem))
+    return run.objective, 1e3 * (time.perf_counter() - started)
+
+
+def local_search(problem: PlacementProblem, limit: float) -> Timed:
+    """Place the batch by local search in so many seconds; without a plan by then, what its first heuristic gives."""
+    started = time.perf_counter()
+    batch = Batch(problem)
+    run = Run(problem, time_limit=limit, started=started)
+    METHODS["local_search"].run(run, batch)
+    took = 1e3 * (time.perf_counter() - started)
+    if run.objective is None:
+        again = Run(problem, time_limit=_LIMIT)
+        METHODS["least_interference"].run(again, batch)
+        return again.objective, 1e3 * (time.perf_counter() - started)
+    return run.objective, took
+
+
+def decoded(problem: PlacementProblem, weights: Path, name: str, samples: int, seed: int) -> Timed:
+    """Place the batch by scores: once, and with noise until there are so many placements.
+
+    Args:
+        problem: the batch.
+        weights: of a network.
+        name: ``greedy`` (least cost at once), ``random`` and ``trees`` do without a network.
+        samples: placements in all.
+        seed: of the noise.
+    """
+    policy = None if name in ("greedy", "random", "trees") else _policy(weights)
+    if policy is not None:
+        policy.context(problem)  # warm
+    trees = _trees() if name == "trees" else None
+    started = time.perf_counter()
+    decoder = Decoder(policy, Batch(problem))
+    rng = np.random.default_rng(seed)
+    if name == "random":
+        decoder.scores = lambda decision: rng.random(len(decision.rows))  # type: ignore[method-assign]
+    if trees is not None:
+        decoder.scores = lambda decision: _by_trees(trees, decision, decoder)  # type: ignore[method-assign]
+    settings = policy.settings if policy else None
+    noise = (settings.noise, settings.order_noise) if settings else (0.5, 0.6)
+    found = [decoder.place() if not i else decoder.place(rng, *noise) for i in range(samples)]
+    costs = [x for x in found if x is not None]
+    return min(costs, default=None), 1e3 * (time.perf_counter() - started)
+
+
+@lru_cache(maxsize=8)
+def _policy(weights: Path) -> PlacementPolicy:
+    return PlacementPolicy.load(weights)
+
+
+def _by_trees(trees: Any, decision: Decision, decoder: Decoder) -> Any:
+    # 12 for a mean weight: as steep as the network begins
+    return -12.0 * (decision.price / decoder.builder.unit + trees.predict(decision.x))
+
+
+@lru_cache(maxsize=1)
+def _trees() -> Any:
+    """Return gradient-boosted trees that correct what a place costs at once by what it costs in the end."""
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    from gangplan.learned.placement.features import AT
+    from gangplan.learned.placement.imitation import labelled
+    from gangplan.learned.placement.settings import Settings
+
+    known = labelled(Settings(instances=300, decisions=4, completions=4), None, 0, 0)
+    examples = [e for one in known for e in one.decisions]
+    x = np.concatenate([e.x for e in examples])
+    y = np.concatenate([e.regret - e.x[:, AT["dearer"]] for e in examples])
+    return HistGradientBoostingRegressor(max_iter=200, learning_rate=0.05, random_state=0).fit(x, np.clip(y, -2, 2))
