@@ -27,7 +27,7 @@ class LearnedRow:
         objective: as the verifier says; None if the method found no plan.
         reference: the optimum, or else the best bound known.
         proved: whether the reference is the optimum.
-        milliseconds: of wall-clock time for the plan, after warm-up, on one core.
+        milliseconds: for the plan, after warm-up, on one core; the processor's where a page says so.
     """
 
     problem: str

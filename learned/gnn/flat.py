@@ -13,7 +13,7 @@ from .onnx import joined
 
 
 def names(schema: Schema) -> list[tuple[str, int]]:
-    """Return the tensors by name with their features: of each type, then edges and weights, if any, of each relation."""
+    """Return the tensors by name with their features: of each type, then edges of each relation, and weights if any."""
     found = [(f"nodes.{kind}", width) for kind, width in schema.nodes.items()]
     for relation, width in schema.edges.items():
         found.append((f"edges.{joined(relation)}", width))

@@ -13,12 +13,16 @@ from gangplan.instances.arrays import FloatArray
 
 from ..encode.encoding import Encoding
 from ..labels import Configuration, collect, make, read_labels, seed_of
-from .decode import Decoder, decoder
+from .decode import Decoder, Draft, decoder
 from .encode import encode
 from .orders import Ints
+from .polish import stage_of
 from .settings import Settings
 
-MOST_PLANS = 12
+MOST_PLANS, MOST_JOINED, _NEAR = 12, 40, 0.02
+"""Plans of an example; plans that the recurrence is given at once; by what share a plan may be above the best."""
+_SEARCHED = 20_000_000
+"""Where the seeds begin, within the split for training, of instances that are searched: no label has them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +74,30 @@ def labelled(settings: Settings) -> list[Example]:
             )
         )  # fmt: skip
     return found
+
+
+def searched(settings: Settings) -> Iterator[Example]:
+    """Yield instances with the best plans that the decoder finds from random scores: many, where a proof takes long."""
+    for at, size in enumerate(settings.search_sizes):
+        begin = _SEARCHED + at * settings.searched
+        for i, one in enumerate(drawn(settings.families, [size], settings.searched, "train", begin)):
+            rng = np.random.default_rng(begin + i)
+            n = one.decoder.q.n_groups
+            found = [x for _ in range(settings.search_samples) if (x := one.decoder.decode(rng.standard_normal(n)))]
+            found += [x] if (x := one.decoder.join(found[:MOST_JOINED])) is not None else []
+            yield taught(one, found, settings)
+
+
+def taught(one: Example, drafts: Sequence[Draft], settings: Settings) -> Example:
+    """Return an instance with the best of some plans of it, each different, none much worse than the best."""
+    n = one.decoder.q.n_groups
+    known = {stage_of(x.stages, n).tobytes(): x for x in sorted(drafts, key=lambda x: -x.load)}
+    best = sorted(known.values(), key=lambda x: x.load)[: MOST_PLANS if settings.near else 1]
+    best = [x for x in best if x.load <= (1 + _NEAR) * best[0].load]
+    return Example(
+        one.decoder, one.encoding, np.array([stage_of(x.stages, n) for x in best], dtype=np.int64).reshape(-1, n),
+        np.array([x.load / best[0].load - 1 for x in best]),
+    )  # fmt: skip
 
 
 def drawn(families: Sequence[str], sizes: Sequence[int], count: int, split: str, begin: int = 0) -> Iterator[Example]:

@@ -45,10 +45,10 @@ def stages(settings: Settings, device: str, seed: int) -> list[Stage]:
 def _imitation(settings: Settings, seed: int) -> Callable[[Tensors | None], Any]:
     def make(before: Tensors | None) -> Any:
         from ..gnn.imitation import Imitation
-        from .examples import labelled
+        from .examples import labelled, searched
         from .losses import plan_loss
 
-        examples = labelled(settings)
+        examples = labelled(settings) + list(searched(settings))
         network = _network(settings, seed, examples[0].encoding, before)
 
         def loss(chosen: Any, rng: Any) -> Any:

@@ -18,6 +18,8 @@ class Settings:
         labels: folder of labels by `gangplan learn labels`; what is missing there is made first.
         label_shards, label_shard, label_size, label_seconds: how many shards of so many instances of so many ops,
             and the time limit of each instance.
+        searched, search_sizes, search_samples: instances of each size, in ops, that are planned from so many random
+            scores for more examples.
         near: whether all near-optimal plans of a label count, each by its regret, or the best one only.
         families: trained on.
         width, rounds, heads: of the network; without rounds of messages it is an MLP.
@@ -41,6 +43,9 @@ class Settings:
     label_shard: int = 12
     label_size: int = 100
     label_seconds: float = 5.0
+    searched: int = 250
+    search_sizes: tuple[int, ...] = (60, 100, 100, 200, 300)
+    search_samples: int = 120
     near: bool = True
     families: tuple[str, ...] = FAMILIES
     width: int = 32
@@ -66,18 +71,18 @@ class Settings:
 
     def __post_init__(self) -> None:
         counts = ("label_shards", "label_shard", "width", "heads", "minibatch", "pairs", "rl_minibatch", "rl_instances")
-        for name in (*counts, "samples", "validate_every", "validation_instances"):
+        for name in (*counts, "samples", "search_samples", "validate_every", "validation_instances"):
             if getattr(self, name) < 1:
                 raise InstanceError(name, f"{getattr(self, name)!r} is not positive")
-        for name in ("rounds", "imitation_updates", "rl_updates", "advantage"):
+        for name in ("rounds", "searched", "imitation_updates", "rl_updates", "advantage"):
             if getattr(self, name) < 0:
                 raise InstanceError(name, f"{getattr(self, name)!r} is negative")
         for name in ("label_seconds", "imitation_rate", "rl_rate", "steep", "regret", "noise", "rl_minutes"):
             if getattr(self, name) <= 0:
                 raise InstanceError(name, f"{getattr(self, name)!r} is not positive")
-        for i, size in enumerate((self.label_size, *self.rl_sizes)):
+        for i, size in enumerate((self.label_size, *self.rl_sizes, *self.search_sizes)):
             if size < 4:
-                raise InstanceError("label_size" if not i else f"rl_sizes[{i - 1}]", f"{size!r} is less than 4")
+                raise InstanceError("label_size" if not i else "sizes", f"{size!r} is less than 4")
         if self.samples % 2:
             raise InstanceError("samples", f"{self.samples!r} is odd: they come in pairs")
         if not self.families:
