@@ -144,6 +144,13 @@ def evaluate(policy: Any, seeds: Any, *, family: str = "pipeline", size: int = 1
     return judge(policy, seeds, family=family, size=size)
 
 
+def export(policy: Any, path: Path) -> tuple[Path]:
+    """Write a policy as ONNX."""
+    from .onnx import export as write
+
+    return write(policy, path)
+
+
 RECIPE = Recipe(
     name="step",
     about="where each op of a training step runs and in which order, so that the step is short",
@@ -151,6 +158,7 @@ RECIPE = Recipe(
     stages=stages,
     load=load,
     evaluate=evaluate,
+    export=export,
     data="generated graphs of up to 100 ops, with what each setting in the book makes of them; RL on larger ones too",
     seeds=lambda settings, seed: {
         "training": f"split train, from 0 and from {RL_FIRST}",
