@@ -110,19 +110,15 @@ class _Past:
         self._case: Any = None
         self._index = -1
         self._sums = np.zeros(SUMS)
-        self._last: float | None = None
 
     def up_to(self, state: State) -> FloatArray:
         case = state.case
         if self._case is not case or state.index < self._index:
             self._case, self._index = case, -1
-            self._sums[:], self._last = 0.0, None
+            self._sums[:] = 0.0
         for i in range(self._index + 1, state.index + 1):
             kind = case.types[case.model[i]]
-            if kind.jct.min() > case.fraction[i] * kind.sequential:
-                continue  # no block could serve it: it might as well not have come
-            gap = case.submit[i] - self._last if self._last is not None else 0.0
-            self._last = float(case.submit[i])
+            gap = case.submit[i] - case.submit[i - 1] if i else 0.0
             remember(self._sums, case.fraction[i], kind.sequential, _menu(kind).efficiency[0], gap)
         self._index = state.index
         return self._sums

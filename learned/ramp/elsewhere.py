@@ -21,8 +21,8 @@ PODS = (8, 8, 2), (8, 8, 8)
 SET = "all"
 """The one set of such a world."""
 
-Draw = Callable[..., Episode]
-"""From a generator, a number of jobs, and whether so many are to be possible, to an episode."""
+Draw = Callable[[np.random.Generator, int], Episode]
+"""From a generator and a number of jobs to an episode."""
 
 
 def elsewhere(profiles: str | Path, units: Units, seed: int, first_seed: int, *, users: str = "") -> tuple[World, Draw]:
@@ -56,9 +56,9 @@ def elsewhere(profiles: str | Path, units: Units, seed: int, first_seed: int, *,
     fractions = DISTRIBUTIONS[users] if users else _fractions(rng)
     load, poisson = float(rng.uniform(0.45, 1.55)), bool(rng.random() < 0.3)
 
-    def draw(rng: np.random.Generator, n: int, *, fill: bool = True) -> Episode:
+    def draw(rng: np.random.Generator, n: int) -> Episode:
         case = first_seed + int(rng.integers(2**19))
-        return world.draw(SET, fractions, case, n, load=load, poisson=poisson, fill=fill)
+        return world.draw(SET, fractions, case, n, load=load, poisson=poisson)
 
     return world, draw
 

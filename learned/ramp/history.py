@@ -43,8 +43,6 @@ def turn_of(sums: Any, servers: int) -> float:
 
     After the first job alone, which tells none, such that the load would be 1.
     """
-    if sums[_N] < 0.5:
-        return 1.0  # nothing to decide yet
     if sums[_N] < 1.5 or sums[_GAP] <= 0:
         return float(sums[_WORK] / sums[_N] / 32.0)
     return float(sums[_GAP] / (sums[_N] - 1.0) * servers / 32.0)
@@ -53,14 +51,14 @@ def turn_of(sums: Any, servers: int) -> float:
 @njit(cache=True)
 def write_context(sums: Any, busy: float, servers: int, turn: float, out: Any) -> None:
     """Write the features named in `CONTEXT`; `busy` is the share of servers that are."""
-    n, k = max(sums[_N], 1.0), len(STEPS)
+    n, k = sums[_N], len(STEPS)
     for i in range(k):
         out[i] = (sums[i] + 0.5) / (n + 1.0)
     beta, work = sums[_BETA] / n, sums[_WORK] / n
     out[k] = beta
     out[k + 1] = 2 * np.sqrt(max(sums[_BETA2] / n - beta * beta, 0.0))
     out[k + 2] = min(work / (32.0 * turn), 3.0)
-    out[k + 3] = np.sqrt(max(sums[_WORK2] / n - work * work, 0.0)) / max(work, 1e-9)
+    out[k + 3] = np.sqrt(max(sums[_WORK2] / n - work * work, 0.0)) / work
     out[k + 4] = sums[_EFFICIENT] / n
     out[k + 5] = sums[_GAP + 1] / n
     out[k + 6] = busy

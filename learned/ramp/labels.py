@@ -88,7 +88,7 @@ def _setting(
     rounds: int,
 ) -> list[Labels]:
     def draw(rng: np.random.Generator, n: int) -> Episode:
-        return world.draw(unit, name, first_seed + int(rng.integers(2**30)), n, fill=True)
+        return world.draw(unit, name, first_seed + int(rng.integers(2**30)), n)
 
     rng = np.random.default_rng([seed, first_seed])
     table = value_table(world, lambda rng: draw(rng, EPISODE * 2), rng, rounds=rounds, episodes=rounds, choose=choose)
@@ -111,8 +111,8 @@ def _labels(
     for many, ahead in ((count, None), (searched, draw(rng, AHEAD) if searched else None)):
         left = many
         while left > 0:
-            keep = min(1.0, left / EPISODE) if ahead is not None else 0.4
-            n = EPISODE if ahead is None else min(EPISODE, left + 50)
+            # what was played on is kept: that is what takes long
+            keep, n = (0.4, EPISODE) if ahead is None else (1.0, min(EPISODE, left + 50))
             made = label(world, draw(rng, n), table, keep, int(rng.integers(2**31)), ahead=ahead, choose=choose)
             found.append(made)
             left -= max(len(made.kind), 1)

@@ -131,10 +131,7 @@ def _validation(world: World, settings: Settings) -> Any:
             first_seed = VALIDATION + 2**18 + 1000 * k
             other, draw = elsewhere(settings.profiles, unit, first_seed, first_seed, users=users)
             rng = np.random.default_rng(first_seed)
-            cases = [
-                replace(draw(rng, 1000, fill=False), name=f"{unit} elsewhere {k}")
-                for _ in range(settings.validation_seeds)
-            ]
+            cases = [replace(draw(rng, 1000), name=f"{unit} elsewhere {k}") for _ in range(settings.validation_seeds)]
             judged.append((other, cases))
     return Validation(judged, choose=settings.blocks)
 
@@ -157,7 +154,7 @@ def _published(world: World) -> Callable[[np.random.Generator], Episode]:
 
     def draw(rng: np.random.Generator) -> Episode:
         unit, name = settings[int(rng.integers(len(settings)))]
-        return world.draw(unit, name, TRAINING + int(rng.integers(2**30)), EPISODE, fill=True)
+        return world.draw(unit, name, TRAINING + int(rng.integers(2**30)), EPISODE)
 
     return draw
 
@@ -171,7 +168,7 @@ def _anything(world: World) -> Callable[[np.random.Generator], Episode]:
         fractions, load, poisson = anything(rng)
         name = names[int(rng.integers(len(names)))]
         seed = TRAINING + int(rng.integers(2**30))
-        return world.draw(name, fractions, seed, EPISODE, load=load, poisson=poisson, fill=True)
+        return world.draw(name, fractions, seed, EPISODE, load=load, poisson=poisson)
 
     return draw
 

@@ -31,7 +31,6 @@ class Validation:
             for x in episodes:
                 finish = np.zeros(len(x.kind))
                 play(x.kind, x.beta, x.gap, world.tables, world.menus, weights, place, finish)
-                ended = float((finish <= x.horizon).sum())
-                found.setdefault(x.name, []).append(1 - ended / (len(x.kind) + x.hopeless))
+                found.setdefault(x.name, []).append(1 - float((finish <= x.horizon).mean()))
         rates = {name: float(np.mean(values)) for name, values in found.items()}
         return {"score": float(np.mean(list(rates.values()))), **rates}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gangplan.instances import InstanceError, RampTopology
+from gangplan.instances import RampTopology
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.generators import generate
 from gangplan.simulator.ramp import DISTRIBUTIONS, Blocks, Case, Fractions, JobType, arrivals, read_types
@@ -21,16 +21,10 @@ from .tables import Long, Menus, Tables, menus, tables
 
 PUBLISHED = (4, 4, 2)
 
-RARE = 100
-"""Times more arrivals than jobs that are possible, at most."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Episode:
-    """Jobs that arrive one after the other in a `World`, n of them; those that no block could serve are left out.
-
-    They change nothing but the time until the next one, and of these there may be few or many: a network that does not
-    see them finds a world that is easy to compare with others.
+    """Jobs that arrive one after the other in a `World`, n of them.
 
     Attributes:
         name: of the setting.
@@ -38,7 +32,6 @@ class Episode:
         beta: float64 (n,).
         gap: time since the job before, float64 (n,), 0 for the first.
         horizon: until when jobs have to end to count as published.
-        hopeless: how many were left out.
     """
 
     name: str
@@ -46,7 +39,6 @@ class Episode:
     beta: FloatArray
     gap: FloatArray
     horizon: float
-    hopeless: int = 0
 
 
 @dataclass(frozen=True)
@@ -91,12 +83,9 @@ class World:
             if other == name:
                 break
             start += len(types)
-        kind, beta = start + np.asarray(case.model, np.int64), np.asarray(case.fraction)
-        possible = self.menus.jct.min(axis=1)[kind] <= beta * self.menus.sequential[kind]
-        submit = case.submit[possible]
-        gap = np.diff(submit, prepend=submit[:1])
+        gap = np.diff(case.submit, prepend=case.submit[0])
         return Episode(
-            label or name, kind[possible], beta[possible], gap, case.horizon, case.n_jobs - int(possible.sum())
+            label or name, start + np.asarray(case.model, np.int64), np.asarray(case.fraction), gap, case.horizon
         )
 
     def draw(
@@ -109,24 +98,11 @@ class World:
         load: float = 1.0,
         poisson: bool = False,
         label: str = "",
-        fill: bool = False,
     ) -> Episode:
-        """Return an episode of a set, see `gangplan.simulator.ramp.arrivals`.
-
-        Args:
-            fill: let as many more arrive as it takes for n jobs to be possible.
-        """
+        """Return an episode of a set, see `gangplan.simulator.ramp.arrivals`."""
         load *= self.tables.n / self.topology.n_devices  # a pod gets its share of what comes to the cluster
-        found, many = None, n
-        while found is None or (fill and len(found.kind) < n):
-            case = arrivals(self.sets[name], fractions, seed, n=many, load=load, poisson=poisson)
-            found = self.episode(name, case, label)
-            if many > RARE * n:
-                raise InstanceError("fractions", f"{fractions!r} leave nearly no job possible in set {name}")
-            many *= 2
-        if not fill:
-            return found
-        return replace(found, kind=found.kind[:n], beta=found.beta[:n], gap=found.gap[:n])
+        case = arrivals(self.sets[name], fractions, seed, n=n, load=load, poisson=poisson)
+        return self.episode(name, case, label)
 
 
 def published(profiles: str | Path, units: Sequence[Units], size: Sequence[int] = PUBLISHED) -> World:

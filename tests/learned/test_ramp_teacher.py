@@ -70,7 +70,7 @@ def test_a_table_is_learned(world: World) -> None:
     (name,) = world.sets
 
     def draw(rng: np.random.Generator) -> Any:
-        return world.draw(name, "D", int(rng.integers(1000)), 400, load=1.5, fill=True)
+        return world.draw(name, "D", int(rng.integers(1000)), 400, load=1.5)
 
     table = value_table(world, draw, np.random.default_rng(0), rounds=3, episodes=5)
     tests = [world.draw(name, "D", 5000 + i, 1000, load=1.5) for i in range(3)]
@@ -105,7 +105,7 @@ def test_looks_ahead(world: World) -> None:
 def test_labels(small: World, searched: bool) -> None:
     """Labels are rows with finite values, of decisions that have a choice; a seed gives them again."""
     (name,) = small.sets
-    episode, ahead = (small.draw(name, "D", seed, 60, fill=True) for seed in (0, 1))
+    episode, ahead = (small.draw(name, "D", seed, 60) for seed in (0, 1))
     found = label(small, episode, START, 1.0, 3, ahead=ahead if searched else None)
     length = np.diff(found.first)
     assert len(found.kind) == len(length) > 20 and (length > 1).all()

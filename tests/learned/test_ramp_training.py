@@ -45,7 +45,7 @@ def reinforce(small: World) -> Reinforce:
     """Return a learner from its own episodes, of which some end during an update."""
     (name,) = small.sets
     lanes = [
-        Lanes(small, lambda rng: small.draw(name, "D", int(rng.integers(99)), 60, load=1.2, fill=True), count, seed)
+        Lanes(small, lambda rng: small.draw(name, "D", int(rng.integers(99)), 60, load=1.2), count, seed)
         for seed, count in enumerate((5, 3))
     ]
     return Reinforce(network(), lanes, Validation([(small, [small.draw(name, "A", 9, 100)])]), TINY, 0)
