@@ -15,16 +15,21 @@ if TYPE_CHECKING:
 
 _RL = 100_000
 """Where the seeds of the instances of the second stage begin among those of training."""
+_NOISE = 0.3
+"""Of the scores on the policy's way, so that it meets what it would seldom choose."""
 
 
 def stages(settings: Settings, device: str, seed: int) -> list[Stage]:
-    """Return imitation of what all candidates are worth, then the policy gradient; either may be left out."""
+    """Return imitation of what all candidates are worth, then rounds of policy gradient; either may be left out."""
     made = []
-    every = settings.validate_every
+    every, rounds = settings.validate_every, settings.rl_rounds
     if settings.imitation_updates:
         made.append(Stage("imitation", _imitation(settings, seed), settings.imitation_updates, every))
     if settings.rl_updates:
-        made.append(Stage("rl", _gradient(settings, seed), settings.rl_updates, max(every // 5, 1)))
+        made += [
+            Stage(f"rl{i + 1}", _gradient(settings, seed, i), max(settings.rl_updates // rounds, 1), every)
+            for i in range(rounds)
+        ]
     return made
 
 
@@ -32,52 +37,60 @@ def _imitation(settings: Settings, seed: int) -> Callable[[Tensors | None], Any]
     def make(before: Tensors | None) -> Any:
         import numpy as np
 
-        from ..gnn.imitation import Imitation
-        from .imitate import loss_of
-        from .learner import Validation
         from .player import no_net
         from .teach import player_of, shown, taught
 
-        network, rng, none = _start(settings, seed, before), np.random.default_rng([seed, 1]), no_net()
-        examples = []
+        rng, none, examples = np.random.default_rng([seed, 1]), no_net(), []
         for i in range(settings.instances):
             player = player_of("train", i, int(rng.integers(settings.least, settings.most + 1)))
             graph, states = player.graph(), max(1, round(settings.share * player.p.n))
-            one = taught(player, graph, none, none, rng, states=states, noise=0.0)
-            examples += [one] if one is not None else []
+            examples.append(taught(player, graph, none, none, rng, states=states))
             if i < settings.exact and player.p.n <= 20:
-                one = shown(player, graph, none, rng, states=2 * states, seconds=settings.solve_seconds)
-                examples += [one] if one is not None else []
-        return Imitation(
-            network,
-            examples,
-            lambda batch, _: loss_of(network, batch, one_label=not settings.all_actions),
-            Validation(network, _validation(settings)),
-            minibatch=settings.minibatch,
-            rate=settings.imitation_rate,
-            updates=settings.imitation_updates,
-            seed=seed,
-        )
+                examples.append(shown(player, graph, none, rng, states=2 * states, seconds=settings.solve_seconds))
+        return _learner(_start(settings, seed, before), examples, settings, settings.imitation_updates, seed)
 
     return make
 
 
-def _gradient(settings: Settings, seed: int) -> Callable[[Tensors | None], Any]:
+def _gradient(settings: Settings, seed: int, number: int) -> Callable[[Tensors | None], Any]:
+    """Walk by the policy so far, and label by its own rollouts: the loss is then its value's gradient at the start."""
+
     def make(before: Tensors | None) -> Any:
         import numpy as np
 
-        from .learner import Gradient, Validation
-        from .teach import player_of
+        from .network import compiled
+        from .teach import player_of, taught
 
-        network, rng = _start(settings, seed, before), np.random.default_rng([seed, 3])
-        players = [
-            player_of("train", _RL + i, int(rng.integers(settings.least, settings.rl_most + 1)))
-            for i in range(settings.rl_instances)
-        ]
-        validation = Validation(network, _validation(settings))
-        return Gradient(network, players, [x.graph() for x in players], validation, settings, seed)
+        network, rng, examples = _start(settings, seed, before), np.random.default_rng([seed, 3, number]), []
+        for i in range(settings.rl_instances):
+            index = _RL + number * settings.rl_instances + i
+            player = player_of("train", index, int(rng.integers(settings.least, settings.rl_most + 1)))
+            graph, states = player.graph(), max(1, round(settings.rl_share * player.p.n))
+            net = compiled(network, [graph])[0]
+            examples.append(taught(player, graph, net, net, rng, states=states, noise=_NOISE))
+        updates = max(settings.rl_updates // settings.rl_rounds, 1)
+        return _learner(network, examples, settings, updates, seed + 1 + number, settings.rl_rate)
 
     return make
+
+
+def _learner(
+    network: Any, examples: list[Any], settings: Settings, updates: int, seed: int, rate: float | None = None
+) -> Any:
+    from ..gnn.imitation import Imitation
+    from .imitate import loss_of
+    from .validation import Validation
+
+    return Imitation(
+        network,
+        [x for x in examples if x is not None],
+        lambda batch, _: loss_of(network, batch, one_label=not settings.all_actions),
+        Validation(network, _validation(settings)),
+        minibatch=settings.minibatch,
+        rate=settings.imitation_rate if rate is None else rate,
+        updates=updates,
+        seed=seed,
+    )
 
 
 def _start(settings: Settings, seed: int, before: Tensors | None) -> Any:

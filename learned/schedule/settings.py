@@ -18,9 +18,9 @@ class Settings:
         exact: instances solved exactly, whose best schedules are imitated too; `solve_seconds` for each at most.
         all_actions: whether what every candidate is worth counts; else only which is the best, as one label.
         imitation_updates, imitation_rate, minibatch: of imitation; 0 updates leave it out.
-        rl_updates, rl_rate, rl_minibatch, rl_states: of the policy gradient, instances an update and states of each;
-            0 updates leave it out.
-        rl_instances, rl_most: how many instances it draws from, and jobs of the largest.
+        rl_updates, rl_rate: of the policy gradient, in all its rounds; 0 updates leave it out.
+        rl_rounds, rl_instances, rl_most, rl_share: rounds; in each the policy walks through so many other instances, of
+            up to so many jobs, and this share of the states on its way is labelled by its own rollouts.
         validate_every: updates from one validation to the next.
         validation: instances that it is made on.
     """
@@ -37,17 +37,17 @@ class Settings:
     imitation_updates: int = 1800
     imitation_rate: float = 3e-3
     minibatch: int = 24
-    rl_updates: int = 300
-    rl_rate: float = 5e-4
-    rl_minibatch: int = 12
-    rl_states: int = 3
-    rl_instances: int = 400
-    rl_most: int = 80
+    rl_updates: int = 1600
+    rl_rate: float = 1e-3
+    rl_rounds: int = 2
+    rl_instances: int = 1000
+    rl_most: int = 60
+    rl_share: float = 0.15
     validate_every: int = 250
     validation: int = 60
 
     def __post_init__(self) -> None:
-        for name in ("width", "minibatch", "rl_minibatch", "rl_states", "validate_every", "validation", "instances"):
+        for name in ("width", "minibatch", "rl_rounds", "rl_instances", "validate_every", "validation", "instances"):
             if getattr(self, name) < 1:
                 raise InstanceError(name, f"{getattr(self, name)!r} is not positive")
         for name in ("rounds", "exact", "imitation_updates", "rl_updates"):
@@ -58,7 +58,7 @@ class Settings:
                 raise InstanceError(name, f"{getattr(self, name)!r} is not positive")
         if not 4 <= self.least <= self.most or self.rl_most < self.least:
             raise InstanceError("least", f"{self.least!r} is not from 4 to most, {self.most}, and rl_most")
-        if not 0 < self.share <= 1:
-            raise InstanceError("share", f"{self.share!r} is not over 0 and up to 1")
+        if not (0 < self.share <= 1 and 0 < self.rl_share <= 1):
+            raise InstanceError("share", f"{self.share!r}, or rl_share, {self.rl_share!r}, is not over 0 and up to 1")
         if not self.imitation_updates and not self.rl_updates:
             raise InstanceError("rl_updates", "is 0, as is imitation_updates: nothing would be trained")
