@@ -16,7 +16,8 @@ from ..gnn import collate
 from ..training.losses import soft_cross_entropy
 from .batches import prepared, small
 from .decode import Decoder
-from .network import Example, Network, encode
+from .encoded import encode
+from .network import Example, Network
 from .policy import PlacementPolicy
 from .settings import Settings
 from .teacher import label

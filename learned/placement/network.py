@@ -13,10 +13,9 @@ from torch import Tensor, nn
 from gangplan.instances.arrays import FloatArray, IntArray
 from gangplan.instances.placement import PlacementProblem
 
-from ..encode.encoding import Encoding
-from ..encode.placement import PlacementEncoder
 from ..gnn import Batch, GraphNetwork, Schema, collate, mlp, schema_of
 from ..gnn.network import squeezed
+from .encoded import encode
 from .features import AT, NAMES
 
 SEEN = 12
@@ -93,8 +92,12 @@ class Network(nn.Module):
         node = torch.from_numpy(np.concatenate([e.node + first[e.encoding] for e in examples])).long()
         count = torch.zeros(len(x)).index_add(0, place, torch.ones(len(place)))
         pooled = torch.zeros(len(x), SEEN).index_add(0, place, nodes[node]) / count.clamp(min=1)[:, None]
-        more = self.head(torch.cat([squeezed(x), jobs[job], pooled], dim=1))[:, 0]
-        return more - self.steep.exp() * x[:, AT["dearer"]], of
+        return self.scored(x, jobs[job], pooled), of
+
+    def scored(self, x: Tensor, job: Tensor, pooled: Tensor) -> Tensor:
+        """Return the scores of places, (A,), from their figures and what is seen of their jobs and nodes."""
+        more: Tensor = self.head(torch.cat([squeezed(x), job, pooled], dim=1))[:, 0]
+        return more - self.steep.exp() * x[:, AT["dearer"]]
 
 
 @lru_cache(maxsize=2)
@@ -103,18 +106,6 @@ def schema(flat: bool = False) -> Schema:
     from gangplan.instances.generators.gangs import gangs
 
     return schema_of(encode(gangs(jobs=2, racks=1, nodes=2, gpus=2), flat))
-
-
-def encode(problem: PlacementProblem, flat: bool = False) -> Encoding:
-    """Return the batch with what runs already, before any gang is placed; `flat`: without racks."""
-    found = PlacementEncoder(problem)()
-    found.nodes.pop("problem")
-    if flat:
-        found.nodes.pop("racks")
-    for relation in list(found.edges):
-        if relation[0] not in found.nodes or relation[2] not in found.nodes:
-            del found.edges[relation], found.weights[relation]
-    return found
 
 
 def one(problem: PlacementProblem, flat: bool) -> Batch:

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import PlacementProblem
 
 from ..policy.weights import Card, load, match, save
 from .build import Decision
 from .head import Context, Head, pool
 from .network import Network, one
+from .pairs import pairs
 from .settings import Settings
 
 
@@ -77,9 +78,3 @@ class PlacementPolicy:
         scores = self.score(observation)
         noise = 0.0 if seed is None else np.random.default_rng(seed).gumbel(size=len(scores))
         return int(np.argmax(scores + noise))
-
-
-def pairs(decision: Decision) -> tuple[IntArray, IntArray]:
-    """Return pairs of a place and one of its nodes."""
-    place = np.repeat(np.arange(len(decision.rows)), [len(rows) for rows in decision.rows]).astype(np.int32)
-    return place, np.array([node for rows in decision.rows for node in rows], dtype=np.int32)

@@ -98,6 +98,13 @@ def evaluate(policy: Any, seeds: Any, *, nodes: int = 0, samples: int = 16) -> l
     return judge(policy, seeds, nodes=nodes, samples=samples)
 
 
+def export(policy: Any, path: Path) -> tuple[Path, Path]:
+    """Write a policy as ONNX."""
+    from .onnx import export as write
+
+    return write(policy, path)
+
+
 def _seeds(settings: Settings, seed: int) -> dict[str, Any]:
     most = settings.passes * settings.instances
     return {"training": f"split train, to {most}, and from 1000000", "validation": "split validation", "run": seed}
@@ -110,6 +117,7 @@ RECIPE = Recipe(
     stages=stages,
     load=load,
     evaluate=evaluate,
+    export=export,
     data="generated batches of gangs on 8 to 16 nodes, labelled by completions; then on up to 256 nodes",
     seeds=_seeds,
 )

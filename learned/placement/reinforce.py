@@ -17,9 +17,11 @@ from ..training.segments import segment_log_softmax
 from ..training.state import pack_optimizer, pack_random, prefixed, under, unpack_optimizer, unpack_random
 from .batches import prepared, sized
 from .decode import Decoder, Trace
+from .encoded import encode
 from .imitation import Validation
-from .network import Example, Network, encode
-from .policy import PlacementPolicy, pairs
+from .network import Example, Network
+from .pairs import pairs
+from .policy import PlacementPolicy
 from .settings import Settings
 
 FIRST = 1_000_000

@@ -11,7 +11,7 @@ from gangplan.instances.arrays import FloatArray
 from .build import Builder, Decision
 from .decode import Decoder
 from .network import Example
-from .policy import pairs
+from .pairs import pairs
 
 PLACES = 10
 """Of a decision that are completed: the best by score."""

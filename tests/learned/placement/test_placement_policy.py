@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,8 @@ from gangplan.learned.placement.build import Builder, Decision
 from gangplan.learned.placement.decode import Decoder, turns
 from gangplan.learned.placement.head import Context
 from gangplan.learned.placement.network import Example, Network, one
-from gangplan.learned.placement.policy import PlacementPolicy, pairs
+from gangplan.learned.placement.pairs import pairs
+from gangplan.learned.placement.policy import PlacementPolicy
 from gangplan.learned.placement.settings import Settings
 from gangplan.solvers.placement.prepare import Batch, Rows
 
@@ -142,6 +144,22 @@ def test_the_head_in_numpy_scores_as_the_network_does(policy: PlacementPolicy) -
     scores = policy.network(one(problem, False), [example])[0].detach().numpy()
     assert len(scores) > 2
     np.testing.assert_allclose(policy.scores(decision, context), scores, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.skipif(
+    any(find_spec(name) is None for name in ("onnx", "onnxscript", "onnxruntime")), reason="gangplan[onnx] is absent"
+)
+def test_onnx_scores_alike(policy: PlacementPolicy, tmp_path: Path) -> None:
+    """On batches of other sizes than it was traced with, scores differ by 1e-5 of their spread at most."""
+    from gangplan.learned.placement.onnx import OnnxPlacementPolicy, export
+
+    written = export(policy, tmp_path / "policy.onnx")
+    assert [x.name for x in written] == ["policy.onnx", "policy.head.onnx"]
+    found = OnnxPlacementPolicy(tmp_path / "policy.onnx")
+    for problem in (gangs(jobs=10, racks=2, nodes=4, seed=1), gangs(jobs=50, racks=5, nodes=8, load=0.7, seed=2)):
+        decision, context = seen(policy, problem, 5)
+        scores, others = policy.scores(decision, context), found.scores(decision, found.context(problem))
+        np.testing.assert_allclose(others, scores, rtol=0, atol=1e-5 * max(1.0, float(np.ptp(scores))))
 
 
 def test_weights_of_another_width_are_refused(policy: PlacementPolicy, tmp_path: Path) -> None:
