@@ -23,7 +23,6 @@ class Settings:
         instances: batches a pass, of 8 to 16 nodes.
         decisions: labelled in each.
         completions: drawn for each place; the best counts.
-        exact: batches in which CP-SAT labels decisions of the last pass as well.
         updates, rate, minibatch, temperature: of imitation, in each pass.
         rl_updates, rl_rate, rl_batch, rl_samples, rl_nodes: of the policy gradient: batches an update, samples of
             each, and nodes of the largest.
@@ -38,22 +37,21 @@ class Settings:
     flat: bool = False
     labels: Labels = "all"
     passes: int = 2
-    instances: int = 300
-    decisions: int = 3
-    completions: int = 3
-    exact: int = 0
-    updates: int = 1500
+    instances: int = 700
+    decisions: int = 4
+    completions: int = 7
+    updates: int = 1000
     rate: float = 2e-3
-    minibatch: int = 64
+    minibatch: int = 24
     temperature: float = 0.03
-    rl_updates: int = 60
-    rl_rate: float = 3e-4
-    rl_batch: int = 4
+    rl_updates: int = 36
+    rl_rate: float = 1e-4
+    rl_batch: int = 8
     rl_samples: int = 8
-    rl_nodes: int = 256
+    rl_nodes: int = 64
     noise: float = 0.5
     order_noise: float = 0.6
-    validation: int = 24
+    validation: int = 48
     validate_every: int = 250
 
     def __post_init__(self) -> None:
@@ -63,7 +61,7 @@ class Settings:
         ):  # fmt: skip
             if getattr(self, name) < 1:
                 raise InstanceError(name, f"{getattr(self, name)!r} is not positive")
-        for name in ("rounds", "exact", "rl_updates"):
+        for name in ("rounds", "rl_updates"):
             if getattr(self, name) < 0:
                 raise InstanceError(name, f"{getattr(self, name)!r} is negative")
         for name in ("rate", "temperature", "rl_rate", "noise", "order_noise"):
