@@ -85,7 +85,7 @@ def encode(made: Decoder) -> Encoding:
         {"apart": made.place[edges[:, 1]] - made.place[edges[:, 0]]},
     )  # fmt: skip
     encoding.join(("groups", "before", "groups"), made.order[:-1], made.order[1:])
-    tight = float((np.where(np.isfinite(q.capacity), q.capacity, np.inf) * (q.counts > 0)).max())
+    tight = float(q.capacity[q.counts > 0].max())
     base = made.base
     about = {
         "groups_per_device": np.log(n / devices), "devices": np.log(devices),

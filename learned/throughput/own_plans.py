@@ -86,8 +86,10 @@ class OwnPlans:
         first = batch.first["groups"]
         policy = reinforce(scores[:, head], first, examples, cost, samples=s.samples, noise=s.noise, rng=rng)
         taught = [self._learn(which, i, drafts) for i, drafts in zip(chosen, drawn, strict=True)]
-        copied = plan_loss(scores, first, taught, rng, pairs=s.pairs, steep=s.steep, regret=s.regret)
-        loss = copied + s.advantage * policy
+        loss = s.advantage * policy
+        if s.copying:
+            copied = plan_loss(scores, first, taught, rng, pairs=s.pairs, steep=s.steep, regret=s.regret)
+            loss = loss + s.copying * copied
         self.optimizer.zero_grad()
         loss.backward()
         norm = nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)

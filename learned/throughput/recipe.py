@@ -30,7 +30,7 @@ def stages(settings: Settings, device: str, seed: int) -> list[Stage]:
         raise InstanceError("rl_updates", "is 0, as is imitation_updates: nothing would be trained")
     made = []
     if settings.imitation_updates:
-        every = 5 * settings.validate_every
+        every = 10 * settings.validate_every
         made.append(Stage("imitation", _imitation(settings, seed), settings.imitation_updates, every))
     if settings.rl_updates:
         made.append(

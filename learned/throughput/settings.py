@@ -32,8 +32,8 @@ class Settings:
         rl_instances: of each size.
         samples: plans drawn of an instance.
         noise: standard deviation of a drawn score, shares of the whole order.
-        advantage: weight of the policy gradient beside that of imitating the best plan drawn.
-        validate_every: updates from one validation to the next; of imitation, five times as many.
+        copying, advantage: weights of imitating the best plans drawn, and of the policy gradient.
+        validate_every: updates from one validation to the next; of imitation, ten times as many.
         validation_instances: a size and family.
         rl_minutes: of wall-clock time at most.
     """
@@ -43,7 +43,7 @@ class Settings:
     label_shard: int = 12
     label_size: int = 100
     label_seconds: float = 5.0
-    searched: int = 250
+    searched: int = 0
     search_sizes: tuple[int, ...] = (60, 100, 100, 200, 300)
     search_samples: int = 120
     near: bool = True
@@ -51,22 +51,23 @@ class Settings:
     width: int = 32
     rounds: int = 3
     heads: int = 4
-    imitation_updates: int = 1500
+    imitation_updates: int = 800
     imitation_rate: float = 2e-3
     minibatch: int = 16
     pairs: int = 600
     steep: float = 12.0
     regret: float = 0.02
-    rl_updates: int = 400
-    rl_rate: float = 1e-3
-    rl_minibatch: int = 8
-    rl_sizes: tuple[int, ...] = (50, 100, 100, 300, 1000, 2000)
-    rl_instances: int = 96
+    rl_updates: int = 80
+    rl_rate: float = 1e-4
+    rl_minibatch: int = 12
+    rl_sizes: tuple[int, ...] = (60, 100, 200, 400, 1000)
+    rl_instances: int = 120
     samples: int = 16
     noise: float = 0.3
-    advantage: float = 0.0
-    validate_every: int = 25
-    validation_instances: int = 10
+    copying: float = 0.0
+    advantage: float = 0.01
+    validate_every: int = 20
+    validation_instances: int = 5
     rl_minutes: float = 12.0
 
     def __post_init__(self) -> None:
@@ -74,7 +75,7 @@ class Settings:
         for name in (*counts, "samples", "search_samples", "validate_every", "validation_instances"):
             if getattr(self, name) < 1:
                 raise InstanceError(name, f"{getattr(self, name)!r} is not positive")
-        for name in ("rounds", "searched", "imitation_updates", "rl_updates", "advantage"):
+        for name in ("rounds", "searched", "imitation_updates", "rl_updates", "copying", "advantage"):
             if getattr(self, name) < 0:
                 raise InstanceError(name, f"{getattr(self, name)!r} is negative")
         for name in ("label_seconds", "imitation_rate", "rl_rate", "steep", "regret", "noise", "rl_minutes"):
