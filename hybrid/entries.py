@@ -58,6 +58,9 @@ ENTRIES = (
     Entry("placement", "topology", quick=True),
     Entry("placement", "local_search", share=0.1, quick=True),
     _learned("placement"),
-    Entry("placement", "patterns", share=0.9),
+    Entry("placement", "patterns", share=0.4, proves=True),
+    # from what the others have found, with more time
+    Entry("placement", "local_search", share=0.5),
+    Entry("placement", "lns", share=0.5),
     Entry("placement", "cpsat"),
 )

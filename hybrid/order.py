@@ -16,6 +16,8 @@ _SOON = 0.25
 """Of the time left: who is likely to be done by then goes before whoever has to load PyTorch first."""
 _HOPELESS = 0.1
 """A chance of a proof below which an exact method leaves half of its time to those that search."""
+_LIKELY, _LIKELY_SHARE = 0.7, 0.8
+"""A chance from which on it gets so much of the time at least."""
 
 
 def plan(run: Run, prepared: Any) -> list[Entry]:
@@ -29,8 +31,8 @@ def plan(run: Run, prepared: Any) -> list[Entry]:
         elif entry.learned and (known := trust(run)) < 1:
             if known > 0:
                 entries.append(replace(entry, share=entry.share * known))
-        elif method.exact and chance(problem, entry.share * run.remaining()) < _HOPELESS:
-            entries.append(replace(entry, share=entry.share / 2))
+        elif method.exact or entry.proves:
+            entries.append(replace(entry, share=_hopeful(entry.share, chance(problem, entry.share * run.remaining()))))
         else:
             entries.append(entry)
     cold = any(entry.learned and not loaded(methods[entry.name]) for entry in entries)
@@ -40,6 +42,11 @@ def plan(run: Run, prepared: Any) -> list[Entry]:
         rest = [entry for entry in entries if not entry.learned]
         entries = [*rest[:-1], *late, *rest[-1:]]
     return [*entries[:-1], *(replace(entry, share=1.0) for entry in entries[-1:])]
+
+
+def _hopeful(share: float, proof: float) -> float:
+    """Return the share of an exact method with that chance of a proof: half without one, all but a rest if likely."""
+    return share / 2 if proof < _HOPELESS else max(share, _LIKELY_SHARE) if proof > _LIKELY else share
 
 
 def unsuited(name: str) -> str:

@@ -24,6 +24,7 @@ class Entry:
         variants: of the problem for which `auto` runs it; none named means all.
         share: of the time left that it may take while others wait.
         least: seconds left with which it is of use; with less the others go first.
+        proves: it mostly ends with a proof where there is one to be had soon, though it need not.
         quick: it takes milliseconds and stops when told: it runs first, in the caller's process.
         learned: it decides by a network, the less of it the further the problem is from what that was trained on.
     """
@@ -34,6 +35,7 @@ class Entry:
     variants: tuple[str, ...] = ()
     share: float = SHARE
     least: float = 0.0
+    proves: bool = False
     quick: bool = False
     learned: bool = False
 

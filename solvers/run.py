@@ -17,6 +17,9 @@ _IMPORT_SECONDS = {"torch": 4.0}
 _IMPORT_AT_MOST = 0.5
 """What libraries take to import on a slow or cold machine, and all others."""
 
+_PROPOSALS = 8
+"""Proposals kept at most."""
+
 Callback = Callable[["Run"], bool | None]
 """Called at every new plan or bound; returning true stops the solve."""
 
@@ -65,6 +68,7 @@ class Run:
         self.phases: dict[str, float] = {}
         self._inner: list[float] = []
         self.notes: list[str] = []
+        self.proposals: list[Any] = []
         self.stop_reason: str | None = None
         self.failure: Exception | None = None
 
@@ -127,6 +131,10 @@ class Run:
         self.infeasible = True
         self.stop_reason = "proved"
 
+    def propose(self, plan: Answer) -> None:
+        """Keep a plan that is good in a way of its own, the newest few: where it differs is where to search."""
+        self.proposals = [*self.proposals[1 - _PROPOSALS :], plan]
+
     def note(self, text: str) -> None:
         """Leave a remark for the reader of the result."""
         if text not in self.notes:
@@ -139,7 +147,7 @@ class Run:
         """
         able = library in sys.modules or self.remaining() > _IMPORT_SECONDS.get(library, _IMPORT_AT_MOST)
         if not able:
-            self.note(f"{library} left out: no time to import it")
+            self.note(f"{library.split('.')[0]} left out: no time to import it")
         return able
 
     @contextmanager

@@ -18,7 +18,7 @@ def lns(run: Run, p: Prepared) -> None:
     if run.plan is None or run.objective is None:
         return
     rng = np.random.default_rng(run.seed)
-    choice = Choice(p, rng)
+    choice = Choice(p, rng, run.proposals)
     unit = run.objective
     with run.phase("lns"):
         around = Around(p, run.plan, unit)
