@@ -8,18 +8,25 @@ import numpy as np
 
 from gangplan.solvers.schedule.prepare import Ints
 
-from .player import Net, Player, Steps
+from .player import Net, Player, Steps, no_net
 
 
 def plans(player: Player, net: Net) -> Iterator[float]:
     """Build schedules and yield their goals, the greedy one first; `player` has each as it is yielded.
+
+    Where the base is better than the greedy one it comes first, so that no answer is worse than the base.
 
     Limited discrepancy search (Harvey and Ginsberg, IJCAI 1995): each schedule follows the greedy one up to some step,
     takes another candidate there, and is greedy from then on. Those go first whose scores are nearest to that of the
     choice. When one is better than all before, the search goes on around it.
     """
     best, steps = player.watch(net)
+    if player.base.cost < best:
+        player.play(no_net())
+        yield player.base.cost
+        player.play(net)
     yield best
+    best = min(best, player.base.cost)
     tried = {_key(steps.taken())}
     fixed = steps.taken()[:0]
     while True:

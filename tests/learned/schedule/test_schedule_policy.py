@@ -1,0 +1,247 @@
+"""The schedule policy: its schedules, its search, its labels, a small training, the method of the suite."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from gangplan.instances import InstanceError, RampTopology, verify
+from gangplan.instances.generators.moldable import moldable
+from gangplan.instances.schedule import MoldableJob, Pool, ScheduleProblem
+from gangplan.learned.labels import make
+from gangplan.learned.policy.run import train_policy
+from gangplan.learned.schedule import method
+from gangplan.learned.schedule.families import unseen
+from gangplan.learned.schedule.imitate import example_of, loss_of
+from gangplan.learned.schedule.labels import best_list
+from gangplan.learned.schedule.network import Network, compiled
+from gangplan.learned.schedule.player import Net, Player, gumbel, no_net
+from gangplan.learned.schedule.policy import SchedulePolicy, network_of
+from gangplan.learned.schedule.search import plans
+from gangplan.learned.schedule.settings import Settings
+from gangplan.learned.schedule.teach import shown, taught
+from gangplan.solvers import Run
+from gangplan.solvers.schedule.prepare import prepare
+
+TINY = """policy = "schedule"
+instances = 4
+exact = 1
+most = 10
+imitation_updates = 2
+rl_updates = 2
+rl_instances = 3
+rl_most = 12
+validate_every = 1
+validation = 2
+"""
+PROBLEMS = {
+    "pool": moldable(14, 2, 4, seed=3),
+    "nodes": moldable(14, 2, 8, seed=4, capacity="nodes", optional=0.3),
+    "ramp": moldable(8, 2, 4, seed=5, capacity="ramp"),
+    "deadlines": moldable(12, 2, 4, seed=6, fraction=3.0, optional=1.0),
+    "makespan": moldable(12, 2, 4, 0.0, seed=7, goal="makespan"),
+    "throughput": moldable(12, 2, 4, seed=8, goal="throughput"),
+    "mean_jct": moldable(12, 2, 4, seed=9, goal="mean_jct"),
+}
+
+
+def loud(player: Player, seed: int = 0) -> Net:
+    """Return an untrained network that has a say."""
+    torch.manual_seed(seed)
+    network = network_of(Settings())
+    torch.nn.init.normal_(network.last.weight, std=1.0)
+    return compiled(network, [player.graph()])[0]
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_every_schedule_is_feasible_and_costs_what_is_said(name: str) -> None:
+    """Whatever the scores, the verifier accepts each schedule and finds the same objective."""
+    player = Player(prepare(PROBLEMS[name]))
+    net = loud(player)
+    for cost, _ in zip(plans(player, net), range(8), strict=False):
+        verdict = verify(PROBLEMS[name], player.plan())
+        assert verdict.objective == pytest.approx(cost), verdict.violations
+    noise = gumbel(player.p.n, player.most, 3.0, np.random.default_rng(0))
+    cost = player.play(net, noise)
+    assert verify(PROBLEMS[name], player.plan()).objective == pytest.approx(cost)
+
+
+def test_without_a_network_the_base_is_built() -> None:
+    """The network that says nothing leaves the base schedule as it is."""
+    for problem in (PROBLEMS["pool"], PROBLEMS["nodes"], PROBLEMS["deadlines"]):
+        player = Player(prepare(problem))
+        assert player.play(no_net()) == pytest.approx(player.base.cost)
+
+
+def test_a_short_heavy_job_goes_first() -> None:
+    """Of two jobs for one GPU, that with more weight a second is first: 1 s of weight 9 before 9 s of weight 1."""
+    jobs = (MoldableJob("long", (1,), (9.0,)), MoldableJob("short", (1,), (1.0,), weight=9.0))
+    player = Player(prepare(ScheduleProblem(jobs, Pool(1))))
+    assert player.play(no_net()) == 9.0 * 1 + 10.0
+    assert player.start.tolist() == [1.0, 0.0]
+
+
+def test_compiled_and_torch_rate_alike() -> None:
+    """The compiled network gives the scores that torch does, the base's advantage included."""
+    player = Player(prepare(PROBLEMS["nodes"]))
+    graph = player.graph()
+    torch.manual_seed(0)
+    network = network_of(Settings())
+    torch.nn.init.normal_(network.last.weight, std=1.0)
+    _, steps = player.watch(compiled(network, [graph])[0])
+    which = np.flatnonzero(steps.count > 1)
+    one = example_of(graph, steps, which.tolist(), [np.zeros(int(steps.count[t])) for t in which])
+    from gangplan.learned.schedule.imitate import rated
+
+    with torch.no_grad():
+        scores = rated(network, [one])[0].numpy()
+    logged = np.concatenate([steps.score[t, : steps.count[t]] for t in which])
+    assert np.abs(scores - logged).max() < 1e-4
+
+
+def test_another_order_of_jobs_gives_the_same_schedule() -> None:
+    """Names and order of the jobs make no difference to what a network builds."""
+    problem = PROBLEMS["pool"]
+    order = np.random.default_rng(0).permutation(len(problem.jobs))
+    moved = ScheduleProblem(tuple(problem.jobs[i] for i in order), problem.capacity, problem.goal)
+    first, second = Player(prepare(problem)), Player(prepare(moved))
+    assert first.play(loud(first)) == pytest.approx(second.play(loud(second)))
+    assert first.start[order] == pytest.approx(second.start)
+
+
+def test_values_are_the_goals_of_following_a_candidate() -> None:
+    """A candidate is worth what the schedule costs that takes it and goes on by the rollout's network."""
+    player = Player(prepare(PROBLEMS["nodes"]))
+    _, steps = player.watch(no_net())
+    worth = player.values(no_net(), steps, 2)
+    assert len(worth) == steps.count[2] and worth[steps.pick[2]] == pytest.approx(player.base.cost)
+    c = int(np.argmax(worth))
+    follow = np.concatenate([steps.taken()[:2], [[steps.jobs()[2, c], steps.cands[2, c, 1]]]])
+    assert player.play(no_net(), follow=follow) == pytest.approx(worth[c])
+
+
+def test_on_the_best_way_the_next_step_has_no_regret() -> None:
+    """Labels on the way to the optimum know that its steps are worth the optimum."""
+    player = Player(prepare(PROBLEMS["pool"]))
+    found = best_list(player.p, 5.0)
+    assert found is not None
+    taken, cost = found
+    assert player.play(no_net(), follow=taken) == pytest.approx(cost) and cost <= player.base.cost
+    one = shown(player, player.graph(), no_net(), np.random.default_rng(0), states=14, seconds=5.0)
+    assert one is not None
+    for state in range(one.states):
+        mine = one.state == state
+        assert one.regret[mine].min() == 0 and (one.regret[mine] > 0).any()
+
+
+def test_learning_lowers_the_expected_regret() -> None:
+    """A few steps on one example lower its loss, of all labels and of one."""
+    player, rng = Player(prepare(PROBLEMS["pool"])), np.random.default_rng(0)
+    one = taught(player, player.graph(), no_net(), no_net(), rng, states=5)
+    assert one is not None
+    for single in (False, True):
+        torch.manual_seed(0)
+        network = network_of(Settings())
+        torch.nn.init.normal_(network.last.weight, std=0.02)
+        optimizer, losses = torch.optim.Adam(network.parameters(), 1e-2), []
+        for _ in range(12):
+            loss = loss_of(network, [one], one_label=single)
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            losses.append(float(loss.detach()))
+        assert losses[-1] < 0.9 * losses[0]
+
+
+def test_search_never_repeats_and_ends() -> None:
+    """Of two jobs on one GPU there are few schedules; the search finds the best of them, and comes to its end."""
+    jobs = (MoldableJob("a", (1,), (3.0,)), MoldableJob("b", (1,), (2.0,), release=1.0, weight=4.0))
+    player = Player(prepare(ScheduleProblem(jobs, Pool(1))))
+    costs = [cost for cost, _ in zip(plans(player, loud(player)), range(50), strict=False)]
+    assert len(costs) <= 4 and min(costs) == 4 * 3.0 + 6.0  # b at 1, a after it
+
+
+def test_training_from_end_to_end(tmp_path: Path) -> None:
+    """A tiny configuration trains to weights that are read again and schedule alike; an unknown key is refused."""
+    (tmp_path / "tiny.toml").write_text(TINY)
+    done = train_policy(tmp_path / "tiny.toml", tmp_path / "out")
+    assert [x.name for x in done.reports] == ["imitation", "rl1", "rl2"] and done.weights is not None
+    policy = SchedulePolicy.load(done.weights)
+    p = prepare(PROBLEMS["pool"])
+    again = SchedulePolicy.load(done.weights).schedule(p, 4)
+    cost, plan = policy.schedule(p, 4)
+    assert cost == again[0] and (plan.start == again[1].start).all()
+    (tmp_path / "tiny.toml").write_text(TINY + "wide = 3\n")
+    with pytest.raises(InstanceError, match="wide"):
+        train_policy(tmp_path / "tiny.toml", tmp_path / "other")
+
+
+def test_the_shipped_method_beats_the_lists_on_average() -> None:
+    """On instances it never saw, the shipped policy's plans are better than the best of the lists on average."""
+    shares = []
+    for i in range(8):
+        problem: Any = make("schedule", "moldable", 7_000_000 + i, 20)
+        runs = {}
+        for name, run_it in (("learned", method.learned), ("lists", None)):
+            run = Run(problem, time_limit=20)
+            p = prepare(problem)
+            if run_it is None:
+                from gangplan.solvers.schedule.lists import lists
+
+                lists(run, p)
+            else:
+                run_it(run, p)
+            runs[name] = run
+        assert not runs["learned"].notes
+        shares.append((runs["learned"].objective or 0) / (runs["lists"].objective or 1))
+    assert np.mean(shares) < 0.995
+
+
+def test_the_method_says_why_it_has_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without weights, with NaN among them, or without time it leaves a note and no plan."""
+    from gangplan.learned.schedule import policy as module
+
+    def missing() -> Any:
+        raise InstanceError("file", "is missing")
+
+    network = network_of(Settings())
+    with torch.no_grad():
+        network.by_job.bias.fill_(float("nan"))
+    problem = PROBLEMS["pool"]
+    for found in (missing, lambda: SchedulePolicy(network)):
+        monkeypatch.setattr(module, "shipped", found)
+        run = Run(problem, time_limit=10)
+        method.learned(run, prepare(problem))
+        assert run.plan is None and run.notes and run.notes[0].startswith("learned: ")
+    run = Run(problem, time_limit=0)
+    method.learned(run, prepare(problem))
+    assert run.plan is None
+
+
+def test_unseen_families_are_made_from_their_seed() -> None:
+    """The same seed makes the same instance, another one another; all can be scheduled."""
+    for family in ("bursts", "moldable, other ranges"):
+        one, same, other = (unseen(family, seed, 12) for seed in (1, 1, 2))
+        assert one.jobs == same.jobs != other.jobs
+        assert np.isfinite(Player(prepare(one)).play(no_net()))
+
+
+def test_settings_name_what_is_wrong() -> None:
+    """A setting out of range is refused by its name."""
+    for field, value in (("width", 0), ("imitation_rate", 0.0), ("share", 1.5), ("least", 2), ("rounds", -1)):
+        with pytest.raises(InstanceError, match=field):
+            Settings(**{field: value})  # type: ignore[arg-type]
+
+
+def test_weights_are_small() -> None:
+    """The weights that are shipped are under 2 MB and come with the settings of their card."""
+    folder = Path(method.__file__).parent.parent / "weights"
+    assert (folder / "schedule.safetensors").stat().st_size < 2_000_000
+    assert json.loads((folder / "schedule.json").read_text())["settings"]["rounds"] == 2
+    assert isinstance(SchedulePolicy.load(folder / "schedule").network, Network)
+    assert isinstance(PROBLEMS["ramp"].capacity, RampTopology)
