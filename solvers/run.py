@@ -147,7 +147,7 @@ class Run:
         """
         able = library in sys.modules or self.remaining() > _IMPORT_SECONDS.get(library, _IMPORT_AT_MOST)
         if not able:
-            self.note(f"{library.split('.')[0]} left out: no time to import it")
+            self.note(f"{library.partition('.')[0]} left out: no time to import it")
         return able
 
     @contextmanager

@@ -33,10 +33,10 @@ _TRIES = 20
 def lns(run: Run, batch: Batch) -> None:
     """Improve the best plan, or the best that the policies build, a few nodes at a time (Shaw 1998).
 
-    A gang is drawn by what it costs more than it must, and more than where a policy has proposed to place it; its nodes are free, and others drawn by what the gangs there
-    lose, whole groups tied by split gangs, so that every gang is free or not touched. These nodes and gangs are a
-    small problem of their own, which CP-SAT solves from what is there. It does not see who else is on the links above,
-    so what it finds is kept only if the whole batch gains.
+    A gang is drawn by what it costs more than it must, and more than where a policy has proposed to place it. Its nodes
+    are free, and others drawn by what the gangs there lose, whole groups tied by split gangs, so that a gang is free or
+    not touched. These nodes and gangs are a small problem of their own, which CP-SAT solves from what is there. It
+    does not see who else is on the links above, so what it finds is kept only if the whole batch gains.
     """
     state = first(run, batch)
     if state is None:
