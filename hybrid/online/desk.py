@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
-import numpy as np
+from collections.abc import Sequence
 
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet, GangJob, SpeedModel
@@ -13,13 +11,15 @@ from gangplan.solvers.placement.online.rooms import Kind
 
 from .book import Book, Stint
 from .fill import Fill
+from .guard import Guard
 from .guess import Guess
 from .job import Request, Seconds, as_placed, seconds_of
 from .kept import Kept, Rule
+from .learned import LearnedPlaces
 from .line import Line, Shape
 from .reservation import Ends
-from .scene import MOST, Parts, Scene
-from .seats import Seats
+from .scene import Parts
+from .seats import Seats, no_difference
 from .settings import Settings
 
 ANY = "any"
@@ -39,18 +39,23 @@ class Desk:
     def __init__(self, fleet: Fleet, speeds: SpeedModel | None, settings: Settings) -> None:
         self.settings, self.speeds = settings, speeds
         self.book = Book(fleet)
-        self.seats = Seats(fleet, speeds or _no_difference(fleet))
+        self.seats = Seats(fleet, speeds or no_difference(fleet, ANY))
         self.line, self.ends, self.guess = Line(), Ends(), Guess()
         self.kept, self.parts = Kept(Rule(settings.lengths)), Parts(Rule(settings.lengths))
         self.size = int(fleet.gpus.max())
         self.changes = 0
         self.closed: dict[Kind, int] = {}
         """The least number of workers of each kind that did not fit since something last became free."""
+        self._placed: dict[tuple[str, int], GangJob] = {}
+        self.learned: LearnedPlaces | None = None
         self._most: dict[Kind, int] = {}
 
     def placed(self, request: Request, degree: int) -> GangJob:
         """Return the gang that the placer sees."""
-        return as_placed(request, degree, self.size, None if self.speeds else ANY)
+        key = request.name, degree
+        if key not in self._placed:
+            self._placed[key] = as_placed(request, degree, self.size, None if self.speeds else ANY)
+        return self._placed[key]
 
     def submit(self, job: GangJob, seconds: Seconds, now: float | None, together: bool | None) -> Request:
         """See `Scheduler.submit`."""
@@ -108,7 +113,7 @@ class Desk:
             raise InstanceError("job", f"{name!r} does not wait")
         self.book.now = self.book.at(now)
         self.changes += 1
-        del self.book.waiting[name]
+        self._forget(self.book.waiting.pop(name))
         self.book.finished.add(name)
         self.line.remove(name)
 
@@ -117,8 +122,13 @@ class Desk:
         self.book.runs(name)
         self.book.now = self.book.at(now)
         stint = self._free(name)
+        self._forget(stint.request)
         self.book.finished.add(name)
         self.guess.saw(stint.request.job, stint.degree, self.book.now - stint.since)
+
+    def _forget(self, request: Request) -> None:
+        for degree in request.job.workers:
+            self._placed.pop((request.name, degree), None)
 
     def _free(self, name: str) -> Stint:
         stint = self.book.stop(name)
@@ -126,6 +136,8 @@ class Desk:
         self.ends.remove(stint)
         self.parts.remove(stint)
         self.kept.add(stint.end - stint.since, -stint.gpus)
+        if self.learned is not None:
+            self.learned.forget(name)
         self.closed.clear()
         self.changes += 1
         return stint
@@ -177,14 +189,14 @@ class Desk:
         self.ends.add(stint)
         self.parts.add(stint)
         self.kept.add(stint.end - stint.since, stint.gpus)
+        if self.learned is not None:
+            job = self.placed(stint.request, stint.degree)
+            need = max(1, job.worker.grants)
+            self.learned.note(job, {node: (len(gpus) // need, 0) for node, gpus in stint.nodes.items()})
 
-    def aim(self, share: float) -> None:
-        """Set what the longest jobs may hold."""
-        self.kept.aim(share, self.book.gpus)
-
-    def fill(self, note: Callable[[str], None], stop: float) -> Fill:
+    def fill(self, guard: Guard, stop: float) -> Fill:
         """Return a round of starts."""
-        return Fill(self, note, stop)
+        return Fill(self, guard, stop)
 
     def degrees(self, request: Request) -> Sequence[int]:
         """Return the numbers of workers to try: the most that are a fair part of what is idle, then fewer."""
@@ -193,21 +205,3 @@ class Desk:
             return degrees
         part = self.book.idle / max(1, len(self.book.waiting))
         return [d for d in reversed(degrees) if request.gpus(d) <= part] or degrees[:1]
-
-    def scene(self) -> Scene:
-        """Return what there is, as arrays."""
-        first = [self.book.waiting[name] for name in self.line.first(MOST)]
-        lasts = np.array([request.seconds[-1] for request in first], dtype=float)
-        need = np.array([request.gpus(request.job.workers[-1]) for request in first], dtype=np.int64)
-        key = np.array([self.line.key(request.name) for request in first], dtype=float)
-        length = np.searchsorted(np.array(self.settings.lengths), lasts, "right")
-        free = self.seats.free.copy()
-        return Scene(self.book.now, free, self.size, *self.parts.arrays(), need, lasts, length, key)
-
-
-def _no_difference(fleet: Fleet) -> SpeedModel:
-    """Return speeds by which all jobs run on all GPUs alike."""
-    one = np.ones(1)
-    return SpeedModel(
-        (ANY,), fleet.gpu_types, np.ones((len(fleet.gpu_types), 1)), one, one, 0 * one[None], 0 * one[None]
-    )

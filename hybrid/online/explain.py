@@ -10,7 +10,7 @@ from gangplan.instances.arrays import FloatArray
 
 from .decision import Candidate, Explanation
 from .desk import Desk
-from .scene import Scene
+from .scene import Scene, scene
 
 SHOWN = 16
 """Candidates and waiting jobs that are named."""
@@ -54,12 +54,12 @@ def explain(record: Record, desk: Desk) -> Explanation:
         found[record.scorer] = tuple(rows)
     objective = bound = None
     if record.changes == desk.changes and desk.book.waiting:
-        objective, bound = _worth(desk.scene(), desk.kept.rule.caps(desk.kept.share, desk.book.gpus), desk.book.gpus)
+        objective, bound = _worth(scene(desk), desk.kept.rule.caps(desk.kept.share, desk.book.gpus), desk.book.gpus)
     waits = dict(list(record.waits.items())[:SHOWN])
     return Explanation(record.number, record.tier, found, waits, objective, bound, record.notes)
 
 
-def _worth(scene: Scene, caps: list[int], gpus: int) -> tuple[float, float]:
+def _worth(seen: Scene, caps: list[int], gpus: int) -> tuple[float, float]:
     """Return the mean time that the jobs which are shown still have to be there, simulated, and a bound on it.
 
     The bound squashes all work on one machine as fast as all GPUs together, the least work first, and no job is done
@@ -67,12 +67,12 @@ def _worth(scene: Scene, caps: list[int], gpus: int) -> tuple[float, float]:
     """
     from .rollout import rollout
 
-    n = len(scene.need)
-    arrive = np.full(n, scene.now)
-    jobs = (arrive, scene.need, scene.lasts, scene.length.astype(np.int64), scene.key)
-    parts = (scene.end, scene.node, scene.gpus, scene.kind)
-    total = rollout(scene.now, scene.free, scene.size, *parts, n, *jobs, np.array(caps, dtype=np.int64), n)
-    left: FloatArray = np.maximum(scene.end - scene.now, 0.0)
-    work = np.concatenate([scene.need * scene.lasts, scene.gpus * left]) / max(1, gpus)
+    n = len(seen.need)
+    arrive = np.full(n, seen.now)
+    jobs = (arrive, seen.need, seen.lasts, seen.length.astype(np.int64), seen.key)
+    parts = (seen.end, seen.node, seen.gpus, seen.kind)
+    total = rollout(seen.now, seen.free, seen.size, *parts, n, *jobs, np.array(caps, dtype=np.int64), n)
+    left: FloatArray = np.maximum(seen.end - seen.now, 0.0)
+    work = np.concatenate([seen.need * seen.lasts, seen.gpus * left]) / max(1, gpus)
     squashed = float(np.cumsum(np.sort(work)).sum()) - float(left.sum())  # of what runs at least as much is known
-    return total / n, max(float(scene.lasts.mean()), squashed / n)
+    return total / n, max(float(seen.lasts.mean()), squashed / n)

@@ -14,9 +14,12 @@ from gangplan.solvers.placement.online.rooms import Kind
 
 from .book import Stint
 from .decision import Start
+from .guard import Guard
 from .job import Request
+from .learned import LearnedPlaces
 from .line import Shape, Walk
 from .reservation import Reservation
+from .seats import Seat
 
 if TYPE_CHECKING:
     from .desk import Desk
@@ -32,13 +35,13 @@ class Fill:
 
     Args:
         desk: the state; it is changed.
-        note: called with what went wrong.
+        guard: asks those that may fail, and notes what went wrong.
         stop: of the machine's clock.
     """
 
-    def __init__(self, desk: Desk, note: Callable[[str], None], stop: float = np.inf) -> None:
+    def __init__(self, desk: Desk, guard: Guard, stop: float = np.inf) -> None:
         self._desk, self._book, self._seats, self._line = desk, desk.book, desk.seats, desk.line
-        self._note, self._stop = note, stop
+        self._guard, self._note, self._stop = guard, guard.note, stop
         self._held: tuple[GangJob, int] | None = None
         self._reservation: Reservation | None = None
         self.starts: list[Start] = []
@@ -109,7 +112,7 @@ class Fill:
                 self._seats.room(gang), workers, self._book, self._desk.ends, self._seats.free
             )
         if nodes is None:
-            found = self._seats.place(job)
+            found = self._place(job)
             if found is None:
                 return self._full(job, degree)
             nodes = {node: seat.gpus for node, seat in found.items()}
@@ -129,6 +132,26 @@ class Fill:
             self._seats.remove(job.name)
             return DELAY
         return nodes
+
+    def _place(self, job: GangJob) -> Mapping[int, Seat] | None:
+        """Seat a gang by the learned policy if there is one, else, or if that fails, by the topology."""
+        learned, guard = self._desk.learned, self._guard
+        if learned is not None and not guard.out("learned places"):
+            budget = 0.5 * (self._stop - time.perf_counter())
+            workers = guard.call("learned places", budget, lambda: self._chosen(learned, job))
+            if workers is not None:
+                found = self._seats.place_by(lambda room, degree: workers, job)
+                if found is not None:
+                    return found
+        return self._seats.place(job)
+
+    def _chosen(self, learned: LearnedPlaces, job: GangJob) -> dict[int, int]:
+        """Return node -> workers by the learned policy, checked."""
+        room = self._seats.room(job)
+        chosen = dict(learned.policy(job)(room, job.workers[0]))
+        if sum(chosen.values()) != job.workers[0] or any(w < 1 or w > room.room[node] for node, w in chosen.items()):
+            raise ValueError(f"there is no room for {job.name} on {chosen}")
+        return chosen
 
     def _full(self, job: GangJob, degree: int) -> str:
         """Note that such workers did not fit."""

@@ -55,6 +55,14 @@ class Guard:
             return None
         return found
 
+    def load(self, what: str, make: Callable[[], T]) -> T | None:
+        """Return what `make` makes, `None` with a note if it cannot."""
+        try:
+            return make()
+        except Exception as error:  # no torch, no weights, broken weights
+            self.note(f"{what} is left out: {type(error).__name__}: {str(error)[:200]}")
+            return None
+
     def fault(self, tier: str, words: str, strikes: int = 1) -> None:
         """Note that a tier failed."""
         self.faults[tier] = self.faults.get(tier, 0) + strikes

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .book import Stint
 from .kept import Rule
+
+if TYPE_CHECKING:
+    from .desk import Desk
 
 MOST = 1024
 """Waiting jobs that a scene shows."""
@@ -78,3 +82,13 @@ class Parts:
         n = len(self._names)
         node, gpus, kind = self._rest[:, :n].copy()
         return self._end[:n].copy(), node, gpus, kind
+
+
+def scene(desk: Desk) -> Scene:
+    """Return what there is, as arrays."""
+    first = [desk.book.waiting[name] for name in desk.line.first(MOST)]
+    lasts = np.array([request.seconds[-1] for request in first], dtype=float)
+    need = np.array([request.gpus(request.job.workers[-1]) for request in first], dtype=np.int64)
+    key = np.array([desk.line.key(request.name) for request in first], dtype=float)
+    length = np.searchsorted(np.array(desk.settings.lengths), lasts, "right")
+    return Scene(desk.book.now, desk.seats.free.copy(), desk.size, *desk.parts.arrays(), need, lasts, length, key)

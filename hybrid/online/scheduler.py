@@ -14,22 +14,20 @@ from gangplan.instances.placement import Fleet, GangJob, SpeedModel
 from .decision import TIERS, Decision, Explanation
 from .desk import Desk
 from .explain import Record, explain
-from .fill import Fill
 from .guard import Guard
 from .job import Seconds
 from .kept import LENGTHS, SHARES
-from .learned import load
-from .lookahead import Lookahead
-from .policy import AHEAD, Proposes, Ranks, View, proposals
+from .policy import Proposes, Ranks
 from .settings import Settings
 from .snapshot import load as load_snapshot
 from .snapshot import save
+from .tiers import Tiers
 
 POLICIES = ("hybrid", "learned", "heuristic")
 _KEEP = 64
 """Decisions that can be explained."""
-_FILL, _POLICY = 0.9, 0.5
-"""Of the deadline, when the last start is begun, and what a policy may take of what is left."""
+_LOOK, _FILL = 0.4, 0.9
+"""Of the deadline, when the lookahead is over and when the last start is begun."""
 
 
 class Scheduler:
@@ -45,7 +43,7 @@ class Scheduler:
         seed: of the lookahead's samples.
         speeds: which models run on which GPUs; by default all run on all.
         together: whether workers that fit on one node stay on one, and larger gangs take whole nodes.
-        rollouts: simulations of the lookahead in each decision at which somebody waits, if there is time.
+        rollouts: simulations of the lookahead in each decision, if there is time.
         horizon: jobs that arrive in a simulated future.
         lengths, shares: seconds at which classes of jobs begin, and what the longest may hold: see `Rule`. The first
             share is used until enough jobs were seen.
@@ -82,12 +80,8 @@ class Scheduler:
         self._policy = policy
         self._arguments: dict[str, Any] = {**asdict(self._settings), "speeds": speeds}
         self._guard = Guard()
-        self._speeds = speeds
         self._desk = Desk(fleet, speeds, self._settings)
-        self._ahead = Lookahead(shares, horizon, seed) if policy not in ("heuristic", "learned") else None
-        self._own: Any = None if isinstance(policy, str) else policy
-        self._tier = "policy" if self._own is not None else "learned"
-        self._loaded = policy in ("heuristic",) or self._own is not None
+        self._tiers = Tiers(self._desk, self._guard, policy)
         self._records: dict[int, Record] = {}
         self._count = 0
 
@@ -121,10 +115,7 @@ class Scheduler:
         Raises:
             InstanceError: naming the field; nothing has changed then.
         """
-        request = self._desk.submit(job, seconds, now, together)
-        if self._ahead is not None:
-            degree = request.job.workers[-1]
-            self._ahead.saw(request.submit, request.gpus(degree), request.lasts(degree))
+        self._tiers.expect(self._desk.submit(job, seconds, now, together))
 
     def finish(self, job: str, *, now: float | None = None) -> None:
         """Note that a running job is done, and free its GPUs.
@@ -171,74 +162,30 @@ class Scheduler:
         """
         began = time.perf_counter()
         require_number(deadline, "deadline", positive=True)
-        desk = self._desk
+        desk, tiers = self._desk, self._tiers
         desk.book.now = desk.book.at(now)
         self._count += 1
         scores: list[tuple[str, float]] = []
-        desk.aim(self._ahead.share if self._ahead is not None and self._ahead.ready else self._settings.shares[0])
-        fill = desk.fill(self._guard.note, began + _FILL * deadline)
+        desk.kept.aim(tiers.share, desk.book.gpus)
+        fill = desk.fill(self._guard, began + _FILL * deadline)
+        tiers.look(began + _LOOK * deadline)
         if desk.book.waiting and desk.book.idle:
-            self._look(began + _POLICY * deadline)
-            scores = self._ask(fill, began + deadline)
-            fill.all(desk.degrees, "lookahead" if self._ahead is not None and self._ahead.rounds else "heuristic")
-        tiers = {start.tier for start in fill.starts}
-        tier = next((tier for tier in TIERS if tier in tiers), "heuristic")
+            scores = tiers.ask(fill, began + deadline)
+            fill.all(desk.degrees, tiers.usual)
+        said = {start.tier for start in fill.starts}
+        tier = next((tier for tier in TIERS if tier in said), "heuristic")
         notes = self._guard.taken()
         names = tuple(start.job for start in fill.starts)
-        amounts = self._ahead.candidates() if self._ahead is not None else ()
-        record = Record(self._count, tier, desk.changes, names, scores, amounts, fill.waits, self._tier, notes)
+        amounts = tiers.ahead.candidates() if tiers.ahead is not None else ()
+        record = Record(self._count, tier, desk.changes, names, scores, amounts, fill.waits, tiers.name, notes)
         self._records[self._count] = record
         self._records.pop(self._count - _KEEP, None)
         took = time.perf_counter() - began
         return Decision(self._count, self.now, tuple(fill.starts), tier, notes, took, fill.more)
 
-    def _look(self, stop: float) -> None:
-        """Take the steps of the lookahead that there is time for."""
-        ahead, desk = self._ahead, self._desk
-        if ahead is None or not ahead.ready:
-            return
-        for _ in range(self._settings.rollouts):
-            if time.perf_counter() + 1.5 * ahead.took > stop:
-                return
-            if not ahead.open:
-                ahead.begin(desk.scene(), self._settings.lengths, self._settings.order)
-            share = ahead.shares[len(ahead.found)]
-            if ahead.step(desk.kept.rule.caps(share, desk.book.gpus)):
-                desk.aim(ahead.share)
-
-    def _ask(self, fill: Fill, end: float) -> list[tuple[str, float]]:
-        """Have the learned order, or the user's policy, start jobs; return its scores."""
-        policy = self._learned()
-        if policy is None or self._guard.out(self._tier):
-            return []
-        view = View(self._desk.book, self._desk.line.first(AHEAD), self._desk.seats.free)
-        budget = _POLICY * (end - time.perf_counter())
-        found = self._guard.call(self._tier, budget, lambda: proposals(policy, view))
-        if found is None:
-            return []
-        for name, degree, nodes in found[0]:
-            if fill.over():
-                break
-            request = self._desk.book.waiting.get(name)
-            if request is not None and degree not in request.job.workers:
-                words = f"{name}: {degree} is not one of its numbers of workers, {request.job.workers}"
-                self._guard.note(f"{self._tier}: {words}")
-            elif request is not None:
-                fill.one(name, (degree,), self._tier, nodes)
-            elif name not in {start.job for start in fill.starts}:
-                self._guard.note(f"{self._tier} would start {name!r}, which does not wait")
-        return found[1]
-
-    def _learned(self) -> Any:
-        """Return the policy that is asked before the heuristic, `None` if there is none."""
-        if not self._loaded:
-            self._loaded = True
-            self._own = load(self._desk, self._guard)
-        return self._own
-
     def snapshot(self) -> dict[str, Any]:
         """Return the state, for JSON: what runs and waits, what was learned, and where the random numbers are."""
-        return save(self._desk, self._ahead, self._guard, self._count)
+        return save(self._desk, self._tiers.ahead, self._guard, self._count)
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Take over a state that `snapshot` returned, of a scheduler of the same cluster and arguments.
@@ -249,7 +196,7 @@ class Scheduler:
             InstanceError: naming what is wrong with it; nothing has changed then.
         """
         fresh = Scheduler(self._desk.book.fleet, self._policy, **self._arguments)
-        fresh._count = load_snapshot(snapshot, fresh._desk, fresh._ahead, fresh._guard)
+        fresh._count = load_snapshot(snapshot, fresh._desk, fresh._tiers.ahead, fresh._guard)
         self.__dict__.update(fresh.__dict__)
 
     def explain(self, decision: Decision | int) -> Explanation:

@@ -11,6 +11,8 @@ from gangplan.solvers.placement.online.gangs import GangPolicy, topology
 from gangplan.solvers.placement.online.placer import LOG, Placer, Seat
 from gangplan.solvers.placement.online.rooms import Kind, Room
 
+__all__ = ["Seat", "Seats"]
+
 
 class Seats(Placer):
     """A `Placer` whose nodes fail and come back.
@@ -84,3 +86,11 @@ class Seats(Placer):
             forgotten = len(self._log) - LOG // 2
             del self._log[:forgotten]
             self._forgotten += forgotten
+
+
+def no_difference(fleet: Fleet, name: str) -> SpeedModel:
+    """Return speeds by which all jobs, of one model, run on all GPUs alike."""
+    one = np.ones(1)
+    return SpeedModel(
+        (name,), fleet.gpu_types, np.ones((len(fleet.gpu_types), 1)), one, one, 0 * one[None], 0 * one[None]
+    )

@@ -47,9 +47,9 @@ def crowd(policy: Any, **options: Any) -> Scheduler:
     scheduler.fail_node(0)
     for name in ("done", "runs"):
         scheduler.submit(GangJob(name, "m", (4,)), 1.0)
-        policy_was, scheduler._own = scheduler._own, None
+        policy_was, scheduler._tiers.own = scheduler._tiers.own, None
         scheduler.decide(1.0)
-        scheduler._own = policy_was
+        scheduler._tiers.own = policy_was
         if name == "done":
             scheduler.finish(name)
     for i in range(6):
