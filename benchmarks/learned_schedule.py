@@ -69,22 +69,20 @@ def _judge(weights: Path, name: str, family: str, size: int, seed: int, methods:
         yield LearnedRow(*at, "bound" if name == "sizes" else "exact", objective, worth, proved, took)
     else:
         worth, proved = known[0].reference, known[0].proved
-    spent = [x.milliseconds for x in known if x.method == "learned (16)"]
+    spent = 0.02
     for method in methods:
         if method in ("exact", "bound"):
             continue
         if method == "local search":
-            plan, took = rivals.local_search(problem, (spent[-1] if spent else 20.0) / 1e3)
-        elif method in ("lists", "one list", "base", "trees"):
+            # as long on the clock as the policy has just taken
+            plan, took = rivals.local_search(problem, spent)
+        elif method in rivals.HEURISTICS:
             plan, took = rivals.HEURISTICS[method](problem)
-        elif method.startswith("random"):
-            plan, took = rivals.learned(problem, rivals.random_policy(seed), 16 if "(16)" in method else 1)
         else:
-            file = {"learned": "schedule", **ABLATIONS}[method.removesuffix(" (16)")]
-            plan, took = rivals.learned(
-                problem, rivals.policy(weights / f"{file}.safetensors"), 16 if "(16)" in method else 1
-            )
-        if method == "learned (16)":
-            spent = [took]
+            samples, plain = (16 if "(16)" in method else 1), method.removesuffix(" (16)")
+            file = weights / f"{({'learned': 'schedule'} | ABLATIONS).get(plain, plain)}.safetensors"
+            policy = rivals.random_policy(seed) if plain == "random" else rivals.policy(file)
+            (plan, took), clock = rivals.wall(partial(rivals.learned, problem, policy, samples))
+            spent = clock if method == "learned (16)" else spent
         objective = None if plan is None else verify(problem, plan).objective
         yield LearnedRow(*at, method, objective, worth, proved, took)

@@ -11,6 +11,20 @@ SAMPLES = 64
 """Schedules at most."""
 
 
+def warm() -> None:
+    """Load weights and compiled code, so that no deadline pays for it."""
+    from gangplan.solvers.schedule.prepare import prepare
+
+    from ..labels import make
+    from .player import Player
+    from .policy import shipped
+    from .search import plans
+
+    problem: Any = make("schedule", "moldable", 0, 6)
+    policy, player = shipped(), Player(prepare(problem))
+    next(iter(plans(player, policy.nets([player])[0])))
+
+
 def learned(run: Run, prepared: Any) -> None:
     """Offer the schedules of the shipped policy, the greedy one first; note why if there are none."""
     if run.stopped or not run.can_import("torch") or not run.can_import("numba"):

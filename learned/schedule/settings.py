@@ -37,9 +37,9 @@ class Settings:
     imitation_updates: int = 1800
     imitation_rate: float = 3e-3
     minibatch: int = 24
-    rl_updates: int = 1600
+    rl_updates: int = 800
     rl_rate: float = 1e-3
-    rl_rounds: int = 2
+    rl_rounds: int = 1
     rl_instances: int = 1000
     rl_most: int = 60
     rl_share: float = 0.15

@@ -170,7 +170,7 @@ def test_training_from_end_to_end(tmp_path: Path) -> None:
     """A tiny configuration trains to weights that are read again and schedule alike; an unknown key is refused."""
     (tmp_path / "tiny.toml").write_text(TINY)
     done = train_policy(tmp_path / "tiny.toml", tmp_path / "out")
-    assert [x.name for x in done.reports] == ["imitation", "rl1", "rl2"] and done.weights is not None
+    assert [x.name for x in done.reports] == ["imitation", "rl1"] and done.weights is not None
     policy = SchedulePolicy.load(done.weights)
     p = prepare(PROBLEMS["pool"])
     again = SchedulePolicy.load(done.weights).schedule(p, 4)
