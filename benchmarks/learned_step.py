@@ -32,7 +32,7 @@ ABLATIONS = {
     "one label": "step-one",
 }
 """Networks beside the shipped one, by the names of their weights."""
-_EXACT, _QUICK, _BOUND = 20.0, 20.0, 20.0
+_EXACT, _QUICK, _BOUND = 15.0, 20.0, 20.0
 _SIZES = ((100, 6), (1000, 6), (10_000, 2))
 """Most ops, and how many instances of each family."""
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.hybrid import solve
 from gangplan.instances import StepProblem, verify
 from gangplan.learned.step.features import Case, case_of
 from gangplan.learned.step.play import plan_of, search
@@ -20,10 +19,13 @@ from gangplan.learned.step.table import names, tabulate
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite
 from gangplan.solvers.partition.step.model import prepare
+from gangplan.solvers.result import OPTIMAL_GAP
 
 Timed = tuple[float | None, float]
-"""Seconds of the plan, none if there is no plan, and milliseconds of one core: what else the machine does is left out."""
+"""Seconds of the plan, none if there is no plan, and milliseconds of one core: other work on it is left out."""
 HEURISTICS = ("heft", "list_schedule", "contiguous", "critical_path")
+EXACT = ("cpsat", "lns", "cpsat_below")
+_SHARE, _TREES = 0.5, 800
 
 
 def heuristic(problem: StepProblem, name: str, limit: float) -> Timed:
@@ -39,11 +41,20 @@ def heuristic(problem: StepProblem, name: str, limit: float) -> Timed:
 
 
 def exact(problem: StepProblem, limit: float) -> tuple[Timed, float, bool]:
-    """Return what ``auto`` finds on one thread, its bound, and whether the plan is proved best."""
+    """Return what the exact methods find on one thread after the heuristics, their bound, and whether that is proved.
+
+    They run in this process, so that its processor time is theirs.
+    """
     started = time.process_time()
-    found = solve(problem, time_limit=limit, workers=1)
+    run, tools = Run(problem, time_limit=limit), suite("step")
+    p = tools.prepare(run)
+    for name in (*HEURISTICS, "bounds", *EXACT):
+        if not run.stopped and tools.methods[name].suits(p):
+            with run.share(1.0 if name == EXACT[-1] else _SHARE):
+                tools.methods[name].run(run, p)
     took = 1e3 * (time.process_time() - started)
-    return (found.objective, took), found.bound or 0.0, found.status == "OPTIMAL"
+    proved = run.gap is not None and run.gap <= OPTIMAL_GAP
+    return (run.objective, took), run.bound or 0.0, proved
 
 
 def bound(problem: StepProblem, limit: float) -> float:
@@ -81,12 +92,12 @@ def policy(path: Any) -> StepPolicy:
 def trees(path: Any) -> Callable[[Case], Any]:
     """Return gradient-boosted trees that rate the settings of a policy's book by the problem's features and the dials.
 
-    They learn from the instances that imitation learns from; their features are those of the problem's node.
+    They learn from the first of imitation's instances; their features are those of the problem's node.
     """
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     settings, book = Settings(), policy(path).network.book.numpy()
-    examples = tabulate(names(settings.families, settings.cases, settings.size, "train"), book)
+    examples = tabulate(names(settings.families, _TREES, settings.size, "train"), book)
     rows = np.concatenate([_rows(x.encoding, book) for x in examples])
     regret = np.concatenate([np.minimum(x.regret, 1.0) for x in examples])
     made = HistGradientBoostingRegressor(max_iter=300, learning_rate=0.1, random_state=0).fit(rows, regret)

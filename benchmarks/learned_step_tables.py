@@ -72,7 +72,7 @@ def _transfer(rows: Sequence[LearnedRow]) -> str:
 
 TABLES: dict[str, Callable[[Sequence[LearnedRow]], str]] = {
     "small": _proved("small"),
-    "unseen family": _proved("unseen family"),
+    "unseen_family": _proved("unseen family"),
     "published": _proved("published"),
     "large": lambda rows: gaps(with_best(of(rows, set="sizes", size=1000)), METHODS),
     "transfer": _transfer,

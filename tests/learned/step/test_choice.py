@@ -13,6 +13,7 @@ import torch
 from gangplan.instances import InstanceError, verify
 from gangplan.learned.gnn import schema_of
 from gangplan.learned.gnn.network import Schema
+from gangplan.learned.gnn.onnx import OnnxNetwork
 from gangplan.learned.labels import make
 from gangplan.learned.policy.run import train_policy
 from gangplan.learned.step.book import pick
@@ -20,6 +21,7 @@ from gangplan.learned.step.choose import expected_best
 from gangplan.learned.step.features import case_of
 from gangplan.learned.step.method import learned
 from gangplan.learned.step.policy import StepPolicy, network_of
+from gangplan.learned.step.recipe import RECIPE
 from gangplan.learned.step.schema import SCHEMA
 from gangplan.learned.step.settings import Settings
 from gangplan.solvers import Run
@@ -112,6 +114,21 @@ def test_saved_and_loaded_it_is_the_same(trained, tmp_path):
     other = StepPolicy.load(tmp_path / "again")
     assert np.array_equal(policy.scores(case), other.scores(case))
     assert np.array_equal(policy.settings_of(case), other.settings_of(case))
+
+
+def test_onnx_says_the_same(trained, tmp_path):
+    """ONNX Runtime gives the same scores to 1e-5 of their spread, and the book, on problems of several sizes."""
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    policy = StepPolicy.load(trained)
+    (path,) = RECIPE.export(policy, tmp_path / "step.onnx")
+    network = OnnxNetwork(path)
+    for family, size in (("layered", 30), ("pipeline", 120)):
+        case = case_of(prepare(make("step", family, 3, size)))
+        scores, book = network(case.encoding)
+        expected = policy.scores(case)
+        assert np.abs(scores[0] - expected).max() <= 1e-5 * max(1.0, np.abs(expected).max())
+        assert np.array_equal(book, policy.network.book.numpy())
 
 
 def test_weights_of_another_policy_are_refused(trained, tmp_path):
