@@ -29,6 +29,7 @@ ENTRIES = (
     Entry("throughput", "greedy", quick=True),
     # a good pipeline is a good start for every variant
     Entry("throughput", "pipedream", variants=("free",), quick=True),
+    _learned("throughput"),
     Entry("throughput", "convex", variants=("convex",)),
     Entry("throughput", "pipeline", variants=("contiguous",)),
     Entry("throughput", "local_search", variants=("convex", "free")),
@@ -46,12 +47,14 @@ ENTRIES = (
     Entry("step", "list_schedule", quick=True),
     Entry("step", "contiguous", quick=True),
     Entry("step", "critical_path", quick=True),
+    _learned("step"),
     # a short CP-SAT proves most; the long one starts from what the searches have found
     Entry("step", "cpsat", share=0.25),
     Entry("step", "local_search", share=0.1),
     Entry("step", "lns", share=0.3),
     Entry("step", "cpsat_below"),
     Entry("schedule", "lists", quick=True),
+    _learned("schedule"),
     Entry("schedule", "starts", share=0.7, least=0.5),
     Entry("schedule", "local_search", share=0.1),
     Entry("schedule", "cpsat"),

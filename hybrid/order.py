@@ -9,11 +9,10 @@ from gangplan.solvers import Run
 
 from .familiar import trust
 from .hardness import chance
-from .loading import loaded
 from .registry import Entry, named, suited
 
 _SOON = 0.25
-"""Of the time left: who is likely to be done by then goes before whoever has to load PyTorch first."""
+"""Of the time left: exact methods that are likely to be done by then go before the policy."""
 _HOPELESS = 0.1
 """A chance of a proof below which an exact method leaves half of its time to those that search."""
 _LIKELY, _LIKELY_SHARE = 0.7, 0.8
@@ -35,8 +34,7 @@ def plan(run: Run, prepared: Any) -> list[Entry]:
             entries.append(replace(entry, share=_hopeful(entry.share, chance(problem, entry.share * run.remaining()))))
         else:
             entries.append(entry)
-    cold = any(entry.learned and not loaded(methods[entry.name]) for entry in entries)
-    if cold and chance(problem, _SOON * run.remaining()) > 0.5:
+    if chance(problem, _SOON * run.remaining()) > 0.5:
         # between the exact methods and the last word
         late = [entry for entry in entries if entry.learned]
         rest = [entry for entry in entries if not entry.learned]

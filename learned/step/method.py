@@ -38,6 +38,11 @@ def learned(run: Run, prepared: Any) -> None:
         run.offer(plan_of(case, where, start), "learned")
 
 
+def warm() -> None:
+    """Load weights and compiled code, so that no deadline pays for it."""
+    _loaded()
+
+
 def _policy(run: Run) -> Any:
     try:
         if not run.can_import("numba") or not run.can_import("torch"):

@@ -8,8 +8,9 @@ from typing import Any
 from gangplan.instances import InstanceError
 from gangplan.solvers import Run
 from gangplan.solvers.partition.throughput.bounds import impossible
+from gangplan.solvers.partition.throughput.dominate import dominate
 from gangplan.solvers.partition.throughput.pipeline import few_mixes
-from gangplan.solvers.partition.throughput.quotient import Quotient
+from gangplan.solvers.partition.throughput.quotient import Quotient, quotient
 
 WEIGHTS = "throughput"
 BATCH, BATCHES = 16, 8
@@ -28,6 +29,19 @@ def learned(run: Run, prepared: Any) -> None:
     elif not run.stopped:
         with run.phase("learned"):
             _plan(run, q, policy)
+
+
+def warm() -> None:
+    """Load weights and compiled code, so that no deadline pays for it."""
+    from ..labels import make
+    from .decode import Decoder
+    from .drafts import greedy
+
+    problem: Any = make("throughput", "fork_join", 0, 12)
+    policy = _policy()
+    if not isinstance(policy, str):
+        made = Decoder(few_mixes(dominate(quotient(problem))))
+        greedy(made, policy.scores(made))
 
 
 def _plan(run: Run, q: Quotient, policy: Any) -> None:

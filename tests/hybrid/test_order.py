@@ -46,15 +46,11 @@ def small() -> Any:
 
 
 @pytest.mark.usefixtures("with_learned")
-def test_easy_problems_do_not_wait_for_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is likely to be proved at once is, before PyTorch is loaded; once it is there, the policy goes first."""
-    monkeypatch.setattr(order, "loaded", lambda method: False)
-    monkeypatch.setattr(order, "chance", lambda problem, seconds: 0.9)
+def test_easy_problems_are_for_exact_methods(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is likely to be proved at once is; elsewhere the policy goes first."""
+    monkeypatch.setattr(order, "chance", lambda problem, seconds: 0.6)
     assert list(planned(small(), 60)) == ["greedy", "pipeline", "cpsat", "learned", "neighbourhood"]
     monkeypatch.setattr(order, "chance", lambda problem, seconds: 0.3)
-    assert list(planned(small(), 60))[:2] == ["greedy", "learned"]
-    monkeypatch.setattr(order, "loaded", lambda method: True)
-    monkeypatch.setattr(order, "chance", lambda problem, seconds: 0.9)
     assert list(planned(small(), 60))[:2] == ["greedy", "learned"]
 
 
