@@ -8,7 +8,7 @@ from gangplan.instances.arrays import FloatArray
 
 from .decode import Decoder, Draft
 
-SPREADS = (0.3, 1.0)
+SPREADS = (1.0, 2.0)
 """Of the noise on scores, in turn: shares of the whole order."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +28,11 @@ class ThroughputPolicy:
     Args:
         network: gives scores.
         card: says where it comes from.
+        gain: stretches scores, see `Settings`.
     """
 
-    def __init__(self, network: Scorer, card: Card) -> None:
-        self.network, self.card = network.eval(), card
-
-    @property
-    def like(self) -> Encoding:
-        """An encoding of a small problem: what the network is given."""
-        return small()
+    def __init__(self, network: Scorer, card: Card, gain: float = 1.0) -> None:
+        self.network, self.card, self.gain = network.eval(), card, gain
 
     def scores(self, made: Decoder) -> FloatArray:
         """Return the scores of each group by each head, float64 (G, heads).
@@ -46,7 +41,7 @@ class ThroughputPolicy:
             InstanceError: if one is not finite.
         """
         with torch.no_grad():
-            found = self.network(collate([encode(made)])).double().numpy()
+            found = self.gain * self.network(collate([encode(made)])).double().numpy()
         if not np.isfinite(found).all():
             raise InstanceError("scores", "are not all finite: the weights are broken")
         return np.asarray(found)
@@ -88,7 +83,7 @@ class ThroughputPolicy:
         network = Scorer(small(), settings.width, settings.rounds, settings.heads)
         match(tensors, {name: tuple(x.shape) for name, x in network.state_dict().items()}, path)
         network.load_state_dict(tensors)
-        return cls(network, replace(card))
+        return cls(network, card, settings.gain)
 
 
 def small() -> Encoding:

@@ -23,6 +23,7 @@ class Settings:
         near: whether all near-optimal plans of a label count, each by its regret, or the best one only.
         families: trained on.
         width, rounds, heads: of the network; without rounds of messages it is an MLP.
+        gain: by how much scores are stretched once the network is trained, which draws them to the middle of plans.
         imitation_updates, imitation_rate, minibatch: of learning from the labels; 0 updates leave it out.
         pairs: of groups in different stages, drawn of each plan.
         steep: of the ranking loss: at a distance of 1 / steep in the order, two groups are told apart.
@@ -51,6 +52,7 @@ class Settings:
     width: int = 32
     rounds: int = 3
     heads: int = 4
+    gain: float = 2.0
     imitation_updates: int = 800
     imitation_rate: float = 2e-3
     minibatch: int = 16
@@ -78,7 +80,7 @@ class Settings:
         for name in ("rounds", "searched", "imitation_updates", "rl_updates", "copying", "advantage"):
             if getattr(self, name) < 0:
                 raise InstanceError(name, f"{getattr(self, name)!r} is negative")
-        for name in ("label_seconds", "imitation_rate", "rl_rate", "steep", "regret", "noise", "rl_minutes"):
+        for name in ("label_seconds", "imitation_rate", "rl_rate", "steep", "regret", "gain", "noise", "rl_minutes"):
             if getattr(self, name) <= 0:
                 raise InstanceError(name, f"{getattr(self, name)!r} is not positive")
         for i, size in enumerate((self.label_size, *self.rl_sizes, *self.search_sizes)):
