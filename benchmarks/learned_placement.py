@@ -25,7 +25,7 @@ ABLATIONS = {
     "flat": "placement-flat",
 }
 """Networks beside the shipped one, by the names of their weights."""
-SIZES = ((16, 8), (64, 8), (256, 6), (1024, 3), (10_000, 1))
+SIZES = ((16, 8), (64, 6), (256, 4), (1024, 2), (10_000, 1))
 """Nodes, and how many instances."""
 UNSEEN: dict[str, dict[str, object]] = {
     "two kinds of GPUs": {"gpu_types": "A100,V100"},
@@ -34,8 +34,8 @@ UNSEEN: dict[str, dict[str, object]] = {
 }
 """Options of batches of which no training had any, but for parameter servers in some of the jobs."""
 _EXACT, _SHORT = 8.0, 4.0
-_FEW = ("first_fit", "best_fit", "least_interference", "topology", "nearest_by_size", "nearest_to_centre")
-"""Heuristics on 10,000 nodes; the others take minutes, or split gangs over thousands of nodes."""
+_FEW = ("least_interference", "topology", "nearest_by_size", "nearest_to_centre")
+"""Heuristics on 1,024 nodes and more: the best there; others take minutes, or split gangs over thousands of nodes."""
 
 
 def tasks(weights: Path) -> Iterator[Task]:
@@ -59,14 +59,16 @@ def _task(name: str, family: str, index: int, size: int, weights: Path, make: Ca
 
 
 def _methods(weights: Path, name: str, size: int) -> tuple[str, ...]:
+    """Return the methods that are judged: fewer on large fleets, where they take long."""
     names = ["bound" if name == "sizes" else "exact", *(POLICIES if size <= 256 else _FEW)]
-    samples = size <= 256
     for method, file in {"learned": "placement", **ABLATIONS}.items():
-        if (weights / f"{file}.safetensors").exists() and (samples or method in ("learned", "imitation only")):
-            names += [method, f"{method} (16)"] if samples else [method]
-    names += ["greedy", "greedy (16)", "local search", "local search (16)"] if samples else ["greedy", "local search"]
-    if size <= 16:
-        names += ["trees", "trees (16)", "random", "random (16)"]
+        if (weights / f"{file}.safetensors").exists() and (size <= 256 or method in ("learned", "imitation only")):
+            names += [method]
+            if size <= 64 and (name != "unseen" or method == "learned"):
+                names += [f"{method} (16)"]
+    names += ["greedy", "local search"]
+    names += ["local search (16)"] if size <= 64 else []
+    names += ["greedy (16)", "trees", "random"] if name == "small" else []
     return tuple(names)
 
 

@@ -117,8 +117,8 @@ def _trees() -> Any:
     from gangplan.learned.placement.imitation import labelled
     from gangplan.learned.placement.settings import Settings
 
-    known = labelled(Settings(instances=300, decisions=4, completions=4), None, 0, 0)
+    known = labelled(Settings(instances=100, decisions=4, completions=3), None, 0, 0)
     examples = [e for one in known for e in one.decisions]
     x = np.concatenate([e.x for e in examples])
     y = np.concatenate([e.regret - e.x[:, AT["dearer"]] for e in examples])
-    return HistGradientBoostingRegressor(max_iter=200, learning_rate=0.05, random_state=0).fit(x, np.clip(y, -2, 2))
+    return HistGradientBoostingRegressor(max_iter=60, learning_rate=0.1, random_state=0).fit(x, np.clip(y, -2, 2))

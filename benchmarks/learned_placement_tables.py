@@ -16,8 +16,8 @@ from .learned_tables import gaps, interval, of
 
 METHODS = (
     *("learned", "learned (16)", "best heuristic", "least_interference", "nearest_by_size", "topology", "best_fit"),
-    *("greedy", "greedy (16)", "local search", "local search (16)", "MLP", "MLP (16)", "trees", "trees (16)"),
-    *("random", "random (16)", "exact"),
+    *("greedy", "greedy (16)", "local search", "local search (16)", "MLP", "MLP (16)", "trees", "random"),
+    "exact",
 )
 ABLATIONS = (
     *("learned", "learned (16)", "imitation only", "imitation only (16)", "RL only", "RL only (16)"),
@@ -58,7 +58,7 @@ def _unseen(family: str) -> Callable[[Sequence[LearnedRow]], str]:
 
 
 def _ablations(rows: Sequence[LearnedRow]) -> str:
-    return gaps(of(rows, set="sizes", size=256), ABLATIONS)
+    return gaps(of(rows, set="sizes", size=64), ABLATIONS)
 
 
 def transfer(rows: Sequence[LearnedRow]) -> dict[str, dict[int, list[float]]]:
@@ -103,7 +103,7 @@ def _rl(rows: Sequence[LearnedRow]) -> str:
 TABLES: dict[str, Callable[[Sequence[LearnedRow]], str]] = {
     "small": _small,
     "open": _open,
-    "two-kinds": _unseen("two kinds of GPUs"),
+    "two_kinds": _unseen("two kinds of GPUs"),
     "constrained": _unseen("constrained"),
     "servers": _unseen("parameter servers"),
     "ablations": _ablations,
