@@ -135,6 +135,13 @@ def evaluate(policy: Any, seeds: Iterable[int], *, jobs: int = 20, seconds: floa
     return judge(policy, seeds, jobs=jobs, seconds=seconds)
 
 
+def export(policy: Any, path: Path) -> list[Path]:
+    """Write a policy as ONNX."""
+    from .onnx import export as write
+
+    return write(policy, path)
+
+
 RECIPE = Recipe(
     name="schedule",
     about="which job of a queue is placed next, and on how many GPUs",
@@ -142,6 +149,7 @@ RECIPE = Recipe(
     stages=stages,
     load=load,
     evaluate=evaluate,
+    export=export,
     data="generated instances of the family moldable; values by rollouts, and exact schedules of some",
     seeds=lambda settings, seed: {
         "training": f"train, from 0 and from {_RL}",

@@ -231,6 +231,22 @@ def test_unseen_families_are_made_from_their_seed() -> None:
         assert np.isfinite(Player(prepare(one)).play(no_net()))
 
 
+def test_onnx_gives_the_same_network(tmp_path: Path) -> None:
+    """The exported policy gives the vectors of torch to 1e-5, on other sizes than it was traced with."""
+    pytest.importorskip("onnxscript")
+    pytest.importorskip("onnxruntime")
+    from gangplan.learned.schedule.onnx import OnnxSchedulePolicy, export
+    from gangplan.learned.schedule.policy import shipped
+
+    (path,) = export(shipped(), tmp_path / "schedule")
+    for problem in (PROBLEMS["nodes"], ScheduleProblem((MoldableJob("a", (1,), (2.0,)),), Pool(2))):
+        player = Player(prepare(problem))
+        mine, theirs = shipped().nets([player])[0], OnnxSchedulePolicy(path).nets([player])[0]
+        for a, b in zip(mine, theirs, strict=True):
+            assert a.shape == b.shape and np.abs(a - b).max(initial=0.0) <= 1e-5 * max(1.0, np.abs(a).max(initial=0.0))
+        assert player.play(mine) == pytest.approx(player.play(theirs))
+
+
 def test_settings_name_what_is_wrong() -> None:
     """A setting out of range is refused by its name."""
     for field, value in (("width", 0), ("imitation_rate", 0.0), ("share", 1.5), ("least", 2), ("rounds", -1)):
