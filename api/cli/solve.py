@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from gangplan.hybrid import MethodFailed
 from gangplan.hybrid import solve as run_solve
 from gangplan.instances import InstanceError, dump, verify
 from gangplan.instances.schedule import ScheduleProblem
@@ -64,6 +66,7 @@ def solve(
     start = None if initial is None else _start(problem, initial)
     _check_method(problem, method)
     before = time.perf_counter() - context.obj
+    warnings.simplefilter("ignore", MethodFailed)  # its notes are in the report
     result = run_solve(
         problem,
         time_limit=max(time_limit - before, INSTANT),

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from math import log
-from typing import Any, cast
+from typing import Any, Literal, cast, overload
 
 import numpy as np
 
 from gangplan.instances import Cluster, InstanceError, Level, PartitionProblem, StepProblem, TreeTopology
 from gangplan.instances.arrays import require_number
 from gangplan.instances.generators import GENERATORS, PLACEMENTS, SCHEDULES, generate
+from gangplan.instances.placement import PlacementProblem
+from gangplan.instances.schedule import ScheduleProblem
 from gangplan.instances.verify import Problem
 
 SPLITS = {"train": 0, "validation": 1 << 29, "test": 1 << 30}
@@ -36,6 +38,16 @@ def seed_of(split: str, index: int) -> int:
     return SPLITS[split] + index
 
 
+@overload
+def make(problem: Literal["throughput"], family: str, seed: int, size: int) -> PartitionProblem: ...
+@overload
+def make(problem: Literal["step"], family: str, seed: int, size: int) -> StepProblem: ...
+@overload
+def make(problem: Literal["placement"], family: str, seed: int, size: int) -> PlacementProblem: ...
+@overload
+def make(problem: Literal["schedule"], family: str, seed: int, size: int) -> ScheduleProblem: ...
+@overload
+def make(problem: str, family: str, seed: int, size: int) -> Problem: ...
 def make(problem: str, family: str, seed: int, size: int) -> Problem:
     """Make an instance.
 
