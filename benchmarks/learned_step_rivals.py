@@ -25,7 +25,7 @@ Timed = tuple[float | None, float]
 """Seconds of the plan, none if there is no plan, and milliseconds of one core: other work on it is left out."""
 HEURISTICS = ("heft", "list_schedule", "contiguous", "critical_path")
 EXACT = ("cpsat", "lns", "cpsat_below")
-_SHARE, _TREES = 0.5, 800
+_SHARE, _TREES = 0.5, 300
 
 
 def heuristic(problem: StepProblem, name: str, limit: float) -> Timed:
