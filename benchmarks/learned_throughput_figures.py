@@ -23,9 +23,7 @@ STYLE = {
 }
 
 
-def draw_sizes(
-    rows: Sequence[LearnedRow] | None = None, picture: Path = IMAGES / "learned_throughput_sizes.png"
-) -> None:
+def draw_sizes(rows: Sequence[LearnedRow] | None = None, picture: Path = SIZES) -> None:
     """Draw the mean gap to the bound against the number of ops."""
     plt = _plt()
     found = [x for x in (read(csv_of("throughput")) if rows is None else rows) if x.set == "sizes"]

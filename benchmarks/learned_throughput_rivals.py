@@ -27,20 +27,23 @@ NETWORKS = {
 }
 """The shipped network and the others, by the names of their weights."""
 SAMPLES = 16
-_SEARCH = 5.0
+_SEARCH = 2.0
 """Seconds of a heuristic at most."""
 Found = tuple[float | None, float | None, float]
 """Objective, bound, milliseconds of the processor: the machine had other work."""
 
 
-def methods(weights: Path, most: bool = False) -> tuple[str, ...]:
-    """Return the methods there are weights for; with `most` the quick ones that say most."""
-    if most:
-        return "greedy", "pipedream", "learned", f"learned ({SAMPLES})", "decoder", f"random ({SAMPLES})"
+def methods(weights: Path, few: bool = False, large: bool = False) -> tuple[str, ...]:
+    """Return the methods there are weights for; the `few` are without ablations, and for `large` graphs the quick ones."""
+    learned, random = ("learned", f"learned ({SAMPLES})"), ("decoder", "random", f"random ({SAMPLES})")
+    if large:
+        return "greedy", "pipedream", *learned, *random
+    if few:
+        return *HEURISTICS, *learned, *random, "local search (ms)"
     there = [name for name, file in NETWORKS.items() if (weights / f"{file}.safetensors").exists()]
     own = [x for name in there for x in (name, f"{name} ({SAMPLES})")]
     trees = ["trees", f"trees ({SAMPLES})"] if (weights / "throughput-trees.joblib").exists() else []
-    return (*HEURISTICS, *own, *trees, "decoder", "random", f"random ({SAMPLES})", "local search (ms)")
+    return (*HEURISTICS, *own, *trees, *random, "local search (ms)")
 
 
 def judge(problem: PartitionProblem, method: str, weights: Path, *, seed: int, limit: float) -> Found:
@@ -51,7 +54,7 @@ def judge(problem: PartitionProblem, method: str, weights: Path, *, seed: int, l
     """
     _warm(weights)
     if method in ("cpsat", "pipeline", *HEURISTICS):
-        seconds = _SEARCH if method in HEURISTICS else limit if method == "cpsat" else limit / 4
+        seconds = _SEARCH if method in HEURISTICS else limit if method == "cpsat" else limit / 10
         return _solved(problem, method, seconds)
     if method == "local search (ms)":
         begin = perf_counter()

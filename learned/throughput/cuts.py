@@ -66,7 +66,8 @@ class Cuts:
         orders = orders[: self.most]
         ideal, count = _ideals(orders, self._name)
         nets = _positions(orders, *self._nets, self._size)
-        value, trace = _recurrence(
+        recurrence: Any = _recurrence  # of more arguments than numba's types allow for
+        value, trace = recurrence(
             orders, ideal, count, *nets, *self._nets, self._cost, *self._static, cap * (1 - STRICT)
         )
         if not np.isfinite(value):
@@ -86,7 +87,7 @@ def _ideals(orders: Ints, name: NDArray[np.int64]) -> tuple[Ints, int]:
     return number, int(same)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _numbered(sums: Any, number: Any) -> Any:
     orders, width = sums.shape
     count = 0
@@ -104,7 +105,7 @@ def _numbered(sums: Any, number: Any) -> Any:
     return count
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _positions(orders: Any, net: Any, first: Any, size: Any) -> Any:
     """Return for each pin, as an order comes to it, the place of the net's pin before, of its first, and if it is last.
 
@@ -131,7 +132,7 @@ def _positions(orders: Any, net: Any, first: Any, size: Any) -> Any:
     return before, start, last
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _recurrence(  # noqa: PLR0912, PLR0915
     orders: Any, ideal: Any, count: Any, before: Any, start: Any, last: Any, net: Any, first: Any, cost: Any,
     time: Any, memory: Any, work: Any, room: Any, host: Any, speed: Any, counts: Any, stride: Any, cap: Any,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -60,7 +61,8 @@ def labelled(settings: Settings) -> list[Example]:
     collect(folder, wanted, settings.label_shards)
     found = []
     for one in read_labels(folder):
-        known = example(one.problem) if one.plans else None
+        problem: Any = one.problem
+        known = example(problem) if one.plans else None
         if known is None:
             continue
         first = np.unique(known.decoder.q.group_of, return_index=True)[1]

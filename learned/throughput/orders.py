@@ -49,7 +49,7 @@ class Orders:
         return found[::-1].copy()
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _extend(scores: Any, after: Any, first: Any, needs: Any) -> Any:
     n = len(scores)
     missing = needs.copy()

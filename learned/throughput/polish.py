@@ -54,12 +54,12 @@ def stage_of(stages: Stages, n: int) -> Ints:
     return stage
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _toll(pins: Any, size: Any) -> Any:
     return 1.0 if 0 < pins < size else 0.0
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _change(g: Any, s: Any, step: Any, held: Any, net: Any, first: Any, size: Any, cost: Any) -> Any:
     """Return what group g that joins (step 1) or leaves (-1) stage s adds to what the stage pays for transfers."""
     seconds = 0.0
@@ -69,7 +69,7 @@ def _change(g: Any, s: Any, step: Any, held: Any, net: Any, first: Any, size: An
     return seconds
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _range(g: Any, stage: Any, before: Any, first_before: Any, after: Any, first_after: Any, stages: Any) -> Any:
     low, high = 0, stages - 1
     for a in before[first_before[g] : first_before[g + 1]]:
@@ -79,7 +79,7 @@ def _range(g: Any, stage: Any, before: Any, first_before: Any, after: Any, first
     return low, high
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _improve(  # noqa: PLR0912
     stage: Any, kinds: Any, net: Any, first: Any, before: Any, first_before: Any, after: Any, first_after: Any,
     size: Any, cost: Any, time: Any, memory: Any, room: Any, host: Any, moves: Any,
