@@ -18,8 +18,9 @@ from .learned_schedule_tables import TABLES
 
 __all__ = ["TABLES", "tasks"]
 ABLATIONS = {
-    "MLP": "schedule-mlp",
     "imitation only": "schedule-imitation",
+    "short": "schedule-short",
+    "MLP": "schedule-mlp",
     "RL only": "schedule-rl",
     "one label": "schedule-one",
 }

@@ -15,8 +15,8 @@ METHODS = (
     *("random", "random (16)", "exact"),
 )
 ABLATIONS = (
-    *("learned", "learned (16)", "imitation only", "imitation only (16)", "RL only", "RL only (16)"),
-    *("one label", "one label (16)", "MLP", "MLP (16)"),
+    *("learned", "learned (16)", "imitation only", "imitation only (16)", "short", "short (16)"),
+    *("one label", "one label (16)", "MLP", "MLP (16)", "RL only", "RL only (16)"),
 )
 SIZES = (20, 200, 2000)
 NAMES = {"lists": "lists (best of 18)", "one list": "one list (smith, earliest finish)"}

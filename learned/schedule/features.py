@@ -18,7 +18,7 @@ WINDOW = 8
 
 
 @njit(cache=True)
-def _log(x: float) -> float:
+def _log(x: Any) -> Any:
     """Return log(1 + x) with the sign of x, at most 8."""
     y = np.log1p(min(abs(x), 3000.0))
     return y if x >= 0 else -y

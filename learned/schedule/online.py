@@ -11,14 +11,15 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.schedule.prepare import POOL, Cluster, Ints, Prepared
 
-from .player import Player
+from .player import Net, Player
+from .search import plans
 
 if TYPE_CHECKING:
     from .policy import SchedulePolicy
 
-MOST = 40
+MOST = 32
 """Jobs that are planned; of a longer queue, those that gain most for their work. The others come after them."""
-_STEPS = 32
+_STEPS = 24
 """Ends of running jobs that are told apart."""
 
 
@@ -63,7 +64,7 @@ class Ranking:
     start: FloatArray
 
 
-def ranked(queues: Sequence[Queue], policy: SchedulePolicy | None = None) -> list[Ranking]:
+def ranked(queues: Sequence[Queue], policy: SchedulePolicy | None = None, samples: int = 1) -> list[Ranking]:
     """Rank the options of some queues, their networks run as one batch.
 
     GPUs are counted; whoever starts jobs sees to nodes. The same queue has the same ranking.
@@ -71,6 +72,7 @@ def ranked(queues: Sequence[Queue], policy: SchedulePolicy | None = None) -> lis
     Args:
         queues: one or more.
         policy: by default the one that comes with the package.
+        samples: schedules to build of each queue, the best of which counts, see `gangplan.learned.schedule.search`.
 
     Raises:
         InstanceError: if that is missing or broken.
@@ -84,9 +86,16 @@ def ranked(queues: Sequence[Queue], policy: SchedulePolicy | None = None) -> lis
     nets = iter(policy.nets([player for player, _ in some]) if some else [])
     found = []
     for queue, (player, chosen) in zip(queues, made, strict=True):
-        if player is not None:
-            player.play(next(nets))
-        found.append(_ranking(queue, player, chosen))
+        found.append(_ranking(queue, player, chosen, *(_best(player, next(nets), samples) if player else ((), ()))))
+    return found
+
+
+def _best(player: Player, net: Net, samples: int) -> tuple[FloatArray, Ints]:
+    """Return starts and options of the best of some schedules."""
+    best, found = np.inf, (player.start, player.option)
+    for cost, _ in zip(plans(player, net), range(samples), strict=False):
+        if cost < best:
+            best, found = cost, (player.start.copy(), player.option.copy())
     return found
 
 
@@ -134,7 +143,7 @@ def _density(queue: Queue) -> FloatArray:
     return np.asarray(np.maximum(queue.weight, 1e-9) / least)
 
 
-def _ranking(queue: Queue, player: Player | None, chosen: Ints) -> Ranking:
+def _ranking(queue: Queue, player: Player | None, chosen: Ints, starts: Any, options: Any) -> Ranking:
     k = len(queue.weight)
     owner = np.repeat(np.arange(k), np.diff(queue.first))
     start, key = np.full(k, np.inf), -_density(queue)
@@ -144,8 +153,8 @@ def _ranking(queue: Queue, player: Player | None, chosen: Ints) -> Ranking:
         if work[o] < np.inf:
             option[owner[o]] = o
     if player is not None:
-        start[chosen] = player.start
-        option[chosen] = player.p.menu[player.option]
+        start[chosen] = starts
+        option[chosen] = player.p.menu[options]
     order = np.lexsort((key, start))
     place = np.empty(k, dtype=np.int64)
     place[order] = np.arange(k)
