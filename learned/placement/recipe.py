@@ -107,7 +107,8 @@ def export(policy: Any, path: Path) -> tuple[Path, Path]:
 
 def _seeds(settings: Settings, seed: int) -> dict[str, Any]:
     most = settings.passes * settings.instances
-    return {"training": f"split train, to {most}, and from 1000000", "validation": "split validation", "run": seed}
+    training = f"split train, to {most}" + (", and from 1000000" if settings.rl_updates else "")
+    return {"training": training, "validation": "split validation", "run": seed}
 
 
 RECIPE = Recipe(
@@ -118,6 +119,6 @@ RECIPE = Recipe(
     load=load,
     evaluate=evaluate,
     export=export,
-    data="generated batches of gangs on 8 to 16 nodes, labelled by completions; then on up to 256 nodes",
+    data="generated batches of gangs on 8 to 16 nodes, labelled by completions: of a heuristic, of the policy",
     seeds=_seeds,
 )

@@ -44,7 +44,7 @@ class Settings:
     rate: float = 2e-3
     minibatch: int = 24
     temperature: float = 0.03
-    rl_updates: int = 36
+    rl_updates: int = 0
     rl_rate: float = 1e-4
     rl_batch: int = 8
     rl_samples: int = 8
