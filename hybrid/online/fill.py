@@ -74,9 +74,7 @@ class Fill:
             self._begin(request, degree, found, tier)
             return True
         if why == FULL and self._held is None:
-            least = min(degrees)
-            job = self._desk.placed(request, least)
-            self._held = job, job.workers[0]
+            self._hold(name)
         self.waits[name] = why
         return False
 
@@ -97,6 +95,8 @@ class Fill:
         return least is not None and not shape.alone and len(shape.degrees) == 1 and shape.degrees[0] >= least
 
     def _hold(self, name: str) -> None:
+        if not self._desk.settings.reserve:
+            return
         request = self._book.waiting[name]
         job = self._desk.placed(request, request.job.workers[0])
         self._held = job, job.workers[0]

@@ -46,7 +46,7 @@ class Scheduler:
         rollouts: simulations of the lookahead in each decision, if there is time.
         horizon: jobs that arrive in a simulated future.
         lengths, shares: seconds at which classes of jobs begin, and what the longest may hold: see `Rule`. The first
-            share is used until enough jobs were seen.
+            share is used until enough jobs were seen; by default 1, which keeps no room, without a lookahead.
         reserve: whether the first job that does not fit is not to be delayed by those behind it.
         order: jobs are in the order of seconds times GPUs to this power.
 
@@ -63,9 +63,9 @@ class Scheduler:
         speeds: SpeedModel | None = None,
         together: bool = True,
         rollouts: int = 1,
-        horizon: int = 512,
+        horizon: int = 1024,
         lengths: Sequence[float] = LENGTHS,
-        shares: Sequence[float] = SHARES,
+        shares: Sequence[float] | None = None,
         reserve: bool = True,
         order: float = 0.5,
     ) -> None:
@@ -74,8 +74,10 @@ class Scheduler:
             raise InstanceError("policy", f"{policy!r} is not one of {', '.join(POLICIES)}")
         if not isinstance(policy, str) and not isinstance(policy, Ranks | Proposes):
             raise InstanceError("policy", f"{policy!r} has neither rank nor propose")
+        if shares is None:
+            shares = (1.0,) if policy in ("heuristic", "learned") else SHARES
         self._settings = Settings(
-            together, rollouts, horizon, tuple(lengths), tuple(shares), reserve, float(order), int(seed)
+            together, rollouts, horizon, tuple(lengths), tuple(shares), bool(reserve), float(order), int(seed)
         )
         self._policy = policy
         self._arguments: dict[str, Any] = {**asdict(self._settings), "speeds": speeds}
@@ -89,6 +91,11 @@ class Scheduler:
     def now(self) -> float:
         """The latest time that was heard of."""
         return self._desk.book.now
+
+    @property
+    def idle(self) -> int:
+        """GPUs of nodes that are up which nobody holds."""
+        return self._desk.book.idle
 
     @property
     def waiting(self) -> tuple[str, ...]:

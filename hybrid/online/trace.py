@@ -13,7 +13,7 @@ from gangplan.simulator.engine.rows import Long, Rows
 
 from .scheduler import Scheduler
 
-_AMPLE = 1.0
+_AMPLE = 600.0
 """Seconds a decision may take in a simulation: counted budgets end first, so that runs can be repeated."""
 
 

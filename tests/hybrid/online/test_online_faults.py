@@ -10,12 +10,13 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gangplan.hybrid.online import Decision, Scheduler, View
-from gangplan.instances.placement import Fleet, GangJob
+from gangplan.instances.placement import Fleet, GangJob, SpeedModel
 
-DEADLINE = 0.1
+DEADLINE = 0.4
 
 
 class Asked:
@@ -141,9 +142,9 @@ def test_alarm_of_the_user_goes_on() -> None:
     rung = []
     before = signal.signal(signal.SIGALRM, lambda *_: rung.append(1))
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
         assert len(decided(crowd(Ranking(endless))).starts) == 4
-        time.sleep(0.25)
+        time.sleep(0.4)
         assert rung == [1]
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -156,7 +157,7 @@ def test_off_the_main_thread_an_overrun_is_the_last() -> None:
 
     def act(view: View) -> Any:
         asked.append(1)
-        time.sleep(0.15)
+        time.sleep(0.3)
         return [0.0] * len(view.options)
 
     scheduler, notes = crowd(Ranking(act)), []
@@ -228,3 +229,34 @@ def test_double_booking_in_a_snapshot_is_seen() -> None:
     state["running"].append(twin)
     with pytest.raises(ValueError, match="is held by runs"):
         scheduler.restore(state)
+
+
+@pytest.mark.parametrize("what", ["order", "places"])
+def test_learned_tier_that_does_not_load(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Broken weights, or no torch, leave the decision to the heuristic, with a warning and a note."""
+
+    def broken(*_: object, **__: object) -> None:
+        raise ImportError("No module named 'torch'") if what == "order" else ValueError("weights are truncated")
+
+    monkeypatch.setattr("gangplan.hybrid.online.learned.LearnedOrder.load", broken)
+    monkeypatch.setattr("gangplan.hybrid.online.learned.LearnedPlaces.__init__", broken)
+    one, none = np.ones(1), np.zeros((1, 1))
+    speeds = SpeedModel(("m",), ("A100",), np.ones((1, 1)), one, one, none, none) if what == "places" else None
+    with pytest.warns(RuntimeWarning, match="learned order is left out|learned places is left out"):
+        scheduler = Scheduler(Fleet.regular(1, 4, 4), "learned", speeds=speeds)
+        scheduler.submit(GangJob("a", "m", (2,)), 10.0)
+        decision = scheduler.decide(DEADLINE)
+    assert [start.tier for start in decision.starts] == ["heuristic"]
+    assert any(f"learned {what} is left out" in note for note in decision.notes)
+
+
+def test_learned_tier_decides() -> None:
+    """With the shipped weights, the learned order starts jobs of several degrees, and the learned places hold them."""
+    pytest.importorskip("torch")
+    scheduler = Scheduler(Fleet.regular(1, 4, 4), "learned")
+    for i in range(6):
+        scheduler.submit(GangJob(f"j{i}", "m", (1, 2, 4)), {1: 100.0 * (i + 1), 2: 55.0 * (i + 1), 4: 30.0 * (i + 1)})
+    decision = scheduler.decide(20.0)
+    assert decision.starts
+    assert "learned" in {start.tier for start in decision.starts}, decision.notes
+    assert "learned" in scheduler.explain(decision).candidates

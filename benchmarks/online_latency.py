@@ -1,0 +1,99 @@
+"""How long `Scheduler` takes to decide, from 100 to 100,000 GPUs, while jobs come and go."""
+
+from __future__ import annotations
+
+import heapq
+import resource
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from gangplan.hybrid.online import Scheduler
+from gangplan.instances.placement import Fleet, GangJob
+
+JOBS, DEADLINE = 5000, 0.05
+NODES = {104: (1, 13), 1_000: (5, 25), 10_000: (25, 50), 100_000: (250, 50)}
+"""Racks and nodes of a rack, of eight GPUs each, by GPUs."""
+LOAD = 0.95
+_SIZES, _SHARE = (1, 2, 4, 8, 16, 32, 64), (0.45, 0.15, 0.12, 0.16, 0.06, 0.04, 0.02)
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """What was measured of the decisions.
+
+    Attributes:
+        p99: 99th percentile by the clock, seconds.
+        median, thread: median and 99th percentile of the time of their thread, seconds: a busy machine adds to the
+            clock's, and not to these.
+        memory: bytes resident at most.
+        seconds: of the processor, in all.
+        decisions: how many.
+    """
+
+    p99: float
+    median: float
+    thread: float
+    memory: int
+    seconds: float
+    decisions: int
+
+
+def measure(gpus: int, seed: int, jobs: int = JOBS) -> Latency:
+    """Fill a cluster, then let jobs arrive at the rate at which it is nearly full; a decision after each event.
+
+    Sizes are like Philly's, durations log-normal with a long tail.
+    """
+    rng = np.random.default_rng(seed)
+    scheduler = Scheduler(Fleet.regular(*NODES[gpus], 8), seed=seed)
+    total, now, count = NODES[gpus][0] * NODES[gpus][1] * 8, 0.0, 0
+    ends: list[tuple[float, str]] = []
+    took: list[tuple[float, float]] = []
+    lasts: dict[str, float] = {}
+
+    def submit() -> None:
+        nonlocal count
+        size = int(rng.choice([s for s in _SIZES if s <= total // 2], p=_part(total)))
+        seconds = float(rng.lognormal(8.0, 1.6))
+        name, count = f"j{count}", count + 1
+        lasts[name] = seconds
+        scheduler.submit(GangJob(name, "any", (size,)), seconds, now=now)
+
+    def decide(deadline: float) -> None:
+        while True:
+            before, own = time.perf_counter(), time.thread_time()
+            decision = scheduler.decide(deadline, now=now)
+            took.append((time.perf_counter() - before, time.thread_time() - own))
+            for start in decision.starts:
+                heapq.heappush(ends, (now + lasts[start.job], start.job))
+            if not decision.more:
+                return
+
+    held = 0
+    while held < LOAD * total:  # filled before the clock runs
+        submit()
+        decide(10.0)
+        held = total - scheduler.idle
+    gap = float(np.mean(list(lasts.values()))) / max(1, len(scheduler.running))
+    took.clear()
+    began, last = time.process_time(), count + jobs
+    arrives = now
+    while count < last:
+        arrives += float(rng.exponential(gap))
+        while ends and ends[0][0] <= arrives:
+            now, name = heapq.heappop(ends)
+            scheduler.finish(name, now=now)
+            decide(DEADLINE)
+        now = arrives
+        submit()
+        decide(DEADLINE)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    clock, thread = np.array(took).T
+    p99, median, slow = (float(np.quantile(x, q)) for x, q in ((clock, 0.99), (thread, 0.5), (thread, 0.99)))
+    return Latency(p99, median, slow, memory, time.process_time() - began, len(took))
+
+
+def _part(total: int) -> np.ndarray:
+    share = np.array([p for s, p in zip(_SIZES, _SHARE, strict=True) if s <= total // 2])
+    return np.asarray(share / share.sum())
