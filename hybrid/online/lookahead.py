@@ -14,11 +14,11 @@ from .scene import Scene
 
 LIKE = 2048
 """Jobs submitted last that are remembered: what comes next is sampled from them."""
-LEAST = 32
+LEAST = 64
 """Jobs that must be remembered before it looks ahead."""
-_FORGET = 0.98
+_FORGET = 0.97
 """What is left of the weight of what earlier rounds found, after each round."""
-_MARGIN = 0.04
+_MARGIN = 0.02
 """By how much another amount must be better than the present one, as a share, to take its place."""
 
 

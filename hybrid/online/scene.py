@@ -13,7 +13,7 @@ from .kept import Rule
 if TYPE_CHECKING:
     from .desk import Desk
 
-MOST = 1024
+MOST = 512
 """Waiting jobs that a scene shows."""
 
 

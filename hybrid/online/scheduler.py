@@ -63,7 +63,7 @@ class Scheduler:
         speeds: SpeedModel | None = None,
         together: bool = True,
         rollouts: int = 1,
-        horizon: int = 1024,
+        horizon: int = 2048,
         lengths: Sequence[float] = LENGTHS,
         shares: Sequence[float] | None = None,
         reserve: bool = True,

@@ -1,0 +1,25 @@
+"""The page on `Scheduler` shows the rows that were measured."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.online_page import slope, write_page
+from benchmarks.online_rows import OnlineRow, add, read
+
+
+def test_page_is_of_the_rows() -> None:
+    """`python -m benchmarks online page` would change nothing."""
+    assert write_page(check=True) == 0
+
+
+def test_rows_and_slope(tmp_path: object) -> None:
+    """Rows come back as they were written, a repetition replaces the first, and a square root has slope 1/2."""
+    path = tmp_path / "rows.csv"  # type: ignore[operator]
+    rows = [
+        OnlineRow("d", "c", "latency", str(n), "hybrid", n, 0, float(n**0.5), 1.0, 1.0, 0.0, 5, 1.0)
+        for n in (100, 10_000)
+    ]
+    add([rows[0], *rows], path)
+    assert read(path) == rows
+    assert slope(rows, "value") == pytest.approx(0.5)
