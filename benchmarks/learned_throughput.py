@@ -72,14 +72,15 @@ def _judge(
             return  # memory that nothing fits
         bounds = [b for _, b, _ in found.values() if b is not None]
         bounds += [rivals.bound(problem, best)] if at[0] == "sizes" else []
-        bounds += _ledger(problem) if at[0] == "real" else []
-        reference = min(max(bounds), best)
-        proved = best <= reference * (1 + 1e-6)
+        optima, known = _ledger(problem) if at[0] == "real" else ([], [])
+        reference = min(max(bounds + known), best)
+        proved = bool(optima) or best <= reference * (1 + 1e-6)
     for method, (objective, _, took) in found.items():
         yield LearnedRow("throughput", *at, method, objective, reference, proved, round(took, 3))
 
 
-def _ledger(problem: PartitionProblem) -> list[float]:
-    """Return the bounds on a published graph that the ledger has."""
+def _ledger(problem: PartitionProblem) -> tuple[list[float], list[float]]:
+    """Return the proved optima of a published graph that the ledger has, and the bounds."""
     name = content_hash(problem)
-    return [x.bound for x in read_ledger(LEDGER) if x.content_hash == name and x.bound is not None]
+    rows = [x for x in read_ledger(LEDGER) if x.content_hash == name and x.bound is not None]
+    return [x.bound for x in rows if x.status == "OPTIMAL" and x.bound], [x.bound for x in rows if x.bound]

@@ -34,7 +34,7 @@ Found = tuple[float | None, float | None, float]
 
 
 def methods(weights: Path, few: bool = False, large: bool = False) -> tuple[str, ...]:
-    """Return the methods there are weights for; the `few` are without ablations, and for `large` graphs the quick ones."""
+    """Return the methods there are weights for; `few` are without ablations, and for `large` graphs the quick ones."""
     learned, random = ("learned", f"learned ({SAMPLES})"), ("decoder", "random", f"random ({SAMPLES})")
     if large:
         return "greedy", "pipedream", *learned, *random

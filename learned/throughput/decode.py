@@ -19,6 +19,8 @@ from .cuts import Cuts, Stages
 from .orders import Ints, Orders
 from .polish import Polish, stage_of
 
+BOTH_ENDS = 800
+"""Groups up to which an order is made from both of its ends: of more, one takes long enough."""
 _WIDEN = 3.0
 
 
@@ -62,7 +64,8 @@ class Decoder:
     def cut(self, orders: Ints, cap: float | None = None) -> Draft | None:
         """Return the best plan below `cap` along some orders, by thresholds that widen: low ones are fast."""
         most = self.ceiling if cap is None else cap
-        threshold = min(most, 1.02 * self.floor)
+        likely = self.floor if "base" not in self.__dict__ or self.base is None else self.base.load
+        threshold = min(most, 1.02 * likely)
         while True:
             found = self.cuts.best(orders, threshold)
             if found is not None:
@@ -72,10 +75,12 @@ class Decoder:
             threshold = min(most, self.floor + _WIDEN * max(threshold - self.floor, 1e-3 * most))
 
     def decode(self, scores: FloatArray) -> Draft | None:
-        """Return the plan of one vector of scores, (G,): the better of the orders made from its two ends, polished."""
+        """Return the plan of one vector of scores, (G,), its orders cut and polished."""
+        if not scores.any():
+            return None if self.base is None else self.polished(self.base)
         at = self.place + scores
-        orders = np.stack([self.orders.forward(at), self.orders.backward(at)])
-        found = self.cut(orders)
+        ends = [self.orders.forward(at)] + ([self.orders.backward(at)] if self.q.n_groups <= BOTH_ENDS else [])
+        found = self.cut(np.stack(ends))
         return None if found is None else self.polished(found)
 
     def polished(self, draft: Draft) -> Draft:
