@@ -66,6 +66,7 @@ def draw_saliency(weights: Path = WEIGHTS, picture: Path = SALIENCY) -> None:
     given = batch.nodes["groups"].requires_grad_()
     scores = policy.network(batch)
     head = int(np.argmin([d.load if (d := made.decode(row)) else np.inf for row in scores.detach().double().numpy().T]))
+    scores = scores - scores.mean(dim=0)  # only differences count
     chosen = int(scores[:, head].abs().argmax())
     scores[chosen, head].backward()
     saliency = given.grad.abs().sum(dim=1).numpy()

@@ -64,11 +64,12 @@ def judge(problem: PartitionProblem, method: str, weights: Path, *, seed: int, l
 
 
 def bound(problem: PartitionProblem, best: float) -> float:
-    """Return a bound on a large pipeline: by counting, and by the transfers that cannot be avoided."""
+    """Return a bound on a large pipeline: by counting, by transfers that cannot be avoided, by ideals."""
     from gangplan.solvers.partition.throughput.cut_bound import cut_bound
 
+    exact = _solved(problem, "pipeline", 6.0)[1] or 0.0
     q, until = Reduced(problem).pipeline, perf_counter() + 6
-    return max(counting_bound(q), cut_bound(q, best, lambda: perf_counter() > until))
+    return max(exact, counting_bound(q), cut_bound(q, best, lambda: perf_counter() > until))
 
 
 def _solved(problem: PartitionProblem, method: str, seconds: float) -> Found:
