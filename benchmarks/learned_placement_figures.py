@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.learned.placement.batches import sized
+from gangplan.instances.generators.gangs import gangs
+from gangplan.learned.labels import seed_of
 from gangplan.learned.placement.decode import Decoder
+from gangplan.learned.placement.features import AT
 from gangplan.learned.placement.shipped import shipped_policy
 from gangplan.solvers.placement.prepare import Batch
 
@@ -41,7 +43,7 @@ def draw_scores() -> None:
     """Draw what a gang would cost on each node at once, and what the network says, half way through a batch."""
     import matplotlib.pyplot as plt
 
-    problem = sized("test", 7003, 32, 1.5, running=0.0, optional=0.0, gpus=8, load=0.85)
+    problem = gangs(jobs=44, racks=4, nodes=8, gpus=8, load=0.85, seed=seed_of("test", 7003))
     policy = shipped_policy()
     decoder = Decoder(policy, Batch(problem))
     builder, order = decoder.builder, decoder.order()
@@ -51,10 +53,13 @@ def draw_scores() -> None:
         room = builder.state.room(j)
         degree = problem.jobs[j].workers[-1]
         nodes = np.flatnonzero(room >= degree).tolist()
-        if not problem.jobs[j].servers and degree in (2, 3, 4) and 8 < len(nodes) < 24:
+        if not problem.jobs[j].servers and degree in (2, 3, 4) and 6 < len(nodes) < 14:
             break
         builder.place(j, decision.rows[int(np.argmax(decoder.scores(decision)))])
     judged = builder.judged(j, [{n: (degree, 0)} for n in nodes])
+    # equal nodes have equal ranks here; in a decision there is one of each sort
+    price = np.round(judged.price, 9)
+    judged.x[:, AT["rank"]] = (price[None] < price[:, None]).mean(axis=1)
     scores = decoder.scores(judged)
     job = problem.jobs[j]
     figure, axes = plt.subplots(1, 2, figsize=(9.6, 3.4), layout="constrained")
