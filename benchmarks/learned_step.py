@@ -32,6 +32,8 @@ ABLATIONS = {
     "one label": "step-one",
 }
 """Networks beside the shipped one, by the names of their weights."""
+_MANY, _FIRST, _BRIEF = (1000, 30), 100, 0.5
+"""Ops and instances of each family to tell stages of training apart, the first of them, and seconds for a bound."""
 _SLOW = ("list_schedule", "contiguous")
 _EXACT, _QUICK, _BOUND = 15.0, 20.0, 15.0
 _SIZES = ((100, 5), (1000, 5), (10_000, 1))
@@ -55,6 +57,9 @@ def tasks(weights: Path) -> Iterator[Task]:
         for family in (*TRAINED, UNSEEN):
             for i in _feasible(family, size, count):
                 yield _generated("sizes", family, i, size, weights)
+    for family in (*TRAINED, UNSEEN):
+        for i in _feasible(family, _MANY[0], _MANY[1], _FIRST):
+            yield _generated("stages", family, i, _MANY[0], weights)
 
 
 def _generated(name: str, family: str, index: int, size: int, weights: Path) -> Task:
@@ -63,9 +68,9 @@ def _generated(name: str, family: str, index: int, size: int, weights: Path) -> 
     return Task(name, family, size, seed, _methods(weights, name, size), judge)
 
 
-def _feasible(family: str, size: int, count: int) -> Iterator[int]:
+def _feasible(family: str, size: int, count: int, first: int = 0) -> Iterator[int]:
     """Yield the first instances that fit into their devices at all: graphs grow, and devices do not."""
-    for i in range(4 * count):
+    for i in range(first, first + 4 * count):
         if count and impossible(prepare(make("step", family, seed_of("test", i), size))) is None:  # type: ignore[arg-type]
             count -= 1
             yield i
@@ -73,6 +78,11 @@ def _feasible(family: str, size: int, count: int) -> Iterator[int]:
 
 def _methods(weights: Path, set_: str, size: int) -> tuple[str, ...]:
     """Return the methods that are judged: those that end in time."""
+    if set_ == "stages":
+        there = [
+            x for x, file in {"learned": "step", **ABLATIONS}.items() if (weights / f"{file}.safetensors").exists()
+        ]
+        return "bound", "heft", *(f"{x}{many}" for x in there for many in ("", " (16)")), "book", "book (16)"
     names = ["bound" if set_ == "sizes" else "exact"]
     names += [x for x in rivals.HEURISTICS if size <= 1000 or x not in _SLOW]
     for name, file in {"learned": "step", **(ABLATIONS if size <= 1000 else {})}.items():
@@ -113,7 +123,7 @@ def _reference(
         return row.objective, True, LearnedRow(*at, "exact", row.objective, row.objective, True, took)
     if "bound" in methods:
         started = time.process_time()
-        least = rivals.bound(problem, _BOUND)
+        least = rivals.bound(problem, _BOUND if name == "sizes" else _BRIEF)
         took = 1e3 * (time.process_time() - started)
         return least, False, LearnedRow(*at, "bound", least, least, False, took)
     (objective, took), least, proved = rivals.exact(problem, _EXACT)

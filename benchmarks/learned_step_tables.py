@@ -10,7 +10,7 @@ import numpy as np
 
 from .cells import table
 from .learned_rows import LearnedRow
-from .learned_tables import gaps, of
+from .learned_tables import gaps, interval, of
 
 _HEURISTICS = ("heft", "list_schedule", "contiguous", "critical_path")
 METHODS = (
@@ -48,6 +48,23 @@ def _ablations(rows: Sequence[LearnedRow]) -> str:
     return gaps(of(rows, set="sizes", size=1000), ABLATIONS)
 
 
+def differences(rows: Sequence[LearnedRow]) -> str:
+    """Return a line a rival: by how much the policy's gap is below its own, in points, and the 95% interval of that."""
+    by: dict[str, dict[object, float]] = defaultdict(dict)
+    for row in of(rows, set="stages"):
+        by[row.method][row.instance] = row.gap
+    lines = []
+    for rival in ("imitation only", "RL only", "one label", "MLP", "book", "heft"):
+        for many in ("", " (16)"):
+            pair = f"learned{many}", rival if rival == "heft" else f"{rival}{many}"
+            less = [by[pair[1]][x] - gap for x, gap in by[pair[0]].items() if x in by[pair[1]]]
+            if less:
+                low, high = interval(less)
+                span = f"{100 * low:.2f} to {100 * high:.2f}"
+                lines.append((f"{pair[0]} against {pair[1]}", str(len(less)), f"{100 * np.mean(less):.2f}", span))
+    return table(("pair", "instances", "points less", "95% interval"), lines)
+
+
 def transfer(rows: Sequence[LearnedRow]) -> dict[str, dict[int, list[float]]]:
     """Return gaps to the bound by method and size, of graphs whose families were trained on."""
     found: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -77,4 +94,5 @@ TABLES: dict[str, Callable[[Sequence[LearnedRow]], str]] = {
     "large": lambda rows: gaps(with_best(of(rows, set="sizes", size=1000)), METHODS),
     "transfer": _transfer,
     "ablations": _ablations,
+    "stages": differences,
 }

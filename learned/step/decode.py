@@ -106,7 +106,7 @@ def attract(a: Any, s: Any, g: int, same: Any, near: Any, pull: Any) -> None:
 
 
 @njit(cache=True)
-def _first(x: int, y: int, value: Any, place: Any) -> bool:
+def _first(x: int, y: int, value: Any, place: Any) -> Any:
     return value[x] > value[y] or (value[x] == value[y] and place[x] < place[y])
 
 

@@ -21,7 +21,7 @@ class State(NamedTuple):
     Attributes:
         start, finish: of each op that is in, float64 (n,).
         where: device of each group, -1 without one, int64 (G,).
-        low, high, count: busy stretches of each device, see `timetable`; float64 (k, n) twice, int64 (k,).
+        low, high, busy: busy stretches of each device and how many, see `timetable`; float64 (k, n) twice, int64 (k,).
         load: seconds of the groups on each device, float64 (k,).
         done: seconds of the ops that are in on each device, float64 (k,).
         left: bytes left on each device, float64 (k,).
@@ -34,7 +34,7 @@ class State(NamedTuple):
     where: IntArray
     low: FloatArray
     high: FloatArray
-    count: IntArray
+    busy: IntArray
     load: FloatArray
     done: FloatArray
     left: FloatArray
@@ -68,9 +68,9 @@ def put(a: Any, s: Any, v: int) -> None:
     """Schedule op v on the device of its group, in the first gap that holds it."""
     d = s.where[a.group[v]]
     took = a.seconds[d, v]
-    at = first_gap(s.low[d], s.high[d], s.count[d], arrival(a, s, v, d), took)
+    at = first_gap(s.low[d], s.high[d], s.busy[d], arrival(a, s, v, d), took)
     s.start[v], s.finish[v] = at, at + took
-    s.count[d] = occupy(s.low[d], s.high[d], s.count[d], at, at + took)
+    s.busy[d] = occupy(s.low[d], s.high[d], s.busy[d], at, at + took)
     s.done[d] += took
 
 
@@ -94,8 +94,8 @@ def weigh(a: Any, s: Any, v: int, d: int, last: int, row: Any) -> None:
     before v, and ``moved``, how long what v reads is on its way, in mean ops; ``last``, whether d took the last group.
     """
     g, took = a.group[v], a.seconds[d, v]
-    at = first_gap(s.low[d], s.high[d], s.count[d], arrival(a, s, v, d), took)
-    free = s.high[d, s.count[d] - 1] if s.count[d] else 0.0
+    at = first_gap(s.low[d], s.high[d], s.busy[d], arrival(a, s, v, d), took)
+    free = s.high[d, s.busy[d] - 1] if s.busy[d] else 0.0
     moved = 0.0
     for i in range(a.before_first[v], a.before_first[v + 1]):
         u = a.before[i]
