@@ -53,12 +53,14 @@ def sizes(rows: Sequence[LearnedRow]) -> str:
             by[row.method][row.instance] = row
         there = [m for m in shown if by[m]]
         common = set.intersection(*(set(by[m]) for m in there))
-        cells = [
-            f"{np.mean([by[m][x].gap for x in common]):.2%} ({np.median([by[m][x].milliseconds for x in common]):.3g})"
-            if by[m] else "" for m in shown
-        ]  # fmt: skip
+        cells = [_cell([by[m][x] for x in common]) if by[m] else "" for m in shown]
         lines.append((f"{size:,}", str(len(common)), *cells))
     return table(("ops at most", "instances", *(f"{m}, gap (ms)" for m in shown)), lines)
+
+
+def _cell(rows: Sequence[LearnedRow]) -> str:
+    gap, time = np.mean([x.gap for x in rows]), np.median([x.milliseconds for x in rows])
+    return f"{gap:.2%} ({time:.3g})" if np.isfinite(gap) else f"not always a plan ({time:.3g})"
 
 
 def ablations(rows: Sequence[LearnedRow]) -> str:
