@@ -62,9 +62,9 @@ def _against(rows: Sequence[LearnedRow]) -> str:
 
 TABLES: dict[str, Callable[[Sequence[LearnedRow]], str]] = {
     "small": _proved("small"),
-    "unseen family": _proved("unseen family"),
+    "unseen_family": _proved("unseen family"),
     "transfer": _transfer,
     "against": _against,
     "ablations": lambda rows: gaps(of(rows, set="small", proved=True), ABLATIONS),
-    "ablations at 200 jobs": lambda rows: gaps(of(rows, set="sizes", size=200), ABLATIONS),
+    "ablations_200": lambda rows: gaps(of(rows, set="sizes", size=200), ABLATIONS),
 }

@@ -92,7 +92,7 @@ def graph_of(p: Prepared, base: Base) -> Encoding:
 def slopes(p: Prepared) -> FloatArray:
     """Return what a second costs each job, positive; where it costs nothing, the same for all."""
     if p.slope.any():
-        return np.maximum(p.slope, 1e-6 * p.slope.mean())
+        return np.asarray(np.maximum(p.slope, 1e-6 * p.slope.mean()))
     return np.full(p.n, 1.0 / p.n)
 
 

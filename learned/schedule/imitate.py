@@ -60,13 +60,11 @@ def example_of(graph: Encoding, steps: Steps, which: Sequence[int], regrets: Seq
 def joined(examples: Sequence[Example]) -> Example:
     """Return the states of several examples of one instance as one."""
     first = np.concatenate([[0], np.cumsum([e.states for e in examples])])
-    return Example(
-        examples[0].graph,
-        *(np.concatenate([getattr(e, name) for e in examples]) for name in ("x", "job", "option")),
-        np.concatenate([e.state + first[i] for i, e in enumerate(examples)]),
-        np.concatenate([e.regret for e in examples]),
-        int(first[-1]),
+    x, job, option, regret = (
+        np.concatenate([getattr(e, name) for e in examples]) for name in ("x", "job", "option", "regret")
     )
+    state = np.concatenate([e.state + first[i] for i, e in enumerate(examples)])
+    return Example(examples[0].graph, x, job, option, state, regret, int(first[-1]))
 
 
 def rated(network: Network, examples: Sequence[Example]) -> tuple[Tensor, Tensor, int]:

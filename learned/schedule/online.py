@@ -116,9 +116,19 @@ def _player(queue: Queue) -> tuple[Player | None, Ints]:
     problem: Any = None  # there is no plan of it
     weight = np.maximum(queue.weight[chosen].astype(float), 1e-9)
     p = Prepared(
-        *(problem, Cluster(POOL, queue.total, 1, queue.total, none, np.zeros(1, dtype=np.int32), none), first),
-        *(queue.gpus[entry].astype(np.int64), entry, queue.seconds[entry].astype(float), owner, np.zeros(n)),
-        *(np.full(n, np.inf), weight, np.full(n, np.inf), 0.0, False),
+        problem=problem,
+        cluster=Cluster(POOL, queue.total, 1, queue.total, none, np.zeros(1, dtype=np.int32), none),
+        first=first,
+        gpus=queue.gpus[entry].astype(np.int64),
+        menu=entry,
+        seconds=queue.seconds[entry].astype(float),
+        owner=owner,
+        release=np.zeros(n),
+        deadline=np.full(n, np.inf),
+        slope=weight,
+        price=np.full(n, np.inf),
+        constant=0.0,
+        makespan=False,
     )
     return Player(p, _busy(queue)), chosen
 

@@ -48,8 +48,8 @@ def taught(
     open_steps = np.flatnonzero(steps.count > 1)
     if not len(open_steps):
         return None
-    which = np.sort(rng.choice(open_steps, min(states, len(open_steps)), replace=False))
-    return example_of(graph, steps, which, [_regret(player, player.values(rollout, steps, int(t))) for t in which])
+    which = np.sort(rng.choice(open_steps, min(states, len(open_steps)), replace=False)).tolist()
+    return example_of(graph, steps, which, [_regret(player, player.values(rollout, steps, t)) for t in which])
 
 
 def shown(
