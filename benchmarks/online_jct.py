@@ -28,6 +28,8 @@ CLASSIC = tuple(
 """Orders and disciplines; durations are known to all of them, as they are to `Scheduler`."""
 STOPPING = (("srtf", "overtake"),)
 """Told beside them: it stops jobs, for free here, which `Scheduler` never does."""
+FIXED = (0.55, 0.4)
+"""Shares of the longest jobs that are also run as they are, without a lookahead to choose them."""
 DEGREES, OVERHEAD = (1, 2, 4, 8), 0.1
 
 
@@ -82,7 +84,7 @@ def labels(case: Case) -> list[str]:
     classic = [" ".join(pair) for pair in (*CLASSIC, *STOPPING)]
     if case.degrees:
         return [*classic, "optimus overtake", "Scheduler heuristic", "Scheduler learned", "Scheduler hybrid"]
-    return [*classic, "Scheduler heuristic", "Scheduler hybrid"]
+    return [*classic, "Scheduler heuristic", *(f"Scheduler {s}" for s in FIXED), "Scheduler hybrid"]
 
 
 def bound(case: Case, work: Workload) -> float:
@@ -102,7 +104,9 @@ def simulated(case: Case, work: Workload, label: str, seed: int) -> Found:
             work, case.nodes, 8, name, discipline=rule, consolidate=True, degrees=degrees, overhead=OVERHEAD
         )
         return Found(summary(found).mean_jct, 0.0, 0.0, time.process_time() - began)
-    policy = (Elastic if case.degrees else Online)(policy=rule, seed=seed)
+    fixed = rule[0].isdigit()
+    options = {"policy": "heuristic", "shares": (float(rule),)} if fixed else {"policy": rule}
+    policy = (Elastic if case.degrees else Online)(seed=seed, **options)
     fleet = Fleet.regular(1, case.nodes, 8, cpu=1e15, memory=1e15)
     menu = Menu.scaling(work, case.degrees, OVERHEAD) if case.degrees else None
     outcome = simulate(work, fleet, Scheduler((policy,), "head", consolidate=True), menu=menu)

@@ -78,6 +78,7 @@ class Desk:
         )
         if self._could(self.placed(request, job.workers[0])) < self.placed(request, job.workers[0]).workers[0]:
             words = f"{job.name!r} with {job.workers[0]} workers never fits, on no node or not on as many as there are"
+            self._forget(request)
             raise InstanceError("job", words)
         book.now, book.serial = time, book.serial + 1
         self.wait(request)

@@ -18,7 +18,7 @@ LEAST = 64
 """Jobs that must be remembered before it looks ahead."""
 _FORGET = 0.97
 """What is left of the weight of what earlier rounds found, after each round."""
-_MARGIN = 0.02
+_MARGIN = 0.05
 """By how much another amount must be better than the present one, as a share, to take its place."""
 
 
