@@ -74,8 +74,9 @@ def jobs(which: str, instances: int, alone: int, longest: int, deadline: float) 
 
 def run(todo: Iterator[Job], *, only: str = "", path: Path = CSV, say: Callable[[str], None] = print) -> None:
     """Make the solves that are missing; a row is written as soon as it is there."""
-    from gangplan import methods
+    from gangplan import methods, warm_up
 
+    warm_up(*SINGLE)
     done = {row.key for row in read(path)}
     known = {problem: methods(problem) for problem in SINGLE}
     proved = {row.instance for row in read(path) if row.deadline == PROOF and row.status == "OPTIMAL"}

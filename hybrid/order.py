@@ -11,6 +11,8 @@ from .familiar import trust
 from .hardness import chance
 from .registry import Entry, named, suited
 
+APART = 0.04
+"""Seconds left from which on a process of its own is worth its start."""
 _SOON = 0.25
 """Of the time left: exact methods that are likely to be done by then go before the policy."""
 _HOPELESS = 0.1
@@ -20,15 +22,17 @@ _LIKELY, _LIKELY_SHARE = 0.7, 0.8
 
 
 def plan(run: Run, prepared: Any) -> list[Entry]:
-    """Return the entries that suit what is left of `run`, in order, with the shares they get; the last gets all."""
+    """Return what runs after the quick methods, in order, with the shares they get; the last gets all."""
     problem, methods = run.problem, named(run.problem.objective)
     entries = []
     for entry in suited(problem, run.remaining()):
         method = methods[entry.name]
+        if entry.quick:
+            continue
         if not method.suits(prepared):
             run.note(unsuited(entry.name))
-        elif entry.learned and (known := trust(run)) < 1:
-            if known > 0:
+        elif entry.learned:
+            if (known := trust(run) if run.remaining() >= APART else 0.0) > 0:
                 entries.append(replace(entry, share=entry.share * known))
         elif method.exact or entry.proves:
             entries.append(replace(entry, share=_hopeful(entry.share, chance(problem, entry.share * run.remaining()))))

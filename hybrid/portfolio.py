@@ -12,11 +12,8 @@ from gangplan.solvers.method import Method, Suite, suite_of
 from .apart import can_fork, run_apart
 from .guard import Step, guarded
 from .loading import load, loaded
-from .order import plan, unsuited
-from .registry import Entry, is_own, named
-
-_APART = 0.04
-"""Seconds left from which on a process of its own is worth its start."""
+from .order import APART, plan, unsuited
+from .registry import Entry, is_own, named, suited
 
 
 def run_methods(run: Run, method: str) -> None:
@@ -34,7 +31,10 @@ def run_methods(run: Run, method: str) -> None:
             with run.phase(method):
                 chosen.run(run, prepared)
         return
-    _run_all(run, plan(run, prepared), prepared)
+    quick = [entry for entry in suited(run.problem) if entry.quick and is_own(entry)]
+    _run_all(run, quick, prepared)
+    if not run.stopped:
+        _run_all(run, plan(run, prepared), prepared)
 
 
 def _run_all(run: Run, entries: list[Entry], prepared: Any) -> None:
@@ -44,7 +44,7 @@ def _run_all(run: Run, entries: list[Entry], prepared: Any) -> None:
     i = 0
     while i < len(steps) and not run.stopped:
         entry, step = entries[i], steps[i]
-        if not entry.quick and can_fork() and run.remaining() >= _APART:
+        if not entry.quick and can_fork() and run.remaining() >= APART:
             load(run, step.method)
             end = next((j for j in range(i + 1, len(steps)) if not loaded(steps[j].method)), len(steps))
             run_apart(run, steps[i:end])

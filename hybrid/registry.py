@@ -70,6 +70,8 @@ def register(entry: Entry) -> None:
         raise InstanceError("name", f"{entry.name!r} is a method of {entry.objective} already")
     if entry.method is None:
         raise InstanceError("method", "is not given")
+    if entry.quick:
+        raise InstanceError("quick", "is for methods that come with gangplan: they run in the caller's process")
     _ADDED.append(entry)
 
 
