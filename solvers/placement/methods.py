@@ -63,7 +63,7 @@ def _one_by_one(name: str, policy: Policy) -> Callable[[Run, Any], None]:
 
 METHODS: dict[str, Method] = {name: Method(_one_by_one(name, policy)) for name, policy in POLICIES.items()}
 METHODS["local_search"] = Method(local_search)
-METHODS["lns"] = Method(lazily("ortools", "placement.lns", "lns"))
+METHODS["lns"] = Method(lazily("ortools", "placement.lns", "lns"), library=CPSAT)
 METHODS["patterns"] = Method(
     lazily("ortools numba", "placement.patterns", "patterns"),
     suits=suits_patterns,

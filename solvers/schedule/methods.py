@@ -47,7 +47,7 @@ _milp_time = lazily("pulp", "schedule.milp_time", "milp_time")
 _milp_events = lazily("pulp", "schedule.milp_events", "milp_events")
 METHODS: dict[str, Method] = {
     "lists": Method(_lists),
-    "local_search": Method(lazily("numba", "schedule.local_search", "local_search")),
+    "local_search": Method(lazily("numba", "schedule.local_search", "local_search"), library="numba"),
     "lp": Method(_seeded(lazily("highspy", "schedule.priced", "lp")), suits=suits_prices),
     "starts": Method(_seeded(lazily("highspy", "schedule.priced", "starts")), suits=suits_prices, library="highspy"),
     "rolling": Method(_seeded(lazily("highspy", "schedule.rolling", "rolling"))),

@@ -57,9 +57,9 @@ _cpsat = lazily("ortools", "partition.latency.cpsat", "cpsat")
 _milp = lazily("pulp", "partition.latency.milp", "milp")
 METHODS: dict[str, Method] = {
     "greedy": Method(greedy),
-    "chain": Method(_seeded(_chain)),
+    "chain": Method(_seeded(_chain), library=CPSAT),
     "local_search": Method(_seeded(local_search)),
-    "neighbourhood": Method(_seeded(_neighbourhood)),
+    "neighbourhood": Method(_seeded(_neighbourhood), library=CPSAT),
     "cpsat": Method(_seeded(_cpsat), exact=True, suits=_at_most(60_000), library=CPSAT),
     "milp": Method(_seeded(_milp), exact=True, suits=_at_most(400_000)),
 }
