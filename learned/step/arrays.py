@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -83,7 +83,7 @@ def arrays_of(p: Prepared) -> Arrays:
         before=_int(p.predecessors[1]),
         after_first=_int(p.successors[0]),
         after=_int(p.successors[1]),
-        topological=place,
+        topological=_int(place),
         seconds=np.ascontiguousarray(p.time[p.type_of]),
         delay=np.ascontiguousarray(np.concatenate([p.delay, np.zeros((1, p.n))])),
         level=_int(p.level),
@@ -123,4 +123,5 @@ def _zones(near: BoolArray) -> IntArray:
 
 
 def _int(x: Any) -> IntArray:
-    return np.ascontiguousarray(x, dtype=np.int64)  # type: ignore[return-value]
+    found: Any = np.ascontiguousarray(x, dtype=np.int64)  # compiled code takes 64 bits
+    return cast(IntArray, found)

@@ -6,7 +6,7 @@ what is to stay in one zone of devices near one another.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numba import njit
@@ -47,7 +47,8 @@ def _joined(a: Arrays, ends: tuple[IntArray, IntArray], limits: FloatArray, devi
     least = float(a.room.min()) * devices * limits[1]
     work = np.where(np.isfinite(a.work), a.work, 0.0).max(axis=0)
     root = _union(ends[0], ends[1], order, a.need, work, least, limits[2] * a.even * devices)
-    return np.unique(root, return_inverse=True)[1].astype(np.int64).ravel()
+    found: Any = np.unique(root, return_inverse=True)[1].astype(np.int64).ravel()
+    return cast(IntArray, found)
 
 
 @njit(cache=True)

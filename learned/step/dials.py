@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import log
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ DIALS = (*COSTS, *WORTH, *URGENCY, *JOINS)
 _FAR = 20.0
 """Ways longer than this many mean ops are as bad as this."""
 _C, _W, _U = len(COSTS), len(WORTH), len(URGENCY)
-_DEAR, _WORK = np.log([0.03, 10.0]), np.log([0.1, 4.0])
+_DEAR, _WORK = (log(0.03), log(10.0)), (log(0.1), log(4.0))
 _SIZES = np.array([0.3, 1.0, 3.0, 10.0])
 _SCALE = np.array([1.0] * _C + [1.0, 0.3, 1.0, 0.3] + [0.05, 0.3, 0.3, 0.5, 0.1])
 """Of each dial, by what a draw is multiplied."""
@@ -88,7 +89,7 @@ def draw(rng: np.random.Generator, count: int) -> FloatArray:
     joins = []
     for _ in range(2):
         on = rng.random(count) < 0.5
-        dear, work = np.exp(rng.uniform(*_DEAR, count)), np.exp(rng.uniform(*_WORK, count))
+        dear, work = np.exp(rng.uniform(*_DEAR, size=count)), np.exp(rng.uniform(*_WORK, size=count))
         joins += [dear * on, rng.uniform(0.2, 1.0, count), work]
     found = np.concatenate([drawn, np.stack(joins, axis=1)], axis=1)
     found[0] = 0.0

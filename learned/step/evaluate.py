@@ -27,7 +27,7 @@ def evaluate(policy: Any, seeds: Iterable[int], *, family: str = "pipeline", siz
         family: of the instances.
         size: their most ops.
     """
-    policy.plan(make("step", "fork_join", 0, 8))  # type: ignore[arg-type]  # mypy: of any kind
+    policy.plan(make("step", "fork_join", 0, 8))
     rows = []
     for i in seeds:
         problem: Any = make("step", family, seed_of("test", i), size)

@@ -48,7 +48,8 @@ def costs(case: Case, book: FloatArray) -> FloatArray:
 def shown(case: Case) -> Found | None:
     """Return the better of the plans that the features show, HEFT's and everything alone; `None` if neither fits."""
     if np.isfinite(case.alone[0]) and case.alone[0] <= case.heft:
-        return case.alone[0], np.full(case.p.n_groups, case.alone[1]), case.arrays.topological * 1.0
+        where = np.full_like(case.where, case.alone[1])
+        return float(case.alone[0]), where, np.asarray(case.arrays.topological, dtype=float)
     return (case.heft, case.where, case.start) if np.isfinite(case.heft) else None
 
 

@@ -35,7 +35,7 @@ class Example:
     @property
     def regret(self) -> FloatArray:
         """By how much each setting is worse than the best one, as a share of that, float64 (K,)."""
-        return self.costs / self.costs.min() - 1
+        return np.asarray(self.costs / self.costs.min() - 1)
 
 
 def names(families: Sequence[str], count: int, size: int, split: str, first: int = 0) -> list[Name]:

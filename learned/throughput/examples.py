@@ -107,6 +107,6 @@ def drawn(families: Sequence[str], sizes: Sequence[int], count: int, split: str,
     for at, size in enumerate(sizes):
         for i in range(count):
             seed = seed_of(split, begin + at * count + i)
-            found = example(make("throughput", families[i % len(families)], seed, size))  # type: ignore[arg-type]
+            found = example(make("throughput", families[i % len(families)], seed, size))
             if found is not None:
                 yield found
