@@ -65,6 +65,8 @@ CASES = (
     Case("openb, pods that ended, whole GPUs", OPENB, 4, partial(_file, OPENB, "")),
     Case("Philly, virtual cluster b436b2", PHILLY, 9, partial(_file, PHILLY, "b436b2")),
     Case("Philly, virtual cluster 6c71a0", PHILLY, 6, partial(_file, PHILLY, "6c71a0")),
+    Case("Philly, virtual cluster 0e4a51", PHILLY, 6, partial(_file, PHILLY, "0e4a51")),
+    Case("Philly, virtual cluster 7f04ca", PHILLY, 10, partial(_file, PHILLY, "7f04ca")),
     Case("Philly, virtual cluster 6214e9", PHILLY, 6, partial(_file, PHILLY, "6214e9")),
 )
 

@@ -118,7 +118,7 @@ class Desk:
         self.book.finished.add(name)
         self.line.remove(name)
 
-    def finish(self, name: str, now: float | None) -> None:
+    def finish(self, name: str, now: float | None) -> Stint:
         """See `Scheduler.finish`."""
         self.book.runs(name)
         self.book.now = self.book.at(now)
@@ -126,6 +126,7 @@ class Desk:
         self._forget(stint.request)
         self.book.finished.add(name)
         self.guess.saw(stint.request.job, stint.degree, self.book.now - stint.since)
+        return stint
 
     def _forget(self, request: Request) -> None:
         for degree in request.job.workers:

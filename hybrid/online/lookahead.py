@@ -1,8 +1,9 @@
-"""The tier that looks ahead: how much room to keep for short jobs, by playing the next jobs through."""
+"""The tier that looks ahead: how much room to keep for short jobs, by playing what was submitted through again."""
 
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
@@ -10,139 +11,132 @@ from typing import Any
 import numpy as np
 
 from .decision import Candidate
-from .scene import Scene
+from .kept import Rule
 
-LIKE = 2048
-"""Jobs submitted last that are remembered: what comes next is sampled from them."""
-LEAST = 64
-"""Jobs that must be remembered before it looks ahead."""
-_FORGET = 0.97
-"""What is left of the weight of what earlier rounds found, after each round."""
-_MARGIN = 0.05
+LEAST = 300
+"""Jobs that must have been seen before it looks ahead."""
+GROWTH = 1.1
+"""A round begins whenever so many times as many jobs were seen as at the round before."""
+_MARGIN = 0.04
 """By how much another amount must be better than the present one, as a share, to take its place."""
 
 
-def _warm() -> None:
-    """Have the rollout compiled, or read from the cache, before a deadline runs."""
-    from .rollout import rollout
+def replay(jobs: Any, nodes: int, size: int, caps: Sequence[int]) -> np.ndarray:
+    """Play jobs through on an empty cluster to the last end; return the seconds that each was there, (n,).
 
-    whole, some = np.zeros(1, dtype=np.int64), np.ones(1)
-    rollout(0.0, whole + 1, 1, some, whole, whole, whole, 1, some, whole + 1, some, whole, some, whole + 1, 1)
+    Args:
+        jobs: submission, GPUs, seconds, place in the order, class: arrays of n, submissions ascending.
+        nodes, size: equal nodes with so many GPUs; the order, reservations and consolidation are the heuristic's.
+        caps: GPUs that jobs of each class and above may hold.
+    """
+    from gangplan.simulator.trace.loop import run_easy
+
+    submit, need, lasts, key, kind = jobs
+    play: Any = run_easy
+    first = np.arange(len(submit))
+    start, _ = play(first, submit, need, lasts, key, nodes, size, True, kind, np.array(caps, dtype=np.int64))
+    return np.asarray(start + lasts - submit)
 
 
 class Lookahead:
-    """Rounds of rollouts, one future a round, the same for all amounts; what they find adds up over the decisions.
+    """Rounds of replays of the last jobs seen, one with each amount: what would have been best is taken from now on.
 
-    A step is one rollout, so that a decision can make as many as it has time for; a round goes on in the next one.
+    A step is one replay, so that a decision can make as many as it has time for; a round goes on in the next one.
 
     Args:
         shares: the amounts, see `Rule.caps`; the first is what is used before anything is known.
-        horizon: jobs that arrive in a future.
-        seed: of the samples.
+        history: jobs that are replayed at most.
     """
 
-    def __init__(self, shares: Sequence[float], horizon: int, seed: int) -> None:
-        self.shares, self.horizon = tuple(shares), horizon
-        self.rng = np.random.default_rng(seed)
-        self.weight, self.rounds = 0.0, 0
-        self.sums = np.zeros(len(self.shares))
-        self.best = 0
-        self.past: deque[tuple[float, int, float]] = deque(maxlen=LIKE)
+    def __init__(self, shares: Sequence[float], history: int) -> None:
+        self.shares = tuple(shares)
+        self.best, self.rounds, self.seen, self.due = 0, 0, 0, LEAST
+        self.past: deque[list[float]] = deque(maxlen=history)
+        """Submission, GPUs, seconds and serial number of each job."""
+        self.window = history
+        """Jobs that are replayed: fewer where the deadline leaves no time for more."""
         self.took = 0.0
-        """Seconds that the last step took."""
-        self.found: list[float] = []
+        """Seconds that the longest step of the last round took."""
+        self.told: list[list[float]] = []
+        """Of each amount in the last whole round: the mean time in system of all jobs, their first and last half."""
+        self.found: list[list[float]] = []
         self._game: tuple[Any, ...] = ()
-        self._count = 1
-        _warm()
+        one = np.ones(1)
+        replay((one, one.astype(np.int64), one, one, one.astype(np.int64)), 1, 1, [1, 1])  # compiled before a deadline
 
     @property
     def share(self) -> float:
         """The amount to be used now."""
         return self.shares[self.best]
 
-    def saw(self, submit: float, gpus: int, seconds: float) -> None:
+    def saw(self, serial: int, submit: float, gpus: int, seconds: float) -> None:
         """Remember a job that was submitted."""
-        self.past.append((submit, gpus, seconds))
+        self.past.append([submit, gpus, seconds, serial])
+        self.seen += 1
+
+    def ended(self, serial: int, gpus: int, seconds: float) -> None:
+        """Remember how long a job ran on how many GPUs."""
+        at = bisect_left(self.past, serial, key=lambda job: job[3])
+        if at < len(self.past) and self.past[at][3] == serial:
+            self.past[at][1:3] = gpus, seconds
 
     @property
     def ready(self) -> bool:
-        """Whether enough is known to look ahead."""
-        return len(self.past) >= LEAST
+        """Whether a round has begun, or is to."""
+        return len(self.shares) > 1 and (bool(self._game) or self.seen >= self.due)
 
-    @property
-    def open(self) -> bool:
-        """Whether a round has begun and is not over."""
-        return bool(self._game)
+    def shorten(self) -> None:
+        """Replay half as many jobs from now on, in a round that begins anew."""
+        self.window, self.took = max(LEAST, self.window // 2), self.took / 2
+        self._game, self.found = (), []
 
-    def begin(self, scene: Scene, classes: Sequence[float], order: float) -> None:
-        """Begin a round: sample a future.
+    def step(self, rule: Rule, gpus: int, size: int, order: float) -> bool:
+        """Replay with the next amount; return whether that ended a round and changed the amount.
 
         Args:
-            scene: what there is.
-            classes: the lengths at which classes begin, seconds.
+            rule: the classes.
+            gpus: of the cluster.
+            size: GPUs of a node.
             order: the exponent of GPUs in the keys.
         """
-        wait = len(scene.need)
-        arrive, need, lasts = self._future(scene.now)
-        need = np.minimum(need, scene.size * int(np.count_nonzero(scene.free >= 0)))
-        length = np.searchsorted(np.array(classes), lasts, "right")
-        self._count = wait + len(need)
-        self.found = []
-        self._game = (
-            *(scene.now, scene.free, scene.size, scene.end, scene.node, scene.gpus, scene.kind, wait),
-            np.concatenate([np.full(wait, scene.now), arrive]),
-            np.concatenate([scene.need, need]),
-            np.concatenate([scene.lasts, lasts]),
-            np.concatenate([scene.length, length]).astype(np.int64),
-            np.concatenate([scene.key, lasts * need.astype(float) ** order]),
-        )
-
-    def step(self, caps: Sequence[int]) -> bool:
-        """Play the future through with the next amount; return whether that ended a round and changed the amount.
-
-        Args:
-            caps: of the amount ``shares[len(found)]``.
-        """
-        from .rollout import rollout
-
-        play: Any = rollout
         began = time.perf_counter()
-        total = play(*self._game, np.array(caps, dtype=np.int64), self._count)
-        self.found.append(float(total) / max(1, self._count))
-        self.took = time.perf_counter() - began
-        if len(self.found) < len(self.shares):
-            return False
-        self._game = ()
-        self.sums = self.sums * _FORGET + np.array(self.found)
-        self.weight = self.weight * _FORGET + 1.0
+        if not self._game:
+            self._begin(rule, max(1, gpus // size), size, order)
+        there = replay(*self._game, rule.caps(self.shares[len(self.found)], gpus))
+        half = len(there) // 2
+        self.found.append([float(part.mean()) for part in (there, there[:half], there[half:])])
+        self.took = max(self.took, time.perf_counter() - began)
+        return len(self.found) == len(self.shares) and self._choose()
+
+    def _begin(self, rule: Rule, nodes: int, size: int, order: float) -> None:
+        """Begin a round with the jobs seen so far."""
+        past = np.array(list(self.past)[-self.window :], dtype=float)
+        submit, lasts = past[:, 0] - past[0, 0], past[:, 2].copy()
+        need = np.minimum(past[:, 1].astype(np.int64), nodes * size)
+        kind = np.searchsorted(np.array(rule.lengths), lasts, "right").astype(np.int64)
+        self._game = (submit, need, lasts, lasts * need.astype(float) ** order, kind), nodes, size
+        self.due = max(self.seen + 1, round(GROWTH * self.seen))
+        self.took = 0.0
+
+    def _choose(self) -> bool:
+        """End a round: another amount must be clearly better over all jobs, and better in each half."""
+        self.told, self.found, self._game = self.found, [], ()
         self.rounds += 1
-        best = int(np.argmin(self.sums))
-        if self.sums[best] >= self.sums[self.best] * (1 - _MARGIN):
-            return False
-        self.best = best
-        return True
+        now = self.told[self.best]
+        rivals = [i for i in range(len(self.shares)) if self._beats(self.told[i], now)]
+        self.best = min(rivals, key=lambda i: self.told[i][0], default=self.best)
+        return bool(rivals)
+
+    def _beats(self, one: Sequence[float], now: Sequence[float]) -> bool:
+        return one[0] < (1 - _MARGIN) * now[0] and one[1] < now[1] and one[2] < now[2]
 
     def candidates(self) -> tuple[Candidate, ...]:
-        """Return the amounts with the mean time that jobs were there, seconds."""
-        if not self.rounds:
-            return ()
-        means = self.sums / self.weight
-        words = [f"jobs of the longest class hold at most {share:.0%} of the GPUs" for share in self.shares]
-        why = [
-            ""
-            if i == self.best
-            else f"{mean / means[self.best] - 1:+.1%} in {self.rounds} sampled futures"
-            if mean >= means[self.best]
-            else f"better by less than {_MARGIN:.0%}"
-            for i, mean in enumerate(means.tolist())
-        ]
-        return tuple(Candidate(*row) for row in zip(words, means.tolist(), why, strict=True))
-
-    def _future(self, now: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Sample a future: what was submitted, from a random job on and around."""
-        past = np.array(self.past)
-        n = len(past)
-        at = (int(self.rng.integers(n)) + np.arange(self.horizon)) % n
-        gaps = np.diff(past[:, 0], prepend=past[0, 0])
-        gaps[0] = gaps[1:].mean()
-        return now + np.cumsum(gaps[at]), past[at, 1].astype(np.int64), past[at, 2]
+        """Return the amounts with the mean time that jobs were there in the last whole round, seconds."""
+        rows, best = [], self.told[self.best][0] if self.told else 0.0
+        for i, (share, found) in enumerate(zip(self.shares, self.told, strict=False)):
+            why = f"better by less than {_MARGIN:.0%}, or not in both halves of the jobs"
+            if found[0] >= best:
+                why = f"{found[0] / best - 1:+.1%} when the last jobs were replayed" if best else "no better"
+            words = f"jobs of the longest class hold at most {share:.0%} of the GPUs"
+            rows.append(Candidate(words, found[0], "" if i == self.best else why))
+        return tuple(rows)

@@ -40,13 +40,13 @@ class Scheduler:
         cluster: the nodes; of a device-level cluster, its servers.
         policy: ``heuristic``; ``learned``, that and a learned order; ``hybrid``, that and a lookahead; or an object
             with `rank` or `propose` (`Ranks`, `Proposes`), before the heuristic and with the lookahead.
-        seed: of the lookahead's samples.
+        seed: of a learned policy.
         speeds: which models run on which GPUs; by default all run on all.
         together: whether workers that fit on one node stay on one, and larger gangs take whole nodes.
         rollouts: simulations of the lookahead in each decision, if there is time.
-        horizon: jobs that arrive in a simulated future.
+        history: jobs, the last that were submitted, that a simulation plays through again at most.
         lengths, shares: seconds at which classes of jobs begin, and what the longest may hold: see `Rule`. The first
-            share is used until enough jobs were seen; by default 1, which keeps no room, without a lookahead.
+            share is used until enough jobs were seen; by default 0.55, and without a lookahead 1, which keeps none.
         reserve: whether the first job that does not fit is not to be delayed by those behind it.
         order: jobs are in the order of seconds times GPUs to this power.
 
@@ -63,7 +63,7 @@ class Scheduler:
         speeds: SpeedModel | None = None,
         together: bool = True,
         rollouts: int = 1,
-        horizon: int = 2048,
+        history: int = 4096,
         lengths: Sequence[float] = LENGTHS,
         shares: Sequence[float] | None = None,
         reserve: bool = True,
@@ -77,7 +77,7 @@ class Scheduler:
         if shares is None:
             shares = (1.0,) if policy in ("heuristic", "learned") else SHARES
         self._settings = Settings(
-            together, rollouts, horizon, tuple(lengths), tuple(shares), bool(reserve), float(order), int(seed)
+            together, rollouts, history, tuple(lengths), tuple(shares), bool(reserve), float(order), int(seed)
         )
         self._policy = policy
         self._arguments: dict[str, Any] = {**asdict(self._settings), "speeds": speeds}
@@ -130,7 +130,7 @@ class Scheduler:
         Raises:
             InstanceError: if no such job runs; nothing has changed then.
         """
-        self._desk.finish(job, now)
+        self._tiers.ended(self._desk.finish(job, now))
 
     def withdraw(self, job: str, *, now: float | None = None) -> None:
         """Forget a waiting job.

@@ -16,7 +16,7 @@ class Settings:
 
     together: bool
     rollouts: int
-    horizon: int
+    history: int
     lengths: tuple[float, ...]
     shares: tuple[float, ...]
     reserve: bool
@@ -26,7 +26,7 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("rollouts", "seed"):
             require_number(getattr(self, name), name, whole=True)
-        require_number(self.horizon, "horizon", positive=True, whole=True)
+        require_number(self.history, "history", positive=True, whole=True)
         require_number(self.order, "order")
         Rule(self.lengths)
         if len(self.lengths) > 15:

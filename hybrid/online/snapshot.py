@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
-
-import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Demand, Fleet, GangJob
@@ -16,9 +13,9 @@ from .book import Stint
 from .desk import Desk
 from .guard import Guard
 from .job import Request
-from .lookahead import LIKE, Lookahead
+from .lookahead import Lookahead
 
-VERSION = 1
+VERSION = 2
 
 
 def save(desk: Desk, ahead: Lookahead | None, guard: Guard, count: int) -> dict[str, Any]:
@@ -52,11 +49,12 @@ def _stint(stint: Stint) -> dict[str, Any]:
 def _ahead(ahead: Lookahead) -> dict[str, Any]:
     return {
         "past": [list(job) for job in ahead.past],
-        "sums": ahead.sums.tolist(),
-        "weight": ahead.weight,
+        "told": [list(means) for means in ahead.told],
         "rounds": ahead.rounds,
         "best": ahead.best,
-        "random": ahead.rng.bit_generator.state,
+        "seen": ahead.seen,
+        "due": ahead.seen if ahead.found else ahead.due,
+        "window": ahead.window,
     }
 
 
@@ -106,12 +104,12 @@ def _load(document: Mapping[str, Any], desk: Desk, ahead: Lookahead | None, guar
     guard.faults.update(document["faults"])
     found = document["lookahead"]
     if ahead is not None and found is not None:
-        ahead.past = deque(((t, int(g), s) for t, g, s in found["past"]), maxlen=LIKE)
-        ahead.sums = np.array(found["sums"], dtype=float)
-        ahead.weight, ahead.rounds, ahead.best = found["weight"], found["rounds"], found["best"]
-        ahead.rng.bit_generator.state = found["random"]
-        if ahead.sums.shape != (len(ahead.shares),) or not 0 <= ahead.best < len(ahead.shares):
-            raise InstanceError("lookahead.sums", f"are {len(ahead.sums)} for {len(ahead.shares)} shares")
+        ahead.past.extend([float(t), int(g), float(s), int(i)] for t, g, s, i in found["past"])
+        ahead.told = [[float(mean) for mean in means] for means in found["told"]]
+        ahead.rounds, ahead.best, ahead.seen = found["rounds"], found["best"], found["seen"]
+        ahead.due, ahead.window = found["due"], found["window"]
+        if len(ahead.told) not in (0, len(ahead.shares)) or not 0 <= ahead.best < len(ahead.shares):
+            raise InstanceError("lookahead.told", f"are {len(ahead.told)} for {len(ahead.shares)} shares")
     return int(document["decisions"])
 
 

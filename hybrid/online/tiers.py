@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from .book import Stint
 from .desk import Desk
 from .fill import Fill
 from .guard import Guard
@@ -12,7 +13,6 @@ from .job import Request
 from .learned import LearnedOrder, LearnedPlaces
 from .lookahead import Lookahead
 from .policy import AHEAD, View, proposals
-from .scene import scene
 
 _POLICY = 0.5
 """Of the time that is left, what a policy may take."""
@@ -38,7 +38,7 @@ class Tiers:
         self.own: Any = policy if mine else None
         self.name = "policy" if mine else "learned"
         plain = policy in ("heuristic", "learned") if isinstance(policy, str) else False
-        self.ahead = None if plain else Lookahead(settings.shares, settings.horizon, settings.seed)
+        self.ahead = None if plain else Lookahead(settings.shares, settings.history)
         self._loaded = mine or policy == "heuristic"
         fleet, speeds = desk.book.fleet, desk.speeds
         if not self._loaded and speeds is not None:
@@ -50,15 +50,19 @@ class Tiers:
         """Note a job that was submitted; weights are read now, and not when a decision is due."""
         degree = request.job.workers[-1]
         if self.ahead is not None:
-            self.ahead.saw(request.submit, request.gpus(degree), request.lasts(degree))
+            self.ahead.saw(request.serial, request.submit, request.gpus(degree), request.lasts(degree))
         if not self._loaded and len(request.job.workers) > 1:
             self._load()
+
+    def ended(self, stint: Stint) -> None:
+        """Note how long a job ran."""
+        if self.ahead is not None:
+            self.ahead.ended(stint.request.serial, stint.gpus, self._desk.book.now - stint.since)
 
     @property
     def share(self) -> float:
         """What the longest jobs may hold now."""
-        ready = self.ahead is not None and self.ahead.ready
-        return self.ahead.share if ready and self.ahead is not None else self._desk.settings.shares[0]
+        return self.ahead.share if self.ahead is not None else self._desk.settings.shares[0]
 
     @property
     def usual(self) -> str:
@@ -68,15 +72,12 @@ class Tiers:
     def look(self, stop: float) -> None:
         """Take the steps of the lookahead that there is time for."""
         ahead, desk = self.ahead, self._desk
-        if ahead is None or not ahead.ready:
-            return
         for _ in range(desk.settings.rollouts):
-            if time.perf_counter() + 1.5 * ahead.took > stop:
+            if ahead is None or not ahead.ready:
                 return
-            if not ahead.open:
-                ahead.begin(scene(desk), self._desk.settings.lengths, self._desk.settings.order)
-            share = ahead.shares[len(ahead.found)]
-            if ahead.step(desk.kept.rule.caps(share, desk.book.gpus)):
+            if time.perf_counter() + 1.5 * ahead.took > stop:
+                ahead.shorten()
+            elif ahead.step(desk.kept.rule, desk.book.gpus, desk.size, desk.settings.order):
                 desk.kept.aim(ahead.share, desk.book.gpus)
 
     def ask(self, fill: Fill, end: float) -> list[tuple[str, float]]:

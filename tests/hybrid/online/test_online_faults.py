@@ -191,13 +191,14 @@ def test_snapshot_goes_on_alike() -> None:
         return found
 
     fleet = Fleet.regular(1, 4, 4)
-    one, two = (Scheduler(fleet, seed=3, rollouts=6, horizon=64) for _ in range(2))
-    assert play(one, 0, 90) == play(two, 0, 90)
+    one, two = (Scheduler(fleet, seed=3, rollouts=6, history=256) for _ in range(2))
+    assert play(one, 0, 320) == play(two, 0, 320)
+    assert one.snapshot()["lookahead"]["told"]
     state = json.loads(json.dumps(one.snapshot()))
-    other = Scheduler(fleet, seed=3, rollouts=6, horizon=64)
+    other = Scheduler(fleet, seed=3, rollouts=6, history=256)
     other.restore(state)
     assert json.loads(json.dumps(other.snapshot())) == state
-    assert play(one, 90, 130) == play(other, 90, 130)
+    assert play(one, 320, 360) == play(other, 320, 360)
 
 
 @pytest.mark.parametrize(
