@@ -78,7 +78,7 @@ def medium(rows: Sequence[HybridRow]) -> str:
         change = np.array([_change(a.objective, b.objective) for a, b in pairs])
         left = [row_gap(a) for a, _ in pairs]
         lines.append((
-            problem, len(pairs), f"{pairs[0][0].deadline:g}", f"{(change <= 1e-9).mean():.0%}",
+            problem, str(len(pairs)), f"{pairs[0][0].deadline:g}", f"{(change <= 1e-9).mean():.0%}",
             f"{(change > WORSE).sum()}", f"{change.max():+.2%}", f"{np.median(change):+.2%}",
             f"{np.mean(left):.1%}", f"{np.mean([row_gap(b) for _, b in pairs]):.1%}",
         ))  # fmt: skip
@@ -110,7 +110,7 @@ def late(rows: Sequence[HybridRow]) -> str:
         used = np.array([r.seconds / deadline for r in rows if r.method == "auto" and r.deadline == deadline])
         if len(used):
             cells = (f"{np.median(used):.2f}", f"{np.percentile(used, 95):.2f}", f"{used.max():.2f}")
-            lines.append((f"{deadline:g} s", len(used), *cells))
+            lines.append((f"{deadline:g} s", str(len(used)), *cells))
     return table(("deadline", "solves", "median share used", "p95", "most"), lines)
 
 

@@ -49,7 +49,7 @@ ENTRIES = (
     Entry("step", "critical_path", quick=True),
     _learned("step"),
     # a short CP-SAT proves most; the long one starts from what the searches have found
-    Entry("step", "cpsat", share=0.25),
+    Entry("step", "cpsat", share=0.25, least=0.5),
     Entry("step", "local_search", share=0.1),
     Entry("step", "lns", share=0.3),
     Entry("step", "cpsat_below"),

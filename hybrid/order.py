@@ -9,12 +9,15 @@ from gangplan.solvers import Run
 
 from .familiar import trust
 from .hardness import chance
+from .loading import loaded
 from .registry import Entry, named, suited
 
 APART = 0.04
 """Seconds left from which on a process of its own is worth its start."""
+SHORT, _SHORT_SHARE = 0.5, 0.5
+"""Seconds left below which everybody has a larger share, or it would be too small for anything."""
 _SOON = 0.25
-"""Of the time left: exact methods that are likely to be done by then go before the policy."""
+"""Of the time left: exact methods that are likely to be done by then go before a policy that has yet to be loaded."""
 _HOPELESS = 0.1
 """A chance of a proof below which an exact method leaves half of its time to those that search."""
 _LIKELY, _LIKELY_SHARE = 0.7, 0.8
@@ -38,11 +41,13 @@ def plan(run: Run, prepared: Any) -> list[Entry]:
             entries.append(replace(entry, share=_hopeful(entry.share, chance(problem, entry.share * run.remaining()))))
         else:
             entries.append(entry)
-    if chance(problem, _SOON * run.remaining()) > 0.5:
+    cold = [entry for entry in entries if entry.learned and not loaded(methods[entry.name])]
+    if cold and chance(problem, _SOON * run.remaining()) > 0.5:
         # between the exact methods and the last word
-        late = [entry for entry in entries if entry.learned]
-        rest = [entry for entry in entries if not entry.learned]
-        entries = [*rest[:-1], *late, *rest[-1:]]
+        rest = [entry for entry in entries if entry not in cold]
+        entries = [*rest[:-1], *cold, *rest[-1:]]
+    if run.remaining() < SHORT:
+        entries = [replace(entry, share=max(entry.share, _SHORT_SHARE)) for entry in entries]
     return [*entries[:-1], *(replace(entry, share=1.0) for entry in entries[-1:])]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from gangplan.instances import InstanceError
@@ -12,7 +13,7 @@ from gangplan.solvers.method import Method, Suite, suite_of
 from .apart import can_fork, run_apart
 from .guard import Step, guarded
 from .loading import load, loaded
-from .order import APART, plan, unsuited
+from .order import APART, SHORT, plan, unsuited
 from .registry import Entry, is_own, named, suited
 
 
@@ -32,6 +33,8 @@ def run_methods(run: Run, method: str) -> None:
                 chosen.run(run, prepared)
         return
     quick = [entry for entry in suited(run.problem) if entry.quick and is_own(entry)]
+    if run.remaining() < APART:
+        quick = [replace(entry, share=1.0) for entry in quick]
     _run_all(run, quick, prepared)
     if not run.stopped:
         _run_all(run, plan(run, prepared), prepared)
@@ -44,7 +47,8 @@ def _run_all(run: Run, entries: list[Entry], prepared: Any) -> None:
     i = 0
     while i < len(steps) and not run.stopped:
         entry, step = entries[i], steps[i]
-        if not entry.quick and can_fork() and run.remaining() >= APART:
+        here = entry.quick or (entry.learned and run.remaining() < SHORT and loaded(step.method))
+        if not here and can_fork() and run.remaining() >= APART:
             load(run, step.method)
             end = next((j for j in range(i + 1, len(steps)) if not loaded(steps[j].method)), len(steps))
             run_apart(run, steps[i:end])
@@ -52,7 +56,7 @@ def _run_all(run: Run, entries: list[Entry], prepared: Any) -> None:
             continue
         if not is_own(entry):
             run.note(f"{entry.name} left out: no process of its own, for want of time or of a system that has them")
-        elif can_fork() and step.method.library:
+        elif not here and can_fork() and (step.method.library or step.method.exact):
             run.note(f"{entry.name} left out: no time for a process of its own")
         else:
             guarded(run, step)
