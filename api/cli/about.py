@@ -35,6 +35,7 @@ def versions(as_json: options.AsJson = False) -> None:
 
 def methods(as_json: options.AsJson = False) -> None:
     """List the methods that `gangplan solve --method` knows, by objective."""
+    from gangplan.hybrid.registry import named
     from gangplan.solvers.method import suite
 
     suites = {objective: suite(objective) for objective in OBJECTIVES}
@@ -43,7 +44,7 @@ def methods(as_json: options.AsJson = False) -> None:
             {
                 objective: {
                     name: {"variants": list(tools.variants_of(x)), "exact": x.exact}
-                    for name, x in tools.methods.items()
+                    for name, x in named(objective).items()
                 }
                 for objective, tools in suites.items()
             }
@@ -53,6 +54,7 @@ def methods(as_json: options.AsJson = False) -> None:
     for objective, tools in suites.items():
         rows.append((objective, "auto", ", ".join(tools.variants), "yes"))
         rows += [
-            ("", name, ", ".join(tools.variants_of(x)), "yes" if x.exact else "no") for name, x in tools.methods.items()
+            ("", name, ", ".join(tools.variants_of(x)), "yes" if x.exact else "no")
+            for name, x in named(objective).items()
         ]
     emit_blocks(table(("objective", "method", "variants", "can prove"), rows, left=4))

@@ -1,0 +1,43 @@
+"""docs/hybrid.md says what benchmarks/hybrid.csv holds, and its tables count as they claim."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.hybrid_rows import HybridRow, read
+from benchmarks.hybrid_tables import gap, medium, optima, small, write_page
+
+ROW = HybridRow("small", "step", "layered", 50, 1, "auto", 20.0, 0.1, "OPTIMAL", 2.0, 2.0, "0.01:3 0.05:2", "", 0.5)
+
+
+def test_the_page_agrees_with_the_rows() -> None:
+    """Nobody changed a figure by hand, or rows without the page."""
+    assert read()
+    assert write_page(check=True) == 0
+
+
+@pytest.mark.parametrize(
+    ("objective", "optimum", "expected"),
+    [(2.0, 2.0, 0.0), (3.0, 2.0, 0.5), (None, 2.0, 1.0), (9.0, 2.0, 1.0), (0.0, 0.0, 0.0), (1.0, 0.0, 1.0)],
+)
+def test_gaps(objective: float | None, optimum: float, expected: float) -> None:
+    """A gap is a share of the optimum, and 1 without a plan or beyond."""
+    assert gap(objective, optimum) == pytest.approx(expected)
+
+
+def test_only_proved_optima_count() -> None:
+    """An instance that nobody proved is in no table."""
+    tried = replace(ROW, deadline=0.1, objective=3.0, status="FEASIBLE")
+    assert optima([ROW, tried]) == {ROW.instance: 2.0}
+    assert "**50.00%**" in small([ROW, tried], "step")
+    assert "%" not in small([replace(ROW, status="FEASIBLE"), tried], "step")
+
+
+def test_medium_counts_pairs() -> None:
+    """A worse plan than CP-SAT's counts as worse, and one without a partner not at all."""
+    auto = replace(ROW, set="medium", deadline=5.0, objective=2.2)
+    other = replace(auto, method="cpsat", objective=2.0)
+    assert "+10.00%" in medium([auto, other]) and "| 0% | 1 |" in medium([auto, other])
+    assert "step" not in medium([auto])
