@@ -7,9 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from gangplan.hybrid.online.kept import SHARES
 from gangplan.hybrid.online.trace import Elastic, Online
 from gangplan.instances.placement import Fleet
 from gangplan.instances.readers.traces import read_trace
@@ -30,6 +32,8 @@ STOPPING = (("srtf", "overtake"),)
 """Told beside them: it stops jobs, for free here, which `Scheduler` never does."""
 FIXED = (0.55, 0.4)
 """Shares of the longest jobs that are also run as they are, without a lookahead to choose them."""
+CHOSEN = {"chosen": SHARES, "chosen-0.55": (0.55, *(share for share in SHARES if share != 0.55))}
+"""Shares among which the lookahead chooses, the first to begin with."""
 DEGREES, OVERHEAD = (1, 2, 4, 8), 0.1
 
 
@@ -86,7 +90,7 @@ def labels(case: Case) -> list[str]:
     classic = [" ".join(pair) for pair in (*CLASSIC, *STOPPING)]
     if case.degrees:
         return [*classic, "optimus overtake", "Scheduler heuristic", "Scheduler learned", "Scheduler hybrid"]
-    return [*classic, "Scheduler heuristic", *(f"Scheduler {s}" for s in FIXED), "Scheduler hybrid"]
+    return [*classic, "Scheduler heuristic", *(f"Scheduler {s}" for s in (*FIXED, *CHOSEN)), "Scheduler hybrid"]
 
 
 def bound(case: Case, work: Workload) -> float:
@@ -106,8 +110,11 @@ def simulated(case: Case, work: Workload, label: str, seed: int) -> Found:
             work, case.nodes, 8, name, discipline=rule, consolidate=True, degrees=degrees, overhead=OVERHEAD
         )
         return Found(summary(found).mean_jct, 0.0, 0.0, time.process_time() - began)
-    fixed = rule[0].isdigit()
-    options = {"policy": "heuristic", "shares": (float(rule),)} if fixed else {"policy": rule}
+    options: dict[str, Any] = {"policy": rule}
+    if rule[0].isdigit():
+        options = {"policy": "heuristic", "shares": (float(rule),)}
+    elif rule in CHOSEN:
+        options = {"policy": "hybrid", "shares": CHOSEN[rule]}
     policy = (Elastic if case.degrees else Online)(seed=seed, **options)
     fleet = Fleet.regular(1, case.nodes, 8, cpu=1e15, memory=1e15)
     menu = Menu.scaling(work, case.degrees, OVERHEAD) if case.degrees else None

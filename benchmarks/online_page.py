@@ -13,6 +13,18 @@ from .online_rows import OnlineRow, read
 PAGE = ROOT / "docs" / "scheduler.md"
 PICTURE = ROOT / "docs" / "images" / "scheduler_latency.png"
 _STOPS = ("srtf", "tiresias", "optimus")
+MOST = " 5,000 jobs"
+"""How rows end between which the slope is fitted."""
+WAYS = {
+    "hybrid": "`hybrid`",
+    "heuristic": "`heuristic`",
+    "learned": "`learned`",
+    "0.55": "fixed, 0.55",
+    "0.4": "fixed, 0.4",
+    "chosen": "chosen, from 1",
+    "chosen-0.55": "chosen, from 0.55",
+}
+"""The columns of the table of traces."""
 MARKS = {kind: (f"<!-- generated: {kind} -->", f"<!-- end of {kind} -->") for kind in ("latency", "jct")}
 
 
@@ -32,8 +44,8 @@ def write_page(*, check: bool = False, page: Path = PAGE) -> int:
 
 
 def slope(rows: Sequence[OnlineRow], field: str) -> float:
-    """Return the slope of a time over GPUs, both as logarithms, by least squares."""
-    found = [(row.size, getattr(row, field)) for row in rows if row.kind == "latency"]
+    """Return the slope of a time over GPUs, both as logarithms, by least squares: of rows with equally many jobs."""
+    found = [(row.size, getattr(row, field)) for row in rows if row.kind == "latency" and row.set.endswith(MOST)]
     x, y = np.log(np.array(found, dtype=float)).T
     return float(np.polyfit(x, y, 1)[0])
 
@@ -55,16 +67,16 @@ def latency(rows: Sequence[OnlineRow]) -> Iterator[str]:
 
 def jct(rows: Sequence[OnlineRow]) -> Iterator[str]:
     """Yield a table for all traces: `Scheduler` against the best classic policy that stops no job."""
-    yield "| trace | jobs | best classic | | `hybrid` | `heuristic` | s = 0.55 | s = 0.4 | srtf, stops jobs | bound |"
-    yield "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+    names = " | ".join(WAYS.values())
+    yield f"| trace | jobs | best classic | | {names} | srtf, stops jobs | bound |"
+    yield f"| --- | ---: | --- | ---: {'| ---: ' * len(WAYS)}| ---: | ---: |"
     for name in dict.fromkeys(row.set for row in rows if row.kind == "jct"):
         mine = {row.policy: row for row in rows if row.kind == "jct" and row.set == name}
         rivals = [r for p, r in mine.items() if p.split()[0] not in ("Scheduler", *_STOPS)]
         if not rivals or not any(p.startswith("Scheduler") for p in mine):
             continue
         best = min(rivals, key=lambda row: row.value)
-        labels = [f"Scheduler {way}" for way in ("hybrid", "heuristic", "0.55", "0.4")]
-        told = " | ".join(_against(mine.get(label), best) for label in labels)
+        told = " | ".join(_against(mine.get(f"Scheduler {way}"), best) for way in WAYS)
         srtf = mine.get("srtf overtake")
         stops = "" if srtf is None else f"{srtf.value:,.0f}"
         yield f"| {name} | {best.size:,} | `{best.policy}` | {best.value:,.0f} | {told} | {stops} | {best.bound:,.0f} |"

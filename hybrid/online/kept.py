@@ -11,10 +11,8 @@ from gangplan.instances.arrays import require_number
 HOUR, DAY = 3600.0, 86400.0
 LENGTHS = (HOUR, 6 * HOUR, DAY, 3 * DAY, 7 * DAY)
 """Seconds from which on a job belongs to the next class."""
-SHARES = (0.55, 1.0, 0.85, 0.7, 0.4)
-"""Of the GPUs, what the longest jobs may hold together: the amounts among which the lookahead chooses; 1 keeps none.
-
-The first is used before the lookahead knows anything."""
+SHARES = (1.0, 0.85, 0.7, 0.55, 0.4)
+"""Of the GPUs, what the longest jobs may hold together: amounts for a lookahead to choose from; 1 keeps none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ class Lookahead:
     A step is one replay, so that a decision can make as many as it has time for; a round goes on in the next one.
 
     Args:
-        shares: the amounts, see `Rule.caps`; the first is what is used before anything is known.
+        shares: two amounts or more, see `Rule.caps`; the first is what is used before anything is known.
         history: jobs that are replayed at most.
     """
 
@@ -83,7 +83,7 @@ class Lookahead:
     @property
     def ready(self) -> bool:
         """Whether a round has begun, or is to."""
-        return len(self.shares) > 1 and (bool(self._game) or self.seen >= self.due)
+        return bool(self._game) or self.seen >= self.due
 
     def shorten(self) -> None:
         """Replay half as many jobs from now on, in a round that begins anew."""

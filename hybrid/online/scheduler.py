@@ -16,7 +16,7 @@ from .desk import Desk
 from .explain import Record, explain
 from .guard import Guard
 from .job import Seconds
-from .kept import LENGTHS, SHARES
+from .kept import LENGTHS
 from .policy import Proposes, Ranks
 from .settings import Settings
 from .snapshot import load as load_snapshot
@@ -38,15 +38,17 @@ class Scheduler:
 
     Args:
         cluster: the nodes; of a device-level cluster, its servers.
-        policy: ``heuristic``; ``learned``, that and a learned order; ``hybrid``, that and a lookahead; or an object
-            with `rank` or `propose` (`Ranks`, `Proposes`), before the heuristic and with the lookahead.
+        policy: ``heuristic``; ``learned``, that and a learned order; ``hybrid``, that where jobs have a choice of
+            workers, and a lookahead if there are several `shares`; or an object with `rank` or `propose` (`Ranks`,
+            `Proposes`), before the heuristic and with the same lookahead.
         seed: of a learned policy.
         speeds: which models run on which GPUs; by default all run on all.
         together: whether workers that fit on one node stay on one, and larger gangs take whole nodes.
         rollouts: simulations of the lookahead in each decision, if there is time.
         history: jobs, the last that were submitted, that a simulation plays through again at most.
-        lengths, shares: seconds at which classes of jobs begin, and what the longest may hold: see `Rule`. The first
-            share is used until enough jobs were seen; by default 0.55, and without a lookahead 1, which keeps none.
+        lengths, shares: seconds at which classes of jobs begin, and what the longest may hold: see `Rule`. By default
+            1, which keeps no room. Of several (`kept.SHARES`) the first is used until a lookahead has seen enough jobs
+            to choose; ``heuristic`` and ``learned`` always use the first.
         reserve: whether the first job that does not fit is not to be delayed by those behind it.
         order: jobs are in the order of seconds times GPUs to this power.
 
@@ -65,7 +67,7 @@ class Scheduler:
         rollouts: int = 1,
         history: int = 4096,
         lengths: Sequence[float] = LENGTHS,
-        shares: Sequence[float] | None = None,
+        shares: Sequence[float] = (1.0,),
         reserve: bool = True,
         order: float = 0.5,
     ) -> None:
@@ -74,8 +76,6 @@ class Scheduler:
             raise InstanceError("policy", f"{policy!r} is not one of {', '.join(POLICIES)}")
         if not isinstance(policy, str) and not isinstance(policy, Ranks | Proposes):
             raise InstanceError("policy", f"{policy!r} has neither rank nor propose")
-        if shares is None:
-            shares = (1.0,) if policy in ("heuristic", "learned") else SHARES
         self._settings = Settings(
             together, rollouts, history, tuple(lengths), tuple(shares), bool(reserve), float(order), int(seed)
         )

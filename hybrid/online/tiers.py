@@ -38,7 +38,7 @@ class Tiers:
         self.own: Any = policy if mine else None
         self.name = "policy" if mine else "learned"
         plain = policy in ("heuristic", "learned") if isinstance(policy, str) else False
-        self.ahead = None if plain else Lookahead(settings.shares, settings.history)
+        self.ahead = None if plain or len(settings.shares) == 1 else Lookahead(settings.shares, settings.history)
         self._loaded = mine or policy == "heuristic"
         fleet, speeds = desk.book.fleet, desk.speeds
         if not self._loaded and speeds is not None:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from gangplan.hybrid.online import Decision, Scheduler, View
+from gangplan.hybrid.online.kept import SHARES
 from gangplan.instances.placement import Fleet, GangJob, SpeedModel
 
 DEADLINE = 0.4
@@ -191,11 +192,11 @@ def test_snapshot_goes_on_alike() -> None:
         return found
 
     fleet = Fleet.regular(1, 4, 4)
-    one, two = (Scheduler(fleet, seed=3, rollouts=6, history=256) for _ in range(2))
+    one, two = (Scheduler(fleet, seed=3, rollouts=6, history=256, shares=SHARES) for _ in range(2))
     assert play(one, 0, 320) == play(two, 0, 320)
     assert one.snapshot()["lookahead"]["told"]
     state = json.loads(json.dumps(one.snapshot()))
-    other = Scheduler(fleet, seed=3, rollouts=6, history=256)
+    other = Scheduler(fleet, seed=3, rollouts=6, history=256, shares=SHARES)
     other.restore(state)
     assert json.loads(json.dumps(other.snapshot())) == state
     assert play(one, 320, 360) == play(other, 320, 360)
@@ -214,7 +215,7 @@ def test_snapshot_goes_on_alike() -> None:
 )
 def test_bad_snapshots_change_nothing(change: dict[str, Any]) -> None:
     """What is no snapshot of such a cluster is refused, naming it, and the scheduler is as before."""
-    scheduler = crowd("hybrid")
+    scheduler = crowd("hybrid", shares=SHARES)
     before = scheduler.snapshot()
     with pytest.raises(ValueError, match="snapshot"):
         scheduler.restore(before | change)

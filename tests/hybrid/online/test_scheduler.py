@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gangplan.hybrid.online import Decision, Scheduler
+from gangplan.hybrid.online.kept import SHARES
 from gangplan.hybrid.online.trace import Elastic, Online
 from gangplan.instances import Cluster, DeviceType, InstanceError
 from gangplan.instances.placement import Demand, Fleet, GangJob
@@ -219,7 +220,7 @@ def test_deadline_is_kept() -> None:
 
 def test_explanation_tells_amounts_and_bound() -> None:
     """After enough jobs the lookahead's candidates are told, one of them chosen, with a bound no simulation beats."""
-    scheduler = Scheduler(FLEET, rollouts=12)
+    scheduler = Scheduler(FLEET, rollouts=12, shares=SHARES)
     rng = np.random.default_rng(0)
     for i in range(300):
         scheduler.submit(job(f"j{i}", int(rng.integers(1, 5))), float(rng.lognormal(8, 2)), now=float(10 * i))
