@@ -11,7 +11,6 @@ import typer
 from gangplan.hybrid.solve import versions as used
 from gangplan.instances import InstanceError, json_schema
 from gangplan.instances.documents import DOCUMENTS
-from gangplan.instances.partition import OBJECTIVES
 
 from . import options
 from .output import emit, emit_blocks, emit_json, facts, table
@@ -36,7 +35,7 @@ def versions(as_json: options.AsJson = False) -> None:
 def methods(as_json: options.AsJson = False) -> None:
     """List the methods that `gangplan solve --method` knows, by objective."""
     from gangplan.hybrid.registry import named
-    from gangplan.solvers.method import suite
+    from gangplan.solvers.method import OBJECTIVES, suite
 
     suites = {objective: suite(objective) for objective in OBJECTIVES}
     if as_json:

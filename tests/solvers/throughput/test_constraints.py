@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from gangplan import methods, solve
+from gangplan.hybrid.registry import named
 from gangplan.instances import PartitionProblem, verify
 from gangplan.solvers.partition.throughput.enumeration import optimum
-from gangplan.solvers.partition.throughput.methods import METHODS
 
 NONE = None
 VARIANTS = ("contiguous", "convex", "free")
@@ -117,7 +117,7 @@ def test_constraint(method: str, variant: str, case: str, make: Callable[..., Pa
     arguments, values = CASES[case]
     problem, best = make(**arguments, variant=variant), values[VARIANTS.index(variant)]
     result = solve(problem, time_limit=60, method=method, workers=1)
-    exact = METHODS[method].exact
+    exact = named("throughput")[method].exact
     if best is None:
         assert result.status == "INFEASIBLE" if exact else result.status in ("INFEASIBLE", "UNKNOWN")
         assert (result.plan, result.objective, result.gap) == (None, None, None)
