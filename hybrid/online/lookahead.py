@@ -76,7 +76,7 @@ class Lookahead:
 
     def ended(self, serial: int, gpus: int, seconds: float) -> None:
         """Remember how long a job ran on how many GPUs."""
-        at = bisect_left(self.past, serial, key=lambda job: job[3])
+        at = bisect_left(self.past, serial, key=lambda job: int(job[3]))
         if at < len(self.past) and self.past[at][3] == serial:
             self.past[at][1:3] = gpus, seconds
 
@@ -102,7 +102,8 @@ class Lookahead:
         began = time.perf_counter()
         if not self._game:
             self._begin(rule, max(1, gpus // size), size, order)
-        there = replay(*self._game, rule.caps(self.shares[len(self.found)], gpus))
+        jobs, nodes, wide = self._game
+        there = replay(jobs, nodes, wide, rule.caps(self.shares[len(self.found)], gpus))
         half = len(there) // 2
         self.found.append([float(part.mean()) for part in (there, there[:half], there[half:])])
         self.took = max(self.took, time.perf_counter() - began)
