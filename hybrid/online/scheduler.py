@@ -41,7 +41,7 @@ class Scheduler:
         policy: ``heuristic``; ``learned``, that and a learned order; ``hybrid``, that where jobs have a choice of
             workers, and a lookahead if there are several `shares`; or an object with `rank` or `propose` (`Ranks`,
             `Proposes`), before the heuristic and with the same lookahead.
-        seed: of a learned policy.
+        seed: kept with the state; nothing of ours draws, so that decisions do not depend on it.
         speeds: which models run on which GPUs; by default all run on all.
         together: whether workers that fit on one node stay on one, and larger gangs take whole nodes.
         rollouts: simulations of the lookahead in each decision, if there is time.
