@@ -35,7 +35,9 @@ def learned(run: Run, prepared: Any) -> None:
     for _, where, start in search(case, settings, lambda: run.stopped):
         if run.stopped:
             return
-        run.offer(plan_of(case, where, start), "learned")
+        plan = plan_of(case, where, start)
+        run.propose(plan)
+        run.offer(plan, "learned")
 
 
 def warm() -> None:
