@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from gangplan.solvers.placement.methods import POLICIES
 
 from .cells import table
 from .learned_rows import LearnedRow
-from .learned_tables import gaps, interval, of
+from .learned_tables import gaps, interval, of, with_best
 
 METHODS = (
     *("learned", "learned (16)", "best heuristic", "least_interference", "nearest_by_size", "topology", "best_fit"),
@@ -28,33 +27,16 @@ _TRANSFER = (
 )
 
 
-def with_best(rows: Sequence[LearnedRow]) -> list[LearnedRow]:
-    """Return the rows, and those of the best heuristic of each instance, in the time of all of them."""
-    by: dict[object, list[LearnedRow]] = defaultdict(list)
-    for row in rows:
-        if row.method in POLICIES:
-            by[row.instance].append(row)
-    best = [
-        replace(
-            min(found, key=lambda row: row.gap),
-            method="best heuristic",
-            milliseconds=sum(row.milliseconds for row in found),
-        )
-        for found in by.values()
-    ]
-    return [*rows, *best]
-
-
 def _small(rows: Sequence[LearnedRow]) -> str:
-    return gaps(with_best(of(rows, set="small", proved=True)), METHODS)
+    return gaps(with_best(of(rows, set="small", proved=True), POLICIES), METHODS)
 
 
 def _open(rows: Sequence[LearnedRow]) -> str:
-    return gaps(with_best(of(rows, set="small", proved=False)), METHODS)
+    return gaps(with_best(of(rows, set="small", proved=False), POLICIES), METHODS)
 
 
 def _unseen(family: str) -> Callable[[Sequence[LearnedRow]], str]:
-    return lambda rows: gaps(with_best(of(rows, set="unseen", family=family)), METHODS)
+    return lambda rows: gaps(with_best(of(rows, set="unseen", family=family), POLICIES), METHODS)
 
 
 def _ablations(rows: Sequence[LearnedRow]) -> str:
@@ -64,7 +46,7 @@ def _ablations(rows: Sequence[LearnedRow]) -> str:
 def transfer(rows: Sequence[LearnedRow]) -> dict[str, dict[int, list[float]]]:
     """Return gaps to the bound by method and number of nodes."""
     found: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for row in with_best(of(rows, set="sizes")):
+    for row in with_best(of(rows, set="sizes"), POLICIES):
         if row.objective is not None:
             found[row.method][row.size].append(row.gap)
     return found

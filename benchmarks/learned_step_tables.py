@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from .cells import table
 from .learned_rows import LearnedRow
-from .learned_tables import gaps, interval, of
+from .learned_tables import gaps, interval, of, with_best
 
 _HEURISTICS = ("heft", "list_schedule", "contiguous", "critical_path")
 METHODS = (
@@ -23,25 +22,8 @@ ABLATIONS = (
 )
 
 
-def with_best(rows: Sequence[LearnedRow]) -> list[LearnedRow]:
-    """Return the rows, and those of the best heuristic of each instance, in the time of all of them."""
-    by: dict[object, list[LearnedRow]] = defaultdict(list)
-    for row in rows:
-        if row.method in _HEURISTICS:
-            by[row.instance].append(row)
-    best = [
-        replace(
-            min(found, key=lambda row: row.gap),
-            method="best heuristic",
-            milliseconds=sum(row.milliseconds for row in found),
-        )
-        for found in by.values()
-    ]
-    return [*rows, *best]
-
-
 def _proved(name: str) -> Callable[[Sequence[LearnedRow]], str]:
-    return lambda rows: gaps(with_best(of(rows, set=name, proved=True)), METHODS)
+    return lambda rows: gaps(with_best(of(rows, set=name, proved=True), _HEURISTICS), METHODS)
 
 
 def _ablations(rows: Sequence[LearnedRow]) -> str:
@@ -69,7 +51,7 @@ def transfer(rows: Sequence[LearnedRow]) -> dict[str, dict[int, list[float]]]:
     """Return gaps to the bound by method and size, of graphs whose families were trained on."""
     found: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     bounds = {row.instance: row.reference for row in rows if row.method == "bound"}
-    for row in with_best(rows):
+    for row in with_best(rows, _HEURISTICS):
         if row.set == "sizes" and row.objective is not None:
             found[row.method][row.size].append(row.objective / bounds[row.instance] - 1)
     return found
@@ -91,7 +73,7 @@ TABLES: dict[str, Callable[[Sequence[LearnedRow]], str]] = {
     "small": _proved("small"),
     "unseen_family": _proved("unseen family"),
     "published": _proved("published"),
-    "large": lambda rows: gaps(with_best(of(rows, set="sizes", size=1000)), METHODS),
+    "large": lambda rows: gaps(with_best(of(rows, set="sizes", size=1000), _HEURISTICS), METHODS),
     "transfer": _transfer,
     "ablations": _ablations,
     "stages": differences,

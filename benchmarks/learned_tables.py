@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,6 +26,23 @@ def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float]:
     means = given[rng.integers(0, len(given), (_RESAMPLES, len(given)))].mean(axis=1)
     low, high = np.percentile(means, [2.5, 97.5])
     return float(low), float(high)
+
+
+def with_best(rows: Sequence[LearnedRow], heuristics: Collection[str]) -> list[LearnedRow]:
+    """Return the rows, and those of the best of some heuristics for each instance, in the time of all of them."""
+    by: dict[object, list[LearnedRow]] = defaultdict(list)
+    for row in rows:
+        if row.method in heuristics:
+            by[row.instance].append(row)
+    best = [
+        replace(
+            min(found, key=lambda row: row.gap),
+            method="best heuristic",
+            milliseconds=sum(row.milliseconds for row in found),
+        )
+        for found in by.values()
+    ]
+    return [*rows, *best]
 
 
 def gaps(rows: Sequence[LearnedRow], methods: Sequence[str], names: dict[str, str] | None = None) -> str:
