@@ -32,6 +32,13 @@ def size(problem: Problem) -> int:
     return problem.graph.n_ops * problem.cluster.n_devices
 
 
+def parts(problem: Problem) -> int:
+    """Return of how many parts a problem consists: ops, jobs and nodes, or jobs."""
+    if isinstance(problem, PlacementProblem):
+        return len(problem.jobs) + problem.fleet.n_nodes
+    return len(problem.jobs) if isinstance(problem, ScheduleProblem) else problem.graph.n_ops
+
+
 def chance(problem: Problem, seconds: float) -> float:
     """Return the chance that `problem` is solved to proved optimality within `seconds`; a half if nothing is known."""
     known = _model().get(f"{problem.objective} {problem.variant}".strip())

@@ -8,7 +8,7 @@ from typing import Any
 from gangplan.solvers import Run
 
 from .familiar import trust
-from .hardness import chance
+from .hardness import chance, parts
 from .loading import loaded
 from .registry import Entry, named, suited
 
@@ -16,6 +16,8 @@ APART = 0.04
 """Seconds left from which on a process of its own is worth its start."""
 SHORT, _SHORT_SHARE = 0.5, 0.5
 """Seconds left below which everybody has a larger share, or it would be too small for anything."""
+_EACH = 2e-4
+"""Seconds for each part of a problem that a policy takes to encode it and to answer."""
 _SOON = 0.25
 """Of the time left: exact methods that are likely to be done by then go before a policy that has yet to be loaded."""
 _HOPELESS = 0.1
@@ -35,7 +37,9 @@ def plan(run: Run, prepared: Any) -> list[Entry]:
         if not method.suits(prepared):
             run.note(unsuited(entry.name))
         elif entry.learned:
-            if (known := trust(run) if run.remaining() >= APART else 0.0) > 0:
+            if run.remaining() < max(APART, _EACH * parts(problem)):
+                run.note(f"{entry.name} left out: no time to encode the problem")
+            elif (known := trust(run)) > 0:
                 entries.append(replace(entry, share=entry.share * known))
         elif method.exact or entry.proves:
             entries.append(replace(entry, share=_hopeful(entry.share, chance(problem, entry.share * run.remaining()))))

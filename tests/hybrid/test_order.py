@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -115,3 +116,16 @@ def test_bad_entries(field: str, changes: dict[str, Any]) -> None:
     with pytest.raises(InstanceError) as caught:
         replace(LEARNED, **changes)
     assert caught.value.field == field
+
+
+@pytest.mark.usefixtures("with_learned")
+def test_no_policy_where_encoding_takes_too_long() -> None:
+    """A graph of thousands of ops and a deadline of a tenth of a second leave no time for a policy, and a note."""
+    problem = generate("layered", ops=3000, layers=30, training=False, devices=4, seed=1)
+    run = Run(problem, time_limit=60)
+    prepared = suite("throughput").prepare(run)
+    run.deadline = time.perf_counter() + 0.3
+    assert "learned" not in {entry.name for entry in order.plan(run, prepared)}
+    assert "learned left out: no time to encode the problem" in run.notes
+    run.deadline = time.perf_counter() + 30
+    assert "learned" in {entry.name for entry in order.plan(run, prepared)}
