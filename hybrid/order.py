@@ -9,7 +9,6 @@ from gangplan.solvers import Run
 
 from .familiar import trust
 from .hardness import chance, parts
-from .loading import loaded
 from .registry import Entry, named, suited
 
 APART = 0.04
@@ -19,7 +18,9 @@ SHORT, _SHORT_SHARE = 0.5, 0.5
 _EACH = 2e-4
 """Seconds for each part of a problem that a policy takes to encode it and to answer."""
 _SOON = 0.25
-"""Of the time left: exact methods that are likely to be done by then go before a policy that has yet to be loaded."""
+"""Of the time left: exact methods that are likely to be done by then go before the policy."""
+_LOADS = 6.0
+"""Seconds left with which a policy may have to be loaded first; with less it is there already, or never runs."""
 _HOPELESS = 0.1
 """A chance of a proof below which an exact method leaves half of its time to those that search."""
 _LIKELY, _LIKELY_SHARE = 0.7, 0.8
@@ -45,11 +46,11 @@ def plan(run: Run, prepared: Any) -> list[Entry]:
             entries.append(replace(entry, share=_hopeful(entry.share, chance(problem, entry.share * run.remaining()))))
         else:
             entries.append(entry)
-    cold = [entry for entry in entries if entry.learned and not loaded(methods[entry.name])]
-    if cold and chance(problem, _SOON * run.remaining()) > 0.5:
+    if run.remaining() >= _LOADS and chance(problem, _SOON * run.remaining()) > 0.5:
         # between the exact methods and the last word
-        rest = [entry for entry in entries if entry not in cold]
-        entries = [*rest[:-1], *cold, *rest[-1:]]
+        late = [entry for entry in entries if entry.learned]
+        rest = [entry for entry in entries if not entry.learned]
+        entries = [*rest[:-1], *late, *rest[-1:]]
     if run.remaining() < SHORT:
         entries = [replace(entry, share=max(entry.share, _SHORT_SHARE)) for entry in entries]
     return [*entries[:-1], *(replace(entry, share=1.0) for entry in entries[-1:])]
