@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import logging
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from importlib.util import find_spec
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +13,7 @@ from numpy.typing import NDArray
 from gangplan.instances import InstanceError
 
 from ..encode.encoding import Encoding, Relation
+from ..policy.runtime import quiet, require, session
 from ..training.checkpoint import write_beside
 
 if TYPE_CHECKING:
@@ -38,7 +35,7 @@ def export(network: Any, schema: Schema, path: str | Path, outputs: Sequence[str
     Raises:
         InstanceError: if a package is missing.
     """
-    _require("onnx", "onnxscript")
+    require("onnx", "onnxscript")
     import torch
     from torch.export import Dim
 
@@ -58,7 +55,7 @@ def export(network: Any, schema: Schema, path: str | Path, outputs: Sequence[str
             given.append(torch.zeros(5 + i, width))
             shapes.append({0: Dim(f"n{i}")})
     flat = Flat(network.cpu().eval(), schema)
-    with _quiet(), torch.no_grad():
+    with quiet(), torch.no_grad():
         made = torch.onnx.export(
             flat, tuple(given), dynamo=True, verbose=False, input_names=[name for name, _ in names(schema)],
             output_names=list(outputs), dynamic_shapes=(tuple(shapes),),
@@ -82,18 +79,13 @@ class OnnxNetwork:
     """
 
     def __init__(self, path: str | Path) -> None:
-        _require("onnxruntime")
-        import onnxruntime
-
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.log_severity_level = 3
+        require("onnxruntime")
         try:
             content = Path(path).read_bytes()
         except OSError as error:
             raise InstanceError("file", f"cannot be read: {error.strerror}", str(path)) from None
         try:
-            self._session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+            self._session = session(content)
             self._widths: dict[str, int] = json.loads(self._session.get_modelmeta().custom_metadata_map[_KEY])
         except (KeyError, ValueError):
             raise InstanceError("onnx", "is no policy that `gangplan learn export` wrote", str(path)) from None
@@ -123,25 +115,3 @@ class OnnxNetwork:
 def joined(relation: Relation) -> str:
     """Return the name of a relation."""
     return "-".join(relation)
-
-
-def _require(*names: str) -> None:
-    missing = [name for name in names if find_spec(name) is None]
-    if missing:
-        raise InstanceError("onnx", f'needs {", ".join(missing)}: pip install "gangplan[onnx]"')
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep the exporter from telling of operators that it could not register."""
-    logs = [logging.getLogger(name) for name in ("torch.onnx", "onnx_ir", "onnxscript")]
-    before = [log.level for log in logs]
-    for log in logs:
-        log.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        for log, level in zip(logs, before, strict=True):
-            log.setLevel(level)

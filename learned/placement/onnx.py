@@ -35,7 +35,7 @@ def export(policy: PlacementPolicy, path: str | Path) -> tuple[Path, Path]:
     from torch import nn
     from torch.export import Dim
 
-    from ..gnn.onnx import _quiet
+    from ..policy.runtime import quiet
     from .features import NAMES
     from .network import SEEN, schema
 
@@ -59,7 +59,7 @@ def export(policy: PlacementPolicy, path: str | Path) -> tuple[Path, Path]:
 
     first = export_network(Whole(), schema(network.flat), path, _OUTPUTS)
     places = Dim("places")
-    with _quiet(), torch.no_grad():
+    with quiet(), torch.no_grad():
         made = torch.onnx.export(
             Places().eval(), (torch.zeros(7, len(NAMES)), torch.zeros(1, SEEN), torch.zeros(7, SEEN)), dynamo=True,
             verbose=False, input_names=["x", "job", "pooled"], output_names=["scores"],

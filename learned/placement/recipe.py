@@ -65,13 +65,12 @@ def _rl(settings: Settings, seed: int) -> Callable[[Tensors | None], Any]:
 
 
 def _network(settings: Settings, seed: int, before: Tensors | None) -> Network:
-    import torch
 
-    from ..training.state import under
+    from ..training.state import seeded, under
     from .network import Network
 
-    torch.manual_seed(seed)
-    network = Network(settings.width, settings.rounds, settings.flat)
+    with seeded(seed):
+        network = Network(settings.width, settings.rounds, settings.flat)
     if before is not None:
         network.load_state_dict(under("policy", before))
     return network

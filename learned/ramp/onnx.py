@@ -7,12 +7,7 @@ a decision, given what the job adds to the first layer; FILE.job.onnx computes t
 from __future__ import annotations
 
 import json
-import logging
-import warnings
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +17,7 @@ from numpy.typing import NDArray
 from gangplan.instances import InstanceError, OpGraph
 from gangplan.instances.arrays import FloatArray
 
+from ..policy.runtime import quiet, require, session
 from ..training.checkpoint import write_beside
 from .decide import Decider, Observation
 from .ops import OP, read
@@ -46,7 +42,7 @@ def export(policy: RampPolicy, path: str | Path) -> tuple[Path, Path]:
     Raises:
         InstanceError: if a package is missing.
     """
-    _require("onnx", "onnxscript")
+    require("onnx", "onnxscript")
     import torch
     from torch.export import Dim
 
@@ -63,7 +59,7 @@ def export(policy: RampPolicy, path: str | Path) -> tuple[Path, Path]:
     made, network = files(path), policy.network.cpu().eval()
     one = torch.zeros(3, len(OP)), torch.tensor([[0, 1, 1, 2], [1, 2, 0, 1]])
     rows = torch.zeros(3, WIDTH), torch.zeros(1, network.width)
-    with _quiet():
+    with quiet():
         scorer = torch.onnx.export(
             network, rows, dynamo=True, verbose=False, input_names=["rows", "offset"], output_names=["scores"],
             dynamic_shapes=({0: Dim("candidates")}, None),
@@ -89,7 +85,7 @@ class OnnxRampPolicy(Decider):
     """
 
     def __init__(self, scorer: bytes, encoder: bytes) -> None:
-        _require("onnxruntime")
+        require("onnxruntime")
         self._content = scorer, encoder
         self._scorer, self._encoder = _session(scorer), _session(encoder)
         try:
@@ -138,34 +134,9 @@ class OnnxRampPolicy(Decider):
 
 
 def _session(content: bytes) -> Any:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 3
     try:
-        return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        return session(content)
+    except InstanceError:
+        raise
     except Exception as error:  # its own classes, which derive from nothing narrower
         raise InstanceError("onnx", f"ONNX Runtime does not load it: {error}") from None
-
-
-def _require(*names: str) -> None:
-    missing = [name for name in names if find_spec(name) is None]
-    if missing:
-        raise InstanceError("onnx", f'needs {", ".join(missing)}: pip install "gangplan[onnx]"')
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep the exporter from telling of operators that it could not register."""
-    logs = [logging.getLogger(name) for name in ("torch.onnx", "onnx_ir", "onnxscript")]
-    before = [log.level for log in logs]
-    for log in logs:
-        log.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        for log, level in zip(logs, before, strict=True):
-            log.setLevel(level)

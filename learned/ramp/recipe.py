@@ -104,12 +104,11 @@ def _rl(settings: Settings, device: str, seed: int) -> Callable[[Tensors | None]
 def _start(settings: Settings, seed: int, before: Tensors | None) -> tuple[Any, Network, World]:
     import torch
 
-    from ..training.state import under
+    from ..training.state import seeded, under
     from .network import Network
     from .worlds import published
 
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded(seed):
         network = Network(settings.width, settings.variant)
     if before is not None:
         network.load_state_dict(under("policy", before))

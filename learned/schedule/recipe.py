@@ -96,12 +96,13 @@ def _learner(
 def _start(settings: Settings, seed: int, before: Tensors | None) -> Any:
     import torch
 
-    from ..training.state import under
+    from ..training.state import seeded, under
     from .policy import network_of
 
-    torch.manual_seed(seed)
-    network = network_of(settings)
-    torch.nn.init.normal_(network.last.weight, std=0.02)  # with zeros nothing but the last layer would learn at first
+    with seeded(seed):
+        network = network_of(settings)
+        # with zeros nothing but the last layer would learn at first
+        torch.nn.init.normal_(network.last.weight, std=0.02)
     if before is not None:
         network.load_state_dict(under("policy", before))
     return network

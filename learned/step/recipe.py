@@ -107,13 +107,13 @@ def _start(settings: Settings, seed: int, before: Tensors | None) -> StepNetwork
     """Return the network of the stage before, or a new one with a new book."""
     import torch
 
-    from ..training.state import under
+    from ..training.state import seeded, under
     from .book import make_book
     from .policy import network_of
     from .table import names
 
-    torch.manual_seed(seed)
-    network = network_of(settings)
+    with seeded(seed):
+        network = network_of(settings)
     if before is not None:
         network.load_state_dict(under("policy", before))
         return network

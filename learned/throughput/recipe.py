@@ -84,13 +84,12 @@ def _own_plans(settings: Settings, seed: int) -> Callable[[Tensors | None], Any]
 
 
 def _network(settings: Settings, seed: int, like: Any, before: Tensors | None) -> Scorer:
-    import torch
 
-    from ..training.state import under
+    from ..training.state import seeded, under
     from .network import Scorer
 
-    torch.manual_seed(seed)
-    network = Scorer(like, settings.width, settings.rounds, settings.heads)
+    with seeded(seed):
+        network = Scorer(like, settings.width, settings.rounds, settings.heads)
     if before is not None:
         network.load_state_dict(under("policy", before))
     return network
