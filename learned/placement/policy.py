@@ -12,7 +12,8 @@ import torch
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import PlacementProblem
 
-from ..policy.weights import Card, load, match, save
+from ..policy.restore import restore
+from ..policy.weights import Card, save
 from .build import Decision
 from .head import Context, Head, pool
 from .network import Network, one
@@ -40,13 +41,9 @@ class PlacementPolicy:
         Raises:
             InstanceError: naming the file and what is wrong.
         """
-        from ..policy.config import build
-
-        tensors, card = load(path)
-        settings = build(Settings, card.settings)
-        network = Network(settings.width, settings.rounds, settings.flat)
-        match(tensors, {name: tuple(x.shape) for name, x in network.state_dict().items()}, path)
-        network.load_state_dict(tensors)
+        network, settings, card = restore(
+            path, "placement", Settings, lambda known: Network(known.width, known.rounds, known.flat)
+        )
         return cls(network, settings, card)
 
     def save(self, path: str | Path) -> None:

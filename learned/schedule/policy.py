@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.instances import InstanceError
 from gangplan.instances.schedule import MoldableJob, Pool, ScheduleProblem
 from gangplan.solvers.schedule.prepare import Prepared, prepare
 
 from ..gnn import Schema, schema_of
 from ..policy import weights
-from ..policy.config import build
+from ..policy.restore import restore
 from .network import Network, compiled
 from .player import Net, Player
 from .search import plans
@@ -77,16 +76,7 @@ class SchedulePolicy:
         Raises:
             InstanceError: if it is missing, broken or of another policy.
         """
-        tensors, card = weights.load(path)
-        if card.policy != NAME:
-            raise InstanceError("policy", f"{card.policy!r} is not {NAME}", str(path))
-        try:
-            settings = build(Settings, card.settings)
-        except InstanceError as error:
-            raise error.within("settings").of(str(path)) from None
-        network = network_of(settings)
-        weights.match(tensors, {name: tuple(x.shape) for name, x in network.state_dict().items()}, path)
-        network.load_state_dict(tensors)
+        network, _, card = restore(path, NAME, Settings, network_of)
         return cls(network, card.settings)
 
 

@@ -15,7 +15,7 @@ from gangplan.solvers.partition.step.model import prepare
 
 from ..gnn import Schema, collate
 from ..policy import weights
-from ..policy.config import build
+from ..policy.restore import restore
 from .features import Case, case_of
 from .network import StepNetwork
 from .play import Found, plan_of, search
@@ -75,14 +75,5 @@ class StepPolicy:
         Raises:
             InstanceError: if it is missing, broken or of another policy.
         """
-        tensors, card = weights.load(path)
-        if card.policy != NAME:
-            raise InstanceError("policy", f"{card.policy!r} is not {NAME}", str(path))
-        try:
-            settings = build(Settings, card.settings)
-        except InstanceError as error:
-            raise error.within("settings").of(str(path)) from None
-        network = network_of(settings)
-        weights.match(tensors, {name: tuple(x.shape) for name, x in network.state_dict().items()}, path)
-        network.load_state_dict(tensors)
+        network, _, card = restore(path, NAME, Settings, network_of)
         return cls(network, card.settings)

@@ -13,8 +13,8 @@ from gangplan.instances.arrays import FloatArray
 
 from ..encode.encoding import Encoding
 from ..gnn import collate
-from ..policy.config import build
-from ..policy.weights import Card, load, match, save
+from ..policy.restore import restore
+from ..policy.weights import Card, save
 from .decode import Decoder, Draft, decoder
 from .drafts import best_of, greedy
 from .encode import encode
@@ -74,15 +74,9 @@ class ThroughputPolicy:
         Raises:
             InstanceError: naming the file and what is wrong.
         """
-        tensors, card = load(path)
-        known = Settings.__dataclass_fields__
-        try:
-            settings = build(Settings, {k: v for k, v in card.settings.items() if k in known})
-        except InstanceError as error:
-            raise error.within("settings").of(str(path)) from None
-        network = Scorer(small(), settings.width, settings.rounds, settings.heads)
-        match(tensors, {name: tuple(x.shape) for name, x in network.state_dict().items()}, path)
-        network.load_state_dict(tensors)
+        network, settings, card = restore(
+            path, "throughput", Settings, lambda known: Scorer(small(), known.width, known.rounds, known.heads)
+        )
         return cls(network, card, settings.gain)
 
 
