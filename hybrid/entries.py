@@ -43,9 +43,10 @@ ENTRIES = (
     Entry("stages", "ideals"),
     Entry("stages", "chain"),
     Entry("step", "heft", quick=True),
-    Entry("step", "bounds", quick=True),
+    # bounds and pipelines take tens of milliseconds
+    Entry("step", "bounds", least=0.2, quick=True),
     Entry("step", "list_schedule", quick=True),
-    Entry("step", "contiguous", quick=True),
+    Entry("step", "contiguous", least=0.2, quick=True),
     Entry("step", "critical_path", quick=True),
     _learned("step"),
     # a short CP-SAT proves most; the long one starts from what the searches have found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from contextlib import suppress
 from importlib import import_module
@@ -36,7 +37,8 @@ def load(run: Run, method: Method) -> None:
 def warm_up(*objectives: str) -> None:
     """Load everything that `solve` may use on these objectives, by default on all, so that short deadlines suffice.
 
-    A server calls this once: PyTorch alone takes seconds to import, which no deadline of a tenth of a second has.
+    A server calls this once: PyTorch alone takes seconds to import, which no deadline of a tenth of a second has. What
+    is there by then, of others too, the garbage collector leaves alone from now on (`gc.freeze`).
 
     Raises:
         InstanceError: naming an objective that there is not.
@@ -48,7 +50,9 @@ def warm_up(*objectives: str) -> None:
             if method.library:
                 with suppress(ImportError):
                     import_module(method.library)
-                _warm_up(method)
+            _warm_up(method)
+    gc.collect()
+    gc.freeze()  # a collection would look at all of it, which takes longer than a tenth of a second
 
 
 def _there(library: str) -> bool:

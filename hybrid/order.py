@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,11 +10,11 @@ from gangplan.solvers import Run
 
 from .familiar import trust
 from .hardness import chance, parts
-from .registry import Entry, named, suited
+from .registry import Entry, is_own, named, suited
 
 APART = 0.04
 """Seconds left from which on a process of its own is worth its start."""
-SHORT, _SHORT_SHARE = 0.5, 0.5
+SHORT, _SHORT_SHARE = 0.5, 0.9
 """Seconds left below which everybody has a larger share, or it would be too small for anything."""
 _EACH = 2e-4
 """Seconds for each part of a problem that a policy takes to encode it and to answer."""
@@ -27,13 +28,21 @@ _LIKELY, _LIKELY_SHARE = 0.7, 0.8
 """A chance from which on it gets so much of the time at least."""
 
 
-def plan(run: Run, prepared: Any) -> list[Entry]:
-    """Return what runs after the quick methods, in order, with the shares they get; the last gets all."""
+def first(run: Run) -> list[Entry]:
+    """Return the quick methods that are worth their milliseconds now; where there are few, each may take them all."""
+    left = run.remaining()
+    quick = [entry for entry in suited(run.problem) if entry.quick and is_own(entry) and left >= entry.least]
+    return [replace(entry, share=1.0) for entry in quick] if left < APART else quick
+
+
+def plan(run: Run, prepared: Any, done: Sequence[Entry] = ()) -> list[Entry]:
+    """Return what runs after the quick methods in `done`, in order, with the shares they get; the last gets all."""
     problem, methods = run.problem, named(run.problem.objective)
+    over = {entry.name for entry in done if entry.quick}
     entries = []
     for entry in suited(problem, run.remaining()):
         method = methods[entry.name]
-        if entry.quick:
+        if entry.quick and (entry.name in over or run.remaining() >= entry.least):
             continue
         if not method.suits(prepared):
             run.note(unsuited(entry.name))
@@ -52,7 +61,8 @@ def plan(run: Run, prepared: Any) -> list[Entry]:
         rest = [entry for entry in entries if not entry.learned]
         entries = [*rest[:-1], *late, *rest[-1:]]
     if run.remaining() < SHORT:
-        entries = [replace(entry, share=max(entry.share, _SHORT_SHARE)) for entry in entries]
+        least = 1.0 if run.remaining() < APART else _SHORT_SHARE
+        entries = [replace(entry, share=max(entry.share, least)) for entry in entries]
     return [*entries[:-1], *(replace(entry, share=1.0) for entry in entries[-1:])]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from gangplan.instances import InstanceError
@@ -13,8 +12,8 @@ from gangplan.solvers.method import Method, Suite, suite_of
 from .apart import can_fork, run_apart
 from .guard import Step, guarded
 from .loading import load, loaded
-from .order import APART, SHORT, plan, unsuited
-from .registry import Entry, is_own, named, suited
+from .order import APART, SHORT, first, plan, unsuited
+from .registry import Entry, is_own, named
 
 
 def run_methods(run: Run, method: str) -> None:
@@ -32,12 +31,10 @@ def run_methods(run: Run, method: str) -> None:
             with run.phase(method):
                 chosen.run(run, prepared)
         return
-    quick = [entry for entry in suited(run.problem) if entry.quick and is_own(entry)]
-    if run.remaining() < APART:
-        quick = [replace(entry, share=1.0) for entry in quick]
+    quick = first(run)
     _run_all(run, quick, prepared)
     if not run.stopped:
-        _run_all(run, plan(run, prepared), prepared)
+        _run_all(run, plan(run, prepared, quick), prepared)
 
 
 def _run_all(run: Run, entries: list[Entry], prepared: Any) -> None:
@@ -47,7 +44,7 @@ def _run_all(run: Run, entries: list[Entry], prepared: Any) -> None:
     i = 0
     while i < len(steps) and not run.stopped:
         entry, step = entries[i], steps[i]
-        here = entry.quick or (entry.learned and run.remaining() < SHORT and loaded(step.method))
+        here = entry.quick or (is_own(entry) and run.remaining() < SHORT and no_solver(step.method))
         if not here and can_fork() and run.remaining() >= APART:
             load(run, step.method)
             end = next((j for j in range(i + 1, len(steps)) if not loaded(steps[j].method)), len(steps))
@@ -56,11 +53,16 @@ def _run_all(run: Run, entries: list[Entry], prepared: Any) -> None:
             continue
         if not is_own(entry):
             run.note(f"{entry.name} left out: no process of its own, for want of time or of a system that has them")
-        elif not here and can_fork() and (step.method.library or step.method.exact):
+        elif not here and can_fork() and not no_solver(step.method):
             run.note(f"{entry.name} left out: no time for a process of its own")
         else:
             guarded(run, step)
         i += 1
+
+
+def no_solver(method: Method) -> bool:
+    """Return whether `method` can begin at once and looks at the clock all the time, as solvers do not."""
+    return loaded(method) and not method.exact and method.library in ("", "numba", "torch")
 
 
 def _named(problem: Problem, tools: Suite, method: Any) -> Method:

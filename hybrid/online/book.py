@@ -35,6 +35,14 @@ class Stint:
         """How many GPUs it holds."""
         return sum(len(gpus) for gpus in self.nodes.values())
 
+    def ran(self, now: float) -> float:
+        """Return the seconds for which it got on; what its start cost is none of them."""
+        return max(0.0, now - self.since - self.request.pays)
+
+    def left(self, now: float) -> float:
+        """Return the seconds that it is expected to run still: as long as it did, if it was expected to be done."""
+        return self.end - now if self.end > now else now - self.since
+
 
 @dataclass(slots=True)
 class Book:

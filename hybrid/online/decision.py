@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-TIERS = ("lookahead", "learned", "policy", "heuristic")
+TIERS = ("lookahead", "learned", "policy", "stops", "heuristic")
 """Who may have decided, the most considered first; a policy of the user's own stands where the learned one does."""
 
 
@@ -26,6 +26,25 @@ class Start:
     nodes: Mapping[str, tuple[int, ...]]
     tier: str
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A job that stops now, before anyone starts, and waits again; if it is among the starts too, it goes on elsewhere.
+
+    Attributes:
+        job: its name.
+        nodes: the GPUs it held by name of the node.
+        other: the job that starts there.
+        left: seconds that it was expected to run still.
+        price: seconds that its GPUs will be held without getting on when it runs again.
+    """
+
+    job: str
+    nodes: Mapping[str, tuple[int, ...]]
+    other: str
+    left: float
+    price: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +73,7 @@ class Decision:
         tier: the most considered tier that had a say.
         notes: what went wrong on the way and who decided instead.
         seconds: of the machine's clock that it took.
+        stops: the jobs that stop first; none unless a stop has a price.
         more: whether the deadline came before all that could start did; `decide` goes on where it was.
     """
 
@@ -64,6 +84,7 @@ class Decision:
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
     more: bool = False
+    stops: tuple[Stop, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gangplan.instances import InstanceError
+from gangplan.instances.arrays import require_number
 from gangplan.instances.placement import Fleet, GangJob, SpeedModel
 from gangplan.instances.verify.start import verify_start
 from gangplan.solvers.placement.online.rooms import Kind
@@ -57,13 +59,21 @@ class Desk:
             self._placed[key] = as_placed(request, degree, self.size, None if self.speeds else ANY)
         return self._placed[key]
 
-    def submit(self, job: GangJob, seconds: Seconds, now: float | None, together: bool | None) -> Request:
+    def submit(
+        self,
+        job: GangJob,
+        seconds: Seconds,
+        now: float | None,
+        together: bool | None = None,
+        price: float | None = None,
+    ) -> Request:
         """See `Scheduler.submit`."""
         book = self.book
         if not isinstance(job, GangJob):
             raise InstanceError("job", f"{job!r} is no GangJob")
         book.is_new(job.name)
         time, known = book.at(now), seconds_of(job, seconds)
+        require_number(price, "price", optional=True)
         if 0 < job.worker.gpu < 1 or not job.worker.gpu:
             raise InstanceError("job.worker.gpu", f"{job.worker.gpu!r} is not a whole number of GPUs from 1 on")
         if job.servers:
@@ -75,6 +85,7 @@ class Desk:
             known is not None,
             self.settings.together if together is None else together,
             book.serial,
+            self.settings.price if price is None else float(price),
         )
         if self._could(self.placed(request, job.workers[0])) < self.placed(request, job.workers[0]).workers[0]:
             words = f"{job.name!r} with {job.workers[0]} workers never fits, on no node or not on as many as there are"
@@ -125,7 +136,7 @@ class Desk:
         stint = self._free(name)
         self._forget(stint.request)
         self.book.finished.add(name)
-        self.guess.saw(stint.request.job, stint.degree, self.book.now - stint.since)
+        self.guess.saw(stint.request.job, stint.request.done + stint.ran(self.book.now) * stint.gpus)
         return stint
 
     def _forget(self, request: Request) -> None:
@@ -152,12 +163,26 @@ class Desk:
         self.book.now = self.book.at(now)
         lost = tuple(sorted({*self.book.holders[at].values()}))
         for name in lost:
-            stint = self._free(name)
-            self.wait(stint.request)
+            request = self._free(name).request
+            self.wait(replace(request, again=request.price is not None))
         self.book.turn(at, False)
         self.seats.fail(at)
         self.changes += 1
         return lost
+
+    def stop(self, name: str) -> Stint:
+        """Have a running job wait again with what is left of its work; return how it ran."""
+        stint = self._free(name)
+        self.wait(stint.request.stopped(stint.degree, stint.ran(self.book.now)))
+        return stint
+
+    def resume(self, stint: Stint) -> None:
+        """Take back a stop of this instant."""
+        name = stint.request.name
+        self.line.remove(name)
+        self.book.waiting[name] = stint.request
+        self.seats.put(self.placed(stint.request, stint.degree), stint.nodes)
+        self.begin(stint)
 
     def repair(self, node: str | int, now: float | None) -> None:
         """See `Scheduler.repair_node`."""

@@ -53,7 +53,9 @@ class Fill:
         self.more = self.more or time.perf_counter() >= self._stop
         return self.more
 
-    def one(self, name: str, degrees: Sequence[int], tier: str, nodes: Nodes | None = None) -> bool:
+    def one(
+        self, name: str, degrees: Sequence[int], tier: str, nodes: Nodes | None = None, *, hold: bool = True
+    ) -> bool:
         """Start a waiting job if it may; return whether it did.
 
         Args:
@@ -61,6 +63,7 @@ class Fill:
             degrees: the numbers of workers to try, the best first.
             tier: who says so.
             nodes: where, if that was said too.
+            hold: whether nobody may delay it from now on if it does not fit.
         """
         request, why = self._book.waiting[name], FULL
         for degree in degrees:
@@ -73,7 +76,7 @@ class Fill:
                 continue
             self._begin(request, degree, found, tier)
             return True
-        if why == FULL and self._held is None:
+        if why == FULL and hold and self._held is None:
             self._hold(name)
         self.waits[name] = why
         return False
@@ -128,7 +131,8 @@ class Fill:
                 return wrong[0]
             self._seats.put(job, nodes)
         end = self._book.now + request.lasts(degree)
-        if self._reservation is not None and not self._reservation.stands(nodes, end):
+        fixed = request.price is None  # others can be stopped when it is due
+        if fixed and self._reservation is not None and not self._reservation.stands(nodes, end):
             self._seats.remove(job.name)
             return DELAY
         return nodes
@@ -169,6 +173,9 @@ class Fill:
         stint = Stint(request, degree, book.now, book.now + lasts, dict(nodes))
         self._line.remove(name)
         self._desk.begin(stint)
-        named = {book.fleet.names[node]: tuple(gpus) for node, gpus in stint.nodes.items()}
-        self.starts.append(Start(name, degree, named, tier, lasts))
+        self.starts.append(Start(name, degree, self.named(stint.nodes), tier, lasts))
         self.waits.pop(name, None)
+
+    def named(self, nodes: Nodes) -> dict[str, tuple[int, ...]]:
+        """Return GPUs by name of the node."""
+        return {self._book.fleet.names[node]: tuple(gpus) for node, gpus in nodes.items()}

@@ -22,9 +22,8 @@ class Guess:
     def __init__(self) -> None:
         self._seen: defaultdict[tuple[str, int], deque[float]] = defaultdict(lambda: deque(maxlen=_LAST))
 
-    def saw(self, job: GangJob, degree: int, seconds: float) -> None:
-        """Learn from a job that finished."""
-        work = seconds * degree * job.worker.grants
+    def saw(self, job: GangJob, work: float) -> None:
+        """Learn from a job that finished after so many GPU seconds."""
         most = job.workers[-1] * job.worker.grants
         for key in ((job.model, most), ("", most), ("", 0)):
             self._seen[key].append(work)

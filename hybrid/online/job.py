@@ -24,6 +24,11 @@ class Request:
         told: whether these were given; they come from the history of finished jobs otherwise.
         together: whether workers that fit on one node stay on one, and others take whole nodes.
         serial: how many were submitted before it.
+        price: seconds that its GPUs are held without getting on when it runs again after a stop; `None` if it may not
+            be stopped.
+        left: of its work, what was left when it last began to wait.
+        done: GPU seconds for which it got on until then.
+        again: whether it runs again when it starts, and pays its price.
     """
 
     job: GangJob
@@ -32,6 +37,10 @@ class Request:
     told: bool
     together: bool
     serial: int
+    price: float | None = None
+    left: float = 1.0
+    done: float = 0.0
+    again: bool = False
 
     @property
     def name(self) -> str:
@@ -43,8 +52,24 @@ class Request:
         return degree * self.job.worker.grants
 
     def lasts(self, degree: int) -> float:
-        """Return the seconds it is expected to run with so many workers."""
-        return self.seconds[self.job.workers.index(degree)]
+        """Return the seconds it is expected to run from its next start on, with so many workers."""
+        return self.seconds[self.job.workers.index(degree)] * self.left + self.pays
+
+    @property
+    def pays(self) -> float:
+        """The seconds that its next start costs."""
+        return self.price or 0.0 if self.again else 0.0
+
+    def stopped(self, degree: int, ran: float) -> Request:
+        """Return it after it got on for so many seconds with so many workers.
+
+        One that had run longer than expected is expected to run as long again.
+        """
+        whole = self.seconds[self.job.workers.index(degree)]
+        left = self.left - ran / whole if whole else 0.0
+        if left <= 0.0:
+            left = ran / whole if whole else 0.0
+        return replace(self, left=left, done=self.done + ran * self.gpus(degree), again=self.price is not None)
 
 
 def seconds_of(job: GangJob, seconds: Seconds) -> tuple[float, ...] | None:

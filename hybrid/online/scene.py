@@ -51,37 +51,49 @@ class Parts:
 
     def __init__(self, rule: Rule) -> None:
         self._rule = rule
-        self._end = np.zeros(256)
-        self._rest = np.zeros((3, 256), dtype=np.int64)
-        self._names: list[tuple[str, int]] = []
+        self._times = np.zeros((3, 256))
+        self._counts = np.zeros((5, 256), dtype=np.int64)
+        self.names: list[tuple[str, int]] = []
         self._at: dict[tuple[str, int], int] = {}
+        self.stoppable = 0
+        """Parts of jobs that may be stopped."""
 
     def add(self, stint: Stint) -> None:
         """Note a job that starts."""
-        kind = self._rule.of(stint.end - stint.since)
-        for node, gpus in stint.nodes.items():
-            at = len(self._names)
-            if at == len(self._end):
-                self._end = np.resize(self._end, 2 * at)
-                self._rest = np.concatenate([self._rest, self._rest], axis=1)
-            self._end[at], self._rest[:, at] = stint.end, (node, len(gpus), kind)
+        kind, price = self._rule.of(stint.end - stint.since), stint.request.price
+        self.stoppable += 0 if price is None else len(stint.nodes)
+        wide = stint.gpus
+        for i, (node, gpus) in enumerate(stint.nodes.items()):
+            at = len(self.names)
+            if at == self._times.shape[1]:
+                self._times = np.concatenate([self._times, self._times], axis=1)
+                self._counts = np.concatenate([self._counts, self._counts], axis=1)
+            self._times[:, at] = stint.end, stint.since, np.inf if price is None else price
+            self._counts[:, at] = node, len(gpus), kind, wide, 0 if i else 1
             self._at[stint.request.name, node] = at
-            self._names.append((stint.request.name, node))
+            self.names.append((stint.request.name, node))
 
     def remove(self, stint: Stint) -> None:
         """Note a job that stops: the last part takes the place of each of its own."""
+        self.stoppable -= 0 if stint.request.price is None else len(stint.nodes)
         for node in stint.nodes:
             at = self._at.pop((stint.request.name, node))
-            last = self._names.pop()
-            if at < len(self._names):
-                self._names[at], self._at[last] = last, at
-                self._end[at], self._rest[:, at] = self._end[len(self._names)], self._rest[:, len(self._names)]
+            last, n = self.names.pop(), len(self.names)
+            if at < n:
+                self.names[at], self._at[last] = last, at
+                self._times[:, at], self._counts[:, at] = self._times[:, n], self._counts[:, n]
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return (end, node, GPUs, class) of each part."""
-        n = len(self._names)
-        node, gpus, kind = self._rest[:, :n].copy()
-        return self._end[:n].copy(), node, gpus, kind
+        n = len(self.names)
+        node, gpus, kind = self._counts[:3, :n].copy()
+        return self._times[0, :n].copy(), node, gpus, kind
+
+    def table(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return views: (end, start, price, infinite for jobs that may not be stopped), float64 (3, parts), and (node,
+        GPUs, class, GPUs of the whole job, whether it is the job's first part), int64 (5, parts)."""
+        n = len(self.names)
+        return self._times[:, :n], self._counts[:, :n]
 
 
 def scene(desk: Desk) -> Scene:

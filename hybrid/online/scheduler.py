@@ -21,6 +21,7 @@ from .policy import Proposes, Ranks
 from .settings import Settings
 from .snapshot import load as load_snapshot
 from .snapshot import save
+from .stops import Stopping
 from .tiers import Tiers
 
 POLICIES = ("hybrid", "learned", "heuristic")
@@ -33,7 +34,7 @@ _LOOK, _FILL = 0.4, 0.9
 class Scheduler:
     """Decides online who starts where, for a loop of the user's own.
 
-    Jobs are never stopped. Everything happens when a method is called: there are no threads, and time is what the
+    Jobs are stopped only where a stop has a `price`. Everything happens when a method is called: there are no threads, and time is what the
     caller says it is. Equal seeds and calls give equal decisions where no deadline is hit.
 
     Args:
@@ -50,7 +51,9 @@ class Scheduler:
             1, which keeps no room. Of several (`kept.SHARES`) the first is used until a lookahead has seen enough jobs
             to choose; ``heuristic`` and ``learned`` always use the first.
         reserve: whether the first job that does not fit is not to be delayed by those behind it.
-        order: jobs are in the order of seconds times GPUs to this power.
+        order: jobs are in the order of seconds times GPUs to this power; by default 1/2, and 1 if there is a `price`.
+        price: seconds that its GPUs are held without getting on when a job that was stopped runs again; `None` if jobs
+            are not stopped. `submit` may say otherwise of a job.
 
     Raises:
         InstanceError: naming the argument that is wrong.
@@ -69,7 +72,8 @@ class Scheduler:
         lengths: Sequence[float] = LENGTHS,
         shares: Sequence[float] = (1.0,),
         reserve: bool = True,
-        order: float = 0.5,
+        order: float | None = None,
+        price: float | None = None,
     ) -> None:
         fleet = cluster if isinstance(cluster, Fleet) else Fleet.of(cluster)
         if isinstance(policy, str) and policy not in POLICIES:
@@ -77,7 +81,15 @@ class Scheduler:
         if not isinstance(policy, str) and not isinstance(policy, Ranks | Proposes):
             raise InstanceError("policy", f"{policy!r} has neither rank nor propose")
         self._settings = Settings(
-            together, rollouts, history, tuple(lengths), tuple(shares), bool(reserve), float(order), int(seed)
+            together,
+            rollouts,
+            history,
+            tuple(lengths),
+            tuple(shares),
+            bool(reserve),
+            (0.5 if price is None else 1.0) if order is None else float(order),
+            int(seed),
+            price,
         )
         self._policy = policy
         self._arguments: dict[str, Any] = {**asdict(self._settings), "speeds": speeds}
@@ -108,7 +120,13 @@ class Scheduler:
         return tuple(self._desk.book.running)
 
     def submit(
-        self, job: GangJob, seconds: Seconds = None, *, now: float | None = None, together: bool | None = None
+        self,
+        job: GangJob,
+        seconds: Seconds = None,
+        *,
+        now: float | None = None,
+        together: bool | None = None,
+        price: float | None = None,
     ) -> None:
         """Let a job wait.
 
@@ -117,12 +135,12 @@ class Scheduler:
             seconds: how long it is expected to run, for each number of workers; by default what finished jobs like it
                 took.
             now: seconds, no less than before; by default as before.
-            together: instead of the scheduler's.
+            together, price: instead of the scheduler's.
 
         Raises:
             InstanceError: naming the field; nothing has changed then.
         """
-        self._tiers.expect(self._desk.submit(job, seconds, now, together))
+        self._tiers.expect(self._desk.submit(job, seconds, now, together, price))
 
     def finish(self, job: str, *, now: float | None = None) -> None:
         """Note that a running job is done, and free its GPUs.
@@ -157,7 +175,7 @@ class Scheduler:
         self._desk.repair(node, now)
 
     def decide(self, deadline: float = 0.05, *, now: float | None = None) -> Decision:
-        """Start whoever should start now.
+        """Stop whoever should make room, and start whoever should start now.
 
         Args:
             deadline: seconds of the machine's clock. What could not be started in time is for the next call, and
@@ -176,8 +194,12 @@ class Scheduler:
         desk.kept.aim(tiers.share, desk.book.gpus)
         fill = desk.fill(self._guard, began + _FILL * deadline)
         tiers.look(began + _LOOK * deadline)
+        stopping = Stopping(desk, fill)
         if desk.book.waiting and desk.book.idle:
             scores = tiers.ask(fill, began + deadline)
+        if desk.book.waiting and desk.parts.stoppable:
+            stopping.run()
+        if desk.book.waiting and desk.book.idle:
             fill.all(desk.degrees, tiers.usual)
         said = {start.tier for start in fill.starts}
         tier = next((tier for tier in TIERS if tier in said), "heuristic")
@@ -188,7 +210,7 @@ class Scheduler:
         self._records[self._count] = record
         self._records.pop(self._count - _KEEP, None)
         took = time.perf_counter() - began
-        return Decision(self._count, self.now, tuple(fill.starts), tier, notes, took, fill.more)
+        return Decision(self._count, self.now, tuple(fill.starts), tier, notes, took, fill.more, tuple(stopping.stops))
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state, for JSON: what runs and waits, what was learned, and where the random numbers are."""

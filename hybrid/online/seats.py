@@ -57,6 +57,20 @@ class Seats(Placer):
                 room = np.minimum(room, free // need)
         return int(room.sum())
 
+    def most_on(self, job: GangJob) -> np.ndarray:
+        """Return how many of a job's workers each node takes if it is empty, 0 where it is down, int64 (m,)."""
+        kind = Kind.workers(job)
+        room = np.where(self._nodes.allowed(kind), kind.most, 0)
+        room[list(self._down)] = 0
+        for whole, need in zip(self._whole, kind.need, strict=True):
+            if need:
+                room = np.minimum(room, whole // need)
+        return room
+
+    def idle(self, node: int) -> list[int]:
+        """Return the GPUs of a node that nobody holds."""
+        return list(self._idle[node])
+
     def room(self, job: GangJob) -> Room:
         """Return the room for the workers of a job now."""
         return self._room(Kind.workers(job), self._blocked(job))

@@ -22,12 +22,14 @@ class Settings:
     reserve: bool
     order: float
     seed: int
+    price: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("rollouts", "seed"):
             require_number(getattr(self, name), name, whole=True)
         require_number(self.history, "history", positive=True, whole=True)
         require_number(self.order, "order")
+        require_number(self.price, "price", optional=True)
         Rule(self.lengths)
         if len(self.lengths) > 15:
             raise InstanceError("lengths", f"are {len(self.lengths)}, more than 15")

@@ -15,7 +15,7 @@ from .guard import Guard
 from .job import Request
 from .lookahead import Lookahead
 
-VERSION = 2
+VERSION = 3
 
 
 def save(desk: Desk, ahead: Lookahead | None, guard: Guard, count: int) -> dict[str, Any]:

@@ -57,7 +57,8 @@ class Tiers:
     def ended(self, stint: Stint) -> None:
         """Note how long a job ran."""
         if self.ahead is not None:
-            self.ahead.ended(stint.request.serial, stint.gpus, self._desk.book.now - stint.since)
+            now = self._desk.book.now
+            self.ahead.ended(stint.request.serial, stint.gpus, stint.request.done / stint.gpus + stint.ran(now))
 
     @property
     def share(self) -> float:

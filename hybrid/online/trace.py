@@ -18,7 +18,7 @@ _AMPLE = 600.0
 
 
 class Online:
-    """A `Scheduler` as a policy with `select`, `degree` and `place`, for the disciplines ``head`` and ``overtake``.
+    """A `Scheduler` as a policy with `preempt`, `select`, `degree` and `place`, for the disciplines ``head`` and ``overtake``.
 
     Before each round of the engine it is told what ended, failed, came up and arrived, and decides once. The engine
     then starts those that it chose where it put them.
@@ -29,6 +29,7 @@ class Online:
     """
 
     steady = False
+    preemptive = True
 
     def __init__(self, told: bool = True, **options: Any) -> None:
         self._told, self._options = told, options
@@ -36,17 +37,24 @@ class Online:
         self.took: list[float] = []
         """Seconds of each decision."""
 
-    def select(self, view: View, jobs: Long) -> FloatArray:
-        """Decide, and put those that are to start first."""
+    def preempt(self, view: View) -> Long:
+        """Decide, and return the jobs that stop."""
         if view is not self._view:
             self._begin(view)
-        self._hear(view, jobs)
+        self._hear(view)
         decision = self.scheduler.decide(_AMPLE, now=view.now)
         self.took.append(decision.seconds)
         self._plan.clear()
         for start in decision.starts:
             where = [(self._node[name], len(gpus)) for name, gpus in start.nodes.items()]
             self._plan[int(start.job)] = start.degree, where
+        stops = [int(stop.job) for stop in decision.stops]
+        for job in stops:
+            del self._runs[job]
+        return np.array(stops, dtype=np.int64)
+
+    def select(self, view: View, jobs: Long) -> FloatArray:
+        """Put those that are to start first."""
         order = {job: float(i) for i, job in enumerate(self._plan)}
         return np.array([order.get(job, np.inf) for job in jobs.tolist()])
 
@@ -71,8 +79,9 @@ class Online:
         self._up = view.up.copy()
         self._plan: dict[int, tuple[int, list[tuple[int, int]]]] = {}
 
-    def _hear(self, view: View, jobs: Long) -> None:
+    def _hear(self, view: View) -> None:
         """Tell the scheduler what happened since it last decided."""
+        jobs = view.waiting
         waits, running = set(jobs.tolist()), set(view.running.tolist())
         for job in [job for job in self._runs if job not in running]:
             del self._runs[job]

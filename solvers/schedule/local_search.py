@@ -12,11 +12,11 @@ from .decode import data_of, decode, room_of, rows_of, serial
 from .lists import start_lists
 from .prepare import EARLIEST, LEFT_OUT, Ints, Prepared
 
-_CHUNK = 2000
+_CHUNK = 500
 """Lists between two looks at the clock, divided by a hundredth of the jobs."""
 _FIRST, _LAST = 0.02, 0.0002
 """Temperatures, as shares of the goal over the square root of the jobs."""
-_ROUNDS = 12
+_ROUNDS = 48
 """Chunks of the first annealing; each one after has half as many again."""
 _STALL = 3
 """Annealings without a better schedule after which a small problem is left."""

@@ -41,13 +41,24 @@ def _seeded(method: Callable[[Run, Prepared], None]) -> Callable[[Run, Prepared]
     return run_seeded
 
 
+def _warm() -> None:
+    """Load the compiled search."""
+    from .local_search import local_search
+
+    problem = random_problem(0)
+    run = Run(problem, time_limit=1.0)
+    p = prepare(problem)
+    _lists(run, p)
+    local_search(run, p)
+
+
 _lists = lazily("numba", "schedule.lists", "lists")
 _cpsat = lazily("ortools", "schedule.cpsat", "cpsat")
 _milp_time = lazily("pulp", "schedule.milp_time", "milp_time")
 _milp_events = lazily("pulp", "schedule.milp_events", "milp_events")
 METHODS: dict[str, Method] = {
     "lists": Method(_lists),
-    "local_search": Method(lazily("numba", "schedule.local_search", "local_search"), library="numba"),
+    "local_search": Method(lazily("numba", "schedule.local_search", "local_search"), library="numba", warm=_warm),
     "lp": Method(_seeded(lazily("highspy", "schedule.priced", "lp")), suits=suits_prices),
     "starts": Method(_seeded(lazily("highspy", "schedule.priced", "starts")), suits=suits_prices, library="highspy"),
     "rolling": Method(_seeded(lazily("highspy", "schedule.rolling", "rolling"))),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from dataclasses import replace
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gangplan import warm_up
 from gangplan.hybrid import familiar, hardness, order
+from gangplan.hybrid.portfolio import no_solver
 from gangplan.hybrid.registry import Entry
 from gangplan.instances import InstanceError
 from gangplan.instances.generators import generate
@@ -113,6 +116,37 @@ def test_bad_entries(field: str, changes: dict[str, Any]) -> None:
     with pytest.raises(InstanceError) as caught:
         replace(LEARNED, **changes)
     assert caught.value.field == field
+
+
+def test_short_deadlines_leave_slow_heuristics_for_the_end() -> None:
+    """With a twentieth of a second the bounds and pipelines of tens of milliseconds come after the searches."""
+    problem = make("step", "layered", seed_of("validation", 1), 30)
+    run = Run(problem, time_limit=60)
+    prepared = suite("step").prepare(run)
+    assert {"bounds", "contiguous"} <= {entry.name for entry in order.first(run)}
+    run.deadline = time.perf_counter() + 0.1
+    now = order.first(run)
+    assert {"bounds", "contiguous"}.isdisjoint(entry.name for entry in now)
+    later = [entry.name for entry in order.plan(run, prepared, now)]
+    assert later.index("local_search") < later.index("bounds")
+    assert "heft" in {entry.name for entry in now} and "heft" not in later
+
+
+def test_where_there_is_little_everybody_may_take_all() -> None:
+    """Below the time that a process needs, each method has all that is left."""
+    run = Run(small(), time_limit=60)
+    prepared = suite("throughput").prepare(run)
+    run.deadline = time.perf_counter() + 0.03
+    assert {entry.share for entry in (*order.first(run), *order.plan(run, prepared))} == {1.0}
+
+
+def test_what_needs_no_solver_may_run_here() -> None:
+    """Searches of ours run in the caller's process where time is short, compiled ones once they are loaded."""
+    methods = {name: suite(name).methods for name in ("step", "schedule")}
+    assert no_solver(methods["step"]["local_search"])
+    assert not no_solver(methods["step"]["cpsat"]) and not no_solver(methods["step"]["lns"])
+    warm_up("schedule")
+    assert no_solver(methods["schedule"]["local_search"]) and gc.get_freeze_count() > 0
 
 
 @pytest.mark.usefixtures("with_learned")
