@@ -34,8 +34,8 @@ _LOOK, _FILL = 0.4, 0.9
 class Scheduler:
     """Decides online who starts where, for a loop of the user's own.
 
-    Jobs are stopped only where a stop has a `price`. Everything happens when a method is called: there are no threads, and time is what the
-    caller says it is. Equal seeds and calls give equal decisions where no deadline is hit.
+    Jobs are stopped only where a stop has a `price`. Everything happens when a method is called: there are no threads,
+    and time is what the caller says it is. Equal seeds and calls give equal decisions where no deadline is hit.
 
     Args:
         cluster: the nodes; of a device-level cluster, its servers.

@@ -1,10 +1,10 @@
 """Who is stopped for whom: the jobs with the least work left run, and a stop must be worth its price.
 
-The running jobs that may be stopped and the waiting ones are put into one order, GPU seconds left (Smith, Naval Research
-Logistics 1956, for jobs that may be interrupted; Tiresias' authors call it SRSF), what a stop costs counted against it.
-As many of the first as have room together are to run. Who of them waits is given room: what is free, else what running
-jobs hold that are not among them, else a node that is cleared of jobs that go on elsewhere, so that no gang waits for
-room that is there but scattered.
+The running jobs that may be stopped and the waiting ones are put into one order, GPU seconds left (Smith, Naval
+Research Logistics 1956, for jobs that may be interrupted; SRSF with Gu et al., NSDI 2019), what a stop costs counted
+against it. As many of the first as have room together are to run. Who of them waits is given room: what is free, else
+what running jobs hold that are not among them, else a node that is cleared of jobs that go on elsewhere, so that no
+gang waits for room that is there but scattered.
 """
 
 from __future__ import annotations
@@ -66,7 +66,9 @@ class Stopping:
         book, line = self._desk.book, self._desk.line
         first = [book.waiting[name] for name in line.first(MOST)]
         self._price()
-        if not first or not self._movable.any() or min(map(line.key, (r.name for r in first))) >= self._key.max():
+        if not first or not self._movable.any():
+            return
+        if not book.idle and min(line.key(request.name) for request in first) >= self._key.max():
             return
         chosen = self._chosen(first)
         moved: list[str] = []
@@ -101,7 +103,7 @@ class Stopping:
         need = np.array([job.workers[0] * job.worker.grants for job in asked])
         keys = np.concatenate([self._key[heads], [desk.line.key(r.name) for r in first]])
         wide = np.concatenate([self._wide[heads], need])
-        on, chosen = set(self._names[i] for i in np.flatnonzero(self._head & ~self._movable)), []
+        on, chosen = {self._names[i] for i in np.flatnonzero(self._head & ~self._movable)}, []
         for i in np.argsort(keys, kind="stable").tolist():
             if wide[i] > room:
                 continue

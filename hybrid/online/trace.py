@@ -18,7 +18,7 @@ _AMPLE = 600.0
 
 
 class Online:
-    """A `Scheduler` as a policy with `preempt`, `select`, `degree` and `place`, for the disciplines ``head`` and ``overtake``.
+    """A `Scheduler` as a policy of the engine, for the disciplines ``head`` and ``overtake``.
 
     Before each round of the engine it is told what ended, failed, came up and arrived, and decides once. The engine
     then starts those that it chose where it put them.

@@ -34,9 +34,9 @@ class Exchange:
 def verify_stop(exchange: Exchange, running: Container[str], order: float) -> list[str]:
     """Return what is wrong with a stop, in plain words; nothing if it may be.
 
-    A job that is stopped must have more left than the other one needs and than the stop costs, in seconds times GPUs to
-    the power `order`. One that is moved delays nobody but itself: the GPU seconds that it loses must be fewer than those of
-    the one that it makes room for.
+    A job that is stopped must have more left than the other one needs and than the stop costs, in seconds times GPUs
+    to the power `order`. One that is moved delays nobody but itself: the GPU seconds that it loses must be fewer than
+    those of the one that it makes room for.
     """
     e = exchange
     if e.job not in running:
