@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -60,10 +61,12 @@ def train_policy(
         raise error.of(str(config)) from None
     folder = Path(folder)
     _claim(folder, {"policy": name, "seed": seed, "settings": _plain(settings)}, resume)
+    began = time.monotonic()
     reports = train_stages(
         made.stages(settings, device, seed), folder, minutes=minutes, resume=resume, progress=progress
     )
-    weights, card = _export(made, settings, seed, folder, reports)
+    seconds = None if resume else time.monotonic() - began
+    weights, card = _export(made, settings, seed, folder, reports, seconds)
     return Trained(tuple(reports), weights, card, any(x.report.reason == INTERRUPTED for x in reports))
 
 
@@ -104,15 +107,17 @@ def _plain(settings: Any) -> dict[str, Any]:
 
 
 def _export(
-    made: Recipe, settings: Any, seed: int, folder: Path, reports: list[StageReport]
+    made: Recipe, settings: Any, seed: int, folder: Path, reports: list[StageReport], seconds: float | None
 ) -> tuple[Path | None, Card | None]:
     if not reports or reports[-1].report.best is None:
         return None, None
     last = reports[-1]
-    training = {
+    training: dict[str, Any] = {
         x.name: {"updates": x.report.updates, "seconds": round(x.report.seconds, 1), "ended": x.report.reason}
         for x in reports
     }
+    if seconds is not None:  # of a run that went on with another one, only a part would be known
+        training["wall_seconds"] = round(seconds, 1)
     card = Card(
         made.name, made.name, made.about, made.data, made.seeds(settings, seed), commit(), _plain(settings),
         dict(last.report.validation), training,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -56,11 +57,13 @@ def elsewhere(profiles: str | Path, units: Units, seed: int, first_seed: int, *,
     fractions = DISTRIBUTIONS[users] if users else _fractions(rng)
     load, poisson = float(rng.uniform(0.45, 1.55)), bool(rng.random() < 0.3)
 
-    def draw(rng: np.random.Generator, n: int) -> Episode:
-        case = first_seed + int(rng.integers(2**19))
-        return world.draw(SET, fractions, case, n, load=load, poisson=poisson)
+    return world, partial(_draw, world, fractions, first_seed, load, poisson)
 
-    return world, draw
+
+def _draw(
+    world: World, fractions: Fractions, first_seed: int, load: float, poisson: bool, rng: np.random.Generator, n: int
+) -> Episode:
+    return world.draw(SET, fractions, first_seed + int(rng.integers(2**19)), n, load=load, poisson=poisson)
 
 
 def _factor(rng: np.random.Generator) -> float:

@@ -27,7 +27,8 @@ class Imitation:
         network: is trained.
         labelled: worlds, and labels of decisions in them.
         validation: judges it.
-        settings: temperature, minibatch, learning rate.
+        settings: temperature, minibatch.
+        rate: of learning, at first.
         updates: after which the learning rate has gone down to nothing.
         seed: of the shuffles.
     """
@@ -38,10 +39,12 @@ class Imitation:
         labelled: Sequence[tuple[World, Labels]],
         validation: Validation,
         settings: Settings,
+        rate: float,
         updates: int,
         seed: int,
     ) -> None:
         self.network, self.validation, self.settings, self.updates = network, validation, settings, updates
+        self._rate = rate
         self._worlds = [world for world, _ in labelled]
         self._rows = [torch.from_numpy(x.rows) for _, x in labelled]
         self._value = [torch.from_numpy(x.value) for _, x in labelled]
@@ -49,12 +52,12 @@ class Imitation:
         self._kind = [x.kind for _, x in labelled]
         self._weight = np.array([len(x.kind) for _, x in labelled], dtype=float)
         self._rng = np.random.default_rng(seed)
-        self.optimizer = torch.optim.Adam(network.parameters(), settings.imitation_rate)
+        self.optimizer = torch.optim.Adam(network.parameters(), rate)
 
     def update(self, step: int) -> dict[str, float]:
         """Make one step on a minibatch of one world."""
         share = max(1 - (step - 1) / self.updates, 0.02)
-        self.optimizer.param_groups[0]["lr"] = self.settings.imitation_rate * share
+        self.optimizer.param_groups[0]["lr"] = self._rate * share
         i = int(self._rng.choice(len(self._worlds), p=self._weight / self._weight.sum()))
         chosen = self._rng.integers(0, len(self._kind[i]), self.settings.minibatch)
         rows, index = gather(self._first[i], chosen)

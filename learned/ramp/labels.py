@@ -1,4 +1,4 @@
-"""Labels: a table of values for each setting, and rollouts by it, on two processes.
+"""Labels: a teacher for each setting, and decisions of episodes that it, or the policy, plays; on some processes.
 
 The published settings come first; beside them stand worlds that are like none of them, with a table that is fitted for
 less long.
@@ -6,114 +6,130 @@ less long.
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 
 from gangplan.simulator.ramp import DISTRIBUTIONS
-from gangplan.simulator.ramp.step import Units
 
 from .elsewhere import Draw, elsewhere
-from .teacher import Labels, label, value_table
+from .network import Network, Weights, compiled
+from .settings import Settings
+from .teacher import Labels, label
+from .values import value_table
 from .worlds import Episode, World
 
 EPISODE = 2000
 AHEAD = 20_000
-"""Jobs of which the futures of rollouts are drawn."""
+"""Jobs of which the futures are drawn."""
 
 BRIEF = 5
 """Rounds and episodes of a table for a world beside the published, a quarter of the work for one of those."""
 
 
-def labelled(
-    world: World,
-    count: int,
-    searched: int,
-    seed: int,
-    *,
-    first_seed: int,
-    choose: bool,
-    processes: int,
-    rounds: int = 10,
-) -> list[tuple[World, Labels]]:
-    """Return labels for every set of the world and published distribution, and the world with each.
+@dataclass(frozen=True, slots=True, eq=False)
+class Taught:
+    """A setting, its teacher and what that has labelled.
+
+    Attributes:
+        world: where.
+        draw: its episodes.
+        table: of values.
+        planned: whether the teacher plans futures instead of playing on by the table.
+        quick: labels by the table alone.
+        searched: labels by looking ahead.
+    """
+
+    world: World
+    draw: Draw
+    table: Any
+    planned: bool
+    quick: list[Labels]
+    searched: list[Labels]
+
+
+def taught(world: World, settings: Settings, seed: int, *, first_seed: int) -> list[Taught]:
+    """Return a teacher for every set of the world and published distribution, with its first labels.
 
     Args:
         world: of the published models.
-        count: decisions of each setting that are labelled by its table alone.
-        searched: decisions of each setting that are labelled by rollouts.
+        settings: how many labels of which kind, and how long a table is fitted.
         seed: of chance.
         first_seed: where the seeds of the cases begin.
-        choose: see `gangplan.learned.ramp.rows.desk`.
-        processes: that work at once.
-        rounds: of policy iteration that make a table, and episodes in each.
     """
     jobs = [
-        delayed(_setting)(world, unit, name, count, searched, seed, first_seed + 1000 * i, choose, rounds)
+        delayed(_setting)(world, unit, name, settings, seed, first_seed + 1000 * i)
         for i, (unit, name) in enumerate((u, d) for u in world.sets for d in DISTRIBUTIONS)
     ]
-    return [(world, x) for found in Parallel(n_jobs=processes)(jobs) for x in found]
+    return list(Parallel(n_jobs=settings.processes)(jobs))
 
 
-def labelled_elsewhere(
-    profiles: str | Path,
-    units: Units,
-    worlds: int,
-    count: int,
-    searched: int,
-    seed: int,
-    *,
-    first_seed: int,
-    choose: bool,
-    processes: int,
-) -> list[tuple[World, Labels]]:
-    """Return labels for worlds of `gangplan.learned.ramp.elsewhere`, and the world with each; see `labelled`."""
+def taught_elsewhere(settings: Settings, seed: int, *, first_seed: int) -> list[Taught]:
+    """Return teachers of worlds of `gangplan.learned.ramp.elsewhere` with their labels, see `taught`."""
     jobs = [
-        delayed(_world)(profiles, units, count, searched, seed, first_seed + 2**20 * (i + 1), choose)
-        for i in range(worlds)
+        delayed(_world)(settings, unit, seed, first_seed + 2**20 * (i + 1))
+        for unit in settings.units
+        for i in range(settings.worlds)
     ]
-    return [(world, x) for world, found in Parallel(n_jobs=processes)(jobs) for x in found]
+    return list(Parallel(n_jobs=settings.processes)(jobs))
 
 
-def _setting(
-    world: World,
-    unit: str,
-    name: str,
-    count: int,
-    searched: int,
-    seed: int,
-    first_seed: int,
-    choose: bool,
-    rounds: int,
-) -> list[Labels]:
-    def draw(rng: np.random.Generator, n: int) -> Episode:
-        return world.draw(unit, name, first_seed + int(rng.integers(2**30)), n)
+def corrected(teachers: Sequence[Taught], network: Network, settings: Settings, seed: int) -> list[Taught]:
+    """Return the teachers with labels of states that a network comes to, too (DAgger: Ross et al., AISTATS 2011)."""
+    jobs = [delayed(_correct)(x, compiled(network, x.world.graphs), settings, seed + i) for i, x in enumerate(teachers)]
+    return list(Parallel(n_jobs=settings.processes)(jobs))
 
+
+def _setting(world: World, unit: str, name: str, settings: Settings, seed: int, first_seed: int) -> Taught:
     rng = np.random.default_rng([seed, first_seed])
-    table = value_table(world, lambda rng: draw(rng, EPISODE * 2), rng, rounds=rounds, episodes=rounds, choose=choose)
-    return _labels(world, draw, table, count, searched, rng, choose)
+    draw = partial(_published, world, unit, name, first_seed)
+    table = value_table(
+        world, lambda rng: draw(rng, EPISODE * 2), rng, rounds=settings.rounds, episodes=settings.rounds,
+        choose=settings.blocks,
+    )  # fmt: skip
+    made = Taught(world, draw, table, name in settings.planned, [], [])
+    searched = settings.planned_labels if made.planned else settings.searched
+    return _more(made, settings.labels, searched, settings, rng, None)
 
 
-def _world(
-    profiles: str | Path, units: Units, count: int, searched: int, seed: int, first_seed: int, choose: bool
-) -> tuple[World, list[Labels]]:
-    world, draw = elsewhere(profiles, units, seed + first_seed, first_seed)
+def _published(world: World, unit: str, name: str, first_seed: int, rng: np.random.Generator, n: int) -> Episode:
+    return world.draw(unit, name, first_seed + int(rng.integers(2**30)), n)
+
+
+def _world(settings: Settings, unit: Any, seed: int, first_seed: int) -> Taught:
+    world, draw = elsewhere(settings.profiles, unit, seed + first_seed, first_seed)
     rng = np.random.default_rng([seed, first_seed])
-    table = value_table(world, lambda rng: draw(rng, EPISODE * 2), rng, rounds=BRIEF, episodes=BRIEF, choose=choose)
-    return world, _labels(world, draw, table, count, searched, rng, choose)
+    table = value_table(
+        world, lambda rng: draw(rng, EPISODE * 2), rng, rounds=BRIEF, episodes=BRIEF, choose=settings.blocks
+    )
+    made = Taught(world, draw, table, False, [], [])
+    return _more(made, settings.world_labels, settings.world_searched, settings, rng, None)
 
 
-def _labels(
-    world: World, draw: Draw, table: object, count: int, searched: int, rng: np.random.Generator, choose: bool
-) -> list[Labels]:
-    found = []
-    for many, ahead in ((count, None), (searched, draw(rng, AHEAD) if searched else None)):
-        left = many
+def _correct(teacher: Taught, student: Weights, settings: Settings, seed: int) -> Taught:
+    rng = np.random.default_rng([seed, 1])
+    return _more(teacher, 0, settings.corrected, settings, rng, student)
+
+
+def _more(
+    teacher: Taught, quick: int, searched: int, settings: Settings, rng: np.random.Generator, student: Weights | None
+) -> Taught:
+    """Return the teacher with so many labels more of each kind."""
+    found: tuple[list[Labels], list[Labels]] = (list(teacher.quick), list(teacher.searched))
+    futures = teacher.draw(rng, AHEAD) if searched else None
+    for made, left, ahead in ((found[0], quick, None), (found[1], searched, futures)):
         while left > 0:
-            # what was played on is kept: that is what takes long
+            # what was looked ahead from is kept: that is what takes long
             keep, n = (0.4, EPISODE) if ahead is None else (1.0, min(EPISODE, left + 50))
-            made = label(world, draw(rng, n), table, keep, int(rng.integers(2**31)), ahead=ahead, choose=choose)
-            found.append(made)
-            left -= max(len(made.kind), 1)
-    return found
+            made.append(
+                label(
+                    teacher.world, teacher.draw(rng, n), teacher.table, keep, int(rng.integers(2**31)), ahead=ahead,
+                    planned=teacher.planned, student=student, choose=settings.blocks,
+                )
+            )  # fmt: skip
+            left -= max(len(made[-1].kind), 1)
+    return replace(teacher, quick=found[0], searched=found[1])

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
 
+from .candidates import MOST
 from .history import SUMS, remember, turn_of
 from .play import hold
-from .rows import MOST, WIDTH, desk, write_rows
+from .rows import WIDTH, desk, write_rows
 from .tables import Long
 from .worlds import Episode, World
 

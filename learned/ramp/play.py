@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from .candidates import MOST
 from .history import SUMS, remember, turn_of
-from .rows import MOST, write_rows
+from .rows import write_rows
 
 
 @njit(cache=True)

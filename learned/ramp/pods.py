@@ -18,7 +18,8 @@ from gangplan.instances.arrays import IntArray
 from gangplan.instances.ramp import collective_cost, server_index
 from gangplan.simulator.ramp import Blocks
 
-from .rows import Desk, desk
+from .candidates import Desk
+from .rows import desk
 from .tables import Long, Tables, tables
 
 WHOLE = 64

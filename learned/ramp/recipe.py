@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,30 +13,29 @@ from ..training.stages import Stage
 from .settings import Settings
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from ..training.checkpoint import Tensors
+    from .labels import Taught
     from .network import Network
-    from .worlds import Episode, World
-
-VALIDATION, TRAINING = 1_000_000, 2_000_000
-"""Where the seeds of cases begin; those below a million are for tests."""
-
-EPISODE = 2000
-JUDGED = "BBAC"
-"""The users of the worlds beside the published in which a network is judged, if it is trained in any."""
+    from .teacher import Labels
+    from .worlds import World
 
 VARIOUS = ((4, 4, 1), (4, 4, 2), (4, 4, 4))
 
 
 def stages(settings: Settings, device: str, seed: int) -> list[Stage]:
-    """Return imitation of the table's values, then PPO; either may be left out."""
+    """Return imitation of the teachers, again with labels of states the network comes to, then PPO.
+
+    Each may be left out, but not all.
+    """
     if not settings.imitation_updates and not settings.rl_updates:
         raise InstanceError("rl_updates", "is 0, as is imitation_updates: nothing would be trained")
-    made = []
+    made, every = [], 10 * settings.validate_every
+    teachers: list[Taught] = []
     if settings.imitation_updates:
-        every = 10 * settings.validate_every
-        made.append(Stage("imitation", _imitation(settings, seed), settings.imitation_updates, every))
+        made.append(Stage("imitation", _imitation(settings, seed, teachers), settings.imitation_updates, every))
+    if settings.imitation_updates and settings.corrected_updates:
+        make = _correction(settings, seed, teachers)
+        made.append(Stage("correction", make, settings.corrected_updates, every))
     if settings.rl_updates:
         made.append(
             Stage(
@@ -48,62 +46,75 @@ def stages(settings: Settings, device: str, seed: int) -> list[Stage]:
     return made
 
 
-def _imitation(settings: Settings, seed: int) -> Callable[[Tensors | None], Any]:
+def _imitation(settings: Settings, seed: int, teachers: list[Taught]) -> Callable[[Tensors | None], Any]:
     def make(before: Tensors | None) -> Any:
+        from .cases import validation
         from .imitation import Imitation
-        from .labels import labelled, labelled_elsewhere
 
-        _, network, world = _start(settings, seed, before)
-        labels = labelled(
-            world,
-            settings.labels,
-            settings.searched,
-            seed,
-            first_seed=TRAINING,
-            choose=settings.blocks,
-            processes=settings.processes,
-            rounds=settings.rounds,
-        )
-        for unit in settings.units if settings.worlds else ():
-            labels += labelled_elsewhere(
-                settings.profiles,
-                unit,
-                settings.worlds,
-                settings.world_labels,
-                settings.world_searched,
-                seed,
-                first_seed=TRAINING,
-                choose=settings.blocks,
-                processes=settings.processes,
-            )
-        return Imitation(network, labels, _validation(world, settings), settings, settings.imitation_updates, seed)
+        network, world = _start(settings, seed, before)
+        teachers[:] = _teachers(world, settings, seed)
+        return Imitation(
+            network, _labels(teachers, quick=True), validation(world, settings), settings, settings.imitation_rate,
+            settings.imitation_updates, seed,
+        )  # fmt: skip
 
     return make
+
+
+def _correction(settings: Settings, seed: int, teachers: list[Taught]) -> Callable[[Tensors | None], Any]:
+    def make(before: Tensors | None) -> Any:
+        from .cases import validation
+        from .imitation import Imitation
+        from .labels import corrected
+
+        network, world = _start(settings, seed, before)
+        # a run that is resumed here has its teachers to make anew
+        found = corrected(teachers or _teachers(world, settings, seed), network, settings, seed)
+        return Imitation(
+            network, _labels(found, quick=False), validation(world, settings), settings, settings.corrected_rate,
+            settings.corrected_updates, seed + 1,
+        )  # fmt: skip
+
+    return make
+
+
+def _teachers(world: World, settings: Settings, seed: int) -> list[Taught]:
+    from .cases import TRAINING
+    from .labels import taught, taught_elsewhere
+
+    return [
+        *taught(world, settings, seed, first_seed=TRAINING),
+        *taught_elsewhere(settings, seed, first_seed=TRAINING),
+    ]
+
+
+def _labels(teachers: list[Taught], *, quick: bool) -> list[tuple[World, Labels]]:
+    return [(x.world, labels) for x in teachers for labels in (*x.searched, *(x.quick if quick else ()))]
 
 
 def _rl(settings: Settings, device: str, seed: int) -> Callable[[Tensors | None], Any]:
     def make(before: Tensors | None) -> Any:
+        from ..training.state import seeded
+        from .cases import any_cases, published_cases, validation
         from .lanes import Lanes
         from .reinforce import Reinforce
         from .worlds import various
 
-        torch, network, world = _start(settings, seed, before)
-        torch.manual_seed(seed + 1)
+        network, world = _start(settings, seed, before)
         other = round(settings.lanes * settings.share_various)
-        lanes = [Lanes(world, _published(world), settings.lanes - other, seed, choose=settings.blocks)]
+        lanes = [Lanes(world, published_cases(world), settings.lanes - other, seed, choose=settings.blocks)]
         for i, size in enumerate(VARIOUS):
             count = other // len(VARIOUS)
             if count:
                 made = various(size, seed + i, settings.units)
-                lanes.append(Lanes(made, _anything(made), count, seed + 1 + i, choose=settings.blocks))
-        return Reinforce(network, lanes, _validation(world, settings), settings, seed, device)
+                lanes.append(Lanes(made, any_cases(made), count, seed + 1 + i, choose=settings.blocks))
+        with seeded(seed + 1):  # the critic's first weights
+            return Reinforce(network, lanes, validation(world, settings), settings, seed, device)
 
     return make
 
 
-def _start(settings: Settings, seed: int, before: Tensors | None) -> tuple[Any, Network, World]:
-    import torch
-
+def _start(settings: Settings, seed: int, before: Tensors | None) -> tuple[Network, World]:
     from ..training.state import seeded, under
     from .network import Network
     from .worlds import published
@@ -112,64 +123,7 @@ def _start(settings: Settings, seed: int, before: Tensors | None) -> tuple[Any, 
         network = Network(settings.width, settings.variant)
     if before is not None:
         network.load_state_dict(under("policy", before))
-    return torch, network, published(settings.profiles, settings.units)
-
-
-def _validation(world: World, settings: Settings) -> Any:
-    import numpy as np
-
-    from .validation import Validation
-
-    if not settings.worlds:
-        return Validation([(world, _cases(world, settings))], choose=settings.blocks)
-    from .elsewhere import elsewhere
-
-    judged = [(world, _cases(world, settings))]
-    for unit in settings.units:
-        for k, users in enumerate(JUDGED):
-            first_seed = VALIDATION + 2**18 + 1000 * k
-            other, draw = elsewhere(settings.profiles, unit, first_seed, first_seed, users=users)
-            rng = np.random.default_rng(first_seed)
-            cases = [replace(draw(rng, 1000), name=f"{unit} elsewhere {k}") for _ in range(settings.validation_seeds)]
-            judged.append((other, cases))
-    return Validation(judged, choose=settings.blocks)
-
-
-def _cases(world: World, settings: Settings) -> list[Episode]:
-    from gangplan.simulator.ramp import DISTRIBUTIONS
-
-    return [
-        world.draw(unit, name, VALIDATION + i, 1000, label=f"{unit} {name}")
-        for unit in world.sets
-        for name in DISTRIBUTIONS
-        for i in range(settings.validation_seeds)
-    ]
-
-
-def _published(world: World) -> Callable[[np.random.Generator], Episode]:
-    from gangplan.simulator.ramp import DISTRIBUTIONS
-
-    settings = [(unit, name) for unit in world.sets for name in DISTRIBUTIONS]
-
-    def draw(rng: np.random.Generator) -> Episode:
-        unit, name = settings[int(rng.integers(len(settings)))]
-        return world.draw(unit, name, TRAINING + int(rng.integers(2**30)), EPISODE)
-
-    return draw
-
-
-def _anything(world: World) -> Callable[[np.random.Generator], Episode]:
-    from .worlds import anything
-
-    names = list(world.sets)
-
-    def draw(rng: np.random.Generator) -> Episode:
-        fractions, load, poisson = anything(rng)
-        name = names[int(rng.integers(len(names)))]
-        seed = TRAINING + int(rng.integers(2**30))
-        return world.draw(name, fractions, seed, EPISODE, load=load, poisson=poisson)
-
-    return draw
+    return network, published(settings.profiles, settings.units)
 
 
 def load(path: Path) -> Any:
@@ -223,6 +177,12 @@ def export(policy: Any, path: Path) -> tuple[Path, Path]:
     return write(policy, path)
 
 
+def _seeds(settings: Settings, seed: int) -> dict[str, Any]:
+    from .cases import TRAINING, VALIDATION
+
+    return {"training": f"from {TRAINING}", "validation": f"from {VALIDATION}", "run": seed}
+
+
 RECIPE = Recipe(
     name="pacml",
     about="how far to split a job that arrives on a RAMP cluster, and on which block of servers it runs",
@@ -232,5 +192,5 @@ RECIPE = Recipe(
     evaluate=evaluate,
     export=export,
     data="PAC-ML's five PipeDream profiles and generated networks; distributions A to D, and others",
-    seeds=lambda settings, seed: {"training": f"from {TRAINING}", "validation": f"from {VALIDATION}", "run": seed},
+    seeds=_seeds,
 )

@@ -1,85 +1,32 @@
 """What a decision looks like to the network: a row for rejecting the job, and one for each block that could take it.
 
-The cluster is a graph of servers, blocks and candidates. A block hears from its servers when the last is free; a
-candidate hears from every block that shares a server with it and would be free before it ends. The sum over blocks of
-one-hot messages, by class of block and by how soon it is available, is a table of counts; the network's first layer
-turns it into a sum of learned messages. Candidates that leave the same table behind are one row.
+The counts of the blocks that a candidate leaves are sums of messages; the network's first layer turns them into a sum of
+learned ones. See `gangplan.learned.ramp.candidates`.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit
 
+from .candidates import CLASSES, N_LEVELS, Desk, find
+from .candidates import desk as _desk
 from .history import CONTEXT, write_context
-from .tables import DEGREES, Tables
-
-LEVELS = np.array([0.0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 18, 25])
-"""Within how many turns a block is available, see `gangplan.learned.ramp.history.turn_of`."""
-
-N_LEVELS = len(LEVELS)
-CLASSES = 2 * len(DEGREES)
-"""Blocks of each degree, and those of a fast shape among them."""
+from .tables import Tables
 
 JOB = ("beta", "sequential", "acceptable")
 CANDIDATE = ("taken", "degree", "turns", "area", "slack", "efficiency", "fast", "wasted")
 WIDTH = 2 * CLASSES * N_LEVELS + len(CONTEXT) + len(JOB) + len(CANDIDATE)
 """Features of a row."""
 
-PER_SHAPE = 24
-"""Candidates of a shape that are looked at: those whose servers are in the fewest free blocks."""
-
-MOST = 512
-"""Rows of a decision at most."""
-
 _EPSILON = 1e-9
 
 
-class Desk(NamedTuple):
-    """Arrays that are written anew at every decision; b blocks.
-
-    Attributes:
-        level: of each block, int64 (b,).
-        stamp: the last candidate that met each block, int64 (b,).
-        mark: how many candidates there have been, int64 (1,).
-        count: blocks available by class and level, int64 (CLASSES, N_LEVELS).
-        taken, left: what a candidate takes of them and leaves, alike.
-        row: features of the candidates, float32 (MOST, WIDTH).
-        block: of each row, int64 (MOST,), -1 for none.
-        key: tells rows apart, int64 (MOST,).
-        first: whether only the first free block of each degree is a candidate.
-    """
-
-    level: Any
-    stamp: Any
-    mark: Any
-    count: Any
-    taken: Any
-    left: Any
-    row: Any
-    block: Any
-    key: Any
-    first: bool
-
-
 def desk(tables: Tables, *, choose: bool = True) -> Desk:
-    """Return arrays for one cluster; without `choose` the first free block of a degree is its only candidate."""
-    b = len(tables.size)
-    count, taken, left = (np.zeros((CLASSES, N_LEVELS), np.int64) for _ in range(3))
-    level, stamp, mark, block, key = (np.zeros(k, np.int64) for k in (b, b, 1, MOST, MOST))
-    row = np.zeros((MOST, WIDTH), np.float32)
-    return Desk(level, stamp, mark, count, taken, left, row, block, key, not choose)
-
-
-@njit(cache=True)
-def level_of(turns: float) -> int:
-    """Return the first level that is no sooner, or their number."""
-    at = 0
-    while at < N_LEVELS and turns > LEVELS[at] + _EPSILON:
-        at += 1
-    return at
+    """Return arrays for the rows of one cluster, see `gangplan.learned.ramp.candidates.desk`."""
+    return _desk(tables, WIDTH, choose=choose)
 
 
 @njit(cache=True)
@@ -99,125 +46,20 @@ def write_rows(
         sums: of the jobs so far, this one included.
         desk: is written.
     """
-    see(end, now, turn, tables, desk)
     context, job, own = np.zeros(len(CONTEXT)), np.zeros(len(JOB)), np.zeros(len(CANDIDATE))
     write_context(sums, (end > now).sum() / tables.n, tables.n, turn, context)
     limit = beta * sequential
     job[0], job[1], job[2] = beta, np.log1p(sequential / (32 * turn)), 0.3 * np.log1p(limit / turn)
-    _write(desk.row[0], desk.count, tables.n, context, job, own)
-    desk.block[0] = -1
-    allowed = candidates(tables, jct, limit, desk)
-    k, before = 1, -1
-    for b in range(len(allowed)):
-        if not allowed[b] or k == MOST or (desk.first and tables.degree[b] == before):
-            continue
-        before = tables.degree[b]
-        time = jct[tables.shape[b]]
-        take(b, level_of(time / turn), tables, desk)
-        if known(tables.shape[b], k, desk):
-            continue
-        size = tables.size[b]
-        own[0], own[1], own[2] = 1.0, np.log2(size) / 4, 0.3 * np.log1p(time / turn)
-        own[3], own[4], own[5] = time * size / (32 * turn), time / limit, sequential / (time * size)
-        own[6], own[7] = tables.fast[tables.shape[b]], np.ceil(time / turn - _EPSILON) - time / turn
-        desk.left[:] = desk.count - desk.taken
-        _write(desk.row[k], desk.left, tables.n, context, job, own)
-        desk.block[k] = b
-        k += 1
+    k = find(end, now, turn, tables, jct, limit, desk)
+    for i in range(k):
+        b = desk.block[i]
+        if b >= 0:
+            time, size = jct[tables.shape[b]], tables.size[b]
+            own[0], own[1], own[2] = 1.0, np.log2(size) / 4, 0.3 * np.log1p(time / turn)
+            own[3], own[4], own[5] = time * size / (32 * turn), time / limit, sequential / (time * size)
+            own[6], own[7] = tables.fast[tables.shape[b]], np.ceil(time / turn - _EPSILON) - time / turn
+        _write(desk.row[i], desk.left[i], tables.n, context, job, own)
     return k
-
-
-@njit(cache=True)
-def see(end: Any, now: float, turn: float, tables: Any, desk: Any) -> None:
-    """Find when each block is available, and count them by class and level."""
-    desk.count[:] = 0
-    half = CLASSES // 2
-    for b in range(len(tables.size)):
-        until = 0.0
-        for i in range(tables.size[b]):
-            until = max(until, end[tables.servers[b, i]] - now)
-        level = level_of(until / turn)
-        desk.level[b] = level
-        if level < N_LEVELS:
-            desk.count[tables.degree[b], level] += 1
-            if tables.fast[tables.shape[b]]:
-                desk.count[half + tables.degree[b], level] += 1
-    _accumulate(desk.count)
-
-
-@njit(cache=True)
-def _accumulate(count: Any) -> None:
-    for q in range(CLASSES):
-        for level in range(1, N_LEVELS):
-            count[q, level] += count[q, level - 1]
-
-
-@njit(cache=True)
-def candidates(tables: Any, jct: Any, limit: float, desk: Any) -> Any:
-    """Return which blocks are free and would do; of shapes with many, those that spoil the fewest free blocks."""
-    blocks, shapes = len(tables.size), len(jct)
-    allowed = np.zeros(blocks, np.bool_)
-    per = np.zeros(shapes, np.int64)
-    for b in range(blocks):
-        if desk.level[b] == 0 and jct[tables.shape[b]] <= limit:
-            allowed[b] = True
-            per[tables.shape[b]] += 1
-    if per.max() <= PER_SHAPE:
-        return allowed
-    within = np.zeros(tables.n)
-    for b in range(blocks):
-        if desk.level[b] == 0:
-            for i in range(tables.size[b]):
-                within[tables.servers[b, i]] += 1
-    for s in range(shapes):
-        if per[s] > PER_SHAPE:
-            found = np.zeros(per[s], np.int64)
-            spoils = np.zeros(per[s])
-            k = 0
-            for b in range(blocks):
-                if allowed[b] and tables.shape[b] == s:
-                    found[k] = b
-                    for i in range(tables.size[b]):
-                        spoils[k] += within[tables.servers[b, i]]
-                    k += 1
-            order = np.argsort(spoils, kind="mergesort")
-            for k in range(PER_SHAPE, len(order)):
-                allowed[found[order[k]]] = False
-    return allowed
-
-
-@njit(cache=True)
-def take(block: int, until: int, tables: Any, desk: Any) -> None:
-    """Count what a candidate takes: blocks that share a server with it and are available before level `until`."""
-    desk.taken[:] = 0
-    desk.mark[0] += 1
-    half = CLASSES // 2
-    for i in range(tables.size[block]):
-        server = tables.servers[block, i]
-        for j in range(tables.first[server], tables.first[server + 1]):
-            b = tables.holds[j]
-            if desk.stamp[b] == desk.mark[0]:
-                continue
-            desk.stamp[b] = desk.mark[0]
-            level = desk.level[b]
-            if level < until:
-                for q in (tables.degree[b], half + tables.degree[b] if tables.fast[tables.shape[b]] else -1):
-                    if q >= 0:
-                        desk.taken[q, level] += 1
-                        if until < N_LEVELS:
-                            desk.taken[q, until] -= 1
-    _accumulate(desk.taken)
-
-
-@njit(cache=True)
-def known(shape: int, k: int, desk: Any) -> bool:
-    """Return whether a row before has the same shape and takes the same."""
-    key = np.int64(shape) * np.int64(1000003)
-    for q in range(CLASSES):
-        for level in range(N_LEVELS):
-            key = key * np.int64(6364136223846793005) + desk.taken[q, level] + np.int64(1442695040888963407)
-    desk.key[k] = key
-    return bool((desk.key[1:k] == key).any())
 
 
 @njit(cache=True)

@@ -25,6 +25,10 @@ class Settings:
         imitation_updates, imitation_rate, temperature, minibatch: of imitation; 0 updates leave it out.
         labels: decisions that the teacher labels by its table, in each published setting.
         searched: decisions that it labels by rollouts.
+        planned: distributions of which it plans futures instead of playing on,
+        planned_labels: decisions of each of them that it labels so.
+        corrected: decisions that it labels besides, in states that the network comes to.
+        corrected_updates, corrected_rate: of imitation with them; 0 updates leave it out.
         rounds: of policy iteration that make the teacher's table, and episodes in each.
         worlds: beside the published settings that are labelled and judged too, see `gangplan.learned.ramp.elsewhere`.
         world_labels, world_searched: of each of these, alike.
@@ -43,17 +47,22 @@ class Settings:
     variant: Variant = "gnn"
     width: int = 96
     blocks: bool = True
-    imitation_updates: int = 6000
+    imitation_updates: int = 4000
     imitation_rate: float = 2e-3
     temperature: float = 0.02
     minibatch: int = 512
-    labels: int = 12000
+    labels: int = 6000
     searched: int = 1500
-    rounds: int = 10
+    planned: tuple[str, ...] = ()
+    planned_labels: int = 5000
+    corrected: int = 800
+    corrected_updates: int = 2000
+    corrected_rate: float = 1e-3
+    rounds: int = 7
     worlds: int = 0
     world_labels: int = 1500
     world_searched: int = 300
-    rl_updates: int = 900
+    rl_updates: int = 200
     rl_rate: float = 3e-4
     critic_rate: float = 2e-3
     gamma: float = 0.98
@@ -62,11 +71,11 @@ class Settings:
     passes: int = 2
     lanes: int = 128
     steps: int = 64
-    warm: int = 40
+    warm: int = 20
     share_various: float = 0.25
     validate_every: int = 25
     validation_seeds: int = 4
-    rl_minutes: float = 45.0
+    rl_minutes: float = 5.0
     processes: int = 2
 
     def __post_init__(self) -> None:
@@ -86,13 +95,26 @@ class Settings:
                 raise InstanceError(name, f"{getattr(self, name)!r} is not positive")
         for name in (
             *("imitation_updates", "rl_updates", "warm", "searched", "entropy"),
+            *("planned_labels", "corrected", "corrected_updates"),
             *("worlds", "world_labels", "world_searched"),
         ):
             if getattr(self, name) < 0:
                 raise InstanceError(name, f"{getattr(self, name)!r} is negative")
-        for name in ("imitation_rate", "rl_rate", "critic_rate", "temperature", "gamma", "lam", "rl_minutes"):
+        for name in (
+            "imitation_rate",
+            "corrected_rate",
+            "rl_rate",
+            "critic_rate",
+            "temperature",
+            "gamma",
+            "lam",
+            "rl_minutes",
+        ):
             if getattr(self, name) <= 0:
                 raise InstanceError(name, f"{getattr(self, name)!r} is not positive")
+        unknown = set(self.planned) - set("ABCD")
+        if unknown or len(set(self.planned)) < len(self.planned):
+            raise InstanceError("planned", f"{self.planned!r} names others than A, B, C, D, or one twice")
         if self.steps < 2:
             raise InstanceError("steps", f"{self.steps!r} is not 2 or more: what comes of the last step is not known")
         if self.gamma >= 1:

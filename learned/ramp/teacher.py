@@ -1,8 +1,6 @@
-"""The teacher: a table of what free blocks are worth, learned for one distribution, and rollouts that look ahead by it.
+"""The teachers: they know the distribution of jobs, look ahead, and say what every row of a decision is worth.
 
-A state after a decision is worth the sum over degrees and levels of a table's entry at the number of blocks available
-then. The entries solve the Bellman equation of the policy they define, by least squares (LSTD(lambda): Boyan, Machine
-Learning 2002), again and again. The teacher is told the distribution, which the policy that learns from it is not.
+Rollouts play on by a table of values, plans know the future they plan. The policy that learns from them is told neither.
 """
 
 from __future__ import annotations
@@ -13,27 +11,24 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from gangplan.instances.arrays import FloatArray
-
+from .candidates import MOST, see
 from .history import SUMS, remember, turn_of
-from .play import hold
-from .rows import LEVELS, MOST, WIDTH, candidates, desk, known, level_of, see, take, write_rows
-from .tables import DEGREES, Long
+from .network import Weights
+from .plan import hindsight, plans
+from .play import forward, hold
+from .rows import WIDTH, desk, write_rows
+from .tables import Long
+from .values import EXPLORE, GAMMA, case_of, weigh, worth
 from .worlds import Episode, World
 
-FIRST, LAST = 1, len(LEVELS) - 1
-"""Levels that count: not what is free now, for the next job comes a turn later, nor what is far."""
-
-STEPS = np.minimum(np.array([0, 1, 2, 3, 4, 4, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7]), 7)
-"""The column for a number of blocks; from the last on there is one for all."""
-
-SHAPE = len(DEGREES), LAST - FIRST, 8
-"""Of a table: degrees, levels, columns."""
-
-GAMMA, LAMBDA, RIDGE = 0.98, 0.7, 1e-4
-EXPLORE = 0.03
 TRIED, FUTURES, HORIZON = 6, 24, 24
 """Rows played on, futures of each, jobs in a future."""
+
+SHARE = 0.5
+"""Of the decisions, that a student takes."""
+
+VOTE = 0.2
+"""Of what a plan says a row is worth: plans differ by whole jobs where rollouts differ by tenths."""
 
 
 class Labels(NamedTuple):
@@ -52,36 +47,17 @@ class Labels(NamedTuple):
     value: NDArray[np.float32]
 
 
-def value_table(
-    world: World, draw: Any, rng: np.random.Generator, *, rounds: int = 10, episodes: int = 10, choose: bool = True
-) -> Any:
-    """Return the table of a distribution, float64 `SHAPE`.
-
-    Args:
-        world: where.
-        draw: from a generator to an episode.
-        rng: draws.
-        rounds: of policy iteration.
-        episodes: in a round.
-        choose: see `gangplan.learned.ramp.rows.desk`.
-    """
-    table = np.zeros(SHAPE) + 0.01 * np.arange(SHAPE[2])  # more free blocks are better
-    size = table.size + 1
-    place = desk(world.tables, choose=choose)
-    for i in range(rounds):
-        a, b, n = np.zeros((size, size)), np.zeros(size), 0
-        for _ in range(episodes):
-            episode = draw(rng)
-            columns, reward = _watch(*_case(episode), world.tables, world.menus, table, place, int(rng.integers(2**31)))
-            _lstd(columns, reward, a, b)
-            n += len(reward)
-        solved = np.linalg.solve(a + RIDGE * n * np.eye(size), b)[:-1].reshape(SHAPE)
-        table = solved if i == 0 else (table + solved) / 2
-    return table
-
-
 def label(
-    world: World, episode: Episode, table: Any, keep: float, seed: int, *, ahead: Episode | None, choose: bool = True
+    world: World,
+    episode: Episode,
+    table: Any,
+    keep: float,
+    seed: int,
+    *,
+    ahead: Episode | None,
+    planned: bool = False,
+    student: Weights | None = None,
+    choose: bool = True,
 ) -> Labels:
     """Let the teacher play an episode, now and then at random, and label about a share `keep` of its decisions.
 
@@ -92,139 +68,45 @@ def label(
         keep: share of the decisions.
         seed: of chance.
         ahead: jobs of which futures are drawn; None to go by the table alone, which is 500 times faster.
+        planned: whether futures are planned; else played on by the table.
+        student: network that takes every other decision, so that the states are those it comes to; None for none.
         choose: see `gangplan.learned.ramp.rows.desk`.
     """
     n = len(episode.kind)
     rows, first = np.zeros((round(n * keep * 45) + MOST, WIDTH), np.float32), np.zeros(n + 1, np.int64)
     value, kind = np.zeros(len(rows), np.float32), np.zeros(n, np.int64)
-    future = (np.zeros(0, np.int64), np.zeros(0)) if ahead is None else (ahead.kind, ahead.beta)
+    # copies, for arrays that are read-only are of another type to the compiler
+    future = (np.zeros(0, np.int64), np.zeros(0)) if ahead is None else (np.array(ahead.kind), np.array(ahead.beta))
     place, other = (desk(world.tables, choose=choose) for _ in range(2))
+    share = 0.0 if student is None else SHARE
     d = _label(
-        *_case(episode), *future, world.tables, world.menus, table, place, other, keep, seed, rows, first, kind, value
-    )
+        *case_of(episode), *future, world.tables, world.menus, table, place, other, plans(world.tables), planned,
+        _nobody() if student is None else _copied(student), share, keep, seed, rows, first, kind, value,
+    )  # fmt: skip
     k = first[d]
     return Labels(rows[:k].copy(), first[: d + 1].copy(), kind[:d].copy(), value[:k].copy())
 
 
-def accepted(world: World, episode: Episode, table: Any) -> FloatArray:
-    """Return which jobs the teacher accepts by its table alone, float64 (n,)."""
-    found = _watch(*_case(episode), world.tables, world.menus, table, desk(world.tables), -1)
-    return np.asarray(found[1])
+def _nobody() -> Weights:
+    shapes = (WIDTH, 1), (1, 1), (1, 1), (1,), (1,)
+    a, b, c, d, e = (np.zeros(shape, np.float32) for shape in shapes)
+    return a, b, c, d, e
 
 
-def _case(episode: Episode) -> tuple[Long, FloatArray, FloatArray]:
-    return episode.kind, episode.beta, episode.gap
-
-
-@njit(cache=True)
-def column_of(count: int) -> int:
-    """Return the column for a number of blocks."""
-    return int(STEPS[min(count, len(STEPS) - 1)])
-
-
-@njit(cache=True)
-def worth(count: Any, table: Any) -> float:
-    """Return what a state is worth by the numbers of blocks available, int64 (CLASSES, N_LEVELS)."""
-    total = 0.0
-    for q in range(table.shape[0]):
-        for level in range(FIRST, LAST):
-            total += table[q, level - FIRST, column_of(count[q, level])]
-    return total
-
-
-@njit(cache=True)
-def weigh(
-    end: Any, now: float, turn: float, tables: Any, jct: Any, limit: float, table: Any, desk: Any, out: Any
-) -> int:
-    """Write what each row of a decision is worth, the acceptance of the job included, and return their number.
-
-    Rows and blocks are those of `write_rows`, but no features are written.
-    """
-    see(end, now, turn, tables, desk)
-    out[0] = worth(desk.count, table)
-    desk.block[0] = -1
-    allowed = candidates(tables, jct, limit, desk)
-    k, before = 1, -1
-    for b in range(len(allowed)):
-        if not allowed[b] or k == MOST or (desk.first and tables.degree[b] == before):
-            continue
-        before = tables.degree[b]
-        take(b, level_of(jct[tables.shape[b]] / turn), tables, desk)
-        if known(tables.shape[b], k, desk):
-            continue
-        desk.left[:] = desk.count - desk.taken
-        out[k] = 1.0 + worth(desk.left, table)
-        desk.block[k] = b
-        k += 1
-    return k
-
-
-@njit(cache=True)
-def _watch(kind: Any, beta: Any, gap: Any, tables: Any, menus: Any, table: Any, desk: Any, seed: int) -> Any:
-    """Play an episode, without chance if the seed is below 0.
-
-    Returns:
-        The columns of each state after a decision, and the rewards.
-    """
-    np.random.seed(max(seed, 0))  # noqa: NPY002 - the only generator that compiled code has; it is its own
-    n, width = len(kind), table.shape[0] * table.shape[1]
-    columns, reward = np.zeros((n, width), np.int64), np.zeros(n)
-    end, sums, out = np.full(tables.n, -1.0), np.zeros(SUMS), np.zeros(MOST)
-    now = 0.0
-    for i in range(n):
-        now += gap[i]
-        m = kind[i]
-        remember(sums, beta[i], menus.sequential[m], menus.efficiency[m], gap[i])
-        turn = turn_of(sums, tables.n)
-        k = weigh(end, now, turn, tables, menus.jct[m], beta[i] * menus.sequential[m], table, desk, out)
-        a = int(np.argmax(out[:k]))
-        if seed >= 0 and np.random.random() < EXPLORE:  # noqa: NPY002
-            a = np.random.randint(k)  # noqa: NPY002
-        desk.left[:] = desk.count
-        if a > 0:
-            b = desk.block[a]
-            time = menus.jct[m, tables.shape[b]]
-            take(b, level_of(time / turn), tables, desk)
-            desk.left[:] -= desk.taken
-            reward[i] = 1.0
-            hold(end, b, now + time, tables)
-        at = 0
-        for q in range(table.shape[0]):
-            for level in range(FIRST, LAST):
-                columns[i, at] = at * table.shape[2] + column_of(desk.left[q, level])
-                at += 1
-    return columns, reward
-
-
-@njit(cache=True)
-def _lstd(columns: Any, reward: Any, a: Any, b: Any) -> None:
-    """Add an episode to the equations; the last unknown is a constant."""
-    size = len(b)
-    trace = np.zeros(size)
-    for i in range(len(reward) - 1):
-        trace *= GAMMA * LAMBDA
-        for j in columns[i]:
-            trace[j] += 1.0
-        trace[size - 1] += 1.0
-        for k in range(size):
-            z = trace[k]
-            if z < 1e-6:
-                continue
-            for j in columns[i]:
-                a[k, j] += z
-            for j in columns[i + 1]:
-                a[k, j] -= GAMMA * z
-            a[k, size - 1] += z * (1 - GAMMA)
-            b[k] += z * reward[i + 1]
+def _copied(weights: Weights) -> Weights:
+    a, b, c, d, e = (np.array(x) for x in weights)
+    return a, b, c, d, e
 
 
 @njit(cache=True)
 def _label(
     kind: Any, beta: Any, gap: Any, future: Any, accept: Any, tables: Any, menus: Any, table: Any, desk: Any,
-    ahead: Any, keep: float, seed: int, rows: Any, first: Any, kinds: Any, value: Any,
+    ahead: Any, plans: Any, planned: bool, student: Any, share: float, keep: float, seed: int, rows: Any, first: Any,
+    kinds: Any, value: Any,
 ) -> int:  # fmt: skip
     np.random.seed(seed)  # noqa: NPY002
     end, sums, out = np.full(tables.n, -1.0), np.zeros(SUMS), np.zeros(MOST)
+    score = np.zeros(MOST, np.float32)
     now, d = 0.0, 0
     for i in range(len(kind)):
         now += gap[i]
@@ -233,17 +115,28 @@ def _label(
         turn = turn_of(sums, tables.n)
         limit = beta[i] * menus.sequential[m]
         k = weigh(end, now, turn, tables, menus.jct[m], limit, table, desk, out)
-        if k > 1 and future.shape[0] > 0:
-            look_ahead(k, end, now, turn, m, future, accept, tables, menus, table, desk, ahead, out)
+        if k > 1 and len(future) > 0:
+            if planned:
+                step = turn * 32 / tables.n
+                hindsight(k, end, now, step, m, future, accept, tables, menus, desk, plans, out)
+                out[:k] *= VOTE
+            else:
+                look_ahead(k, end, now, turn, m, future, accept, tables, menus, table, desk, ahead, out)
         at = first[d]
-        if k > 1 and at + k <= len(rows) and np.random.random() < keep:  # noqa: NPY002
+        asked = np.random.random() < share  # noqa: NPY002
+        kept = k > 1 and at + k <= len(rows) and np.random.random() < keep  # noqa: NPY002
+        if asked or kept:
             write_rows(end, now, turn, tables, menus.jct[m], menus.sequential[m], beta[i], sums, desk)
+        if kept:
             rows[at : at + k] = desk.row[:k]
             value[at : at + k] = out[:k]
             kinds[d] = m
             d += 1
             first[d] = at + k
         a = int(np.argmax(out[:k]))
+        if asked:
+            forward(desk.row, k, student, m, score)
+            a = int(np.argmax(score[:k]))
         if np.random.random() < EXPLORE:  # noqa: NPY002
             a = np.random.randint(k)  # noqa: NPY002
         if a > 0:
