@@ -31,8 +31,9 @@ class Rollouts:
     """
 
     def __init__(self, profiles: Path, units: Units, distribution: str, seed: int) -> None:
-        from gangplan.learned.ramp.rows import MOST, desk
-        from gangplan.learned.ramp.teacher import value_table
+        from gangplan.learned.ramp.candidates import MOST
+        from gangplan.learned.ramp.rows import desk
+        from gangplan.learned.ramp.values import value_table
         from gangplan.learned.ramp.worlds import published
 
         self._world = world = published(profiles, [units])
@@ -48,7 +49,8 @@ class Rollouts:
 
     def decide(self, state: State) -> Choice | None:
         """Return the block that most jobs are accepted after."""
-        from gangplan.learned.ramp.teacher import look_ahead, weigh
+        from gangplan.learned.ramp.teacher import look_ahead
+        from gangplan.learned.ramp.values import weigh
 
         world, (own, ahead), value = self._world, self._desks, self._value
         turn = _gap(state.case) * world.tables.n / 32

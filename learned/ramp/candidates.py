@@ -2,8 +2,8 @@
 
 The cluster is a graph of servers, blocks and candidates. A block hears from its servers when the last is free; a
 candidate hears from every block that shares a server with it and would be free before it ends. The sum over blocks of
-one-hot messages, by class of block and by how soon it is available, is a table of counts. Candidates that leave the same
-table behind are one.
+one-hot messages, by class of block and by how soon it is available, is a table of counts. Candidates that leave the
+same table behind are one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a decision looks like to the network: a row for rejecting the job, and one for each block that could take it.
 
-The counts of the blocks that a candidate leaves are sums of messages; the network's first layer turns them into a sum of
-learned ones. See `gangplan.learned.ramp.candidates`.
+The counts of the blocks that a candidate leaves are sums of messages; the network's first layer turns them into a sum
+of learned ones. See `gangplan.learned.ramp.candidates`.
 """
 
 from __future__ import annotations

@@ -112,18 +112,15 @@ class Settings:
         ):
             if getattr(self, name) <= 0:
                 raise InstanceError(name, f"{getattr(self, name)!r} is not positive")
-        unknown = set(self.planned) - set("ABCD")
-        if unknown or len(set(self.planned)) < len(self.planned):
-            raise InstanceError("planned", f"{self.planned!r} names others than A, B, C, D, or one twice")
-        if self.steps < 2:
-            raise InstanceError("steps", f"{self.steps!r} is not 2 or more: what comes of the last step is not known")
-        if self.gamma >= 1:
-            raise InstanceError("gamma", f"{self.gamma!r} is not below 1")
-        if self.lam > 1:
-            raise InstanceError("lam", f"{self.lam!r} is over 1")
-        if not self.units or len(set(self.units)) < len(self.units):
-            raise InstanceError("units", f"{self.units!r} names none, or one twice")
-        if not 0 <= self.share_various < 1:
-            raise InstanceError("share_various", f"{self.share_various!r} is not from 0 to below 1")
-        if round(self.lanes * self.share_various) == self.lanes:
-            raise InstanceError("share_various", f"{self.share_various!r} of {self.lanes} lanes leaves none")
+        various = round(self.lanes * self.share_various)
+        for name, wrong, why in (
+            ("planned", not set(self.planned) <= set("ABCD"), "names others than A, B, C, D"),
+            ("steps", self.steps < 2, "is not 2 or more: what comes of the last step is not known"),
+            ("gamma", self.gamma >= 1, "is not below 1"),
+            ("lam", self.lam > 1, "is over 1"),
+            ("units", not self.units or len(set(self.units)) < len(self.units), "names none, or one twice"),
+            ("share_various", not 0 <= self.share_various < 1, "is not from 0 to below 1"),
+            ("share_various", various == self.lanes, f"of {self.lanes} lanes leaves none"),
+        ):
+            if wrong:
+                raise InstanceError(name, f"{getattr(self, name)!r} {why}")

@@ -1,6 +1,7 @@
 """The teachers: they know the distribution of jobs, look ahead, and say what every row of a decision is worth.
 
-Rollouts play on by a table of values, plans know the future they plan. The policy that learns from them is told neither.
+Rollouts play on by a table of values, plans know the future they plan. The policy that learns from them is told neither
+distribution nor future.
 """
 
 from __future__ import annotations

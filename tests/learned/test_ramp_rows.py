@@ -10,8 +10,9 @@ import pytest
 
 from gangplan.instances import InstanceError, RampTopology
 from gangplan.learned.ramp import rows as of
+from gangplan.learned.ramp.candidates import LEVELS, PER_SHAPE
 from gangplan.learned.ramp.history import CONTEXT, SUMS, remember, turn_of
-from gangplan.learned.ramp.rows import LEVELS, PER_SHAPE, WIDTH, desk, write_rows
+from gangplan.learned.ramp.rows import WIDTH, desk, write_rows
 from gangplan.learned.ramp.tables import DEGREES, NEAR, Tables, tables
 from gangplan.learned.ramp.worlds import World
 from gangplan.simulator.ramp import Blocks
@@ -192,7 +193,7 @@ def test_names_of_servers(world: World, seed: int) -> None:
 
 def test_context() -> None:
     """The features that the page about the policy counts are those that are written."""
-    assert len(CONTEXT) == 14 and 2 * 12 * 14 + 14 + len(of.JOB) + len(of.CANDIDATE) == WIDTH
+    assert len(CONTEXT) == 14 and 2 * 12 * 22 + 14 + len(of.JOB) + len(of.CANDIDATE) == WIDTH
     assert LEVELS[0] == 0 and (np.diff(LEVELS) > 0).all() and NEAR > 1
 
 

@@ -7,21 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gangplan.learned.ramp import teacher
+from gangplan.learned.ramp import values
+from gangplan.learned.ramp.candidates import CLASSES, MOST, N_LEVELS
 from gangplan.learned.ramp.history import SUMS, remember, turn_of
-from gangplan.learned.ramp.rows import CLASSES, MOST, N_LEVELS, desk, write_rows
+from gangplan.learned.ramp.network import Network, compiled
+from gangplan.learned.ramp.rows import desk, write_rows
 from gangplan.learned.ramp.tables import Menus
-from gangplan.learned.ramp.teacher import (
-    FUTURES,
-    GAMMA,
-    HORIZON,
-    SHAPE,
-    accepted,
-    label,
-    look_ahead,
-    value_table,
-    weigh,
-)
+from gangplan.learned.ramp.teacher import FUTURES, HORIZON, label, look_ahead
+from gangplan.learned.ramp.values import GAMMA, SHAPE, accepted, value_table, weigh
 from gangplan.learned.ramp.worlds import World
 
 START = np.zeros(SHAPE) + 0.01 * np.arange(SHAPE[2])
@@ -47,8 +40,8 @@ def test_weighs_the_same_rows(world: World, choose: bool) -> None:
         assert k == write_rows(end, 0.0, turn, world.tables, jct, sequential, 1.0, sums, other) > 1
         assert np.array_equal(mine.block[:k], other.block[:k])
         count = np.expm1(other.row[:k, : 2 * CLASSES * N_LEVELS : 2] / 0.3).round().astype(int)
-        count = count.reshape(k, CLASSES, N_LEVELS)[:, : SHAPE[0], teacher.FIRST : teacher.LAST]
-        column = teacher.STEPS[np.minimum(count, len(teacher.STEPS) - 1)]
+        count = count.reshape(k, CLASSES, N_LEVELS)[:, : SHAPE[0], values.COUNTED]
+        column = values.STEPS[np.minimum(count, len(values.STEPS) - 1)]
         worth = np.take_along_axis(table[None], column[..., None], axis=3).sum(axis=(1, 2, 3))
         assert np.allclose(out[:k], worth + (other.block[:k] >= 0))
 
@@ -58,7 +51,7 @@ def test_least_squares() -> None:
     reward = np.array([0.0, 1.0, 0.5])
     columns, n = np.arange(300)[:, None] % 3, 3
     a, b = np.zeros((n + 1, n + 1)), np.zeros(n + 1)
-    teacher._lstd(columns, np.tile(reward, 100), a, b)
+    values._lstd(columns, np.tile(reward, 100), a, b)
     solved = np.linalg.lstsq(a, b)[0]
     step = np.roll(np.eye(n), 1, axis=1)  # from each state to the next
     value = np.linalg.solve(np.eye(n) - GAMMA * step, step @ reward)
@@ -101,17 +94,23 @@ def test_looks_ahead(world: World) -> None:
     assert FUTURES > 1
 
 
-@pytest.mark.parametrize("searched", [False, True])
-def test_labels(small: World, searched: bool) -> None:
+@pytest.mark.parametrize("how", ["table", "rollouts", "plans", "student"])
+def test_labels(small: World, how: str) -> None:
     """Labels are rows with finite values, of decisions that have a choice; a seed gives them again."""
     (name,) = small.sets
     episode, ahead = (small.draw(name, "D", seed, 60) for seed in (0, 1))
-    found = label(small, episode, START, 1.0, 3, ahead=ahead if searched else None)
+    student = compiled(Network(8), small.graphs) if how == "student" else None
+
+    def labels() -> Any:
+        futures = None if how == "table" else ahead
+        return label(small, episode, START, 1.0, 3, ahead=futures, planned=how in ("plans", "student"), student=student)
+
+    found = labels()
     length = np.diff(found.first)
     assert len(found.kind) == len(length) > 20 and (length > 1).all()
     assert found.rows.shape[0] == len(found.value) == found.first[-1]
     assert np.isfinite(found.value).all() and np.isfinite(found.rows).all()
     taken = found.rows[:, -8]
     assert (taken[found.first[:-1]] == 0).all() and taken.sum() == len(taken) - len(length)  # only the first rejects
-    again = label(small, episode, START, 1.0, 3, ahead=ahead if searched else None)
+    again = labels()
     assert np.array_equal(found.value, again.value) and np.array_equal(found.rows, again.rows)

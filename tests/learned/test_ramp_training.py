@@ -17,8 +17,9 @@ from gangplan.learned.ramp.network import Network
 from gangplan.learned.ramp.recipe import RECIPE
 from gangplan.learned.ramp.reinforce import Reinforce
 from gangplan.learned.ramp.settings import Settings
-from gangplan.learned.ramp.teacher import SHAPE, label
+from gangplan.learned.ramp.teacher import label
 from gangplan.learned.ramp.validation import Validation
+from gangplan.learned.ramp.values import SHAPE
 from gangplan.learned.ramp.worlds import World
 
 TINY = Settings(
@@ -38,7 +39,7 @@ def imitation(small: World, updates: int = 60) -> Imitation:
     table = np.zeros(SHAPE) + 0.01 * np.arange(SHAPE[2])
     made = label(small, small.draw(name, "D", 0, 200), table, 1.0, 0, ahead=None)
     judge = Validation([(small, [small.draw(name, "A", 9, 100)])])
-    return Imitation(network(), [(small, made)], judge, TINY, updates, 0)
+    return Imitation(network(), [(small, made)], judge, TINY, TINY.imitation_rate, updates, 0)
 
 
 def reinforce(small: World) -> Reinforce:
