@@ -121,7 +121,8 @@ def _more(
     """Return the teacher with so many labels more of each kind."""
     found: tuple[list[Labels], list[Labels]] = (list(teacher.quick), list(teacher.searched))
     futures = teacher.draw(rng, AHEAD) if searched else None
-    for made, left, ahead in ((found[0], quick, None), (found[1], searched, futures)):
+    for made, many, ahead in ((found[0], quick, None), (found[1], searched, futures)):
+        left = many
         while left > 0:
             # what was looked ahead from is kept: that is what takes long
             keep, n = (0.4, EPISODE) if ahead is None else (1.0, min(EPISODE, left + 50))
