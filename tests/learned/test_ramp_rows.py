@@ -10,7 +10,7 @@ import pytest
 
 from gangplan.instances import InstanceError, RampTopology
 from gangplan.learned.ramp import rows as of
-from gangplan.learned.ramp.candidates import LEVELS, PER_SHAPE
+from gangplan.learned.ramp.candidates import LEVELS, MOST, PER_SHAPE
 from gangplan.learned.ramp.history import CONTEXT, SUMS, remember, turn_of
 from gangplan.learned.ramp.rows import WIDTH, desk, write_rows
 from gangplan.learned.ramp.tables import DEGREES, NEAR, Tables, tables
@@ -138,7 +138,7 @@ def test_many_of_a_shape(world: World) -> None:
     _, blocks = written(world, at)
     alone = [b for b in blocks.tolist() if b >= 0 and world.tables.size[b] == 1]
     assert 1 <= len(alone) < PER_SHAPE
-    assert len(blocks) < of.MOST
+    assert len(blocks) < MOST
 
 
 @pytest.mark.parametrize("busy", [0.3, 0.6])

@@ -126,6 +126,6 @@ def test_nothing_to_train() -> None:
     """A configuration without imitation and without RL is refused; without either one there is the other."""
     with pytest.raises(InstanceError, match="nothing would be trained"):
         RECIPE.stages(replace(TINY, imitation_updates=0, rl_updates=0), "cpu", 0)
-    assert [x.name for x in RECIPE.stages(TINY, "cpu", 0)] == ["imitation", "rl"]
+    assert [x.name for x in RECIPE.stages(TINY, "cpu", 0)] == ["imitation", "correction", "rl"]
     assert [x.name for x in RECIPE.stages(replace(TINY, imitation_updates=0), "cpu", 0)] == ["rl"]
-    assert [x.name for x in RECIPE.stages(replace(TINY, rl_updates=0), "cpu", 0)] == ["imitation"]
+    assert [x.name for x in RECIPE.stages(replace(TINY, rl_updates=0), "cpu", 0)] == ["imitation", "correction"]
