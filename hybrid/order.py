@@ -48,7 +48,7 @@ def plan(run: Run, prepared: Any, done: Sequence[Entry] = ()) -> list[Entry]:
             run.note(unsuited(entry.name))
         elif entry.learned:
             if run.remaining() < max(APART, _EACH * parts(problem)):
-                run.note(f"{entry.name} left out: no time to encode the problem")
+                run.no_time(f"{entry.name} left out: no time to encode the problem")
             elif (known := trust(run)) > 0:
                 entries.append(replace(entry, share=entry.share * known))
         elif method.exact or entry.proves:

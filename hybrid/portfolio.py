@@ -57,9 +57,9 @@ def _run_all(run: Run, entries: list[Entry], prepared: Any) -> None:
             i = end
             continue
         if not is_own(entry):
-            run.note(f"{entry.name} left out: no process of its own, for want of time or of a system that has them")
+            run.no_time(f"{entry.name} left out: no process of its own, for want of time or of a system that has them")
         elif not here and can_fork() and not no_solver(step.method):
-            run.note(f"{entry.name} left out: no time for a process of its own")
+            run.no_time(f"{entry.name} left out: no time for a process of its own")
         else:
             guarded(run, step)
         i += 1

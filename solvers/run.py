@@ -66,7 +66,7 @@ class Run:
         self.plan: Any = None
         self.objective: float | None = None
         self.bound: float | None = None
-        self.infeasible = False
+        self.infeasible = self.hurried = False
         self.conflict: tuple[str, ...] = ()
         self.trace: list[Incumbent] = []
         self.phases: dict[str, float] = {}
@@ -144,6 +144,11 @@ class Run:
         if text not in self.notes:
             self.notes.append(text)
 
+    def no_time(self, text: str) -> None:
+        """Note that something was left out for want of time: the result says that it ran out."""
+        self.hurried = True
+        self.note(text)
+
     def can_import(self, library: str) -> bool:
         """Return whether a heavy library is loaded, or can be in the time left; note it if not.
 
@@ -151,7 +156,7 @@ class Run:
         """
         able = library in sys.modules or self.remaining() > _IMPORT_SECONDS.get(library, _IMPORT_AT_MOST)
         if not able:
-            self.note(f"{library.partition('.')[0]} left out: no time to import it")
+            self.no_time(f"{library.partition('.')[0]} left out: no time to import it")
         return able
 
     def can_compile(self, *functions: str) -> bool:
@@ -161,7 +166,7 @@ class Run:
         """
         able = not functions or self.remaining() > _COMPILE_SECONDS or on_disk(functions)
         if not able:
-            self.note(f"no time to compile {functions[0]}, which gangplan.warm_up() does once and for all")
+            self.no_time(f"no time to compile {functions[0]}, which gangplan.warm_up() does once and for all")
         return able
 
     @contextmanager
