@@ -61,7 +61,8 @@ ENTRIES = (
     Entry("schedule", "starts", share=0.7, least=0.5),
     Entry("schedule", "local_search", share=0.1),
     Entry("schedule", "cpsat"),
-    Entry("placement", "topology", quick=True),
+    # local search begins with several of its kind, and is as quick on small problems
+    Entry("placement", "topology", least=0.2, quick=True),
     Entry("placement", "local_search", share=0.1, quick=True),
     _learned("placement"),
     Entry("placement", "patterns", share=0.4, proves=True),
