@@ -46,7 +46,7 @@ def measure(gpus: int, seed: int, jobs: int = JOBS) -> Latency:
     Sizes are like Philly's, durations log-normal with a long tail.
     """
     rng = np.random.default_rng(seed)
-    scheduler = Scheduler(Fleet.regular(*NODES[gpus], 8), seed=seed)
+    scheduler = Scheduler(Fleet.regular(*NODES[gpus], 8))
     total, now, count = NODES[gpus][0] * NODES[gpus][1] * 8, 0.0, 0
     ends: list[tuple[float, str]] = []
     took: list[tuple[float, float]] = []

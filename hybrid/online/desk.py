@@ -16,7 +16,6 @@ from .fill import Fill
 from .guard import Guard
 from .guess import Guess
 from .job import Request, Seconds, as_placed, seconds_of
-from .kept import Kept, Rule
 from .learned import LearnedPlaces
 from .line import Line, Shape
 from .reservation import Ends
@@ -33,8 +32,8 @@ class Desk:
 
     Attributes:
         book: what is so.
-        seats, line, ends, kept, parts: where gangs fit, who waits in which order, who ends when, what each class
-            holds, the parts of running jobs as arrays.
+        seats, line, ends, parts: where gangs fit, who waits in which order, who ends when, the parts of running jobs as
+            arrays.
         changes: how many events there were.
     """
 
@@ -42,8 +41,8 @@ class Desk:
         self.settings, self.speeds = settings, speeds
         self.book = Book(fleet)
         self.seats = Seats(fleet, speeds or no_difference(fleet, ANY))
-        self.line, self.ends, self.guess = Line(), Ends(), Guess()
-        self.kept, self.parts = Kept(Rule(settings.lengths)), Parts(Rule(settings.lengths))
+        self.line, self.ends, self.guess = Line(settings.order), Ends(), Guess()
+        self.parts = Parts()
         self.size = int(fleet.gpus.max())
         self.changes = 0
         self.closed: dict[Kind, int] = {}
@@ -58,6 +57,11 @@ class Desk:
         if key not in self._placed:
             self._placed[key] = as_placed(request, degree, self.size, None if self.speeds else ANY)
         return self._placed[key]
+
+    def holds(self, request: Request, degree: int) -> int:
+        """Return how many GPUs it keeps from others with so many workers: whole nodes if it takes several."""
+        job = self.placed(request, degree)
+        return job.workers[0] * job.worker.grants
 
     def submit(
         self,
@@ -106,18 +110,15 @@ class Desk:
 
     def _shape(self, request: Request) -> Shape:
         job = request.job
-        length = self.kept.rule.of(request.seconds[-1])
         kind = Kind.workers(self.placed(request, job.workers[-1]))
-        return Shape(kind, job.workers, length, job.name if job.apart else "")
+        return Shape(kind, job.workers, request.gpus(job.workers[-1]), job.name if job.apart else "")
 
     def wait(self, request: Request) -> None:
         """Put a job into its line."""
         self.changes += 1
         self.book.waiting[request.name] = request
         degree = request.job.workers[-1]
-        self.line.add(
-            request, self._shape(request), request.lasts(degree) * request.gpus(degree) ** self.settings.order
-        )
+        self.line.add(request, self._shape(request), request.lasts(degree))
 
     def withdraw(self, name: str, now: float | None) -> None:
         """See `Scheduler.withdraw`."""
@@ -148,7 +149,6 @@ class Desk:
         self.seats.remove(name)
         self.ends.remove(stint)
         self.parts.remove(stint)
-        self.kept.add(stint.end - stint.since, -stint.gpus)
         if self.learned is not None:
             self.learned.forget(name)
         self.closed.clear()
@@ -175,6 +175,10 @@ class Desk:
         stint = self._free(name)
         self.wait(stint.request.stopped(stint.degree, stint.ran(self.book.now)))
         return stint
+
+    def requests(self) -> list[Request]:
+        """Return the jobs that run and wait."""
+        return [*(stint.request for stint in self.book.running.values()), *self.book.waiting.values()]
 
     def resume(self, stint: Stint) -> None:
         """Take back a stop of this instant."""
@@ -215,7 +219,6 @@ class Desk:
         self.book.start(stint)
         self.ends.add(stint)
         self.parts.add(stint)
-        self.kept.add(stint.end - stint.since, stint.gpus)
         if self.learned is not None:
             job = self.placed(stint.request, stint.degree)
             need = max(1, job.worker.grants)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from .book import Stint
 from .desk import Desk
 from .fill import Fill
 from .guard import Guard
 from .job import Request
 from .learned import LearnedOrder, LearnedPlaces
-from .lookahead import Lookahead
+from .lookahead import ORDERS, Lookahead
 from .policy import AHEAD, View, proposals
 
 _POLICY = 0.5
@@ -34,11 +33,10 @@ class Tiers:
 
     def __init__(self, desk: Desk, guard: Guard, policy: Any) -> None:
         self._desk, self._guard, self._policy = desk, guard, policy
-        mine, settings = not isinstance(policy, str), desk.settings
+        mine = not isinstance(policy, str)
         self.own: Any = policy if mine else None
         self.name = "policy" if mine else "learned"
-        plain = policy in ("heuristic", "learned") if isinstance(policy, str) else False
-        self.ahead = None if plain or len(settings.shares) == 1 else Lookahead(settings.shares, settings.history)
+        self.ahead: Lookahead | None = None
         self._loaded = mine or policy == "heuristic"
         fleet, speeds = desk.book.fleet, desk.speeds
         if not self._loaded and speeds is not None:
@@ -47,39 +45,22 @@ class Tiers:
             self._load()
 
     def expect(self, request: Request) -> None:
-        """Note a job that was submitted; weights are read now, and not when a decision is due."""
-        degree = request.job.workers[-1]
-        if self.ahead is not None:
-            self.ahead.saw(request.serial, request.submit, request.gpus(degree), request.lasts(degree))
+        """Note a job that was submitted; what is slow to load is loaded now, and not when a decision is due."""
+        settings = self._desk.settings
+        if self.ahead is None and settings.ahead and request.price is not None:
+            self.ahead = Lookahead(ORDERS, settings.order)
         if not self._loaded and len(request.job.workers) > 1:
             self._load()
-
-    def ended(self, stint: Stint) -> None:
-        """Note how long a job ran."""
-        if self.ahead is not None:
-            now = self._desk.book.now
-            self.ahead.ended(stint.request.serial, stint.gpus, stint.request.done / stint.gpus + stint.ran(now))
-
-    @property
-    def share(self) -> float:
-        """What the longest jobs may hold now."""
-        return self.ahead.share if self.ahead is not None else self._desk.settings.shares[0]
 
     @property
     def usual(self) -> str:
         """The tier that those are put down to who start in the usual order."""
-        return "lookahead" if self.ahead is not None and self.ahead.rounds else "heuristic"
+        return "lookahead" if self.ahead is not None and self.ahead.found else "heuristic"
 
     def look(self, stop: float) -> None:
-        """Take the steps of the lookahead that there is time for."""
-        ahead, desk = self.ahead, self._desk
-        for _ in range(desk.settings.rollouts):
-            if ahead is None or not ahead.ready:
-                return
-            if time.perf_counter() + 1.5 * ahead.took > stop:
-                ahead.shorten()
-            elif ahead.step(desk.kept.rule, desk.book.gpus, desk.size, desk.settings.order):
-                desk.kept.aim(ahead.share, desk.book.gpus)
+        """Look ahead if there is time."""
+        if self.ahead is not None:
+            self.ahead.choose(self._desk, stop)
 
     def ask(self, fill: Fill, end: float) -> list[tuple[str, float]]:
         """Have the learned order, or the user's policy, start jobs; return its scores."""
