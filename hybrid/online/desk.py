@@ -26,6 +26,9 @@ from .settings import Settings
 ANY = "any"
 """The model of all jobs, where models make no difference."""
 
+COME = 4.0
+"""Jobs that wait for the GPUs of one that starts, by jobs that wait already."""
+
 
 class Desk:
     """The state, and what is kept beside it so that a decision need not look at all of it.
@@ -229,9 +232,13 @@ class Desk:
         return Fill(self, guard, stop)
 
     def degrees(self, request: Request) -> Sequence[int]:
-        """Return the numbers of workers to try: the most that are a fair part of what is idle, then fewer."""
+        """Return the numbers of workers to try, the best first: soon done, and with few GPU seconds.
+
+        A GPU that it holds for a second is a second less for those who wait, and for those who come meanwhile, here
+        counted as `COME` times as many.
+        """
         degrees = request.job.workers
         if len(degrees) == 1:
             return degrees
-        part = self.book.idle / max(1, len(self.book.waiting))
-        return [d for d in reversed(degrees) if request.gpus(d) <= part] or degrees[:1]
+        others = COME * len(self.book.waiting) / max(1, self.book.gpus)
+        return sorted(degrees, key=lambda d: (request.lasts(d) * (1 + others * request.gpus(d)), d))

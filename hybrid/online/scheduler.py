@@ -37,9 +37,9 @@ class Scheduler:
 
     Args:
         cluster: the nodes; of a device-level cluster, its servers.
-        policy: ``heuristic``; ``learned``, that and a learned order; ``hybrid``, that where jobs have a choice of
-            workers, and a lookahead where jobs may be stopped; or an object with `rank` or `propose` (`Ranks`,
-            `Proposes`), before the heuristic and with the same lookahead.
+        policy: ``heuristic``; ``hybrid``, that and a lookahead where jobs may be stopped; ``learned``, the heuristic
+            with a learned order; or an object with `rank` or `propose` (`Ranks`, `Proposes`), before the heuristic and
+            with the lookahead.
         speeds: which models run on which GPUs; by default all run on all.
         together: whether workers that fit on one node stay on one, and larger gangs take whole nodes.
         reserve: whether the first job that does not fit is not to be delayed by those behind it.

@@ -64,7 +64,7 @@ class Stopping:
 
     def run(self) -> None:
         """Stop jobs, and start those for whom they are stopped."""
-        book, line = self._desk.book, self._desk.line
+        desk, book, line = self._desk, self._desk.book, self._desk.line
         first = [book.waiting[name] for name in line.first(MOST)]
         self._price()
         if not first or not self._movable.any():
@@ -73,7 +73,7 @@ class Stopping:
             return
         chosen = self._chosen(first)
         moved: list[str] = []
-        for request in sorted(chosen, key=lambda r: -r.gpus(r.job.workers[0])):
+        for request in sorted(chosen, key=lambda r: -desk.holds(r, desk.degrees(r)[0])):
             if self._fill.over():
                 return
             if not self._fill.one(request.name, self._desk.degrees(request), TIER, hold=False):
@@ -107,8 +107,7 @@ class Stopping:
         desk, n = self._desk, len(self._key)
         heads = np.flatnonzero(self._head & self._movable)
         room = desk.book.gpus - int(self._wide[self._head & ~self._movable].sum())
-        asked = [desk.placed(r, r.job.workers[0]) for r in first]
-        need = np.array([job.workers[0] * job.worker.grants for job in asked])
+        need = np.array([desk.holds(r, desk.degrees(r)[0]) for r in first])
         keys = np.concatenate([self._key[heads], [desk.line.key(r.name) for r in first]])
         wide = np.concatenate([self._wide[heads], need])
         on, chosen = {self._names[i] for i in np.flatnonzero(self._head & ~self._movable)}, []
@@ -127,7 +126,7 @@ class Stopping:
 
     def _make_room(self, request: Request, moves: bool) -> list[str]:
         """Start a job where others are stopped for it; return those that are to go on elsewhere."""
-        desk, degree = self._desk, request.job.workers[0]
+        desk, degree = self._desk, self._desk.degrees(request)[0]
         job = desk.placed(request, degree)
         room = self._find(job, desk.line.key(request.name), moves)
         if room is None:

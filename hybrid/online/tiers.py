@@ -32,25 +32,22 @@ class Tiers:
     """
 
     def __init__(self, desk: Desk, guard: Guard, policy: Any) -> None:
-        self._desk, self._guard, self._policy = desk, guard, policy
+        self._desk, self._guard = desk, guard
         mine = not isinstance(policy, str)
         self.own: Any = policy if mine else None
         self.name = "policy" if mine else "learned"
         self.ahead: Lookahead | None = None
-        self._loaded = mine or policy == "heuristic"
         fleet, speeds = desk.book.fleet, desk.speeds
-        if not self._loaded and speeds is not None:
+        if policy in ("hybrid", "learned") and speeds is not None:
             desk.learned = guard.load("learned places", lambda: LearnedPlaces(fleet, speeds))
         if policy == "learned":
-            self._load()
+            self.own = guard.load("learned order", _order)
 
     def expect(self, request: Request) -> None:
         """Note a job that was submitted; what is slow to load is loaded now, and not when a decision is due."""
         settings = self._desk.settings
         if self.ahead is None and settings.ahead and request.price is not None:
             self.ahead = Lookahead(ORDERS, settings.order)
-        if not self._loaded and len(request.job.workers) > 1:
-            self._load()
 
     @property
     def usual(self) -> str:
@@ -85,13 +82,9 @@ class Tiers:
                 self._guard.note(f"{self.name} would start {name!r}, which does not wait")
         return found[1]
 
-    def _load(self) -> None:
-        """Read the weights of the learned order; without them it is left out, with a note of why."""
-        self._loaded = True
 
-        def order() -> LearnedOrder:
-            found = LearnedOrder(choices=self._policy == "hybrid")
-            found.load()
-            return found
-
-        self.own = self._guard.load("learned order", order)
+def _order() -> LearnedOrder:
+    """Return the learned order with its weights read."""
+    found = LearnedOrder()
+    found.load()
+    return found
