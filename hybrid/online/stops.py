@@ -110,17 +110,19 @@ class Stopping:
         need = np.array([desk.holds(r, desk.degrees(r)[0]) for r in first])
         keys = np.concatenate([self._key[heads], [desk.line.key(r.name) for r in first]])
         wide = np.concatenate([self._wide[heads], need])
-        on, chosen = {self._names[i] for i in np.flatnonzero(self._head & ~self._movable)}, []
-        for i in np.argsort(keys, kind="stable").tolist():
-            if wide[i] > room:
-                continue
-            room -= int(wide[i])
-            if i < len(heads):
-                on.add(self._names[heads[i]])
-            else:
-                chosen.append(first[i - len(heads)])
+        order = np.argsort(keys, kind="stable")
+        together = int(np.searchsorted(np.cumsum(wide[order]), room, "right"))  # so many of the first fit together
+        taken = [*order[:together].tolist()]
+        room -= int(wide[taken].sum())
+        for i in order[together:].tolist():
             if not room:
                 break
+            if wide[i] <= room:
+                taken.append(i)
+                room -= int(wide[i])
+        chosen = [first[i - len(heads)] for i in taken if i >= len(heads)]
+        on = {self._names[heads[i]] for i in taken if i < len(heads)}
+        on |= {self._names[i] for i in np.flatnonzero(self._head & ~self._movable).tolist()}
         self._on = np.array([name in on for name in self._names], dtype=bool) if n else np.zeros(0, dtype=bool)
         return chosen
 

@@ -78,13 +78,13 @@ def test_who_spares_the_held_job_starts() -> None:
     assert set(started(scheduler.decide(1.0))) == {"long"}
 
 
-def test_degree_is_a_fair_part() -> None:
-    """A job alone gets all it may have; among many, each gets what there is for it."""
+def test_degrees_fall_as_jobs_wait() -> None:
+    """A job alone gets all it may have; where many wait, each gets what costs the fewest GPU seconds."""
     scheduler = plain()
     scheduler.submit(job("alone", 1, 2, 4), (40.0, 22.0, 12.0))
     (start,) = scheduler.decide(1.0).starts
     assert (start.degree, start.seconds) == (4, 12.0)
-    for i in range(12):
+    for i in range(40):
         scheduler.submit(job(f"j{i}", 1, 2, 4), (40.0, 22.0, 12.0))
     assert [start.degree for start in scheduler.decide(1.0).starts] == [1] * 12
 
