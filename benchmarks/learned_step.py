@@ -11,6 +11,7 @@ from typing import Any
 from gangplan.instances import StepProblem
 from gangplan.learned.labels import make, seed_of
 from gangplan.learned.step.dials import draw
+from gangplan.learned.step.schema import BASE
 from gangplan.solvers.partition.step.bounds import impossible
 from gangplan.solvers.partition.step.model import prepare
 
@@ -139,16 +140,17 @@ def _play(problem: StepProblem, method: str, weights: Path, seed: int) -> rivals
     policy = rivals.policy(shipped)
     if method == "local search":
         # as long as sixteen decodings take
-        took = rivals.chosen(problem, policy.settings_of, 16)[1]
+        took = rivals.chosen(problem, policy, policy.settings_of, 16)[1]
         return rivals.heuristic(problem, "local_search", took / 1e3)
     if plain == "book":
-        return rivals.chosen(problem, lambda case: policy.network.book.numpy(), samples)
+        return rivals.chosen(problem, policy, lambda case: policy.network.book.numpy()[BASE:], samples)
     if plain == "random":
         import numpy as np
 
         drawn = draw(np.random.default_rng(seed), 17)[1:]
-        return rivals.chosen(problem, lambda case: drawn, samples)
+        return rivals.chosen(problem, policy, lambda case: drawn, samples)
     if plain == "trees":
-        return rivals.chosen(problem, rivals.trees(shipped), samples)
+        return rivals.chosen(problem, policy, rivals.trees(shipped), samples)
     file = {"learned": "step", **ABLATIONS}[plain]
-    return rivals.chosen(problem, rivals.policy(weights / f"{file}.safetensors").settings_of, samples)
+    policy = rivals.policy(weights / f"{file}.safetensors")
+    return rivals.chosen(problem, policy, policy.settings_of, samples)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from gangplan.learned.labels import make, seed_of
-from gangplan.learned.step.features import Case, case_of
-from gangplan.learned.step.play import decode, shown
+from gangplan.learned.step.features import Case
+from gangplan.learned.step.play import search
 from gangplan.solvers.partition.step.model import prepare
 
 from .learned import WEIGHTS
@@ -62,13 +62,11 @@ def attention(weights: Path = WEIGHTS / "step.safetensors", path: Path = IMAGES 
 
     chosen = policy(weights)
     cases: list[Case] = [
-        case_of(prepare(make("step", ("series_parallel", "fork_join")[i % 2], seed_of("validation", i), 60)))  # type: ignore[arg-type]
+        chosen.case(prepare(make("step", ("series_parallel", "fork_join")[i % 2], seed_of("validation", i), 60)))  # type: ignore[arg-type]
         for i in range(40)
     ]
-    pairs = [(case, shown(case), decode(case, chosen.settings_of(case)[0])) for case in cases]
-    case, before, after = max(
-        ((c, b, f) for c, b, f in pairs if b is not None and f is not None), key=lambda x: x[1][0] / x[2][0]
-    )
+    pairs = [(case, case.heft, list(search(case, chosen.settings_of(case)[:1]))[-1]) for case in cases]
+    case, before, after = max(((c, b, f) for c, b, f in pairs if b is not None), key=lambda x: x[1][0] / x[2][0])
     figure, axes = plt.subplots(3, 1, figsize=(9, 7.5), height_ratios=(1, 2.2, 1))
     length = max(before[0], after[0])
     _gantt(axes[0], case, before, length, "HEFT")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import StepProblem, verify
-from gangplan.learned.step.features import Case, case_of
+from gangplan.learned.step.features import Case
 from gangplan.learned.step.play import plan_of, search
 from gangplan.learned.step.policy import StepPolicy
 from gangplan.learned.step.recipe import load
@@ -65,10 +65,10 @@ def bound(problem: StepProblem, limit: float) -> float:
     return run.bound or 0.0
 
 
-def chosen(problem: StepProblem, settings: Callable[[Case], Any], samples: int) -> Timed:
-    """Return the best plan of the first settings of the dials, timed from the problem to the plan."""
+def chosen(problem: StepProblem, base: StepPolicy, settings: Callable[[Case], Any], samples: int) -> Timed:
+    """Return the best plan of a policy's base and the first settings, timed from the problem to the plan."""
     started = time.process_time()
-    case = case_of(prepare(problem))
+    case = base.case(prepare(problem))
     best = None
     for found in search(case, settings(case)[:samples]):
         best = found

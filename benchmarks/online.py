@@ -41,11 +41,12 @@ def latencies(only: str = "", jobs: int = 5000) -> None:
     for gpus in NODES:
         if only and only != str(gpus):
             continue
-        found = measure(gpus, 0, jobs)
-        name = f"{gpus:,} GPUs, {jobs:,} jobs"
-        row = _row("latency", name, "hybrid", gpus, found.p99, 0.0, found.seconds)
-        add([_with(row, median=found.median, thread=found.thread, memory=found.memory)])
-        print(f"{name:40} p99 {found.p99 * 1e3:.2f} ms, of its thread {found.thread * 1e3:.2f} ms")
+        for price, end in ((None, ""), (300.0, ", stops")):
+            found = measure(gpus, 0, jobs, price)
+            name = f"{gpus:,} GPUs, {jobs:,} jobs{end}"
+            row = _row("latency", name, "hybrid", gpus, found.p99, 0.0, found.seconds)
+            add([_with(row, median=found.median, thread=found.thread, memory=found.memory)])
+            print(f"{name:40} p99 {found.p99 * 1e3:.2f} ms, of its thread {found.thread * 1e3:.2f} ms", flush=True)
 
 
 def traces(only: str = "", data: Path = DATA) -> None:

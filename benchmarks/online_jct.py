@@ -1,4 +1,4 @@
-"""Traces of real clusters, decided by `Scheduler` and by every classic policy that, like it, never stops a job."""
+"""Traces of real clusters, decided by `Scheduler` and by classic policies, which stop jobs or do not."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from gangplan.hybrid.online.kept import SHARES
 from gangplan.hybrid.online.trace import Elastic, Online
+from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Fleet
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
-from gangplan.simulator.engine import Scheduler, simulate, simulate_named
+from gangplan.simulator.engine import POLICIES, Scheduler, View, simulate, simulate_named
+from gangplan.simulator.engine.rows import Long
 from gangplan.simulator.metrics import summary
 from gangplan.simulator.trace.menu import Menu
 from gangplan.solvers.schedule.clairvoyant import mean_jct_bound
@@ -27,13 +27,13 @@ from .policies_traces import CROSSCHECK, OPENB, PHILLY
 CLASSIC = tuple(
     (order, rule) for order in ("sjf", "least_work", "smallest", "fifo", "ljf") for rule in ("easy", "overtake")
 )
-"""Orders and disciplines; durations are known to all of them, as they are to `Scheduler`."""
-STOPPING = (("srtf", "overtake"),)
-"""Told beside them: it stops jobs, for free here, which `Scheduler` never does."""
-FIXED = (0.55, 0.4)
-"""Shares of the longest jobs that are also run as they are, without a lookahead to choose them."""
-CHOSEN = {"chosen": SHARES, "chosen-0.55": (0.55, *(share for share in SHARES if share != 0.55))}
-"""Shares among which the lookahead chooses, the first to begin with."""
+"""Orders and disciplines that stop nobody; durations are known to all of them, as they are to `Scheduler`."""
+STOPPING = ("srtf", "srsf", "sjf", "least_work", "smallest", "tiresias")
+"""Orders by which jobs are stopped, by the simulator's rule: for a waiting job those that come after it."""
+PRICES = (300, 1800)
+"""Seconds that its GPUs are held whenever a job runs again after a stop: five minutes, half an hour."""
+RULES = ("most", "fits")
+"""Numbers of GPUs, where jobs have a choice: the most there are to choose from, or the most that fit now."""
 DEGREES, OVERHEAD = (1, 2, 4, 8), 0.1
 
 
@@ -66,12 +66,16 @@ def _file(name: str, queue: str, data: Path) -> Workload:
 CASES = (
     Case("Philly, 1,000 jobs of ee9e8c", CROSSCHECK, 20, partial(_file, CROSSCHECK, "")),
     Case("Philly, 1,000 jobs of ee9e8c, moldable", CROSSCHECK, 20, partial(_file, CROSSCHECK, ""), DEGREES),
+    Case("Philly, virtual cluster 7f04ca, moldable", PHILLY, 10, partial(_file, PHILLY, "7f04ca"), DEGREES),
+    Case("Philly, virtual cluster 0e4a51, moldable", PHILLY, 6, partial(_file, PHILLY, "0e4a51"), DEGREES),
     Case("openb, pods that ended, whole GPUs", OPENB, 4, partial(_file, OPENB, "")),
     Case("Philly, virtual cluster b436b2", PHILLY, 9, partial(_file, PHILLY, "b436b2")),
     Case("Philly, virtual cluster 6c71a0", PHILLY, 6, partial(_file, PHILLY, "6c71a0")),
     Case("Philly, virtual cluster 0e4a51", PHILLY, 6, partial(_file, PHILLY, "0e4a51")),
     Case("Philly, virtual cluster 7f04ca", PHILLY, 10, partial(_file, PHILLY, "7f04ca")),
-    Case("Philly, virtual cluster 6214e9", PHILLY, 6, partial(_file, PHILLY, "6214e9")),
+    Case("Philly, virtual cluster 2869ce", PHILLY, 6, partial(_file, PHILLY, "2869ce")),
+    Case("Philly, virtual cluster 103959", PHILLY, 4, partial(_file, PHILLY, "103959")),
+    Case("Philly, virtual cluster 11cb48", PHILLY, 3, partial(_file, PHILLY, "11cb48")),
 )
 
 
@@ -85,12 +89,46 @@ class Found:
     seconds: float
 
 
+class LeastWorkLeft:
+    """Run whoever has least GPU seconds left, and stop others for it: SRSF with Gu et al. (NSDI 2019)."""
+
+    preemptive = True
+    steady = True
+
+    def select(self, view: View, jobs: Long) -> FloatArray:
+        """Order by the work left."""
+        return view.left(jobs) * view.workload.gpus[jobs]
+
+
+class Widest:
+    """Start jobs on as many GPUs as they may have, or as fit now, in the order of seconds or work as asked for.
+
+    Args:
+        order: a name of the simulator's policies.
+        fitting: whether fewer are taken where the most do not fit.
+    """
+
+    steady = True
+
+    def __init__(self, order: str, fitting: bool) -> None:
+        self.select = POLICIES[order]().select
+        self._fitting = fitting
+
+    def degree(self, job: int, view: View) -> int:
+        """Choose the number of GPUs."""
+        degrees = view.menu.degrees(job)[::-1].tolist()
+        fits = (d for d in degrees if not self._fitting or view.find(job, d) is not None)
+        return int(next(fits, degrees[-1]))
+
+
 def labels(case: Case) -> list[str]:
-    """Return the policies of a case."""
-    classic = [" ".join(pair) for pair in (*CLASSIC, *STOPPING)]
+    """Return the policies of a case: a name, a rule, and the price of a stop or the rule for GPUs if there is one."""
+    classic = [" ".join(pair) for pair in CLASSIC]
     if case.degrees:
-        return [*classic, "optimus overtake", "Scheduler heuristic", "Scheduler learned", "Scheduler hybrid"]
-    return [*classic, "Scheduler heuristic", *(f"Scheduler {s}" for s in (*FIXED, *CHOSEN)), "Scheduler hybrid"]
+        wide = [f"{name} overtake {rule}" for name in ("sjf", "least_work") for rule in RULES]
+        return [*classic, *wide, "optimus overtake", "Scheduler hybrid", "Scheduler learned", "Scheduler hybrid 300"]
+    stopping = [f"{name} overtake {price}" for price in PRICES for name in STOPPING]
+    return [*classic, "srtf overtake 0", *stopping, "Scheduler hybrid", *(f"Scheduler hybrid {p}" for p in PRICES)]
 
 
 def bound(case: Case, work: Workload) -> float:
@@ -102,22 +140,27 @@ def bound(case: Case, work: Workload) -> float:
 
 
 def simulated(case: Case, work: Workload, label: str, seed: int) -> Found:
-    """Run a case by a policy."""
-    began, (name, rule) = time.process_time(), label.split()
-    if name != "Scheduler":
+    """Run a case by a policy; nothing is drawn, so that the seed changes nothing."""
+    began, (name, rule, *more) = time.process_time(), label.split()
+    price = float(more[0]) if more and more[0].isdigit() else None
+    if name != "Scheduler" and price is None and not more:
         degrees = case.degrees if name == "optimus" else ()
         found = simulate_named(
             work, case.nodes, 8, name, discipline=rule, consolidate=True, degrees=degrees, overhead=OVERHEAD
         )
         return Found(summary(found).mean_jct, 0.0, 0.0, time.process_time() - began)
-    options: dict[str, Any] = {"policy": rule}
-    if rule[0].isdigit():
-        options = {"policy": "heuristic", "shares": (float(rule),)}
-    elif rule in CHOSEN:
-        options = {"policy": "hybrid", "shares": CHOSEN[rule]}
-    policy = (Elastic if case.degrees else Online)(seed=seed, **options)
+    mine, policy = None, None
+    if name == "Scheduler":
+        policy = mine = (Elastic if case.degrees else Online)(policy=rule, price=price)
+    elif price is None:
+        policy = Widest(name, more[0] == "fits")
+    else:
+        policy = LeastWorkLeft() if name == "srsf" else POLICIES[name]()
+    scheduler = Scheduler(
+        (policy,), "overtake" if mine is None else "head", True, price is not None or mine is not None
+    )
     fleet = Fleet.regular(1, case.nodes, 8, cpu=1e15, memory=1e15)
     menu = Menu.scaling(work, case.degrees, OVERHEAD) if case.degrees else None
-    outcome = simulate(work, fleet, Scheduler((policy,), "head", consolidate=True), menu=menu)
-    median, p99 = np.quantile(policy.took, [0.5, 0.99]).tolist()
+    outcome = simulate(work, fleet, scheduler, menu=menu, preempt_cost=price or 0.0)
+    median, p99 = np.quantile(mine.took, [0.5, 0.99]).tolist() if mine is not None else (0.0, 0.0)
     return Found(summary(outcome).mean_jct, median, p99, time.process_time() - began)

@@ -40,17 +40,18 @@ class Latency:
     decisions: int
 
 
-def measure(gpus: int, seed: int, jobs: int = JOBS) -> Latency:
+def measure(gpus: int, seed: int, jobs: int = JOBS, price: float | None = None) -> Latency:
     """Fill a cluster, then let jobs arrive at the rate at which it is nearly full; a decision after each event.
 
-    Sizes are like Philly's, durations log-normal with a long tail.
+    Every job may be stopped if there is a price. Sizes are like Philly's, durations log-normal with a long tail.
     """
     rng = np.random.default_rng(seed)
-    scheduler = Scheduler(Fleet.regular(*NODES[gpus], 8), seed=seed)
+    scheduler = Scheduler(Fleet.regular(*NODES[gpus], 8), price=price)
     total, now, count = NODES[gpus][0] * NODES[gpus][1] * 8, 0.0, 0
     ends: list[tuple[float, str]] = []
     took: list[tuple[float, float]] = []
     lasts: dict[str, float] = {}
+    runs: dict[str, float] = {}
 
     def submit() -> None:
         nonlocal count
@@ -65,8 +66,11 @@ def measure(gpus: int, seed: int, jobs: int = JOBS) -> Latency:
             before, own = time.perf_counter(), time.thread_time()
             decision = scheduler.decide(deadline, now=now)
             took.append((time.perf_counter() - before, time.thread_time() - own))
+            for stop in decision.stops:
+                del runs[stop.job]
             for start in decision.starts:
-                heapq.heappush(ends, (now + lasts[start.job], start.job))
+                runs[start.job] = now + start.seconds
+                heapq.heappush(ends, (runs[start.job], start.job))
             if not decision.more:
                 return
 
@@ -83,6 +87,9 @@ def measure(gpus: int, seed: int, jobs: int = JOBS) -> Latency:
         arrives += float(rng.exponential(gap))
         while ends and ends[0][0] <= arrives:
             now, name = heapq.heappop(ends)
+            if runs.get(name) != now:  # it was stopped
+                continue
+            del runs[name]
             scheduler.finish(name, now=now)
             decide(DEADLINE)
         now = arrives

@@ -108,7 +108,8 @@ class _Watch:
         elif kind == "done":
             self.over, self.done = len(self.steps), True
         else:
-            notes, phases, run.proposals = what
+            notes, phases, run.proposals, hurried = what
+            run.hurried |= hurried
             for note in notes:
                 run.note(note)
             for name, seconds in phases.items():
@@ -168,7 +169,7 @@ def _step(run: Run, step: Step, tell: _Tell) -> None:
         tell.send("failed", reason_of(error))
     if run.infeasible:
         tell.send("infeasible")
-    tell.send("end", tuple(run.notes), dict(run.phases), run.proposals)
+    tell.send("end", tuple(run.notes), dict(run.phases), run.proposals, run.hurried)
 
 
 class _Tell:

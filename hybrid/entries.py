@@ -11,7 +11,7 @@ from gangplan.solvers.method import Method
 from .registry import Entry
 
 
-def _learned(problem: str) -> Entry:
+def _learned(problem: str, *compiled: str) -> Entry:
     def module() -> Any:
         return import_module(f"gangplan.learned.{problem}.method")
 
@@ -22,14 +22,16 @@ def _learned(problem: str) -> Entry:
     def warm() -> None:
         module().warm()
 
-    return Entry(problem, "learned", Method(run_learned, library="torch", warm=warm), share=0.2, learned=True)
+    names = tuple(f"learned.{problem}.{name}" for name in compiled)
+    method = Method(run_learned, library="torch", warm=warm, compiled=names)
+    return Entry(problem, "learned", method, share=0.2, learned=True)
 
 
 ENTRIES = (
     Entry("throughput", "greedy", quick=True),
     # a good pipeline is a good start for every variant
     Entry("throughput", "pipedream", variants=("free",), quick=True),
-    _learned("throughput"),
+    _learned("throughput", "cuts:_recurrence", "orders:_extend", "polish:_improve"),
     Entry("throughput", "convex", variants=("convex",)),
     Entry("throughput", "pipeline", variants=("contiguous",)),
     Entry("throughput", "local_search", variants=("convex", "free")),
@@ -48,18 +50,19 @@ ENTRIES = (
     Entry("step", "list_schedule", quick=True),
     Entry("step", "contiguous", least=0.2, quick=True),
     Entry("step", "critical_path", quick=True),
-    _learned("step"),
+    _learned("step", "decode:build", "polish:polish"),
     # a short CP-SAT proves most; the long one starts from what the searches have found
     Entry("step", "cpsat", share=0.25, least=0.5),
     Entry("step", "local_search", share=0.1),
     Entry("step", "lns", share=0.3),
     Entry("step", "cpsat_below"),
     Entry("schedule", "lists", quick=True),
-    _learned("schedule"),
+    _learned("schedule", "play:play"),
     Entry("schedule", "starts", share=0.7, least=0.5),
     Entry("schedule", "local_search", share=0.1),
     Entry("schedule", "cpsat"),
-    Entry("placement", "topology", quick=True),
+    # local search begins with several of its kind, and is as quick on small problems
+    Entry("placement", "topology", least=0.2, quick=True),
     Entry("placement", "local_search", share=0.1, quick=True),
     _learned("placement"),
     Entry("placement", "patterns", share=0.4, proves=True),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gangplan.solvers import Run
+from gangplan.solvers.compiled import interpret
 from gangplan.solvers.method import Method
 
 
@@ -23,18 +24,23 @@ class Step:
         share: of the time left that it may take.
         method: itself.
         prepared: what the suite has made of the problem.
+        interpreted: run as Python what is not compiled, in a process where nothing else is to follow.
     """
 
     name: str
     share: float
     method: Method
     prepared: Any
+    interpreted: bool = False
 
 
 def execute(run: Run, step: Step) -> None:
-    """Run a method within its share of the time."""
-    with run.phase(step.name), run.share(step.share):
-        step.method.run(run, step.prepared)
+    """Run a method within its share of the time, if what it needs compiled is, or can be."""
+    if step.interpreted:
+        interpret()
+    if step.interpreted or run.can_compile(*step.method.compiled):
+        with run.phase(step.name), run.share(step.share):
+            step.method.run(run, step.prepared)
 
 
 def guarded(run: Run, step: Step) -> None:

@@ -14,8 +14,8 @@ from .registry import Entry, is_own, named, suited
 
 APART = 0.04
 """Seconds left from which on a process of its own is worth its start."""
-SHORT, _SHORT_SHARE = 0.5, 0.9
-"""Seconds left below which everybody has a larger share, or it would be too small for anything."""
+SHORT, _SHORT_SHARE, _QUICK_SHARE = 0.5, 0.9, 0.5
+"""Seconds left below which everybody has a larger share, or it would be too small for anything; quick ones less."""
 _EACH = 2e-4
 """Seconds for each part of a problem that a policy takes to encode it and to answer."""
 _SOON = 0.25
@@ -32,7 +32,7 @@ def first(run: Run) -> list[Entry]:
     """Return the quick methods that are worth their milliseconds now; where there are few, each may take them all."""
     left = run.remaining()
     quick = [entry for entry in suited(run.problem) if entry.quick and is_own(entry) and left >= entry.least]
-    return [replace(entry, share=1.0) for entry in quick] if left < APART else quick
+    return [replace(entry, share=max(entry.share, _least(left, _QUICK_SHARE))) for entry in quick]
 
 
 def plan(run: Run, prepared: Any, done: Sequence[Entry] = ()) -> list[Entry]:
@@ -48,7 +48,7 @@ def plan(run: Run, prepared: Any, done: Sequence[Entry] = ()) -> list[Entry]:
             run.note(unsuited(entry.name))
         elif entry.learned:
             if run.remaining() < max(APART, _EACH * parts(problem)):
-                run.note(f"{entry.name} left out: no time to encode the problem")
+                run.no_time(f"{entry.name} left out: no time to encode the problem")
             elif (known := trust(run)) > 0:
                 entries.append(replace(entry, share=entry.share * known))
         elif method.exact or entry.proves:
@@ -60,10 +60,14 @@ def plan(run: Run, prepared: Any, done: Sequence[Entry] = ()) -> list[Entry]:
         late = [entry for entry in entries if entry.learned]
         rest = [entry for entry in entries if not entry.learned]
         entries = [*rest[:-1], *late, *rest[-1:]]
-    if run.remaining() < SHORT:
-        least = 1.0 if run.remaining() < APART else _SHORT_SHARE
-        entries = [replace(entry, share=max(entry.share, least)) for entry in entries]
+    least = _least(run.remaining(), _SHORT_SHARE)
+    entries = [replace(entry, share=max(entry.share, least)) for entry in entries]
     return [*entries[:-1], *(replace(entry, share=1.0) for entry in entries[-1:])]
+
+
+def _least(left: float, short: float) -> float:
+    """Return the share that everybody has at least: all where there are milliseconds, `short` of a short time."""
+    return 1.0 if left < APART else short if left < SHORT else 0.0
 
 
 def _hopeful(share: float, proof: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from gangplan.instances import InstanceError
@@ -27,7 +28,7 @@ def run_methods(run: Run, method: str) -> None:
     if chosen is not None:
         if not chosen.suits(prepared):
             run.note(unsuited(method))
-        else:
+        elif run.can_compile(*chosen.compiled):
             with run.phase(method):
                 chosen.run(run, prepared)
         return
@@ -44,6 +45,10 @@ def _run_all(run: Run, entries: list[Entry], prepared: Any) -> None:
     i = 0
     while i < len(steps) and not run.stopped:
         entry, step = entries[i], steps[i]
+        if entry.quick and can_fork() and not run.can_compile(*step.method.compiled):
+            run_apart(run, [replace(step, interpreted=True)])
+            i += 1
+            continue
         here = entry.quick or (is_own(entry) and run.remaining() < SHORT and no_solver(step.method))
         if not here and can_fork() and run.remaining() >= APART:
             load(run, step.method)
@@ -52,9 +57,9 @@ def _run_all(run: Run, entries: list[Entry], prepared: Any) -> None:
             i = end
             continue
         if not is_own(entry):
-            run.note(f"{entry.name} left out: no process of its own, for want of time or of a system that has them")
+            run.no_time(f"{entry.name} left out: no process of its own, for want of time or of a system that has them")
         elif not here and can_fork() and not no_solver(step.method):
-            run.note(f"{entry.name} left out: no time for a process of its own")
+            run.no_time(f"{entry.name} left out: no time for a process of its own")
         else:
             guarded(run, step)
         i += 1

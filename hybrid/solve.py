@@ -143,7 +143,7 @@ def _start_from(run: Run, initial: Answer) -> None:
 
 
 def _result(run: Run, method: str) -> Result:
-    reason = run.stop_reason or "methods exhausted"
+    reason = run.stop_reason or ("time limit" if run.hurried else "methods exhausted")
     bound = run.bound
     if run.objective is not None and bound is not None:
         # bounds are proved in floating point: never report one above a verified plan

@@ -32,6 +32,7 @@ class Method:
         suits: whether the prepared problem is small enough for its model to be worth building.
         library: a heavy one that it begins with; who runs it in a process of its own loads that before.
         warm: loads whatever else takes long the first time.
+        compiled: functions that numba compiles when it is first run, see `gangplan.solvers.compiled`.
     """
 
     run: Callable[[Run, Any], None]
@@ -40,6 +41,7 @@ class Method:
     suits: Callable[[Any], bool] = _always
     library: str = ""
     warm: Callable[[], None] | None = None
+    compiled: tuple[str, ...] = ()
 
 
 def lazily(libraries: str, module: str, name: str, **options: Any) -> Callable[[Run, Any], None]:

@@ -44,7 +44,8 @@ class Result:
 
     Attributes:
         status: OPTIMAL (gap at most 1e-6), FEASIBLE, INFEASIBLE (proved) or UNKNOWN (no plan, no proof).
-        stop_reason: ``proved``, ``gap``, ``time limit``, ``interrupted``, ``callback`` or ``methods exhausted``.
+        stop_reason: ``proved``, ``gap``, ``time limit`` (methods that were left out for want of time included),
+            ``interrupted``, ``callback`` or ``methods exhausted``.
         plan: the best plan found, verified; `None` if none.
         objective: its value in seconds; `None` without a plan.
         bound: no plan can be better than this, seconds; kept without a plan too; `None` if nothing is proved.

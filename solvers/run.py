@@ -11,11 +11,15 @@ from typing import Any
 from gangplan.instances import verify
 from gangplan.instances.verify import Answer, Problem
 
+from .compiled import on_disk
 from .result import OPTIMAL_GAP, Incumbent, relative_gap
 
 _IMPORT_SECONDS = {"torch": 4.0}
 _IMPORT_AT_MOST = 0.5
 """What libraries take to import on a slow or cold machine, and all others."""
+
+_COMPILE_SECONDS = 30.0
+"""What the functions of a method take to compile on a slow machine."""
 
 _PROPOSALS = 8
 """Proposals kept at most."""
@@ -62,7 +66,7 @@ class Run:
         self.plan: Any = None
         self.objective: float | None = None
         self.bound: float | None = None
-        self.infeasible = False
+        self.infeasible = self.hurried = False
         self.conflict: tuple[str, ...] = ()
         self.trace: list[Incumbent] = []
         self.phases: dict[str, float] = {}
@@ -140,6 +144,11 @@ class Run:
         if text not in self.notes:
             self.notes.append(text)
 
+    def no_time(self, text: str) -> None:
+        """Note that something was left out for want of time: the result says that it ran out."""
+        self.hurried = True
+        self.note(text)
+
     def can_import(self, library: str) -> bool:
         """Return whether a heavy library is loaded, or can be in the time left; note it if not.
 
@@ -147,7 +156,17 @@ class Run:
         """
         able = library in sys.modules or self.remaining() > _IMPORT_SECONDS.get(library, _IMPORT_AT_MOST)
         if not able:
-            self.note(f"{library.partition('.')[0]} left out: no time to import it")
+            self.no_time(f"{library.partition('.')[0]} left out: no time to import it")
+        return able
+
+    def can_compile(self, *functions: str) -> bool:
+        """Return whether functions, see `gangplan.solvers.compiled`, have been compiled or can be in the time left.
+
+        It is noted if not. Nothing stops a compilation once it has begun.
+        """
+        able = not functions or self.remaining() > _COMPILE_SECONDS or on_disk(functions)
+        if not able:
+            self.no_time(f"no time to compile {functions[0]}, which gangplan.warm_up() does once and for all")
         return able
 
     @contextmanager

@@ -23,4 +23,4 @@ def test_rows_and_slope(tmp_path: object) -> None:
     add([rows[0], *rows], path)
     assert read(path) == rows
     other = OnlineRow("d", "c", "latency", "9 GPUs, 1,000 jobs", "hybrid", 9, 0, 1e3, 1.0, 1.0, 0.0, 5, 1.0)
-    assert slope([*rows, other], "value") == pytest.approx(0.5)
+    assert slope([*rows, other], "value", " 5,000 jobs") == pytest.approx(0.5)

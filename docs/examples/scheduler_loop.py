@@ -1,26 +1,24 @@
 """A scheduler loop of one's own, around `gangplan.Scheduler`: 16 nodes of eight GPUs, an hour of jobs."""
 
-import heapq
-
 import numpy as np
 
 import gangplan
 from gangplan.instances.placement import Fleet, GangJob
 
-scheduler = gangplan.Scheduler(Fleet.regular(racks=2, nodes=8), seed=0)
-rng, events, waited = np.random.default_rng(0), [], []
-for i in range(200):
-    job = GangJob(f"job{i}", "any", (int(rng.choice([1, 2, 4, 8, 16])),))
-    heapq.heappush(events, (float(rng.uniform(0, 3600)), i, "submit", job, float(rng.lognormal(7, 1.5))))
-while events:
-    now, i, what, job, seconds = heapq.heappop(events)
-    if what == "submit":
-        scheduler.submit(job, seconds, now=now)
-        waited.append(now)
+scheduler = gangplan.Scheduler(Fleet.regular(racks=2, nodes=8), price=60.0)  # a stop costs a minute
+rng, ends = np.random.default_rng(0), {}
+jobs = [(at, f"job{i}", int(rng.choice([1, 2, 4, 8, 16]))) for i, at in enumerate(np.sort(rng.uniform(0, 3600, 200)))]
+while jobs or ends:
+    if jobs and jobs[0][0] <= min(ends.values(), default=np.inf):
+        now, name, gpus = jobs.pop(0)
+        scheduler.submit(GangJob(name, "any", (gpus,)), seconds=float(rng.lognormal(7, 1.5)), now=float(now))
     else:
-        scheduler.finish(job.name, now=now)
+        name = min(ends, key=ends.get)
+        now = ends.pop(name)
+        scheduler.finish(name, now=now)
     decision = scheduler.decide(deadline=0.05)
-    for start in decision.starts:  # here you would launch it on start.nodes
-        number = int(start.job.removeprefix("job"))
-        heapq.heappush(events, (now + start.seconds, number, "finish", GangJob(start.job, "any", (1,)), 0.0))
+    for stop in decision.stops:  # here you would save its state and end it
+        del ends[stop.job]
+    for start in decision.starts:  # and here launch it on start.nodes
+        ends[start.job] = now + start.seconds
 print(scheduler.explain(decision))

@@ -16,7 +16,6 @@ from .fill import Fill
 from .guard import Guard
 from .guess import Guess
 from .job import Request, Seconds, as_placed, seconds_of
-from .kept import Kept, Rule
 from .learned import LearnedPlaces
 from .line import Line, Shape
 from .reservation import Ends
@@ -27,14 +26,17 @@ from .settings import Settings
 ANY = "any"
 """The model of all jobs, where models make no difference."""
 
+COME = 4.0
+"""Jobs that wait for the GPUs of one that starts, by jobs that wait already."""
+
 
 class Desk:
     """The state, and what is kept beside it so that a decision need not look at all of it.
 
     Attributes:
         book: what is so.
-        seats, line, ends, kept, parts: where gangs fit, who waits in which order, who ends when, what each class
-            holds, the parts of running jobs as arrays.
+        seats, line, ends, parts: where gangs fit, who waits in which order, who ends when, the parts of running jobs as
+            arrays.
         changes: how many events there were.
     """
 
@@ -42,8 +44,8 @@ class Desk:
         self.settings, self.speeds = settings, speeds
         self.book = Book(fleet)
         self.seats = Seats(fleet, speeds or no_difference(fleet, ANY))
-        self.line, self.ends, self.guess = Line(), Ends(), Guess()
-        self.kept, self.parts = Kept(Rule(settings.lengths)), Parts(Rule(settings.lengths))
+        self.line, self.ends, self.guess = Line(settings.order), Ends(), Guess()
+        self.parts = Parts()
         self.size = int(fleet.gpus.max())
         self.changes = 0
         self.closed: dict[Kind, int] = {}
@@ -58,6 +60,11 @@ class Desk:
         if key not in self._placed:
             self._placed[key] = as_placed(request, degree, self.size, None if self.speeds else ANY)
         return self._placed[key]
+
+    def holds(self, request: Request, degree: int) -> int:
+        """Return how many GPUs it keeps from others with so many workers: whole nodes if it takes several."""
+        job = self.placed(request, degree)
+        return job.workers[0] * job.worker.grants
 
     def submit(
         self,
@@ -106,18 +113,15 @@ class Desk:
 
     def _shape(self, request: Request) -> Shape:
         job = request.job
-        length = self.kept.rule.of(request.seconds[-1])
         kind = Kind.workers(self.placed(request, job.workers[-1]))
-        return Shape(kind, job.workers, length, job.name if job.apart else "")
+        return Shape(kind, job.workers, request.gpus(job.workers[-1]), job.name if job.apart else "")
 
     def wait(self, request: Request) -> None:
         """Put a job into its line."""
         self.changes += 1
         self.book.waiting[request.name] = request
         degree = request.job.workers[-1]
-        self.line.add(
-            request, self._shape(request), request.lasts(degree) * request.gpus(degree) ** self.settings.order
-        )
+        self.line.add(request, self._shape(request), request.lasts(degree))
 
     def withdraw(self, name: str, now: float | None) -> None:
         """See `Scheduler.withdraw`."""
@@ -148,7 +152,6 @@ class Desk:
         self.seats.remove(name)
         self.ends.remove(stint)
         self.parts.remove(stint)
-        self.kept.add(stint.end - stint.since, -stint.gpus)
         if self.learned is not None:
             self.learned.forget(name)
         self.closed.clear()
@@ -175,6 +178,10 @@ class Desk:
         stint = self._free(name)
         self.wait(stint.request.stopped(stint.degree, stint.ran(self.book.now)))
         return stint
+
+    def requests(self) -> list[Request]:
+        """Return the jobs that run and wait."""
+        return [*(stint.request for stint in self.book.running.values()), *self.book.waiting.values()]
 
     def resume(self, stint: Stint) -> None:
         """Take back a stop of this instant."""
@@ -215,7 +222,6 @@ class Desk:
         self.book.start(stint)
         self.ends.add(stint)
         self.parts.add(stint)
-        self.kept.add(stint.end - stint.since, stint.gpus)
         if self.learned is not None:
             job = self.placed(stint.request, stint.degree)
             need = max(1, job.worker.grants)
@@ -226,9 +232,13 @@ class Desk:
         return Fill(self, guard, stop)
 
     def degrees(self, request: Request) -> Sequence[int]:
-        """Return the numbers of workers to try: the most that are a fair part of what is idle, then fewer."""
+        """Return the numbers of workers to try, the best first: soon done, and with few GPU seconds.
+
+        A GPU that it holds for a second is a second less for those who wait, and for those who come meanwhile, here
+        counted as `COME` times as many.
+        """
         degrees = request.job.workers
         if len(degrees) == 1:
             return degrees
-        part = self.book.idle / max(1, len(self.book.waiting))
-        return [d for d in reversed(degrees) if request.gpus(d) <= part] or degrees[:1]
+        others = COME * len(self.book.waiting) / max(1, self.book.gpus)
+        return sorted(degrees, key=lambda d: (request.lasts(d) * (1 + others * request.gpus(d)), d))

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray
-
 from .decision import Candidate, Explanation
 from .desk import Desk
 from .scene import Scene, scene
@@ -25,7 +23,8 @@ class Record:
         changes: events before and by it: only while there is no other, objective and bound can be told.
         starts: names of the jobs that it started.
         scores: of a learned tier or a policy, the best first.
-        amounts: what the lookahead had found of each amount by then.
+        orders: what the lookahead found of each order.
+        stops: jobs that were stopped, and for whom.
         waits: why jobs wait.
     """
 
@@ -34,7 +33,8 @@ class Record:
     changes: int
     starts: tuple[str, ...]
     scores: list[tuple[str, float]]
-    amounts: tuple[Candidate, ...]
+    orders: tuple[Candidate, ...]
+    stops: tuple[Candidate, ...]
     waits: dict[str, str]
     scorer: str = "learned"
     notes: tuple[str, ...] = field(default=())
@@ -43,8 +43,10 @@ class Record:
 def explain(record: Record, desk: Desk) -> Explanation:
     """Put a record into an explanation."""
     found: dict[str, tuple[Candidate, ...]] = {}
-    if record.amounts:
-        found["lookahead"] = record.amounts
+    if record.orders:
+        found["lookahead"] = record.orders
+    if record.stops:
+        found["stops"] = record.stops[:SHOWN]
     if record.scores:
         rows = []
         for action, score in record.scores[:SHOWN]:
@@ -54,25 +56,19 @@ def explain(record: Record, desk: Desk) -> Explanation:
         found[record.scorer] = tuple(rows)
     objective = bound = None
     if record.changes == desk.changes and desk.book.waiting:
-        objective, bound = _worth(scene(desk), desk.kept.rule.caps(desk.kept.share, desk.book.gpus), desk.book.gpus)
+        objective, bound = _worth(scene(desk), desk.settings.reserve, desk.line.order)
     waits = dict(list(record.waits.items())[:SHOWN])
     return Explanation(record.number, record.tier, found, waits, objective, bound, record.notes)
 
 
-def _worth(seen: Scene, caps: list[int], gpus: int) -> tuple[float, float]:
+def _worth(seen: Scene, reserve: bool, order: float) -> tuple[float, float]:
     """Return the mean time that the jobs which are shown still have to be there, simulated, and a bound on it.
 
     The bound squashes all work on one machine as fast as all GPUs together, the least work first, and no job is done
-    before it has run (the relaxations of `mean_jct_bound`); what runs is known.
+    before it has run (the relaxations of `mean_jct_bound`).
     """
     from .rollout import rollout
 
-    n = len(seen.need)
-    arrive = np.full(n, seen.now)
-    jobs = (arrive, seen.need, seen.lasts, seen.length.astype(np.int64), seen.key)
-    parts = (seen.end, seen.node, seen.gpus, seen.kind)
-    total = rollout(seen.now, seen.free, seen.size, *parts, n, *jobs, np.array(caps, dtype=np.int64), n)
-    left: FloatArray = np.maximum(seen.end - seen.now, 0.0)
-    work = np.concatenate([seen.need * seen.lasts, seen.gpus * left]) / max(1, gpus)
-    squashed = float(np.cumsum(np.sort(work)).sum()) - float(left.sum())  # of what runs at least as much is known
-    return total / n, max(float(seen.lasts.mean()), squashed / n)
+    gpus, left, need, _, _ = seen
+    squashed = np.cumsum(np.sort(need * left)) / max(1, gpus)
+    return rollout(*seen, reserve, order) / len(left), max(float(left.mean()), float(squashed.mean()))

@@ -1,4 +1,4 @@
-"""Start jobs while they fit: in an order, beside a reservation, within the room that is not kept for others."""
+"""Start jobs while they fit: in an order, beside a reservation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from .desk import Desk
 
 Nodes = Mapping[int, tuple[int, ...]]
-KEPT = "room is kept for shorter jobs"
 FULL = "it does not fit"
 DELAY = "it would delay a job before it"
 
@@ -67,12 +66,11 @@ class Fill:
         """
         request, why = self._book.waiting[name], FULL
         for degree in degrees:
-            if not self._desk.kept.allows(request.lasts(degree), request.gpus(degree)):
-                why = KEPT
-                continue
             found = self._seat(request, degree, nodes)
             if isinstance(found, str):
                 why = found
+                if nodes is not None and why != DELAY and hold:
+                    self._note(why)
                 continue
             self._begin(request, degree, found, tier)
             return True
@@ -127,7 +125,6 @@ class Fill:
         else:
             wrong = self._wrong(request, degree, nodes)
             if wrong:
-                self._note(wrong[0])
                 return wrong[0]
             self._seats.put(job, nodes)
         end = self._book.now + request.lasts(degree)

@@ -24,11 +24,10 @@ class LearnedOrder:
 
     Args:
         policy: its weights; by default those that come with the package, read when they are needed.
-        choices: rank only where a job may run with several numbers of workers; elsewhere say nothing.
     """
 
-    def __init__(self, policy: SchedulePolicy | None = None, choices: bool = False) -> None:
-        self._policy, self._choices = policy, choices
+    def __init__(self, policy: SchedulePolicy | None = None) -> None:
+        self._policy = policy
 
     def load(self) -> None:
         """Read the weights, and run the network once on a small queue, so that decisions need not wait for it.
@@ -49,8 +48,6 @@ class LearnedOrder:
         from gangplan.learned.schedule.online import Queue, ranked
 
         jobs = view.waiting
-        if self._choices and all(len(request.job.workers) == 1 for request in jobs):
-            return (np.inf,) * len(jobs)
         first = np.cumsum([0, *(len(request.job.workers) for request in jobs)])
         running = list(view.running.values())
         queue = Queue(

@@ -19,33 +19,40 @@ class Shape:
     Attributes:
         kind: of their workers.
         degrees: how many workers they may have.
-        length: their class, see `Rule`.
+        gpus: that they hold with the most workers.
         alone: the job's name, if which nodes it may use is its own affair.
     """
 
     kind: Kind
     degrees: tuple[int, ...]
-    length: int
+    gpus: int
     alone: str = ""
 
 
 Place = tuple[float, int, str]
-"""A job's key, how many were submitted before it, and its name: its place in its line."""
+"""A job's seconds, how many were submitted before it, and its name: its place in its line."""
 
 
 class Line:
-    """The lines, each in the order of its keys; ties go to who was submitted first."""
+    """The lines, each the shortest job first; ties go to who was submitted first.
 
-    def __init__(self) -> None:
+    Jobs of a line need equally many GPUs, so that a line is in order whatever the exponent is.
+
+    Attributes:
+        order: the key of a job is its seconds times its GPUs to this power.
+    """
+
+    def __init__(self, order: float) -> None:
+        self.order = order
         self._lines: dict[Shape, list[Place]] = {}
         self._at: dict[str, tuple[Shape, Place]] = {}
 
     def __len__(self) -> int:
         return len(self._at)
 
-    def add(self, request: Request, shape: Shape, key: float) -> None:
+    def add(self, request: Request, shape: Shape, seconds: float) -> None:
         """Let a job wait."""
-        place = key, request.serial, request.name
+        place = seconds, request.serial, request.name
         insort(self._lines.setdefault(shape, []), place)
         self._at[request.name] = shape, place
 
@@ -63,7 +70,8 @@ class Line:
 
     def key(self, name: str) -> float:
         """Return the key of a job."""
-        return self._at[name][1][0]
+        shape, place = self._at[name]
+        return float(place[0] * shape.gpus**self.order)
 
     def shapes(self) -> Iterator[Shape]:
         """Return what lines there are."""
@@ -89,28 +97,34 @@ class Walk:
 
     def __init__(self, line: Line, skip: frozenset[Shape] | set[Shape] = frozenset()) -> None:
         self._line = line
-        self._heap = [(jobs[0], i, shape) for i, (shape, jobs) in enumerate(line._lines.items()) if shape not in skip]
+        self._weight = {shape: shape.gpus**line.order for shape in line._lines}
+        self._heap = [
+            (jobs[0][0] * self._weight[shape], *jobs[0][1:], shape)
+            for shape, jobs in line._lines.items()
+            if shape not in skip
+        ]
         heapify(self._heap)
-        self._count = len(line._lines)
 
     def next(self) -> tuple[Shape, str] | None:
         """Return the next job and its line, which is closed unless `again` or `ahead` is called."""
         if not self._heap:
             return None
-        self._place, _, shape = heappop(self._heap)
-        return shape, self._place[2]
+        _, _, name, shape = heappop(self._heap)
+        self._place = self._line._at[name][1]
+        return shape, name
 
     def again(self, shape: Shape) -> None:
         """Go on with a line whose first job was taken out."""
         jobs = self._line._lines.get(shape)
         if jobs:
-            self._count += 1
-            heappush(self._heap, (jobs[0], self._count, shape))
+            self._push(jobs[0], shape)
 
     def ahead(self, shape: Shape) -> None:
         """Go on with a line behind the job that was returned last, which stays."""
         jobs = self._line._lines[shape]
         at = bisect_left(jobs, self._place) + 1
         if at < len(jobs):
-            self._count += 1
-            heappush(self._heap, (jobs[at], self._count, shape))
+            self._push(jobs[at], shape)
+
+    def _push(self, place: Place, shape: Shape) -> None:
+        heappush(self._heap, (place[0] * self._weight[shape], *place[1:], shape))

@@ -1,143 +1,77 @@
-"""The tier that looks ahead: how much room to keep for short jobs, by playing what was submitted through again."""
+"""The tier that looks ahead: by which order jobs go now, by playing what is there through with each."""
 
 from __future__ import annotations
 
 import time
-from bisect import bisect_left
-from collections import deque
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .decision import Candidate
-from .kept import Rule
+from .scene import scene
 
-LEAST = 300
-"""Jobs that must have been seen before it looks ahead."""
-GROWTH = 1.1
-"""A round begins whenever so many times as many jobs were seen as at the round before."""
-_MARGIN = 0.04
-"""By how much another amount must be better than the present one, as a share, to take its place."""
+if TYPE_CHECKING:
+    from .desk import Desk
 
-
-def replay(jobs: Any, nodes: int, size: int, caps: Sequence[int]) -> np.ndarray:
-    """Play jobs through on an empty cluster to the last end; return the seconds that each was there, (n,).
-
-    Args:
-        jobs: submission, GPUs, seconds, place in the order, class: arrays of n, submissions ascending.
-        nodes, size: equal nodes with so many GPUs; the order, reservations and consolidation are the heuristic's.
-        caps: GPUs that jobs of each class and above may hold.
-    """
-    from gangplan.simulator.trace.loop import run_easy
-
-    submit, need, lasts, key, kind = jobs
-    play: Any = run_easy
-    first = np.arange(len(submit))
-    start, _ = play(first, submit, need, lasts, key, nodes, size, True, kind, np.array(caps, dtype=np.int64))
-    return np.asarray(start + lasts - submit)
+ORDERS = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Exponents of GPUs in the order of jobs: the shortest first with 0, the least work first with 1."""
 
 
 class Lookahead:
-    """Rounds of replays of the last jobs seen, one with each amount: what would have been best is taken from now on.
+    """Chooses an order for each decision: that with the least mean time until the jobs that are there are done.
 
-    A step is one replay, so that a decision can make as many as it has time for; a round goes on in the next one.
+    One step: the next decision chooses anew. As far as durations are known and nobody else comes, that is never worse
+    than to keep to the best of the orders (Bertsekas and Castanon, Journal of Heuristics 1999).
 
     Args:
-        shares: two amounts or more, see `Rule.caps`; the first is what is used before anything is known.
-        history: jobs that are replayed at most.
+        orders: the exponents.
+        usual: the one of them that is taken without a rollout, or where none is better.
     """
 
-    def __init__(self, shares: Sequence[float], history: int) -> None:
-        self.shares = tuple(shares)
-        self.best, self.rounds, self.seen, self.due = 0, 0, 0, LEAST
-        self.past: deque[list[float]] = deque(maxlen=history)
-        """Submission, GPUs, seconds and serial number of each job."""
-        self.window = history
-        """Jobs that are replayed: fewer where the deadline leaves no time for more."""
+    def __init__(self, orders: tuple[float, ...], usual: float) -> None:
+        self.orders, self.usual = orders, usual
+        self.order = usual
+        self.found: tuple[float, ...] = ()
+        """Sums of seconds by order, of the last decision; none if it was not looked ahead."""
+        self.count = 0
         self.took = 0.0
-        """Seconds that the longest step of the last round took."""
-        self.told: list[list[float]] = []
-        """Of each amount in the last whole round: the mean time in system of all jobs, their first and last half."""
-        self.found: list[list[float]] = []
-        self._game: tuple[Any, ...] = ()
+        """Seconds that the longest rollout lately took."""
         one = np.ones(1)
-        replay((one, one.astype(np.int64), one, one, one.astype(np.int64)), 1, 1, [1, 1])  # compiled before a deadline
+        _play(1, one, one.astype(np.int64), one, one.astype(bool), True, 1.0)  # compiled before a deadline
 
-    @property
-    def share(self) -> float:
-        """The amount to be used now."""
-        return self.shares[self.best]
-
-    def saw(self, serial: int, submit: float, gpus: int, seconds: float) -> None:
-        """Remember a job that was submitted."""
-        self.past.append([submit, gpus, seconds, serial])
-        self.seen += 1
-
-    def ended(self, serial: int, gpus: int, seconds: float) -> None:
-        """Remember how long a job ran on how many GPUs."""
-        at = bisect_left(self.past, serial, key=lambda job: int(job[3]))
-        if at < len(self.past) and self.past[at][3] == serial:
-            self.past[at][1:3] = gpus, seconds
-
-    @property
-    def ready(self) -> bool:
-        """Whether a round has begun, or is to."""
-        return bool(self._game) or self.seen >= self.due
-
-    def shorten(self) -> None:
-        """Replay half as many jobs from now on, in a round that begins anew."""
-        self.window, self.took = max(LEAST, self.window // 2), self.took / 2
-        self._game, self.found = (), []
-
-    def step(self, rule: Rule, gpus: int, size: int, order: float) -> bool:
-        """Replay with the next amount; return whether that ended a round and changed the amount.
-
-        Args:
-            rule: the classes.
-            gpus: of the cluster.
-            size: GPUs of a node.
-            order: the exponent of GPUs in the keys.
-        """
-        began = time.perf_counter()
-        if not self._game:
-            self._begin(rule, max(1, gpus // size), size, order)
-        jobs, nodes, wide = self._game
-        there = replay(jobs, nodes, wide, rule.caps(self.shares[len(self.found)], gpus))
-        half = len(there) // 2
-        self.found.append([float(part.mean()) for part in (there, there[:half], there[half:])])
-        self.took = max(self.took, time.perf_counter() - began)
-        return len(self.found) == len(self.shares) and self._choose()
-
-    def _begin(self, rule: Rule, nodes: int, size: int, order: float) -> None:
-        """Begin a round with the jobs seen so far."""
-        past = np.array(list(self.past)[-self.window :], dtype=float)
-        submit, lasts = past[:, 0] - past[0, 0], past[:, 2].copy()
-        need = np.minimum(past[:, 1].astype(np.int64), nodes * size)
-        kind = np.searchsorted(np.array(rule.lengths), lasts, "right").astype(np.int64)
-        self._game = (submit, need, lasts, lasts * need.astype(float) ** order, kind), nodes, size
-        self.due = max(self.seen + 1, round(GROWTH * self.seen))
-        self.took = 0.0
-
-    def _choose(self) -> bool:
-        """End a round: another amount must be clearly better over all jobs, and better in each half."""
-        self.told, self.found, self._game = self.found, [], ()
-        self.rounds += 1
-        now = self.told[self.best]
-        rivals = [i for i in range(len(self.shares)) if self._beats(self.told[i], now)]
-        self.best = min(rivals, key=lambda i: self.told[i][0], default=self.best)
-        return bool(rivals)
-
-    def _beats(self, one: Sequence[float], now: Sequence[float]) -> bool:
-        return one[0] < (1 - _MARGIN) * now[0] and one[1] < now[1] and one[2] < now[2]
+    def choose(self, desk: Desk, stop: float) -> None:
+        """Find the order for a decision, if there is time until `stop` of the machine's clock."""
+        self.order, self.found = self.usual, ()
+        desk.line.order = self.usual
+        if (
+            not desk.book.waiting
+            or not desk.parts.stoppable
+            or time.perf_counter() + 1.5 * len(self.orders) * self.took > stop
+        ):
+            self.took *= 0.9
+            return
+        state = scene(desk)
+        self.count = len(state[1])
+        found = []
+        for order in self.orders:
+            began = time.perf_counter()
+            found.append(_play(*state, desk.settings.reserve, order))
+            self.took = max(0.9 * self.took, time.perf_counter() - began)
+        self.found = tuple(found)
+        best = min(range(len(found)), key=lambda i: (found[i], self.orders[i] != self.usual))
+        self.order = desk.line.order = self.orders[best]
 
     def candidates(self) -> tuple[Candidate, ...]:
-        """Return the amounts with the mean time that jobs were there in the last whole round, seconds."""
-        rows, best = [], self.told[self.best][0] if self.told else 0.0
-        for i, (share, found) in enumerate(zip(self.shares, self.told, strict=False)):
-            why = f"better by less than {_MARGIN:.0%}, or not in both halves of the jobs"
-            if found[0] >= best:
-                why = f"{found[0] / best - 1:+.1%} when the last jobs were replayed" if best else "no better"
-            words = f"jobs of the longest class hold at most {share:.0%} of the GPUs"
-            rows.append(Candidate(words, found[0], "" if i == self.best else why))
+        """Return the orders with the mean time until the jobs are done, seconds."""
+        rows, best = [], min(self.found, default=0.0)
+        for order, found in zip(self.orders, self.found, strict=False):
+            why = "" if order == self.order else f"{found / best - 1:+.2%}" if best else "no better"
+            rows.append(Candidate(f"seconds left x GPUs^{order:g}, the least first", found / self.count, why))
         return tuple(rows)
+
+
+def _play(*state: Any) -> float:
+    """Play through; importing what compiles takes longer than most imports."""
+    from .rollout import rollout
+
+    return float(rollout(*state))

@@ -1,107 +1,81 @@
-"""The future played through, compiled: jobs that run end, sampled ones come, whoever may start does."""
+"""What is there played through, compiled: each order's mean time, counted in GPUs, as if jobs could always be moved."""
 
 from __future__ import annotations
 
-import heapq
 from typing import Any
 
 import numpy as np
 from numba import njit
 
-from gangplan.simulator.trace.nodes import change, fits, new, take
+from .settings import KEEP
 
 
 @njit(cache=True)
-def rollout(  # noqa: PLR0912, PLR0915, one loop read from top to bottom
-    now: float,
-    free: Any,
-    size: int,
-    row_end: Any,
-    row_node: Any,
-    row_gpus: Any,
-    row_class: Any,
-    waiting: int,
-    arrive: Any,
-    need: Any,
-    lasts: Any,
-    length: Any,
-    key: Any,
-    caps: Any,
-    counted: int,
-) -> float:
-    """Return the sum of the times that jobs are there from `now` on, seconds; nothing is reserved.
+def rollout(gpus: int, left: Any, need: Any, price: Any, running: Any, reserve: bool, order: float) -> float:
+    """Return the sum of the times until each job is done, seconds, if nobody else comes.
 
-    A job of at most `size` GPUs runs on the node with the fewest free ones that fits, a larger one on whole nodes.
+    Whenever a job is done, as many jobs as have room together run, those first that have least left times their GPUs
+    to the power `order`. A running job keeps its GPUs unless another has `KEEP` times less left, its price counted.
 
     Args:
-        now: seconds.
-        free: free GPUs of each node, int64 (m,), 0 where it is down.
-        size: GPUs of a node.
-        row_end, row_node, row_gpus, row_class: of the parts of running jobs: end, node, GPUs, class.
-        waiting: so many of the jobs wait now, they come first; the others arrive later, ascending.
-        arrive, need, lasts, length, key: of the n jobs: when they arrive, GPUs, seconds, class, place in the order.
-        caps: GPUs that jobs of each class and above may hold, int64 (K + 1,).
-        counted: the first so many jobs count; those behind only keep the cluster busy.
+        gpus: of the cluster.
+        left: seconds of each job on its GPUs, float64 (n,).
+        need: GPUs of each job, int64 (n,).
+        price: seconds that a stop costs each job, infinite if it may not be stopped, float64 (n,).
+        running: which jobs run, bool (n,).
+        reserve: whether jobs that may not be stopped start only if they do not delay the first that does not fit.
+        order: the exponent.
     """
-    n, top = len(need), len(caps)
-    state, words, count = new(len(free), size)
-    for node in range(len(free)):
-        if free[node] != size:
-            change(state, words, count, node, free[node] - size)
-    used = np.zeros(top, dtype=np.int64)
-    heap = [(np.inf, -1, 0)]  # end, node, GPUs with the class
-    for r in range(len(row_end)):
-        heapq.heappush(heap, (max(now, row_end[r]), row_node[r], row_gpus[r] * 16 + row_class[r]))
-        for k in range(row_class[r] + 1):
-            used[k] += row_gpus[r]
-    queue, queued = np.empty(n, dtype=np.int64), 0
-    chosen = np.empty(len(free) + 1, dtype=np.int64)
-    total, left, arrived = 0.0, counted, 0
-    while left:
-        at = heap[0][0]
-        if arrived < waiting:
-            at = now
-        elif arrived < n and arrive[arrived] < at:
-            at = arrive[arrived]
-        if at == np.inf:
+    n = len(left)
+    rest, runs, weight = left.copy(), running.copy(), need.astype(np.float64) ** order
+    jobs, count = np.arange(n), n
+    key = np.empty(n)
+    time, total = 0.0, 0.0
+    while count:
+        for i in range(count):
+            j = jobs[i]
+            key[i] = rest[j] * weight[j]
+            if runs[j]:
+                key[i] = max(rest[j] - price[j], 0.0) * weight[j] / KEEP if price[j] < np.inf else -1.0
+        room, step = gpus, np.inf
+        shadow, spare = np.inf, gpus  # when the first that does not fit will, and the GPUs that it leaves then
+        for i in np.argsort(key[:count]):
+            j = jobs[i]
+            late = not runs[j] and price[j] == np.inf and rest[j] > shadow
+            if need[j] <= room and not (late and need[j] > spare):
+                room -= need[j]
+                runs[j] = True
+                step = min(step, rest[j])
+                if late:
+                    spare -= need[j]
+            elif runs[j]:
+                runs[j] = False
+                rest[j] += price[j]
+            elif shadow == np.inf and reserve:
+                shadow, spare = _reserve(need[j], room, jobs[:count], runs, rest, need)
+        if step == np.inf:
             break
-        while heap[0][0] <= at:
-            _, node, packed = heapq.heappop(heap)
-            change(state, words, count, node, packed // 16)
-            for k in range(packed % 16 + 1):
-                used[k] -= packed // 16
-        while arrived < n and (arrived < waiting or arrive[arrived] <= at):
-            place = queued
-            while place > 0 and key[queue[place - 1]] > key[arrived]:
-                queue[place] = queue[place - 1]
-                place -= 1
-            queue[place] = arrived
-            queued += 1
-            arrived += 1
-        kept, closed = 0, 2**31
-        for q in range(queued):
-            j = queue[q]
-            starts = need[j] < closed
-            if starts:
-                for k in range(1, length[j] + 1):
-                    if used[k] and used[k] + need[j] > caps[k]:
-                        starts = False
-                if starts and not fits(state, words, count, need[j], size):
-                    starts, closed = False, need[j]
-            if not starts:
-                queue[kept] = j
-                kept += 1
-                continue
-            parts = take(state, words, count, need[j], size, chosen)
-            rest = need[j]
-            for i in range(parts):
-                here = min(rest, size)
-                rest -= here
-                heapq.heappush(heap, (at + lasts[j], chosen[i], here * 16 + length[j]))
-            for k in range(length[j] + 1):
-                used[k] += need[j]
-            if j < counted:
-                total += at + lasts[j] - max(now, arrive[j])
-                left -= 1
-        queued = kept
+        time += step
+        kept = 0
+        for i in range(count):
+            j = jobs[i]
+            if runs[j]:
+                rest[j] -= step
+                if rest[j] <= 1e-6:
+                    total += time
+                    continue
+            jobs[kept] = j
+            kept += 1
+        count = kept
     return total
+
+
+@njit(cache=True)
+def _reserve(asked: int, room: int, jobs: Any, runs: Any, rest: Any, need: Any) -> Any:
+    """Return in how many seconds `asked` GPUs are free if nobody else starts, and how many more there are then."""
+    for j in jobs[np.argsort(rest[jobs])]:
+        if runs[j]:
+            room += need[j]
+            if room >= asked:
+                return rest[j], room - asked
+    return np.inf, room

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
 from typing import Any
 
 from gangplan.instances import Cluster, InstanceError
@@ -16,9 +15,8 @@ from .desk import Desk
 from .explain import Record, explain
 from .guard import Guard
 from .job import Seconds
-from .kept import LENGTHS
 from .policy import Proposes, Ranks
-from .settings import Settings
+from .settings import STOPPING, USUAL, Settings
 from .snapshot import load as load_snapshot
 from .snapshot import save
 from .stops import Stopping
@@ -35,23 +33,18 @@ class Scheduler:
     """Decides online who starts where, for a loop of the user's own.
 
     Jobs are stopped only where a stop has a `price`. Everything happens when a method is called: there are no threads,
-    and time is what the caller says it is. Equal seeds and calls give equal decisions where no deadline is hit.
+    and time is what the caller says it is. Equal calls give equal decisions where no deadline is hit.
 
     Args:
         cluster: the nodes; of a device-level cluster, its servers.
-        policy: ``heuristic``; ``learned``, that and a learned order; ``hybrid``, that where jobs have a choice of
-            workers, and a lookahead if there are several `shares`; or an object with `rank` or `propose` (`Ranks`,
-            `Proposes`), before the heuristic and with the same lookahead.
-        seed: kept with the state; nothing of ours draws, so that decisions do not depend on it.
+        policy: ``heuristic``; ``hybrid``, that and a lookahead where jobs may be stopped; ``learned``, the heuristic
+            with a learned order; or an object with `rank` or `propose` (`Ranks`, `Proposes`), before the heuristic and
+            with the lookahead.
         speeds: which models run on which GPUs; by default all run on all.
         together: whether workers that fit on one node stay on one, and larger gangs take whole nodes.
-        rollouts: simulations of the lookahead in each decision, if there is time.
-        history: jobs, the last that were submitted, that a simulation plays through again at most.
-        lengths, shares: seconds at which classes of jobs begin, and what the longest may hold: see `Rule`. By default
-            1, which keeps no room. Of several (`kept.SHARES`) the first is used until a lookahead has seen enough jobs
-            to choose; ``heuristic`` and ``learned`` always use the first.
         reserve: whether the first job that does not fit is not to be delayed by those behind it.
-        order: jobs are in the order of seconds times GPUs to this power; by default 1/2, and 1 if there is a `price`.
+        order: jobs are in the order of seconds times GPUs to this power. By default 0, the shortest first; 1/2 if there
+            is a `price`, or what a lookahead chooses for each decision.
         price: seconds that its GPUs are held without getting on when a job that was stopped runs again; `None` if jobs
             are not stopped. `submit` may say otherwise of a job.
 
@@ -63,14 +56,9 @@ class Scheduler:
         self,
         cluster: Fleet | Cluster,
         policy: str | Any = "hybrid",
-        seed: int = 0,
         *,
         speeds: SpeedModel | None = None,
         together: bool = True,
-        rollouts: int = 1,
-        history: int = 4096,
-        lengths: Sequence[float] = LENGTHS,
-        shares: Sequence[float] = (1.0,),
         reserve: bool = True,
         order: float | None = None,
         price: float | None = None,
@@ -80,19 +68,17 @@ class Scheduler:
             raise InstanceError("policy", f"{policy!r} is not one of {', '.join(POLICIES)}")
         if not isinstance(policy, str) and not isinstance(policy, Ranks | Proposes):
             raise InstanceError("policy", f"{policy!r} has neither rank nor propose")
-        self._settings = Settings(
-            together,
-            rollouts,
-            history,
-            tuple(lengths),
-            tuple(shares),
-            bool(reserve),
-            (0.5 if price is None else 1.0) if order is None else float(order),
-            int(seed),
-            price,
-        )
+        ahead = order is None and policy not in ("heuristic", "learned")
+        usual = order if order is not None else USUAL if price is None else STOPPING
+        self._settings = Settings(together, bool(reserve), usual, ahead, price)
         self._policy = policy
-        self._arguments: dict[str, Any] = {**asdict(self._settings), "speeds": speeds}
+        self._arguments: dict[str, Any] = {
+            "speeds": speeds,
+            "together": together,
+            "reserve": reserve,
+            "order": order,
+            "price": price,
+        }
         self._guard = Guard()
         self._desk = Desk(fleet, speeds, self._settings)
         self._tiers = Tiers(self._desk, self._guard, policy)
@@ -148,7 +134,7 @@ class Scheduler:
         Raises:
             InstanceError: if no such job runs; nothing has changed then.
         """
-        self._tiers.ended(self._desk.finish(job, now))
+        self._desk.finish(job, now)
 
     def withdraw(self, job: str, *, now: float | None = None) -> None:
         """Forget a waiting job.
@@ -191,7 +177,6 @@ class Scheduler:
         desk.book.now = desk.book.at(now)
         self._count += 1
         scores: list[tuple[str, float]] = []
-        desk.kept.aim(tiers.share, desk.book.gpus)
         fill = desk.fill(self._guard, began + _FILL * deadline)
         tiers.look(began + _LOOK * deadline)
         stopping = Stopping(desk, fill)
@@ -205,16 +190,17 @@ class Scheduler:
         tier = next((tier for tier in TIERS if tier in said), "heuristic")
         notes = self._guard.taken()
         names = tuple(start.job for start in fill.starts)
-        amounts = tiers.ahead.candidates() if tiers.ahead is not None else ()
-        record = Record(self._count, tier, desk.changes, names, scores, amounts, fill.waits, tiers.name, notes)
+        orders = tiers.ahead.candidates() if tiers.ahead is not None else ()
+        stops = stopping.told
+        record = Record(self._count, tier, desk.changes, names, scores, orders, stops, fill.waits, tiers.name, notes)
         self._records[self._count] = record
         self._records.pop(self._count - _KEEP, None)
         took = time.perf_counter() - began
         return Decision(self._count, self.now, tuple(fill.starts), tier, notes, took, fill.more, tuple(stopping.stops))
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the state, for JSON: what runs and waits, what was learned, and where the random numbers are."""
-        return save(self._desk, self._tiers.ahead, self._guard, self._count)
+        """Return the state, for JSON: what runs and waits, and what was learned."""
+        return save(self._desk, self._guard, self._count)
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Take over a state that `snapshot` returned, of a scheduler of the same cluster and arguments.
@@ -225,7 +211,9 @@ class Scheduler:
             InstanceError: naming what is wrong with it; nothing has changed then.
         """
         fresh = Scheduler(self._desk.book.fleet, self._policy, **self._arguments)
-        fresh._count = load_snapshot(snapshot, fresh._desk, fresh._tiers.ahead, fresh._guard)
+        fresh._count = load_snapshot(snapshot, fresh._desk, fresh._guard)
+        for request in fresh._desk.requests():
+            fresh._tiers.expect(request)
         self.__dict__.update(fresh.__dict__)
 
     def explain(self, decision: Decision | int) -> Explanation:

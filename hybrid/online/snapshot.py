@@ -7,18 +7,18 @@ from dataclasses import asdict
 from typing import Any
 
 from gangplan.instances import InstanceError
+from gangplan.instances.arrays import require_number
 from gangplan.instances.placement import Demand, Fleet, GangJob
 
 from .book import Stint
 from .desk import Desk
 from .guard import Guard
 from .job import Request
-from .lookahead import Lookahead
 
 VERSION = 3
 
 
-def save(desk: Desk, ahead: Lookahead | None, guard: Guard, count: int) -> dict[str, Any]:
+def save(desk: Desk, guard: Guard, count: int) -> dict[str, Any]:
     """Return the state: names, numbers, lists and dicts only."""
     book, fleet = desk.book, desk.book.fleet
     return {
@@ -36,7 +36,6 @@ def save(desk: Desk, ahead: Lookahead | None, guard: Guard, count: int) -> dict[
         "finished": sorted(book.finished),
         "guess": desk.guess.state(),
         "faults": dict(guard.faults),
-        "lookahead": None if ahead is None else _ahead(ahead),
     }
 
 
@@ -46,29 +45,15 @@ def _stint(stint: Stint) -> dict[str, Any]:
     return {"request": asdict(stint.request), **plain}
 
 
-def _ahead(ahead: Lookahead) -> dict[str, Any]:
-    return {
-        "past": [list(job) for job in ahead.past],
-        "told": [list(means) for means in ahead.told],
-        "rounds": ahead.rounds,
-        "best": ahead.best,
-        "seen": ahead.seen,
-        "due": ahead.seen if ahead.found else ahead.due,
-        "window": ahead.window,
-    }
-
-
-def load(document: Mapping[str, Any], desk: Desk, ahead: Lookahead | None, guard: Guard) -> int:
+def load(document: Mapping[str, Any], desk: Desk, guard: Guard) -> int:
     """Enter a state into a desk on which nothing has happened yet; return how many decisions there were.
-
-    A round of the lookahead that had begun begins anew.
 
     Raises:
         InstanceError: naming what of the document is wrong.
     """
     try:
         _whole(document, desk.book.fleet)
-        return _load(document, desk, ahead, guard)
+        return _load(document, desk, guard)
     except InstanceError as error:
         raise error.within("snapshot") from None
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, AssertionError) as error:
@@ -83,7 +68,7 @@ def _whole(document: Mapping[str, Any], fleet: Fleet) -> None:
             raise InstanceError(field, f"{document[field]!r} where the cluster has {value}")
 
 
-def _load(document: Mapping[str, Any], desk: Desk, ahead: Lookahead | None, guard: Guard) -> int:
+def _load(document: Mapping[str, Any], desk: Desk, guard: Guard) -> int:
     book = desk.book
     up = {node for node, is_up in enumerate(book.up) if is_up}
     for node in document["down"]:
@@ -102,14 +87,6 @@ def _load(document: Mapping[str, Any], desk: Desk, ahead: Lookahead | None, guar
     book.now, book.serial = float(document["now"]), int(document["serial"])
     desk.guess.load(document["guess"])
     guard.faults.update(document["faults"])
-    found = document["lookahead"]
-    if ahead is not None and found is not None:
-        ahead.past.extend([float(t), int(g), float(s), int(i)] for t, g, s, i in found["past"])
-        ahead.told = [[float(mean) for mean in means] for means in found["told"]]
-        ahead.rounds, ahead.best, ahead.seen = found["rounds"], found["best"], found["seen"]
-        ahead.due, ahead.window = found["due"], found["window"]
-        if len(ahead.told) not in (0, len(ahead.shares)) or not 0 <= ahead.best < len(ahead.shares):
-            raise InstanceError("lookahead.told", f"are {len(ahead.told)} for {len(ahead.shares)} shares")
     return int(document["decisions"])
 
 
@@ -117,5 +94,6 @@ def _request(row: Mapping[str, Any]) -> Request:
     job = dict(row["job"])
     for part in ("worker", "server"):
         job[part] = Demand(**job[part])
+    require_number(row["price"], "price", optional=True)
     rest = {key: value for key, value in row.items() if key not in ("job", "seconds")}
     return Request(job=GangJob(**job), seconds=tuple(row["seconds"]), **rest)

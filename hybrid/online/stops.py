@@ -19,17 +19,17 @@ from gangplan.instances.placement import GangJob
 from gangplan.instances.verify.stop import Exchange, verify_stop
 
 from .book import Stint
-from .decision import Stop
+from .decision import Candidate, Stop
 from .job import Request
-from .scene import MOST
+from .settings import KEEP
 
 if TYPE_CHECKING:
     from .desk import Desk
     from .fill import Fill
 
 TIER = "stops"
-KEEP = 1.25
-"""So many times as much work must be left to a job that is stopped: who goes first would change all the time else."""
+MOST = 512
+"""Waiting jobs for which others may be stopped, the first in order."""
 _LOOKS = 8
 """Nodes that are looked at for a worker, the cheapest by a first estimate."""
 
@@ -60,10 +60,11 @@ class Stopping:
     def __init__(self, desk: Desk, fill: Fill) -> None:
         self._desk, self._fill = desk, fill
         self.stops: list[Stop] = []
+        self._refused: list[Candidate] = []
 
     def run(self) -> None:
         """Stop jobs, and start those for whom they are stopped."""
-        book, line = self._desk.book, self._desk.line
+        desk, book, line = self._desk, self._desk.book, self._desk.line
         first = [book.waiting[name] for name in line.first(MOST)]
         self._price()
         if not first or not self._movable.any():
@@ -72,7 +73,7 @@ class Stopping:
             return
         chosen = self._chosen(first)
         moved: list[str] = []
-        for request in sorted(chosen, key=lambda r: -r.gpus(r.job.workers[0])):
+        for request in sorted(chosen, key=lambda r: -desk.holds(r, desk.degrees(r)[0])):
             if self._fill.over():
                 return
             if not self._fill.one(request.name, self._desk.degrees(request), TIER, hold=False):
@@ -81,14 +82,21 @@ class Stopping:
             if name in book.waiting and not self._fill.one(name, (self._was[name].degree,), TIER, hold=False):
                 self._make_room(book.waiting[name], moves=False)
 
+    @property
+    def told(self) -> tuple[Candidate, ...]:
+        """The stops in words, with the seconds that each had left, and those that were refused."""
+        return tuple(Candidate(f"{stop.job} gives way to {stop.other}", stop.left) for stop in self.stops) + tuple(
+            self._refused
+        )
+
     def _price(self) -> None:
         """Find what the running jobs have left, and which may be stopped."""
         desk = self._desk
-        (end, since, price), (node, gpus, _, wide, head) = desk.parts.table()
+        (end, since, price), (node, gpus, wide, head) = desk.parts.table()
         now, self._names = desk.book.now, [name for name, _ in desk.parts.names]
         left = np.where(end > now, end - now, now - since)
         self._movable = np.isfinite(price) & (left > price)
-        self._weight = wide.astype(float) ** desk.settings.order
+        self._weight = wide.astype(float) ** desk.line.order
         self._key = np.where(self._movable, (left - price) * self._weight / KEEP, -1.0)
         self._node, self._gpus, self._wide, self._head = node.copy(), gpus.copy(), wide.copy(), head.astype(bool)
         self._alive = np.ones(len(node), dtype=bool)
@@ -99,38 +107,38 @@ class Stopping:
         desk, n = self._desk, len(self._key)
         heads = np.flatnonzero(self._head & self._movable)
         room = desk.book.gpus - int(self._wide[self._head & ~self._movable].sum())
-        asked = [desk.placed(r, r.job.workers[0]) for r in first]
-        need = np.array([job.workers[0] * job.worker.grants for job in asked])
+        need = np.array([desk.holds(r, desk.degrees(r)[0]) for r in first])
         keys = np.concatenate([self._key[heads], [desk.line.key(r.name) for r in first]])
         wide = np.concatenate([self._wide[heads], need])
-        on, chosen = {self._names[i] for i in np.flatnonzero(self._head & ~self._movable)}, []
-        for i in np.argsort(keys, kind="stable").tolist():
-            if wide[i] > room:
-                continue
-            room -= int(wide[i])
-            if i < len(heads):
-                on.add(self._names[heads[i]])
-            else:
-                chosen.append(first[i - len(heads)])
+        order = np.argsort(keys, kind="stable")
+        together = int(np.searchsorted(np.cumsum(wide[order]), room, "right"))  # so many of the first fit together
+        taken = [*order[:together].tolist()]
+        room -= int(wide[taken].sum())
+        for i in order[together:].tolist():
             if not room:
                 break
+            if wide[i] <= room:
+                taken.append(i)
+                room -= int(wide[i])
+        chosen = [first[i - len(heads)] for i in taken if i >= len(heads)]
+        on = {self._names[heads[i]] for i in taken if i < len(heads)}
+        on |= {self._names[i] for i in np.flatnonzero(self._head & ~self._movable).tolist()}
         self._on = np.array([name in on for name in self._names], dtype=bool) if n else np.zeros(0, dtype=bool)
         return chosen
 
     def _make_room(self, request: Request, moves: bool) -> list[str]:
         """Start a job where others are stopped for it; return those that are to go on elsewhere."""
-        desk, degree = self._desk, request.job.workers[0]
+        desk, degree = self._desk, self._desk.degrees(request)[0]
         job = desk.placed(request, degree)
         room = self._find(job, desk.line.key(request.name), moves)
         if room is None:
             return []
         stints = [desk.book.running[name] for name in (*room.stopped, *room.moved)]
         exchanges = [self._exchange(stint, request, degree, stint.request.name in room.moved) for stint in stints]
-        wrong = [
-            words for exchange in exchanges for words in verify_stop(exchange, desk.book.running, desk.settings.order)
-        ]
+        wrong = [words for exchange in exchanges for words in verify_stop(exchange, desk.book.running, desk.line.order)]
         if wrong:
-            self._fill.waits[request.name] = wrong[0]
+            words = f"{room.stopped + room.moved} give way to {request.name}"
+            self._refused.append(Candidate(words, request.lasts(degree), wrong[0]))
             return []
         for stint in stints:
             desk.stop(stint.request.name)

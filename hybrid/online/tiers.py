@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from .book import Stint
 from .desk import Desk
 from .fill import Fill
 from .guard import Guard
 from .job import Request
 from .learned import LearnedOrder, LearnedPlaces
-from .lookahead import Lookahead
+from .lookahead import ORDERS, Lookahead
 from .policy import AHEAD, View, proposals
 
 _POLICY = 0.5
@@ -33,53 +32,32 @@ class Tiers:
     """
 
     def __init__(self, desk: Desk, guard: Guard, policy: Any) -> None:
-        self._desk, self._guard, self._policy = desk, guard, policy
-        mine, settings = not isinstance(policy, str), desk.settings
+        self._desk, self._guard = desk, guard
+        mine = not isinstance(policy, str)
         self.own: Any = policy if mine else None
         self.name = "policy" if mine else "learned"
-        plain = policy in ("heuristic", "learned") if isinstance(policy, str) else False
-        self.ahead = None if plain or len(settings.shares) == 1 else Lookahead(settings.shares, settings.history)
-        self._loaded = mine or policy == "heuristic"
+        self.ahead: Lookahead | None = None
         fleet, speeds = desk.book.fleet, desk.speeds
-        if not self._loaded and speeds is not None:
+        if policy in ("hybrid", "learned") and speeds is not None:
             desk.learned = guard.load("learned places", lambda: LearnedPlaces(fleet, speeds))
         if policy == "learned":
-            self._load()
+            self.own = guard.load("learned order", _order)
 
     def expect(self, request: Request) -> None:
-        """Note a job that was submitted; weights are read now, and not when a decision is due."""
-        degree = request.job.workers[-1]
-        if self.ahead is not None:
-            self.ahead.saw(request.serial, request.submit, request.gpus(degree), request.lasts(degree))
-        if not self._loaded and len(request.job.workers) > 1:
-            self._load()
-
-    def ended(self, stint: Stint) -> None:
-        """Note how long a job ran."""
-        if self.ahead is not None:
-            now = self._desk.book.now
-            self.ahead.ended(stint.request.serial, stint.gpus, stint.request.done / stint.gpus + stint.ran(now))
-
-    @property
-    def share(self) -> float:
-        """What the longest jobs may hold now."""
-        return self.ahead.share if self.ahead is not None else self._desk.settings.shares[0]
+        """Note a job that was submitted; what is slow to load is loaded now, and not when a decision is due."""
+        settings = self._desk.settings
+        if self.ahead is None and settings.ahead and request.price is not None:
+            self.ahead = Lookahead(ORDERS, settings.order)
 
     @property
     def usual(self) -> str:
         """The tier that those are put down to who start in the usual order."""
-        return "lookahead" if self.ahead is not None and self.ahead.rounds else "heuristic"
+        return "lookahead" if self.ahead is not None and self.ahead.found else "heuristic"
 
     def look(self, stop: float) -> None:
-        """Take the steps of the lookahead that there is time for."""
-        ahead, desk = self.ahead, self._desk
-        for _ in range(desk.settings.rollouts):
-            if ahead is None or not ahead.ready:
-                return
-            if time.perf_counter() + 1.5 * ahead.took > stop:
-                ahead.shorten()
-            elif ahead.step(desk.kept.rule, desk.book.gpus, desk.size, desk.settings.order):
-                desk.kept.aim(ahead.share, desk.book.gpus)
+        """Look ahead if there is time."""
+        if self.ahead is not None:
+            self.ahead.choose(self._desk, stop)
 
     def ask(self, fill: Fill, end: float) -> list[tuple[str, float]]:
         """Have the learned order, or the user's policy, start jobs; return its scores."""
@@ -104,13 +82,9 @@ class Tiers:
                 self._guard.note(f"{self.name} would start {name!r}, which does not wait")
         return found[1]
 
-    def _load(self) -> None:
-        """Read the weights of the learned order; without them it is left out, with a note of why."""
-        self._loaded = True
 
-        def order() -> LearnedOrder:
-            found = LearnedOrder(choices=self._policy == "hybrid")
-            found.load()
-            return found
-
-        self.own = self._guard.load("learned order", order)
+def _order() -> LearnedOrder:
+    """Return the learned order with its weights read."""
+    found = LearnedOrder()
+    found.load()
+    return found

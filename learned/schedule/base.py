@@ -12,9 +12,10 @@ from gangplan.solvers.schedule.prepare import Ints, Prepared
 
 from .decode import Decoder
 
-PRICES = (0.0, 1.0, 2.0, 4.0, 8.0)
+PRICES = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 512.0)
 """Of a GPU-second, in units of what it would cost if all jobs but one waited for it while it is used."""
-_PRICE = 2.0
+_FIRST = (2.0, 64.0)
+"""Those at which every order is tried: the longer the queue, the dearer are GPU-seconds."""
 _AGAIN = 2
 
 
@@ -44,18 +45,19 @@ class Base:
 
 
 def base_of(decoder: Decoder) -> Base:
-    """Return the best of the orders at one price, then of the prices in that order, then in the order of its starts."""
+    """Return the best of the orders at two prices, then of all prices in that order, settled."""
     p = decoder.p
     mean = float(p.slope.mean()) or 1.0 / max(p.cluster.total, 1)
     unit = mean / p.cluster.total * p.gpus * p.seconds
-    none, best = np.zeros(p.n), (np.inf, "", _PRICE, np.arange(p.n, dtype=float))
+    none, best = np.zeros(p.n), (np.inf, "", _FIRST[0], np.arange(p.n, dtype=float))
     names = [
         n for n in ORDERS if (n != "urgent" or np.isfinite(p.deadline).any()) and (n != "largest" or not p.slope.any())
     ]
-    for name in names:
-        best = _try(decoder, name, _PRICE, unit, none, best)
+    for price in _FIRST:
+        for name in names:
+            best = _try(decoder, name, price, unit, none, best)
     for price in PRICES:
-        if price != _PRICE:
+        if price not in _FIRST:
             best = _try(decoder, best[1] or "fifo", price, unit, none, best)
     _, name, price, keys = best
     return settled(decoder, keys, price * unit, none, name, price)

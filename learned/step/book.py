@@ -9,7 +9,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 
 from .dials import draw
-from .play import costs
+from .play import lengths
 from .table import Name, case
 
 
@@ -27,7 +27,7 @@ def make_book(chosen: tuple[Name, ...], drawn: int, kept: int, seed: int) -> Flo
         seed: draws them.
     """
     candidates = draw(np.random.default_rng(seed), drawn)
-    table = np.stack([costs(case(name), candidates) for name in chosen])
+    table = np.stack([lengths(case(name, messages=False), candidates) for name in chosen])
     return candidates[pick(table, kept)]
 
 

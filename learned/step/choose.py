@@ -14,15 +14,13 @@ from .table import Example
 DRAWS = (1, 8)
 """Of how many draws the best is to be good, each counting alike."""
 SAMPLES = 16
-_CAP = 1.0
-"""Regrets above this are all the same."""
 
 
 def scores_and_regrets(network: nn.Module, examples: Sequence[Example]) -> tuple[Tensor, Tensor]:
     """Return the scores of the book's settings and their regrets, (B, K) each."""
     scores = network(collate([x.encoding for x in examples]))
     regrets = torch.from_numpy(np.stack([x.regret for x in examples])).to(scores.dtype)
-    return scores, regrets.clamp(max=_CAP)
+    return scores, regrets
 
 
 def imitation_loss(network: nn.Module, examples: Sequence[Example], temperature: float) -> Tensor:

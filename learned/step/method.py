@@ -21,10 +21,9 @@ def learned(run: Run, prepared: Any) -> None:
     policy = _policy(run)
     if policy is None or run.stopped:
         return
-    from .features import case_of
     from .play import plan_of, search
 
-    case = case_of(prepared)
+    case = policy.case(prepared)
     if run.stopped:
         return
     try:

@@ -8,9 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..gnn.network import Schema
 from ..gnn.onnx import export as write
-from .schema import SCHEMA
 
 
 class _WithBook(nn.Module):
@@ -31,4 +29,4 @@ def export(policy: Any, path: Path) -> tuple[Path]:
         InstanceError: if a package is missing.
     """
     with torch.no_grad():
-        return (write(_WithBook(policy.network), Schema(*SCHEMA), path, ("scores", "book")),)
+        return (write(_WithBook(policy.network), policy.network.body.schema, path, ("scores", "book")),)

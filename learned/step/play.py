@@ -10,67 +10,93 @@ from gangplan.instances import StepPlan
 from gangplan.instances.arrays import FloatArray, IntArray
 from gangplan.solvers.partition.step.schedule import Decoder, as_plan
 
-from .cluster import clustered
-from .decode import build
-from .dials import joins_of, scores_of
+from .descent import descend
 from .features import Case
-from .polish import polish
+from .plans import Found, decode
 
-ROUNDS = 4
-"""Of `polish`."""
 NO_ROOM = 3.0
 """What a dead end counts, in units of the case."""
+BUDGET = 30_000
+"""Ops that may be scheduled in the descent from one plan."""
 
-Found = tuple[float, IntArray, FloatArray]
-"""A makespan, the device of each group, and a start for each op."""
+
+def improved(case: Case, found: Found) -> Found:
+    """Return the plan that descent leads to."""
+    a, where, start = case.arrays, found[1].copy(), found[2].copy()
+    finish = start + a.seconds[where[a.group], np.arange(len(start))]
+    return descend(a, where, start, finish, BUDGET), where, start
 
 
-def decode(case: Case, dials: FloatArray) -> Found | None:
-    """Return the plan of one setting of the dials, (D,); `None` if memory leads into a dead end."""
-    u, v = case.p.edges
-    ends = case.arrays.group[u], case.arrays.group[v]
-    a, label = clustered(case.arrays, ends, *joins_of(dials))
-    state, _, fits = build(a, scores_of(case.basis, dials), case.p.memory_binds)
-    if not fits:
-        return None
-    length = polish(a, state.where, state.start, state.finish, ROUNDS)
-    return length, state.where if label is None else state.where[label], state.start
+def descents(samples: int) -> int:
+    """Return from how many plans there is a descent, the shortest ones."""
+    return 2 + samples // 4
+
+
+def lengths(case: Case, settings: FloatArray) -> FloatArray:
+    """Return the makespan of each setting before descent, (K, D), no more than the base's, in units of the case."""
+    found = [decode(case.p, case.arrays, case.basis, x) for x in settings]
+    most = min((x[0] / case.unit for x in case.base), default=NO_ROOM)
+    return np.array([min(most, x[0] / case.unit) if x else most for x in found])
 
 
 def costs(case: Case, book: FloatArray) -> FloatArray:
-    """Return the makespan of each setting, (K, D), in units of the case, float64 (K,); a plan shown is there too."""
-    found = [decode(case, dials) for dials in book]
-    best = shown(case)
-    most = best[0] / case.unit if best else NO_ROOM
-    return np.array([min(x[0] / case.unit if x else NO_ROOM, most) for x in found])
-
-
-def shown(case: Case) -> Found | None:
-    """Return the better of the plans that the features show, HEFT's and everything alone; `None` if neither fits."""
-    if np.isfinite(case.alone[0]) and case.alone[0] <= case.heft:
-        where = np.full_like(case.where, case.alone[1])
-        return float(case.alone[0]), where, np.asarray(case.arrays.topological, dtype=float)
-    return (case.heft, case.where, case.start) if np.isfinite(case.heft) else None
+    """Return what `search` makes of each setting alone, (K, D), in units of the case, float64 (K,)."""
+    known: dict[int, float] = {}
+    before = list(case.base)
+    found = np.empty(len(book))
+    for i, dials in enumerate(book):
+        plan = decode(case.p, case.arrays, case.basis, dials)
+        length = np.inf
+        for x in _shortest(before if plan is None else [*before, plan], descents(1)):
+            if id(x) not in known:
+                known[id(x)] = improved(case, x)[0]
+            length = min(length, known[id(x)])
+        if plan is not None:
+            known.pop(id(plan), None)
+        found[i] = min(length / case.unit, NO_ROOM)
+    return found
 
 
 def search(case: Case, settings: Iterable[FloatArray], stopped: Callable[[], bool] = lambda: False) -> Iterator[Found]:
-    """Yield plans, each better than the one before: that which is shown, then those of the settings in their order.
+    """Yield plans, each better than the one before: the base, those of the settings, those of descent.
 
     Args:
         case: the problem.
         settings: of the dials, (D,) each.
         stopped: whether to stop; asked before each decoding.
     """
-    best = shown(case)
+    plans, settings = list(case.base), list(settings)
+    best = min(plans, key=_length, default=None)
     if best is not None:
         yield best
     for dials in settings:
         if stopped():
             return
-        found = decode(case, dials)
-        if found is not None and (best is None or found[0] < best[0] * (1 - 1e-12)):
+        found = decode(case.p, case.arrays, case.basis, dials)
+        if found is not None:
+            plans.append(found)
+            if best is None or found[0] < best[0] * (1 - 1e-12):
+                best = found
+                yield best
+    for plan in _shortest(plans, descents(len(settings))):
+        if stopped():
+            return
+        found = improved(case, plan)
+        if best is None or found[0] < best[0] * (1 - 1e-12):
             best = found
             yield best
+
+
+def _length(found: Found) -> float:
+    return found[0]
+
+
+def _shortest(plans: list[Found], count: int) -> list[Found]:
+    """Return the shortest plans, of equally long ones the first."""
+    kept: dict[float, Found] = {}
+    for plan in sorted(plans, key=_length):
+        kept.setdefault(plan[0], plan)
+    return list(kept.values())[:count]
 
 
 def plan_of(case: Case, where: IntArray, start: FloatArray) -> StepPlan:

@@ -11,15 +11,16 @@ import torch
 
 from gangplan.instances import InstanceError, StepPlan, StepProblem
 from gangplan.instances.arrays import FloatArray
-from gangplan.solvers.partition.step.model import prepare
+from gangplan.solvers.partition.step.model import Prepared, prepare
 
 from ..gnn import Schema, collate
 from ..policy import weights
 from ..policy.restore import restore
 from .features import Case, case_of
 from .network import StepNetwork
-from .play import Found, plan_of, search
-from .schema import SCHEMA
+from .plans import Found
+from .play import plan_of, search
+from .schema import BASE, schema
 from .settings import Settings
 
 NAME = "step"
@@ -27,7 +28,7 @@ NAME = "step"
 
 def network_of(settings: Settings) -> StepNetwork:
     """Return a network of the size that the settings ask for; its book is empty."""
-    return StepNetwork(Schema(*SCHEMA), settings.width, settings.rounds, settings.book)
+    return StepNetwork(Schema(*schema(settings.rounds > 0)), settings.width, settings.rounds, settings.book)
 
 
 class StepPolicy:
@@ -40,6 +41,10 @@ class StepPolicy:
 
     def __init__(self, network: StepNetwork, settings: dict[str, Any] | None = None) -> None:
         self.network, self.settings = network.eval(), settings or {}
+
+    def case(self, p: Prepared) -> Case:
+        """Look at a problem; a pass of list scheduling for each setting of the base."""
+        return case_of(p, self.network.book[:BASE].numpy(), messages=len(self.network.body.rounds) > 0)
 
     def scores(self, case: Case) -> FloatArray:
         """Return a score for each setting in the book, float64 (K,)."""
@@ -59,7 +64,7 @@ class StepPolicy:
 
     def plan(self, problem: StepProblem, samples: int = 1) -> StepPlan | None:
         """Return the best plan of the so many best settings; `None` if memory stops all of them."""
-        case, best = case_of(prepare(problem)), None
+        case, best = self.case(prepare(problem)), None
         for found in self.search(case, samples):
             best = found
         return None if best is None else plan_of(case, best[1], best[2])

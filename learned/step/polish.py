@@ -34,21 +34,21 @@ def polish(a: Any, where: Any, start: Any, finish: Any, rounds: int) -> float:
     for v in range(n):
         device[v], back[v] = where[a.group[v]], -a.topological[v]
     early, end = np.zeros(n), np.zeros(n)
-    _ranks(a, device, order, key)
-    _sort(key, a.topological, order)
+    ranks(a, device, order, key)
+    sort(key, a.topological, order)
     best = _last(finish)
-    best = _keep(best, _forward(a, device, order, early, end, low, high, count), early, end, start, finish)
+    best = _keep(best, forward(a, device, order, early, end, low, high, count), early, end, start, finish)
     for _ in range(rounds):
         before = best
         for v in range(n):
             key[v] = finish[v]
         # of ops that end at once a reader comes before what it reads
-        _sort(key, back, order)
+        sort(key, back, order)
         _backward(a, device, order, early, end, low, high, count)
         for v in range(n):
             key[v] = -early[v]
-        _sort(key, a.topological, order)
-        best = _keep(best, _forward(a, device, order, early, end, low, high, count), early, end, start, finish)
+        sort(key, a.topological, order)
+        best = _keep(best, forward(a, device, order, early, end, low, high, count), early, end, start, finish)
         if best >= before * (1 - 1e-9):
             break
     return best
@@ -73,7 +73,7 @@ def _last(finish: Any) -> float:
 
 
 @njit(cache=True)
-def _sort(key: Any, place: Any, order: Any) -> None:
+def sort(key: Any, place: Any, order: Any) -> None:
     """Write the ops by falling key, of equals the first in `place`."""
     size, heap = 0, np.empty(len(key), np.int64)
     for v in range(len(key)):
@@ -84,7 +84,7 @@ def _sort(key: Any, place: Any, order: Any) -> None:
 
 
 @njit(cache=True)
-def _ranks(a: Any, device: Any, order: Any, rank: Any) -> None:
+def ranks(a: Any, device: Any, order: Any, rank: Any) -> None:
     """Write the longest way from the start of each op to the end; `order` is overwritten."""
     n = len(device)
     for v in range(n):
@@ -99,7 +99,7 @@ def _ranks(a: Any, device: Any, order: Any, rank: Any) -> None:
 
 
 @njit(cache=True)
-def _forward(a: Any, device: Any, order: Any, start: Any, finish: Any, low: Any, high: Any, count: Any) -> float:
+def forward(a: Any, device: Any, order: Any, start: Any, finish: Any, low: Any, high: Any, count: Any) -> float:
     """Write the earliest times of the ops in `order` and return the makespan."""
     last = 0.0
     for d in range(len(count)):

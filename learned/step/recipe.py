@@ -39,7 +39,11 @@ def _imitation(settings: Settings, seed: int) -> Callable[[Tensors | None], Any]
         from .table import names, tabulate
 
         network = _start(settings, seed, before)
-        examples = tabulate(names(settings.families, settings.cases, settings.size, "train"), network.book.numpy())
+        examples = tabulate(
+            names(settings.families, settings.cases, settings.size, "train"),
+            network.book.numpy(),
+            messages=settings.rounds > 0,
+        )
 
         def loss(chosen: Any, rng: Any) -> Any:
             return imitation_loss(network, chosen, settings.temperature)
@@ -61,7 +65,7 @@ def _rl(settings: Settings, seed: int) -> Callable[[Tensors | None], Any]:
         chosen = names(settings.families, settings.cases, settings.size, "train")
         for i, size in enumerate(settings.rl_sizes):
             chosen += names(settings.families, settings.rl_cases, size, "train", RL_FIRST * (i + 1))
-        examples = tabulate(chosen, network.book.numpy())
+        examples = tabulate(chosen, network.book.numpy(), messages=settings.rounds > 0)
 
         def loss(chosen: Any, rng: Any) -> Any:
             return gradient_loss(network, chosen)
@@ -98,8 +102,8 @@ def _validation(settings: Settings, network: StepNetwork, *, large: bool) -> Cal
     chosen = names(settings.families, settings.validation_cases, settings.size, "validation")
     if large:
         most = max(settings.rl_sizes)
-        chosen += names(settings.families, (settings.validation_cases + 1) // 2, most, "validation", RL_FIRST)
-    examples = tabulate(chosen, network.book.numpy())
+        chosen += names(settings.families, (settings.validation_cases + 3) // 4, most, "validation", RL_FIRST)
+    examples = tabulate(chosen, network.book.numpy(), messages=settings.rounds > 0)
     return lambda: figures(network, examples)
 
 

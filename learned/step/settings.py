@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from gangplan.instances import InstanceError
 
+from .schema import BASE
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -24,28 +26,28 @@ class Settings:
         rl_cases, rl_sizes: its instances of each size beside those of imitation, and their most ops.
         minibatch: instances an update.
         validate_every: updates from one validation to the next.
-        validation_cases: instances of a validation, as many small ones and half as many of the largest.
+        validation_cases: instances of a validation, as many small ones and a quarter as many of the largest.
     """
 
     families: tuple[str, ...] = ("layered", "fork_join", "series_parallel")
     width: int = 32
-    rounds: int = 3
+    rounds: int = 0
     book: int = 64
-    drawn: int = 400
-    book_cases: int = 160
+    drawn: int = 300
+    book_cases: int = 80
     book_size: int = 400
-    cases: int = 2000
+    cases: int = 900
     size: int = 100
-    temperature: float = 0.01
+    temperature: float = 0.003
     imitation_updates: int = 600
     imitation_rate: float = 1e-3
-    rl_updates: int = 300
+    rl_updates: int = 400
     rl_rate: float = 3e-4
-    rl_cases: int = 80
+    rl_cases: int = 40
     rl_sizes: tuple[int, ...] = (300, 1000)
     minibatch: int = 24
     validate_every: int = 50
-    validation_cases: int = 150
+    validation_cases: int = 120
 
     def __post_init__(self) -> None:
         positive = ("width", "book", "drawn", "book_cases", "book_size", "cases", "size", "minibatch")
@@ -55,6 +57,8 @@ class Settings:
         for name in ("rounds", "imitation_updates", "rl_updates", "temperature", "rl_cases"):
             if getattr(self, name) < 0:
                 raise InstanceError(name, f"{getattr(self, name)!r} is negative")
+        if self.book <= BASE:
+            raise InstanceError("book", f"{self.book!r} is not more than the {BASE} settings of the base")
         if self.book > self.drawn:
             raise InstanceError("book", f"{self.book!r} is more than the {self.drawn!r} that are drawn")
         if not self.families:

@@ -15,6 +15,7 @@ from ..encode.encoding import Encoding
 from ..labels import make, seed_of
 from .features import Case, case_of
 from .play import costs
+from .schema import BASE
 
 Name = tuple[str, int, int]
 """Family, seed, most ops: see `gangplan.learned.labels.make`."""
@@ -26,7 +27,7 @@ class Example:
 
     Attributes:
         encoding: what the network sees.
-        costs: makespan of each setting, in units of the case, float64 (K,).
+        costs: what `search` makes of each setting, in units of the case, float64 (K,).
     """
 
     encoding: Encoding
@@ -43,21 +44,25 @@ def names(families: Sequence[str], count: int, size: int, split: str, first: int
     return [(families[i % len(families)], seed_of(split, first + i), size) for i in range(count)]
 
 
-def case(name: Name) -> Case:
-    """Return an instance ready for network and scheduler."""
+def case(name: Name, base: FloatArray | None = None, *, messages: bool = True) -> Case:
+    """Return an instance ready for network and scheduler; see `case_of`."""
     family, seed, size = name
-    return case_of(prepare(make("step", family, seed, size)))
+    return case_of(prepare(make("step", family, seed, size)), base, messages=messages)
 
 
-def tabulate(chosen: Sequence[Name], book: FloatArray) -> list[Example]:
+def tabulate(chosen: Sequence[Name], book: FloatArray, *, messages: bool = True) -> list[Example]:
     """Return instances with what the settings of the book cost; those with nothing to decide are left out."""
     content = np.ascontiguousarray(book, dtype=np.float64).tobytes()
-    found = [_example(name, content, book.shape) for name in chosen]
-    return [x for x in found if np.ptp(x.costs) > 0]
+    found = []
+    for name in chosen:
+        worth = _costs(name, content, book.shape)
+        if np.ptp(worth) > 0:
+            found.append(Example(case(name, book[:BASE], messages=messages).encoding, worth))
+    return found
 
 
 @lru_cache(maxsize=10_000)
-def _example(name: Name, book: bytes, shape: tuple[int, int]) -> Example:
-    """Return an instance and its costs; both stages of a training ask for the small ones."""
-    found = case(name)
-    return Example(found.encoding, costs(found, np.frombuffer(book).reshape(shape)))
+def _costs(name: Name, book: bytes, shape: tuple[int, int]) -> FloatArray:
+    """Return the costs of an instance; both stages of a training ask for the small ones."""
+    settings = np.frombuffer(book).reshape(shape)
+    return costs(case(name, settings[:BASE], messages=False), settings)

@@ -68,6 +68,7 @@ METHODS["patterns"] = Method(
     lazily("ortools numba", "placement.patterns", "patterns"),
     suits=suits_patterns,
     library=CPSAT,
+    compiled=("solvers.placement.pricing:_search",),
 )
 METHODS["cpsat"] = Method(lazily("ortools", "placement.cpsat", "cpsat"), exact=True, suits=suits_cpsat, library=CPSAT)
 METHODS["milp"] = Method(lazily("pulp", "placement.milp", "milp"), exact=True, suits=suits_milp)

@@ -33,7 +33,7 @@ def _seeded(method: Callable[[Run, Prepared], None]) -> Callable[[Run, Prepared]
     """Give `method` a plan to start from if there is none."""
 
     def run_seeded(run: Run, p: Prepared) -> None:
-        if run.plan is None and not run.stopped:
+        if run.plan is None and not run.stopped and run.can_compile(*_SERIAL):
             _lists(run, p)
         if not run.stopped:
             method(run, p)
@@ -41,27 +41,25 @@ def _seeded(method: Callable[[Run, Prepared], None]) -> Callable[[Run, Prepared]
     return run_seeded
 
 
-def _warm() -> None:
-    """Load the compiled search."""
-    from .local_search import local_search
-
-    problem = random_problem(0)
-    run = Run(problem, time_limit=1.0)
-    p = prepare(problem)
-    _lists(run, p)
-    local_search(run, p)
-
-
 _lists = lazily("numba", "schedule.lists", "lists")
 _cpsat = lazily("ortools", "schedule.cpsat", "cpsat")
 _milp_time = lazily("pulp", "schedule.milp_time", "milp_time")
 _milp_events = lazily("pulp", "schedule.milp_events", "milp_events")
+_SERIAL = ("solvers.schedule.decode:serial",)
+_ANNEAL = (*_SERIAL, "solvers.schedule.local_search:_anneal")
+_PRICES = tuple(f"solvers.schedule.prices:{name}" for name in ("busy", "cheapest", "worth"))
+_STARTS = (*_SERIAL, *_PRICES, *(f"solvers.schedule.starts:{name}" for name in ("at_least", "dominated", "extend")))
 METHODS: dict[str, Method] = {
-    "lists": Method(_lists),
-    "local_search": Method(lazily("numba", "schedule.local_search", "local_search"), library="numba", warm=_warm),
-    "lp": Method(_seeded(lazily("highspy", "schedule.priced", "lp")), suits=suits_prices),
-    "starts": Method(_seeded(lazily("highspy", "schedule.priced", "starts")), suits=suits_prices, library="highspy"),
-    "rolling": Method(_seeded(lazily("highspy", "schedule.rolling", "rolling"))),
+    "lists": Method(_lists, compiled=_SERIAL),
+    "local_search": Method(lazily("numba", "schedule.local_search", "local_search"), library="numba", compiled=_ANNEAL),
+    "lp": Method(_seeded(lazily("highspy", "schedule.priced", "lp")), suits=suits_prices, compiled=_PRICES),
+    "starts": Method(
+        _seeded(lazily("highspy", "schedule.priced", "starts")),
+        suits=suits_prices,
+        library="highspy",
+        compiled=_STARTS,
+    ),
+    "rolling": Method(_seeded(lazily("highspy", "schedule.rolling", "rolling")), compiled=_ANNEAL),
     "milp_time": Method(_seeded(_milp_time), exact=True, suits=suits_milp_time),
     "milp_events": Method(_seeded(_milp_events), exact=True, suits=suits_milp_events),
     "cpsat": Method(_seeded(_cpsat), exact=True, suits=suits_cpsat, library=CPSAT),

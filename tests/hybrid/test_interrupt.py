@@ -50,4 +50,4 @@ def test_interrupt(method: str, variant: str) -> None:
     assert (result["status"], result["reason"]) == ("FEASIBLE", "interrupted")
     assert 0 < result["bound"] <= result["objective"]
     assert result["seconds"] < 30
-    assert result["phases"][method] > 0.5
+    assert result["phases"][method] > 0

@@ -22,25 +22,27 @@ from gangplan.learned.step.features import case_of
 from gangplan.learned.step.method import learned
 from gangplan.learned.step.policy import StepPolicy, network_of
 from gangplan.learned.step.recipe import RECIPE
-from gangplan.learned.step.schema import SCHEMA
+from gangplan.learned.step.schema import schema
 from gangplan.learned.step.settings import Settings
 from gangplan.solvers import Run
 from gangplan.solvers.partition.step.model import prepare
 
 TINY = """policy = "step"
-book = 4
-drawn = 8
+book = 10
+drawn = 40
 book_cases = 4
 book_size = 40
-cases = 8
-size = 30
+cases = 40
+size = 100
 imitation_updates = 4
 rl_updates = 4
 rl_cases = 2
 rl_sizes = [40]
 minibatch = 4
+width = 8
+rounds = 1
 validate_every = 2
-validation_cases = 4
+validation_cases = 40
 """
 
 
@@ -63,8 +65,9 @@ def test_the_book_is_picked_for_the_best_of_it():
 
 def test_schema_is_that_of_the_features():
     """A network is built without looking at an instance, so its schema must be that of any."""
-    case = case_of(prepare(make("step", "fork_join", 0, 20)))
-    assert schema_of(case.encoding) == Schema(*SCHEMA)
+    p = prepare(make("step", "fork_join", 0, 20))
+    for messages in (True, False):
+        assert schema_of(case_of(p, messages=messages).encoding) == Schema(*schema(messages))
 
 
 def test_names_make_no_difference():
@@ -80,8 +83,8 @@ def test_names_make_no_difference():
         target=at[graph.target], twin=np.where(graph.twin[order] >= 0, at[graph.twin[order]], -1),
     )  # fmt: skip
     torch.manual_seed(0)
-    policy = StepPolicy(network_of(Settings()))
-    one, two = (policy.scores(case_of(prepare(x))) for x in (problem, replace(problem, graph=other)))
+    policy = StepPolicy(network_of(Settings(rounds=2)))
+    one, two = (policy.scores(policy.case(prepare(x))) for x in (problem, replace(problem, graph=other)))
     assert np.allclose(one, two, atol=1e-3 * np.ptp(one))
 
 
@@ -101,15 +104,15 @@ def test_training_ends_in_weights_that_plan(trained):
     policy = StepPolicy.load(trained)
     for family in ("layered", "pipeline"):
         problem = make("step", family, 1 << 30, 60)
-        case = case_of(prepare(problem))
+        case = policy.case(prepare(problem))
         greedy, sampled = (verify(problem, policy.plan(problem, n)).objective for n in (1, 4))
-        assert sampled <= greedy <= case.heft * (1 + 1e-9)
+        assert sampled <= greedy <= case.heft[0] * (1 + 1e-9)
 
 
 def test_saved_and_loaded_it_is_the_same(trained, tmp_path):
     """Scores do not change by saving."""
     policy = StepPolicy.load(trained)
-    case = case_of(prepare(make("step", "layered", 7, 40)))
+    case = policy.case(prepare(make("step", "layered", 7, 40)))
     policy.save(tmp_path / "again")
     other = StepPolicy.load(tmp_path / "again")
     assert np.array_equal(policy.scores(case), other.scores(case))
@@ -124,7 +127,7 @@ def test_onnx_says_the_same(trained, tmp_path):
     (path,) = RECIPE.export(policy, tmp_path / "step.onnx")
     network = OnnxNetwork(path)
     for family, size in (("layered", 30), ("pipeline", 120)):
-        case = case_of(prepare(make("step", family, 3, size)))
+        case = policy.case(prepare(make("step", family, 3, size)))
         scores, book = network(case.encoding)
         expected = policy.scores(case)
         assert np.abs(scores[0] - expected).max() <= 1e-5 * max(1.0, np.abs(expected).max())

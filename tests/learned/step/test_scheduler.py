@@ -9,12 +9,18 @@ from gangplan.instances import Cluster, DeviceType, Level, OpGraph, StepProblem,
 from gangplan.learned.labels import make
 from gangplan.learned.step.dials import DIALS, draw
 from gangplan.learned.step.features import case_of
-from gangplan.learned.step.play import decode, plan_of, search, shown
+from gangplan.learned.step.plans import decode as decode_with
+from gangplan.learned.step.play import improved, plan_of, search
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite
 from gangplan.solvers.partition.step.model import prepare
 
 FAMILIES = ("layered", "fork_join", "series_parallel", "pipeline")
+
+
+def decode(case, dials):
+    """Return the plan of a setting."""
+    return decode_with(case.p, case.arrays, case.basis, dials)
 
 
 def heft(problem: StepProblem) -> float | None:
@@ -30,10 +36,10 @@ def test_zero_is_heft(seed):
     problem = make("step", FAMILIES[seed % 4], seed, 40)
     case = case_of(prepare(problem))
     found = decode(case, np.zeros(len(DIALS)))
+    assert (found is None) == (case.heft is None)
     if found is not None:
-        assert min(found[0], case.alone[0]) <= heft(problem) * (1 + 1e-9)
-    best = shown(case)
-    assert best is None or best[0] == min(case.heft, case.alone[0])
+        assert found[0] == case.heft[0]
+        assert min(x[0] for x in case.base) <= heft(problem) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -52,6 +58,12 @@ def test_plans_of_any_setting_are_feasible(seed):
         assert verdict.objective is not None, verdict.violations
         if not problem.contention:
             assert verdict.objective <= found[0] * (1 + 1e-9)
+        better = improved(case, found)
+        verdict = verify(problem, plan_of(case, better[1], better[2]))
+        assert verdict.objective is not None, verdict.violations
+        assert better[0] <= found[0]
+        if not problem.contention:
+            assert verdict.objective <= better[0] * (1 + 1e-9)
 
 
 def pairs() -> StepProblem:
@@ -90,6 +102,6 @@ def test_search_yields_ever_better_plans():
     """Plans come in falling order of makespan, first the one that the features show."""
     case = case_of(prepare(make("step", "pipeline", 3, 60)))
     found = [x[0] for x in search(case, draw(np.random.default_rng(1), 40))]
-    assert found[0] == shown(case)[0]
+    assert found[0] == min(x[0] for x in case.base)
     assert all(a > b for a, b in pairwise(found))
     assert list(search(case, draw(np.random.default_rng(1), 40), lambda: True))[-1][0] == found[0]

@@ -1,0 +1,176 @@
+"""Stops: who gives way to whom, at which price, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gangplan.hybrid.online import Scheduler
+from gangplan.instances.placement import Demand, Fleet, GangJob
+from gangplan.instances.verify.stop import Exchange, verify_stop
+
+FLEET = Fleet.regular(racks=1, nodes=2, gpus=4)
+
+
+def job(name: str, workers: int, **options: Any) -> GangJob:
+    """Return a gang of any model."""
+    return GangJob(name, "m", (workers,), **options)
+
+
+def names(rows: Any) -> set[str]:
+    """Return the jobs of starts or stops."""
+    return {row.job for row in rows}
+
+
+@pytest.mark.parametrize("policy", ["hybrid", "heuristic"])
+def test_short_job_stops_a_long_one(policy: str) -> None:
+    """The long one gives its GPUs back, and goes on later with what was left and what the stop costs."""
+    scheduler = Scheduler(FLEET, policy, price=10.0)
+    scheduler.submit(job("long", 8), 1000.0)
+    scheduler.decide(1.0)
+    scheduler.submit(job("short", 4), 50.0, now=100.0)
+    decision = scheduler.decide(1.0)
+    (stop,) = decision.stops
+    assert (stop.job, stop.other, stop.left, stop.price) == ("long", "short", 900.0, 10.0)
+    assert names(decision.starts) == {"short"}
+    assert set(decision.starts[0].nodes) < set(stop.nodes)
+    assert scheduler.waiting == ("long",)
+    assert any("long gives way to short" in c.action for c in scheduler.explain(decision).candidates["stops"])
+    scheduler.finish("short", now=150.0)
+    (start,) = scheduler.decide(1.0).starts
+    assert (start.job, start.seconds) == ("long", 910.0)
+
+
+def test_stop_that_does_not_pay_is_not_made() -> None:
+    """Who has no price, or little more left than the other needs, goes on."""
+    for price, left in ((None, 1000.0), (10.0, 60.0), (2000.0, 1000.0)):
+        scheduler = Scheduler(FLEET, price=price, order=0.0)
+        scheduler.submit(job("long", 8), left)
+        scheduler.decide(1.0)
+        scheduler.submit(job("short", 4), 50.0)
+        decision = scheduler.decide(1.0)
+        assert not decision.stops
+        assert not decision.starts
+
+
+def test_price_of_one_job() -> None:
+    """Of two running jobs, only the one that may be stopped is."""
+    scheduler = Scheduler(FLEET)
+    scheduler.submit(job("fixed", 4), 5000.0)
+    scheduler.submit(job("loose", 4), 4000.0, price=1.0)
+    scheduler.decide(1.0)
+    scheduler.submit(job("short", 2), 5.0)
+    assert names(scheduler.decide(1.0).stops) == {"loose"}
+
+
+def test_scattered_room_is_gathered() -> None:
+    """A gang that needs a whole node gets one by moving a job that goes on at once on the other."""
+    scheduler = Scheduler(FLEET, price=1.0)
+    for name in ("a", "x", "b", "y"):
+        scheduler.submit(job(name, 2), 100.0)
+    scheduler.decide(1.0)
+    scheduler.finish("x", now=10.0)
+    scheduler.finish("y", now=10.0)
+    scheduler.submit(job("gang", 4), 500.0, now=10.0)
+    decision = scheduler.decide(1.0)
+    (stop,) = decision.stops
+    assert stop.job in ("a", "b")
+    assert names(decision.starts) == {"gang", stop.job}
+    assert set(scheduler.running) == {"a", "b", "gang"}
+    assert not scheduler.waiting
+
+
+def test_gang_that_may_spread_stops_others_where_it_must() -> None:
+    """Workers that need not stay together take idle GPUs first, and others' only where these are too few."""
+    scheduler = Scheduler(FLEET, price=1.0, together=False)
+    for i in range(3):
+        scheduler.submit(job(f"j{i}", 2), 1000.0 + i)
+    scheduler.decide(1.0)
+    scheduler.submit(job("wide", 4), 10.0)
+    decision = scheduler.decide(1.0)
+    assert len(decision.stops) == 1
+    assert "wide" in names(decision.starts)
+
+
+def test_stops_that_help_nobody_are_taken_back() -> None:
+    """Where cores, which the search for room does not see, are too few, everyone runs on as before."""
+    fleet = Fleet.regular(racks=1, nodes=1, gpus=4, cpu=8.0)
+    scheduler = Scheduler(fleet, price=1.0)
+    scheduler.submit(job("fixed", 1, worker=Demand(1.0, cpu=7.0)), 9000.0)
+    scheduler.decide(1.0)
+    book = scheduler._desk.book
+    book.running["fixed"] = replace(book.running["fixed"], request=replace(book.running["fixed"].request, price=None))
+    scheduler.submit(job("long", 3), 1000.0)
+    scheduler.decide(1.0)
+    before = scheduler.snapshot()["running"]
+    scheduler.submit(job("cores", 3, worker=Demand(1.0, cpu=1.0)), 5.0)
+    decision = scheduler.decide(1.0)
+    assert not decision.stops
+    assert not decision.starts
+    assert sorted(scheduler.snapshot()["running"], key=str) == sorted(before, key=str)
+
+
+def test_longer_than_expected() -> None:
+    """A job that runs longer than expected is expected to run as long again, so that it still can be stopped."""
+    scheduler = Scheduler(FLEET, price=1.0)
+    scheduler.submit(job("late", 8), 10.0)
+    scheduler.decide(1.0)
+    scheduler.submit(job("short", 8), 50.0, now=400.0)
+    decision = scheduler.decide(1.0)
+    assert decision.stops[0].left == 400.0
+    assert scheduler.explain(decision).bound is not None
+
+
+def test_every_job_is_done() -> None:
+    """Jobs of all sizes come, stop and run: each does its seconds in the end, and no more than one runs on a GPU."""
+    scheduler, rng = Scheduler(FLEET, price=2.0), np.random.default_rng(1)
+    due = {f"j{i}": float(rng.exponential(20.0)) for i in range(60)}
+    left, ends, since, stops = dict(due), {}, {}, 0
+    arrivals = [(float(i), name) for i, name in enumerate(due)]
+    while arrivals or ends:
+        now, name, ended = min([(t, n, False) for t, n in arrivals[:1]] + [(t, n, True) for n, t in ends.items()])
+        if ended:
+            del ends[name], left[name]
+            scheduler.finish(name, now=now)
+        else:
+            arrivals.pop(0)
+            scheduler.submit(job(name, int(rng.choice([1, 2, 4, 8]))), due[name], now=now)
+        decision = scheduler.decide(5.0)
+        for stop in decision.stops:
+            stops += 1
+            left[stop.job] = ends.pop(stop.job) - max(now, since[stop.job])
+        for start in decision.starts:
+            paid = 2.0 if start.job in since else 0.0
+            assert start.seconds == pytest.approx(left[start.job] + paid)
+            since[start.job] = now + paid
+            ends[start.job] = now + start.seconds
+        held = [gpu for stint in scheduler._desk.book.running.values() for n, g in stint.nodes.items() for gpu in g]
+        assert len(held) + scheduler.idle == 8
+    assert not left
+    assert stops
+
+
+GOOD = Exchange("r", 10.0, 100.0, 4, "w", 20.0, 4)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({}, ""),
+        ({"job": "?"}, "does not run"),
+        ({"other": "r"}, "runs already"),
+        ({"price": None}, "may not be stopped"),
+        ({"price": 100.0}, "has 100 s left"),
+        ({"left": 30.0}, "no more left"),
+        ({"needs": 20}, "no more left"),
+        ({"moved": True}, ""),
+        ({"moved": True, "lasts": 9.0}, "moving it costs 40 GPU s"),
+    ],
+)
+def test_verifier(change: dict[str, Any], words: str) -> None:
+    """A stop must be of a job that runs and may be stopped, for one that does not, and gain more than it costs."""
+    wrong = verify_stop(replace(GOOD, **change), {"r"}, 1.0)
+    assert words in wrong[0] if words else not wrong
