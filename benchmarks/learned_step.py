@@ -27,13 +27,13 @@ __all__ = ["TABLES", "tasks"]
 DATA = ROOT.parent / "shared" / "data"
 TRAINED, UNSEEN = ("layered", "fork_join", "series_parallel"), "pipeline"
 ABLATIONS = {
-    "MLP": "step-mlp",
+    "GNN": "step-gnn",
     "imitation only": "step-imitation",
     "RL only": "step-rl",
     "one label": "step-one",
 }
 """Networks beside the shipped one, by the names of their weights."""
-_MANY, _FIRST, _BRIEF = (1000, 30), 100, 0.5
+_MANY, _FIRST, _BRIEF = (1000, 15), 100, 0.5
 """Ops and instances of each family to tell stages of training apart, the first of them, and seconds for a bound."""
 _SLOW = ("list_schedule", "contiguous")
 _EXACT, _QUICK, _BOUND = 15.0, 20.0, 15.0

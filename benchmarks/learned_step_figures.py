@@ -1,4 +1,4 @@
-"""The pictures of docs/learned-step.md: gap against size, and what the network looks at in an op graph.
+"""The pictures of docs/learned-step.md: gap against size, and what the network looks at.
 
 Run as ``python -m benchmarks.learned_step_figures``.
 """
@@ -24,6 +24,8 @@ from .ledger import ROOT
 IMAGES = ROOT / "docs" / "images"
 _LINES = {"learned": "C0-o", "learned (16)": "C0--o", "best heuristic": "C1-s", "book (16)": "C2--^", "heft": "C3-v"}
 
+_BARS = 10
+
 
 def sizes(path: Path = IMAGES / "learned_step_sizes.png") -> None:
     """Draw the mean gap to the bound against the size of the graph."""
@@ -40,21 +42,19 @@ def sizes(path: Path = IMAGES / "learned_step_sizes.png") -> None:
 
 
 def saliency(case: Case, weights: Path) -> Any:
-    """Return how much each op's features speak for the first choice against the others, float64 (n,)."""
-    import torch
-
+    """Return how much each feature of the problem speaks for the first choice against the others, float64 (f,)."""
     from gangplan.learned.gnn import collate
 
     batch = collate([case.encoding])
-    x = batch.nodes["ops"].requires_grad_()
+    x = batch.nodes["problem"].requires_grad_()
     score = policy(weights).network(batch)[0]
     (score.max() - score.mean()).backward()  # type: ignore[no-untyped-call]
     assert x.grad is not None
-    return torch.linalg.norm(x.grad * x.detach(), dim=1).double().numpy()
+    return (x.grad * x.detach())[0].double().numpy()
 
 
 def attention(weights: Path = WEIGHTS / "step.safetensors", path: Path = IMAGES / "learned_step_saliency.png") -> None:
-    """Draw an op graph, its ops coloured by saliency, and above and below it the plans of HEFT and of the policy.
+    """Draw the plans of HEFT and of the policy, and between them what speaks for the choice.
 
     It is the instance on which the first choice gains most over HEFT, of the first forty for validation.
     """
@@ -71,7 +71,7 @@ def attention(weights: Path = WEIGHTS / "step.safetensors", path: Path = IMAGES 
     length = max(before[0], after[0])
     _gantt(axes[0], case, before, length, "HEFT")
     _gantt(axes[2], case, after, length, "learned, first choice")
-    _graph(axes[1], case, saliency(case, weights))
+    _bars(axes[1], case, saliency(case, weights))
     _save(figure, path)
 
 
@@ -83,19 +83,11 @@ def _gantt(axes: Any, case: Case, found: Any, length: float, name: str) -> None:
     axes.set(xlim=(0, 1), yticks=range(case.p.n_devices), ylabel="device", title=f"{name}: {found[0] / length:.2f}")
 
 
-def _graph(axes: Any, case: Case, worth: Any) -> None:
-    rank = case.arrays.rank / case.arrays.rank.max()
-    x = 1 - rank
-    # ops at about the same time stand above one another
-    column = np.round(x * 40).astype(int)
-    y = np.array([np.sum(column[:v] == column[v]) for v in range(case.p.n)], dtype=float)
-    y -= np.array([(np.sum(column == column[v]) - 1) / 2 for v in range(case.p.n)])
-    for u, v in zip(*case.p.edges, strict=True):
-        axes.plot([x[u], x[v]], [y[u], y[v]], color="0.8", linewidth=0.6, zorder=1)
-    size = 20 + 200 * case.p.fastest / case.p.fastest.max()
-    dots = axes.scatter(x, y, c=worth / worth.max(), s=size, cmap="viridis_r", zorder=2)
-    axes.figure.colorbar(dots, ax=axes, label="saliency, as a share of the largest")
-    axes.set(xlabel="share of the longest path that is behind the op", yticks=[])
+def _bars(axes: Any, case: Case, worth: Any) -> None:
+    most = np.argsort(-np.abs(worth))[:_BARS][::-1]
+    names = case.encoding.columns["problem"]
+    axes.barh([names[i] for i in most], worth[most], color=["C2" if worth[i] > 0 else "C3" for i in most])
+    axes.set(xlabel="gradient times input: what speaks for the first choice against the mean of all", ylabel="feature")
 
 
 def _save(figure: Any, path: Path) -> None:

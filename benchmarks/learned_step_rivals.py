@@ -97,7 +97,7 @@ def trees(path: Any) -> Callable[[Case], Any]:
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     settings, book = Settings(), policy(path).network.book.numpy()
-    examples = tabulate(names(settings.families, _TREES, settings.size, "train"), book)
+    examples = tabulate(names(settings.families, _TREES, settings.size, "train"), book, messages=False)
     rows = np.concatenate([_rows(x.encoding, book) for x in examples])
     regret = np.concatenate([np.minimum(x.regret, 1.0) for x in examples])
     made = HistGradientBoostingRegressor(max_iter=300, learning_rate=0.1, random_state=0).fit(rows, regret)
