@@ -67,7 +67,6 @@ CASES = (
     Case("Philly, 1,000 jobs of ee9e8c", CROSSCHECK, 20, partial(_file, CROSSCHECK, "")),
     Case("Philly, 1,000 jobs of ee9e8c, moldable", CROSSCHECK, 20, partial(_file, CROSSCHECK, ""), DEGREES),
     Case("Philly, virtual cluster 7f04ca, moldable", PHILLY, 10, partial(_file, PHILLY, "7f04ca"), DEGREES),
-    Case("Philly, virtual cluster 0e4a51, moldable", PHILLY, 6, partial(_file, PHILLY, "0e4a51"), DEGREES),
     Case("openb, pods that ended, whole GPUs", OPENB, 4, partial(_file, OPENB, "")),
     Case("Philly, virtual cluster b436b2", PHILLY, 9, partial(_file, PHILLY, "b436b2")),
     Case("Philly, virtual cluster 6c71a0", PHILLY, 6, partial(_file, PHILLY, "6c71a0")),
@@ -75,7 +74,6 @@ CASES = (
     Case("Philly, virtual cluster 7f04ca", PHILLY, 10, partial(_file, PHILLY, "7f04ca")),
     Case("Philly, virtual cluster 2869ce", PHILLY, 6, partial(_file, PHILLY, "2869ce")),
     Case("Philly, virtual cluster 103959", PHILLY, 4, partial(_file, PHILLY, "103959")),
-    Case("Philly, virtual cluster 11cb48", PHILLY, 3, partial(_file, PHILLY, "11cb48")),
 )
 
 

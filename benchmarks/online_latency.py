@@ -76,8 +76,9 @@ def measure(gpus: int, seed: int, jobs: int = JOBS, price: float | None = None) 
 
     held = 0
     while held < LOAD * total:  # filled before the clock runs
-        submit()
-        decide(10.0)
+        for _ in range(max(1, total // 1000)):
+            submit()
+        decide(60.0)
         held = total - scheduler.idle
     gap = float(np.mean(list(lasts.values()))) / max(1, len(scheduler.running))
     took.clear()

@@ -127,6 +127,8 @@ def draw(rows: Sequence[OnlineRow], picture: Path = PICTURE) -> None:
     figure, axes = plt.subplots(figsize=(6.0, 3.2), dpi=110)
     for (end, words), style in zip(ENDS.items(), ("o--", "o-"), strict=True):
         found = sorted((row for row in rows if row.kind == "latency" and row.set.endswith(end)), key=lambda r: r.size)
+        if not found:
+            continue
         sizes = [row.size for row in found]
         for field, label, colour in (("value", "p99, clock", "#1f77b4"), ("thread", "p99, thread", "#d62728")):
             axes.plot(
