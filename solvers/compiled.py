@@ -42,10 +42,10 @@ def _kept(name: str) -> bool:
 
 def interpret() -> None:
     """Run as Python, slowly, all that would be compiled in this process from now on."""
-    import numba
+    from numba.core import config
     from numba.core.dispatcher import Dispatcher
 
-    numba.config.DISABLE_JIT = True
+    config.DISABLE_JIT = True  # type: ignore[attr-defined]
     for name, module in list(sys.modules.items()):
         if name.startswith("gangplan."):
             for at, function in list(vars(module).items()):
