@@ -3,8 +3,8 @@
 This is hindsight optimisation (Chong, Givan and Chang, CDC 2000). Each future is planned as if it were known, by the
 beam search of `gangplan.simulator.ramp.beam`, compiled, with the decision's candidates for its first job. A candidate
 is worth the jobs accepted after it, in the mean over the futures; one that the beam drops before the end counts as one
-job worse than all that it keeps. Searching on from each candidate by itself instead says little: most are as good as any other to
-one who knows the future (0.087 blocked against 0.073 on distribution D, validation seeds).
+job worse than all that it keeps. Searching on from each candidate by itself instead says little: most are as good as
+any other to one who knows the future (0.087 blocked against 0.073 on distribution D, validation seeds).
 """
 
 from __future__ import annotations
