@@ -11,7 +11,7 @@ from gangplan.solvers.method import Method
 from .registry import Entry
 
 
-def _learned(problem: str, *compiled: str) -> Entry:
+def _learned(problem: str, *compiled: str, least: float = 0.04) -> Entry:
     def module() -> Any:
         return import_module(f"gangplan.learned.{problem}.method")
 
@@ -24,7 +24,7 @@ def _learned(problem: str, *compiled: str) -> Entry:
 
     names = tuple(f"learned.{problem}.{name}" for name in compiled)
     method = Method(run_learned, library="torch", warm=warm, compiled=names)
-    return Entry(problem, "learned", method, share=0.2, learned=True)
+    return Entry(problem, "learned", method, share=0.2, least=least, learned=True)
 
 
 ENTRIES = (
@@ -47,10 +47,10 @@ ENTRIES = (
     Entry("step", "heft", quick=True),
     # bounds and pipelines take tens of milliseconds
     Entry("step", "bounds", least=0.2, quick=True),
-    Entry("step", "list_schedule", quick=True),
+    Entry("step", "list_schedule", least=0.02, quick=True),
     Entry("step", "contiguous", least=0.2, quick=True),
-    Entry("step", "critical_path", quick=True),
-    _learned("step", "decode:build", "polish:polish"),
+    Entry("step", "critical_path", least=0.02, quick=True),
+    _learned("step", "decode:build", "descent:descend", "polish:polish", least=0.005),
     # a short CP-SAT proves most; the long one starts from what the searches have found
     Entry("step", "cpsat", share=0.25, least=0.5),
     Entry("step", "local_search", share=0.1),

@@ -16,7 +16,7 @@ APART = 0.04
 """Seconds left from which on a process of its own is worth its start."""
 SHORT, _SHORT_SHARE, _QUICK_SHARE = 0.5, 0.9, 0.5
 """Seconds left below which everybody has a larger share, or it would be too small for anything; quick ones less."""
-_EACH = 2e-4
+_EACH = 1e-4
 """Seconds for each part of a problem that a policy takes to encode it and to answer."""
 _SOON = 0.25
 """Of the time left: exact methods that are likely to be done by then go before the policy."""
@@ -47,9 +47,9 @@ def plan(run: Run, prepared: Any, done: Sequence[Entry] = ()) -> list[Entry]:
         if not method.suits(prepared):
             run.note(unsuited(entry.name))
         elif entry.learned:
-            if run.remaining() < max(APART, _EACH * parts(problem)):
+            if run.remaining() < max(entry.least, _EACH * parts(problem)):
                 run.no_time(f"{entry.name} left out: no time to encode the problem")
-            elif (known := trust(run)) > 0:
+            elif (known := trust(run) if run.remaining() >= APART else 1.0) > 0:
                 entries.append(replace(entry, share=entry.share * known))
         elif method.exact or entry.proves:
             entries.append(replace(entry, share=_hopeful(entry.share, chance(problem, entry.share * run.remaining()))))
