@@ -169,7 +169,9 @@ def _step(run: Run, step: Step, tell: _Tell) -> None:
         tell.send("failed", reason_of(error))
     if run.infeasible:
         tell.send("infeasible")
-    tell.send("end", tuple(run.notes), dict(run.phases), run.proposals, run.hurried)
+    # a solver's own clock may run out a moment before ours
+    hurried = run.hurried or run.stop_reason == "time limit"
+    tell.send("end", tuple(run.notes), dict(run.phases), run.proposals, hurried)
 
 
 class _Tell:

@@ -118,6 +118,21 @@ def test_all_that_is_left_sleeps(added: Any, monkeypatch: pytest.MonkeyPatch) ->
     assert result.trace[-1].by == "greedy" and result.stop_reason == "time limit"
 
 
+def own_clock(run: Run, prepared: Any) -> None:
+    """End as a solver does whose own clock runs out a moment before ours."""
+    run.stop_reason = "time limit"
+
+
+def test_a_solvers_own_clock_is_time(added: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the last method, in its own process, ran out of time, the solve did, though some of ours is left."""
+    added(own_clock)
+    known = order.suited
+    monkeypatch.setattr(order, "suited", lambda *of: [e for e in known(*of) if e.name in ("greedy", "own_clock")])
+    problem = generate("layered", ops=300, layers=10, degree=3.0, devices=7, variant="free", seed=5)
+    result = solve(problem, time_limit=60, workers=1)
+    assert result.stop_reason == "time limit" and result.wall_seconds < 30
+
+
 def test_a_failure_warns(added: Any) -> None:
     """Who does not read notes is warned."""
     added(raises)
