@@ -232,10 +232,9 @@ def test_from_configuration_to_weights(toy: None, tmp_path: Path) -> None:
     with pytest.raises(InstanceError, match="seed: is not that of the run"):
         train_policy(config, tmp_path / "run", seed=8, resume=True)
     again = train_policy(config, tmp_path / "run", seed=7, resume=True).card
+    # how long all of it took is known of an unbroken run only
     stages = {name: card.training[name] for name in ("first", "second")}
-    assert again == dataclasses.replace(
-        card, training=stages
-    )  # how long all of it took is known of an unbroken run only
+    assert again == dataclasses.replace(card, training=stages)
     config.write_text('policy = "toy"\nupdates = 3\nwidth = 3\n')
     with pytest.raises(InstanceError, match="settings: is not that of the run"):
         train_policy(config, tmp_path / "run", seed=7, resume=True)
