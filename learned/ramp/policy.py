@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from gangplan.instances import InstanceError, OpGraph
+from gangplan.instances import OpGraph
 from gangplan.instances.arrays import FloatArray
 
 from ..policy import weights
-from ..policy.config import build
+from ..policy.restore import restore
 from .decide import Decider, Observation
 from .graph import encode
 from .network import Network
@@ -59,14 +59,5 @@ class RampPolicy(Decider):
         Raises:
             InstanceError: if it is missing, broken or of another policy.
         """
-        tensors, card = weights.load(path)
-        if card.policy != NAME:
-            raise InstanceError("policy", f"{card.policy!r} is not {NAME}", str(path))
-        try:
-            settings = build(Settings, card.settings)
-        except InstanceError as error:
-            raise error.within("settings").of(str(path)) from None
-        network = Network(settings.width, settings.variant)
-        weights.match(tensors, {name: tuple(x.shape) for name, x in network.state_dict().items()}, path)
-        network.load_state_dict(tensors)
+        network, _, card = restore(path, NAME, Settings, lambda known: Network(known.width, known.variant))
         return cls(network, card.settings, device=device)

@@ -86,16 +86,9 @@ def run_easy(  # noqa: PLR0915, one loop read from top to bottom
     nodes: int,
     gpus: int,
     consolidate: bool,
-    kind: Any,
-    caps: Any,
 ) -> Any:
-    """Run with EASY backfilling; see `run_ordered`. The queue is an array sorted by rank.
-
-    Jobs of `kind` k, int64 (n,), and above hold at most ``caps[k]`` GPUs together, int64 (K + 1,), unless one alone
-    holds more; those of kind 0 are free. Who waits for that reason has nothing reserved.
-    """
+    """Run with EASY backfilling; see `run_ordered`. The queue is an array sorted by rank."""
     n = len(submit)
-    used = np.zeros(len(caps), dtype=np.int64)
     queue, n_waiting = np.empty(n, dtype=np.int64), 0
     running, n_running = np.empty(n, dtype=np.int64), 0
     start, finish = np.full(n, np.inf), np.full(n, np.inf)
@@ -111,7 +104,6 @@ def run_easy(  # noqa: PLR0915, one loop read from top to bottom
             job = pop(running, 0, n_running, finish)
             n_running -= 1
             left += need[job]
-            used[: kind[job] + 1] -= need[job]
             _free(job, rows, first, need, gpus, consolidate, free, words, count)
         while nxt < n and submit[arrivals[nxt]] <= now:
             job = arrivals[nxt]
@@ -129,10 +121,6 @@ def run_easy(  # noqa: PLR0915, one loop read from top to bottom
         kept = 0
         for q in range(n_waiting):
             job = queue[q]
-            if _capped(need[job], kind[job], used, caps):
-                queue[kept] = job
-                kept += 1
-                continue
             starts = _room(need[job], left, gpus, consolidate, free, words, count)
             if starts and held >= 0 and now + duration[job] > shadow:
                 starts = _spares(
@@ -148,7 +136,6 @@ def run_easy(  # noqa: PLR0915, one loop read from top to bottom
                     )
                 continue
             left -= need[job]
-            used[: kind[job] + 1] += need[job]
             before = n_rows
             n_rows = _take(job, rows, first, n_rows, need, gpus, consolidate, free, words, count)
             if held >= 0 and now + duration[job] > shadow:
@@ -176,16 +163,6 @@ def _rows(need: Any, gpus: int, consolidate: bool) -> Any:
 @njit(cache=True)
 def _room(need: int, left: int, gpus: int, consolidate: bool, free: Any, words: Any, count: Any) -> bool:
     return need <= left and (not consolidate or fits(free, words, count, need, gpus))
-
-
-@njit(cache=True)
-def _capped(need: int, kind: int, used: Any, caps: Any) -> bool:
-    """Return whether a job of a kind would hold too much together with those of its kind and above."""
-    capped = False
-    for k in range(1, kind + 1):
-        if used[k] and used[k] + need > caps[k]:
-            capped = True
-    return capped
 
 
 @njit(cache=True)

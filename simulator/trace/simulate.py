@@ -59,11 +59,7 @@ def simulate(
     rank = ranks(workload, policy)
     data = (arrivals, workload.submit, workload.gpus.astype(np.int64), workload.duration, rank, nodes, gpus)
     if discipline == "easy":
-        free = (
-            np.zeros(len(arrivals), dtype=np.int64),
-            np.zeros(1, dtype=np.int64),
-        )  # of no kind: nobody is capped
-        start, rows = run_easy(*data, consolidate, *free)
+        start, rows = run_easy(*data, consolidate)
     else:
         start, rows = run_ordered(*data, consolidate, discipline == "head")
     outcome = _outcome(workload, np.full(nodes, gpus, dtype=np.int32), start, rows if consolidate else None)

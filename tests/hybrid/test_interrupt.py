@@ -40,7 +40,7 @@ def test_interrupt(method: str, variant: str) -> None:
     try:
         assert child.stdout is not None
         assert child.stdout.readline() == "plan\n"
-        time.sleep(1.5)  # greedy's plan comes first; now the method itself is at work
+        time.sleep(3.0)  # greedy's plan comes first; now the method itself is at work
         os.kill(child.pid, signal.SIGINT)
         out, err = child.communicate(timeout=30)
     finally:
@@ -50,4 +50,4 @@ def test_interrupt(method: str, variant: str) -> None:
     assert (result["status"], result["reason"]) == ("FEASIBLE", "interrupted")
     assert 0 < result["bound"] <= result["objective"]
     assert result["seconds"] < 30
-    assert result["phases"][method] > 0
+    assert result["phases"][method] > 0.5
