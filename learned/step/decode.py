@@ -106,7 +106,8 @@ def attract(a: Any, s: Any, g: int, same: Any, near: Any, pull: Any) -> None:
 
 
 @njit(cache=True)
-def _first(x: int, y: int, value: Any, place: Any) -> Any:
+def first(x: int, y: int, value: Any, place: Any) -> Any:
+    """Return whether op x comes before op y: the higher value, of equals the first in `place`."""
     return value[x] > value[y] or (value[x] == value[y] and place[x] < place[y])
 
 
@@ -115,7 +116,7 @@ def push(heap: Any, size: int, v: int, value: Any, place: Any) -> int:
     """Enter v into a heap, the highest value on top, of equals the first in `place`; return its size."""
     i = size
     heap[i] = v
-    while i > 0 and _first(heap[i], heap[(i - 1) // 2], value, place):
+    while i > 0 and first(heap[i], heap[(i - 1) // 2], value, place):
         heap[i], heap[(i - 1) // 2] = heap[(i - 1) // 2], heap[i]
         i = (i - 1) // 2
     return size + 1
@@ -131,9 +132,9 @@ def pop(heap: Any, size: int, value: Any, place: Any) -> int:
         child = 2 * i + 1
         if child >= size:
             return size
-        if child + 1 < size and _first(heap[child + 1], heap[child], value, place):
+        if child + 1 < size and first(heap[child + 1], heap[child], value, place):
             child += 1
-        if not _first(heap[child], heap[i], value, place):
+        if not first(heap[child], heap[i], value, place):
             return size
         heap[i], heap[child] = heap[child], heap[i]
         i = child

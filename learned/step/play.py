@@ -17,14 +17,20 @@ from .plans import Found, decode
 NO_ROOM = 3.0
 """What a dead end counts, in units of the case."""
 BUDGET = 30_000
-"""Ops that may be scheduled in the descent from one plan."""
+"""Ops that may be scheduled in the descent from one plan, at most."""
+BUDGET_PER_OP = 300
+"""And for each op of the problem."""
+_HASTE = 0.1
+"""Share of the descent that the table of the book gets, which has a plan of every setting."""
+_DRAWS = np.random.default_rng(0).random(4096)
 
 
-def improved(case: Case, found: Found) -> Found:
-    """Return the plan that descent leads to."""
+def improved(case: Case, found: Found, share: float = 1.0) -> Found:
+    """Return the plan that descent leads to, or a share of it."""
     a, where, start = case.arrays, found[1].copy(), found[2].copy()
     finish = start + a.seconds[where[a.group], np.arange(len(start))]
-    return descend(a, where, start, finish, BUDGET), where, start
+    budget = int(share * min(BUDGET, BUDGET_PER_OP * len(start)))
+    return descend(a, where, start, finish, budget, _DRAWS), where, start
 
 
 def descents(samples: int) -> int:
@@ -40,7 +46,7 @@ def lengths(case: Case, settings: FloatArray) -> FloatArray:
 
 
 def costs(case: Case, book: FloatArray) -> FloatArray:
-    """Return what `search` makes of each setting alone, (K, D), in units of the case, float64 (K,)."""
+    """Return what `search` in haste makes of each setting alone, (K, D), in units of the case, float64 (K,)."""
     known: dict[int, float] = {}
     before = list(case.base)
     found = np.empty(len(book))
@@ -49,7 +55,7 @@ def costs(case: Case, book: FloatArray) -> FloatArray:
         length = np.inf
         for x in _shortest(before if plan is None else [*before, plan], descents(1)):
             if id(x) not in known:
-                known[id(x)] = improved(case, x)[0]
+                known[id(x)] = improved(case, x, _HASTE)[0]
             length = min(length, known[id(x)])
         if plan is not None:
             known.pop(id(plan), None)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from .decode import pop, push
+from .decode import first, pop, push
 from .timetable import first_gap, occupy
 
 
@@ -33,11 +33,12 @@ def polish(a: Any, where: Any, start: Any, finish: Any, rounds: int) -> float:
     back = np.empty(n, np.int64)
     for v in range(n):
         device[v], back[v] = where[a.group[v]], -a.topological[v]
-    early, end = np.zeros(n), np.zeros(n)
+    early, end, unknown = np.zeros(n), np.zeros(n), np.zeros(n)
     ranks(a, device, order, key)
     sort(key, a.topological, order)
     best = _last(finish)
-    best = _keep(best, forward(a, device, order, early, end, low, high, count), early, end, start, finish)
+    length, _ = forward(a, device, order, unknown, np.inf, early, end, low, high, count)
+    best = _keep(best, length, early, end, start, finish)
     for _ in range(rounds):
         before = best
         for v in range(n):
@@ -48,7 +49,8 @@ def polish(a: Any, where: Any, start: Any, finish: Any, rounds: int) -> float:
         for v in range(n):
             key[v] = -early[v]
         sort(key, a.topological, order)
-        best = _keep(best, forward(a, device, order, early, end, low, high, count), early, end, start, finish)
+        length, _ = forward(a, device, order, unknown, np.inf, early, end, low, high, count)
+        best = _keep(best, length, early, end, start, finish)
         if best >= before * (1 - 1e-9):
             break
     return best
@@ -99,9 +101,26 @@ def ranks(a: Any, device: Any, order: Any, rank: Any) -> None:
 
 
 @njit(cache=True)
-def forward(a: Any, device: Any, order: Any, start: Any, finish: Any, low: Any, high: Any, count: Any) -> float:
-    """Write the earliest times of the ops in `order` and return the makespan."""
-    last = 0.0
+def slide(key: Any, place: Any, order: Any) -> None:
+    """Do what `sort` does with ops that are nearly in order: let each slide forward to where it belongs."""
+    for i in range(1, len(order)):
+        v, j = order[i], i
+        while j > 0 and first(v, order[j - 1], key, place):
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = v
+
+
+@njit(cache=True)
+def forward(
+    a: Any, device: Any, order: Any, tail: Any, limit: float, start: Any, finish: Any, low: Any, high: Any, count: Any
+) -> Any:
+    """Write the earliest times of the ops in `order` and return the makespan, and how many ops were scheduled.
+
+    With a time from the start of each op to the end, `tail`, it gives up as soon as the makespan would be `limit` or
+    more, and returns infinity.
+    """
+    last, done = 0.0, 0
     for d in range(len(count)):
         count[d] = 0
     for v in order:
@@ -111,10 +130,13 @@ def forward(a: Any, device: Any, order: Any, start: Any, finish: Any, low: Any, 
             ready = max(ready, finish[u] + a.delay[a.level[d, device[u]], u])
         took = a.seconds[d, v]
         at = first_gap(low[d], high[d], count[d], ready, took)
+        done += 1
+        if at + tail[v] >= limit:
+            return np.inf, done
         start[v], finish[v] = at, at + took
         last = max(last, at + took)
         count[d] = occupy(low[d], high[d], count[d], at, at + took)
-    return last
+    return last, done
 
 
 @njit(cache=True)

@@ -1,12 +1,16 @@
-"""Busy stretches, and better times for a placement."""
+"""Busy stretches, better times for a placement, and better plans around a plan."""
 
 import numpy as np
 import pytest
 
+from gangplan.instances import Cluster, DeviceType, Level, OpGraph, StepProblem, TreeTopology
 from gangplan.learned.labels import make
 from gangplan.learned.step.arrays import arrays_of
 from gangplan.learned.step.decode import build, zeros
-from gangplan.learned.step.polish import polish
+from gangplan.learned.step.descent import descend
+from gangplan.learned.step.neighbour import workroom
+from gangplan.learned.step.polish import polish, slide, sort
+from gangplan.learned.step.reorder import reorder
 from gangplan.learned.step.timetable import first_gap, occupy
 from gangplan.solvers.partition.step.model import prepare
 
@@ -43,3 +47,57 @@ def test_polishing_never_makes_a_plan_longer(seed):
     device = state.where[p.group_of]
     arrival = state.finish[u] + a.delay[p.level[device[u], device[v]], u]
     assert (state.start[v] >= arrival - 1e-12 * length).all()
+
+
+def test_sliding_is_sorting():
+    """Ops in any order slide to where sorting puts them, ties by their places."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        key, place = rng.integers(0, 9, 30).astype(float), rng.permutation(30)
+        order, expected = rng.permutation(30), np.empty(30, dtype=np.int64)
+        slide(key, place, order)
+        sort(key, place, expected)
+        assert np.array_equal(order, expected)
+
+
+def waiting() -> StepProblem:
+    """Return ops a and b on one device, a second each, and c, three seconds, which reads what b sends in a second."""
+    graph = OpGraph(
+        names=("a", "b", "c"), device_types=("x",), time=[[1.0, 1.0, 3.0]], memory=np.zeros(3),
+        parameter_bytes=np.zeros(3), activation_bytes=np.full(3, 1e9), source=[1], target=[2],
+        edge_bytes=[1e9], colocation=[0, 0, -1], twin=[-1] * 3, backward=[False] * 3,
+    )  # fmt: skip
+    return StepProblem(graph, Cluster((DeviceType("x"),), [0, 0], TreeTopology.regular((Level("link", 1e9),), (2,))))
+
+
+def test_what_others_wait_for_goes_first():
+    """On its device b changes places with a, and c on the other device ends at 5 instead of 6 seconds."""
+    p = prepare(waiting())
+    a = arrays_of(p)
+    where = np.empty(p.n_groups, dtype=np.int64)
+    where[p.group_of] = [0, 0, 1]
+    start, finish = np.array([0.0, 1.0, 3.0]), np.array([1.0, 2.0, 6.0])
+    best, left = reorder(a, where, start, finish, 6.0, 100, workroom(a))
+    assert best == pytest.approx(5.0)
+    assert start.tolist() == pytest.approx([1.0, 0.0, 2.0])
+    assert left < 100
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_longer_descent_is_no_worse(seed):
+    """With more ops to schedule the plan gets no longer, and none that is made is too full or too early."""
+    p = prepare(make("step", ("layered", "pipeline", "fork_join")[seed % 3], seed, 60))
+    a, draws = arrays_of(p), np.random.default_rng(0).random(512)
+    state, _, fits = build(a, zeros(p.n, len(p.edges[0])), p.memory_binds)
+    if not fits:
+        return
+    lengths = [float(state.finish.max())]
+    for budget in (100, 2000, 20_000):
+        where, start, finish = state.where.copy(), state.start.copy(), state.finish.copy()
+        lengths.append(descend(a, where, start, finish, budget, draws))
+        assert finish.max() == lengths[-1]
+        assert (np.bincount(where, p.group_memory, p.n_devices) <= p.room * (1 + 1e-9)).all()
+        u, v = p.edges
+        device = where[p.group_of]
+        assert (start[v] >= finish[u] + a.delay[p.level[device[u], device[v]], u] - 1e-12 * lengths[0]).all()
+    assert lengths == sorted(lengths, reverse=True)
