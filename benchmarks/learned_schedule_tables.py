@@ -8,7 +8,7 @@ import numpy as np
 
 from .cells import table
 from .learned_rows import LearnedRow
-from .learned_tables import gaps, interval, of
+from .learned_tables import gaps, interval, of, speed
 
 METHODS = (
     *("learned", "learned (16)", "lists", "one list", "base", "local search", "MLP", "MLP (16)", "trees"),
@@ -19,6 +19,8 @@ ABLATIONS = (
     *("one label", "one label (16)", "MLP", "MLP (16)", "RL only", "RL only (16)"),
 )
 SIZES = (20, 200, 2000)
+_RANGES = ((1, 10), (11, 20), (21, 40), (41, 60))
+"""Of jobs, in the table of times."""
 NAMES = {"lists": "lists (best of 18)", "one list": "one list (smith, earliest finish)"}
 
 
@@ -60,9 +62,18 @@ def _against(rows: Sequence[LearnedRow]) -> str:
     return table(("method", "against", "jobs", "instances", "goal, relative", "95% interval"), lines)
 
 
+def _speed(rows: Sequence[LearnedRow]) -> str:
+    from gangplan.learned.labels import make
+
+    found = [*of(rows, set="small"), *of(rows, set="time")]
+    return speed(found, _RANGES, lambda x: len(make("schedule", x.family, x.seed, x.size).jobs), "jobs")
+
+
 TABLES: dict[str, Callable[[Sequence[LearnedRow]], str]] = {
     "small": _proved("small"),
     "unseen_family": _proved("unseen family"),
+    "larger": _proved("time"),
+    "speed": _speed,
     "transfer": _transfer,
     "against": _against,
     "ablations": lambda rows: gaps(of(rows, set="small", proved=True), ABLATIONS),
