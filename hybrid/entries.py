@@ -64,7 +64,7 @@ ENTRIES = (
     # local search begins with several of its kind, and is as quick on small problems
     Entry("placement", "topology", least=0.2, quick=True),
     Entry("placement", "local_search", share=0.1, quick=True),
-    _learned("placement"),
+    _learned("placement", "mend_search:search"),
     Entry("placement", "patterns", share=0.4, proves=True),
     # from what the others have found, with more time
     Entry("placement", "local_search", share=0.5),

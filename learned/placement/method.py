@@ -9,11 +9,12 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.solvers import Run
 from gangplan.solvers.placement.prepare import Batch
+from gangplan.solvers.placement.state import State
 
 if TYPE_CHECKING:
     from .policy import PlacementPolicy
 
-SAMPLES = 64
+SAMPLES = 8
 """Placements that are drawn at most."""
 _SAFE = 1.5
 """A placement is begun if so many times what the last one took is left."""
@@ -21,7 +22,7 @@ GOALS = ("slowdown", "throughput")
 
 
 def learned(run: Run, prepared: Any) -> None:
-    """Offer the greedy plan of the learned policy, then sampled ones that are better.
+    """Offer the greedy plan of the learned policy, mended, then sampled ones that are better once they are.
 
     Returns with a note where it cannot help: without torch or weights, for goals that it knows nothing of, with scores
     that are no numbers.
@@ -29,13 +30,13 @@ def learned(run: Run, prepared: Any) -> None:
     batch: Batch = prepared
     if batch.problem.goal not in GOALS:
         run.note(f"learned left out: it is for the goals {', '.join(GOALS)}")
-    elif not run.stopped and run.can_import("torch"):
+    elif not run.stopped and run.can_import("torch") and run.can_import("numba"):
         try:
             from .shipped import shipped_policy
 
             _place(run, batch, shipped_policy())
         except ImportError as error:
-            run.note(f"learned left out: {error.name or 'torch'} is not installed")
+            run.note(f"learned left out: {error.name or 'torch or numba'} is not installed")
         except InstanceError as error:
             run.note(f"learned left out: weights {error}")
         except FloatingPointError as error:
@@ -43,10 +44,15 @@ def learned(run: Run, prepared: Any) -> None:
 
 
 def warm() -> None:
-    """Read the weights, so that no deadline pays for it."""
+    """Read the weights and load compiled code, so that no deadline pays for it."""
+    from .batches import small
+    from .decode import Decoder
+    from .mend import SHORT
     from .shipped import shipped_policy
 
-    shipped_policy()
+    decoder = Decoder(shipped_policy(), Batch(small("train", 0)))
+    decoder.place()
+    decoder.mend(SHORT)
 
 
 def _place(run: Run, batch: Batch, policy: PlacementPolicy) -> None:
@@ -54,17 +60,26 @@ def _place(run: Run, batch: Batch, policy: PlacementPolicy) -> None:
     if run.stopped:
         return
     from .decode import Decoder
+    from .mend import LONG, SHORT
 
     decoder = Decoder(policy, batch, until=lambda: run.stopped)
     settings, rng = policy.settings, np.random.default_rng(run.seed)
-    best, before = np.inf, run.remaining()
+    before = run.remaining()
     for i in range(1 + SAMPLES):
         cost = decoder.place(rng, settings.noise, settings.order_noise) if i else decoder.place()
-        if not run.stopped and cost is not None and cost < best * (1 - 1e-9):
-            best, plan = cost, decoder.builder.state.plan()
-            run.propose(plan)
-            if run.objective is None or cost < run.objective:
-                run.offer(plan, "learned")
+        if cost is not None and not run.stopped:
+            if not i:
+                run.propose(decoder.builder.state.plan())
+            _offer(run, decoder.builder.state, cost)
+            for rounds in (SHORT, LONG):
+                found = None if run.stopped else decoder.mend(rounds, run.seed)
+                if found is not None and not run.stopped:
+                    _offer(run, decoder.mended.state, found)
         spent, before = before - run.remaining(), run.remaining()
         if run.stopped or before < _SAFE * spent:
             return
+
+
+def _offer(run: Run, state: State, cost: float) -> None:
+    if run.objective is None or cost < run.objective * (1 - 1e-9):
+        run.offer(state.plan(), "learned")

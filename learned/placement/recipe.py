@@ -21,7 +21,6 @@ def stages(settings: Settings, device: str, seed: int) -> list[Stage]:
     made = [
         Stage(f"imitation{i + 1}", _imitation(settings, seed, i, known), settings.updates, settings.validate_every)
         for i in range(settings.passes)
-        if settings.updates
     ]
     if settings.rl_updates:
         every = max(1, settings.rl_updates // 8)
@@ -83,18 +82,17 @@ def load(path: Path) -> Any:
     return PlacementPolicy.load(path)
 
 
-def evaluate(policy: Any, seeds: Any, *, nodes: int = 0, samples: int = 16) -> list[dict[str, Any]]:
+def evaluate(policy: Any, seeds: Any, *, nodes: int = 0) -> list[dict[str, Any]]:
     """Return costs over the bound, of the policy and of the greedy heuristic, see `evaluate.evaluate`.
 
     Args:
         policy: the learned one.
         seeds: of the batches, by index among those of the test split.
         nodes: about how many; 0 for batches of 8 to 16 as they are labelled.
-        samples: placements that are drawn besides the greedy one.
     """
     from .evaluate import evaluate as judge
 
-    return judge(policy, seeds, nodes=nodes, samples=samples)
+    return judge(policy, seeds, nodes=nodes)
 
 
 def export(policy: Any, path: Path) -> tuple[Path, Path]:

@@ -19,7 +19,8 @@ class Settings:
         flat: leave out the racks.
         labels: learn from what all places of a decision are worth, or from the best one alone.
         passes: how often decisions are labelled: first by completions of the greedy heuristic, then by those of the
-            policy that was learned from the labels so far, in states that it gets itself into.
+            policy that was learned from the labels so far, in states that it gets itself into; 0 for the policy
+            gradient alone.
         instances: batches a pass, of 8 to 16 nodes.
         decisions: labelled in each.
         completions: drawn for each place; the best counts.
@@ -56,17 +57,19 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name in (
-            "width", "passes", "instances", "decisions", "completions", "updates", "minibatch", "rl_batch",
+            "width", "instances", "decisions", "completions", "updates", "minibatch", "rl_batch",
             "validation", "validate_every",
         ):  # fmt: skip
             if getattr(self, name) < 1:
                 raise InstanceError(name, f"{getattr(self, name)!r} is not positive")
-        for name in ("rounds", "rl_updates"):
+        for name in ("passes", "rounds", "rl_updates"):
             if getattr(self, name) < 0:
                 raise InstanceError(name, f"{getattr(self, name)!r} is negative")
         for name in ("rate", "temperature", "rl_rate", "noise", "order_noise"):
             if not getattr(self, name) > 0:
                 raise InstanceError(name, f"{getattr(self, name)!r} is not positive")
+        if not self.passes and not self.rl_updates:
+            raise InstanceError("passes", "there is nothing to learn from without passes and rl_updates")
         if self.rl_samples < 2:
             raise InstanceError("rl_samples", f"{self.rl_samples!r} is less than 2: nothing to compare with")
         if self.rl_nodes < 16:
