@@ -71,4 +71,4 @@ def _worth(seen: Scene, reserve: bool, order: float) -> tuple[float, float]:
 
     gpus, left, need, _, _ = seen
     squashed = np.cumsum(np.sort(need * left)) / max(1, gpus)
-    return rollout(*seen, reserve, order) / len(left), max(float(left.mean()), float(squashed.mean()))
+    return float(rollout(*seen, reserve, order).mean()), max(float(left.mean()), float(squashed.mean()))

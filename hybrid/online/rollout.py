@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from .settings import KEEP
+from .settings import DEAR
 
 
 @njit(cache=True)
-def rollout(gpus: int, left: Any, need: Any, price: Any, running: Any, reserve: bool, order: float) -> float:
-    """Return the sum of the times until each job is done, seconds, if nobody else comes.
+def rollout(gpus: int, left: Any, need: Any, price: Any, running: Any, reserve: bool, order: float) -> Any:
+    """Return in how many seconds each job is done if nobody else comes, 0 if it never has room, float64 (n,).
 
     Whenever a job is done, as many jobs as have room together run, those first that have least left times their GPUs
-    to the power `order`. A running job keeps its GPUs unless another has `KEEP` times less left, its price counted.
+    to the power `order`. A running job keeps its GPUs unless it has more left than another and `DEAR` times its price.
 
     Args:
         gpus: of the cluster.
@@ -29,14 +29,14 @@ def rollout(gpus: int, left: Any, need: Any, price: Any, running: Any, reserve: 
     n = len(left)
     rest, runs, weight = left.copy(), running.copy(), need.astype(np.float64) ** order
     jobs, count = np.arange(n), n
-    key = np.empty(n)
-    time, total = 0.0, 0.0
+    key, done = np.empty(n), np.zeros(n)
+    time = 0.0
     while count:
         for i in range(count):
             j = jobs[i]
             key[i] = rest[j] * weight[j]
             if runs[j]:
-                key[i] = max(rest[j] - price[j], 0.0) * weight[j] / KEEP if price[j] < np.inf else -1.0
+                key[i] = max(rest[j] - DEAR * price[j], 0.0) * weight[j] if price[j] < np.inf else -1.0
         room, step = gpus, np.inf
         shadow, spare = np.inf, gpus  # when the first that does not fit will, and the GPUs that it leaves then
         for i in np.argsort(key[:count]):
@@ -62,12 +62,12 @@ def rollout(gpus: int, left: Any, need: Any, price: Any, running: Any, reserve: 
             if runs[j]:
                 rest[j] -= step
                 if rest[j] <= 1e-6:
-                    total += time
+                    done[j] = time
                     continue
             jobs[kept] = j
             kept += 1
         count = kept
-    return total
+    return done
 
 
 @njit(cache=True)

@@ -9,8 +9,8 @@ from gangplan.instances.arrays import require_number
 USUAL, STOPPING = 0.0, 0.5
 """The exponent of GPUs in the order of jobs where none is given, without and with stops, and no rollout says better."""
 
-KEEP = 1.25
-"""So many times as much work must be left to a job that is stopped: who goes first would change all the time else."""
+DEAR = 2.0
+"""Times its price that a stop has to be worth: who was stopped once is often stopped again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from gangplan.instances.verify.stop import Exchange, verify_stop
 from .book import Stint
 from .decision import Candidate, Stop
 from .job import Request
-from .settings import KEEP
+from .settings import DEAR
 
 if TYPE_CHECKING:
     from .desk import Desk
@@ -97,7 +97,7 @@ class Stopping:
         left = np.where(end > now, end - now, now - since)
         self._movable = np.isfinite(price) & (left > price)
         self._weight = wide.astype(float) ** desk.line.order
-        self._key = np.where(self._movable, (left - price) * self._weight / KEEP, -1.0)
+        self._key = np.where(self._movable, np.maximum(left - DEAR * price, 0.0) * self._weight, -1.0)
         self._node, self._gpus, self._wide, self._head = node.copy(), gpus.copy(), wide.copy(), head.astype(bool)
         self._alive = np.ones(len(node), dtype=bool)
         self._was: dict[str, Stint] = {}
