@@ -29,7 +29,7 @@ from gangplan.simulator.ramp.check import Checker
 from gangplan.simulator.ramp.step import Units
 
 from .ledger import ROOT, measured_commit
-from .pacml_rows import BOUND, LEARNED, PACML, PLAN, PROTOCOL, PacmlRow, append, read
+from .pacml_rows import BOUND, LEARNED, PACML, PLAN, PROTOCOL, UNGUARDED, PacmlRow, append, read
 from .pacml_suites import GROUPS, ROLLOUTS, SAMPLED, Cell
 
 DATA = ROOT.parent / "shared" / "data"
@@ -67,7 +67,11 @@ class Task:
 
 def shipped(folder: Path) -> Files:
     """Return where the weights that come with the package lie."""
-    return {(LEARNED, units): folder / f"{name}.safetensors" for units, name in SHIPPED.items()}
+    return {
+        (policy, units): folder / f"{name}.safetensors"
+        for policy in (LEARNED, UNGUARDED)
+        for units, name in SHIPPED.items()
+    }
 
 
 def digest(path: Path) -> str:
@@ -176,7 +180,7 @@ def _rates(case: Case, name: str, task: Task, weights: Path | None, checker: Che
 
 def _policy(name: str, task: Task, weights: Path | None) -> Policy:
     if weights is not None:
-        policy: Policy = _learned(weights)
+        policy: Policy = _learned(weights, name == LEARNED)
         few = arrivals(_types(task.folder, task.cell.models, task.cell.size, task.cell.units), "A", 0, n=10)
         simulate(few, policy)  # compiled before the clock starts
         return policy
@@ -196,13 +200,13 @@ def _types(folder: Path, models: str, size: tuple[int, int, int], units: Units) 
 
 
 @lru_cache(maxsize=8)
-def _learned(path: Path) -> Any:
+def _learned(path: Path, guarded: bool) -> Any:
     import torch
 
     from gangplan.learned.ramp.policy import RampPolicy
 
     torch.set_num_threads(1)
-    return RampPolicy.load(path)
+    return RampPolicy.load(path, guarded=guarded)
 
 
 def _key(cell: Cell, weights: str, distribution: str, name: str, seed: int) -> Any:

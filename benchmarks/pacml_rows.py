@@ -13,9 +13,9 @@ PACML = ROOT / "benchmarks" / "pacml.csv"
 PROTOCOL = 1
 """Counted up when cases or what is measured change: rows of another protocol are run again."""
 
-LEARNED, BOUND, PLAN = "learned", "bound", "plan"
-"""Policies by name: the learned one, the LP's bound, and the schedule that beam search finds; the last two know all
-arrivals."""
+LEARNED, UNGUARDED, BOUND, PLAN = "learned", "unguarded", "bound", "plan"
+"""Policies by name: the learned one, the same without its guard, the LP's bound, and the schedule that beam search
+finds; the last two know all arrivals."""
 
 Key = tuple[int, str, str, str, str, str, float, int, str, int]
 
@@ -29,7 +29,7 @@ class PacmlRow:
         protocol: `PROTOCOL` at the time.
         weights: the first twelve digits of their SHA-256, empty of a policy without.
         units, models, cluster, load, jobs: as of `benchmarks.pacml_suites.Cell`.
-        policy: a name that `make_policy` knows, `LEARNED`, `BOUND`, `PLAN`, a search, or an ablation.
+        policy: a name that `make_policy` knows, `LEARNED`, `UNGUARDED`, `BOUND`, `PLAN`, a search, or an ablation.
         distribution, seed: of what arrives.
         blocked, blocked_or_running: the rates; the second one is the published.
         seconds: of the simulation or search, without the check.

@@ -8,7 +8,7 @@ from gangplan.simulator.ramp import MODELS, POLICIES
 from gangplan.simulator.ramp.arrivals import SEQUENTIAL, SERVERS
 from gangplan.simulator.ramp.step import Units
 
-from .pacml_rows import BOUND, LEARNED, PLAN
+from .pacml_rows import BOUND, LEARNED, PLAN, UNGUARDED
 
 OTHERS = (
     "densenet121", "gnmt_large", "inception_v3", "nasnetalarge", "nasnetamobile", "resnet101", "resnet50", "resnext101",
@@ -81,8 +81,8 @@ class Cell:
 
 def _suites() -> dict[str, tuple[Cell, ...]]:
     units: tuple[Units, Units] = ("as-published", "physical")
-    main = tuple(Cell(u, (LEARNED, *POLICIES)) for u in units)
-    near = (LEARNED, *CONSTANTS, *BEST)
+    main = tuple(Cell(u, (LEARNED, UNGUARDED, *POLICIES)) for u in units)
+    near = (LEARNED, UNGUARDED, *CONSTANTS, *BEST)
     far = (LEARNED, *CONSTANTS, *QUICK)
     physical = Cell("physical", near, seeds=5)
     return {

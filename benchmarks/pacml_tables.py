@@ -8,7 +8,7 @@ from gangplan.simulator.ramp.step import Units
 
 from .cells import table
 from .pacml_found import ALL, Found, Spread
-from .pacml_rows import BOUND, LEARNED, PLAN
+from .pacml_rows import BOUND, LEARNED, PLAN, UNGUARDED
 from .pacml_suites import ABLATIONS, CONSTANTS, GROUPS, ROLLOUTS, RULES, SAMPLED, SUITES, Cell
 
 PUBLISHED = {
@@ -106,14 +106,15 @@ def rates(found: Found, units: Units) -> str:
     """Return the blocking rates of all but the lesser rules."""
     cell = _cell(units)
     shown = {r for d in ALL for r in _ranked(found, cell, RULES, d)[:SHOWN]}
-    lines = [(LEARNED, LEARNED)] if found.spread(cell, LEARNED, ALL) else []
+    own = ((LEARNED, LEARNED), ("the same without its guard", UNGUARDED))
+    lines = [line for line in own if found.spread(cell, line[1], ALL)]
     lines += [(f"`{name}`", name) for name in (*SIMPLE, *CONSTANTS, *(r for r in RULES if r in shown))]
     lines += [("clairvoyant: plan by beam search", PLAN), ("clairvoyant: LP bound", BOUND)]
     cells: list[Line] = [(words, *(rate(found.spread(cell, name, d)) for d in ALL)) for words, name in lines]
     if all(set(line[1:]) == {"-"} for line in cells):
         return NOT_RUN
     if units == "as-published":
-        at = int(cells[0][0] == LEARNED)
+        at = sum(line[0] in dict(own) for line in cells)
         cells[at:at] = [(words, *map(_short, figures)) for words, figures in PUBLISHED.items()]
     return table(("", *ALL), cells)
 
@@ -121,8 +122,6 @@ def rates(found: Found, units: Units) -> str:
 def zero_shot(found: Found, suite: str) -> str:
     """Return a line for each setting of a suite: rates, differences to the best constant and to the best rule."""
     lines: list[Line] = []
-    worse: list[str] = []
-    count = 0
     for cell in SUITES[suite]:
         if found.spread(cell, LEARNED, ALL) is None:
             continue
@@ -131,15 +130,26 @@ def zero_shot(found: Found, suite: str) -> str:
             names = (found.best(cell, x, d) for x in (CONSTANTS, RULES))
             apart = [found.apart(cell, LEARNED, name, d) if name else None for name in names]
             cells.append(" ".join((rate(_alone(found.spread(cell, LEARNED, d)), 3), *(signed(x, 3) for x in apart))))
-            count += 1
-            if apart[0] is not None and apart[0].mean > 0:
-                worse.append(f"{_where(cell)}, {d}: {apart[0].mean * 100:+.1f} points")
         lines.append((_where(cell), *cells))
     if not lines:
         return NOT_RUN
-    far = [words for words in worse if float(words.rsplit(": ", 1)[1].split()[0]) > 1]
-    words = f"Above the best constant in {len(worse)} of {count} cases, by more than 1 point in {len(far)}"
-    return f"{table(('', *ALL), lines)}\n\n{words}{': ' + '; '.join(far) if far else ''}."
+    words = [f"Above the best constant {_worse(found, suite, LEARNED)}."]
+    if any(UNGUARDED in cell.policies for cell in SUITES[suite]):
+        words.append(f"Without the guard {_worse(found, suite, UNGUARDED)}.")
+    return "\n\n".join((table(("", *ALL), lines), *words))
+
+
+def _worse(found: Found, suite: str, policy: str) -> str:
+    """Return in how many cases of a suite a policy is above the best constant, and where by more than a point."""
+    points: dict[str, float] = {}
+    for cell in SUITES[suite]:
+        for d in ALL:
+            name = found.best(cell, CONSTANTS, d)
+            if name and (apart := found.apart(cell, policy, name, d)) is not None:
+                points[f"{_where(cell)}, {d}"] = 100 * apart.mean
+    far = [f"{where}: {more:+.1f} points" for where, more in points.items() if more > 1]
+    words = f"in {sum(x > 0 for x in points.values())} of {len(points)} cases, by more than 1 point in {len(far)}"
+    return words + (f": {'; '.join(far)}" if far else "")
 
 
 def searches(found: Found) -> str:

@@ -115,11 +115,14 @@ def see(end: Any, now: float, turn: float, tables: Any, desk: Any) -> None:
     """Find when each block is available, and count them by class and level."""
     desk.count[:] = 0
     half = CLASSES // 2
+    # a block is available with the last of its servers, and so are levels
+    own = np.zeros(tables.n, np.int64)
+    for s in range(tables.n):
+        own[s] = level_of(max(0.0, end[s] - now) / turn)
     for b in range(len(tables.size)):
-        until = 0.0
+        level = 0
         for i in range(tables.size[b]):
-            until = max(until, end[tables.servers[b, i]] - now)
-        level = level_of(until / turn)
+            level = max(level, own[tables.servers[b, i]])
         desk.level[b] = level
         if level < N_LEVELS:
             desk.count[tables.degree[b], level] += 1

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
 from gangplan.simulator.ramp import DISTRIBUTIONS
 
-from .elsewhere import elsewhere
 from .settings import Settings
 from .validation import Validation
 from .worlds import Episode, World, anything
@@ -18,23 +16,11 @@ VALIDATION, TRAINING = 1_000_000, 2_000_000
 """Where the seeds of cases begin; those below a million are for tests."""
 
 EPISODE = 2000
-JUDGED = "BBAC"
-"""The users of the worlds beside the published in which a network is judged, if it is trained in any."""
 
 
 def validation(world: World, settings: Settings) -> Validation:
-    """Return what judges a network: the published settings, and worlds beside them if it is trained in any."""
-    if not settings.worlds:
-        return Validation([(world, _cases(world, settings))], choose=settings.blocks)
-    judged = [(world, _cases(world, settings))]
-    for unit in settings.units:
-        for k, users in enumerate(JUDGED):
-            first_seed = VALIDATION + 2**18 + 1000 * k
-            other, draw = elsewhere(settings.profiles, unit, first_seed, first_seed, users=users)
-            rng = np.random.default_rng(first_seed)
-            cases = [replace(draw(rng, 1000), name=f"{unit} elsewhere {k}") for _ in range(settings.validation_seeds)]
-            judged.append((other, cases))
-    return Validation(judged, choose=settings.blocks)
+    """Return what judges a network: the published settings."""
+    return Validation([(world, _cases(world, settings))], choose=settings.blocks)
 
 
 def _cases(world: World, settings: Settings) -> list[Episode]:

@@ -13,6 +13,7 @@ from gangplan.instances import OpGraph
 from gangplan.instances.arrays import FloatArray
 from gangplan.simulator.ramp import Blocks, Choice, JobType, State
 
+from .guard import Guard
 from .history import SUMS, remember, turn_of
 from .pods import Pod, pods
 from .rows import write_rows
@@ -47,10 +48,13 @@ class Decider:
 
     Args:
         choose: whether it chooses the block; else the first free one of the degree that it chooses.
+        guarded: whether it is held against plain rules, see `gangplan.learned.ramp.guard`; on a cluster of more than
+            one pod it is not.
     """
 
-    def __init__(self, *, choose: bool = True) -> None:
-        self._choose = choose
+    def __init__(self, *, choose: bool = True, guarded: bool = True) -> None:
+        self._choose, self._guarded = choose, guarded
+        self._guards: weakref.WeakKeyDictionary[Blocks, Guard] = weakref.WeakKeyDictionary()
         self._pods: weakref.WeakKeyDictionary[Blocks, list[Pod]] = weakref.WeakKeyDictionary()
         self._past = _Past()
 
@@ -75,9 +79,7 @@ class Decider:
 
     def observe(self, state: State) -> Observation:
         """Return what there is to decide when a job arrives."""
-        parts = self._pods.get(state.blocks)
-        if parts is None:
-            parts = self._pods[state.blocks] = pods(state.blocks, choose=self._choose)
+        parts = self._parts(state.blocks)
         sums = self._past.up_to(state)
         turn = turn_of(sums, state.blocks.n_servers)
         ends = np.where(state.free, state.ends, np.maximum(state.ends, state.now + _SOON * turn))
@@ -98,9 +100,28 @@ class Decider:
 
     def decide(self, state: State) -> Choice | None:
         """Return degree and block for the job, or None to reject it."""
-        seen = self.observe(state)
-        block = int(seen.block[self.choose(seen)])
+        guard = self._guard(state.blocks) if self._guarded else None
+        block = self._block(state) if guard is None else guard.decide(state, self._block)
         return None if block < 0 else Choice(int(state.blocks.degree[block]), block)
+
+    def _block(self, state: State) -> int:
+        seen = self.observe(state)
+        return int(seen.block[self.choose(seen)])
+
+    def _parts(self, blocks: Blocks) -> list[Pod]:
+        parts = self._pods.get(blocks)
+        if parts is None:
+            parts = self._pods[blocks] = pods(blocks, choose=self._choose)
+        return parts
+
+    def _guard(self, blocks: Blocks) -> Guard | None:
+        """Return the cluster's guard, None of one that is more than a pod."""
+        if blocks not in self._guards:
+            parts = self._parts(blocks)
+            if len(parts) > 1:
+                return None
+            self._guards[blocks] = Guard(parts[0].tables)
+        return self._guards[blocks]
 
 
 class _Past:

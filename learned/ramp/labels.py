@@ -1,12 +1,8 @@
-"""Labels: a teacher for each setting, and decisions of episodes that it, or the policy, plays; on some processes.
-
-The published settings come first; beside them stand worlds that are like none of them, with a table that is fitted for
-less long.
-"""
+"""Labels: a teacher for each setting, and decisions of episodes that it, or the policy, plays; on some processes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -16,7 +12,6 @@ from joblib import Parallel, delayed
 
 from gangplan.simulator.ramp import DISTRIBUTIONS
 
-from .elsewhere import Draw, elsewhere
 from .network import Network, Weights, compiled
 from .settings import Settings
 from .teacher import Labels, label
@@ -27,8 +22,8 @@ EPISODE = 2000
 AHEAD = 20_000
 """Jobs of which the futures are drawn."""
 
-BRIEF = 5
-"""Rounds and episodes of a table for a world beside the published, a quarter of the work for one of those."""
+Draw = Callable[[np.random.Generator, int], Episode]
+"""From a generator and a number of jobs to an episode."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,16 +63,6 @@ def taught(world: World, settings: Settings, seed: int, *, first_seed: int) -> l
     return list(Parallel(n_jobs=settings.processes)(jobs))
 
 
-def taught_elsewhere(settings: Settings, seed: int, *, first_seed: int) -> list[Taught]:
-    """Return teachers of worlds of `gangplan.learned.ramp.elsewhere` with their labels, see `taught`."""
-    jobs = [
-        delayed(_world)(settings, unit, seed, first_seed + 2**20 * (i + 1))
-        for unit in settings.units
-        for i in range(settings.worlds)
-    ]
-    return list(Parallel(n_jobs=settings.processes)(jobs))
-
-
 def corrected(teachers: Sequence[Taught], network: Network, settings: Settings, seed: int) -> list[Taught]:
     """Return the teachers with labels of states that a network comes to, too (DAgger: Ross et al., AISTATS 2011)."""
     jobs = [delayed(_correct)(x, compiled(network, x.world.graphs), settings, seed + i) for i, x in enumerate(teachers)]
@@ -98,16 +83,6 @@ def _setting(world: World, unit: str, name: str, settings: Settings, seed: int, 
 
 def _published(world: World, unit: str, name: str, first_seed: int, rng: np.random.Generator, n: int) -> Episode:
     return world.draw(unit, name, first_seed + int(rng.integers(2**30)), n)
-
-
-def _world(settings: Settings, unit: Any, seed: int, first_seed: int) -> Taught:
-    world, draw = elsewhere(settings.profiles, unit, seed + first_seed, first_seed)
-    rng = np.random.default_rng([seed, first_seed])
-    table = value_table(
-        world, lambda rng: draw(rng, EPISODE * 2), rng, rounds=BRIEF, episodes=BRIEF, choose=settings.blocks
-    )
-    made = Taught(world, draw, table, False, [], [])
-    return _more(made, settings.world_labels, settings.world_searched, settings, rng, None)
 
 
 def _correct(teacher: Taught, student: Weights, settings: Settings, seed: int) -> Taught:

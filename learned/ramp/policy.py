@@ -30,13 +30,21 @@ class RampPolicy(Decider):
         network: scores.
         settings: what it was trained with.
         device: where the network runs.
+        guarded: see `gangplan.learned.ramp.decide.Decider`.
     """
 
-    def __init__(self, network: Network, settings: Mapping[str, Any] | None = None, *, device: str = "cpu") -> None:
+    def __init__(
+        self,
+        network: Network,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        device: str = "cpu",
+        guarded: bool = True,
+    ) -> None:
         self.network, self.device = network.to(device).eval(), device
         self.settings = {**(settings or {}), "width": network.width, "variant": network.variant}
         self._offset: weakref.WeakKeyDictionary[OpGraph, torch.Tensor] = weakref.WeakKeyDictionary()
-        super().__init__(choose=bool(self.settings.get("blocks", True)))
+        super().__init__(choose=bool(self.settings.get("blocks", True)), guarded=guarded)
 
     def rate(self, observation: Observation) -> FloatArray:
         """Return what the network says of each row, float64 (A,)."""
@@ -53,11 +61,11 @@ class RampPolicy(Decider):
         weights.save(path, self.network.state_dict(), card)
 
     @classmethod
-    def load(cls, path: str | Path, *, device: str = "cpu") -> RampPolicy:
+    def load(cls, path: str | Path, *, device: str = "cpu", guarded: bool = True) -> RampPolicy:
         """Read what `save` wrote.
 
         Raises:
             InstanceError: if it is missing, broken or of another policy.
         """
         network, _, card = restore(path, NAME, Settings, lambda known: Network(known.width, known.variant))
-        return cls(network, card.settings, device=device)
+        return cls(network, card.settings, device=device, guarded=guarded)

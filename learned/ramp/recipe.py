@@ -80,12 +80,9 @@ def _correction(settings: Settings, seed: int, teachers: list[Taught]) -> Callab
 
 def _teachers(world: World, settings: Settings, seed: int) -> list[Taught]:
     from .cases import TRAINING
-    from .labels import taught, taught_elsewhere
+    from .labels import taught
 
-    return [
-        *taught(world, settings, seed, first_seed=TRAINING),
-        *taught_elsewhere(settings, seed, first_seed=TRAINING),
-    ]
+    return taught(world, settings, seed, first_seed=TRAINING)
 
 
 def _labels(teachers: list[Taught], *, quick: bool) -> list[tuple[World, Labels]]:

@@ -30,8 +30,6 @@ class Settings:
         corrected: decisions that it labels besides, in states that the network comes to.
         corrected_updates, corrected_rate: of imitation with them; 0 updates leave it out.
         rounds: of policy iteration that make the teacher's table, and episodes in each.
-        worlds: beside the published settings that are labelled and judged too, see `gangplan.learned.ramp.elsewhere`.
-        world_labels, world_searched: of each of these, alike.
         rl_updates, rl_rate, critic_rate, gamma, lam, entropy, passes: of PPO; 0 updates leave it out.
         lanes, steps: episodes side by side, and decisions in each, from one update to the next.
         warm: updates that train the critic only.
@@ -59,9 +57,6 @@ class Settings:
     corrected_updates: int = 2000
     corrected_rate: float = 1e-3
     rounds: int = 7
-    worlds: int = 0
-    world_labels: int = 1500
-    world_searched: int = 300
     rl_updates: int = 200
     rl_rate: float = 3e-4
     critic_rate: float = 2e-3
@@ -96,7 +91,6 @@ class Settings:
         for name in (
             *("imitation_updates", "rl_updates", "warm", "searched", "entropy"),
             *("planned_labels", "corrected", "corrected_updates"),
-            *("worlds", "world_labels", "world_searched"),
         ):
             if getattr(self, name) < 0:
                 raise InstanceError(name, f"{getattr(self, name)!r} is negative")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -16,7 +16,6 @@ from gangplan.simulator.ramp import DISTRIBUTIONS, Blocks, Case, Fractions, JobT
 from gangplan.simulator.ramp.step import Units
 
 from .graph import Graphs, encode
-from .pods import Pod
 from .tables import Long, Menus, Tables, menus, tables
 
 PUBLISHED = (4, 4, 2)
@@ -43,17 +42,15 @@ class Episode:
 
 @dataclass(frozen=True)
 class World:
-    """One cluster, or a pod of it, and sets of job types; an episode is of one set.
+    """One cluster and sets of job types; an episode is of one set.
 
     Attributes:
         topology: of the cluster.
         sets: by name; all types of a set have the same units.
-        pod: to which all jobs come; None for the whole cluster.
     """
 
     topology: RampTopology
     sets: dict[str, tuple[JobType, ...]] = field(repr=False)
-    pod: Pod | None = field(default=None, repr=False)
 
     @cached_property
     def types(self) -> tuple[JobType, ...]:
@@ -63,13 +60,12 @@ class World:
     @cached_property
     def tables(self) -> Tables:
         """Return the cluster's arrays."""
-        return tables(self.types[0].blocks) if self.pod is None else self.pod.tables
+        return tables(self.types[0].blocks)
 
     @cached_property
     def menus(self) -> Menus:
         """Return the types' arrays."""
-        found = menus(self.types)
-        return found if self.pod is None else found._replace(jct=np.ascontiguousarray(found.jct[:, self.pod.shape]))
+        return menus(self.types)
 
     @cached_property
     def graphs(self) -> Graphs:
@@ -100,7 +96,6 @@ class World:
         label: str = "",
     ) -> Episode:
         """Return an episode of a set, see `gangplan.simulator.ramp.arrivals`."""
-        load *= self.tables.n / self.topology.n_devices  # a pod gets its share of what comes to the cluster
         case = arrivals(self.sets[name], fractions, seed, n=n, load=load, poisson=poisson)
         return self.episode(name, case, label)
 
@@ -127,11 +122,10 @@ def various(size: Sequence[int], seed: int, units: Sequence[Units], *, sets: int
 _NETWORKS = ("gpt", "bert", "resnet", "vgg", "gnmt", "inception")
 
 
-def network(rng: np.random.Generator, blocks: Blocks, units: Units, k: int, *, slower: float = 1.0) -> JobType:
-    """Return the type of a network that a generator makes, on a device so many times slower than the generator's."""
+def network(rng: np.random.Generator, blocks: Blocks, units: Units, k: int) -> JobType:
+    """Return the type of a network that a generator makes."""
     kind = str(rng.choice(_NETWORKS))
     graph = generate(kind, training=True, devices=1, device_type=str(rng.choice(("V100", "A100")))).graph
-    graph = replace(graph, time=graph.time * slower)
     alone = float(graph.time[0].sum())
     # jobs of 5 to 50 s on one server, as the published ones
     steps = max(1, round(float(np.exp(rng.uniform(np.log(5.0), np.log(50.0)))) / alone))

@@ -61,7 +61,7 @@ def test_the_same_decisions(world: World, variant: Variant, choose: bool, seed: 
         episode.kind, episode.beta, episode.gap, world.tables, world.menus, compiled(weights, world.graphs),
         desk(world.tables, choose=choose), finish,
     )  # fmt: skip
-    outcome = simulate(case, RampPolicy(weights, {"blocks": choose}))
+    outcome = simulate(case, RampPolicy(weights, {"blocks": choose}, guarded=False))
     assert np.allclose(outcome.finish, finish, rtol=1e-12, equal_nan=True)
     assert check(outcome) == []
     assert accepted == outcome.accepted.sum() and 0.2 < outcome.blocked < 0.8

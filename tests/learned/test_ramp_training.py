@@ -101,7 +101,6 @@ def test_warm_up(small: World) -> None:
         ({"width": 0}, "width"),
         ({"lanes": 0}, "lanes"),
         ({"rounds": 0}, "rounds"),
-        ({"worlds": -1}, "worlds"),
         ({"steps": 1}, "steps"),
         ({"rl_updates": -1}, "rl_updates"),
         ({"entropy": -0.1}, "entropy"),
