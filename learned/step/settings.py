@@ -23,10 +23,12 @@ class Settings:
         temperature: regret at which a setting counts 1/e of the best; 0 takes the best alone for the label.
         imitation_updates, imitation_rate: of imitation; 0 updates leave it out.
         rl_updates, rl_rate: of the policy gradient; 0 updates leave it out.
-        rl_cases, rl_sizes: its instances of each size beside those of imitation, and their most ops.
+        calm: what scores are multiplied by between the two: imitation leaves them so far apart that little is drawn
+            but the first choice.
+        rl_cases, rl_sizes: its instances of each size, and their most ops.
         minibatch: instances an update.
         validate_every: updates from one validation to the next.
-        validation_cases: instances of a validation, as many small ones and a quarter as many of the largest.
+        validation_cases: instances of a validation: imitation's small ones, or as many of the largest.
     """
 
     families: tuple[str, ...] = ("layered", "fork_join", "series_parallel")
@@ -36,14 +38,15 @@ class Settings:
     drawn: int = 300
     book_cases: int = 80
     book_size: int = 400
-    cases: int = 900
+    cases: int = 400
     size: int = 100
     temperature: float = 0.003
     imitation_updates: int = 600
     imitation_rate: float = 1e-3
     rl_updates: int = 400
-    rl_rate: float = 3e-4
-    rl_cases: int = 40
+    rl_rate: float = 1e-3
+    calm: float = 0.3
+    rl_cases: int = 160
     rl_sizes: tuple[int, ...] = (300, 1000)
     minibatch: int = 24
     validate_every: int = 50
@@ -51,7 +54,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         positive = ("width", "book", "drawn", "book_cases", "book_size", "cases", "size", "minibatch")
-        for name in (*positive, "validate_every", "validation_cases", "imitation_rate", "rl_rate"):
+        for name in (*positive, "validate_every", "validation_cases", "imitation_rate", "rl_rate", "calm"):
             if getattr(self, name) <= 0:
                 raise InstanceError(name, f"{getattr(self, name)!r} is not positive")
         for name in ("rounds", "imitation_updates", "rl_updates", "temperature", "rl_cases"):

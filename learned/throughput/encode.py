@@ -15,20 +15,20 @@ from .orders import Ints, ragged
 from .polish import stage_of
 
 
-def encode(made: Decoder) -> Encoding:
+def encode(made: Decoder, *, messages: bool = True) -> Encoding:
     """Encode a problem with the plan that zero scores give.
 
-    Types are ``groups``, ``nets`` (outputs that several groups touch), ``kinds`` (of devices), ``stages`` (of the
-    plan; there is one without groups if there is no plan) and ``problem``. Relations, each with its reverse: groups
-    ``feed`` groups, groups ``touch`` nets, groups ``run`` on kinds, groups are ``in`` stages, stages come ``before``
-    stages and are ``of`` kinds, groups come ``before`` groups in PipeDream's order.
+    Without `messages` there are the nodes of ``groups`` and ``problem`` alone, and no relations. With them, types are
+    ``groups``, ``nets`` (outputs that several groups touch), ``kinds`` (of devices), ``stages`` (of the plan; there
+    is one without groups if there is no plan) and ``problem``. Relations, each with its reverse: groups ``feed``
+    groups, groups ``touch`` nets, groups ``run`` on kinds, groups are ``in`` stages, stages come ``before`` stages
+    and are ``of`` kinds, groups come ``before`` groups in PipeDream's order.
     """
     q, encoding = made.q, Encoding()
     n, devices = q.n_groups, max(int(q.counts.sum()), 1)
     even = max(float(q.work.sum()) / devices, 1e-30)
     view = _View(made, even)
     into, out = (np.array([len(x) for x in side]) for side in q.neighbours)
-    cost = view.cost
     (sources, targets), there, back = q.neighbours, made.order, made.order[::-1]
     gone, came = _longest(sources, q.work, there), _longest(targets, q.work, back)
     hops, hops_after = _longest(sources, np.ones(n), there), _longest(targets, np.ones(n), back)
@@ -47,6 +47,28 @@ def encode(made: Decoder) -> Encoding:
         "free_high": view.high > view.stage,
     }  # fmt: skip
     encoding.add("groups", n, columns)
+    encoding.add("problem", 1, _about(made, view))
+    if messages:
+        _add_graph(encoding, made, view, even)
+    return encoding
+
+
+def _about(made: Decoder, view: _View) -> dict[str, FloatArray]:
+    q, base, devices = made.q, made.base, max(int(made.q.counts.sum()), 1)
+    tight = float(q.capacity[q.counts > 0].max())
+    found = {
+        "groups_per_device": np.log(q.n_groups / devices), "devices": np.log(devices),
+        "moving": log_over(float(view.cost.sum()), float(q.work.sum())),
+        "memory": over(float(q.memory.sum()), tight * devices), "planned": base is not None,
+        "over_floor": 0.0 if base is None else min(base.load / max(made.floor, 1e-30) - 1, 10.0),
+    }  # fmt: skip
+    return {name: np.asarray(value, dtype=float) for name, value in found.items()}
+
+
+def _add_graph(encoding: Encoding, made: Decoder, view: _View, even: float) -> None:
+    """Add what groups tell one another over: outputs, kinds, stages, and the order."""
+    q, cost = made.q, view.cost
+    n, devices = q.n_groups, max(int(q.counts.sum()), 1)
     pins = [sorted(members) for members, _ in q.nets]
     member, first = ragged(pins)
     net = np.repeat(np.arange(len(pins)), np.diff(first))
@@ -85,16 +107,6 @@ def encode(made: Decoder) -> Encoding:
         {"apart": made.place[edges[:, 1]] - made.place[edges[:, 0]]},
     )  # fmt: skip
     encoding.join(("groups", "before", "groups"), made.order[:-1], made.order[1:])
-    tight = float(q.capacity[q.counts > 0].max())
-    base = made.base
-    about = {
-        "groups_per_device": np.log(n / devices), "devices": np.log(devices),
-        "moving": log_over(float(cost.sum()), float(q.work.sum())),
-        "memory": over(float(q.memory.sum()), tight * devices), "planned": base is not None,
-        "over_floor": 0.0 if base is None else min(base.load / max(made.floor, 1e-30) - 1, 10.0),
-    }  # fmt: skip
-    encoding.add("problem", 1, about)
-    return encoding
 
 
 class _View:

@@ -43,12 +43,12 @@ class Example:
     regrets: FloatArray
 
 
-def example(problem: PartitionProblem) -> Example | None:
-    """Return an instance about which nothing is known, None if it has no plan along PipeDream's order."""
+def example(problem: PartitionProblem, *, messages: bool = True) -> Example | None:
+    """Return an instance about which nothing is known, None if it has no plan along PipeDream's order; see `encode`."""
     made = decoder(problem)
     if made is None or made.base is None:
         return None
-    return Example(made, encode(made), np.zeros((0, made.q.n_groups), dtype=np.int64), np.zeros(0))
+    return Example(made, encode(made, messages=messages), np.zeros((0, made.q.n_groups), dtype=np.int64), np.zeros(0))
 
 
 def labelled(settings: Settings) -> list[Example]:
@@ -62,7 +62,7 @@ def labelled(settings: Settings) -> list[Example]:
     found = []
     for one in read_labels(folder):
         problem: Any = one.problem
-        known = example(problem) if one.plans else None
+        known = example(problem, messages=settings.rounds > 0) if one.plans else None
         if known is None:
             continue
         first = np.unique(known.decoder.q.group_of, return_index=True)[1]
@@ -82,7 +82,9 @@ def searched(settings: Settings) -> Iterator[Example]:
     """Yield instances with the best plans that the decoder finds from random scores: many, where a proof takes long."""
     for at, size in enumerate(settings.search_sizes):
         begin = _SEARCHED + at * settings.searched
-        for i, one in enumerate(drawn(settings.families, [size], settings.searched, "train", begin)):
+        for i, one in enumerate(
+            drawn(settings.families, [size], settings.searched, "train", begin, messages=settings.rounds > 0)
+        ):
             rng = np.random.default_rng(begin + i)
             n = one.decoder.q.n_groups
             found = [x for _ in range(settings.search_samples) if (x := one.decoder.decode(rng.standard_normal(n)))]
@@ -102,11 +104,13 @@ def taught(one: Example, drafts: Sequence[Draft], settings: Settings) -> Example
     )  # fmt: skip
 
 
-def drawn(families: Sequence[str], sizes: Sequence[int], count: int, split: str, begin: int = 0) -> Iterator[Example]:
+def drawn(
+    families: Sequence[str], sizes: Sequence[int], count: int, split: str, begin: int = 0, *, messages: bool = True
+) -> Iterator[Example]:
     """Yield instances of seeds from `begin` on, `count` of each size, families in turn."""
     for at, size in enumerate(sizes):
         for i in range(count):
             seed = seed_of(split, begin + at * count + i)
-            found = example(make("throughput", families[i % len(families)], seed, size))
+            found = example(make("throughput", families[i % len(families)], seed, size), messages=messages)
             if found is not None:
                 yield found

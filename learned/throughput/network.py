@@ -24,6 +24,7 @@ class Scorer(nn.Module):
 
     def __init__(self, like: Encoding, width: int, rounds: int, heads: int) -> None:
         super().__init__()
+        self.messages = rounds > 0
         self.graph = GraphNetwork(schema_of(like), width, rounds)
         self.head = mlp([2 * width, width, heads])
         last = self.head[-1]

@@ -41,7 +41,7 @@ class ThroughputPolicy:
             InstanceError: if one is not finite.
         """
         with torch.no_grad():
-            found = self.gain * self.network(collate([encode(made)])).double().numpy()
+            found = self.gain * self.network(collate([encode(made, messages=self.network.messages)])).double().numpy()
         if not np.isfinite(found).all():
             raise InstanceError("scores", "are not all finite: the weights are broken")
         return np.asarray(found)
@@ -75,16 +75,19 @@ class ThroughputPolicy:
             InstanceError: naming the file and what is wrong.
         """
         network, settings, card = restore(
-            path, "throughput", Settings, lambda known: Scorer(small(), known.width, known.rounds, known.heads)
+            path,
+            "throughput",
+            Settings,
+            lambda known: Scorer(small(known.rounds > 0), known.width, known.rounds, known.heads),
         )
         return cls(network, card, settings.gain)
 
 
-def small() -> Encoding:
-    """Return the encoding of a small problem, which has the columns of all others."""
+def small(messages: bool) -> Encoding:
+    """Return the encoding of a small problem, which has the columns of all others; see `encode`."""
     from gangplan.instances.generators import generate
 
     problem: Any = generate("layered", ops=6, layers=3, devices=2, seed=0)
     made = decoder(problem)
     assert made is not None
-    return encode(made)
+    return encode(made, messages=messages)

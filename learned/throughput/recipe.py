@@ -74,7 +74,16 @@ def _own_plans(settings: Settings, seed: int) -> Callable[[Tensors | None], Any]
         from .own_plans import OwnPlans
 
         pools = [
-            list(drawn(settings.families, [size], settings.rl_instances, "train", _OWN + i * settings.rl_instances))
+            list(
+                drawn(
+                    settings.families,
+                    [size],
+                    settings.rl_instances,
+                    "train",
+                    _OWN + i * settings.rl_instances,
+                    messages=settings.rounds > 0,
+                )
+            )
             for i, size in enumerate(settings.rl_sizes)
         ]
         network = _network(settings, seed, pools[0][0].encoding, before)
@@ -101,7 +110,8 @@ def _validation(network: Any, settings: Settings) -> Any:
 
     sizes = sorted({min(settings.rl_sizes), settings.label_size, max(settings.rl_sizes)})
     count = settings.validation_instances * len(settings.families)
-    return validation(network, list(drawn(settings.families, sizes, count, "validation")))
+    chosen = drawn(settings.families, sizes, count, "validation", messages=settings.rounds > 0)
+    return validation(network, list(chosen), settings.gain)
 
 
 def load(path: Path) -> Any:

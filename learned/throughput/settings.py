@@ -31,9 +31,8 @@ class Settings:
         rl_updates, rl_rate, rl_minibatch: of learning from its own plans; 0 updates leave it out.
         rl_sizes: of the graphs it plans, ops.
         rl_instances: of each size.
-        samples: plans drawn of an instance.
+        samples: plans drawn of an instance and head.
         noise: standard deviation of a drawn score, shares of the whole order.
-        copying, advantage: weights of imitating the best plans drawn, and of the policy gradient.
         validate_every: updates from one validation to the next; of imitation, ten times as many.
         validation_instances: a size and family.
         rl_minutes: of wall-clock time at most.
@@ -43,32 +42,30 @@ class Settings:
     label_shards: int = 16
     label_shard: int = 12
     label_size: int = 100
-    label_seconds: float = 5.0
+    label_seconds: float = 2.0
     searched: int = 0
     search_sizes: tuple[int, ...] = (60, 100, 100, 200, 300)
     search_samples: int = 120
     near: bool = True
     families: tuple[str, ...] = FAMILIES
     width: int = 32
-    rounds: int = 3
-    heads: int = 4
+    rounds: int = 0
+    heads: int = 8
     gain: float = 2.0
-    imitation_updates: int = 800
+    imitation_updates: int = 400
     imitation_rate: float = 2e-3
     minibatch: int = 16
     pairs: int = 600
     steep: float = 12.0
     regret: float = 0.02
-    rl_updates: int = 80
-    rl_rate: float = 1e-4
+    rl_updates: int = 400
+    rl_rate: float = 1e-3
     rl_minibatch: int = 12
-    rl_sizes: tuple[int, ...] = (60, 100, 200, 400, 1000)
+    rl_sizes: tuple[int, ...] = (60, 100, 200, 400)
     rl_instances: int = 120
-    samples: int = 16
-    noise: float = 0.3
-    copying: float = 0.0
-    advantage: float = 0.01
-    validate_every: int = 20
+    samples: int = 8
+    noise: float = 0.5
+    validate_every: int = 25
     validation_instances: int = 5
     rl_minutes: float = 12.0
 
@@ -77,7 +74,7 @@ class Settings:
         for name in (*counts, "samples", "search_samples", "validate_every", "validation_instances"):
             if getattr(self, name) < 1:
                 raise InstanceError(name, f"{getattr(self, name)!r} is not positive")
-        for name in ("rounds", "searched", "imitation_updates", "rl_updates", "copying", "advantage"):
+        for name in ("rounds", "searched", "imitation_updates", "rl_updates"):
             if getattr(self, name) < 0:
                 raise InstanceError(name, f"{getattr(self, name)!r} is negative")
         for name in ("label_seconds", "imitation_rate", "rl_rate", "steep", "regret", "gain", "noise", "rl_minutes"):

@@ -14,17 +14,18 @@ from .examples import Example
 SAMPLES = 16
 
 
-def validation(network: nn.Module, examples: Sequence[Example]) -> Callable[[], dict[str, float]]:
+def validation(network: nn.Module, examples: Sequence[Example], gain: float) -> Callable[[], dict[str, float]]:
     """Return a function that gives the mean logarithm of the load over PipeDream's: ``greedy``, ``sampled``, ``score``.
 
-    ``score`` is their mean in percent; below 0 is better than PipeDream.
+    Scores are stretched by `gain`, as the policy does it. ``score`` is their mean in percent; below 0 is better than
+    PipeDream.
     """
 
     def judge() -> dict[str, float]:
         found = []
         for i, one in enumerate(examples):
             batch = collate([one.encoding])
-            heads = network(batch).double().numpy()
+            heads = gain * network(batch).double().numpy()
             base = one.decoder.base
             plans = greedy(one.decoder, heads), best_of(one.decoder, heads, SAMPLES, seed=i)
             if base is not None:

@@ -22,7 +22,7 @@ from gangplan.learned.throughput.encode import encode
 from gangplan.learned.throughput.examples import Example, drawn, taught
 from gangplan.learned.throughput.losses import plan_loss
 from gangplan.learned.throughput.network import Scorer
-from gangplan.learned.throughput.own_plans import OwnPlans
+from gangplan.learned.throughput.own_plans import OwnPlans, best_of_heads
 from gangplan.learned.throughput.policy import ThroughputPolicy
 from gangplan.learned.throughput.settings import Settings
 from gangplan.learned.throughput.validation import validation
@@ -109,22 +109,58 @@ def test_rows_are_zeros_heads_and_noise() -> None:
 
 
 def test_own_plans_go_on_from_a_checkpoint_exactly() -> None:
-    """A learner that was saved and loaded makes the same update as one that was not; its plans are kept with it."""
+    """A learner that was saved and loaded makes the same update as one that was not."""
 
     def learner() -> OwnPlans:
         examples = list(drawn(("layered",), (30,), 3, "validation"))
         network = _network(examples[0])
-        return OwnPlans(
-            network, [examples], replace(SMALL, advantage=0.1, copying=1.0), validation(network, examples), 0
-        )
+        return OwnPlans(network, [examples], SMALL, validation(network, examples, SMALL.gain), 0)
 
     first, second = learner(), learner()
     first.update(1)
     tensors, plain = first.state()
-    assert any(name.startswith("plans.") for name in tensors)
     second.load({name: x.clone() for name, x in tensors.items()}, plain)
     assert first.update(2) == second.update(2)
     assert set(first.validate()) == {"score", "greedy", "sampled"}
+
+
+def test_heads_share_the_work() -> None:
+    """Where only scores near 1 or near -1 cost nothing, two heads that begin alike end one at each, by the gradient."""
+    wanted = torch.tensor([[0.2, -0.2]], requires_grad=True)
+    rng = np.random.default_rng(0)
+
+    def cost(side: float, row: Any) -> float:
+        return float(min(abs(row[0] - side), 1.0))
+
+    optimizer = torch.optim.SGD([wanted], 0.05)
+    for _ in range(200):
+        # the example of one element asks for either side: only two heads that differ are good at both
+        both = torch.cat([wanted, wanted])
+        loss, paid = best_of_heads(
+            both,
+            torch.tensor([0, 1, 2]),
+            [1.0, -1.0],
+            cost,
+            samples=16,
+            noise=0.3,
+            rng=rng,  # type: ignore[list-item]
+        )
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+    assert wanted[0, 0].item() == pytest.approx(1.0, abs=0.25)
+    assert wanted[0, 1].item() == pytest.approx(-1.0, abs=0.25)
+    assert paid < 0.4
+
+
+def test_without_messages_only_groups_and_problem_are_encoded() -> None:
+    """The features are the same with and without; the network of no rounds takes the short encoding."""
+    one = next(iter(drawn(("layered",), (30,), 1, "validation")))
+    short, full = encode(one.decoder, messages=False), encode(one.decoder)
+    assert set(short.nodes) == {"groups", "problem"} and not short.edges
+    assert all((short.nodes[kind] == full.nodes[kind]).all() for kind in short.nodes)
+    network = Scorer(short, 8, 0, 3)
+    assert network(collate([short])).shape == (one.decoder.q.n_groups, 3)
 
 
 def test_onnx_says_the_same_on_any_size(tmp_path: Path) -> None:
