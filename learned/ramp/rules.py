@@ -44,20 +44,20 @@ def by_rule(end: Any, now: float, jct: Any, limit: float, rule: Any, tables: Any
 
 
 @njit(cache=True)
-def go_on(ends: Any, accepted: Any, now: float, jct: Any, limit: float, rules: Any, tables: Any) -> None:
-    """Let a job arrive at the cluster of each rule.
+def go_on(ends: Any, block: Any, now: float, jct: Any, limit: float, rules: Any, tables: Any) -> None:
+    """Let a job arrive at clusters of which the first gets the block that it is given, and the others go by rules.
 
     Args:
-        ends: when each server of each rule's cluster is free, float64 (rules, n); is written.
-        accepted: jobs so far, int64 (rules,); is written.
+        ends: when each server of each cluster is free, float64 (1 + rules, n); is written.
+        block: that the job gets in each cluster, or -1, int64 (1 + rules,); all but the first is written.
         now, jct, limit, tables: as in `by_rule`.
         rules: as `RULES`.
     """
-    for r in range(len(rules)):
-        block = by_rule(ends[r], now, jct, limit, rules[r], tables)
-        if block >= 0:
-            hold(ends[r], block, now + jct[tables.shape[block]], tables)
-            accepted[r] += 1
+    for r in range(len(ends)):
+        if r > 0:
+            block[r] = by_rule(ends[r], now, jct, limit, rules[r - 1], tables)
+        if block[r] >= 0:
+            hold(ends[r], block[r], now + jct[tables.shape[block[r]]], tables)
 
 
 @njit(cache=True)
