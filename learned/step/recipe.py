@@ -64,11 +64,9 @@ def _rl(settings: Settings, seed: int) -> Callable[[Tensors | None], Any]:
         network = _start(settings, seed, before)
         if before is not None:
             network.calm(settings.calm)
-        chosen = [
-            name
-            for i, size in enumerate(settings.rl_sizes)
-            for name in names(settings.families, settings.rl_cases, size, "train", RL_FIRST * (i + 1))
-        ]
+        chosen = names(settings.families, settings.cases, settings.size, "train")
+        for i, size in enumerate(settings.rl_sizes):
+            chosen += names(settings.families, settings.rl_cases, size, "train", RL_FIRST * (i + 1))
         examples = tabulate(chosen, network.book.numpy(), messages=settings.rounds > 0)
 
         def loss(chosen: Any, rng: Any) -> Any:
@@ -103,8 +101,10 @@ def _validation(settings: Settings, network: StepNetwork, *, large: bool) -> Cal
     from .choose import figures
     from .table import names, tabulate
 
-    size, first = (max(settings.rl_sizes), RL_FIRST) if large else (settings.size, 0)
-    chosen = names(settings.families, settings.validation_cases, size, "validation", first)
+    chosen = names(settings.families, settings.validation_cases, settings.size, "validation")
+    if large:
+        most = max(settings.rl_sizes)
+        chosen += names(settings.families, (settings.validation_cases + 1) // 2, most, "validation", RL_FIRST)
     examples = tabulate(chosen, network.book.numpy(), messages=settings.rounds > 0)
     return lambda: figures(network, examples)
 

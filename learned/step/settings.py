@@ -25,10 +25,10 @@ class Settings:
         rl_updates, rl_rate: of the policy gradient; 0 updates leave it out.
         calm: what scores are multiplied by between the two: imitation leaves them so far apart that little is drawn
             but the first choice.
-        rl_cases, rl_sizes: its instances of each size, and their most ops.
+        rl_cases, rl_sizes: its instances of each size beside those of imitation, and their most ops.
         minibatch: instances an update.
         validate_every: updates from one validation to the next.
-        validation_cases: instances of a validation: imitation's small ones, or as many of the largest.
+        validation_cases: instances of a validation, as many small ones and half as many of the largest.
     """
 
     families: tuple[str, ...] = ("layered", "fork_join", "series_parallel")
@@ -46,7 +46,7 @@ class Settings:
     rl_updates: int = 400
     rl_rate: float = 1e-3
     calm: float = 0.3
-    rl_cases: int = 160
+    rl_cases: int = 120
     rl_sizes: tuple[int, ...] = (300, 1000)
     minibatch: int = 24
     validate_every: int = 50

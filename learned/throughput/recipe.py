@@ -154,7 +154,7 @@ RECIPE = Recipe(
     load=load,
     evaluate=evaluate,
     export=export,
-    data="CP-SAT's near-optimal plans of generated graphs of up to 100 ops, and its own plans of up to 1,000 ops",
+    data="CP-SAT's near-optimal plans of generated graphs of up to 100 ops, and its own plans of up to 400 ops",
     seeds=lambda settings, seed: {
         "labels": "train, from 0", "own plans": f"train, from {_OWN}", "validation": "validation, from 0", "run": seed,
     },
