@@ -9,6 +9,7 @@ from pathlib import Path
 from gangplan.instances.placement import PlacementProblem
 from gangplan.learned.labels import seed_of
 from gangplan.learned.placement.batches import sized, small
+from gangplan.learned.placement.mend import LONG, SHORT
 from gangplan.solvers.placement.methods import POLICIES
 
 from . import learned_placement_rivals as rivals
@@ -25,7 +26,7 @@ ABLATIONS = {
     "flat": "placement-flat",
 }
 """Networks beside the shipped one, by the names of their weights."""
-SIZES = ((16, 8), (64, 6), (256, 4), (1024, 2), (10_000, 1))
+SIZES = ((16, 8), (64, 20), (256, 10), (1024, 2), (10_000, 1))
 """Nodes, and how many instances."""
 UNSEEN: dict[str, dict[str, object]] = {
     "two kinds of GPUs": {"gpu_types": "A100,V100"},
@@ -33,7 +34,7 @@ UNSEEN: dict[str, dict[str, object]] = {
     "parameter servers": {"collective": "ps"},
 }
 """Options of batches of which no training had any, but for parameter servers in some of the jobs."""
-_EXACT, _SHORT = 8.0, 4.0
+_EXACT, _SHORT = 60.0, 4.0
 _FEW = ("least_interference", "topology", "nearest_by_size", "nearest_to_centre")
 """Heuristics on 1,024 nodes and more: the best there; others take minutes, or split gangs over thousands of nodes."""
 
@@ -61,15 +62,14 @@ def _task(name: str, family: str, index: int, size: int, weights: Path, make: Ca
 def _methods(weights: Path, name: str, size: int) -> tuple[str, ...]:
     """Return the methods that are judged: fewer on large fleets, where they take long."""
     names = ["bound" if name == "sizes" else "exact", *(POLICIES if size <= 256 else _FEW)]
-    for method, file in {"learned": "placement", **ABLATIONS}.items():
-        if (weights / f"{file}.safetensors").exists() and (size <= 256 or method in ("learned", "imitation only")):
-            names += [method]
-            if size <= 64 and (name != "unseen" or method == "learned"):
-                names += [f"{method} (16)"]
-    names += ["greedy", "local search"]
-    names += ["local search (16)"] if size <= 64 else []
-    names += ["greedy (16)", "trees", "random"] if name == "small" else []
-    return tuple(names)
+    names += ["learned", "learned, placed", "greedy", "greedy, placed", "local search"]
+    if size <= 64:
+        names += ["learned (16)", "greedy (16)", "local search (16)"]
+    for method, file in ABLATIONS.items():
+        few = name == "unseen" or (size > 64 and method != "imitation only")
+        if (weights / f"{file}.safetensors").exists() and not few:
+            names += [f"{method}, placed"]
+    return (*names, "trees, placed", "random, placed") if name == "small" else tuple(names)
 
 
 def _judge(
@@ -91,17 +91,25 @@ def _judge(
     for method in sorted(methods, key=lambda x: x.startswith("local search")):
         if method in ("exact", "bound"):
             continue
-        plain, samples = method.removesuffix(" (16)"), 16 if method.endswith(" (16)") else 1
+        plain, rounds = _rounds(method)
         if plain in POLICIES:
             cost, took = rivals.heuristic(problem, plain)
         elif plain == "local search":
             # as long as the learned policy takes
             other = method.replace("local search", "learned")
             if other not in spent:
-                spent[other] = rivals.decoded(problem, weights / "placement.safetensors", "learned", samples, at[3])[1]
+                spent[other] = rivals.decoded(problem, weights / "placement.safetensors", "learned", rounds, at[3])[1]
             cost, took = rivals.local_search(problem, spent[other] / 1e3)
         else:
             file = weights / f"{ {'learned': 'placement', **ABLATIONS}.get(plain, 'placement') }.safetensors"
-            cost, took = rivals.decoded(problem, file, plain, samples, at[3])
+            cost, took = rivals.decoded(problem, file, plain, rounds, at[3])
         spent[method] = took
         yield LearnedRow("placement", *at, method, cost, reference, proved, took)
+
+
+def _rounds(method: str) -> tuple[str, int]:
+    """Return what places a batch, and how many rounds mend that for each job."""
+    for suffix, rounds in ((" (16)", LONG), (", placed", 0)):
+        if method.endswith(suffix):
+            return method.removesuffix(suffix), rounds
+    return method, SHORT

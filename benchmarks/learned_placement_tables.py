@@ -14,16 +14,18 @@ from .learned_rows import LearnedRow
 from .learned_tables import gaps, interval, of, with_best
 
 METHODS = (
-    *("learned", "learned (16)", "best heuristic", "least_interference", "nearest_by_size", "topology", "best_fit"),
-    *("greedy", "greedy (16)", "local search", "local search (16)", "MLP", "MLP (16)", "trees", "random"),
+    *("learned", "learned (16)", "local search", "local search (16)", "best heuristic"),
+    *("least_interference", "nearest_by_size", "topology", "best_fit", "greedy", "greedy (16)", "greedy, placed"),
+    *("learned, placed", "imitation only, placed", "MLP, placed", "flat, placed", "trees, placed", "random, placed"),
     "exact",
 )
 ABLATIONS = (
-    *("learned", "learned (16)", "imitation only", "imitation only (16)", "RL only", "RL only (16)"),
-    *("one label", "one label (16)", "flat", "flat (16)", "MLP", "MLP (16)", "greedy", "greedy (16)"),
+    *("learned, placed", "imitation only, placed", "RL only, placed", "flat, placed", "MLP, placed"),
+    *("one label, placed", "greedy, placed", "learned", "greedy", "learned (16)", "greedy (16)"),
 )
 _TRANSFER = (
-    *("learned", "learned (16)", "imitation only", "greedy", "local search", "local search (16)", "best heuristic"),
+    *("learned", "learned (16)", "local search", "local search (16)", "learned, placed", "imitation only, placed"),
+    *("greedy", "greedy, placed", "best heuristic"),
 )
 
 
@@ -67,19 +69,39 @@ def _rl(rows: Sequence[LearnedRow]) -> str:
     """Return what RL changes on each size, paired by instance."""
     cost = {(row.instance, row.method): row.objective for row in of(rows, set="sizes") if row.objective is not None}
     lines = []
-    for suffix in ("", " (16)"):
-        for size in sorted({x[2] for x, _ in cost}):
-            pairs = [
-                cost[x, f"learned{suffix}"] / cost[x, f"imitation only{suffix}"] - 1
-                for x, method in cost
-                if x[2] == size and method == f"learned{suffix}" and (x, f"imitation only{suffix}") in cost
-            ]
-            if len(pairs) > 1:
-                low, high = interval(pairs)
-                better = f"{sum(p < -1e-9 for p in pairs)} of {len(pairs)}"
-                decoding = "16 samples" if suffix else "greedy"
-                lines.append((decoding, f"{size:,}", f"{np.mean(pairs):+.2%}", f"{low:+.2%} to {high:+.2%}", better))
-    return table(("decoding", "nodes", "change of the cost", "95% interval", "better"), lines)
+    for size in sorted({x[2] for x, _ in cost}):
+        pairs = [
+            cost[x, "learned, placed"] / cost[x, "imitation only, placed"] - 1
+            for x, method in cost
+            if x[2] == size and method == "learned, placed" and (x, "imitation only, placed") in cost
+        ]
+        if len(pairs) > 1:
+            low, high = interval(pairs)
+            better = f"{sum(p < -1e-9 for p in pairs)} of {len(pairs)}"
+            lines.append((f"{size:,}", f"{np.mean(pairs):+.2%}", f"{low:+.2%} to {high:+.2%}", better))
+    return table(("nodes", "change of the cost", "95% interval", "better"), lines)
+
+
+def _time(rows: Sequence[LearnedRow]) -> str:
+    """Return milliseconds of the exact methods and of the learned policy on the same instances, by what is proved."""
+    lines = []
+    took = {(row.instance, row.method): row.milliseconds for row in of(rows, set="small")}
+    for name, wanted in (("proved", True), ("not proved", False)):
+        there = [row.instance for row in of(rows, set="small", method="exact") if row.proved == wanted]
+        for method in ("learned", "learned (16)"):
+            both = [(took[x, "exact"], took[x, method]) for x in there if (x, method) in took]
+            if both:
+                exact, own = np.array(both).T
+                lines.append((
+                    name, f"{len(both)}", method, f"{exact.mean():,.0f}", f"{np.median(exact):,.0f}",
+                    f"{own.mean():,.1f}", f"{exact.sum() / own.sum():,.1f}", f"{np.median(exact / own):,.1f}",
+                    f"{(exact >= 100 * own).mean():.0%}",
+                ))  # fmt: skip
+    head = (
+        "exact", "instances", "method", "exact, mean ms", "median ms", "its mean ms", "exact over it, in sum",
+        "in the median", "100 and more",
+    )  # fmt: skip
+    return table(head, lines)
 
 
 TABLES: dict[str, Callable[[Sequence[LearnedRow]], str]] = {
@@ -91,4 +113,5 @@ TABLES: dict[str, Callable[[Sequence[LearnedRow]], str]] = {
     "ablations": _ablations,
     "transfer": _transfer,
     "rl": _rl,
+    "time": _time,
 }

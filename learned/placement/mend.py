@@ -17,7 +17,7 @@ LARGE = 2048
 """Nodes beyond which nothing is mended: there is room to avoid everyone."""
 CHUNK = 64
 """Rounds between two looks at the clock, at most."""
-SHORT, LONG, MOST = 4, 100, 2400
+SHORT, LONG, MOST = 4, 30, 2400
 """Rounds for each job: little beside a greedy placement, and less than sixteen of them take; and how many in all."""
 _COLLECTIVES = {"ring": 0, "tree": 1, "hierarchical": 2, "ps": 3}
 _ROWS = 512

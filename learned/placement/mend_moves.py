@@ -115,16 +115,20 @@ def price(f: Any, s: Any, j: Any, rows: Any, n: Any, limit: Any) -> Any:
     for x in range(n):
         if rows[x, 1] > 0:
             compute = max(compute, f.alone[j, f.kind[rows[x, 0]]] * (1.0 + s.suffer[rows[x, 0], k]))
-    total = cost(f, j, compute, seconds(f, s, j, rows, n, 0.0), spent(rows, n))
+    workers, moved = spent(rows, n), 0.0
     if f.migration[j] > 0 and not stands(f, j, rows, n):
-        total += f.migration[j]
-    if total >= limit:
-        return total
-    changed = _beside(f, s, k, rows, n)
-    total += _dearer(f, s, changed)
-    if n < 2 or total >= limit:
-        return total
-    total -= _dearer(f, s, changed)
+        moved = f.migration[j]
+    changed, others = 0, 0.0
+    least = moved + cost(f, j, compute, 0.0, workers)  # the dear things last: most places are worse before them
+    if least < limit:
+        changed = _beside(f, s, k, rows, n)
+        others = _dearer(f, s, changed)
+        least += others
+    if least >= limit:
+        return least
+    total = moved + cost(f, j, compute, seconds(f, s, j, rows, n, 0.0), workers)
+    if n < 2 or total + others >= limit:
+        return total + others
     duty = f.duty[j]
     cross(f, s, rows, n, duty, 1)
     for x in range(n):
