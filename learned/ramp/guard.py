@@ -18,7 +18,7 @@ from gangplan.simulator.ramp import State
 from .rules import RULES, by_rule, go_on
 from .tables import Tables, menus
 
-MARGIN = 3
+MARGIN = 5
 """Jobs by which another has to lead: fewer, and chance decides; more, and as many are lost before it changes."""
 
 
