@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from gangplan.instances import InstanceError
 from gangplan.learned.placement.batches import prepared, small
 from gangplan.learned.placement.decode import Decoder
 from gangplan.learned.placement.imitation import Labelled, Validation, labelled, loss_of
@@ -113,3 +114,11 @@ def test_the_recipe_trains_and_loads(tmp_path: Path) -> None:
     rows = RECIPE.evaluate(policy, range(2))
     assert all(row["placed"] >= row["learned"] >= row["bound"] * (1 - 1e-9) for row in rows)
     assert Decoder(policy, Batch(small("train", 2))).place() is not None
+
+
+def test_the_policy_gradient_alone_is_a_setting() -> None:
+    """Without passes there is one stage; with nothing to learn from the field is named."""
+    alone = replace(SETTINGS, passes=0, rl_updates=3)
+    assert [stage.name for stage in RECIPE.stages(alone, "cpu", 0)] == ["rl"]
+    with pytest.raises(InstanceError, match="passes"):
+        replace(SETTINGS, passes=0, rl_updates=0)
