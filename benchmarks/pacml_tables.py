@@ -134,7 +134,7 @@ def zero_shot(found: Found, suite: str) -> str:
     if not lines:
         return NOT_RUN
     words = [f"Above the best constant {_worse(found, suite, LEARNED)}."]
-    if any(UNGUARDED in cell.policies for cell in SUITES[suite]):
+    if any(found.spread(cell, UNGUARDED, ALL) for cell in SUITES[suite]):
         words.append(f"Without the guard {_worse(found, suite, UNGUARDED)}.")
     return "\n\n".join((table(("", *ALL), lines), *words))
 

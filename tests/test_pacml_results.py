@@ -16,7 +16,7 @@ if str(ROOT) not in sys.path:  # a folder of the repository, not of the package
 
 from benchmarks import pacml, pacml_ablations, pacml_curves, pacml_page, pacml_rows, pacml_tables  # noqa: E402
 from benchmarks.pacml_found import Found, Spread  # noqa: E402
-from benchmarks.pacml_rows import BOUND, LEARNED, PLAN, PROTOCOL, PacmlRow  # noqa: E402
+from benchmarks.pacml_rows import BOUND, LEARNED, PLAN, PROTOCOL, UNGUARDED, PacmlRow  # noqa: E402
 from benchmarks.pacml_suites import PUBLISHED, ROLLOUTS, SAMPLED, SUITES, Cell  # noqa: E402
 
 DATA = ROOT.parent / "shared" / "data" / "pipedream"
@@ -97,6 +97,9 @@ def test_where_a_constant_is_better_is_told() -> None:
     rows += [row("constant-2", s, 0.15 if d == "C" else 0.195, d=d, cell=cell) for s in (0, 1) for d in "CD"]
     words = pacml_tables.zero_shot(Found(rows), "loads").splitlines()[-1]
     assert "in 2 of 4 cases, by more than 1 point in 1: " in words and "load 50%, C: +5.0 points" in words
+    rows += [row(UNGUARDED, s, 0.4, d=d, cell=cell) for s in (0, 1) for d in "ABCD"]
+    words = pacml_tables.zero_shot(Found(rows), "loads").splitlines()[-1]
+    assert words.startswith("Without the guard in 4 of 4 cases, by more than 1 point in 4: ")
 
 
 def test_rows_read_back(tmp_path: Path) -> None:
