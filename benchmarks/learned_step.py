@@ -33,10 +33,10 @@ ABLATIONS = {
     "one label": "step-one",
 }
 """Networks beside the shipped one, by the names of their weights."""
-_MANY, _FIRST, _BRIEF = (1000, 15), 100, 0.5
+_MANY, _FIRST, _BRIEF = (1000, 26), 100, 0.5
 """Ops and instances of each family to tell stages of training apart, the first of them, and seconds for a bound."""
 _SLOW = ("list_schedule", "contiguous")
-_EXACT, _QUICK, _BOUND = 15.0, 20.0, 15.0
+_EXACT, _QUICK, _BOUND = 75.0, 20.0, 15.0
 _SIZES = ((100, 5), (1000, 5), (10_000, 1))
 """Most ops, and how many instances of each family."""
 

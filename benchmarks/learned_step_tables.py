@@ -9,6 +9,7 @@ import numpy as np
 
 from .cells import table
 from .learned_rows import LearnedRow
+from .learned_speed import speed
 from .learned_tables import gaps, interval, of, with_best
 
 _HEURISTICS = ("heft", "list_schedule", "contiguous", "critical_path")
@@ -20,9 +21,6 @@ ABLATIONS = (
     *("learned", "learned (16)", "imitation only", "imitation only (16)", "RL only", "RL only (16)"),
     *("one label", "one label (16)", "GNN", "GNN (16)"),
 )
-
-_RANGES = ((10, 30), (31, 50), (51, 75), (76, 100))
-"""Of ops, in the table of times."""
 
 
 def _proved(name: str) -> Callable[[Sequence[LearnedRow]], str]:
@@ -72,27 +70,6 @@ def _transfer(rows: Sequence[LearnedRow]) -> str:
     return table(("method", "100 ops", "1,000 ops", "10,000 ops"), lines)
 
 
-def speed(rows: Sequence[LearnedRow]) -> str:
-    """Return a line a range of sizes: times of the exact methods and of the policy, where the optimum was proved."""
-    from gangplan.learned.labels import make
-
-    found = [x for name in ("small", "unseen family") for x in of(rows, set=name, proved=True)]
-    took = {(x.instance, x.method): x.milliseconds for x in found}
-    ops = {x.instance: make("step", x.family, x.seed, x.size).graph.n_ops for x in found}
-    lines = []
-    for low, high in _RANGES:
-        mine = [at for at, n in ops.items() if low <= n <= high and (at, "learned") in took]
-        if mine:
-            exact, policy = ([took[at, method] for at in mine] for method in ("exact", "learned"))
-            ratio = np.array(policy) / exact
-            lines.append((
-                f"{low} to {high}", str(len(mine)), f"{np.mean(exact):.0f}", f"{np.max(exact):.0f}",
-                f"{np.mean(policy):.1f}", f"1/{np.mean(exact) / np.mean(policy):.0f}", f"{np.mean(ratio <= 0.01):.0%}",
-            ))  # fmt: skip
-    head = ("ops", "instances", "exact, mean ms", "most ms", "learned, mean ms", "ratio of means", "within 1/100")
-    return table(head, lines)
-
-
 TABLES: dict[str, Callable[[Sequence[LearnedRow]], str]] = {
     "small": _proved("small"),
     "unseen_family": _proved("unseen family"),
@@ -101,5 +78,5 @@ TABLES: dict[str, Callable[[Sequence[LearnedRow]], str]] = {
     "transfer": _transfer,
     "ablations": _ablations,
     "stages": differences,
-    "speed": speed,
+    "speed": lambda rows: speed(rows, ("small", "unseen family"), "exact"),
 }

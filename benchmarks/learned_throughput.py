@@ -22,7 +22,7 @@ TRAINED, UNSEEN = ("layered", "fork_join", "series_parallel"), "pipeline"
 SIZES = ((100, 4), (300, 4), (1000, 4), (3000, 2), (10_000, 1))
 """Ops, and how many instances of each family."""
 DATA = ROOT.parent / "shared" / "data"
-_EXACT = 30.0
+_EXACT = 100.0
 _SLOW = 3000
 """Ops from which on rivals that take minutes are left out."""
 

@@ -13,6 +13,8 @@ from .learned_rows import LearnedRow, csv_of, read
 from .ledger import ROOT
 
 SIZES, SALIENCY = (ROOT / "docs" / "images" / f"learned_throughput_{name}.png" for name in ("sizes", "saliency"))
+_BARS = 10
+"""Features that are shown."""
 STYLE = {
     "learned (16)": ("#1b6ca8", "-", "learned, 16 samples"),
     "learned": ("#1b6ca8", "--", "learned, greedy"),
@@ -48,7 +50,7 @@ def draw_sizes(rows: Sequence[LearnedRow] | None = None, picture: Path = SIZES) 
 
 
 def draw_saliency(weights: Path = WEIGHTS, picture: Path = SALIENCY) -> None:
-    """Draw the scores of one head on a graph, and which groups' features the score of one of them depends on."""
+    """Draw the scores of one head on a graph, and what speaks for the score that is farthest from the mean."""
 
     from gangplan.learned.gnn import collate
     from gangplan.learned.labels import make, seed_of
@@ -61,7 +63,7 @@ def draw_saliency(weights: Path = WEIGHTS, picture: Path = SALIENCY) -> None:
     problem: Any = make("throughput", "layered", seed_of("test", 24), 100)
     made = decoder(problem)
     assert made is not None
-    encoding = encode(made)
+    encoding = encode(made, messages=policy.network.messages)
     batch = collate([encoding])
     given = batch.nodes["groups"].requires_grad_()
     scores = policy.network(batch)
@@ -69,7 +71,7 @@ def draw_saliency(weights: Path = WEIGHTS, picture: Path = SALIENCY) -> None:
     scores = scores - scores.mean(dim=0)  # only differences count
     chosen = int(scores[:, head].abs().argmax())
     scores[chosen, head].backward()
-    saliency = given.grad.abs().sum(dim=1).numpy()
+    worth = (given.grad * given.detach())[chosen].numpy()
     depth = np.rint(encoding.nodes["groups"][:, encoding.columns["groups"].index("depth")] * 1000).astype(int)
     x = np.unique(depth, return_inverse=True)[1]
     y = np.zeros(len(x))
@@ -79,20 +81,20 @@ def draw_saliency(weights: Path = WEIGHTS, picture: Path = SALIENCY) -> None:
     figure, both = plt.subplots(1, 2, figsize=(9.2, 3.8), dpi=110)
     at = scores[:, head].detach().numpy()
     most = float(np.abs(at).max())
-    titles = (
-        "score: later (red) or earlier (blue)\nthan in PipeDream's order",
-        "what the score of the outlined group depends on",
-    )
-    options = [{"cmap": "coolwarm", "vmin": -most, "vmax": most}, {"cmap": "viridis_r", "norm": "log"}]
-    values = [at, np.maximum(saliency, saliency.max() / 1e3)]
-    for axes, title, value, option in zip(both, titles, values, options, strict=True):
-        for a, b in made.q.edges:
-            axes.plot([x[a], x[b]], [y[a], y[b]], color="0.8", linewidth=0.6, zorder=1)
-        dots = axes.scatter(x, y, c=value, s=28 + 60 * made.q.work / made.q.work.max(), zorder=2, **option)
-        axes.scatter(x[chosen], y[chosen], s=170, facecolors="none", edgecolors="black", zorder=3)
-        axes.set_title(title, fontsize=9)
-        axes.axis("off")
-        figure.colorbar(dots, ax=axes, fraction=0.04)
+    axes = both[0]
+    for a, b in made.q.edges:
+        axes.plot([x[a], x[b]], [y[a], y[b]], color="0.8", linewidth=0.6, zorder=1)
+    size = 28 + 60 * made.q.work / made.q.work.max()
+    dots = axes.scatter(x, y, c=at, s=size, zorder=2, cmap="coolwarm", vmin=-most, vmax=most)
+    axes.scatter(x[chosen], y[chosen], s=170, facecolors="none", edgecolors="black", zorder=3)
+    axes.set_title("score: later (red) or earlier (blue)\nthan in PipeDream's order", fontsize=9)
+    axes.axis("off")
+    figure.colorbar(dots, ax=axes, fraction=0.04)
+    first = np.argsort(-np.abs(worth))[:_BARS][::-1]
+    names = [encoding.columns["groups"][i] for i in first]
+    both[1].barh(names, worth[first], color=["C3" if worth[i] > 0 else "C0" for i in first])
+    both[1].set_title("what speaks for the score of the outlined group\n(gradient times input)", fontsize=9)
+    both[1].tick_params(labelsize=8)
     _save(figure, picture)
 
 

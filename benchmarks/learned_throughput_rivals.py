@@ -23,10 +23,11 @@ NETWORKS = {
     "imitation only": "throughput-imitation",
     "RL only": "throughput-rl",
     "one label": "throughput-one",
-    "MLP": "throughput-mlp",
+    "GNN": "throughput-gnn",
 }
 """The shipped network and the others, by the names of their weights."""
-SAMPLES = 16
+SAMPLES, HEADS = 16, 8
+"""In brackets, and how many the shipped network has."""
 _SEARCH = 2.0
 """Seconds of a heuristic at most."""
 Found = tuple[float | None, float | None, float]
@@ -94,7 +95,7 @@ def _draft(made: Decoder, method: str, weights: Path, seed: int) -> Draft | None
     if name == "decoder":
         return made.decode(np.zeros(n))
     if name == "random":
-        heads = np.random.default_rng(seed).standard_normal((n, 4))
+        heads = np.random.default_rng(seed).standard_normal((n, HEADS))
     elif name == "trees":
         heads = _trees(weights / "throughput-trees.joblib").scores(made)
     else:

@@ -9,13 +9,14 @@ import numpy as np
 
 from .cells import table
 from .learned_rows import LearnedRow
+from .learned_speed import speed
 from .learned_tables import gaps, of
 
 ORDER = (
     "cpsat", "pipeline", "learned", "learned (16)", "greedy", "pipedream", "local_search", "local search (ms)",
-    "decoder", "random", "random (16)", "trees", "trees (16)", "MLP", "MLP (16)",
+    "decoder", "random", "random (16)", "trees", "trees (16)", "GNN", "GNN (16)",
 )  # fmt: skip
-ABLATIONS = ("learned", "imitation only", "RL only", "one label", "MLP")
+ABLATIONS = ("learned", "imitation only", "RL only", "one label", "GNN")
 
 
 def small(rows: Sequence[LearnedRow]) -> str:
@@ -73,4 +74,5 @@ def ablations(rows: Sequence[LearnedRow]) -> str:
 
 TABLES: dict[str, Callable[[Sequence[LearnedRow]], str]] = {
     "small": small, "unseen": unseen, "real": real, "sizes": sizes, "ablations": ablations,
+    "speed": lambda rows: speed(rows, ("small",), "cpsat"),
 }  # fmt: skip

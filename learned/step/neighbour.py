@@ -39,7 +39,7 @@ class Workroom(NamedTuple):
 def workroom(a: Any) -> Any:
     """Return an empty workroom for a problem, `Arrays`."""
     n, k = len(a.group), len(a.room)
-    order = np.argsort(a.topological)
+    order: Any = np.argsort(a.topological)
     return Workroom(
         np.empty(n, np.int64), order, order.copy(), np.zeros(n), np.zeros(n), np.zeros(n),
         np.zeros((k, n)), np.zeros((k, n)), np.zeros(k, np.int64),

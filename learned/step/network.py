@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -30,7 +32,7 @@ class StepNetwork(nn.Module):
 
     def calm(self, factor: float) -> None:
         """Multiply all scores by a factor."""
-        last = self.head[-1]
+        last: Any = self.head[-1]
         with torch.no_grad():
             last.weight.mul_(factor)
             last.bias.mul_(factor)

@@ -58,7 +58,7 @@ class OwnPlans:
             scores, batch.first["groups"], examples, costs, samples=s.samples, noise=s.noise, rng=rng
         )
         self.optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         norm = nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
         self.optimizer.step()
         return {"loss": float(loss.detach()), "drawn": cost, "gradient": float(norm)}
