@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from gangplan.instances.placement import GangJob
 
+from .book import Stint
 from .settings import DEAR
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ class Clearing:
         desk: the state.
 
     Attributes:
-        names: the job of each part.
         movable: which parts are of jobs that may be stopped, and have more left than that costs, bool (parts,).
         key: their place in the order, what a stop must be worth taken off, -1 if they may not be stopped, float64.
         wide: GPUs of the whole job, int64 (parts,).
@@ -53,20 +52,29 @@ class Clearing:
         now = desk.book.now
         left = np.where(end > now, end - now, now - since)
         weight = wide.astype(float) ** desk.line.order
-        self._desk, self.names = desk, [name for name, _ in desk.parts.names]
+        self._desk, self._parts = desk, desk.parts.names.copy()
         self.movable = np.isfinite(price) & (left > price)
         self.key = np.where(self.movable, np.maximum(left - DEAR * price, 0.0) * weight, -1.0)
         self.wide, self.head = wide.copy(), head.astype(bool)
         self._node, self._gpus = node.copy(), gpus.copy()
-        self._alive, self._on = np.ones((2, len(node)), dtype=bool)
+        self._stays, self._on = np.ones((2, len(node)), dtype=bool)
 
-    def keep(self, names: Container[str]) -> None:
-        """Have these jobs, and no others, go on."""
-        self._on = np.array([name in names for name in self.names], dtype=bool)
+    def name(self, part: int) -> str:
+        """Return the job of a part."""
+        return self._parts[part][0]
 
-    def leave(self, names: Container[str]) -> None:
-        """Forget jobs that left their nodes."""
-        self._alive &= np.array([name not in names for name in self.names], dtype=bool)
+    def off(self, stint: Stint) -> None:
+        """Have a job be none of those that go on."""
+        self._on[self._of(stint)] = False
+
+    def leave(self, stint: Stint) -> None:
+        """Forget a job that left its nodes."""
+        self._stays[self._of(stint)] = False
+
+    def _of(self, stint: Stint) -> list[int]:
+        """Return the parts of a job, looked for where it was: there are many parts, and few on a node."""
+        here = [i for node in stint.nodes for i in np.flatnonzero(self._node == node).tolist()]
+        return [i for i in here if self.name(i) == stint.request.name]
 
     def find(self, job: GangJob, key: float, moves: bool) -> Room | None:
         """Return the cheapest room for a gang: for each worker a node, and who leaves it."""
@@ -74,8 +82,8 @@ class Clearing:
         free = desk.seats.free.astype(np.int64)
         most = desk.seats.most_on(job) * need  # GPUs that may be its own of each node
         alone = self._gpus == self.wide  # all of the job is on this node
-        gives = self._alive & self.movable & ~self._on & (self.key > key)
-        goes = self._alive & self.movable & alone & ~gives & moves
+        gives = self._stays & self.movable & ~self._on & (self.key > key)
+        goes = self._stays & self.movable & alone & ~gives & moves
         given = np.bincount(self._node[gives], self._gpus[gives], minlength=len(free)).astype(np.int64)
         gone = np.bincount(self._node[goes], self._gpus[goes], minlength=len(free)).astype(np.int64)
         takes = np.minimum(np.minimum(free + given + gone, most) // need, workers)
@@ -120,7 +128,7 @@ class Clearing:
             rest.remove(pick)
             moved.append(pick)
             lack -= int(self._gpus[pick])
-        return [self.names[i] for i in stopped], [self.names[i] for i in moved]
+        return [self.name(i) for i in stopped], [self.name(i) for i in moved]
 
     def _elsewhere(self, room: Room, free: np.ndarray, gives: np.ndarray) -> bool:
         """Return whether each of the jobs that are to be moved has room on another node."""

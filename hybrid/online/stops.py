@@ -90,8 +90,10 @@ class Stopping:
                 taken.append(i)
                 room -= int(wide[i])
         chosen = [first[i - len(heads)] for i in taken if i >= len(heads)]
-        on = {running.names[heads[i]] for i in taken if i < len(heads)}
-        running.keep(on | {running.names[i] for i in np.flatnonzero(fixed).tolist()})
+        goes_on = set(taken)
+        for i, part in enumerate(heads.tolist()):
+            if i not in goes_on:
+                running.off(desk.book.running[running.name(part)])
         return chosen
 
     def _make_room(self, request: Request, moves: bool) -> list[str]:
@@ -117,8 +119,8 @@ class Stopping:
             return []
         names = {stint.request.name: stint for stint in stints}
         self._was.update(names)
-        self._running.leave(names)
         for stint, exchange in zip(stints, exchanges, strict=True):
+            self._running.leave(stint)
             self.stops.append(
                 Stop(
                     stint.request.name,
