@@ -16,10 +16,10 @@ from .pacml_suites import ABLATIONS, Cell
 
 CONFIGS = {"physical": "pacml", "as-published": "pacml-as-published"}
 BUDGET = {
-    "labels": 4000, "searched": 0, "planned_labels": 0, "rounds": 5, "worlds": 0, "corrected_updates": 0,
+    "labels": 4000, "searched": 0, "planned_labels": 0, "rounds": 5, "corrected_updates": 0,
     "imitation_updates": 1500, "rl_updates": 75, "warm": 15, "validate_every": 25, "processes": 1,
 }  # fmt: skip
-"""Of every variant, in place of the shipped configuration's: no other worlds, a quarter of imitation, some PPO."""
+"""Of every variant, in place of the shipped configuration's: a quarter of imitation, some PPO."""
 
 ALONE = 200
 """Updates of PPO where nothing was imitated: about as long as labels, imitation and PPO together take."""
