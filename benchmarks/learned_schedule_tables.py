@@ -8,7 +8,8 @@ import numpy as np
 
 from .cells import table
 from .learned_rows import LearnedRow
-from .learned_tables import gaps, interval, of, speed
+from .learned_speed import speed
+from .learned_tables import gaps, interval, of
 
 METHODS = (
     *("learned", "learned (16)", "lists", "one list", "base", "local search", "MLP", "MLP (16)", "trees"),
@@ -63,10 +64,14 @@ def _against(rows: Sequence[LearnedRow]) -> str:
 
 
 def _speed(rows: Sequence[LearnedRow]) -> str:
+    found = [*of(rows, set="small"), *of(rows, set="time")]
+    return speed(found, ranges=_RANGES, size_of=_jobs, unit="jobs")
+
+
+def _jobs(row: LearnedRow) -> int:
     from gangplan.learned.labels import make
 
-    found = [*of(rows, set="small"), *of(rows, set="time")]
-    return speed(found, _RANGES, lambda x: len(make("schedule", x.family, x.seed, x.size).jobs), "jobs")
+    return len(make("schedule", row.family, row.seed, row.size).jobs)
 
 
 TABLES: dict[str, Callable[[Sequence[LearnedRow]], str]] = {

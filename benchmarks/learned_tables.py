@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -79,39 +79,5 @@ def gaps(rows: Sequence[LearnedRow], methods: Sequence[str], names: dict[str, st
         ))  # fmt: skip
     head = (
         "method", "instances", "mean gap", "95% interval", "p95", "at the reference", "median ms", "mean ms",
-    )  # fmt: skip
-    return table(head, lines)
-
-
-def speed(
-    rows: Sequence[LearnedRow], ranges: Sequence[tuple[int, int]], size_of: Callable[[LearnedRow], int], unit: str
-) -> str:
-    """Return a line a range of sizes: times of the exact methods, proof included, and of the policy.
-
-    Where the exact methods ran out of time, they count with the time that they had: they would have needed more.
-
-    Args:
-        rows: of instances that ``exact`` and ``learned`` have both been judged on.
-        ranges: least and most size of each line.
-        size_of: an instance.
-        unit: of sizes.
-    """
-    took = {(x.instance, x.method): x for x in rows}
-    size = {x.instance: size_of(x) for x in rows if x.method == "exact" and (x.instance, "learned") in took}
-    lines = []
-    for low, high in (*ranges, (0, max(size.values(), default=0))):
-        mine = [at for at, n in size.items() if low <= n <= high]
-        if not mine:
-            continue
-        exact, policy = (np.array([took[at, m].milliseconds for at in mine]) for m in ("exact", "learned"))
-        proved = np.mean([took[at, "exact"].proved for at in mine])
-        lines.append((
-            f"{low} to {high}" if low else "all", str(len(mine)), f"{proved:.0%}", f"{np.median(exact):.0f}",
-            f"{exact.mean():.0f}", f"{policy.mean():.1f}", f"1/{exact.mean() / policy.mean():.0f}",
-            f"{(policy <= 0.01 * exact).mean():.0%}",
-        ))  # fmt: skip
-    head = (
-        unit, "instances", "proved", "exact, median ms", "mean ms", "learned, mean ms", "ratio of means",
-        "within 1/100",
     )  # fmt: skip
     return table(head, lines)
