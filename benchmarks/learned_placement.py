@@ -28,6 +28,8 @@ ABLATIONS = {
 """Networks beside the shipped one, by the names of their weights."""
 SIZES = ((16, 8), (64, 20), (256, 10), (1024, 2), (10_000, 1))
 """Nodes, and how many instances."""
+PAIRED = ((64, 60), (256, 30), (1024, 6))
+"""More of them, to tell the passes of training apart."""
 UNSEEN: dict[str, dict[str, object]] = {
     "two kinds of GPUs": {"gpu_types": "A100,V100"},
     "constrained": {"menus": 0.3, "selectors": 0.3, "spread": 0.3, "apart": 0.3, "shares": 0.3},
@@ -51,6 +53,10 @@ def tasks(weights: Path) -> Iterator[Task]:
         for i in range(count):
             make = partial(sized, "test", 6000 + i, nodes, 0.1 if nodes > 2000 else 1.0, running=0.0, optional=0.0)
             yield _task("sizes", "gangs", 6000 + i, nodes, weights, make)
+    for nodes, count in PAIRED:
+        for i in range(count):
+            make = partial(sized, "test", 7000 + i, nodes, 1.0, running=0.0, optional=0.0)
+            yield _task("passes", "gangs", 7000 + i, nodes, weights, make)
 
 
 def _task(name: str, family: str, index: int, size: int, weights: Path, make: Callable[[], PlacementProblem]) -> Task:
@@ -61,6 +67,10 @@ def _task(name: str, family: str, index: int, size: int, weights: Path, make: Ca
 
 def _methods(weights: Path, name: str, size: int) -> tuple[str, ...]:
     """Return the methods that are judged: fewer on large fleets, where they take long."""
+    if name == "passes":
+        own = ["learned, placed"]
+        own += ["imitation only, placed"] if (weights / f"{ABLATIONS['imitation only']}.safetensors").exists() else []
+        return "bound", *own
     names = ["bound" if name == "sizes" else "exact", *(POLICIES if size <= 256 else _FEW)]
     names += ["learned", "learned, placed", "greedy", "greedy, placed", "local search"]
     if size <= 64:

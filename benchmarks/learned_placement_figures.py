@@ -33,7 +33,7 @@ def draw_sizes() -> None:
         axes.plot(sizes, means, "o-", color=colour, label=method)
     axes.set(xscale="log", xlabel="nodes", ylabel="gap to the bound, %", ylim=(0, None))
     axes.axvspan(8, 16, color="0.9")
-    axes.text(11, axes.get_ylim()[1], "labelled", ha="center", va="top", fontsize=8, color="0.4")
+    axes.text(11, 0.98 * axes.get_ylim()[1], "labelled", ha="center", va="top", fontsize=8, color="0.4")
     axes.legend(frameon=False, fontsize=8)
     figure.savefig(IMAGES / "learned_placement_sizes.png", dpi=110)
     plt.close(figure)

@@ -67,7 +67,8 @@ def _transfer(rows: Sequence[LearnedRow]) -> str:
 
 def _rl(rows: Sequence[LearnedRow]) -> str:
     """Return what RL changes on each size, paired by instance."""
-    cost = {(row.instance, row.method): row.objective for row in of(rows, set="sizes") if row.objective is not None}
+    found = [*of(rows, set="sizes"), *of(rows, set="passes")]
+    cost = {(row.instance, row.method): row.objective for row in found if row.objective is not None}
     lines = []
     for size in sorted({x[2] for x, _ in cost}):
         pairs = [
