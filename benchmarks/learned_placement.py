@@ -9,7 +9,7 @@ from pathlib import Path
 from gangplan.instances.placement import PlacementProblem
 from gangplan.learned.labels import seed_of
 from gangplan.learned.placement.batches import sized, small
-from gangplan.learned.placement.mend import LONG, SHORT
+from gangplan.solvers.placement.mend import LONG, SHORT
 from gangplan.solvers.placement.methods import POLICIES
 
 from . import learned_placement_rivals as rivals

@@ -22,8 +22,7 @@ def _learned(problem: str, *compiled: str, least: float = 0.04) -> Entry:
     def warm() -> None:
         module().warm()
 
-    names = tuple(f"learned.{problem}.{name}" for name in compiled)
-    method = Method(run_learned, library="torch", warm=warm, compiled=names)
+    method = Method(run_learned, library="torch", warm=warm, compiled=compiled)
     return Entry(problem, "learned", method, share=0.2, least=least, learned=True)
 
 
@@ -31,7 +30,12 @@ ENTRIES = (
     Entry("throughput", "greedy", quick=True),
     # a good pipeline is a good start for every variant
     Entry("throughput", "pipedream", variants=("free",), quick=True),
-    _learned("throughput", "cuts:_recurrence", "orders:_extend", "polish:_improve"),
+    _learned(
+        "throughput",
+        *("learned.throughput.cuts:_recurrence", "learned.throughput.orders:_extend"),
+        "learned.throughput.polish:_improve",
+        least=0.005,
+    ),
     Entry("throughput", "convex", variants=("convex",)),
     Entry("throughput", "pipeline", variants=("contiguous",)),
     Entry("throughput", "local_search", variants=("convex", "free")),
@@ -50,21 +54,23 @@ ENTRIES = (
     Entry("step", "list_schedule", least=0.02, quick=True),
     Entry("step", "contiguous", least=0.2, quick=True),
     Entry("step", "critical_path", least=0.02, quick=True),
-    _learned("step", "decode:build", "descent:descend", "polish:polish", least=0.005),
+    _learned(
+        "step", "learned.step.decode:build", "learned.step.descent:descend", "learned.step.polish:polish", least=0.005
+    ),
     # a short CP-SAT proves most; the long one starts from what the searches have found
     Entry("step", "cpsat", share=0.25, least=0.5),
     Entry("step", "local_search", share=0.1),
     Entry("step", "lns", share=0.3),
     Entry("step", "cpsat_below"),
     Entry("schedule", "lists", quick=True),
-    _learned("schedule", "play:play"),
+    _learned("schedule", "learned.schedule.play:play"),
     Entry("schedule", "starts", share=0.7, least=0.5),
     Entry("schedule", "local_search", share=0.1),
     Entry("schedule", "cpsat"),
     # local search begins with several of its kind, and is as quick on small problems
     Entry("placement", "topology", least=0.2, quick=True),
     Entry("placement", "local_search", share=0.1, quick=True),
-    _learned("placement", "mend_search:search"),
+    _learned("placement", "solvers.placement.mend.search:search"),
     Entry("placement", "patterns", share=0.4, proves=True),
     # from what the others have found, with more time
     Entry("placement", "local_search", share=0.5),

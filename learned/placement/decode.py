@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
+from gangplan.solvers.placement.mend import Mender
 from gangplan.solvers.placement.prepare import Batch
 
 from .build import Builder, Decision, run
 from .head import Context
-from .mend import Mender
 from .policy import PlacementPolicy
 
 

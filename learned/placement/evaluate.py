@@ -6,9 +6,10 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
+from gangplan.solvers.placement.mend import LONG, SHORT
+
 from .batches import bounded, sized, small
 from .decode import Decoder
-from .mend import LONG, SHORT
 from .policy import PlacementPolicy
 
 

@@ -45,9 +45,10 @@ def learned(run: Run, prepared: Any) -> None:
 
 def warm() -> None:
     """Read the weights and load compiled code, so that no deadline pays for it."""
+    from gangplan.solvers.placement.mend import SHORT
+
     from .batches import small
     from .decode import Decoder
-    from .mend import SHORT
     from .shipped import shipped_policy
 
     decoder = Decoder(shipped_policy(), Batch(small("train", 0)))
@@ -59,8 +60,9 @@ def _place(run: Run, batch: Batch, policy: PlacementPolicy) -> None:
     """Offer placements as long as there is time for one more."""
     if run.stopped:
         return
+    from gangplan.solvers.placement.mend import LONG, SHORT
+
     from .decode import Decoder
-    from .mend import LONG, SHORT
 
     decoder = Decoder(policy, batch, until=lambda: run.stopped)
     settings, rng = policy.settings, np.random.default_rng(run.seed)

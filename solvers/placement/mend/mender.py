@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.solvers.placement.prepare import Batch, Rows
-from gangplan.solvers.placement.state import State
-
-from .mend_search import search
-from .mend_state import Fixed, Live
+from ..prepare import Batch, Rows
+from ..state import State
+from .search import search
+from .state import Fixed, Live
 
 LARGE = 2048
 """Nodes beyond which nothing is mended: there is room to avoid everyone."""

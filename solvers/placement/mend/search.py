@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from .mend_moves import add, remove, rooms, settle
-from .mend_places import better, copied, insert
-from .mend_state import inner
+from .moves import add, remove, rooms, settle
+from .places import better, copied, insert
+from .state import inner
 
 _RUIN = 6
 """Gangs that go with the one that is drawn, at most."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .mend_moves import fit, price
-from .mend_state import inner
+from .moves import fit, price
+from .state import inner
 
 _RACKS = 6
 """Parts of the network that are looked into for one gang."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from gangplan.instances.verify import TOLERANCE
 
-from .mend_state import cost, cross, inner, meets, seconds, spans, spent, stands
+from .state import cost, cross, inner, meets, seconds, spans, spent, stands
 
 _MANY = 2.0**31 - 1
 

@@ -9,9 +9,8 @@ import pytest
 
 from gangplan.instances import verify
 from gangplan.instances.generators.gangs import gangs
-from gangplan.learned.placement import mend
 from gangplan.learned.placement.decode import Decoder
-from gangplan.learned.placement.mend import Mender
+from gangplan.solvers.placement.mend import Mender, mender
 from gangplan.solvers.placement.methods import SUITE
 from gangplan.solvers.placement.prepare import Batch
 
@@ -29,8 +28,8 @@ KINDS: list[dict[str, Any]] = [
 def test_it_costs_what_the_verifier_says(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever jobs ask for: the compiled costs are those of the verifier, and no more than before."""
     said: list[float] = []
-    plain = mend.search
-    monkeypatch.setattr(mend, "search", lambda *args: said.append(plain(*args)))
+    plain = mender.search
+    monkeypatch.setattr(mender, "search", lambda *args: said.append(plain(*args)))
     better = 0
     for seed in range(4):
         problem = gangs(**{"jobs": 14, "racks": 2, "nodes": 4, "load": 0.8, "seed": seed, **options})
