@@ -105,7 +105,7 @@ def _label(
     ahead: Any, plans: Any, planned: bool, student: Any, share: float, keep: float, seed: int, rows: Any, first: Any,
     kinds: Any, value: Any,
 ) -> int:  # fmt: skip
-    np.random.seed(seed)  # noqa: NPY002
+    np.random.seed(seed)  # noqa: NPY002 - the generator of compiled code, which has no other
     end, sums, out = np.full(tables.n, -1.0), np.zeros(SUMS), np.zeros(MOST)
     score = np.zeros(MOST, np.float32)
     now, d = 0.0, 0

@@ -32,7 +32,7 @@ def search(f: Any, s: Any, best: Any, count: Any, first: Any, last: Any, rounds:
         first, last, rounds: which of how many.
         seed: of all that is drawn.
     """
-    np.random.seed(seed)  # noqa: NPY002
+    np.random.seed(seed)  # noqa: NPY002 - the generator of compiled code, which has no other
     jobs = len(count)
     chosen, size = np.empty(_RUIN + 1, np.int64), np.empty(_RUIN + 1, np.int64)
     before = np.empty((_RUIN + 1, s.rows.shape[1], 3), np.int64)
