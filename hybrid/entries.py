@@ -32,8 +32,8 @@ ENTRIES = (
     Entry("throughput", "pipedream", variants=("free",), quick=True),
     _learned(
         "throughput",
-        *("learned.throughput.cuts:_recurrence", "learned.throughput.orders:_extend"),
-        "learned.throughput.polish:_improve",
+        *("solvers.partition.throughput.cuts:_recurrence", "solvers.partition.throughput.orders:_extend"),
+        "solvers.partition.throughput.polish:_improve",
         least=0.005,
     ),
     Entry("throughput", "convex", variants=("convex",)),
@@ -55,7 +55,10 @@ ENTRIES = (
     Entry("step", "contiguous", least=0.2, quick=True),
     Entry("step", "critical_path", least=0.02, quick=True),
     _learned(
-        "step", "learned.step.decode:build", "learned.step.descent:descend", "learned.step.polish:polish", least=0.005
+        "step",
+        *("learned.step.decode:build", "solvers.partition.step.improve.descent:descend"),
+        "solvers.partition.step.improve.polish:polish",
+        least=0.005,
     ),
     # a short CP-SAT proves most; the long one starts from what the searches have found
     Entry("step", "cpsat", share=0.25, least=0.5),

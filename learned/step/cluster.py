@@ -12,8 +12,7 @@ import numpy as np
 from numba import njit
 
 from gangplan.instances.arrays import FloatArray, IntArray
-
-from .arrays import Arrays, neighbours
+from gangplan.solvers.partition.step.improve.arrays import Arrays, neighbours
 
 LIMITS = ("dear", "memory", "work")
 """From which time under way an edge counts, in mean ops; bytes of what is joined, as a share of the least device or

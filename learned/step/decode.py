@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 
 from gangplan.instances.arrays import FloatArray
+from gangplan.solvers.partition.step.improve.heap import pop, push
 
 from .state import COSTS, empty, open_devices, put, settle, weigh
 
@@ -103,38 +104,3 @@ def attract(a: Any, s: Any, g: int, same: Any, near: Any, pull: Any) -> None:
             for d in range(len(pull)):
                 if a.near[d, there]:
                     pull[d] += near[a.edge[i]]
-
-
-@njit(cache=True)
-def first(x: int, y: int, value: Any, place: Any) -> Any:
-    """Return whether op x comes before op y: the higher value, of equals the first in `place`."""
-    return value[x] > value[y] or (value[x] == value[y] and place[x] < place[y])
-
-
-@njit(cache=True)
-def push(heap: Any, size: int, v: int, value: Any, place: Any) -> int:
-    """Enter v into a heap, the highest value on top, of equals the first in `place`; return its size."""
-    i = size
-    heap[i] = v
-    while i > 0 and first(heap[i], heap[(i - 1) // 2], value, place):
-        heap[i], heap[(i - 1) // 2] = heap[(i - 1) // 2], heap[i]
-        i = (i - 1) // 2
-    return size + 1
-
-
-@njit(cache=True)
-def pop(heap: Any, size: int, value: Any, place: Any) -> int:
-    """Take the top off the heap and return its size."""
-    size -= 1
-    heap[0] = heap[size]
-    i = 0
-    while True:
-        child = 2 * i + 1
-        if child >= size:
-            return size
-        if child + 1 < size and first(heap[child + 1], heap[child], value, place):
-            child += 1
-        if not first(heap[child], heap[i], value, place):
-            return size
-        heap[i], heap[child] = heap[child], heap[i]
-        i = child

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
+from gangplan.solvers.partition.step.improve.arrays import Arrays
 from gangplan.solvers.partition.step.model import Prepared
 
-from .arrays import Arrays
 from .cluster import LIMITS
 from .decode import Scores
 from .state import COSTS

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
+from gangplan.solvers.partition.step.improve.arrays import Arrays, arrays_of
+from gangplan.solvers.partition.step.improve.polish import polish
 from gangplan.solvers.partition.step.model import Prepared
 
 from ..encode.encoding import Encoding, log_over, over
-from .arrays import Arrays, arrays_of
 from .decode import build, zeros
 from .dials import Basis, basis_of
 from .graph import add_graph
 from .plans import ROUNDS, Found, alone, decode
-from .polish import polish
 from .schema import BASE
 
 

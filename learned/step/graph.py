@@ -8,11 +8,11 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.partition.step.bounds import tails
+from gangplan.solvers.partition.step.improve.arrays import Arrays
 from gangplan.solvers.partition.step.model import Prepared
 
 from ..encode import encode_partition
 from ..encode.encoding import Encoding, log_over, over
-from .arrays import Arrays
 
 _COPIED = (
     ("ops", "mirror", "ops"), ("ops", "rev_mirror", "ops"), ("ops", "of", "classes"), ("classes", "rev_of", "ops"),

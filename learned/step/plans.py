@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.solvers.partition.step.improve.arrays import Arrays
+from gangplan.solvers.partition.step.improve.polish import polish
 from gangplan.solvers.partition.step.model import Prepared
 
-from .arrays import Arrays
 from .cluster import clustered
 from .decode import build
 from .dials import Basis, joins_of, scores_of
-from .polish import polish
 
 ROUNDS = 4
 """Of `polish`."""

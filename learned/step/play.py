@@ -8,9 +8,9 @@ import numpy as np
 
 from gangplan.instances import StepPlan
 from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.solvers.partition.step.improve.descent import descend
 from gangplan.solvers.partition.step.schedule import Decoder, as_plan
 
-from .descent import descend
 from .features import Case
 from .plans import Found, decode
 

@@ -8,8 +8,7 @@ import numpy as np
 from numba import njit
 
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
-
-from .timetable import first_gap, occupy
+from gangplan.solvers.partition.step.improve.timetable import first_gap, occupy
 
 COSTS = ("load", "backlog", "opens", "fill", "idle", "last", "moved")
 """What a device costs besides the end of the op, in the columns of `weigh`."""

@@ -5,13 +5,13 @@ import pytest
 
 from gangplan.instances import Cluster, DeviceType, Level, OpGraph, StepProblem, TreeTopology
 from gangplan.learned.labels import make
-from gangplan.learned.step.arrays import arrays_of
 from gangplan.learned.step.decode import build, zeros
-from gangplan.learned.step.descent import descend
-from gangplan.learned.step.neighbour import workroom
-from gangplan.learned.step.polish import polish, slide, sort
-from gangplan.learned.step.reorder import reorder
-from gangplan.learned.step.timetable import first_gap, occupy
+from gangplan.solvers.partition.step.improve.arrays import arrays_of
+from gangplan.solvers.partition.step.improve.descent import descend
+from gangplan.solvers.partition.step.improve.neighbour import workroom
+from gangplan.solvers.partition.step.improve.polish import polish, slide, sort
+from gangplan.solvers.partition.step.improve.reorder import reorder
+from gangplan.solvers.partition.step.improve.timetable import first_gap, occupy
 from gangplan.solvers.partition.step.model import prepare
 
 

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
-from gangplan.solvers.partition.step.model import Prepared
-from gangplan.solvers.partition.step.rank import mean_rank
+
+from ..model import Prepared
+from ..rank import mean_rank
 
 
 class Arrays(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from .decode import first, pop, push
+from .heap import first, pop, push
 from .timetable import first_gap, occupy
 
 
