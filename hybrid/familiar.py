@@ -17,6 +17,8 @@ from gangplan.solvers import Run
 RANGES = Path(__file__).with_name("familiar.json")
 _MARGIN = 0.25
 """Of a range, on either side: so far outside still counts as inside."""
+_ROUNDED = 1e-5
+"""What the ranges in the file may be off."""
 _FEW, _NONE_LEFT = 0.03, 0.3
 """Shares of columns outside up to which a policy has all of its time, and from which on it has none."""
 
@@ -45,7 +47,7 @@ def outside(problem: Any) -> list[str]:
     found = []
     for name, value in summary(problem).items():
         low, high = known.get(name, (value, value))
-        margin = _MARGIN * (high - low) + 1e-6
+        margin = _MARGIN * (high - low) + _ROUNDED
         if not low - margin <= value <= high + margin:
             found.append(name)
     return found

@@ -86,6 +86,14 @@ def test_validation_instances_are_familiar(kind: str) -> None:
     assert np.mean([familiar.trust(run) for run in runs]) > 0.8
 
 
+@pytest.mark.parametrize("kind", ["throughput", "step", "placement", "schedule"])
+def test_nothing_of_training_is_strange(kind: str) -> None:
+    """Of an instance that ranges were made from nothing lies outside, columns that never vary among it."""
+    family = {"placement": "gangs", "schedule": "moldable"}.get(kind, "layered")
+    size = {"placement": 16, "schedule": 20}.get(kind, 30)
+    assert familiar.outside(make(kind, family, seed_of("train", 3), size)) == []
+
+
 @pytest.mark.usefixtures("with_learned")
 def test_strange_problems_get_less(monkeypatch: pytest.MonkeyPatch) -> None:
     """A graph whose features are nothing like those of training lowers the policy's share, and the result says so."""

@@ -17,8 +17,11 @@ from .quotient import Quotient
 _ORDERS = 8
 _FAMILY_BYTES = 4e8
 """What the bit matrix of a family may take."""
-_IDEALS = 200_000
-"""More are not listed: with windows as wide as such orders have, other methods are faster."""
+_IDEALS = 20_000, 200_000
+"""More are not listed: with windows as wide as such orders have, other methods are faster. Between the two numbers it
+is the time that says how many:"""
+_IDEALS_A_SECOND = 15_000
+"""for each second left, so that to list ideals in vain takes a tenth of it."""
 _BITS_A_SECOND = 3e7
 """How much of a family's bit matrix is made in a second, cautiously: nothing stops that."""
 _PAIRS_A_SECOND = 2e7
@@ -50,7 +53,8 @@ def pipeline(run: Run, q: Quotient) -> None:
         run.note(f"more than {_MIXES} mixes of device types: the recurrence leaves the slowest idle and proves nothing")
         return
     with run.phase("ideals"):
-        limit = int(min(_IDEALS, _FAMILY_BYTES / q.n_groups))
+        listed = min(_IDEALS[1], max(_IDEALS[0], _IDEALS_A_SECOND * run.remaining()))
+        limit = int(min(listed, _FAMILY_BYTES / q.n_groups))
         ideals = all_ideals(q, limit, lambda: run.stopped)
         small = ideals is not None and len(ideals) * q.n_groups < _BITS_A_SECOND * run.remaining()
         family = Family(q, ideals) if ideals is not None and small else None
