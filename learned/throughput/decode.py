@@ -10,14 +10,13 @@ import numpy as np
 from gangplan.instances import PartitionPlan, PartitionProblem
 from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.partition.throughput.bounds import counting_bound, impossible, load_ceiling
+from gangplan.solvers.partition.throughput.cuts import Cuts, Stages
 from gangplan.solvers.partition.throughput.lattice import linear_extension
 from gangplan.solvers.partition.throughput.methods import Reduced
+from gangplan.solvers.partition.throughput.orders import Ints, Orders
 from gangplan.solvers.partition.throughput.pipeline import few_mixes
+from gangplan.solvers.partition.throughput.polish import Polish, stage_of
 from gangplan.solvers.partition.throughput.quotient import Quotient
-
-from .cuts import Cuts, Stages
-from .orders import Ints, Orders
-from .polish import Polish, stage_of
 
 BOTH_ENDS = 800
 """Groups up to which an order is made from both of its ends: of more, one takes long enough."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
+from gangplan.solvers.partition.throughput.orders import Ints, ragged
+from gangplan.solvers.partition.throughput.polish import stage_of
 
 from ..encode.encoding import Encoding, log_over, over
 from .decode import Decoder
-from .orders import Ints, ragged
-from .polish import stage_of
 
 
 def encode(made: Decoder, *, messages: bool = True) -> Encoding:

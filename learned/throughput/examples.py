@@ -11,13 +11,13 @@ import numpy as np
 
 from gangplan.instances import PartitionProblem
 from gangplan.instances.arrays import FloatArray
+from gangplan.solvers.partition.throughput.orders import Ints
+from gangplan.solvers.partition.throughput.polish import stage_of
 
 from ..encode.encoding import Encoding
 from ..labels import Configuration, collect, make, read_labels, seed_of
 from .decode import Decoder, Draft, decoder
 from .encode import encode
-from .orders import Ints
-from .polish import stage_of
 from .settings import Settings
 
 MOST_PLANS, MOST_JOINED, _NEAR = 12, 40, 0.02

@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gangplan.solvers.partition.throughput.orders import Ints
+
 from .examples import Example
-from .orders import Ints
 
 _SHARP = 20.0
 """How much of a soft minimum is a minimum: losses of two heads differ by a few hundredths."""

@@ -11,12 +11,12 @@ from gangplan.instances import verify
 from gangplan.instances.generators import generate
 from gangplan.learned.labels import make, seed_of
 from gangplan.learned.throughput.decode import Decoder, decoder
-from gangplan.learned.throughput.polish import stage_of
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite
 from gangplan.solvers.partition.throughput.chain import best_chain
 from gangplan.solvers.partition.throughput.family import Family
 from gangplan.solvers.partition.throughput.lattice import prefixes
+from gangplan.solvers.partition.throughput.polish import stage_of
 
 TOOLS = suite("throughput")
 

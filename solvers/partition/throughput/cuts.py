@@ -17,9 +17,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from gangplan.instances.verify import TOLERANCE
-from gangplan.solvers.partition.throughput.quotient import Quotient
 
 from .orders import Ints, ragged
+from .quotient import Quotient
 
 STRICT = 1e-9
 """A plan must be below the cap by this much, relatively, to count."""

@@ -8,10 +8,10 @@ import numpy as np
 from numba import njit
 
 from gangplan.instances.verify import TOLERANCE
-from gangplan.solvers.partition.throughput.quotient import Quotient
 
 from .cuts import Stages
 from .orders import Ints, ragged
+from .quotient import Quotient
 
 MOVES = 400
 """At most so many, which large graphs do not get through: the recurrence has balanced them."""

@@ -10,7 +10,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.solvers.partition.throughput.quotient import Quotient
+
+from .quotient import Quotient
 
 Ints = NDArray[np.int64]
 
