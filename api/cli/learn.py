@@ -85,6 +85,7 @@ def evaluate(
 ) -> None:
     """Judge a policy on test seeds, none of which it was trained on. Needs gangplan[learn]."""
     from gangplan.learned.policy import find, read_card, recipe
+    from gangplan.learned.policy.means import means
 
     if seeds < 1:
         raise InstanceError("seeds", f"{seeds!r} is not a positive integer")
@@ -99,9 +100,7 @@ def evaluate(
     if as_json:
         emit_json(rows)
         return
-    columns = list(dict.fromkeys(key for row in rows for key in row))
-    words = sum(all(isinstance(row.get(c), str) for row in rows) for c in columns)
-    emit_blocks(table(columns, ([_text(row.get(c)) for c in columns] for row in rows), left=max(words, 1)))
+    emit_blocks(_rows_of(rows), "means, and half of their 95% intervals", _rows_of(means(rows)))
 
 
 @learn.command()
@@ -211,7 +210,17 @@ def _figures(stage: dict[str, Any]) -> tuple[Any, ...]:
     return stage["updates"], round(stage["seconds"], 1), stage["best"], stage["best_update"]
 
 
+def _rows_of(rows: list[dict[str, Any]]) -> Any:
+    """Return the table of rows with their own columns, words first."""
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    words = sum(all(isinstance(row.get(c), str) for row in rows) for c in columns)
+    return table(columns, ([_text(row.get(c)) for c in columns] for row in rows), left=max(words, 1))
+
+
 def _text(value: Any) -> str:
     if value is None:
         return "-"
+    if isinstance(value, tuple):
+        mean, margin = value
+        return _text(mean) if margin is None else f"{mean:.5g} ± {margin:.2g}"
     return f"{value:.5g}" if isinstance(value, float) else str(value)

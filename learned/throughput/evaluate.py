@@ -10,7 +10,8 @@ from gangplan.instances import verify
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite
 
-from ..labels import make
+from ..labels import make, seed_of
+from ..policy.means import above_best
 
 HEURISTICS = ("greedy", "pipedream", "local_search")
 
@@ -18,11 +19,11 @@ HEURISTICS = ("greedy", "pipedream", "local_search")
 def evaluate(
     policy: Any, seeds: Iterable[int], *, size: int, families: Sequence[str], samples: int
 ) -> list[dict[str, Any]]:
-    """Return a row for each method and instance: its load in seconds, None without a plan, and milliseconds.
+    """Return a row for each method and instance: seconds of load, None without a plan, milliseconds, how far from best.
 
     Args:
         policy: the learned one.
-        seeds: of the instances, families in turn.
+        seeds: indices into the split ``test``, families in turn.
         size: ops at most.
         families: of `gangplan.learned.labels.FAMILIES`.
         samples: of the sampled plan.
@@ -30,7 +31,7 @@ def evaluate(
     found = []
     for i, seed in enumerate(seeds):
         family = families[i % len(families)]
-        problem: Any = make("throughput", family, seed, size)
+        problem: Any = make("throughput", family, seed_of("test", seed), size)
         about = {"family": family, "size": size, "seed": seed}
         for name, count in (("learned", 1), (f"learned, {samples} samples", samples)):
             begin = perf_counter()
@@ -42,4 +43,4 @@ def evaluate(
             tools, run = suite("throughput"), Run(problem, time_limit=10)
             tools.methods[name].run(run, tools.prepare(run))
             found.append(about | {"method": name, "load": run.objective, "milliseconds": 1e3 * run.seconds()})
-    return found
+    return above_best(found, "load")

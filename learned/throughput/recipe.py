@@ -129,7 +129,7 @@ def evaluate(
 
     Args:
         policy: the learned one.
-        seeds: of the instances, family by family in turn.
+        seeds: indices of test instances, family by family in turn.
         size: of an instance, ops at most.
         families: joined by commas.
         samples: of the plan that is the best of several.

@@ -94,7 +94,9 @@ def test_train_and_eval(config: Path, tmp_path: Path, cli: Any) -> None:
     rows = json.loads(judged.out)
     assert rows == [{"case": "b", "seed": i, "blocked": 2 * (i + 0.0625)} for i in range(2)]
     text = cli("learn", "eval", weights)
-    assert text.code == 0 and len(text.out.splitlines()) == 7 and "0.0625" in text.out
+    assert text.code == 0 and len(text.out.splitlines()) == 13 and "0.0625" in text.out
+    # five seeds, 1.96 on either side by Student's t
+    assert "2.0625 ± 2" in text.out
 
 
 def test_interrupted_and_resumed(config: Path, tmp_path: Path, cli: Any, listens_to_ctrl_c: None) -> None:

@@ -249,3 +249,23 @@ def test_nothing_to_train_is_an_error() -> None:
     """Without imitation and without its own plans there is nothing to do."""
     with pytest.raises(InstanceError, match="nothing would be trained"):
         recipe.stages(Settings(imitation_updates=0, rl_updates=0), "cpu", 0)
+
+
+def test_judged_on_test_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `gangplan learn eval` compares are instances of the test split, whatever their indices."""
+    made = []
+
+    def spy(problem: Any, family: str, seed: int, size: int) -> Any:
+        made.append(seed)
+        return make(problem, family, seed, size)
+
+    class Nothing:
+        """Has no plan."""
+
+        def plan(self, problem: Any, samples: int) -> None:
+            """Return none."""
+
+    monkeypatch.setattr("gangplan.learned.throughput.evaluate.make", spy)
+    found = recipe.evaluate(Nothing(), range(2), size=12)
+    assert made == [seed_of("test", 0), seed_of("test", 1)]
+    assert {row["seed"] for row in found} == {0, 1} and {row["method"] for row in found} > {"learned", "greedy"}
