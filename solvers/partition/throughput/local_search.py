@@ -1,110 +1,106 @@
-"""Local search on plans: move one group at a time off the busiest devices."""
+"""Local search on plans: annealing from the best one, again and again, longer where that finds nothing."""
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
-from gangplan.instances import PartitionPlan, verify
+from gangplan.instances import verify
 
 from ...run import Run
-from .evaluate import Loads, StageLoad
+from .anneal import anneal
+from .moves import State, data_of, state_of
+from .orders import Ints
 from .quotient import Quotient
 
+_HOT, _COLD = 0.01, 0.0001
+"""Temperatures, as shares of the best plan's maximum load."""
+_CHUNK = 5_000
+"""Moves between two looks at the clock, a few milliseconds."""
+_FIRST, _MOST, _LONGER = 20_000, 4_000, 1.3
+"""Moves of the first annealing, at most so many for each group, and how much longer the next one is."""
+_STALLED = 4
+"""Annealings as long as they get without a better plan, after which this ends."""
+_WORTH = 1e-3
+"""A plan is offered at once if it is better by so much, else at the end of its annealing."""
 
-def local_search(run: Run, q: Quotient, rounds: int = 200) -> None:
-    """Improve the best plan by single moves until no move helps; do nothing if there is none.
 
-    A move takes a group from the busiest device to one where both devices end below the old maximum. After
-    a dead end, some random moves restart the search from the best plan; `rounds` such restarts at most.
-    """
-    if run.plan is None:
+def local_search(run: Run, q: Quotient) -> None:
+    """Improve the best plan by simulated annealing; do nothing if there is none."""
+    if run.plan is None or run.objective is None or run.stopped:
         return
-    rng = np.random.default_rng(run.seed)
-    search = _Search(q, run.plan)
-    best = search.device.copy()
-    for _ in range(rounds):
-        while not run.stopped and search.improve():
-            pass
-        if run.stopped:
-            return
-        plan = search.plan()
-        if verify(run.problem, plan).ok and run.offer(plan, "local search"):
-            best = search.device.copy()
-        search = _Search(q, plan, best)
-        search.shake(rng)
+    search = _Search(run, q)
+    moves, longest, stalled = min(_FIRST, _MOST * q.n_groups), _MOST * q.n_groups, 0
+    while not run.stopped and stalled < _STALLED and search.peak > 0:
+        with run.phase("local search"):
+            better = search.cycle(moves)
+        stalled = 0 if better else stalled + (moves >= longest)
+        moves = min(longest, int(_LONGER * moves))
 
 
 class _Search:
-    def __init__(self, q: Quotient, plan: PartitionPlan, device: np.ndarray | None = None) -> None:
-        self.q = q
-        cluster = q.problem.cluster
-        first = np.unique(q.group_of, return_index=True)[1]
-        self.device = plan.device[first].astype(int) if device is None else device.copy()
-        self.stage_of = dict(zip(plan.device.tolist(), plan.stage.tolist(), strict=True))
-        loads = Loads(q)
-        self.kind = cluster.type_of.tolist()
-        self.devices: list[StageLoad] = [loads.stage(t) for t in self.kind]
-        for g, d in enumerate(self.device.tolist()):
-            self.devices[d].add(g)
-        self.members: list[set[int]] = [set(np.flatnonzero(self.device == d).tolist()) for d in range(len(self.kind))]
+    def __init__(self, run: Run, q: Quotient) -> None:
+        self.run, self.q, self.data = run, q, data_of(q)
+        self.rng = np.random.default_rng(run.seed)
+        self.stage, self.kind = _slots(q, run)
+        self.peak = float(state_of(self.data, self.stage, self.kind).load.max())
 
-    def plan(self) -> PartitionPlan:
-        """Return the plan; devices in use are stages, in the order of the pipeline they came from."""
-        used = sorted(set(self.device.tolist()), key=lambda d: (self.stage_of.get(d, len(self.kind)), d))
-        rank = {d: s for s, d in enumerate(used)}
-        device = self.device.astype(np.int32)[self.q.group_of]
-        stage = np.array([rank[d] for d in device.tolist()], dtype=np.int32)
-        return PartitionPlan(self.q.problem.graph.names, device, stage)
+    def cycle(self, moves: int) -> bool:
+        """Anneal once and offer what is better; return whether there was anything."""
+        run, began = self.run, self.peak
+        plan = self._start()
+        chunks = max(1, moves // _CHUNK)
+        heat = np.geomspace(_HOT, _COLD, chunks + 1)
+        for a, b in pairwise(heat):
+            if run.stopped:
+                break
+            seed = int(self.rng.integers(2**31))
+            found = anneal(self.data, plan, self.stage, self.peak, a, b, moves // chunks, seed)
+            if found < self.peak:
+                self.peak, self.kind = found, plan.kind
+                if found < began * (1 - _WORTH):
+                    began = found
+                    self._offer()
+        self._offer()
+        return self.run.objective is not None and self.peak < began
 
-    def improve(self) -> bool:
-        """Make the move off the busiest device that leaves the lower of both loads; return whether there was one."""
-        top = max(range(len(self.devices)), key=lambda d: self.devices[d].load)
-        peak = self.devices[top].load
-        best: tuple[float, int, int] | None = None
-        for g in sorted(self.members[top]):
-            rest = self.devices[top].after(g, -1)
-            if rest >= peak * (1 - 1e-12):
-                continue
-            for d in self._targets(g):
-                worst = max(rest, self.devices[d].after(g, 1))
-                if worst < peak * (1 - 1e-12) and (best is None or worst < best[0]):
-                    best = (worst, g, d)
-        if best is not None:
-            self._move(best[1], best[2])
-        return best is not None
+    def _start(self) -> State:
+        """Return the best plan with idle devices elsewhere in the pipeline, and sometimes two types exchanged."""
+        stage, kind = self.stage.copy(), self.kind.copy()
+        used = np.unique(stage)
+        if len(used) < len(kind):
+            place = np.sort(self.rng.permutation(len(kind))[: len(used)])
+            idle = self.rng.permutation(np.delete(kind, used))
+            kind[np.delete(np.arange(len(kind)), place)] = idle
+            kind[place] = self.kind[used]
+            stage = place[np.searchsorted(used, stage)]
+        if len(set(kind.tolist())) > 1 and self.rng.random() < 0.5:
+            a, b = self.rng.integers(len(kind), size=2)
+            kind[a], kind[b] = kind[b], kind[a]
+            if not np.isfinite(self.q.time[kind[stage], np.arange(len(stage))]).all():
+                kind[a], kind[b] = kind[b], kind[a]
+        return state_of(self.data, stage, kind)
 
-    def shake(self, rng: np.random.Generator) -> None:
-        """Make a few random legal moves."""
-        for _ in range(int(rng.integers(1, 5))):
-            g = int(rng.integers(self.q.n_groups))
-            targets = self._targets(g)
-            if targets:
-                self._move(g, targets[int(rng.integers(len(targets)))])
+    def _offer(self) -> None:
+        run = self.run
+        if run.objective is None or self.peak >= run.objective * (1 - 1e-12):
+            return
+        stages = [(int(t), np.flatnonzero(self.stage == s).tolist()) for s, t in enumerate(self.kind)]
+        plan = self.q.plan(stages)
+        # a convex plan need not be a pipeline: then a move can break it
+        if self.q.problem.variant != "convex" or verify(run.problem, plan).ok:
+            run.offer(plan, "local search")
 
-    def _move(self, g: int, d: int) -> None:
-        old = int(self.device[g])
-        self.devices[old].remove(g)
-        self.members[old].discard(g)
-        self.devices[d].add(g)
-        self.members[d].add(g)
-        self.device[g] = d
 
-    def _targets(self, g: int) -> list[int]:
-        """Return the devices g may move to; all variants but ``free`` keep to its neighbours' stages."""
-        q = self.q
-        here = int(self.device[g])
-        if q.problem.variant == "free":
-            candidates = list(range(len(self.devices)))
-        else:
-            before, after = q.neighbours
-            stage = self.stage_of
-            low = max((stage.get(int(self.device[a]), 0) for a in before[g]), default=0)
-            high = min((stage.get(int(self.device[b]), 0) for b in after[g]), default=len(stage))
-            candidates = [d for d, s in stage.items() if low <= s <= high]
-        return [
-            d
-            for d in candidates
-            if d != here
-            and np.isfinite(q.time[self.kind[d], g])
-            and self.devices[d].memory + q.memory[g] <= q.capacity[self.kind[d]]
-        ]
+def _slots(q: Quotient, run: Run) -> tuple[Ints, Ints]:
+    """Return the stage of each group of the run's plan, and the device type of each stage, idle devices last."""
+    first = np.unique(q.group_of, return_index=True)[1]
+    device = run.plan.device[first]
+    used, at = np.unique(device, return_index=True)
+    used = used[np.argsort(run.plan.stage[first][at], kind="stable")]
+    rank = np.zeros(int(used.max()) + 1, dtype=np.int64)
+    rank[used] = np.arange(len(used))
+    kind = q.problem.cluster.type_of[used].astype(np.int64)
+    left = np.maximum(q.counts - np.bincount(kind, minlength=len(q.counts)), 0)
+    return rank[device], np.concatenate([kind, np.repeat(np.arange(len(left)), left)])

@@ -16,7 +16,6 @@ from .cycles import convex
 from .dominate import dominate
 from .enumeration import optimum
 from .greedy import greedy
-from .local_search import local_search
 from .pipeline import neighbourhood, pipedream, pipeline
 from .quotient import Quotient, quotient
 from .random_problem import random_problem
@@ -75,11 +74,16 @@ def _seeded(method: Callable[[Run, Quotient], None]) -> Callable[[Run, Reduced],
 
 
 _cpsat = lazily("ortools", "partition.throughput.cpsat", "cpsat")
+_local_search = lazily("numba", "partition.throughput.local_search", "local_search")
 _milp = lazily("pulp", "partition.throughput.milp", "milp")
 METHODS: dict[str, Method] = {
     "greedy": Method(lambda run, reduced: greedy(run, reduced.pipeline)),
     "pipedream": Method(lambda run, reduced: pipedream(run, reduced.pipeline)),
-    "local_search": Method(_seeded(local_search)),
+    "local_search": Method(
+        _seeded(_local_search),
+        library="numba",
+        compiled=("solvers.partition.throughput.anneal:anneal", "solvers.partition.throughput.moves:count"),
+    ),
     "pipeline": Method(lambda run, reduced: pipeline(run, reduced.own), exact=True, variants=("contiguous",)),
     "neighbourhood": Method(_seeded(neighbourhood), variants=("contiguous",)),
     "convex": Method(lambda run, reduced: convex(run, reduced.own, reduced.pipeline), variants=("convex",)),

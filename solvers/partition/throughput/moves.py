@@ -1,0 +1,178 @@
+"""Plans under change as compiled code sees them: what a group's move does to the loads of two stages."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from gangplan.instances.arrays import BoolArray, FloatArray
+from gangplan.instances.verify import TOLERANCE
+
+from .orders import Ints, ragged
+from .quotient import Quotient
+
+
+class Data(NamedTuple):
+    """What does not change.
+
+    Attributes:
+        net, first: the nets of group g are `net[first[g]:first[g + 1]]`.
+        before, first_before: its predecessors, in the same way.
+        after, first_after: its successors.
+        size, cost: pins and seconds of each net.
+        time: float64 (T, G); memory: float64 (G,).
+        room: bytes of a device of each type, float64 (T,).
+        host: bool (T,).
+    """
+
+    net: Ints
+    first: Ints
+    before: Ints
+    first_before: Ints
+    after: Ints
+    first_after: Ints
+    size: Ints
+    cost: FloatArray
+    time: FloatArray
+    memory: FloatArray
+    room: FloatArray
+    host: BoolArray
+
+
+class State(NamedTuple):
+    """A plan.
+
+    Attributes:
+        stage: of each group, int64 (G,).
+        kind: the device type of each stage, int64 (S,).
+        held: how many pins of each net a stage holds, int32 (S, E).
+        load: seconds, float64 (S,); used: bytes, float64 (S,).
+    """
+
+    stage: Ints
+    kind: Ints
+    held: NDArray[np.int32]
+    load: FloatArray
+    used: FloatArray
+
+
+def data_of(q: Quotient) -> Data:
+    """Return the arrays of a quotient; there is no order if its variant is ``free``."""
+    touching: list[list[int]] = [[] for _ in range(q.n_groups)]
+    for e, (pins, _) in enumerate(q.nets):
+        for g in sorted(pins):
+            touching[g].append(e)
+    before, after = ([[]] * q.n_groups,) * 2 if q.problem.variant == "free" else q.neighbours
+    room = q.capacity * (1 + TOLERANCE / 2)
+    return Data(
+        *ragged(touching), *ragged(before), *ragged(after),
+        np.array([len(pins) for pins, _ in q.nets], dtype=np.int64),
+        np.array([cost for _, cost in q.nets], dtype=np.float64),
+        # copies: compiled code is compiled again for arrays that are read-only
+        np.array(q.time, order="C"), np.array(q.memory), room if q.memory_binds else np.full(len(room), np.inf), q.host,
+    )  # fmt: skip
+
+
+def state_of(d: Data, stage: Ints, kind: Ints) -> State:
+    """Return the state of a plan, which keeps `stage` and `kind` and changes them."""
+    shape = len(kind), len(d.size)
+    state = State(stage, kind, np.zeros(shape, dtype=np.int32), np.zeros(len(kind)), np.zeros(len(kind)))
+    count(d, state)
+    return state
+
+
+@njit(cache=True)
+def count(d: Any, p: Any) -> None:
+    """Work out pins, loads and bytes of all stages anew: sums of many changes drift."""
+    p.held[:] = 0
+    p.load[:] = 0
+    p.used[:] = 0
+    for g in range(len(p.stage)):
+        s = p.stage[g]
+        p.load[s] += d.time[p.kind[s], g]
+        p.used[s] += d.memory[g]
+        for x in range(d.first[g], d.first[g + 1]):
+            p.held[s, d.net[x]] += 1
+    for s in range(len(p.kind)):
+        if not d.host[p.kind[s]]:
+            for e in range(len(d.size)):
+                if 0 < p.held[s, e] < d.size[e]:
+                    p.load[s] += d.cost[e]
+
+
+@njit(cache=True)
+def span(d: Any, p: Any, g: Any) -> Any:
+    """Return the first and the last stage that group g could be in with all others where they are."""
+    low, high = 0, len(p.kind) - 1
+    for x in range(d.first_before[g], d.first_before[g + 1]):
+        low = max(low, p.stage[d.before[x]])
+    for x in range(d.first_after[g], d.first_after[g + 1]):
+        high = min(high, p.stage[d.after[x]])
+    return low, high
+
+
+@njit(cache=True)
+def loads(d: Any, p: Any, g: Any, to: Any) -> Any:
+    """Return the loads of g's stage and of stage `to` if g moved there."""
+    s = p.stage[g]
+    out, come = 0.0, 0.0
+    for x in range(d.first[g], d.first[g + 1]):
+        e = d.net[x]
+        here, there = p.held[s, e], p.held[to, e]
+        if here == d.size[e]:
+            out += d.cost[e]
+        elif here == 1:
+            out -= d.cost[e]
+        if there == 0:
+            come += d.cost[e]
+        elif there == d.size[e] - 1:
+            come -= d.cost[e]
+    a, b = p.kind[s], p.kind[to]
+    left = p.load[s] - d.time[a, g] + (0.0 if d.host[a] else out)
+    return left, p.load[to] + d.time[b, g] + (0.0 if d.host[b] else come)
+
+
+@njit(cache=True)
+def put(d: Any, p: Any, g: Any, to: Any) -> None:
+    """Move group g to stage `to`."""
+    s = p.stage[g]
+    p.load[s], p.load[to] = loads(d, p, g, to)
+    for x in range(d.first[g], d.first[g + 1]):
+        e = d.net[x]
+        p.held[s, e] -= 1
+        p.held[to, e] += 1
+    p.used[s] -= d.memory[g]
+    p.used[to] += d.memory[g]
+    p.stage[g] = to
+
+
+@njit(cache=True)
+def along(d: Any, p: Any, to: Any, who: Any, mark: Any, name: Any) -> Any:
+    """Complete the list `who`, which begins with one group, by what must go with it to the stage `to` beside its own.
+
+    That is what comes after it in its stage if the next stage is meant, what comes before it if the one before.
+    `mark` has `name` for those that are in the list. Return how many they are, 0 if too many, or if the device there
+    cannot run them.
+    """
+    s = p.stage[who[0]]
+    later = to > s
+    near, first = (d.after, d.first_after) if later else (d.before, d.first_before)
+    mark[who[0]] = name
+    at, some = 0, 1
+    while at < some:
+        h = who[at]
+        at += 1
+        if not np.isfinite(d.time[p.kind[to], h]):
+            return 0
+        for x in range(first[h], first[h + 1]):
+            b = near[x]
+            if p.stage[b] == s and mark[b] != name:
+                if some == len(who):
+                    return 0
+                mark[b] = name
+                who[some] = b
+                some += 1
+    return some
