@@ -12,7 +12,6 @@ from .critical_path import critical_path
 from .enumeration import optimum
 from .heft import heft
 from .list_schedule import list_schedule
-from .local_search import local_search
 from .model import Prepared, prepare
 from .random_problem import random_problem
 from .series_bound import series_bound
@@ -65,6 +64,7 @@ def _at_most(literals: int, transfers: int) -> Callable[[Prepared], bool]:
     return suits
 
 
+_local_search = lazily("numba", "partition.step.local_search", "local_search")
 _lns = lazily("ortools", "partition.step.lns", "lns")
 _cpsat = lazily("ortools", "partition.step.cpsat", "cpsat")
 _cpsat_below = lazily("ortools", "partition.step.cpsat", "cpsat", below=True)
@@ -74,7 +74,11 @@ METHODS: dict[str, Method] = {
     "critical_path": Method(critical_path),
     "list_schedule": Method(list_schedule),
     "contiguous": Method(contiguous),
-    "local_search": Method(_seeded(local_search)),
+    "local_search": Method(
+        _seeded(_local_search),
+        library="numba",
+        compiled=("solvers.partition.step.improve.annealing:begin", "solvers.partition.step.improve.annealing:anneal"),
+    ),
     "lns": Method(_seeded(_lns), suits=_at_most(400_000, 40_000), library=CPSAT),
     "cpsat": Method(_seeded(_cpsat), exact=True, suits=_at_most(20_000, 40_000), library=CPSAT),
     "cpsat_below": Method(
