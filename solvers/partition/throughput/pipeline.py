@@ -31,6 +31,8 @@ _MIXES = 4096
 _AROUND = 1600
 _AROUND_MOST = 6400
 _STALLED = 3
+_SHARES_FIRST, _SHARES_THEN = 0.04, 0.15
+"""What the bound by shares may take of the time that is left, until it has risen and after that."""
 
 
 def pipedream(run: Run, q: Quotient) -> None:
@@ -87,6 +89,7 @@ def neighbourhood(run: Run, q: Quotient) -> None:
     """Bound by cuts, and improve the best pipeline within larger and larger families around its boundaries."""
     if run.objective is not None:
         _bound_by_cuts(run, q, run.objective)
+        _bound_by_shares(run, q, run.objective)
     few = few_mixes(q)
     rng = np.random.default_rng(run.seed)
     walk = Neighbourhood(few, rng)
@@ -172,6 +175,23 @@ def _bound_by_cuts(run: Run, q: Quotient, threshold: float) -> None:
         from .cut_bound import cut_bound  # OR-Tools' flows take a while to import
 
         run.raise_bound(cut_bound(q, threshold, lambda: run.stopped), "cuts")
+
+
+def _bound_by_shares(run: Run, q: Quotient, objective: float) -> None:
+    if run.stopped or run.bound is None or not run.can_import("ortools"):
+        return
+    with run.phase("share bound"):
+        from .share_bound import share_bounds
+
+        found = share_bounds(q, run.bound, objective, lambda: run.stopped)
+        # where it has something to say, it says so soon
+        with run.share(_SHARES_FIRST):
+            first = next(found, None)
+        if first is not None:
+            run.raise_bound(first, "shares")
+            with run.share(_SHARES_THEN):
+                for value in found:
+                    run.raise_bound(value, "shares")
 
 
 def _ceiling(run: Run, q: Quotient) -> float:
