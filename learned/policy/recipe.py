@@ -36,6 +36,7 @@ class Recipe:
         export: from a policy and a path to the ONNX files written, None if it has no such form.
         data: what it is trained on, for the model card; a phrase.
         seeds: from configuration and seed to the seeds of training and of validation, for the model card.
+        accelerated: whether a part of the training can run on another device than the processor.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Recipe:
     export: Callable[[Any, Path], Sequence[Path]] | None = None
     data: str = ""
     seeds: Callable[[Any, int], dict[str, Any]] = lambda config, seed: {"training": seed}
+    accelerated: bool = False
 
 
 def recipe(name: str) -> Recipe:

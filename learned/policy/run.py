@@ -51,10 +51,13 @@ def train_policy(
     """Train the policy that a configuration is for; `folder` gets a folder a stage, and the weights so far best.
 
     Raises:
-        InstanceError: if the configuration is wrong, or the folder holds another run.
+        InstanceError: if the configuration is wrong, the policy has no use for `device`, or the folder holds another
+            run.
     """
     name, table = read_config(config)
     made = recipe(name)
+    if device != "cpu" and not made.accelerated:
+        raise InstanceError("device", f"{device!r} is of no use to {name}, which is trained on the processor alone")
     try:
         settings = build(made.config, table)
     except InstanceError as error:

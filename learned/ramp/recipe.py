@@ -190,4 +190,5 @@ RECIPE = Recipe(
     export=export,
     data="PAC-ML's five PipeDream profiles and generated networks; distributions A to D, and others",
     seeds=_seeds,
+    accelerated=True,
 )

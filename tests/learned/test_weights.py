@@ -214,6 +214,15 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(RECIPES, "toy", "toy_recipe")
 
 
+def test_a_device_of_no_use_is_refused(toy: None, tmp_path: Path) -> None:
+    """A policy that is trained on the processor alone does not pretend to use a GPU, and begins nothing."""
+    config = tmp_path / "toy.toml"
+    config.write_text('policy = "toy"\n')
+    with pytest.raises(InstanceError, match="device: 'cuda' is of no use to toy"):
+        train_policy(config, tmp_path / "run", device="cuda")
+    assert not (tmp_path / "run").exists()
+
+
 def test_from_configuration_to_weights(toy: None, tmp_path: Path) -> None:
     """Both stages run, the policy's tensors alone are written, and the card says where they come from."""
     config = tmp_path / "toy.toml"
