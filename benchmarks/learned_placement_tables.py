@@ -11,6 +11,7 @@ from gangplan.solvers.placement.methods import POLICIES
 
 from .cells import table
 from .learned_rows import LearnedRow
+from .learned_speed import speed
 from .learned_tables import gaps, interval, of, with_best
 
 METHODS = (
@@ -27,6 +28,8 @@ _TRANSFER = (
     *("learned", "learned (16)", "local search", "local search (16)", "learned, placed", "imitation only, placed"),
     *("greedy", "greedy, placed", "best heuristic"),
 )
+_RANGES = (8, 10), (11, 13), (14, 16)
+"""Nodes."""
 
 
 def _small(rows: Sequence[LearnedRow]) -> str:
@@ -83,26 +86,14 @@ def _rl(rows: Sequence[LearnedRow]) -> str:
     return table(("nodes", "change of the cost", "95% interval", "better"), lines)
 
 
-def _time(rows: Sequence[LearnedRow]) -> str:
-    """Return milliseconds of the exact methods and of the learned policy on the same instances, by what is proved."""
-    lines = []
-    took = {(row.instance, row.method): row.milliseconds for row in of(rows, set="small")}
-    for name, wanted in (("proved", True), ("not proved", False)):
-        there = [row.instance for row in of(rows, set="small", method="exact") if row.proved == wanted]
-        for method in ("learned", "learned (16)"):
-            both = [(took[x, "exact"], took[x, method]) for x in there if (x, method) in took]
-            if both:
-                exact, own = np.array(both).T
-                lines.append((
-                    name, f"{len(both)}", method, f"{exact.mean():,.0f}", f"{np.median(exact):,.0f}",
-                    f"{own.mean():,.1f}", f"{exact.sum() / own.sum():,.1f}", f"{np.median(exact / own):,.1f}",
-                    f"{(exact >= 100 * own).mean():.0%}",
-                ))  # fmt: skip
-    head = (
-        "exact", "instances", "method", "exact, mean ms", "median ms", "its mean ms", "exact over it, in sum",
-        "in the median", "100 and more",
-    )  # fmt: skip
-    return table(head, lines)
+def _speed(rows: Sequence[LearnedRow]) -> str:
+    return speed(of(rows, set="small"), ranges=_RANGES, size_of=_nodes, unit="nodes")
+
+
+def _nodes(row: LearnedRow) -> int:
+    from gangplan.learned.labels import make
+
+    return make("placement", row.family, row.seed, row.size).fleet.n_nodes
 
 
 TABLES: dict[str, Callable[[Sequence[LearnedRow]], str]] = {
@@ -114,5 +105,5 @@ TABLES: dict[str, Callable[[Sequence[LearnedRow]], str]] = {
     "ablations": _ablations,
     "transfer": _transfer,
     "rl": _rl,
-    "time": _time,
+    "speed": _speed,
 }
