@@ -36,6 +36,7 @@ ENTRIES = (
         "solvers.partition.throughput.polish:_improve",
         least=0.005,
     ),
+    Entry("throughput", "local_search", variants=("contiguous",), share=0.35),
     Entry("throughput", "convex", variants=("convex",)),
     Entry("throughput", "pipeline", variants=("contiguous",)),
     Entry("throughput", "local_search", variants=("convex", "free")),
@@ -48,11 +49,11 @@ ENTRIES = (
     Entry("latency", "neighbourhood"),
     Entry("stages", "ideals"),
     Entry("stages", "chain"),
-    Entry("step", "heft", quick=True),
+    # in milliseconds the policy has HEFT's plan too, and better ones
+    Entry("step", "heft", least=0.02, quick=True),
     # bounds and pipelines take tens of milliseconds
-    Entry("step", "bounds", least=0.2, quick=True),
+    Entry("step", "bounds", share=0.2, least=0.2, quick=True),
     Entry("step", "list_schedule", least=0.02, quick=True),
-    Entry("step", "contiguous", least=0.2, quick=True),
     Entry("step", "critical_path", least=0.02, quick=True),
     _learned(
         "step",
@@ -60,10 +61,11 @@ ENTRIES = (
         "solvers.partition.step.improve.polish:polish",
         least=0.005,
     ),
-    # a short CP-SAT proves most; the long one starts from what the searches have found
-    Entry("step", "cpsat", share=0.25, least=0.5),
-    Entry("step", "local_search", share=0.1),
-    Entry("step", "lns", share=0.3),
+    Entry("step", "contiguous", share=0.1, least=0.2),
+    Entry("step", "local_search", share=0.15),
+    # from what the searches have found
+    Entry("step", "cpsat", share=0.5, least=0.5),
+    Entry("step", "lns"),
     Entry("step", "cpsat_below"),
     Entry("schedule", "lists", quick=True),
     _learned("schedule", "learned.schedule.play:play"),

@@ -29,7 +29,7 @@ MOST = 6
 """Groups that move at once, what must go with one included."""
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def anneal(  # noqa: PLR0912
     d: Any, p: Any, best: Any, peak: float, hot: float, cold: float, moves: int, seed: int
 ) -> float:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +21,11 @@ _HOT, _COLD = 0.01, 0.0001
 """Temperatures, as shares of the best plan's maximum load."""
 _CHUNK = 5_000
 """Moves between two looks at the clock, a few milliseconds."""
-_FIRST, _MOST, _LONGER = 20_000, 4_000, 1.3
-"""Moves of the first annealing, at most so many for each group, and how much longer the next one is."""
-_STALLED = 4
+_FIRST, _LONGER = 20_000, 1.3
+"""Moves of the first annealing, and how much longer the next one is."""
+_PAIR, _MOST = 20, 2_000
+"""Moves of the longest annealing: so many for each pair of groups, at most so many for each group."""
+_STALLED = 3
 """Annealings as long as they get without a better plan, after which this ends."""
 _WORTH = 1e-3
 """A plan is offered at once if it is better by so much, else at the end of its annealing."""
@@ -31,12 +36,18 @@ def local_search(run: Run, q: Quotient) -> None:
     if run.plan is None or run.objective is None or run.stopped:
         return
     search = _Search(run, q)
-    moves, longest, stalled = min(_FIRST, _MOST * q.n_groups), _MOST * q.n_groups, 0
-    while not run.stopped and stalled < _STALLED and search.peak > 0:
-        with run.phase("local search"):
-            better = search.cycle(moves)
-        stalled = 0 if better else stalled + (moves >= longest)
-        moves = min(longest, int(_LONGER * moves))
+    longest = q.n_groups * min(_MOST, _PAIR * q.n_groups)
+    moves, stalled = min(_FIRST, longest), 0
+    with ThreadPoolExecutor(run.workers) if run.workers > 1 else nullcontext() as pool:
+        while not run.stopped and stalled < _STALLED and search.peak > 0:
+            with run.phase("local search"):
+                better = search.cycle(moves, pool)
+            stalled = 0 if better else stalled + (moves >= longest)
+            moves = min(longest, int(_LONGER * moves))
+
+
+def _call(task: Any) -> float:
+    return float(anneal(*task))
 
 
 class _Search:
@@ -46,24 +57,32 @@ class _Search:
         self.stage, self.kind = _slots(q, run)
         self.peak = float(state_of(self.data, self.stage, self.kind).load.max())
 
-    def cycle(self, moves: int) -> bool:
-        """Anneal once and offer what is better; return whether there was anything."""
-        run, began = self.run, self.peak
-        plan = self._start()
+    def cycle(self, moves: int, pool: ThreadPoolExecutor | None) -> bool:
+        """Anneal from the best plan, once for each worker, and offer what is better; return whether there was anything.
+
+        Workers wait for one another at every look at the clock, so that a seed says what they find.
+        """
+        began = offered = self.peak
+        plans = [self._start() for _ in range(self.run.workers)]
+        bests = [plan.stage.copy() for plan in plans]
         chunks = max(1, moves // _CHUNK)
-        heat = np.geomspace(_HOT, _COLD, chunks + 1)
-        for a, b in pairwise(heat):
-            if run.stopped:
+        for hot, cold in pairwise(np.geomspace(_HOT, _COLD, chunks + 1)):
+            if self.run.stopped:
                 break
-            seed = int(self.rng.integers(2**31))
-            found = anneal(self.data, plan, self.stage, self.peak, a, b, moves // chunks, seed)
-            if found < self.peak:
-                self.peak, self.kind = found, plan.kind
-                if found < began * (1 - _WORTH):
-                    began = found
+            seeds = self.rng.integers(2**31, size=len(plans)).tolist()
+            tasks = [
+                (self.data, plan, best, self.peak, hot, cold, moves // chunks, seed)
+                for plan, best, seed in zip(plans, bests, seeds, strict=True)
+            ]
+            peaks = list(pool.map(_call, tasks)) if pool is not None else [_call(task) for task in tasks]
+            i = int(np.argmin(peaks))
+            if peaks[i] < self.peak:
+                self.peak, self.stage, self.kind = peaks[i], bests[i].copy(), plans[i].kind
+                if self.peak < offered * (1 - _WORTH):
+                    offered = self.peak
                     self._offer()
         self._offer()
-        return self.run.objective is not None and self.peak < began
+        return self.peak < began
 
     def _start(self) -> State:
         """Return the best plan with idle devices elsewhere in the pipeline, and sometimes two types exchanged."""
