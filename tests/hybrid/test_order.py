@@ -131,13 +131,24 @@ def test_short_deadlines_leave_slow_heuristics_for_the_end() -> None:
     problem = make("step", "layered", seed_of("validation", 1), 30)
     run = Run(problem, time_limit=60)
     prepared = suite("step").prepare(run)
-    assert {"bounds", "contiguous"} <= {entry.name for entry in order.first(run)}
+    assert {"heft", "bounds"} <= {entry.name for entry in order.first(run)}
     run.deadline = time.perf_counter() + 0.1
     now = order.first(run)
     assert {"bounds", "contiguous"}.isdisjoint(entry.name for entry in now)
     later = [entry.name for entry in order.plan(run, prepared, now)]
     assert later.index("local_search") < later.index("bounds")
     assert "heft" in {entry.name for entry in now} and "heft" not in later
+
+
+def test_milliseconds_are_for_the_policy() -> None:
+    """With a hundredth of a second HEFT, whose plan the policy has too, comes after it."""
+    problem = make("step", "layered", seed_of("validation", 1), 30)
+    run = Run(problem, time_limit=60)
+    prepared = suite("step").prepare(run)
+    run.deadline = time.perf_counter() + 0.015
+    assert order.first(run) == []
+    later = [entry.name for entry in order.plan(run, prepared)]
+    assert later.index("learned") < later.index("heft")
 
 
 def test_where_there_is_little_everybody_may_take_all() -> None:
@@ -150,8 +161,8 @@ def test_where_there_is_little_everybody_may_take_all() -> None:
 
 def test_what_needs_no_solver_may_run_here() -> None:
     """Searches of ours run in the caller's process where time is short, compiled ones once they are loaded."""
-    methods = {name: suite(name).methods for name in ("step", "schedule")}
-    assert no_solver(methods["step"]["local_search"])
+    methods = {name: suite(name).methods for name in ("latency", "step", "schedule")}
+    assert no_solver(methods["latency"]["local_search"])
     assert not no_solver(methods["step"]["cpsat"]) and not no_solver(methods["step"]["lns"])
     warm_up("schedule")
     assert no_solver(methods["schedule"]["local_search"]) and gc.get_freeze_count() > 0

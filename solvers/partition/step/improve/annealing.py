@@ -28,8 +28,9 @@ class Annealing(NamedTuple):
         left: bytes left on each device, float64 (k,).
         member_first, member: ops of each group, CSR, int64.
         moved, came: groups that have just moved, and from where, int64 (G,).
-        count: how many have, and how many are in the ball that is being made, int64 (2,).
-        seen, edge, pull: what `balls` needs, int64 (G,).
+        tally: how many have, and how many balls there have been, int64 (2,).
+        seen, edge, pull: in which ball a group was last, ball and what it may grow by, and how many neighbours a group
+            has on the other side, int64 (G,).
         best_where, best_bias, best_order: the best plan, the last in which order its ops are scheduled, int64 (n,).
         length: makespan that it is at, and of the best plan, float64 (2,).
         key: rank and bias of each op, no less than of what follows, float64 (n,).
@@ -44,7 +45,7 @@ class Annealing(NamedTuple):
     member: IntArray
     moved: IntArray
     came: IntArray
-    count: IntArray
+    tally: IntArray
     seen: IntArray
     edge: IntArray
     pull: IntArray
@@ -68,7 +69,7 @@ def begin(a: Any, links: Any, where: Any, start: Any) -> Any:
     """
     n, k, groups = len(a.group), len(a.room), len(where)
     member: Any = np.argsort(a.group, kind="mergesort")
-    member_first = np.zeros(groups + 1, np.int64)
+    member_first: Any = np.zeros(groups + 1, np.int64)
     for v in range(n):
         member_first[a.group[v] + 1] += 1
     for g in range(groups):
@@ -104,7 +105,7 @@ def evaluate(a: Any, s: Any, limit: float) -> Any:
             most = max(most, s.key[a.after[j]])
         s.key[v] = most
     slide(s.key, a.topological, room.order)
-    if len(s.links.count):
+    if len(s.links.busy):
         length, done = forward_on_links(a, s.links, room, limit)
     else:
         length, done = forward(
@@ -147,7 +148,7 @@ def anneal(a: Any, s: Any, i: int, size: int, hot: float, budget: int, seed: int
         budget -= done
         if length < most:
             s.length[0] = length
-            s.count[0] = 0
+            s.tally[0] = 0
             _keep(s)
         else:
             take_back(a, s)
@@ -167,7 +168,7 @@ def _keep(s: Any) -> None:
 @njit(cache=True)
 def _return(a: Any, s: Any) -> None:
     """Go back to the best plan, whose bytes are counted anew."""
-    s.count[0] = 0
+    s.tally[0] = 0
     s.left[:] = a.room
     for g in range(len(s.where)):
         s.where[g] = s.best_where[g]

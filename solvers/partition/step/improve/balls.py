@@ -43,23 +43,23 @@ def propose(a: Any, s: Any) -> bool:
     for i in range(size):
         if np.isfinite(a.work[there, s.edge[i]]) and a.need[s.edge[i]] <= a.room[there]:
             move(a, s, s.edge[i], there)
-    return s.count[0] > 0 and _settle(a, s, here, there)
+    return s.tally[0] > 0 and _settle(a, s, here, there)
 
 
 @njit(cache=True)
 def move(a: Any, s: Any, g: int, d: int) -> None:
     """Move a group to device d, room or not."""
-    s.moved[s.count[0]], s.came[s.count[0]] = g, s.where[g]
-    s.count[0] += 1
+    s.moved[s.tally[0]], s.came[s.tally[0]] = g, s.where[g]
+    s.tally[0] += 1
     _put(a, s, g, d)
 
 
 @njit(cache=True)
 def take_back(a: Any, s: Any) -> None:
     """Take all moves back."""
-    while s.count[0] > 0:
-        s.count[0] -= 1
-        _put(a, s, s.moved[s.count[0]], s.came[s.count[0]])
+    while s.tally[0] > 0:
+        s.tally[0] -= 1
+        _put(a, s, s.moved[s.tally[0]], s.came[s.tally[0]])
 
 
 @njit(cache=True)
@@ -77,8 +77,8 @@ def _ball(a: Any, s: Any, g: int, size: int) -> int:
 
     Behind the ball in `edge` is what it may grow by, of which one is drawn each time.
     """
-    s.count[1] += 1
-    mark, here = s.count[1], s.where[g]
+    s.tally[1] += 1
+    mark, here = s.tally[1], s.where[g]
     s.edge[0], s.seen[g] = g, mark
     inside, known, last = 1, 1, g
     while True:
@@ -102,7 +102,7 @@ def _settle(a: Any, s: Any, here: int, there: int) -> bool:
 
     Those with the most neighbours on the other side go first.
     """
-    moved = s.count[0]
+    moved = s.tally[0]
     if s.left[there] < 0.0:
         for g in range(len(s.where)):
             s.pull[g] = -1

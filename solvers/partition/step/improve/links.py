@@ -18,7 +18,7 @@ class Links(NamedTuple):
 
     Attributes:
         route: links between two devices, int64 (k, k, most), -1 behind the last.
-        low, high, count: busy stretches of each link, see `timetable`; float64 (m, transfers) twice, int64 (m,).
+        low, high, busy: stretches of each link, see `timetable`; float64 (m, transfers) twice, int64 (m,).
         sent, made: when the output of each op begins to be sent to each device, float64 (n, k), and by which schedule,
             int64 (n, k).
         schedule: number of the schedule, int64 (1,).
@@ -28,7 +28,7 @@ class Links(NamedTuple):
     route: IntArray
     low: FloatArray
     high: FloatArray
-    count: IntArray
+    busy: IntArray
     sent: FloatArray
     made: IntArray
     schedule: IntArray
@@ -59,7 +59,7 @@ def forward_on_links(a: Any, x: Any, room: Any, limit: float) -> Any:
     """
     last, done = 0.0, 0
     room.busy[:] = 0
-    x.count[:] = 0
+    x.busy[:] = 0
     x.schedule[0] += 1
     for v in room.order:
         d = room.device[v]
@@ -105,8 +105,8 @@ def _send(x: Any, way: Any, ready: float, took: float) -> float:
         before = at
         for link in way:
             if link >= 0:
-                at = first_gap(x.low[link], x.high[link], x.count[link], at, took)
+                at = first_gap(x.low[link], x.high[link], x.busy[link], at, took)
     for link in way:
         if link >= 0:
-            x.count[link] = occupy(x.low[link], x.high[link], x.count[link], at, at + took)
+            x.busy[link] = occupy(x.low[link], x.high[link], x.busy[link], at, at + took)
     return at

@@ -5,14 +5,15 @@ import pytest
 
 from gangplan.instances import Cluster, DeviceType, Level, OpGraph, StepProblem, TreeTopology
 from gangplan.learned.labels import make
-from gangplan.learned.step.decode import build, zeros
 from gangplan.solvers.partition.step.improve.arrays import arrays_of
 from gangplan.solvers.partition.step.improve.descent import descend
 from gangplan.solvers.partition.step.improve.neighbour import workroom
 from gangplan.solvers.partition.step.improve.polish import polish, slide, sort
 from gangplan.solvers.partition.step.improve.reorder import reorder
 from gangplan.solvers.partition.step.improve.timetable import first_gap, occupy
+from gangplan.solvers.partition.step.methods import METHODS
 from gangplan.solvers.partition.step.model import prepare
+from gangplan.solvers.run import Run
 
 
 def test_gaps_against_a_plain_recount():
@@ -31,22 +32,33 @@ def test_gaps_against_a_plain_recount():
         assert np.array_equal(high[:count], edges[1::2])
 
 
+def heft(p):
+    """Return the arrays of a problem, and HEFT's devices of groups, starts and ends, if it finds a plan."""
+    run = Run(p.problem, time_limit=60)
+    METHODS["heft"].run(run, p)
+    if run.plan is None:
+        return None
+    a, where = arrays_of(p), run.plan.device[[ops[0] for ops in p.members]].astype(np.int64)
+    start = run.plan.start.copy()
+    return a, where, start, start + a.seconds[where[a.group], np.arange(p.n)]
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_polishing_never_makes_a_plan_longer(seed):
     """Makespans fall or stay, and every op is after what it reads."""
     p = prepare(make("step", ("layered", "pipeline")[seed % 2], seed, 60))
-    a = arrays_of(p)
-    state, _, fits = build(a, zeros(p.n, len(p.edges[0])), p.memory_binds)
-    if not fits:
+    made = heft(p)
+    if made is None:
         return
-    before = state.finish.max()
-    length = polish(a, state.where, state.start, state.finish, 4)
+    a, where, start, finish = made
+    before = finish.max()
+    length = polish(a, where, start, finish, 4)
     assert length <= before * (1 + 1e-12)
-    assert length == state.finish.max()
+    assert length == finish.max()
     u, v = p.edges
-    device = state.where[p.group_of]
-    arrival = state.finish[u] + a.delay[p.level[device[u], device[v]], u]
-    assert (state.start[v] >= arrival - 1e-12 * length).all()
+    device = where[p.group_of]
+    arrival = finish[u] + a.delay[p.level[device[u], device[v]], u]
+    assert (start[v] >= arrival - 1e-12 * length).all()
 
 
 def test_sliding_is_sorting():
@@ -87,13 +99,13 @@ def test_what_others_wait_for_goes_first():
 def test_a_longer_descent_is_no_worse(seed):
     """With more ops to schedule the plan gets no longer, and none that is made is too full or too early."""
     p = prepare(make("step", ("layered", "pipeline", "fork_join")[seed % 3], seed, 60))
-    a, draws = arrays_of(p), np.random.default_rng(0).random(512)
-    state, _, fits = build(a, zeros(p.n, len(p.edges[0])), p.memory_binds)
-    if not fits:
+    made, draws = heft(p), np.random.default_rng(0).random(512)
+    if made is None:
         return
-    lengths = [float(state.finish.max())]
+    a = made[0]
+    lengths = [float(made[3].max())]
     for budget in (100, 2000, 20_000):
-        where, start, finish = state.where.copy(), state.start.copy(), state.finish.copy()
+        where, start, finish = (x.copy() for x in made[1:])
         lengths.append(descend(a, where, start, finish, budget, draws))
         assert finish.max() == lengths[-1]
         assert (np.bincount(where, p.group_memory, p.n_devices) <= p.room * (1 + 1e-9)).all()

@@ -1,0 +1,91 @@
+"""Annealing in compiled code: what it makes is what solvers make of it, it keeps what must be kept, and ends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gangplan import solve
+from gangplan.instances import StepProblem, verify
+from gangplan.learned.labels import make
+from gangplan.solvers.partition.step.improve.annealing import anneal, begin
+from gangplan.solvers.partition.step.improve.arrays import arrays_of
+from gangplan.solvers.partition.step.improve.balls import propose, take_back
+from gangplan.solvers.partition.step.improve.links import links_of
+from gangplan.solvers.partition.step.methods import METHODS
+from gangplan.solvers.partition.step.model import prepare
+from gangplan.solvers.partition.step.schedule import Decoder
+from gangplan.solvers.run import Run
+
+FAMILIES = ("layered", "fork_join", "series_parallel", "pipeline")
+
+
+def problem(seed: int, ops: int = 60) -> StepProblem:
+    """Return a problem, every second one with contention."""
+    found = make("step", FAMILIES[seed % 4], seed, ops)
+    assert isinstance(found, StepProblem)
+    return replace(found, contention=seed % 2 == 1)
+
+
+def search(seed: int) -> Any:
+    """Return problem, arrays and a search from HEFT's plan, if there is one."""
+    p = prepare(problem(seed))
+    run = Run(p.problem, time_limit=60)
+    METHODS["heft"].run(run, p)
+    if run.plan is None:
+        pytest.skip("HEFT finds no plan")
+    a, where = arrays_of(p), run.plan.device[[ops[0] for ops in p.members]].astype(np.int64)
+    return p, a, begin(a, links_of(p), where, run.plan.start)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_lengths_are_those_of_the_decoder(seed: int) -> None:
+    """Devices and order of the best plan give, decoded as solvers do, the very makespan that the search has seen."""
+    p, a, s = search(seed)
+    for i in range(5):
+        anneal(a, s, 100 * i, 500, 1e-2, 20_000, i)
+        device = s.best_where[p.group_of].tolist()
+        assert Decoder(p).makespan(device, s.best_order.tolist()) == pytest.approx(s.length[1], rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_moves_keep_memory_and_can_be_taken_back(seed: int) -> None:
+    """After each move devices hold what they have room for, and taken back it leaves no trace."""
+    p, a, s = search(seed)
+    found = 0
+    for _ in range(300):
+        before, device = s.where.copy(), s.room.device.copy()
+        if propose(a, s):
+            found += 1
+            assert (np.bincount(s.where, p.group_memory, p.n_devices) <= p.room * (1 + 1e-12)).all()
+            assert np.isfinite(a.work[s.where, np.arange(p.n_groups)]).all()
+            assert (s.room.device == s.where[p.group_of]).all()
+        take_back(a, s)
+        assert (s.where == before).all() and (s.room.device == device).all()
+    assert found > 20
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_never_worse_than_the_start(seed: int) -> None:
+    """Every plan is feasible and better than the one before, from the first plan on."""
+    asked = problem(seed, 100)
+    start = solve(asked, time_limit=10, method="heft", workers=1)
+    if start.plan is None:
+        pytest.skip("HEFT finds no plan")
+    result = solve(asked, time_limit=0.3, method="local_search", workers=1, initial=start.plan)
+    lengths = [found.objective for found in result.trace]
+    assert lengths == sorted(set(lengths), reverse=True) and lengths[0] == start.objective
+    assert result.plan is not None and verify(asked, result.plan).ok
+    assert result.wall_seconds < 0.6
+
+
+def test_one_seed_one_trace() -> None:
+    """Where the search ends by itself, the same seed gives the same plans, and another seed others."""
+    asked = problem(4, 100)
+    runs = [solve(asked, time_limit=60, method="local_search", workers=1, seed=seed) for seed in (1, 1, 2)]
+    assert {run.stop_reason for run in runs} <= {"methods exhausted", "proved"}
+    same, again, other = ([found.objective for found in run.trace] for run in runs)
+    assert same == again != other
