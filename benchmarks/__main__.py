@@ -34,6 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
     learned.add_argument("problem", choices=PROBLEMS)
     learned.add_argument("--only", default="", help="only runs with this in 'set family size seed method'")
     learned.add_argument("--weights", type=Path, help="folder of the weights  [default: the shipped]")
+    learned.add_argument("--bounds", action="store_true", help="run only bounds: raise references that are no optima")
     learned.add_argument("--page", action="store_true", help="run nothing; write the page")
     learned.add_argument("--check", action="store_true", help="run nothing; fail if the page would change")
     learned.set_defaults(act=_learned)
@@ -87,9 +88,11 @@ def _policies(options: argparse.Namespace) -> int:
 
 
 def _learned(options: argparse.Namespace) -> int:
-    from .learned import WEIGHTS, run, write_page
+    from .learned import WEIGHTS, prove, run, write_page
 
-    if not (options.page or options.check):
+    if options.bounds:
+        prove(options.problem, only=options.only)
+    elif not (options.page or options.check):
         run(options.problem, weights=options.weights or WEIGHTS, only=options.only)
     return write_page(options.problem, check=options.check)
 

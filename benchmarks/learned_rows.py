@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .ledger import ROOT
-from .records import append_records, read_records
+from .records import append_records, change_records, read_records
 
 PROBLEMS = ("throughput", "step", "placement", "schedule")
 Key = tuple[str, str, int, int, str]
@@ -69,6 +69,21 @@ def csv_of(problem: str) -> Path:
 def read(path: Path) -> list[LearnedRow]:
     """Return the rows of a file, see `read_records`."""
     return read_records(path, LearnedRow)
+
+
+def raise_reference(instance: tuple[str, str, int, int], bound: float, path: Path) -> None:
+    """Give all rows of an instance a greater bound, or the optimum if a plan reaches it."""
+    plans = [row.objective for row in read(path) if row.instance == instance and row.method != "bound"]
+    best = min((x for x in plans if x is not None), default=bound)
+    least = min(bound, best)
+
+    def raised(row: LearnedRow) -> LearnedRow:
+        if row.instance != instance or row.reference >= least:
+            return row
+        value = least if row.method == "bound" else row.objective
+        return replace(row, objective=value, reference=least, proved=best <= bound * (1 + 1e-6))
+
+    change_records(raised, path, LearnedRow)
 
 
 def append(rows: Sequence[LearnedRow], path: Path) -> None:

@@ -65,8 +65,10 @@ def tasks(weights: Path) -> Iterator[Task]:
 
 def _generated(name: str, family: str, index: int, size: int, weights: Path) -> Task:
     seed = seed_of("test", index)
-    judge = partial(_judge, partial(make, "step", family, seed, size), weights, name, family, size, seed)
-    return Task(name, family, size, seed, _methods(weights, name, size), judge)
+    made = partial(make, "step", family, seed, size)
+    judge = partial(_judge, made, weights, name, family, size, seed)
+    bound = (lambda best: rivals.bound(made(), _BOUND)) if name == "sizes" else None
+    return Task(name, family, size, seed, _methods(weights, name, size), judge, bound)
 
 
 def _feasible(family: str, size: int, count: int, first: int = 0) -> Iterator[int]:

@@ -47,11 +47,12 @@ def _generated(name: str, family: str, size: int, i: int, weights: Path) -> Task
     return _task(name, family, size, seed, weights, partial(make, "throughput", family, seed, size))
 
 
-def _task(name: str, family: str, size: int, seed: int, weights: Path, made: Callable[[], object]) -> Task:
+def _task(name: str, family: str, size: int, seed: int, weights: Path, made: Callable[[], PartitionProblem]) -> Task:
     at = name, family, size, seed
     exact = ("cpsat", "pipeline") if name in ("small", "unseen") else ()
     names = exact + rivals.methods(weights, few=name == "real" or size not in (100, 1000), large=size >= _SLOW)
-    return Task(*at, names, partial(_judge, made, weights, at))
+    bound = (lambda best: rivals.bound(made(), best)) if name == "sizes" else None
+    return Task(*at, names, partial(_judge, made, weights, at), bound)
 
 
 def _judge(

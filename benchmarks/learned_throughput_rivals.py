@@ -30,6 +30,8 @@ SAMPLES, HEADS = 16, 8
 """In brackets, and how many the shipped network has."""
 _SEARCH = 2.0
 """Seconds of a heuristic at most."""
+_PROOF = 25.0
+"""Seconds of the processor for a bound."""
 Found = tuple[float | None, float | None, float]
 """Objective, bound, milliseconds of the processor: the machine had other work."""
 
@@ -65,12 +67,14 @@ def judge(problem: PartitionProblem, method: str, weights: Path, *, seed: int, l
 
 
 def bound(problem: PartitionProblem, best: float) -> float:
-    """Return a bound on a large pipeline: by counting, by transfers that cannot be avoided, by ideals."""
+    """Return a bound on a large pipeline: by counting, by cuts, by ideals, by shares of stages."""
     from gangplan.solvers.partition.throughput.cut_bound import cut_bound
+    from gangplan.solvers.partition.throughput.share_bound import share_bounds
 
-    exact = _solved(problem, "pipeline", 6.0)[1] or 0.0
-    q, until = Reduced(problem).pipeline, perf_counter() + 6
-    return max(exact, counting_bound(q), cut_bound(q, best, lambda: perf_counter() > until))
+    q, until = Reduced(problem).pipeline, process_time() + _PROOF
+    cuts = cut_bound(q, best, lambda: process_time() > until - 0.8 * _PROOF)
+    least = max(_solved(problem, "pipeline", 6.0)[1] or 0.0, counting_bound(q), cuts)
+    return max([least, *share_bounds(q, least, best, lambda: process_time() > until)])
 
 
 def _solved(problem: PartitionProblem, method: str, seconds: float) -> Found:

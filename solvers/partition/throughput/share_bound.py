@@ -39,7 +39,7 @@ _STEEP = 8.0
 """The greatest of them to begin with: the last one of the group before, as a rule."""
 _STEPS = (0.2, 0.2, 1.0)
 """How much of what a share may grow by it does, in each pass: all at once would leave nothing to its neighbours."""
-_FIRST, _LAST = 0.02, 0.002
+_FIRST, _LAST = 0.02, 0.004
 """By how much more than the bound so far a load is tried, as a share of it, and how little ends the search."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks import learned, learned_tables  # noqa: E402
-from benchmarks.learned_rows import LearnedRow, append, csv_of, read  # noqa: E402
+from benchmarks.learned_rows import LearnedRow, append, csv_of, raise_reference, read  # noqa: E402
 
 
 def _row(method: str, objective: float | None, seed: int = 0) -> LearnedRow:
@@ -34,6 +35,23 @@ def test_rows_survive_the_file(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("True", "Yes", 1))
     with pytest.raises(ValueError, match=r":2: proved: 'Yes'"):
         read(path)
+
+
+def test_references_rise(tmp_path: Path) -> None:
+    """A greater bound is that of all rows of its instance and no more than the best plan, which then is the optimum."""
+    path = tmp_path / "rows.csv"
+    rows = [replace(x, proved=False) for x in (_row("learned", 2.5), _row("greedy", 3.0), _row("bound", 2.0))]
+    append([*rows, _row("learned", 2.5, seed=1)], path)
+    raise_reference(rows[0].instance, 2.2, path)
+    assert [(x.objective, x.reference, x.proved) for x in read(path)] == [
+        (2.5, 2.2, False), (3.0, 2.2, False), (2.2, 2.2, False), (2.5, 2.0, True)
+    ]  # fmt: skip
+    raise_reference(rows[0].instance, 2.1, path)
+    assert {x.reference for x in read(path)} == {2.2, 2.0}
+    raise_reference(rows[0].instance, 2.6, path)
+    assert [(x.objective, x.reference, x.proved) for x in read(path)][:3] == [
+        (2.5, 2.5, True), (3.0, 2.5, True), (2.5, 2.5, True)
+    ]  # fmt: skip
 
 
 def test_gaps_count_instances_that_all_methods_have() -> None:
