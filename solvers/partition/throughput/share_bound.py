@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from gangplan.instances.arrays import BoolArray
+from gangplan.instances.arrays import BoolArray, FloatArray
 
 from .quotient import Quotient
 from .stage_cut import Order, StageCut
@@ -57,15 +57,18 @@ def share_bounds(q: Quotient, floor: float, ceiling: float, stopped: Callable[[]
         return
     order, step, failed = Order(q), _FIRST, ceiling
     while step > _LAST and not stopped():
-        load = min(floor * (1 + step), (floor * failed) ** 0.5 if failed < ceiling else ceiling)
-        if Shares(q, order, load).too_many(stopped):
+        load = min(floor * (1 + step), ceiling)
+        shares = Shares(q, order, load)
+        if shares.too_many(stopped):
             floor, step = load, 2 * step
             yield load * (1 - _EPSILON)
             if load >= ceiling:
                 return
         elif not stopped():
             failed = load
-        if failed < ceiling or floor * (1 + step) >= ceiling:
+            # at a load less by as much as the shares are short there may be enough of them
+            step = load * float(shares.share.sum()) / k / floor - 1
+        if step <= _LAST or floor * (1 + step) >= failed:
             step = (failed / floor) ** 0.5 - 1
 
 
@@ -109,29 +112,28 @@ class Shares:
         first = max(int(np.ceil(self.upto[v] - _EPSILON)), 1)
         last = self.k + 1 - max(int(np.ceil(self.since[v] - _EPSILON)), 1)
         best = 0.0
+        near, before, after = self._with(v)
         for s in sorted(range(first, last + 1), key=lambda s: abs(2 * s - first - last)):
-            best = max(best, self._at(v, s, best))
+            possible = near & (before <= s + _EPSILON) & (after <= self.k - s + 1 + _EPSILON)
+            best = max(best, self._at(v, possible, best))
             if best >= 1:
                 return 1.0
         return best
 
-    def _with(self, v: int, s: int) -> BoolArray:
-        """Return which groups can be in stage s together with v, bool (n,)."""
-        order, weighs = self.order, self.order.weighs
-        before, after = weighs @ (self.share * order.upto[v]), weighs.T @ (self.share * order.since[v])
-        between, behind = weighs @ (self.share * order.since[v]), weighs.T @ (self.share * order.upto[v])
-        possible: BoolArray = np.maximum(between, behind) <= 1 + _EPSILON
-        possible &= self.upto[v] + self.upto - before <= s + _EPSILON
-        possible &= self.since[v] + self.since - after <= self.k - s + 1 + _EPSILON
-        return possible
+    def _with(self, v: int) -> tuple[BoolArray, FloatArray, FloatArray]:
+        """Return which groups can share a stage with v, bool (n,), and what comes before either, and after either."""
+        sides = self.share[:, None] * np.stack([self.order.upto[v], self.order.since[v]], axis=1)
+        before, between = (self.order.weighs @ sides).T
+        behind, after = (self.order.weighs.T @ sides).T
+        near: BoolArray = np.maximum(between, behind) <= 1 + _EPSILON
+        return near, self.upto[v] + self.upto - before, self.since[v] + self.since - after
 
     def _load(self, inside: BoolArray) -> float:
         pins = np.bincount(self.order.net, weights=inside[self.order.pin], minlength=len(self.cost))
         return float(self.work[inside].sum() + self.cost[(pins > 0) & (pins < self.order.size)].sum())
 
-    def _at(self, v: int, s: int, enough: float) -> float:
-        """Return no less than the shares of any stage s with v, or something up to `enough` if they are no more."""
-        possible = self._with(v, s)
+    def _at(self, v: int, possible: BoolArray, enough: float) -> float:
+        """Return no less than the shares of any stage with v among `possible`; if they are no more, up to `enough`."""
         if not possible[v]:
             return 0.0
         least = float(self.share[possible].sum())
