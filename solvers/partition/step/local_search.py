@@ -17,8 +17,8 @@ _STALE = 12
 """Rounds without a better plan after which the search ends."""
 _STEPS, _LEAST, _MOST = 25, 100, 10_000
 """Steps of a round: for each group, at least, at most."""
-_BUDGET = 20_000
-"""Ops scheduled between two looks at the clock: some milliseconds."""
+_BUDGET, _BUDGET_ON_LINKS = 20_000, 5_000
+"""Ops scheduled between two looks at the clock, without and with contention: some milliseconds."""
 
 
 def local_search(run: Run, p: Prepared) -> None:
@@ -33,12 +33,13 @@ def local_search(run: Run, p: Prepared) -> None:
     rng, decoder, a = np.random.default_rng(run.seed), Decoder(p), arrays_of(p)
     where = run.plan.device[[ops[0] for ops in p.members]].astype(np.int64)
     s = begin(a, links_of(p), where, run.plan.start)
+    budget = _BUDGET_ON_LINKS if p.contention else _BUDGET
     size = int(np.clip(_STEPS * p.n_groups, _LEAST, _MOST))
     best, stale, turn = np.inf, 0, 0
     while stale < _STALE and not run.stopped:
         before, i = s.length[1], 0
         while i < size and not run.stopped:
-            i = anneal(a, s, i, size, _HOT[turn % len(_HOT)], _BUDGET, int(rng.integers(2**31)))
+            i = anneal(a, s, i, size, _HOT[turn % len(_HOT)], budget, int(rng.integers(2**31)))
             if s.length[1] < best:
                 best = s.length[1]
                 device = s.best_where[a.group].tolist()
