@@ -49,6 +49,8 @@ def _plan(run: Run, q: Quotient, policy: Any) -> None:
     from .drafts import greedy, rows
 
     made = Decoder(few_mixes(q))
+    if run.plan is None and made.base is not None and not run.stopped:
+        run.offer(made.plan(made.base), "pipedream")
     try:
         heads = policy.scores(made)
     except InstanceError as error:

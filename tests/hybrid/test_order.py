@@ -53,7 +53,7 @@ def small() -> Any:
 def test_easy_problems_are_for_exact_methods(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is likely to be proved at once does not wait for a policy to be loaded; elsewhere that goes first."""
     monkeypatch.setattr(order, "chance", lambda problem, seconds: 0.6)
-    assert list(planned(small(), 60)) == ["pipeline", "cpsat", "learned", "neighbourhood"]
+    assert list(planned(small(), 60)) == ["pipeline", "local_search", "cpsat", "learned", "neighbourhood"]
     assert next(iter(planned(small(), 2))) == "learned"
     monkeypatch.setattr(order, "chance", lambda problem, seconds: 0.3)
     assert next(iter(planned(small(), 60))) == "learned"

@@ -43,12 +43,13 @@ def pipedream(run: Run, q: Quotient) -> None:
 
 
 def pipeline(run: Run, q: Quotient) -> None:
-    """Solve exactly if the order has few enough ideals for the time there is; else leave a first chain."""
+    """Solve exactly if the order has few enough ideals for the time there is; else leave a chain if none is known."""
     if impossible(q) is not None:
         run.prove_infeasible()
         return
     few = few_mixes(q)
-    _first_chain(run, few)
+    if run.plan is None:
+        _first_chain(run, few)
     if run.stopped:
         return
     if few is not q:
