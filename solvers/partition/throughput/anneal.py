@@ -18,11 +18,11 @@ from numba import njit
 from .moves import along, count, loads, put, span
 
 SOFT = 50.0
-"""a."""
+"""The letter a."""
 STRICT = 2.0
-"""By how much of the load a stage counts as too busy that is above its memory by so much of that."""
+"""A stage above its memory by 1% counts as one above the best plan's load by so many percent."""
 BACK = 0.4
-"""How often something is sent back in exchange."""
+"""How often a group is sent back in exchange, if there is one that may go."""
 _TRIES = 16
 """Groups looked at for one that may go back."""
 MOST = 6

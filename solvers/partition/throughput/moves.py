@@ -65,7 +65,8 @@ def data_of(q: Quotient) -> Data:
     for e, (pins, _) in enumerate(q.nets):
         for g in sorted(pins):
             touching[g].append(e)
-    before, after = ([[]] * q.n_groups,) * 2 if q.problem.variant == "free" else q.neighbours
+    none: list[list[int]] = [[]] * q.n_groups
+    before, after = (none, none) if q.problem.variant == "free" else q.neighbours
     room = q.capacity * (1 + TOLERANCE / 2)
     return Data(
         *ragged(touching), *ragged(before), *ragged(after),
