@@ -29,7 +29,8 @@ class Task:
         set, family, size, seed: see `LearnedRow`.
         methods: by name.
         judge: from those of the methods that are missing to their rows.
-        bound: from the best objective to what can be proved now, seconds; None if the optimum is known.
+        bound: from the best objective and the bound known to what can be proved now, seconds; None if the optimum is
+            known.
     """
 
     set: str
@@ -38,7 +39,7 @@ class Task:
     seed: int
     methods: tuple[str, ...]
     judge: Callable[[Sequence[str]], Iterable[LearnedRow]]
-    bound: Callable[[float], float] | None = None
+    bound: Callable[[float, float], float] | None = None
 
 
 def run(problem: str, *, weights: Path = WEIGHTS, only: str = "", say: Callable[[str], None] = print) -> None:
@@ -72,7 +73,7 @@ def prove(problem: str, *, weights: Path = WEIGHTS, only: str = "", say: Callabl
         best = min((row.objective for row in rows if row.objective and row.method != "bound"), default=None)
         if task.bound is None or best is None or only not in label or best <= rows[0].reference * (1 + 1e-6):
             continue
-        bound = task.bound(best)
+        bound = task.bound(best, rows[0].reference)
         raise_reference(at, bound, path)
         say(f"{label}: least gap {best / rows[0].reference - 1:.2%} before, {best / bound - 1:.2%} now")
 

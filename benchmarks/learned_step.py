@@ -67,7 +67,7 @@ def _generated(name: str, family: str, index: int, size: int, weights: Path) -> 
     seed = seed_of("test", index)
     made = partial(make, "step", family, seed, size)
     judge = partial(_judge, made, weights, name, family, size, seed)
-    bound = (lambda best: rivals.bound(made(), _BOUND)) if name == "sizes" else None
+    bound = (lambda best, known: max(rivals.bound(made(), _BOUND), known)) if name == "sizes" else None
     return Task(name, family, size, seed, _methods(weights, name, size), judge, bound)
 
 
@@ -94,6 +94,8 @@ def _methods(weights: Path, set_: str, size: int) -> tuple[str, ...]:
     names += ["book", "book (16)"]
     if size <= 1000:
         names += ["random", "random (16)", "local search"]
+    if set_ == "sizes" and size == 1000:
+        names.append(rivals.LONG)
     if set_ in {"small", "unseen family"}:
         names += ["trees", "trees (16)"]
     return tuple(names)
@@ -135,8 +137,8 @@ def _reference(
 
 
 def _play(problem: StepProblem, method: str, weights: Path, seed: int) -> rivals.Timed:
-    if method in rivals.HEURISTICS:
-        return rivals.heuristic(problem, method, _QUICK)
+    if method in (*rivals.HEURISTICS, rivals.LONG):
+        return rivals.heuristic(problem, "local_search" if method == rivals.LONG else method, _QUICK)
     plain, samples = method.removesuffix(" (16)"), 16 if method.endswith(" (16)") else 1
     shipped = weights / "step.safetensors"
     policy = rivals.policy(shipped)

@@ -24,6 +24,8 @@ from gangplan.solvers.result import OPTIMAL_GAP
 Timed = tuple[float | None, float]
 """Seconds of the plan, none if there is no plan, and milliseconds of one core: other work on it is left out."""
 HEURISTICS = ("heft", "list_schedule", "contiguous", "critical_path")
+LONG = "local search (20 s)"
+"""How good a plan can be found at all, which is how far off the bound is."""
 EXACT = ("cpsat", "lns", "cpsat_below")
 _SHARE, _TREES = 0.5, 300
 

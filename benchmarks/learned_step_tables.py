@@ -65,7 +65,7 @@ def _transfer(rows: Sequence[LearnedRow]) -> str:
             method,
             *(f"{np.mean(found[method][size]):.2%}" if found[method].get(size) else "" for size in (100, 1000, 10_000)),
         )
-        for method in ("learned", "learned (16)", "best heuristic", "book (16)", "heft")
+        for method in ("learned", "learned (16)", "best heuristic", "book (16)", "heft", "local search (20 s)")
     ]
     return table(("method", "100 ops", "1,000 ops", "10,000 ops"), lines)
 

@@ -51,7 +51,8 @@ def _task(name: str, family: str, size: int, seed: int, weights: Path, made: Cal
     at = name, family, size, seed
     exact = ("cpsat", "pipeline") if name in ("small", "unseen") else ()
     names = exact + rivals.methods(weights, few=name == "real" or size not in (100, 1000), large=size >= _SLOW)
-    bound = (lambda best: rivals.bound(made(), best)) if name == "sizes" else None
+    names += (rivals.LONG,) if name == "sizes" and size == 1000 else ()
+    bound = (lambda best, known: rivals.bound(made(), best, known)) if name == "sizes" else None
     return Task(*at, names, partial(_judge, made, weights, at), bound)
 
 

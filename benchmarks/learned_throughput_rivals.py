@@ -18,6 +18,8 @@ from gangplan.solvers.partition.throughput.bounds import counting_bound
 from gangplan.solvers.partition.throughput.methods import Reduced
 
 HEURISTICS = ("greedy", "pipedream", "local_search")
+LONG, _LONG = "local search (20 s)", 20.0
+"""How good a plan can be found at all, which is how far off the bound is."""
 NETWORKS = {
     "learned": "throughput",
     "imitation only": "throughput-imitation",
@@ -59,6 +61,8 @@ def judge(problem: PartitionProblem, method: str, weights: Path, *, seed: int, l
     if method in ("cpsat", "pipeline", *HEURISTICS):
         seconds = _SEARCH if method in HEURISTICS else limit if method == "cpsat" else limit / 10
         return _solved(problem, method, seconds)
+    if method == LONG:
+        return _solved(problem, "local_search", _LONG)
     if method == "local search (ms)":
         begin = perf_counter()
         _planned(problem, "learned", weights, seed)
@@ -66,14 +70,14 @@ def judge(problem: PartitionProblem, method: str, weights: Path, *, seed: int, l
     return _planned(problem, method, weights, seed)
 
 
-def bound(problem: PartitionProblem, best: float) -> float:
-    """Return a bound on a large pipeline: by counting, by cuts, by ideals, by shares of stages."""
+def bound(problem: PartitionProblem, best: float, known: float = 0.0) -> float:
+    """Return a bound on a large pipeline, given a plan and a bound: by counting, by cuts, by ideals, by shares."""
     from gangplan.solvers.partition.throughput.cut_bound import cut_bound
     from gangplan.solvers.partition.throughput.share_bound import share_bounds
 
     q, until = Reduced(problem).pipeline, process_time() + _PROOF
     cuts = cut_bound(q, best, lambda: process_time() > until - 0.8 * _PROOF)
-    least = max(_solved(problem, "pipeline", 6.0)[1] or 0.0, counting_bound(q), cuts)
+    least = max(_solved(problem, "pipeline", 6.0)[1] or 0.0, counting_bound(q), cuts, known)
     return max([least, *share_bounds(q, least, best, lambda: process_time() > until)])
 
 

@@ -45,7 +45,16 @@ def real(rows: Sequence[LearnedRow]) -> str:
 def sizes(rows: Sequence[LearnedRow]) -> str:
     """Show the mean gap to the bound against size."""
     found = of(rows, set="sizes")
-    shown = ("learned", "learned (16)", "greedy", "pipedream", "local_search", "decoder", "random (16)")
+    shown = (
+        "learned",
+        "learned (16)",
+        "greedy",
+        "pipedream",
+        "local_search",
+        "local search (20 s)",
+        "decoder",
+        "random (16)",
+    )
     lines = []
     for size in sorted({x.size for x in found}):
         here = of(found, size=size)
