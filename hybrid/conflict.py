@@ -27,10 +27,17 @@ _SHARE = 0.25
 
 @dataclass(frozen=True)
 class Requirement:
-    """One thing the plan has to respect, and the problem without it."""
+    """One thing the plan has to respect, and the problem without it.
+
+    Attributes:
+        words: what it asks for.
+        without: from the problem to the one without it.
+        label: of the colocation class that it is, -1 if it is something else.
+    """
 
     words: str
     without: Callable[[Any], Any]
+    label: int = -1
 
 
 def conflict(run: Run) -> tuple[str, ...]:
@@ -41,16 +48,20 @@ def conflict(run: Run) -> tuple[str, ...]:
     kept = requirements(run.problem)
     everything = kept
     size = max(1, len(kept) // 2)
-    sure = True
+    sure, quickest = True, 0.0
     while True:
         start = 0
         while start < len(kept):
-            if run.remaining() <= 0:
+            before = run.remaining()
+            # what a test has taken at the least, the next one takes too
+            if before <= quickest:
                 run.note("the conflict may not be minimal: out of time")
                 return tuple(part.words for part in kept)
             trial = kept[:start] + kept[start + size :]
             dropped = [part for part in everything if part not in trial]
             answer = _infeasible(run, _relaxed(run.problem, dropped))
+            took = before - run.remaining()
+            quickest = min(quickest, took) if quickest else took
             if answer:
                 kept = trial
             else:
@@ -81,9 +92,14 @@ def requirements(problem: Any) -> list[Requirement]:
 
 
 def _relaxed(problem: Any, dropped: Iterable[Requirement]) -> Any:
+    labels = []
     for part in dropped:
-        problem = part.without(problem)
-    return problem
+        if part.label >= 0:
+            labels.append(part.label)
+        else:
+            problem = part.without(problem)
+    # a graph is checked whenever one is made: one for all classes, of which there may be hundreds
+    return _without_classes(labels)(problem) if labels else problem
 
 
 def _infeasible(run: Run, problem: Any) -> bool | None:
@@ -113,13 +129,13 @@ def _colocation(problem: GraphProblem) -> list[Requirement]:
         if len(members) > 1:
             need = graph.memory[members].sum()
             words = f"colocation: {_names(graph, members)} share a device; together they need {need:.6g} bytes"
-            parts.append(Requirement(words, _without_class(label)))
+            parts.append(Requirement(words, _without_classes([label]), label))
     return parts
 
 
-def _without_class(label: int) -> Callable[[GraphProblem], GraphProblem]:
+def _without_classes(labels: list[int]) -> Callable[[GraphProblem], GraphProblem]:
     def without(problem: GraphProblem) -> GraphProblem:
-        kept = np.where(problem.graph.colocation == label, -1, problem.graph.colocation)
+        kept = np.where(np.isin(problem.graph.colocation, labels), -1, problem.graph.colocation)
         return replace(problem, graph=replace(problem.graph, colocation=kept))
 
     return without

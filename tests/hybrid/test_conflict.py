@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from gangplan import Cluster, DeviceType, OpGraph, PartitionProblem, solve
+from gangplan.hybrid import conflict
 
 
 def problem(
@@ -48,6 +51,17 @@ def reasons(instance: PartitionProblem) -> list[str]:
 def test_class_too_large() -> None:
     """a and b need 12 bytes together and neither 12 alone: their class and the memory, not the class of c and d."""
     assert reasons(problem([6, 6, 1, 1], colocation=[0, 0, 1, 1])) == ["colocation", "memory"]
+
+
+def test_classes_are_dropped_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many classes a test goes without, one graph is made, in which they are gone and others are not."""
+    instance = problem([1] * 6, colocation=[0, 0, 1, 1, 2, 2])
+    classes = [part for part in conflict.requirements(instance) if part.label in (0, 2)]
+    made = []
+    monkeypatch.setattr(conflict, "replace", lambda x, **changes: made.append(x) or replace(x, **changes))
+    found = conflict._relaxed(instance, classes)
+    assert found.graph.colocation.tolist() == [-1, -1, 1, 1, -1, -1]
+    assert [type(x).__name__ for x in made] == ["OpGraph", "PartitionProblem"]
 
 
 def test_too_much_in_all() -> None:
