@@ -27,7 +27,7 @@ def _learned(problem: str, *compiled: str, least: float = 0.04) -> Entry:
 
 
 ENTRIES = (
-    # with less, a policy that is loaded begins: it has PipeDream's plan before greedy has one
+    # with less, a policy that is loaded begins: it has a plan no later than greedy, and a better one
     Entry("throughput", "greedy", quick=True, least=0.04),
     # a good pipeline is a good start for every variant
     Entry("throughput", "pipedream", variants=("free",), quick=True),
@@ -40,6 +40,7 @@ ENTRIES = (
     Entry("throughput", "convex", variants=("convex",)),
     Entry("throughput", "pipeline", variants=("contiguous",)),
     Entry("throughput", "local_search", share=0.45),
+    Entry("throughput", "bounds", share=0.1, variants=("contiguous",), least=0.2),
     Entry("throughput", "cpsat"),
     Entry("throughput", "neighbourhood", variants=("contiguous",)),
     Entry("latency", "greedy", quick=True),

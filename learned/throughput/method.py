@@ -49,14 +49,14 @@ def _plan(run: Run, q: Quotient, policy: Any) -> None:
     from .drafts import greedy, rows
 
     made = Decoder(few_mixes(q))
-    if run.plan is None and made.base is not None and not run.stopped:
-        run.offer(made.plan(made.base), "pipedream")
     try:
         heads = policy.scores(made)
     except InstanceError as error:
         run.note(f"learned left out: {error}")
         return
-    drafts = [x] if not run.stopped and (x := greedy(made, heads)) is not None else []
+    # PipeDream's plan is there before the scores are
+    first = made.base if run.stopped else greedy(made, heads)
+    drafts = [first] if first is not None else []
     _offer(run, made, drafts)
     for i in range(BATCHES):
         for row in rows(heads, heads.shape[1] + 1 + BATCH, seed=run.seed + i)[heads.shape[1] + 1 :]:
@@ -72,7 +72,8 @@ def _plan(run: Run, q: Quotient, policy: Any) -> None:
 
 
 def _offer(run: Run, made: Any, drafts: list[Any]) -> None:
-    if not drafts or run.stopped:
+    # a plan a millisecond late is better than none
+    if not drafts or (run.stopped and run.plan is not None):
         return
     best = min(drafts, key=lambda x: x.load)
     if run.objective is None or best.load < run.objective * (1 - 1e-9):

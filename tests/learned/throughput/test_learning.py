@@ -224,7 +224,7 @@ def test_method_offers_plans_and_stays_quiet_without_weights(monkeypatch: pytest
         monkeypatch.setattr(method, "_policy", lambda given=policy: given)
         run = Run(problem, time_limit=20)
         method.learned(run, tools.prepare(run))
-        assert all(found.by == "pipedream" for found in run.trace) and any(word in note for note in run.notes)
+        assert run.plan is None and any(word in note for note in run.notes)
 
 
 @pytest.mark.parametrize(
