@@ -40,7 +40,6 @@ ENTRIES = (
     Entry("throughput", "convex", variants=("convex",)),
     Entry("throughput", "pipeline", variants=("contiguous",)),
     Entry("throughput", "local_search", share=0.45),
-    Entry("throughput", "bounds", share=0.1, variants=("contiguous",), least=0.2),
     Entry("throughput", "cpsat"),
     Entry("throughput", "neighbourhood", variants=("contiguous",)),
     Entry("latency", "greedy", quick=True),
