@@ -31,7 +31,8 @@ def learned(run: Run, prepared: Any) -> None:
     except InstanceError as error:
         run.note(f"learned left out: {error}")
         return
-    for _, where, start in search(case, settings, lambda: run.stopped):
+    # the portfolio's local search anneals, and looks at the clock
+    for _, where, start in search(case, settings, lambda: run.stopped, annealing=False):
         if run.stopped:
             return
         plan = plan_of(case, where, start)

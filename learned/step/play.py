@@ -8,7 +8,9 @@ import numpy as np
 
 from gangplan.instances import StepPlan
 from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.solvers.partition.step.improve.annealing import anneal, begin
 from gangplan.solvers.partition.step.improve.descent import descend
+from gangplan.solvers.partition.step.improve.links import links_of
 from gangplan.solvers.partition.step.schedule import Decoder, as_plan
 
 from .features import Case
@@ -20,6 +22,12 @@ BUDGET = 30_000
 """Ops that may be scheduled in the descent from one plan, at most."""
 BUDGET_PER_OP = 300
 """And for each op of the problem."""
+ANNEALED, ANNEALED_PER_OP = 2_000_000, 2_000
+"""The same for annealing, where a problem is too large for all of its descent."""
+_HOT = (1e-2 / 4, 1e-2 / 30)
+"""Where its rounds begin, as shares of the makespan: the plan is a good one."""
+_STEPS = 2
+"""Steps of a round for each whole schedule in its budget: most are given up on the way."""
 _HASTE = 0.1
 """Share of the descent that the table of the book gets, which has a plan of every setting."""
 _DRAWS = np.random.default_rng(0).random(4096)
@@ -33,9 +41,25 @@ def improved(case: Case, found: Found, share: float = 1.0) -> Found:
     return descend(a, where, start, finish, budget, _DRAWS), where, start
 
 
+def annealed(case: Case, found: Found, seed: int) -> Found:
+    """Return the plan that annealing leads to, never a longer one."""
+    a, n = case.arrays, len(found[2])
+    s = begin(a, links_of(case.p), found[1], found[2])
+    budget = min(ANNEALED, ANNEALED_PER_OP * n) // len(_HOT)
+    for hot in _HOT:
+        anneal(a, s, 0, _STEPS * budget // n, hot, budget, seed)
+    # `plan_of` wants no more of the starts than their order
+    return float(s.length[1]), s.best_where, np.argsort(s.best_order).astype(float)
+
+
 def descents(samples: int) -> int:
     """Return from how many plans there is a descent, the shortest ones."""
     return 2 + samples // 4
+
+
+def anneals(samples: int) -> int:
+    """Return how many plans of large problems are annealed."""
+    return 1 + samples // 16
 
 
 def lengths(case: Case, settings: FloatArray) -> FloatArray:
@@ -63,13 +87,16 @@ def costs(case: Case, book: FloatArray) -> FloatArray:
     return found
 
 
-def search(case: Case, settings: Iterable[FloatArray], stopped: Callable[[], bool] = lambda: False) -> Iterator[Found]:
-    """Yield plans, each better than the one before: the base, those of the settings, those of descent.
+def search(
+    case: Case, settings: Iterable[FloatArray], stopped: Callable[[], bool] = lambda: False, *, annealing: bool = True
+) -> Iterator[Found]:
+    """Yield plans, each better than the one before: the base, those of the settings, of descent, of annealing.
 
     Args:
         case: the problem.
         settings: of the dials, (D,) each.
         stopped: whether to stop; asked before each decoding.
+        annealing: whether it ends with that, for large problems without contention, which it would not see.
     """
     plans, settings = list(case.base), list(settings)
     best = min(plans, key=_length, default=None)
@@ -84,10 +111,21 @@ def search(case: Case, settings: Iterable[FloatArray], stopped: Callable[[], boo
             if best is None or found[0] < best[0] * (1 - 1e-12):
                 best = found
                 yield best
+    lower = []
     for plan in _shortest(plans, descents(len(settings))):
         if stopped():
             return
         found = improved(case, plan)
+        lower.append(found)
+        if best is None or found[0] < best[0] * (1 - 1e-12):
+            best = found
+            yield best
+    if not annealing or case.p.contention or BUDGET_PER_OP * case.p.n <= BUDGET:
+        return
+    for seed, plan in enumerate(_shortest(lower, anneals(len(settings)))):
+        if stopped():
+            return
+        found = annealed(case, plan, seed)
         if best is None or found[0] < best[0] * (1 - 1e-12):
             best = found
             yield best

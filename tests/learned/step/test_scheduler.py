@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gangplan.instances import Cluster, DeviceType, Level, OpGraph, StepProblem, TreeTopology, verify
-from gangplan.learned.labels import make
+from gangplan.learned.labels import make, seed_of
 from gangplan.learned.step.dials import DIALS, draw
 from gangplan.learned.step.features import case_of
 from gangplan.learned.step.plans import decode as decode_with
@@ -64,6 +64,27 @@ def test_plans_of_any_setting_are_feasible(seed):
         assert better[0] <= found[0]
         if not problem.contention:
             assert verdict.objective <= better[0] * (1 + 1e-9)
+
+
+def test_large_plans_are_annealed():
+    """Beyond a hundred ops there is a last search, which keeps the plan feasible and makes none longer; below, none."""
+    shorter = 0
+    for i, family in enumerate(FAMILIES[:3]):
+        problem = make("step", family, seed_of("validation", 500 + i), 300)
+        case = case_of(prepare(problem))
+        found = list(search(case, draw(np.random.default_rng(i), 2)))
+        plain = list(search(case, draw(np.random.default_rng(i), 2), annealing=False))
+        length, where, start = found[-1]
+        verdict = verify(problem, plan_of(case, where, start))
+        assert verdict.ok and verdict.objective <= length * (1 + 1e-9)
+        assert length <= plain[-1][0]
+        shorter += length < plain[-1][0]
+        again = list(search(case, draw(np.random.default_rng(i), 2)))
+        assert again[-1][0] == length
+    assert shorter > 0
+    small = case_of(prepare(make("step", "layered", seed_of("validation", 900), 60)))
+    settings = draw(np.random.default_rng(0), 2)
+    assert [x[0] for x in search(small, settings)] == [x[0] for x in search(small, settings, annealing=False)]
 
 
 def pairs() -> StepProblem:
