@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from gangplan.instances.verify import Problem
 from gangplan.solvers import Run
 
 from .familiar import trust
 from .hardness import chance, parts
+from .loading import loaded
 from .registry import Entry, is_own, named, suited
 
 APART = 0.04
@@ -31,23 +33,34 @@ _LIKELY, _LIKELY_SHARE = 0.7, 0.8
 def first(run: Run) -> list[Entry]:
     """Return the quick methods that are worth their milliseconds now; where there are few, each may take them all."""
     left = run.remaining()
+    if policy_begins(run):
+        return []
     quick = [entry for entry in suited(run.problem) if entry.quick and is_own(entry) and left >= entry.least]
     return [replace(entry, share=max(entry.share, _least(left, _QUICK_SHARE))) for entry in quick]
+
+
+def policy_begins(run: Run) -> bool:
+    """Return whether a policy goes before the quick methods: in milliseconds, where it is there and has the time."""
+    left, methods = run.remaining(), named(run.problem.objective)
+    return left < APART and any(
+        entry.learned and left >= _needs(entry, run.problem) and loaded(methods[entry.name])
+        for entry in suited(run.problem)
+    )
 
 
 def plan(run: Run, prepared: Any, done: Sequence[Entry] = ()) -> list[Entry]:
     """Return what runs after the quick methods in `done`, in order, with the shares they get; the last gets all."""
     problem, methods = run.problem, named(run.problem.objective)
-    over = {entry.name for entry in done if entry.quick}
+    over, begins = {entry.name for entry in done if entry.quick}, policy_begins(run)
     entries = []
-    for entry in suited(problem, run.remaining()):
+    for entry in sorted(suited(problem, run.remaining()), key=lambda entry: not (begins and entry.learned)):
         method = methods[entry.name]
-        if entry.quick and (entry.name in over or run.remaining() >= entry.least):
+        if entry.quick and (entry.name in over or (run.remaining() >= entry.least and not begins)):
             continue
         if not method.suits(prepared):
             run.note(unsuited(entry.name))
         elif entry.learned:
-            if run.remaining() < max(entry.least, _EACH * parts(problem)):
+            if run.remaining() < _needs(entry, problem):
                 run.no_time(f"{entry.name} left out: no time to encode the problem")
             elif (known := trust(run) if run.remaining() >= APART else 1.0) > 0:
                 entries.append(replace(entry, share=entry.share * known))
@@ -63,6 +76,10 @@ def plan(run: Run, prepared: Any, done: Sequence[Entry] = ()) -> list[Entry]:
     least = _least(run.remaining(), _SHORT_SHARE)
     entries = [replace(entry, share=max(entry.share, least)) for entry in entries]
     return [*entries[:-1], *(replace(entry, share=1.0) for entry in entries[-1:])]
+
+
+def _needs(entry: Entry, problem: Problem) -> float:
+    return max(entry.least, _EACH * parts(problem))
 
 
 def _least(left: float, short: float) -> float:

@@ -140,15 +140,24 @@ def test_short_deadlines_leave_slow_heuristics_for_the_end() -> None:
     assert "heft" in {entry.name for entry in now} and "heft" not in later
 
 
-def test_milliseconds_are_for_the_policy() -> None:
-    """With a hundredth of a second HEFT, whose plan the policy has too, comes after it."""
-    problem = make("step", "layered", seed_of("validation", 1), 30)
-    run = Run(problem, time_limit=60)
+CASES = [(True, 0.03, True), (False, 0.03, False), (True, 0.004, False)]
+
+
+@pytest.mark.parametrize(("there", "seconds", "begins"), CASES)
+def test_milliseconds_are_for_the_policy(
+    monkeypatch: pytest.MonkeyPatch, there: bool, seconds: float, begins: bool
+) -> None:
+    """With hundredths of a second HEFT, whose plan the policy has too, comes after it if that is loaded and in time."""
+    monkeypatch.setattr(order, "loaded", lambda method: there)
+    run = Run(make("step", "layered", seed_of("validation", 1), 30), time_limit=60)
     prepared = suite("step").prepare(run)
-    run.deadline = time.perf_counter() + 0.015
-    assert order.first(run) == []
-    later = [entry.name for entry in order.plan(run, prepared)]
-    assert later.index("learned") < later.index("heft")
+    run.deadline = time.perf_counter() + seconds
+    now = order.first(run)
+    later = [entry.name for entry in order.plan(run, prepared, now)]
+    if begins:
+        assert now == [] and later.index("learned") < later.index("heft")
+    else:
+        assert now[0].name == "heft" and "heft" not in later
 
 
 def test_where_there_is_little_everybody_may_take_all() -> None:
