@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
@@ -67,11 +68,17 @@ def start_lists(p: Prepared) -> list[tuple[float, Ints, Ints, str]]:
     return sorted(found, key=lambda x: x[0])
 
 
+@lru_cache(maxsize=1)
+def best_list(p: Prepared) -> tuple[float, Ints, Ints, str]:
+    """Return the first of `start_lists`, which several methods of a solve ask for."""
+    return start_lists(p)[0]
+
+
 def lists(run: Run, p: Prepared) -> None:
     """Offer the best schedule of all priority lists."""
     if run.stopped:
         return
-    value, order, wish, name = start_lists(p)[0]
+    value, order, wish, name = best_list(p)
     if np.isfinite(value):
         _, option, start, rows = decode(p, order, wish)
         run.offer(p.plan(option, start, rows), f"list: {name}")

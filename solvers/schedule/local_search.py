@@ -9,7 +9,7 @@ from numba import njit
 
 from ..run import Run
 from .decode import data_of, decode, room_of, rows_of, serial
-from .lists import start_lists
+from .lists import best_list
 from .prepare import EARLIEST, LEFT_OUT, Ints, Prepared
 
 _CHUNK = 500
@@ -132,7 +132,7 @@ def local_search(run: Run, p: Prepared) -> None:
 
 def _begin(run: Run, p: Prepared) -> tuple[float, Ints, Ints]:
     """Return (goal, order, wish) to start from: the best list, or the best plan known if that is better."""
-    value, order, wish, name = start_lists(p)[0]
+    value, order, wish, name = best_list(p)
     order, wish = order.astype(np.int64), wish.astype(np.int64)
     if not run.stopped and np.isfinite(value):
         run.offer(p.plan(*decode(p, order, wish)[1:]), f"list: {name}")
