@@ -20,7 +20,7 @@ from .records import append_records
 PROOF = 20.0
 DEADLINES = (0.01, 0.1, 1.0, 2.0, 10.0)
 SINGLE = {
-    "throughput": ("greedy", "pipedream", "pipeline", "neighbourhood", "cpsat", "learned"),
+    "throughput": ("greedy", "pipedream", "pipeline", "local_search", "neighbourhood", "cpsat", "learned"),
     "step": ("heft", "contiguous", "critical_path", "local_search", "lns", "cpsat", "learned"),
     "placement": ("topology", "least_interference", "local_search", "patterns", "cpsat", "learned"),
     "schedule": ("lists", "local_search", "starts", "cpsat", "learned"),
