@@ -12,6 +12,7 @@ import numpy as np
 from gangplan.instances import PartitionProblem, verify
 from gangplan.learned.throughput.decode import Decoder, Draft, decoder
 from gangplan.learned.throughput.drafts import best_of, greedy
+from gangplan.learned.throughput.refine import refined
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite
 from gangplan.solvers.partition.throughput.bounds import counting_bound
@@ -55,7 +56,8 @@ def judge(problem: PartitionProblem, method: str, weights: Path, *, seed: int, l
     """Return what a method comes to on an instance, on one core; the clock includes all but reading and warming up.
 
     ``decoder`` is the policy's decoder with scores of 0, ``random`` with as many random ones as the policy has heads;
-    in brackets, how many vectors of scores are decoded. ``local search (ms)`` has as long as the policy.
+    in brackets, how many vectors of scores are decoded.All of these are annealed as the
+    policy's plans are. ``local search (ms)`` has as long as the policy.
     """
     _warm(weights)
     if method in ("cpsat", "pipeline", *HEURISTICS):
@@ -92,7 +94,8 @@ def _planned(problem: PartitionProblem, method: str, weights: Path, seed: int) -
     begin = process_time()
     made = decoder(problem)
     draft = None if made is None else _draft(made, method, weights, seed)
-    plan = None if made is None or draft is None else made.plan(draft)
+    samples = SAMPLES if "(" in method else 1
+    plan = None if made is None or draft is None else made.plan(refined(made, draft, samples=samples))
     took = 1e3 * (process_time() - begin)
     return None if plan is None else verify(problem, plan).objective, None, took
 
@@ -135,7 +138,7 @@ def _warm(weights: Path) -> None:
     """Compile, import and load whatever is needed later."""
     from gangplan.learned.labels import make, seed_of
 
-    problem: Any = make("throughput", "layered", seed_of("validation", 1), 60)
+    problem: Any = make("throughput", "layered", seed_of("validation", 1), 150)
     for method in methods(weights):
         if method != "local search (ms)":
             judge_once = _solved if method in HEURISTICS else None

@@ -19,6 +19,7 @@ from .decode import Decoder, Draft, decoder
 from .drafts import best_of, greedy
 from .encode import encode
 from .network import Scorer
+from .refine import refined
 from .settings import Settings
 
 
@@ -47,9 +48,13 @@ class ThroughputPolicy:
         return np.asarray(found)
 
     def draft(self, made: Decoder, samples: int = 1, seed: int = 0) -> Draft | None:
-        """Return the plan of the groups; with more than one sample, the best of so many vectors of scores."""
+        """Return the plan of the groups; with more than one sample, the best of so many vectors of scores.
+
+        Of a graph that is not small it is annealed; training and its validation judge what the scores are decoded to.
+        """
         heads = self.scores(made)
-        return greedy(made, heads) if samples <= 1 else best_of(made, heads, samples, seed)
+        found = greedy(made, heads) if samples <= 1 else best_of(made, heads, samples, seed)
+        return None if found is None else refined(made, found, samples=samples, seed=seed)
 
     def plan(self, problem: PartitionProblem, samples: int = 1, seed: int = 0) -> PartitionPlan | None:
         """Return a plan of a problem of any variant, contiguous, and so feasible in all; None if it finds none.
