@@ -68,10 +68,8 @@ def test_cut_bound(seed: int, above: float) -> None:
             assert cut_bound(q, best * above, lambda: False) <= best * (1 + 1e-9)
 
 
-def test_cut_bound_counts_transfers() -> None:
-    """Where every cut is dear the bound is well above the work, here up to the optimum."""
-    # a chain of four ops of 1 s, outputs of 1 s, two devices: a load of 3 leaves 1 to 3 s of work before the boundary,
-    # so it cuts one output, which both sides pay: 2 T >= 4 + 2, and a b | c d reaches 3. Work alone says 2
+def dear_chain() -> Quotient:
+    """Return a chain of four ops of 1 s with outputs of 1 s, on two devices."""
     problem = equal_devices(0)
     n = 4
     graph = replace(
@@ -86,7 +84,14 @@ def test_cut_bound_counts_transfers() -> None:
         twin=np.full(n, -1),
         backward=np.zeros(n, dtype=bool),
     )
-    q = quotient(PartitionProblem(graph, Cluster.flat((DeviceType("gpu"), 2), bandwidth=1.0)))
+    return quotient(PartitionProblem(graph, Cluster.flat((DeviceType("gpu"), 2), bandwidth=1.0)))
+
+
+def test_cut_bound_counts_transfers() -> None:
+    """Where every cut is dear the bound is well above the work, here up to the optimum."""
+    # a chain of four ops of 1 s, outputs of 1 s, two devices: a load of 3 leaves 1 to 3 s of work before the boundary,
+    # so it cuts one output, which both sides pay: 2 T >= 4 + 2, and a b | c d reaches 3. Work alone says 2
+    q = dear_chain()
     assert optimum(q.problem) == 3.0
     assert counting_bound(q) == 2.0
     assert cut_bound(q, 3.0, lambda: False) == pytest.approx(3.0, rel=1e-9)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gangplan import solve
-from gangplan.instances import Cluster, DeviceType, PartitionProblem
+from gangplan.instances import Cluster, DeviceType
 from gangplan.instances.generators import generate
 from gangplan.solvers.partition.throughput.bounds import counting_bound
 from gangplan.solvers.partition.throughput.enumeration import optimum
@@ -20,7 +19,7 @@ from gangplan.solvers.partition.throughput.random_problem import random_problem
 from gangplan.solvers.partition.throughput.share_bound import Shares, share_bounds
 from gangplan.solvers.partition.throughput.stage_cut import Order
 
-from .test_bounds import both, equal_devices
+from .test_bounds import both, dear_chain, equal_devices
 
 SEEDS = st.integers(0, 2**32)
 
@@ -85,19 +84,6 @@ def test_chain_by_hand() -> None:
     # a chain of four ops of 1 s, outputs of 1 s, two devices. Below a load of 3 there is no stage for the second op:
     # alone it takes 1 + 2, with the first 2 + 1, with the third 2 + 2, with three or all of them 3 + 1 or 4. So the
     # optimum is a b | c d, 3; work alone says 2
-    n, problem = 4, equal_devices(0)
-    graph = replace(
-        problem.graph,
-        names=tuple("abcd"),
-        time=np.ones((1, n)),
-        **{f: np.zeros(n) for f in ("memory", "parameter_bytes", "activation_bytes")},
-        source=[0, 1, 2],
-        target=[1, 2, 3],
-        edge_bytes=np.ones(3),
-        colocation=np.full(n, -1),
-        twin=np.full(n, -1),
-        backward=np.zeros(n, dtype=bool),
-    )
-    q = quotient(PartitionProblem(graph, Cluster.flat((DeviceType("gpu"), 2), bandwidth=1.0)))
+    q = dear_chain()
     assert counting_bound(q) == 2.0
     assert 2.98 < max(share_bounds(q, 2.0, 4.0, never)) < 3.0

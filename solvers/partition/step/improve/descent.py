@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from .neighbour import critical, time_if, workroom
-from .polish import ranks
+from .polish import end_of, ranks
 from .reorder import reorder
 from .shift import enter, fits, hold, kick, twin
 
@@ -34,7 +34,7 @@ def descend(a: Any, where: Any, start: Any, finish: Any, budget: int, draws: Any
     room, bound, drawn = workroom(a), _least(a), 0
     left, used = _held(a, where)
     here, begin, end = where.copy(), start.copy(), finish.copy()
-    best = length = _last(finish)
+    best = length = end_of(finish)
     while True:
         length, budget = _to_the_bottom(a, here, begin, end, length, budget, left, used, room)
         if length < best * LESS:
@@ -138,14 +138,6 @@ def _held(a: Any, where: Any) -> Any:
     for g in range(len(where)):
         hold(a, left, used, g, where[g], 1)
     return left, used
-
-
-@njit(cache=True)
-def _last(finish: Any) -> float:
-    last = 0.0
-    for x in finish:
-        last = max(last, x)
-    return last
 
 
 @njit(cache=True)

@@ -36,7 +36,7 @@ def polish(a: Any, where: Any, start: Any, finish: Any, rounds: int) -> float:
     early, end, unknown = np.zeros(n), np.zeros(n), np.zeros(n)
     ranks(a, device, order, key)
     sort(key, a.topological, order)
-    best = _last(finish)
+    best = end_of(finish)
     length, _ = forward(a, device, order, unknown, np.inf, early, end, low, high, count)
     best = _keep(best, length, early, end, start, finish)
     for _ in range(rounds):
@@ -67,11 +67,12 @@ def _keep(best: float, length: float, early: Any, end: Any, start: Any, finish: 
 
 
 @njit(cache=True)
-def _last(finish: Any) -> float:
-    last = 0.0
+def end_of(finish: Any) -> float:
+    """Return the latest of some times, at least 0."""
+    latest = 0.0
     for x in finish:
-        last = max(last, x)
-    return last
+        latest = max(latest, x)
+    return latest
 
 
 @njit(cache=True)
