@@ -5,16 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from gangplan.solvers.partition.throughput.anneal import anneal
-from gangplan.solvers.partition.throughput.moves import data_of, state_of
+from gangplan.solvers.partition.throughput.moves import Data, data_of, state_of
+from gangplan.solvers.partition.throughput.orders import Ints
 from gangplan.solvers.partition.throughput.polish import stage_of
 
 from .decode import Decoder, Draft
 
 SMALL = 100
 """Ops up to which a draft is left as it is."""
-_ROUNDS, _ROUNDS_OF_SAMPLES, _DRY = 4, 8, 2
-"""Annealings, each from the best plan so far, of one draft and of the best of samples, and after how many without a
-better plan this ends."""
+_CHAINS, _CHAINS_OF_SAMPLES = 2, 4
+"""Chains of annealings, each from the draft, for one draft and for the best of samples: what one cannot get away
+from another may never come to."""
+_ROUNDS = 2
+"""Annealings of a chain, each from its best plan; it ends where one finds nothing better."""
 _EACH, _MOST = 100, 15_000
 """Moves of an annealing: so many for each op above `SMALL`, at most so many, about 8 ms."""
 _HOT, _COLD = 0.002, 0.0002
@@ -37,17 +40,24 @@ def refined(made: Decoder, draft: Draft, *, samples: int = 1, seed: int = 0) -> 
     data, kind = data_of(q), np.array([t for t, _ in draft.stages], dtype=np.int64)
     left = np.maximum(q.counts - np.bincount(kind, minlength=len(q.counts)), 0)
     kind = np.concatenate([kind, np.repeat(np.arange(len(left)), left)])
-    best, peak, dry = stage_of(draft.stages, q.n_groups), draft.load, 0
-    for i in range(_ROUNDS if samples <= 1 else _ROUNDS_OF_SAMPLES):
-        found = best.copy()
-        reached = float(anneal(data, state_of(data, best.copy(), kind), found, peak, _HOT, _COLD, moves, seed + i))
-        dry = 0 if reached < peak else dry + 1
-        best, peak = found, min(peak, reached)
-        if dry == _DRY:
-            break
-    if peak >= draft.load:
-        return draft
-    used = np.unique(best).tolist()
+    begin = stage_of(draft.stages, q.n_groups)
+    chains = _CHAINS if samples <= 1 else _CHAINS_OF_SAMPLES
+    found = [_chain(data, begin, kind, draft.load, moves, (seed + c * _ROUNDS) % 2**31) for c in range(chains)]
+    best = min(found, key=lambda x: x[0])[1]
     # counted anew: sums of many changes drift
     load = float(state_of(data, best, kind).load.max())
-    return Draft(load, [(int(kind[s]), np.flatnonzero(best == s)) for s in used]) if load < draft.load else draft
+    if load >= draft.load:
+        return draft
+    return Draft(load, [(int(kind[s]), np.flatnonzero(best == s)) for s in np.unique(best).tolist()])
+
+
+def _chain(data: Data, begin: Ints, kind: Ints, peak: float, moves: int, seed: int) -> tuple[float, Ints]:
+    """Return the maximum load of the best plan, seconds, and the stages of its groups, (G,)."""
+    best = begin
+    for i in range(_ROUNDS):
+        found = best.copy()
+        reached = float(anneal(data, state_of(data, best.copy(), kind), found, peak, _HOT, _COLD, moves, seed + i))
+        if reached >= peak:
+            break
+        best, peak = found, reached
+    return peak, best
