@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from gangplan.instances.verify import TOLERANCE
-
 from .cuts import Stages
-from .orders import Ints, ragged
+from .moves import data_of
+from .orders import Ints
 from .quotient import Quotient
 
 MOVES = 400
@@ -25,24 +24,12 @@ class Polish:
     """
 
     def __init__(self, q: Quotient) -> None:
-        touching: list[list[int]] = [[] for _ in range(q.n_groups)]
-        for e, (pins, _) in enumerate(q.nets):
-            for g in pins:
-                touching[g].append(e)
-        before, after = q.neighbours
-        self._graph = *ragged(touching), *ragged(before), *ragged(after)
-        self._size = np.array([len(pins) for pins, _ in q.nets], dtype=np.int64)
-        self._cost = np.array([cost for _, cost in q.nets], dtype=np.float64)
-        room = q.capacity * (1 + TOLERANCE / 2)
-        self._room = room if q.memory_binds else np.full(len(room), np.inf)
-        self._time, self._memory, self._host = q.time, q.memory, q.host
+        self._data = data_of(q)
 
     def better(self, stages: Stages) -> tuple[float, Stages]:
         """Return the maximum load of a plan that is no worse, seconds, and its stages."""
-        kinds, stage = np.array([t for t, _ in stages]), stage_of(stages, len(self._memory))
-        load = _improve(
-            stage, kinds, *self._graph, self._size, self._cost, self._time, self._memory, self._room, self._host, MOVES
-        )
+        kinds, stage = np.array([t for t, _ in stages]), stage_of(stages, len(self._data.memory))
+        load = _improve(stage, kinds, *self._data, MOVES)
         return float(load), [(int(t), np.flatnonzero(stage == s)) for s, t in enumerate(kinds)]
 
 
