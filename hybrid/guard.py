@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gangplan.solvers import Run
-from gangplan.solvers.compiled import interpret
+from gangplan.solvers.compiled.cache import interpret
 from gangplan.solvers.method import Method
 
 

@@ -9,7 +9,7 @@ from importlib import import_module
 
 from gangplan.instances import InstanceError
 from gangplan.solvers import Run
-from gangplan.solvers.compiled import in_memory
+from gangplan.solvers.compiled.cache import in_memory
 from gangplan.solvers.method import OBJECTIVES, Method, suite
 
 from .registry import named

@@ -11,7 +11,7 @@ from typing import Any
 from gangplan.instances import verify
 from gangplan.instances.verify import Answer, Problem
 
-from .compiled import on_disk
+from .compiled.cache import on_disk
 from .result import OPTIMAL_GAP, Incumbent, relative_gap
 
 _IMPORT_SECONDS = {"torch": 4.0}
@@ -160,7 +160,7 @@ class Run:
         return able
 
     def can_compile(self, *functions: str) -> bool:
-        """Return whether functions, see `gangplan.solvers.compiled`, have been compiled or can be in the time left.
+        """Return whether functions, see `gangplan.solvers.compiled.cache`, have been compiled or can be in the time left.
 
         It is noted if not. Nothing stops a compilation once it has begun.
         """

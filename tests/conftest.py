@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 
 from gangplan.hybrid.loading import compile_all
-from gangplan.solvers.compiled import on_disk
+from gangplan.solvers.compiled.cache import on_disk
 from gangplan.solvers.method import OBJECTIVES, suite
 
 # a shared machine may pause any example; a time limit on each would only test the machine
