@@ -1,6 +1,6 @@
-"""Whether what numba compiles is compiled: that takes longer than many a deadline, and cannot be stopped.
+"""Whether kernels are compiled: that takes longer than many a deadline, and cannot be stopped.
 
-A function is named ``module:function``, the module from `gangplan` on.
+A kernel is named ``module:function``, the module from `gangplan` on.
 """
 
 from __future__ import annotations
@@ -8,36 +8,28 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 
 def in_memory(names: Iterable[str]) -> bool:
-    """Return whether the functions have run in this process."""
-    return all(f"gangplan.{name.partition(':')[0]}" in sys.modules and _signatures(_function(name)) for name in names)
+    """Return whether the kernels have run in this process."""
+    return all(f"gangplan.{name.partition(':')[0]}" in sys.modules and _signatures(_kernel(name)) for name in names)
 
 
 def on_disk(names: Iterable[str]) -> bool:
-    """Return whether the functions have run in this process or an earlier one, of which numba keeps the code."""
-    return all(_signatures(_function(name)) or _kept(name) for name in names)
+    """Return whether the kernels have run in this process, or can be loaded from what an earlier one has kept."""
+    from .kernel import signature
+
+    return all(_signatures(kernel) or kernel._cache.has(signature(kernel)) for kernel in map(_kernel, names))
 
 
-def _function(name: str) -> Any:
-    module, _, function = name.partition(":")
-    return getattr(import_module(f"gangplan.{module}"), function)
+def compile_kernel(name: str) -> None:
+    """Compile a kernel, or load it where its code is kept."""
+    from .kernel import signature
 
-
-def _signatures(function: Any) -> bool:
-    # with NUMBA_DISABLE_JIT it is an ordinary function
-    return bool(getattr(function, "signatures", True))
-
-
-def _kept(name: str) -> bool:
-    """Return whether there is an index of compiled code that is no older than the source."""
-    function = _function(name)
-    source = Path(function.py_func.__code__.co_filename)
-    kept = Path(function.stats.cache_path).glob(f"{source.stem}.{function.__name__}-*.nbi")
-    return any(index.stat().st_mtime >= source.stat().st_mtime for index in kept)
+    kernel = _kernel(name)
+    if not _signatures(kernel):
+        kernel.compile(signature(kernel))
 
 
 def interpret() -> None:
@@ -51,3 +43,13 @@ def interpret() -> None:
             for at, function in list(vars(module).items()):
                 if isinstance(function, Dispatcher):
                     setattr(module, at, function.py_func)
+
+
+def _kernel(name: str) -> Any:
+    module, _, function = name.partition(":")
+    return getattr(import_module(f"gangplan.{module}"), function)
+
+
+def _signatures(kernel: Any) -> bool:
+    # with NUMBA_DISABLE_JIT it is an ordinary function
+    return bool(getattr(kernel, "signatures", True))

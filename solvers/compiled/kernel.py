@@ -6,21 +6,17 @@ no others::
     @kernel
     def anneal(problem: Data, place: Ints, seconds: Floats, rounds: int) -> float: ...
 
-with `Data` a named tuple whose fields are annotated likewise. Numba keeps what it has compiled beside the source; where
-that cannot be written to in the user's cache folder, else in a temporary one.
+with `Data` a named tuple whose fields are annotated likewise.
 """
 
 from __future__ import annotations
 
-import os
-import stat
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from numba import njit, types
-from numba.core import config
+
+from .store import Store
 
 Floats, Floats2, Floats3 = (Annotated[Any, types.Array(types.float64, n, "C")] for n in (1, 2, 3))
 Ints, Ints2, Ints3 = (Annotated[Any, types.Array(types.int64, n, "C")] for n in (1, 2, 3))
@@ -36,10 +32,11 @@ def kernel(function: _F) -> _F:
 
     It holds no lock of the interpreter; a division by zero gives inf or nan, as in numpy.
     """
-    try:
-        return _cached(function)
-    except RuntimeError:  # neither the source's folder nor the user's cache can be written to
-        return _cached(function, _temporary())
+    compiler: Any = njit
+    compiled: Any = compiler(nogil=True, error_model="numpy")(function)
+    if hasattr(compiled, "_cache"):  # with NUMBA_DISABLE_JIT it is an ordinary function
+        compiled._cache = Store(compiled)
+    return cast(_F, compiled)
 
 
 def inner(function: _F) -> _F:
@@ -65,30 +62,3 @@ def _type(hint: Any) -> Any:
         return types.Tuple([_type(part) for part in get_args(hint)])
     fields = get_type_hints(hint, include_extras=True)
     return types.NamedTuple([_type(fields[name]) for name in hint._fields], hint)
-
-
-def _cached(function: _F, folder: Path | None = None) -> _F:
-    before = config.CACHE_DIR
-    if folder is not None:
-        config.CACHE_DIR = str(folder)
-    try:
-        compiler: Any = njit
-        compiled: _F = compiler(cache=True, nogil=True, error_model="numpy")(function)
-        return compiled
-    finally:
-        config.CACHE_DIR = before
-
-
-def _temporary() -> Path:
-    """Return a folder that is ours alone: code that others could write would be run."""
-    folder = Path(tempfile.gettempdir()) / f"gangplan-{os.getuid() if hasattr(os, 'getuid') else 'cache'}"
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
-        if stat.S_ISDIR(found.st_mode) and (
-            os.name == "nt" or (found.st_uid, found.st_mode & 0o077) == (os.getuid(), 0)
-        ):
-            return folder
-    except OSError:
-        pass
-    return Path(tempfile.mkdtemp(prefix="gangplan-"))
