@@ -18,7 +18,7 @@ from typing import Any
 
 from gangplan.solvers import Run
 from gangplan.solvers.compiled.cache import compile_kernel, in_memory, on_disk
-from gangplan.solvers.compiled.folder import VARIABLE, folder
+from gangplan.solvers.compiled.folder import VARIABLE, folder, keeps
 from gangplan.solvers.method import Method, suite
 
 from .registry import named, own
@@ -92,6 +92,8 @@ _begun: dict[str, Any] = {}
 
 def begin(objective: str) -> Any:
     """Start the process that compiles what an objective lacks, once; return it, `None` where none can be started."""
+    if objective not in _begun and not keeps():
+        _begun[objective] = None
     if objective not in _begun:
         command = [sys.executable, "-c", _CODE, json.dumps(sys.path), objective]
         try:

@@ -27,6 +27,11 @@ def folder() -> Path:
     return package  # nothing can be kept
 
 
+def keeps() -> bool:
+    """Return whether code can be kept at all."""
+    return _writable(folder())
+
+
 def _users() -> Path:
     """Return the folder for what programs keep for this user."""
     if sys.platform == "darwin":

@@ -40,7 +40,10 @@ def kernel(function: _F) -> _F:
 
 
 def inner(function: _F) -> _F:
-    """Compile a function that kernels alone call: with no way in from Python there is half as much to compile."""
+    """Compile a function that kernels alone call: with no way in from Python there is half as much to compile.
+
+    To call it from Python crashes.
+    """
     compiler: Any = njit
     compiled: _F = compiler(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")(function)
     return compiled
