@@ -65,7 +65,11 @@ class Compiler:
             return True
         if self._process is None:  # another processor, or other versions, than when the folder was last complete
             self._process = begin(self.objective)
-        return self._process is None and self.run.remaining() > _HERE
+        if self._process is not None or self.run.remaining() <= _HERE:
+            return False
+        for name in method.compiled:
+            compile_kernel(name)
+        return True
 
     def comes(self, method: Method) -> bool:
         """Return whether somebody is compiling what `method` lacks."""

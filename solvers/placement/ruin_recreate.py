@@ -1,4 +1,4 @@
-"""Ruin and recreate, compiled: gangs that cost more than they must are taken off and come back where the batch gains."""
+"""Ruin and recreate, compiled: gangs that cost too much are taken off and put back where the batch gains."""
 
 from __future__ import annotations
 
