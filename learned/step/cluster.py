@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any, cast
 
 import numpy as np
-from numba import njit
 
 from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.solvers.compiled.kernel import Floats, Ints, kernel
 from gangplan.solvers.partition.step.improve.arrays import Arrays, neighbours
 
 LIMITS = ("dear", "memory", "work")
@@ -43,20 +43,27 @@ def _joined(a: Arrays, ends: tuple[IntArray, IntArray], limits: FloatArray, devi
     """Return which groups become one, numbered from 0, int64 (G,)."""
     order, cost = a.dearest, a.way
     order = order[cost[order] >= limits[0] * a.unit]
-    least = float(a.room.min()) * devices * limits[1]
+    least = float(float(a.room.min()) * devices * limits[1])
     work = np.where(np.isfinite(a.work), a.work, 0.0).max(axis=0)
-    root = _union(ends[0], ends[1], order, a.need, work, least, limits[2] * a.even * devices)
+    root = np.arange(len(work))
+    union(root, *ends, order, a.need.copy(), work, least, float(limits[2] * a.even * devices))
     found: Any = np.unique(root, return_inverse=True)[1].astype(np.int64).ravel()
     return cast(IntArray, found)
 
 
-@njit(cache=True)
-def _union(u: Any, v: Any, order: Any, need: Any, work: Any, memory: float, load: float) -> Any:
-    """Return a root for each group, those of the edges in `order` joined while they stay within the limits."""
-    n = len(need)
-    root, bytes_, seconds = np.empty(n, np.int64), need.copy(), work.copy()
-    for g in range(n):
-        root[g] = g
+@kernel
+def union(
+    root: Ints, u: Ints, v: Ints, order: Ints, bytes_: Floats, seconds: Floats, memory: float, load: float
+) -> None:
+    """Find a root for each group, those of the edges in `order` joined while they stay within the limits.
+
+    Args:
+        root: of each group, itself at first, int64 (G,).
+        u, v: groups of the ends of each edge, int64 (m,).
+        order: edges, int64.
+        bytes_, seconds: of each group, then of all that have this root, float64 (G,).
+        memory, load: what these may reach.
+    """
     for e in order:
         x, y = u[e], v[e]
         while root[x] != x:
@@ -69,12 +76,11 @@ def _union(u: Any, v: Any, order: Any, need: Any, work: Any, memory: float, load
             root[y] = x
             bytes_[x] += bytes_[y]
             seconds[x] += seconds[y]
-    for g in range(n):
+    for g in range(len(root)):
         x = g
         while root[x] != x:
             x = root[x]
         root[g] = x
-    return root
 
 
 def _coarse(a: Arrays, ends: tuple[IntArray, IntArray], label: IntArray) -> Arrays:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from gangplan.instances.arrays import FloatArray
+from gangplan.solvers.compiled.kernel import Floats, Floats2, inner, kernel
+from gangplan.solvers.compiled.reference import by_reference
+from gangplan.solvers.partition.step.improve.arrays import Arrays
 from gangplan.solvers.partition.step.improve.heap import pop, push
 
-from .state import COSTS, empty, open_devices, put, settle, weigh
+from .state import COSTS, State, open_devices, put, settle, weigh
 
 
 class Scores(NamedTuple):
@@ -24,10 +25,10 @@ class Scores(NamedTuple):
         near: the same for devices that are near one another, see `Arrays.near`, float64 (m,).
     """
 
-    priority: FloatArray
-    costs: FloatArray
-    same: FloatArray
-    near: FloatArray
+    priority: Floats
+    costs: Floats2
+    same: Floats
+    near: Floats
 
 
 def zeros(n: int, m: int) -> Scores:
@@ -35,48 +36,45 @@ def zeros(n: int, m: int) -> Scores:
     return Scores(np.zeros(n), np.zeros((n, len(COSTS))), np.zeros(m), np.zeros(m))
 
 
-@njit(cache=True)
-def build(a: Any, scores: Any, careful: bool) -> Any:
-    """Place and schedule all ops; return (state, order of the ops, whether memory sufficed).
+@kernel
+def build(arrays: Arrays, told: Scores, state: State, careful: bool) -> bool:
+    """Place and schedule all ops; return whether memory sufficed.
 
     Of the ops that may come next the one with the highest rank and priority goes in first. The first op of a group
     takes the group to the device with the least cost: end of the op, prices of `COSTS`, less what the edges to groups
     on this device, and near it, are worth.
 
     Args:
-        a: the problem, `Arrays`.
-        scores: see `Scores`.
+        arrays, told: the problem, and what its ops and edges score.
+        state: an empty one; gets the plan.
         careful: see `open_devices`.
     """
-    n, k = len(a.group), len(a.room)
-    s = empty(a)
-    waiting, value = np.empty(n, np.int64), np.empty(n)
-    heap, size = np.empty(n, np.int64), 0
+    a, scores, s = by_reference(arrays), by_reference(told), by_reference(state)
+    waiting, value, heap, row, size, n = s.waiting, s.value, s.heap, s.row, 0, len(a.group)
     for v in range(n):
         value[v] = a.rank[v] / a.unit + scores.priority[v]
     for v in range(n):
         waiting[v] = a.before_first[v + 1] - a.before_first[v]
         if waiting[v] == 0:
             size = push(heap, size, v, value, a.topological)
-    order, choice, row, pull = np.empty(n, np.int64), np.empty(k, np.int64), np.zeros(8), np.zeros(k)
     last = -1
     for i in range(n):
         v = heap[0]
         size = pop(heap, size, value, a.topological)
-        order[i] = v
+        s.order[i] = v
         g = a.group[v]
         if s.where[g] < 0:
-            count = open_devices(a, s, g, careful, choice)
+            count = open_devices(a, s, g, careful)
             if count == 0:
-                return s, order, False
-            best = choice[0]
+                return False
+            best = s.choice[0]
             if count > 1:
-                attract(a, s, g, scores.same, scores.near, pull)
+                attract(a, s, g, scores)
                 least = np.inf
                 for j in range(count):
-                    d = choice[j]
-                    weigh(a, s, v, d, last, row)
-                    cost = row[0] - pull[d]
+                    d = s.choice[j]
+                    weigh(a, s, v, d, last)
+                    cost = row[0] - s.pull[d]
                     for c in range(scores.costs.shape[1]):
                         cost += scores.costs[v, c] * row[c + 1]
                     if cost < least:
@@ -89,18 +87,19 @@ def build(a: Any, scores: Any, careful: bool) -> Any:
             waiting[w] -= 1
             if waiting[w] == 0:
                 size = push(heap, size, w, value, a.topological)
-    return s, order, True
+    return True
 
 
-@njit(cache=True)
-def attract(a: Any, s: Any, g: int, same: Any, near: Any, pull: Any) -> None:
+@inner
+def attract(a: Arrays, s: State, g: int, scores: Scores) -> None:
     """Write what the edges of group g to groups that are placed are worth on each device, float64 (k,)."""
+    pull = s.pull
     for d in range(len(pull)):
         pull[d] = 0.0
     for i in range(a.edge_first[g], a.edge_first[g + 1]):
         there = s.where[a.other[i]]
         if there >= 0:
-            pull[there] += same[a.edge[i]]
+            pull[there] += scores.same[a.edge[i]]
             for d in range(len(pull)):
                 if a.near[d, there]:
-                    pull[d] += near[a.edge[i]]
+                    pull[d] += scores.near[a.edge[i]]

@@ -10,6 +10,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.partition.step.improve.arrays import Arrays, arrays_of
 from gangplan.solvers.partition.step.improve.polish import polish
+from gangplan.solvers.partition.step.improve.workroom import workroom
 from gangplan.solvers.partition.step.model import Prepared
 
 from ..encode.encoding import Encoding, log_over, over
@@ -18,6 +19,7 @@ from .dials import Basis, basis_of
 from .graph import add_graph
 from .plans import ROUNDS, Found, alone, decode
 from .schema import BASE
+from .state import empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +59,11 @@ def case_of(p: Prepared, settings: FloatArray | None = None, *, messages: bool =
     """
     a = arrays_of(p)
     basis = basis_of(p, a)
-    state, _, fits = build(a, zeros(p.n, len(p.edges[0])), p.memory_binds)
-    heft = None
+    state, heft = empty(a), None
+    fits = build(a, zeros(p.n, len(p.edges[0])), state, p.memory_binds)
     if fits:
-        heft = float(polish(a, state.where, state.start, state.finish, ROUNDS)), state.where, state.start
+        length = polish(a, workroom(a), state.where, state.start, state.finish, ROUNDS)
+        heft = float(length), state.where, state.start
     made = [heft, alone(p, a), *(decode(p, a, basis, x) for x in ([] if settings is None else settings))]
     encoding = Encoding()
     plain = [np.inf if x is None else x[0] for x in made[:2]]

@@ -7,11 +7,13 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray, IntArray
 from gangplan.solvers.partition.step.improve.arrays import Arrays
 from gangplan.solvers.partition.step.improve.polish import polish
+from gangplan.solvers.partition.step.improve.workroom import workroom
 from gangplan.solvers.partition.step.model import Prepared
 
 from .cluster import clustered
 from .decode import build
 from .dials import Basis, joins_of, scores_of
+from .state import empty
 
 ROUNDS = 4
 """Of `polish`."""
@@ -25,10 +27,10 @@ def decode(p: Prepared, arrays: Arrays, basis: Basis, dials: FloatArray) -> Foun
     u, v = p.edges
     ends = arrays.group[u], arrays.group[v]
     a, label = clustered(arrays, ends, *joins_of(dials))
-    state, _, fits = build(a, scores_of(basis, dials), p.memory_binds)
-    if not fits:
+    state = empty(a)
+    if not build(a, scores_of(basis, dials), state, p.memory_binds):
         return None
-    length = polish(a, state.where, state.start, state.finish, ROUNDS)
+    length = polish(a, workroom(a), state.where, state.start, state.finish, ROUNDS)
     return float(length), state.where if label is None else state.where[label], state.start
 
 

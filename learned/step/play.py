@@ -9,7 +9,7 @@ import numpy as np
 from gangplan.instances import StepPlan
 from gangplan.instances.arrays import FloatArray, IntArray
 from gangplan.solvers.partition.step.improve.annealing import anneal, begin
-from gangplan.solvers.partition.step.improve.descent import descend
+from gangplan.solvers.partition.step.improve.descent import descended
 from gangplan.solvers.partition.step.improve.links import links_of
 from gangplan.solvers.partition.step.schedule import Decoder, as_plan
 
@@ -38,7 +38,7 @@ def improved(case: Case, found: Found, share: float = 1.0) -> Found:
     a, where, start = case.arrays, found[1].copy(), found[2].copy()
     finish = start + a.seconds[where[a.group], np.arange(len(start))]
     budget = int(share * min(BUDGET, BUDGET_PER_OP * len(start)))
-    return descend(a, where, start, finish, budget, _DRAWS), where, start
+    return descended(a, where, start, finish, budget, _DRAWS), where, start
 
 
 def annealed(case: Case, found: Found, seed: int) -> Found:

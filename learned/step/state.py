@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
+from gangplan.solvers.compiled.kernel import Bools, Floats, Floats2, Ints, inner
+from gangplan.solvers.partition.step.improve.arrays import Arrays
 from gangplan.solvers.partition.step.improve.timetable import first_gap, occupy
 
 COSTS = ("load", "backlog", "opens", "fill", "idle", "last", "moved")
@@ -26,34 +26,50 @@ class State(NamedTuple):
         left: bytes left on each device, float64 (k,).
         used: whether something is on the device, bool (k,).
         home: zone of each bond, -1 without one, int64 (G,).
+        room: bytes that are left as `packs` fills the devices, float64 (k,).
+        choice: devices that a group may go to, int64 (k,).
+        row: see `weigh`, float64 (8,).
+        pull: see `attract`, float64 (k,).
+        value: of each op, the highest comes next, float64 (n,).
+        waiting: how much of what it reads is not in yet, int64 (n,).
+        heap: ops that may come next, int64 (n,).
+        order: in which the ops came in, int64 (n,).
     """
 
-    start: FloatArray
-    finish: FloatArray
-    where: IntArray
-    low: FloatArray
-    high: FloatArray
-    busy: IntArray
-    load: FloatArray
-    done: FloatArray
-    left: FloatArray
-    used: BoolArray
-    home: IntArray
+    start: Floats
+    finish: Floats
+    where: Ints
+    low: Floats2
+    high: Floats2
+    busy: Ints
+    load: Floats
+    done: Floats
+    left: Floats
+    used: Bools
+    home: Ints
+    room: Floats
+    choice: Ints
+    row: Floats
+    pull: Floats
+    value: Floats
+    waiting: Ints
+    heap: Ints
+    order: Ints
 
 
-@njit(cache=True)
-def empty(a: Any) -> Any:
-    """Return the state in which nothing is placed; `a` is `Arrays`."""
+def empty(a: Arrays) -> State:
+    """Return the state in which nothing is placed."""
     n, k = len(a.group), len(a.room)
     return State(
         np.zeros(n), np.zeros(n), np.full(len(a.need), -1), np.zeros((k, n)), np.zeros((k, n)),
         np.zeros(k, np.int64), np.zeros(k), np.zeros(k), a.room.copy(), np.zeros(k, np.bool_),
-        np.full(len(a.need), -1),
+        np.full(len(a.need), -1), np.zeros(k), np.zeros(k, np.int64), np.zeros(1 + len(COSTS)), np.zeros(k),
+        np.zeros(n), np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64),
     )  # fmt: skip
 
 
-@njit(cache=True)
-def arrival(a: Any, s: Any, v: int, d: int) -> float:
+@inner
+def arrival(a: Arrays, s: State, v: int, d: int) -> float:
     """Return when all that op v reads is on device d, seconds."""
     ready = 0.0
     for i in range(a.before_first[v], a.before_first[v + 1]):
@@ -62,8 +78,8 @@ def arrival(a: Any, s: Any, v: int, d: int) -> float:
     return ready
 
 
-@njit(cache=True)
-def put(a: Any, s: Any, v: int) -> None:
+@inner
+def put(a: Arrays, s: State, v: int) -> None:
     """Schedule op v on the device of its group, in the first gap that holds it."""
     d = s.where[a.group[v]]
     took = a.seconds[d, v]
@@ -73,8 +89,8 @@ def put(a: Any, s: Any, v: int) -> None:
     s.done[d] += took
 
 
-@njit(cache=True)
-def settle(a: Any, s: Any, g: int, d: int) -> None:
+@inner
+def settle(a: Arrays, s: State, g: int, d: int) -> None:
     """Put group g, which has no device, on device d."""
     s.where[g] = d
     s.left[d] -= a.need[g]
@@ -84,15 +100,15 @@ def settle(a: Any, s: Any, g: int, d: int) -> None:
         s.home[a.bond[g]] = a.zone[d]
 
 
-@njit(cache=True)
-def weigh(a: Any, s: Any, v: int, d: int, last: int, row: Any) -> None:
-    """Write when op v would end on device d, in mean ops, and behind it the `COSTS` of it.
+@inner
+def weigh(a: Arrays, s: State, v: int, d: int, last: int) -> None:
+    """Write into the row when op v would end on device d, in mean ops, and behind it the `COSTS` of it.
 
     ``load`` is the work on d with the group of v, and ``backlog`` what of it is not scheduled yet, as shares of an even
     load; ``opens``, whether d is unused; ``fill``, the share of its memory in use; ``idle``, how long it would wait
     before v, and ``moved``, how long what v reads is on its way, in mean ops; ``last``, whether d took the last group.
     """
-    g, took = a.group[v], a.seconds[d, v]
+    g, took, row = a.group[v], a.seconds[d, v], s.row
     at = first_gap(s.low[d], s.high[d], s.busy[d], arrival(a, s, v, d), took)
     free = s.high[d, s.busy[d] - 1] if s.busy[d] else 0.0
     moved = 0.0
@@ -109,18 +125,17 @@ def weigh(a: Any, s: Any, v: int, d: int, last: int, row: Any) -> None:
     row[7] = moved / a.unit
 
 
-@njit(cache=True)
-def open_devices(a: Any, s: Any, g: int, careful: bool, choice: Any) -> int:
-    """Write the devices that group g may go to, of equal unused ones the first, and return how many there are.
+@inner
+def open_devices(a: Arrays, s: State, g: int, careful: bool) -> int:
+    """Write into `choice` the devices that group g may go to, of equal unused ones the first; return how many.
 
     Args:
         a, s: problem and state.
         g: the group.
         careful: whether only devices count after which the heaviest of the other groups can still be packed, if there
             is such a device.
-        choice: is written, int64 (k,).
     """
-    count = 0
+    choice, count = s.choice, 0
     for d in range(len(a.room)):
         if not np.isfinite(a.work[d, g]) or a.need[g] > s.left[d]:
             continue
@@ -154,12 +169,13 @@ HEAVIEST = 48
 """Groups that are looked at when packing."""
 
 
-@njit(cache=True)
-def packs(a: Any, s: Any, g: int, d: int) -> bool:
+@inner
+def packs(a: Arrays, s: State, g: int, d: int) -> bool:
     """Return whether best fit finds room for the heaviest groups without a device, if group g goes to device d."""
-    left = s.left.copy()
+    left, seen = s.room, 0
+    for x in range(len(left)):
+        left[x] = s.left[x]
     left[d] -= a.need[g]
-    seen = 0
     for i in range(len(a.heavy)):
         h = a.heavy[i]
         if s.where[h] >= 0 or h == g:

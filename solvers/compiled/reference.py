@@ -2,7 +2,7 @@
 
 Numba passes a tuple by value: five to seven machine words an array, copied at each call. With fifty arrays that is most
 of what there is to compile, and most of what there is to run. A reference is one pointer; ``s.load`` reads one field
-through it. It may not outlive the call of the function that made it: pass it down, never return or store it.
+through it; of a field that is a named tuple itself that gives a reference. It may not outlive the call of the function that made it: pass it down, never return or store it.
 """
 
 from __future__ import annotations
@@ -38,14 +38,19 @@ class _Fields(AttributeTemplate):  # type: ignore[misc]
     def generic_resolve(self, reference: Reference, name: str) -> Any:
         """Return the type of a field, `None` if there is none of that name."""
         fields = reference.of.fields
-        return reference.of.types[fields.index(name)] if name in fields else None
+        if name not in fields:
+            return None
+        kind = reference.of.types[fields.index(name)]
+        return Reference(kind) if isinstance(kind, types.NamedTuple) else kind
 
 
 @lower_getattr_generic(Reference)
 def _load(context: Any, builder: Any, reference: Reference, pointer: Any, name: str) -> Any:
     i = reference.of.fields.index(name)
-    value = builder.load(cgutils.gep_inbounds(builder, pointer, 0, i))
-    return impl_ret_borrowed(context, builder, reference.of.types[i], value)
+    field, kind = cgutils.gep_inbounds(builder, pointer, 0, i), reference.of.types[i]
+    if isinstance(kind, types.NamedTuple):
+        return field
+    return impl_ret_borrowed(context, builder, kind, builder.load(field))
 
 
 @intrinsic

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
+from gangplan.solvers.compiled.kernel import Bools2, Floats, Floats2, Ints, Ints2
 
 from ..model import Prepared
 from ..rank import mean_rank
@@ -40,29 +41,29 @@ class Arrays(NamedTuple):
         even: an even load, seconds.
     """
 
-    before_first: IntArray
-    before: IntArray
-    after_first: IntArray
-    after: IntArray
-    topological: IntArray
-    seconds: FloatArray
-    delay: FloatArray
-    level: IntArray
-    near: BoolArray
-    group: IntArray
-    work: FloatArray
-    need: FloatArray
-    room: FloatArray
-    twin: IntArray
-    edge_first: IntArray
-    edge: IntArray
-    other: IntArray
-    heavy: IntArray
-    zone: IntArray
-    bond: IntArray
-    way: FloatArray
-    dearest: IntArray
-    rank: FloatArray
+    before_first: Ints
+    before: Ints
+    after_first: Ints
+    after: Ints
+    topological: Ints
+    seconds: Floats2
+    delay: Floats2
+    level: Ints2
+    near: Bools2
+    group: Ints
+    work: Floats2
+    need: Floats
+    room: Floats
+    twin: Ints
+    edge_first: Ints
+    edge: Ints
+    other: Ints
+    heavy: Ints
+    zone: Ints
+    bond: Ints
+    way: Floats
+    dearest: Ints
+    rank: Floats
     unit: float
     even: float
 
@@ -85,14 +86,14 @@ def arrays_of(p: Prepared) -> Arrays:
         after_first=_int(p.successors[0]),
         after=_int(p.successors[1]),
         topological=_int(place),
-        seconds=np.ascontiguousarray(p.time[p.type_of]),
-        delay=np.ascontiguousarray(np.concatenate([p.delay, np.zeros((1, p.n))])),
+        seconds=_float(p.time[p.type_of]),
+        delay=_float(np.concatenate([p.delay, np.zeros((1, p.n))])),
         level=_int(p.level),
-        near=near,
+        near=np.ascontiguousarray(near),
         group=_int(p.group_of),
-        work=np.ascontiguousarray(p.group_time[p.type_of]),
-        need=np.ascontiguousarray(p.group_memory),
-        room=np.ascontiguousarray(p.room),
+        work=_float(p.group_time[p.type_of]),
+        need=_float(p.group_memory),
+        room=_float(p.room),
         twin=_int(p.twins),
         edge_first=first,
         edge=edge,
@@ -102,7 +103,7 @@ def arrays_of(p: Prepared) -> Arrays:
         bond=np.full(p.n_groups, -1),
         way=way,
         dearest=_int(np.argsort(-way, kind="stable")),
-        rank=np.array(mean_rank(p)),
+        rank=_float(mean_rank(p)),
         unit=float(busy.mean()) if len(busy) else 1.0,
         even=total / p.n_devices if total > 0 else 1.0,
     )
@@ -124,5 +125,9 @@ def _zones(near: BoolArray) -> IntArray:
 
 
 def _int(x: Any) -> IntArray:
-    found: Any = np.ascontiguousarray(x, dtype=np.int64)  # compiled code takes 64 bits
-    return cast(IntArray, found)
+    # a copy: compiled code takes 64 bits, and no array that is read-only
+    return np.array(x, dtype=np.int64, order="C")
+
+
+def _float(x: Any) -> FloatArray:
+    return np.array(x, dtype=np.float64, order="C")

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from gangplan.solvers.compiled.draw import below, uniform
+from gangplan.solvers.compiled.kernel import Floats, Ints, inner
+
+from .arrays import Arrays
+from .links import Links
+from .workroom import Workroom
 
 _BALLS = (1, 1, 1, 2, 3, 5, 8, 13, 21, 34)
 """How many neighbouring groups move at once, at most."""
@@ -13,57 +19,95 @@ _DEVICES, _NEAR = 0.03, 0.67
 """Share of the moves in which two devices change places, and of those that go where a neighbour is."""
 
 
-@njit(cache=True)
-def propose(a: Any, s: Any) -> bool:
+class Annealing(NamedTuple):
+    """Where a search is, and the best that it has found; n ops, G groups, k devices.
+
+    Attributes:
+        where, bias: device of each group, int64 (G,), and what is added to the rank of each op, float64 (n,).
+        left: bytes left on each device, float64 (k,).
+        member_first, member: ops of each group, CSR, int64.
+        moved, came: groups that have just moved, and from where, int64 (G,).
+        tally: how many have, and how many balls there have been, int64 (2,).
+        seen, edge, pull: in which ball a group was last, ball and what it may grow by, and how many neighbours a group
+            has on the other side, int64 (G,).
+        best_where, best_bias, best_order: the best plan, the last in which order its ops are scheduled, int64 (n,).
+        length: makespan that it is at, and of the best plan, float64 (2,).
+        key: rank and bias of each op, no less than of what follows, float64 (n,).
+        room: where schedules are made.
+        links: of the cluster; none where transfers do not wait for one another.
+    """
+
+    where: Ints
+    bias: Floats
+    left: Floats
+    member_first: Ints
+    member: Ints
+    moved: Ints
+    came: Ints
+    tally: Ints
+    seen: Ints
+    edge: Ints
+    pull: Ints
+    best_where: Ints
+    best_bias: Floats
+    best_order: Ints
+    length: Floats
+    key: Floats
+    room: Workroom
+    links: Links
+
+
+@inner
+def propose(a: Arrays, s: Annealing) -> bool:
     """Change the placement; return whether a change was found.
 
     A ball of groups, connected and on one device, goes to another device: one that holds a neighbour, or any. What has
     no room there is exchanged for groups that come back. Now and then two devices change all they have.
 
     Args:
-        a, s: problem and search, `Arrays` and `Annealing`.
+        a, s: problem and search.
     """
-    pick = np.random.random()  # noqa: NPY002
+    pick = uniform()
     if pick < _DEVICES:
         return _exchange(a, s)
-    g = np.random.randint(len(s.where))  # noqa: NPY002
+    g = below(len(s.where))
     here, there, near = s.where[g], -1, 0
     if pick < _DEVICES + _NEAR:
         for i in range(a.edge_first[g], a.edge_first[g + 1]):
             d = s.where[a.other[i]]
             if d != here:
                 near += 1
-                if np.random.randint(near) == 0:  # noqa: NPY002
+                if below(near) == 0:
                     there = d
     if there < 0:
-        there = np.random.randint(len(a.room))  # noqa: NPY002
+        there = below(len(a.room))
     if there == here:
         return False
-    size = _ball(a, s, g, _BALLS[np.random.randint(len(_BALLS))])  # noqa: NPY002
+    size = _ball(a, s, g, _BALLS[below(len(_BALLS))])
     for i in range(size):
         if np.isfinite(a.work[there, s.edge[i]]) and a.need[s.edge[i]] <= a.room[there]:
             move(a, s, s.edge[i], there)
     return s.tally[0] > 0 and _settle(a, s, here, there)
 
 
-@njit(cache=True)
-def move(a: Any, s: Any, g: int, d: int) -> None:
+@inner
+def move(a: Arrays, s: Annealing, g: int, d: int) -> None:
     """Move a group to device d, room or not."""
     s.moved[s.tally[0]], s.came[s.tally[0]] = g, s.where[g]
     s.tally[0] += 1
     _put(a, s, g, d)
 
 
-@njit(cache=True)
-def take_back(a: Any, s: Any) -> None:
+@inner
+def take_back(a: Arrays, s: Annealing) -> None:
     """Take all moves back."""
     while s.tally[0] > 0:
         s.tally[0] -= 1
         _put(a, s, s.moved[s.tally[0]], s.came[s.tally[0]])
 
 
-@njit(cache=True)
-def _put(a: Any, s: Any, g: int, d: int) -> None:
+@inner
+def _put(a: Arrays, s: Annealing, g: int, d: int) -> None:
     s.left[s.where[g]] += a.need[g]
     s.left[d] -= a.need[g]
     s.where[g] = d
@@ -71,8 +115,8 @@ def _put(a: Any, s: Any, g: int, d: int) -> None:
         s.room.device[s.member[i]] = d
 
 
-@njit(cache=True)
-def _ball(a: Any, s: Any, g: int, size: int) -> int:
+@inner
+def _ball(a: Arrays, s: Annealing, g: int, size: int) -> int:
     """Write up to `size` groups into `edge`, on the device of g and connected with it, g first; return how many.
 
     Behind the ball in `edge` is what it may grow by, of which one is drawn each time.
@@ -89,15 +133,15 @@ def _ball(a: Any, s: Any, g: int, size: int) -> int:
                 known += 1
         if inside in (size, known):
             break
-        i = inside + np.random.randint(known - inside)  # noqa: NPY002
+        i = inside + below(known - inside)
         last = s.edge[i]
         s.edge[inside], s.edge[i] = last, s.edge[inside]
         inside += 1
     return inside
 
 
-@njit(cache=True)
-def _settle(a: Any, s: Any, here: int, there: int) -> bool:
+@inner
+def _settle(a: Arrays, s: Annealing, here: int, there: int) -> bool:
     """Bring groups back from `there` until it fits; return whether that worked, else take everything back.
 
     Those with the most neighbours on the other side go first.
@@ -118,7 +162,7 @@ def _settle(a: Any, s: Any, here: int, there: int) -> bool:
             if s.pull[g] < 0 or (best >= 0 and s.pull[g] < s.pull[best]):
                 continue
             equal = equal + 1 if best >= 0 and s.pull[g] == s.pull[best] else 1
-            if np.random.randint(equal) == 0:  # noqa: NPY002
+            if below(equal) == 0:
                 best = g
         if best < 0:
             break
@@ -130,10 +174,10 @@ def _settle(a: Any, s: Any, here: int, there: int) -> bool:
     return True
 
 
-@njit(cache=True)
-def _exchange(a: Any, s: Any) -> bool:
+@inner
+def _exchange(a: Arrays, s: Annealing) -> bool:
     """Let two devices change all they have; return whether that is possible."""
-    x, y = np.random.randint(len(a.room)), np.random.randint(len(a.room))  # noqa: NPY002
+    x, y = below(len(a.room)), below(len(a.room))
     if x == y:
         return False
     for g in range(len(s.where)):

@@ -6,105 +6,125 @@ are moved at random, and descent goes on from there (iterated local search: Lour
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
 
-from .neighbour import critical, time_if, workroom
-from .polish import end_of, ranks
+from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.solvers.compiled.kernel import Floats, Ints, inner, kernel
+from gangplan.solvers.compiled.reference import by_reference
+
+from .arrays import Arrays
+from .neighbour import critical, time_if
+from .polish import end_of, ranks, times
 from .reorder import reorder
-from .shift import enter, fits, hold, kick, twin
+from .shift import Descent, enter, fits, hold, kick, twin
+from .workroom import Workroom, workroom
 
 LESS = 1 - 1e-9
 """A makespan below this share of another one is shorter."""
 
 
-@njit(cache=True)
-def descend(a: Any, where: Any, start: Any, finish: Any, budget: int, draws: Any) -> float:
+def descended(
+    a: Arrays, where: IntArray, start: FloatArray, finish: FloatArray, budget: int, draws: FloatArray
+) -> float:
     """Overwrite devices and times with better ones and return the makespan.
 
     Args:
-        a: the problem, `Arrays`.
+        a: the problem.
         where: device of each group, overwritten.
         start, finish: of each op, overwritten.
         budget: ops that may be scheduled in all; at a plan that cannot be shorter it ends before.
         draws: from 0 to 1, float64 (many,): what is moved at random.
     """
-    room, bound, drawn = workroom(a), _least(a), 0
-    left, used = _held(a, where)
-    here, begin, end = where.copy(), start.copy(), finish.copy()
+    k = len(a.room)
+    tried = np.zeros((len(where), k), np.bool_)
+    s = Descent(where.copy(), start.copy(), finish.copy(), np.zeros(k), np.zeros(k, np.int64), tried, draws)
+    return descend(a, s, workroom(a), where, start, finish, budget)
+
+
+@kernel
+def descend(
+    arrays: Arrays, descent: Descent, workroom: Workroom, where: Ints, start: Floats, finish: Floats, budget: int
+) -> float:
+    """Do what `descended` says, with a search that is where it begins."""
+    a, s, room = by_reference(arrays), by_reference(descent), by_reference(workroom)
+    bound, drawn = _least(a, room), 0
     best = length = end_of(finish)
+    _hold_all(a, s)
     while True:
-        length, budget = _to_the_bottom(a, here, begin, end, length, budget, left, used, room)
+        length, budget = _to_the_bottom(a, s, length, budget, room)
         if length < best * LESS:
             best = length
-            where[:], start[:], finish[:] = here, begin, end
+            _copy(s.where, s.start, s.finish, where, start, finish)
         if budget <= 0 or best * LESS <= bound:
             return best
-        here[:] = where
-        left, used = _held(a, here)
-        moved, drawn = kick(a, here, left, used, draws, drawn)
+        _copy(where, start, finish, s.where, s.start, s.finish)
+        _hold_all(a, s)
+        moved, drawn = kick(a, s, drawn)
         if not moved:
             return best
         for v in range(len(start)):
-            room.device[v] = here[a.group[v]]
-        ranks(a, room.device, room.topological, room.tail)
+            room.device[v] = s.where[a.group[v]]
+        ranks(a, room)
         length, done = time_if(a, room, np.inf)
-        begin[:], end[:] = room.start, room.finish
+        times(room, s.start, s.finish)
         budget -= done
 
 
-@njit(cache=True)
-def _to_the_bottom(
-    a: Any, where: Any, start: Any, finish: Any, best: float, budget: int, left: Any, used: Any, room: Any
-) -> Any:
+@inner
+def _copy(where: Ints, start: Floats, finish: Floats, to_where: Ints, to_start: Floats, to_finish: Floats) -> None:
+    for g in range(len(where)):
+        to_where[g] = where[g]
+    for v in range(len(start)):
+        to_start[v], to_finish[v] = start[v], finish[v]
+
+
+@inner
+def _to_the_bottom(a: Arrays, s: Descent, best: float, budget: int, room: Workroom) -> tuple[float, int]:
     """Move groups and change orders until neither helps; return the makespan and what is left of the budget."""
     while True:
         before = best
-        best, budget = _move(a, where, start, finish, best, budget, left, used, room)
+        best, budget = _move(a, s, best, budget, room)
         if budget > 0:
-            best, budget = reorder(a, where, start, finish, best, budget, room)
+            best, budget = reorder(a, s.where, s.start, s.finish, best, budget, room)
         if budget <= 0 or best >= before * LESS:
             return best, budget
 
 
-@njit(cache=True)
-def _move(
-    a: Any, where: Any, start: Any, finish: Any, best: float, budget: int, left: Any, used: Any, room: Any
-) -> Any:
+@inner
+def _move(a: Arrays, s: Descent, best: float, budget: int, room: Workroom) -> tuple[float, int]:
     """Move groups as long as that helps; return the makespan and what is left of the budget."""
     while budget > 0:
-        length, budget = _next(a, where, start, finish, best, budget, left, used, room)
+        length, budget = _next(a, s, best, budget, room)
         if length >= best * LESS:
             break
         best = length
-        start[:], finish[:] = room.start, room.finish
+        times(room, s.start, s.finish)
     return best, budget
 
 
-@njit(cache=True)
-def _next(
-    a: Any, where: Any, start: Any, finish: Any, best: float, budget: int, left: Any, used: Any, room: Any
-) -> Any:
+@inner
+def _next(a: Arrays, s: Descent, best: float, budget: int, room: Workroom) -> tuple[float, int]:
     """Make the first change that helps; return the makespan and what is left of the budget.
 
     Where the device has no room for a group, one that is there changes places with it.
     """
-    tried = np.zeros((len(where), len(left)), np.bool_)
-    for v in critical(a, where, start, finish, best):
-        g = a.group[v]
-        for d in range(len(left)):
-            if tried[g, d] or d == where[g] or not np.isfinite(a.work[d, g]) or twin(a, used, d):
+    groups, devices = s.tried.shape
+    for g in range(groups):
+        for d in range(devices):
+            s.tried[g, d] = False
+    for i in range(critical(a, s.where, s.start, s.finish, best, room)):
+        g = a.group[room.found[i]]
+        for d in range(devices):
+            if s.tried[g, d] or d == s.where[g] or not np.isfinite(a.work[d, g]) or twin(a, s, d):
                 continue
-            tried[g, d] = True
-            for x in range(-1, len(where)):
-                if not fits(a, where, left, g, d, x):
+            s.tried[g, d] = True
+            for x in range(-1, groups):
+                if not fits(a, s, g, d, x):
                     continue
-                length, done = _length(a, where, g, d, x, best * LESS, room)
+                length, done = _length(a, s, g, d, x, best * LESS, room)
                 budget -= done
                 if length < best * LESS:
-                    enter(a, where, left, used, g, d, x)
+                    enter(a, s, g, d, x)
                     return length, budget
                 if budget <= 0:
                     return best, budget
@@ -113,17 +133,17 @@ def _next(
     return best, budget
 
 
-@njit(cache=True)
-def _length(a: Any, where: Any, g: int, d: int, x: int, limit: float, room: Any) -> Any:
+@inner
+def _length(a: Arrays, s: Descent, g: int, d: int, x: int, limit: float, room: Workroom) -> tuple[float, int]:
     """Return the makespan if group g goes to device d and x where g was, infinite from `limit` on, and ops scheduled.
 
     The order is that of the upward ranks of the placement; they tell early that a plan gets too long.
     """
-    n, here = len(room.device), where[g]
+    n, here = len(room.device), s.where[g]
     for v in range(n):
         h = a.group[v]
-        room.device[v] = d if h == g else here if h == x else where[h]
-    ranks(a, room.device, room.topological, room.tail)
+        room.device[v] = d if h == g else here if h == x else s.where[h]
+    ranks(a, room)
     for v in range(n):
         if room.tail[v] >= limit:
             return np.inf, n // 3
@@ -131,27 +151,31 @@ def _length(a: Any, where: Any, g: int, d: int, x: int, limit: float, room: Any)
     return length, n // 3 + done
 
 
-@njit(cache=True)
-def _held(a: Any, where: Any) -> Any:
-    """Return the bytes that are left on each device, and how many groups it has."""
-    left, used = a.room.copy(), np.zeros(len(a.room), np.int64)
-    for g in range(len(where)):
-        hold(a, left, used, g, where[g], 1)
-    return left, used
+@inner
+def _hold_all(a: Arrays, s: Descent) -> None:
+    """Count the bytes that are left on each device, and how many groups it has."""
+    for d in range(len(s.left)):
+        s.left[d], s.used[d] = a.room[d], 0
+    for g in range(len(s.where)):
+        hold(a, s, g, s.where[g], 1)
 
 
-@njit(cache=True)
-def _least(a: Any) -> float:
+@inner
+def _least(a: Arrays, room: Workroom) -> float:
     """Return what no plan is shorter than: an even load, the longest group, the longest path without sending."""
-    total, most = 0.0, 0.0
+    total, most, longest = 0.0, 0.0, room.tail
     for g in range(a.work.shape[1]):
-        least = a.work[:, g].min()
+        least = a.work[0, g]
+        for d in range(1, len(a.room)):
+            least = min(least, a.work[d, g])
         total, most = total + least, max(most, least)
-    longest, order = np.zeros(len(a.group)), np.argsort(a.topological)
-    for v in order[::-1]:
-        path = 0.0
+    for j in range(len(longest) - 1, -1, -1):
+        v = room.topological[j]
+        path, least = 0.0, a.seconds[0, v]
         for i in range(a.after_first[v], a.after_first[v + 1]):
             path = max(path, longest[a.after[i]])
-        longest[v] = path + a.seconds[:, v].min()
+        for d in range(1, len(a.room)):
+            least = min(least, a.seconds[d, v])
+        longest[v] = path + least
         most = max(most, longest[v])
     return max(most, total / len(a.room))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.solvers.compiled.kernel import Floats2, Ints, Ints2, Ints3, inner
 
 from ..model import Prepared
+from .arrays import Arrays
 from .timetable import first_gap, occupy
+from .workroom import Workroom
 
 
 class Links(NamedTuple):
@@ -25,14 +26,14 @@ class Links(NamedTuple):
         reads: what an op reads, in the order in which it is made, int64 (n,).
     """
 
-    route: IntArray
-    low: FloatArray
-    high: FloatArray
-    busy: IntArray
-    sent: FloatArray
-    made: IntArray
-    schedule: IntArray
-    reads: IntArray
+    route: Ints3
+    low: Floats2
+    high: Floats2
+    busy: Ints
+    sent: Floats2
+    made: Ints2
+    schedule: Ints
+    reads: Ints
 
 
 def links_of(p: Prepared) -> Links:
@@ -48,18 +49,20 @@ def links_of(p: Prepared) -> Links:
     )  # fmt: skip
 
 
-@njit(cache=True)
-def forward_on_links(a: Any, x: Any, room: Any, limit: float) -> Any:
+@inner
+def forward_on_links(a: Arrays, x: Links, room: Workroom, limit: float) -> tuple[float, int]:
     """Do what `polish.forward` does where links carry one transfer at a time, as `Decoder.times` does.
 
     Args:
         a, x: problem and links.
-        room: a `Workroom` with devices, order and tails; gets the times.
+        room: has devices, order and tails; gets the times.
         limit: makespan from which on it gives up.
     """
     last, done = 0.0, 0
-    room.busy[:] = 0
-    x.busy[:] = 0
+    for d in range(len(room.busy)):
+        room.busy[d] = 0
+    for link in range(len(x.busy)):
+        x.busy[link] = 0
     x.schedule[0] += 1
     for v in room.order:
         d = room.device[v]
@@ -74,8 +77,8 @@ def forward_on_links(a: Any, x: Any, room: Any, limit: float) -> Any:
     return last, done
 
 
-@njit(cache=True)
-def _arrival(a: Any, x: Any, room: Any, v: int, d: int) -> float:
+@inner
+def _arrival(a: Arrays, x: Links, room: Workroom, v: int, d: int) -> float:
     """Book what op v on device d reads and has not been sent there yet; return when all of it is there."""
     size, ready = 0, 0.0
     for i in range(a.before_first[v], a.before_first[v + 1]):
@@ -97,8 +100,8 @@ def _arrival(a: Any, x: Any, room: Any, v: int, d: int) -> float:
     return ready
 
 
-@njit(cache=True)
-def _send(x: Any, way: Any, ready: float, took: float) -> float:
+@inner
+def _send(x: Links, way: Ints, ready: float, took: float) -> float:
     """Book the earliest time at which all links of a way are free, and return it."""
     at, before = ready, -1.0
     while at != before:

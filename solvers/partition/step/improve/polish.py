@@ -5,69 +5,71 @@ Forward-backward improvement (Li, Willis, EJOR 1992), on one device an op.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
 
+from gangplan.solvers.compiled.kernel import Floats, Ints, inner, kernel
+from gangplan.solvers.compiled.reference import by_reference
+
+from .arrays import Arrays
 from .heap import first, pop, push
 from .timetable import first_gap, occupy
+from .workroom import Workroom
 
 
-@njit(cache=True)
-def polish(a: Any, where: Any, start: Any, finish: Any, rounds: int) -> float:
+@kernel
+def polish(arrays: Arrays, workroom: Workroom, where: Ints, start: Floats, finish: Floats, rounds: int) -> float:
     """Overwrite the times with better ones and return the makespan.
 
     First the ops are scheduled by the upward ranks of this placement, if that is shorter. Then in each round, from the
     last to end on, each goes as late as its device and its readers let it, and, from the first to start on, as early.
 
     Args:
-        a: the problem, `Arrays`.
+        arrays, workroom: the problem, and where schedules are made.
         where: device of each group.
         start, finish: of each op, overwritten.
         rounds: at most; without progress it ends.
     """
-    n, k = len(a.group), len(a.room)
-    low, high, count = np.zeros((k, n)), np.zeros((k, n)), np.zeros(k, np.int64)
-    device, order, key = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
-    back = np.empty(n, np.int64)
+    a, room = by_reference(arrays), by_reference(workroom)
+    n = len(start)
     for v in range(n):
-        device[v], back[v] = where[a.group[v]], -a.topological[v]
-    early, end, unknown = np.zeros(n), np.zeros(n), np.zeros(n)
-    ranks(a, device, order, key)
-    sort(key, a.topological, order)
-    best = end_of(finish)
-    length, _ = forward(a, device, order, unknown, np.inf, early, end, low, high, count)
-    best = _keep(best, length, early, end, start, finish)
+        room.device[v] = where[a.group[v]]
+    ranks(a, room)
+    sort(room.tail, a.topological, room.heap, room.order)
+    best = _keep(room, end_of(finish), forward(a, room, room.order, np.inf)[0], start, finish)
     for _ in range(rounds):
         before = best
         for v in range(n):
-            key[v] = finish[v]
-        # of ops that end at once a reader comes before what it reads
-        sort(key, back, order)
-        _backward(a, device, order, early, end, low, high, count)
+            room.key[v] = -finish[v]
+        # backwards, and of ops that end at once a reader comes before what it reads
+        sort(room.key, a.topological, room.heap, room.order)
+        _backward(a, room)
         for v in range(n):
-            key[v] = -early[v]
-        sort(key, a.topological, order)
-        length, _ = forward(a, device, order, unknown, np.inf, early, end, low, high, count)
-        best = _keep(best, length, early, end, start, finish)
+            room.key[v] = -room.start[v]
+        sort(room.key, a.topological, room.heap, room.order)
+        best = _keep(room, best, forward(a, room, room.order, np.inf)[0], start, finish)
         if best >= before * (1 - 1e-9):
             break
     return best
 
 
-@njit(cache=True)
-def _keep(best: float, length: float, early: Any, end: Any, start: Any, finish: Any) -> float:
+@inner
+def _keep(room: Workroom, best: float, length: float, start: Floats, finish: Floats) -> float:
     """Take new times over if they are not worse, and return the makespan."""
     if length > best:
         return best
-    for v in range(len(start)):
-        start[v], finish[v] = early[v], end[v]
+    times(room, start, finish)
     return length
 
 
-@njit(cache=True)
-def end_of(finish: Any) -> float:
+@inner
+def times(room: Workroom, start: Floats, finish: Floats) -> None:
+    """Copy the times that the room has."""
+    for v in range(len(start)):
+        start[v], finish[v] = room.start[v], room.finish[v]
+
+
+@inner
+def end_of(finish: Floats) -> float:
     """Return the latest of some times, at least 0."""
     latest = 0.0
     for x in finish:
@@ -75,10 +77,10 @@ def end_of(finish: Any) -> float:
     return latest
 
 
-@njit(cache=True)
-def sort(key: Any, place: Any, order: Any) -> None:
-    """Write the ops by falling key, of equals the first in `place`."""
-    size, heap = 0, np.empty(len(key), np.int64)
+@inner
+def sort(key: Floats, place: Ints, heap: Ints, order: Ints) -> None:
+    """Write the ops by falling key, of equals the first in `place`; the heap is overwritten."""
+    size = 0
     for v in range(len(key)):
         size = push(heap, size, v, key, place)
     for i in range(len(key)):
@@ -86,23 +88,20 @@ def sort(key: Any, place: Any, order: Any) -> None:
         size = pop(heap, size, key, place)
 
 
-@njit(cache=True)
-def ranks(a: Any, device: Any, order: Any, rank: Any) -> None:
-    """Write the longest way from the start of each op to the end; `order` is overwritten."""
-    n = len(device)
-    for v in range(n):
-        order[a.topological[v]] = v
-    for i in range(n - 1, -1, -1):
-        v = order[i]
-        d, most = device[v], 0.0
+@inner
+def ranks(a: Arrays, room: Workroom) -> None:
+    """Write the longest way from the start of each op to the end into `tail`."""
+    for i in range(len(room.tail) - 1, -1, -1):
+        v = room.topological[i]
+        d, most = room.device[v], 0.0
         for j in range(a.after_first[v], a.after_first[v + 1]):
             w = a.after[j]
-            most = max(most, rank[w] + a.delay[a.level[d, device[w]], v])
-        rank[v] = most + a.seconds[d, v]
+            most = max(most, room.tail[w] + a.delay[a.level[d, room.device[w]], v])
+        room.tail[v] = most + a.seconds[d, v]
 
 
-@njit(cache=True)
-def slide(key: Any, place: Any, order: Any) -> None:
+@inner
+def slide(key: Floats, place: Ints, order: Ints) -> None:
     """Do what `sort` does with ops that are nearly in order: let each slide forward to where it belongs."""
     for i in range(1, len(order)):
         v, j = order[i], i
@@ -112,46 +111,46 @@ def slide(key: Any, place: Any, order: Any) -> None:
         order[j] = v
 
 
-@njit(cache=True)
-def forward(
-    a: Any, device: Any, order: Any, tail: Any, limit: float, start: Any, finish: Any, low: Any, high: Any, count: Any
-) -> Any:
+@inner
+def forward(a: Arrays, room: Workroom, order: Ints, limit: float) -> tuple[float, int]:
     """Write the earliest times of the ops in `order` and return the makespan, and how many ops were scheduled.
 
-    With a time from the start of each op to the end, `tail`, it gives up as soon as the makespan would be `limit` or
-    more, and returns infinity.
+    It gives up as soon as the makespan would be `limit` or more, by the tails that the room has, and returns infinity.
     """
     last, done = 0.0, 0
-    for d in range(len(count)):
-        count[d] = 0
+    low, high, busy, finish = room.low, room.high, room.busy, room.finish
+    for d in range(len(busy)):
+        busy[d] = 0
     for v in order:
-        d, ready = device[v], 0.0
+        d, ready = room.device[v], 0.0
         for i in range(a.before_first[v], a.before_first[v + 1]):
             u = a.before[i]
-            ready = max(ready, finish[u] + a.delay[a.level[d, device[u]], u])
+            ready = max(ready, finish[u] + a.delay[a.level[d, room.device[u]], u])
         took = a.seconds[d, v]
-        at = first_gap(low[d], high[d], count[d], ready, took)
+        at = first_gap(low[d], high[d], busy[d], ready, took)
         done += 1
-        if at + tail[v] >= limit:
+        if at + room.tail[v] >= limit:
             return np.inf, done
-        start[v], finish[v] = at, at + took
+        room.start[v], finish[v] = at, at + took
         last = max(last, at + took)
-        count[d] = occupy(low[d], high[d], count[d], at, at + took)
+        busy[d] = occupy(low[d], high[d], busy[d], at, at + took)
     return last, done
 
 
-@njit(cache=True)
-def _backward(a: Any, device: Any, order: Any, start: Any, finish: Any, low: Any, high: Any, count: Any) -> None:
-    """Write the latest times of the ops in `order`, last first, counted from the end of all, which is 0."""
-    for d in range(len(count)):
-        count[d] = 0
-    for v in order:
-        d, ready = device[v], 0.0
-        for i in range(a.after_first[v], a.after_first[v + 1]):
-            w = a.after[i]
+@inner
+def _backward(a: Arrays, room: Workroom) -> None:
+    """Write the latest times of the ops, the last in `order` first, counted from the end of all, which is 0."""
+    low, high, busy, start = room.low, room.high, room.busy, room.start
+    for d in range(len(busy)):
+        busy[d] = 0
+    for i in range(len(start) - 1, -1, -1):
+        v = room.order[i]
+        d, ready = room.device[v], 0.0
+        for j in range(a.after_first[v], a.after_first[v + 1]):
+            w = a.after[j]
             # mirrored: minus the start of what reads it
-            ready = max(ready, -start[w] + a.delay[a.level[d, device[w]], v])
+            ready = max(ready, -start[w] + a.delay[a.level[d, room.device[w]], v])
         took = a.seconds[d, v]
-        at = first_gap(low[d], high[d], count[d], ready, took)
-        start[v], finish[v] = -at - took, -at
-        count[d] = occupy(low[d], high[d], count[d], at, at + took)
+        at = first_gap(low[d], high[d], busy[d], ready, took)
+        start[v], room.finish[v] = -at - took, -at
+        busy[d] = occupy(low[d], high[d], busy[d], at, at + took)

@@ -5,67 +5,61 @@ The neighbourhood of van Laarhoven, Aarts, Lenstra (1992) for job shops.
 
 from __future__ import annotations
 
-from typing import Any
+from gangplan.solvers.compiled.kernel import Floats, Ints, inner
 
-import numpy as np
-from numba import njit
-
+from .arrays import Arrays
 from .neighbour import critical
-from .polish import forward, ranks, sort
+from .polish import forward, ranks, times
+from .workroom import Workroom
 
 _LESS = 1 - 1e-9
 
 
-@njit(cache=True)
-def reorder(a: Any, where: Any, start: Any, finish: Any, best: float, budget: int, room: Any) -> Any:
+@inner
+def reorder(
+    a: Arrays, where: Ints, start: Floats, finish: Floats, best: float, budget: int, room: Workroom
+) -> tuple[float, int]:
     """Overwrite the times with better ones; return the makespan and what is left of the budget.
 
     Args:
-        a: the problem, `Arrays`.
+        a: the problem.
         where: device of each group.
         start, finish: of each op, overwritten.
         best: makespan.
         budget: ops that may be scheduled.
         room: a workroom.
     """
-    n = len(start)
-    for v in range(n):
+    for v in range(len(start)):
         room.device[v] = where[a.group[v]]
-    ranks(a, room.device, room.topological, room.tail)
-    made = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
+    ranks(a, room)
     while budget > 0:
-        length, budget = _next(a, where, start, finish, best, budget, room, made)
+        length, budget = _next(a, where, start, finish, best, budget, room)
         if length >= best * _LESS:
             break
         best = length
-        start[:], finish[:] = room.start, room.finish
+        times(room, start, finish)
     return best, budget
 
 
-@njit(cache=True)
-def _next(a: Any, where: Any, start: Any, finish: Any, best: float, budget: int, room: Any, made: Any) -> Any:
+@inner
+def _next(
+    a: Arrays, where: Ints, start: Floats, finish: Floats, best: float, budget: int, room: Workroom
+) -> tuple[float, int]:
     """Return the makespan of the first other order that helps, with its times in the room, and the budget."""
-    order, other, late, key = made
-    n = len(start)
-    for v in range(n):
-        key[v] = -start[v]
-    sort(key, a.topological, order)
-    holds = np.zeros(n, np.bool_)
-    for v in critical(a, where, start, finish, best):
-        holds[v] = True
-    last = np.full(len(a.room), -1)
-    for v in order:
+    critical(a, where, start, finish, best, room)
+    holds, last = room.holds, room.last
+    for d in range(len(last)):
+        last[d] = -1
+    for v in room.line:
         if finish[v] <= start[v]:
             continue
         d = room.device[v]
         u, last[d] = last[d], v
         if u < 0 or not holds[u] or not holds[v] or finish[u] < start[v] - (1 - _LESS) * best:
             continue
-        if not _behind(a, order, u, v, late, other):
+        if not _behind(a, room, u, v):
             continue
-        length, done = forward(
-            a, room.device, other, room.tail, best * _LESS, room.start, room.finish, room.low, room.high, room.busy
-        )
+        length, done = forward(a, room, room.other, best * _LESS)
         budget -= done
         if length < best * _LESS:
             return length, budget
@@ -74,17 +68,16 @@ def _next(a: Any, where: Any, start: Any, finish: Any, best: float, budget: int,
     return best, budget
 
 
-@njit(cache=True)
-def _behind(a: Any, order: Any, u: int, v: int, late: Any, other: Any) -> bool:
-    """Write the order with u, and what needs it, right behind v, and return whether v does without u.
+@inner
+def _behind(a: Arrays, room: Workroom, u: int, v: int) -> bool:
+    """Write into `other` the line with u, and what needs it, right behind v; return whether v does without u.
 
     Args:
         a: the problem.
-        order: ops, u before v.
+        room: its `line` has u before v.
         u, v: on one device.
-        late, other: are written, int64 (n,); the order is `other`.
     """
-    n, i = len(order), 0
+    order, other, late, i = room.line, room.other, room.late, 0
     while order[i] != u:
         other[i] = order[i]
         i += 1
@@ -105,6 +98,6 @@ def _behind(a: Any, order: Any, u: int, v: int, late: Any, other: Any) -> bool:
             at += 1
     for h in range(count):
         other[at + h] = late[h]
-    for j in range(i + 1, n):
+    for j in range(i + 1, len(order)):
         other[j] = order[j]
     return True
