@@ -27,12 +27,14 @@ class Display:
         _LOG.setLevel(logging.INFO)
         self.plans = 0
         self.last = float("-inf")
+        self.zero = 0.0
         self.shown: tuple[float | None, float | None] = (None, None)
 
     def start(self, run: Run, method: str) -> None:
         """Log what is solved and how."""
         from .solve import versions
 
+        self.zero = run.zero
         used = versions()
         _LOG.info("gangplan %s (OR-Tools %s, HiGHS %s)", used["gangplan"], used["ortools"], used["highspy"])
         _LOG.info("%s, %s", _instance(run.problem), _words(run))
@@ -42,7 +44,7 @@ class Display:
     def __call__(self, run: Run) -> None:
         """Log the state if it is visibly better than the line before, at most ten times a second."""
         new = len(run.trace) > self.plans
-        if run.seconds() < self.last + 0.1 or not (new or _moved(self.shown[1], run.bound)):
+        if run.seconds() < self.last + 0.1 or not (new or self._moved(run.bound)):
             return
         self.last = run.seconds()
         self._line(run.seconds(), run.objective, run.bound, run.trace[-1].by if new else "bound")
@@ -50,7 +52,7 @@ class Display:
 
     def _line(self, seconds: float, objective: float | None, bound: float | None, by: str) -> None:
         self.shown = (objective, bound)
-        gap = relative_gap(objective, bound)
+        gap = relative_gap(objective, bound, self.zero)
         mark = " " if by == "bound" else "*"
         percent = "" if gap is None else f"{gap:.4%}"
         _LOG.info("%s %9.3f  %14s  %14s  %9s  %s", mark, seconds, _number(objective), _number(bound), percent, by)
@@ -60,11 +62,15 @@ class Display:
         if len(result.trace) > self.plans:
             last = result.trace[-1]
             self._line(last.seconds, result.objective, result.bound, last.by)
-        elif _moved(self.shown[1], result.bound):
+        elif self._moved(result.bound):
             self._line(result.wall_seconds, result.objective, result.bound, "bound")
         for note in result.notes:
             _LOG.info("note: %s", note)
         _LOG.info("\n%s after %.3f s: %s\n", result.status, result.wall_seconds, result.stop_reason)
+
+    def _moved(self, now: float | None) -> bool:
+        before = self.shown[1]
+        return before != now and (before is None or now is None or abs(before - now) > 1e-4 * abs(now - self.zero))
 
 
 def _instance(problem: Problem) -> str:
@@ -83,10 +89,6 @@ def _instance(problem: Problem) -> str:
 def _words(run: Run) -> str:
     problem = run.problem
     return f"{problem.objective}, {problem.variant}" if problem.variant else problem.objective
-
-
-def _moved(before: float | None, now: float | None) -> bool:
-    return before != now and (before is None or now is None or abs(before - now) > 1e-4 * abs(now))
 
 
 def _number(value: float | None) -> str:

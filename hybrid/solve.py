@@ -172,6 +172,7 @@ def _result(run: Run, method: str) -> Result:
         versions=versions(),
         notes=tuple(run.notes),
         conflict=run.conflict,
+        zero=run.zero,
     )
 
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from math import ulp
 
 from gangplan.instances import Plan
 
 OPTIMAL_GAP = 1e-6
 """A plan within this relative gap of the bound is called optimal: integer solvers round times, profiles do more."""
+
+_PLACES = 4
+"""Last places of sums of times that are no gap."""
 
 
 class Status(StrEnum):
@@ -49,13 +53,14 @@ class Result:
         plan: the best plan found, verified; `None` if none.
         objective: its value in seconds; `None` without a plan.
         bound: no plan can be better than this, seconds; kept without a plan too; `None` if nothing is proved.
-        gap: (objective - bound) / objective; 0 if they are equal, `None` if either is missing.
+        gap: (objective - bound) / (objective - zero); 0 if they are equal, `None` if either is missing.
         trace: every incumbent in the order found.
         phases: seconds spent in each phase; they add up to `wall_seconds`.
         wall_seconds: from the call to the return.
         method, seed, workers, versions: what made it, enough to make it again.
         notes: what a reader of the result should know, e.g. why a method was left out.
         conflict: if infeasible, requirements that contradict one another, none of which can be left out, in words.
+        zero: what any plan costs at least because of where the clock of a schedule starts, see `clock_cost`; else 0.
     """
 
     status: Status
@@ -72,16 +77,18 @@ class Result:
     versions: Mapping[str, str]
     notes: tuple[str, ...] = ()
     conflict: tuple[str, ...] = ()
+    zero: float = 0.0
 
     @property
     def gap(self) -> float | None:
         """The relative gap, see `relative_gap`."""
-        return relative_gap(self.objective, self.bound)
+        return relative_gap(self.objective, self.bound, self.zero)
 
 
-def relative_gap(objective: float | None, bound: float | None) -> float | None:
-    """Return (objective - bound) / objective, 0 if they are equal, `None` if either is missing."""
+def relative_gap(objective: float | None, bound: float | None, zero: float = 0.0) -> float | None:
+    """Return (objective - bound) / (objective - zero), 0 if they are equal, `None` if either is missing."""
     if objective is None or bound is None:
         return None
     # sums in another order differ in the last digits: that is no gap
-    return 0.0 if objective <= bound * (1 + 1e-12) else (objective - bound) / objective
+    close = 1e-12 * (bound - zero) + _PLACES * ulp(zero)
+    return 0.0 if objective <= bound + close else (objective - bound) / (objective - min(zero, bound))

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from gangplan.instances import verify
-from gangplan.instances.verify import Answer, Problem
+from gangplan.instances.verify import Answer, Problem, clock_cost
 
 from .compiled.cache import in_memory, on_disk
 from .result import OPTIMAL_GAP, Incumbent, relative_gap
@@ -55,6 +55,7 @@ class Run:
         self.started = time.perf_counter() if started is None else started
         # a method knows which problem it solves and what answers it, this class need not
         self.problem: Any = problem
+        self.zero = clock_cost(problem)
         self.deadline = self.started + time_limit
         self.seed = seed
         self.workers = workers
@@ -84,7 +85,7 @@ class Run:
     @property
     def gap(self) -> float | None:
         """The relative gap so far, see `relative_gap`."""
-        return relative_gap(self.objective, self.bound)
+        return relative_gap(self.objective, self.bound, self.zero)
 
     @property
     def stopped(self) -> bool:
@@ -104,12 +105,12 @@ class Run:
             raise AssertionError(f"{by} made an infeasible plan: {'; '.join(verdict.violations[:3])}")
         if self.objective is not None and verdict.objective >= self.objective:
             return False
-        if self.bound is not None and verdict.objective < self.bound * (1 - OPTIMAL_GAP):
+        if self.bound is not None and verdict.objective < self.bound - OPTIMAL_GAP * (self.bound - self.zero):
             self.note(f"{by} found a plan of {verdict.objective:.9g} below the bound {self.bound:.9g}: bound withdrawn")
             self.bound = None
         self.plan, self.objective = plan, verdict.objective
-        if self.objective == 0:
-            self.bound = 0.0  # no load is negative
+        if self.objective <= self.zero:
+            self.bound = self.objective  # no load is negative
         self.trace.append(Incumbent(self.seconds(), verdict.objective, self.bound, by))
         self._changed()
         return True
@@ -119,9 +120,9 @@ class Run:
 
         A bound of 0 says nothing and is left out: `None` means that nothing is proved.
         """
-        if value <= 0:
+        if value <= self.zero:
             return
-        if self.objective is not None and value > self.objective * (1 + OPTIMAL_GAP):
+        if self.objective is not None and value > self.objective + OPTIMAL_GAP * (self.objective - self.zero):
             self.note(f"{by} claimed the bound {value:.9g}, above a verified plan of {self.objective:.9g}: refused")
         elif self.bound is None or value > self.bound:
             self.bound = value

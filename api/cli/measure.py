@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import GraphProblem, Plan, Verdict, verify
+from gangplan.instances.verify import clock_cost
 from gangplan.solvers.result import OPTIMAL_GAP, relative_gap
 
 from ..units import time_unit
@@ -118,7 +119,7 @@ def measure(candidates: Sequence[Candidate]) -> list[Measured]:
                 rivals=sum(other.key == c.key for other in candidates) - 1,
                 over_best=None if value is None else _over(value, best[c.key]),
                 bound=bound,
-                gap=relative_gap(value, bound),
+                gap=relative_gap(value, bound, clock_cost(c.problem)),
                 devices=len(used) if mine else None,
                 max_load=float(verdict.load[used].max()) if verdict.ok else None,
                 mean_load=float(verdict.load[used].mean()) if verdict.ok else None,

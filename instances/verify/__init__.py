@@ -20,6 +20,7 @@ from ..partition import (
 )
 from ..placement import PlacementPlan, PlacementProblem
 from ..schedule import SchedulePlan, ScheduleProblem
+from .clock import clock_cost
 from .latency import verify_latency
 from .placement import PlacementVerdict, verify_placement
 from .schedule import ScheduleVerdict, verify_schedule
@@ -28,7 +29,7 @@ from .step import verify_step
 from .throughput import verify_throughput
 from .verdict import TOLERANCE, Verdict
 
-__all__ = ["PLANS", "TOLERANCE", "Answer", "PlacementVerdict", "Problem", "ScheduleVerdict", "Verdict", "verify"]
+__all__ = ["PLANS", "TOLERANCE", "Answer", "PlacementVerdict", "Problem", "ScheduleVerdict", "Verdict", "clock_cost", "verify"]
 
 Problem = GraphProblem | PlacementProblem | ScheduleProblem
 """Whatever can be solved."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import fsum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import FloatArray
-from ..schedule import NodePool, Pool, SchedulePlan, ScheduleProblem
+from ..schedule import MoldableJob, NodePool, Pool, SchedulePlan, ScheduleProblem
 from ..schedule.capacity import ramp_blocks, total
 from ..topology import RampTopology
-from .verdict import TOLERANCE
+from .verdict import time_slack
 
 _SHOWN = 5
 """Overfull nodes that are named."""
@@ -39,7 +40,11 @@ class ScheduleVerdict:
 
 
 def verify_schedule(problem: ScheduleProblem, plan: SchedulePlan) -> ScheduleVerdict:
-    """Check `plan` against every constraint of `problem` and recompute the goal."""
+    """Check `plan` against every constraint of `problem` and recompute the goal.
+
+    Times may be off by a billionth of what they are about: releases and ends by that of the job's duration, deadlines and
+    the horizon by that of the time from the job's release to them; and by four units in the last place of the clock.
+    """
     n = len(problem.jobs)
     words = _shape(problem, plan)
     if words:
@@ -50,7 +55,8 @@ def verify_schedule(problem: ScheduleProblem, plan: SchedulePlan) -> ScheduleVer
     held = np.array(
         [job.degrees[d] if d >= 0 else 0 for job, d in zip(problem.jobs, plan.degree.tolist(), strict=True)]
     )
-    words = [*_times(problem, plan, finish), *_places(problem, plan, held), *_capacity(problem, plan, finish, held)]
+    over = finish - time_slack(np.array(chosen), finish)
+    words = [*_times(problem, plan, finish), *_places(problem, plan, held), *_capacity(problem, plan, over, held)]
     if words:
         return ScheduleVerdict(tuple(words), None, finish)
     return ScheduleVerdict((), goal(problem, finish), finish)
@@ -58,19 +64,24 @@ def verify_schedule(problem: ScheduleProblem, plan: SchedulePlan) -> ScheduleVer
 
 def goal(problem: ScheduleProblem, finish: FloatArray) -> float:
     """Return what `problem` minimises: see `ScheduleProblem.goal`. A finish of nan is of a job left out."""
-    lost = [problem.price(j) or 0.0 for j in np.flatnonzero(np.isnan(finish)).tolist()]
+    lost = fsum(problem.price(j) or 0.0 for j in np.flatnonzero(np.isnan(finish)).tolist())
     run = np.flatnonzero(~np.isnan(finish)).tolist()
     jobs, ends = problem.jobs, finish.tolist()
     if problem.goal == "makespan":
-        return float(max((ends[j] for j in run), default=0.0) + sum(lost))
+        return float(max((ends[j] for j in run), default=0.0) + lost)
     if problem.goal == "mean_jct":
-        return float(sum(ends[j] - jobs[j].release for j in run) + sum(lost)) / len(jobs)
+        return fsum([*(ends[j] - jobs[j].release for j in run), lost]) / len(jobs)
     if problem.goal == "weighted_completion":
-        return float(sum(jobs[j].weight * ends[j] for j in run) + sum(lost))
+        return fsum([*(jobs[j].weight * ends[j] for j in run), lost])
     if problem.goal == "throughput":
         assert problem.horizon is not None
-        lost += [jobs[j].weight for j in run if ends[j] > problem.horizon * (1 + TOLERANCE)]
-    return float(sum(lost))
+        lost = fsum([lost, *(jobs[j].weight for j in run if is_late(jobs[j], problem.horizon, ends[j]))])
+    return lost
+
+
+def is_late(job: MoldableJob, due: float, finish: float) -> bool:
+    """Return whether a job that ends at `finish` misses the time `due`, see `verify_schedule`."""
+    return finish > due + float(time_slack(max(0.0, due - job.release), due))
 
 
 def _shape(problem: ScheduleProblem, plan: SchedulePlan) -> list[str]:
@@ -105,9 +116,10 @@ def _times(problem: ScheduleProblem, plan: SchedulePlan, finish: FloatArray) -> 
             if problem.price(j) is None:
                 words.append(f"run: job {job.name} is left out, and it must run")
             continue
-        if plan.start[j] < job.release * (1 - TOLERANCE):
+        seconds = job.durations[plan.degree[j]]
+        if plan.start[j] < job.release - time_slack(seconds, job.release):
             words.append(f"release: job {job.name} starts at {plan.start[j]:.9g} s, released at {job.release:.9g} s")
-        if job.deadline is not None and finish[j] > job.deadline * (1 + TOLERANCE):
+        if job.deadline is not None and is_late(job, job.deadline, float(finish[j])):
             words.append(f"deadline: job {job.name} ends at {finish[j]:.9g} s, due at {job.deadline:.9g} s")
     return words
 
@@ -141,7 +153,7 @@ def _block(topology: RampTopology, name: str, servers: NDArray[np.int32], gpus: 
     return []
 
 
-def _capacity(problem: ScheduleProblem, plan: SchedulePlan, finish: FloatArray, held: NDArray[np.int_]) -> list[str]:
+def _capacity(problem: ScheduleProblem, plan: SchedulePlan, over: FloatArray, held: NDArray[np.int_]) -> list[str]:
     """Sweep over the starts and ends on each machine, ends first; a rounding error is no overlap."""
     capacity = problem.capacity
     if isinstance(capacity, Pool):
@@ -152,7 +164,7 @@ def _capacity(problem: ScheduleProblem, plan: SchedulePlan, finish: FloatArray, 
     else:
         who, machine, amount = plan.job, plan.node, plan.gpus
         room = capacity.gpus if isinstance(capacity, NodePool) else 1
-    start, end = plan.start[who], finish[who] * (1 - TOLERANCE)
+    start, end = plan.start[who], over[who]
     busy = end > start
     start, end, machine, amount = start[busy], end[busy], machine[busy], amount[busy]
     time, where = np.concatenate([start, end]), np.concatenate([machine, machine])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,16 @@ from ..arrays import FloatArray
 
 TOLERANCE = 1e-9
 """Relative slack on sums of floats, which may be taken in another order."""
+_PLACES = 4
+"""Units in the last place that a time read off a clock may be off by: what it is the sum of is rounded, and so is it."""
+
+
+def time_slack(seconds: Any, at: Any, places: int = _PLACES) -> Any:
+    """Return what a time may be off by: a share of `seconds`, a duration, and some last places of the clock at `at`.
+
+    It is never a share of `at` itself, since a clock may start anywhere: Unix times are as good as others.
+    """
+    return TOLERANCE * seconds + places * np.spacing(np.abs(at))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

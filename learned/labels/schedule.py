@@ -10,6 +10,7 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.schedule import SchedulePlan, ScheduleProblem
+from gangplan.instances.verify import clock_cost
 from gangplan.solvers import Run
 from gangplan.solvers.cpsat_solver import cpsat_solver
 from gangplan.solvers.schedule.cpsat import Model
@@ -65,11 +66,11 @@ class ScheduleSpace:
 
     def actions(self, state: State, whole: bool) -> dict[Action, Action]:
         """Return what may start now on as many GPUs as are idle, what may be left out, and to wait."""
-        p, now, done = self._p, self.now(state), self.started(state)
+        p, now, done = self._p, self.now(state) - self._p.zero, self.started(state)
         idle = p.cluster.total
         option = self._option(state.plan)
         for j in done:
-            if state.plan.start[j] + p.seconds[option[j]] > now:
+            if state.plan.start[j] - p.zero + p.seconds[option[j]] > now:
                 idle -= int(p.gpus[option[j]])
         found = {WAIT}
         for j in np.flatnonzero(p.release <= now).tolist():
@@ -90,7 +91,7 @@ class ScheduleSpace:
     def formulate(self, state: State, actions: set[Action], ceiling: float) -> Formula:
         """Return the model of `solvers`, in which what has not started does so from now on."""
         p, model, option = self._p, Model(self._p), self._option(state.plan)
-        cp, now, done = model.cp, down(self.now(state), self._tick), set(self.started(state))
+        cp, now, done = model.cp, down(self.now(state) - p.zero, self._tick), set(self.started(state))
         later = cp.new_bool_var("")
         literal: dict[Action, Any] = {}
         for o, x in enumerate(model.x):
@@ -98,7 +99,7 @@ class ScheduleSpace:
             if j in done:
                 cp.add(x == (o == option[j]))
                 if o == option[j]:
-                    cp.add(model.s[o] == down(float(state.plan.start[j]), self._tick))
+                    cp.add(model.s[o] == down(float(state.plan.start[j]) - p.zero, self._tick))
                 continue
             cp.add(model.s[o] >= now).only_enforce_if(x)
             cp.add(model.s[o] >= now + 1).only_enforce_if(x, later)
@@ -109,7 +110,8 @@ class ScheduleSpace:
         literal |= {(j, LEFT_OUT): x for j, x in enumerate(model.out) if (j, LEFT_OUT) in actions}
         if WAIT in actions:
             literal[WAIT] = later
-        return Formula(cp, model.total, 1 / model.unit, p.constant, literal, lambda value: self._plan(model, value))
+        constant = model.scale.constant + clock_cost(self.problem)
+        return Formula(cp, model.total, 1 / model.scale.unit, constant, literal, lambda value: self._plan(model, value))
 
     def solver(self, run: Run) -> Any:
         """Return CP-SAT as everywhere."""

@@ -14,8 +14,6 @@ from gangplan.solvers.schedule.profile import clear, find, new, occupy
 
 Busy = tuple[Any, Any, Any]
 """What runs already: node, GPUs and until when, see `place`."""
-_LATE = 1e-9
-"""Relative, as in the verifier."""
 
 
 @njit(cache=True)
@@ -49,7 +47,7 @@ def place(
             t, k = find(kind, per, times, free, count, size, block_first, server, release[j], gpus[o], seconds[o], spot)
             end = t + seconds[o]
             finish[o] = end
-            if not end <= deadline[j] * (1 + _LATE):
+            if not end <= deadline[j]:
                 continue
             value = slope[j] * end + penalty[o]
             if makespan:

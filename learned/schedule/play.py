@@ -11,8 +11,6 @@ from gangplan.solvers.schedule.profile import clear, find, occupy
 
 from .features import FEATURES, WINDOW, describe
 
-_LATE = 1e-9
-"""Relative, as in the verifier."""
 BIAS = 0.5
 """What the base's choice has before the network says anything."""
 
@@ -112,7 +110,7 @@ def play(  # noqa: PLR0912, PLR0915, one loop read from top to bottom
                     kind, per, times, free, many, size, block_first, server, release[j], gpus[o], seconds[o], spot
                 )
                 end = at + seconds[o]
-                if end <= deadline[j] * (1 + _LATE):
+                if end <= deadline[j]:
                     cands[count, 0], cands[count, 1] = w, o
                     state[count, 0], state[count, 1] = at, end
                     value = slope[j] * end + penalty[o]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numba import njit
@@ -14,11 +12,14 @@ from gangplan.instances.schedule import Pool, ScheduleProblem
 from gangplan.instances.workload import Workload
 
 from ..run import Run
+from .door import Door
 from .lists import lists
 from .local_search import local_search
+from .one_machine import flows
 from .prepare import prepare
 from .priced import starts
 
+_flows = njit(cache=True)(flows)
 EXACT, PRICED = 100, 2_000
 """Jobs up to which schedules are searched for, and up to which the time-indexed LP is solved."""
 
@@ -63,11 +64,12 @@ def clairvoyant(workload: Workload, gpus: int, goal: str = "mean_jct", *, time_l
     problem = ScheduleProblem.of(workload, Pool(gpus), goal)
     run, p = Run(problem, time_limit=time_limit), prepare(problem)
     run.raise_bound(quick, "relaxation")
-    lists(run, p)
+    seen = Door(run, p)
+    lists(seen, p)
     if not run.stopped:
-        starts(run, p)
+        starts(seen, p)
     if workload.n_jobs <= EXACT and not run.stopped:
-        local_search(run, p)
+        local_search(seen, p)
     bound = quick if run.bound is None else max(quick, run.bound)
     return Clairvoyant(bound if run.objective is None else min(bound, run.objective), run.objective)
 
@@ -81,9 +83,12 @@ def mean_jct_bound(workload: Workload, gpus: int) -> float:
     """
     submit, duration = np.asarray(workload.submit), np.asarray(workload.duration)
     work = duration * workload.gpus * np.asarray(workload.share) / gpus
-    finish, busy = _squashed(submit, work, np.argsort(submit, kind="stable"))
+    order, gain, n = np.argsort(submit, kind="stable"), np.ones(len(work)), len(work)
+    ended, busy = _flows(submit, work, gain, order, True)[0], _flows(submit, work, gain, order, False)[1]
     alone = duration.mean()
-    return float(max(alone, finish / len(work) - submit.mean(), busy / len(work) + alone / 2 - submit.mean()))
+    # sums of n terms are rounded n times, and so is the clock of whoever schedules
+    bound = max(alone, ended / n, busy / n + alone / 2) * (1 - n * np.spacing(1.0))
+    return max(0.0, float(bound - np.spacing((submit + duration).max())))
 
 
 def makespan_bound(workload: Workload, gpus: int) -> float:
@@ -92,35 +97,3 @@ def makespan_bound(workload: Workload, gpus: int) -> float:
     order = np.argsort(-submit, kind="stable")
     work = np.cumsum((duration * workload.gpus * np.asarray(workload.share))[order]) / gpus
     return float(max((submit + duration).max(), (submit[order] + work).max()))
-
-
-@njit(cache=True)
-def _squashed(submit: Any, work: Any, order: Any) -> Any:
-    """Return the sum of completions by shortest remaining work, and of mean busy times by least work."""
-    totals = np.zeros(2)
-    for rule in range(2):
-        left = work.copy()
-        waiting = [(np.inf, -1)]
-        now, total, i, n = 0.0, 0.0, 0, len(order)
-        while i < n or len(waiting) > 1:
-            if len(waiting) == 1:
-                now = max(now, submit[order[i]])
-            while i < n and submit[order[i]] <= now:
-                heapq.heappush(waiting, (work[order[i]], order[i]))
-                i += 1
-            _, j = heapq.heappop(waiting)
-            until = now + left[j]
-            if i < n:
-                until = min(until, submit[order[i]])
-            # the last bit is cut off by rounding now and then
-            over = i == n or now + left[j] <= submit[order[i]]
-            if rule == 1:
-                total += (until - now) / work[j] * (now + until) / 2 if work[j] > 0 else now
-            elif over:
-                total += until
-            left[j] -= until - now
-            now = until
-            if not over:
-                heapq.heappush(waiting, (left[j] if rule == 0 else work[j], j))
-        totals[rule] = total
-    return totals[0], totals[1]

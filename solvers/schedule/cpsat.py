@@ -14,8 +14,9 @@ from ortools.sat.python import cp_model
 from gangplan.instances.schedule import SchedulePlan
 
 from ..cpsat_solver import cpsat_solver, minimise
+from ..result import OPTIMAL_GAP
 from ..run import Run
-from .grain import cost_of, down, tick_of
+from .grain import Scale
 from .prepare import NODES, RAMP, Prepared
 from .seated import seated
 
@@ -23,31 +24,32 @@ from .seated import seated
 def cpsat(run: Run, p: Prepared) -> None:
     """Minimise the goal; with a plan known, start from it."""
     with run.phase("cpsat model"):
-        model = Model(p)
+        model = Model(p, np.inf if run.objective is None else run.objective)
         model.hint(run)
-    if not run.stopped:
-        minimise(run, cpsat_solver(run), model.cp, 1.0 / model.unit, model.plan, p.constant)
+    if run.stopped:
+        return
+    scale = model.scale
+    minimise(run, cpsat_solver(run), model.cp, 1.0 / scale.unit, model.plan, scale.constant)
+    if run.stop_reason is None and run.objective is not None and scale.error > OPTIMAL_GAP * abs(run.objective):
+        run.note(f"cpsat: whole numbers of 64 bits may cost its bound {scale.error:.2g}")
 
 
 class Model:
-    """x[o]: option o runs; s[o]: when, in ticks; out[j]: job j is left out, `None` if it must run."""
+    """x[o]: option o runs; s[o]: when, in ticks; out[j]: job j is left out, `None` if it must run; see `Scale`."""
 
-    def __init__(self, p: Prepared) -> None:
+    def __init__(self, p: Prepared, most: float = np.inf) -> None:
         self.p = p
-        self.tick, _ = tick_of(p)
-        self.unit, _ = cost_of(p, self.tick)
+        self.scale = Scale(p, most)
         self.cp = cp_model.CpModel()
-        last = float(p.release.max())
-        slowest = [max((p.seconds[o] for o in p.options(j)), default=0.0) for j in range(p.n)]
-        self.horizon = down(last + float(np.sum(slowest)), self.tick) + 1
+        down, self.horizon = self.scale.down, self.scale.horizon
         self.x = [self.cp.new_bool_var(f"x{o}") for o in range(len(p.gpus))]
         self.s: list[Any] = []
-        self.runs = [down(float(q), self.tick) for q in p.seconds]
+        self.runs = [down(q) for q in p.seconds.tolist()]
         for o, q in enumerate(self.runs):
             j = int(p.owner[o])
-            due = self.horizon if not np.isfinite(p.deadline[j]) else down(float(p.deadline[j]), self.tick)
-            due = min(due, self.horizon)
-            self.s.append(self.cp.new_int_var(down(float(p.release[j]), self.tick), max(0, due - q), f"s{o}"))
+            due = self.horizon if not np.isfinite(p.deadline[j]) else min(self.horizon, down(float(p.deadline[j])))
+            begin = down(float(p.release[j]))
+            self.s.append(self.cp.new_int_var(begin, max(begin, due - q), f"s{o}"))
         self.where: list[list[tuple[Any, list[tuple[int, int]]]]] = [[] for _ in self.x]
         self.goal()
         if p.cluster.kind == RAMP:
@@ -57,8 +59,9 @@ class Model:
         self.pool()
 
     def goal(self) -> None:
-        """Let each job run with one option or be left out, and add up slopes times ends and prices."""
-        p, cp, terms = self.p, self.cp, []
+        """Let each job run with one option or be left out, and add up prices and slopes times seconds since release."""
+        p, cp, scale = self.p, self.cp, self.scale
+        terms: list[Any] = []
         last = cp.new_int_var(0, self.horizon, "last") if p.makespan else None
         self.out: list[Any] = []
         for j in range(p.n):
@@ -67,22 +70,25 @@ class Model:
             out = None
             if np.isfinite(p.price[j]):
                 out = cp.new_bool_var(f"out{j}")
-                terms.append(down(float(p.price[j]), self.unit) * out)
+                terms.append(scale.price[j] * out)
             self.out.append(out)
             cp.add_exactly_one([*literals, *([] if out is None else [out])])
-            slope = down(float(p.slope[j] * self.tick), self.unit) if p.slope[j] else 0
+            slope = 0 if p.makespan else scale.slope[j]
             if not mine or (not slope and last is None):
                 continue
+            since = 0 if p.makespan else scale.up(float(p.release[j]))
             end = cp.new_int_var(0, self.horizon, f"end{j}")
             for o in mine:
-                cp.add(end == self.s[o] + self.runs[o]).only_enforce_if(self.x[o])
+                done = self.s[o] + self.runs[o] - since
+                # rounded, a run of a moment may seem to end before its release
+                cp.add(end >= done if not scale.whole else end == done).only_enforce_if(self.x[o])
             if out is not None:
                 cp.add(end == 0).only_enforce_if(out)
             if last is not None:
                 cp.add(last >= end)
             terms.append(slope * end)
         if last is not None:
-            terms.append(down(self.tick, self.unit) * last)
+            terms.append(scale.slope[0] * last)
         self.total = sum(terms)
         cp.minimize(self.total)
 
@@ -154,7 +160,7 @@ class Model:
                 chosen = int(p.menu[o]) == int(run.plan.degree[j])
                 self.cp.add_hint(self.x[o], chosen)
                 if chosen:
-                    self.cp.add_hint(self.s[o], down(float(run.plan.start[j]), self.tick))
+                    self.cp.add_hint(self.s[o], self.scale.down(float(run.plan.start[j])))
             if self.out[j] is not None:
                 self.cp.add_hint(self.out[j], int(run.plan.degree[j]) < 0)
 

@@ -12,9 +12,6 @@ from gangplan.instances.arrays import FloatArray
 from .prepare import Ints, Prepared
 from .profile import clear, find, new, occupy
 
-_LATE = 1e-9
-"""Relative, as in the verifier."""
-
 
 @njit(cache=True)
 def serial(order: Any, wish: Any, data: Any, room: Any, start: Any, option: Any, rows: Any) -> Any:
@@ -51,7 +48,7 @@ def serial(order: Any, wish: Any, data: Any, room: Any, start: Any, option: Any,
                 seconds[wish[j]],
                 spot,
             )
-            if at + seconds[wish[j]] <= deadline[j] * (1 + _LATE):
+            if at + seconds[wish[j]] <= deadline[j]:
                 best = wish[j]
                 chosen[:nodes] = spot[:nodes]
         if best < 0 and wish[j] != -1:
@@ -63,7 +60,7 @@ def serial(order: Any, wish: Any, data: Any, room: Any, start: Any, option: Any,
                 if t + seconds[o] < finish:
                     finish, best, at, nodes = t + seconds[o], o, t, k
                     chosen[:k] = spot[:k]
-            if finish > deadline[j] * (1 + _LATE):
+            if finish > deadline[j]:
                 best = -1
         finish = at + seconds[best] if best >= 0 else np.inf
         if best >= 0 and price[j] < slope[j] * finish + (max(0.0, finish - last) if makespan else 0.0):

@@ -10,8 +10,7 @@ import numpy as np
 from gangplan.instances import InstanceError, RampTopology
 from gangplan.instances.schedule import NodePool, Pool, ScheduleProblem
 from gangplan.instances.schedule.capacity import ramp_blocks
-from gangplan.instances.verify import TOLERANCE
-from gangplan.instances.verify.schedule import goal
+from gangplan.instances.verify.schedule import goal, is_late
 
 MOST = 5
 """Jobs; of five, three nodes and three degrees there are some millions of lists."""
@@ -50,7 +49,7 @@ def _extend(
         for degree, seconds in zip(job.degrees, job.durations, strict=True):
             for place in places(problem, degree):
                 start = _earliest(problem, held, place, job.release, seconds)
-                if job.deadline is not None and start + seconds > job.deadline * (1 + TOLERANCE):
+                if job.deadline is not None and is_late(job, job.deadline, start + seconds):
                     continue
                 finish[j] = start + seconds
                 # all that has run so far can only be joined by more

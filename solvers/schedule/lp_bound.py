@@ -47,7 +47,7 @@ class Master:
     def __init__(self, run: Run, p: Prepared, intervals: int, horizon: float) -> None:
         self.run, self.p = run, p
         self.zero = float(p.release.min())
-        self.step = max(horizon - self.zero, 1e-9) / intervals
+        self.step = (horizon - self.zero) / intervals or 1.0
         self.data = data_of(p)
         self.count = intervals
         self.cost, self.at = np.zeros(len(p.gpus)), np.zeros(len(p.gpus))
@@ -74,7 +74,7 @@ class Master:
 
     def add(self, o: int, start: float) -> bool:
         """Add the run of option o from `start` unless it is there."""
-        key = o, round(start, 6)
+        key = o, round((start - self.zero) / self.step, 6)
         if key in self.known:
             return False
         self.known.add(key)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from ..method import CPSAT, Method, Suite, lazily
+from ..result import OPTIMAL_GAP
 from ..run import Run
 from .bounds import bound
+from .door import Door, from_first_release
 from .enumeration import optimum
 from .grain import rounded_up
 from .prepare import Prepared, prepare
@@ -18,14 +21,16 @@ from .sizes import suits_cpsat, suits_milp_events, suits_milp_time, suits_prices
 
 def _prepare(run: Run) -> Prepared:
     p = prepare(run.problem)
-    stuck = [j for j in range(p.n) if not len(p.options(j)) and not np.isfinite(p.price[j])]
-    if stuck:
+    stuck = np.flatnonzero((np.diff(p.first) == 0) & ~np.isfinite(p.price))
+    if len(stuck):
         job = run.problem.jobs[stuck[0]]
         run.note(f"job {job.name} must run, and with none of its degrees it fits and is in time")
         run.prove_infeasible()
         return p
     value, name = bound(p)
-    run.raise_bound(rounded_up(p, value * (1 - 1e-12)), name)
+    if p.blur > OPTIMAL_GAP * value:
+        run.note(f"the clock tells no times apart that are closer than {np.spacing(p.zero):.2g} s: bounds are no finer")
+    Door(run, p).raise_bound(rounded_up(p, value * (1 - 1e-12)), name)
     return p
 
 
@@ -64,4 +69,5 @@ METHODS: dict[str, Method] = {
     "milp_events": Method(_seeded(_milp_events), exact=True, suits=suits_milp_events),
     "cpsat": Method(_seeded(_cpsat), exact=True, suits=suits_cpsat, library=CPSAT),
 }
+METHODS = {name: replace(method, run=from_first_release(method.run)) for name, method in METHODS.items()}
 SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,8 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.instances.schedule import NodePool, Pool, SchedulePlan, ScheduleProblem
 from gangplan.instances.schedule.capacity import holds, ramp_blocks, total
 from gangplan.instances.topology import RampTopology
-from gangplan.instances.verify import TOLERANCE
+from gangplan.instances.verify.clock import clock_cost, first_release
+from gangplan.instances.verify.verdict import time_slack
 
 Ints = NDArray[Any]
 """Whole numbers of any width."""
@@ -45,10 +46,10 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """A schedule problem of n jobs with o options in all.
+    """A schedule problem of n jobs with o options in all, as seen from its first release.
 
     The goal is `constant` plus, for jobs that run, the sum of slope times completion (or the last completion of all, if
-    `makespan`), plus the prices of those left out.
+    `makespan`), plus the prices of those left out; `clock_cost` of the problem comes on top, see `relative`.
 
     Attributes:
         problem: as given.
@@ -59,8 +60,11 @@ class Prepared:
         seconds: float64 (o,), its duration.
         owner: int64 (o,), its job.
         release, deadline, slope, price: float64 (n,); without a deadline inf; a job that must run has the price inf.
+            Times are seconds from `zero` on; a deadline is as late as the verifier lets it be.
         constant: see above.
         makespan: see above.
+        zero: seconds on the clock of the problem at which those here begin.
+        blur: what a goal may be wrong by, because starts on that clock are rounded.
     """
 
     problem: ScheduleProblem
@@ -76,6 +80,8 @@ class Prepared:
     price: FloatArray
     constant: float
     makespan: bool
+    zero: float = 0.0
+    blur: float = 0.0
 
     @property
     def n(self) -> int:
@@ -86,67 +92,93 @@ class Prepared:
         """Return the options of job j."""
         return range(int(self.first[j]), int(self.first[j + 1]))
 
-    def goal(self, option: Ints, start: FloatArray) -> float:
-        """Return what the schedule costs, as prepared; an option below 0 is a job left out."""
-        runs = option >= 0
-        finish = start[runs] + self.seconds[option[runs]]
-        lost = float(self.price[~runs].sum())
-        if self.makespan:
-            return self.constant + float(finish.max(initial=0.0)) + lost
-        return self.constant + float(self.slope[runs] @ finish) + lost
+    def least(self, values: FloatArray, none: float = 0.0) -> FloatArray:
+        """Return the least of `values`, one an option, of each job, float64 (n,); `none` of a job without options."""
+        found, some = np.full(self.n, none), np.diff(self.first) > 0
+        if some.any():
+            found[some] = np.minimum.reduceat(values, self.first[:-1][some])
+        return found
+
+    def slowest(self) -> float:
+        """Return the seconds in which all jobs have run one after the other, at their slowest."""
+        return -float(self.least(-self.seconds).sum())
 
     def plan(self, option: Ints, start: FloatArray, rows: Ints) -> SchedulePlan:
-        """Return the plan; `rows` are (job, node, GPUs), (3, r)."""
+        """Return the plan, with starts on the clock of the problem; `rows` are (job, node, GPUs), (3, r)."""
         runs = option >= 0
         degree = np.full(self.n, -1)
         degree[runs] = self.menu[option[runs]]
         names = tuple(job.name for job in self.problem.jobs)
-        return SchedulePlan(names, degree, np.where(runs, start, 0.0), *np.asarray(rows, dtype=np.int32))
+        return SchedulePlan(names, degree, np.where(runs, start + self.zero, 0.0), *np.asarray(rows, dtype=np.int32))
+
+    def starts(self, plan: SchedulePlan) -> FloatArray:
+        """Return the starts of a plan in seconds from `zero` on, 0 where a job is left out, float64 (n,)."""
+        return np.where(plan.degree >= 0, np.maximum(plan.start - self.zero, 0.0), 0.0)
 
 
 def prepare(problem: ScheduleProblem) -> Prepared:
     """Bring `problem` to the form that methods work on."""
-    jobs, n = problem.jobs, len(problem.jobs)
+    jobs, n, zero = problem.jobs, len(problem.jobs), first_release(problem)
     release = np.array([job.release for job in jobs], dtype=float)
-    due = [np.inf if job.deadline is None else float(job.deadline) for job in jobs]
-    deadline = np.minimum(due, np.inf if problem.horizon is None else problem.horizon)
+    due = np.array([np.inf if job.deadline is None else float(job.deadline) for job in jobs])
+    due = np.minimum(due, np.inf if problem.horizon is None else problem.horizon)
+    # of the places that the verifier allows, two are for the rounding of starts
+    late, bounded = due - zero, np.isfinite(due)
+    late[bounded] += time_slack(np.maximum(due - release, 0.0)[bounded], due[bounded], places=2)
     values = [problem.price(j) for j in range(n)]
     price = np.array([np.inf if value is None else value for value in values], dtype=float)
     slope, constant = np.zeros(n), 0.0
     if problem.goal == "weighted_completion":
         slope = np.array([job.weight for job in jobs], dtype=float)
+        price = price - slope * zero
     elif problem.goal == "mean_jct":
         slope = np.full(n, 1.0 / n)
-        price = (price + release) / n
-        constant = -float(release.sum()) / n
-    first, gpus, menu, seconds = [0], [], [], []
-    for j, job in enumerate(jobs):
-        best = np.inf
-        for k, (degree, duration) in enumerate(zip(job.degrees, job.durations, strict=True)):
-            # on RAMP a smaller block need not be part of a larger one
-            slower = duration >= best and not isinstance(problem.capacity, RampTopology)
-            late = release[j] + duration > deadline[j] * (1 + TOLERANCE)
-            if not slower and not late and holds(problem.capacity, degree):
-                best = min(best, duration)
-                gpus.append(degree)
-                menu.append(k)
-                seconds.append(duration)
-        first.append(len(gpus))
-    return Prepared(
+        price = (price + (release - zero)) / n
+        constant = -float((release - zero).sum()) / n
+    gpus, menu, seconds, kept = _options(problem, release - zero, np.where(price < 0, -1.0, late))
+    first = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
+    p = Prepared(
         problem,
-        _cluster(problem, sorted(set(gpus))),
-        np.array(first),
-        np.array(gpus, dtype=np.int64),
-        np.array(menu, dtype=np.int64),
-        np.array(seconds, dtype=float),
+        _cluster(problem, sorted(set(gpus[kept].tolist()))),
+        first,
+        gpus[kept],
+        menu[kept],
+        seconds[kept],
         np.repeat(np.arange(n), np.diff(first)),
-        release,
-        deadline,
+        release - zero,
+        late,
         slope,
-        price,
+        np.maximum(price, 0.0),  # who is never worth running is paid for by `clock_cost`
         constant,
         problem.goal == "makespan",
+        zero,
     )
+    last = zero + float(p.release.max()) + p.slowest()
+    blur = (1.0 if p.makespan else float(slope.sum())) * np.spacing(last) + 2 * np.spacing(clock_cost(problem))
+    return replace(p, blur=float(blur))
+
+
+def _options(
+    problem: ScheduleProblem, release: FloatArray, deadline: FloatArray
+) -> tuple[Ints, Ints, FloatArray, NDArray[np.bool_]]:
+    """Return (degree, place on the menu, seconds, whether it is an option) of what is on the menus, (n, k) each."""
+    jobs, most = problem.jobs, max(len(job.degrees) for job in problem.jobs)
+    shape = len(jobs), most
+    there = np.arange(most) < np.array([len(job.degrees) for job in jobs])[:, None]
+    gpus, seconds = np.zeros(shape, dtype=np.int64), np.full(shape, np.inf)
+    # a degree may be more than 64 bits hold
+    most_gpus = total(problem.capacity) + 1
+    gpus[there] = [min(degree, most_gpus) for job in jobs for degree in job.degrees]
+    seconds[there] = [duration for job in jobs for duration in job.durations]
+    fitting = [d for d in np.unique(gpus[there]).tolist() if d < most_gpus and holds(problem.capacity, d)]
+    kept = there & np.isin(gpus, fitting) & (release[:, None] + seconds <= deadline[:, None])
+    if not isinstance(problem.capacity, RampTopology):
+        # on RAMP a smaller block need not be part of a larger one
+        best = np.full(len(jobs), np.inf)
+        for k in range(most):
+            kept[:, k] &= seconds[:, k] < best
+            best = np.where(kept[:, k], seconds[:, k], best)
+    return gpus, np.broadcast_to(np.arange(most), shape), seconds, kept
 
 
 def _cluster(problem: ScheduleProblem, degrees: list[int]) -> Cluster:

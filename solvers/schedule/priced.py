@@ -15,6 +15,7 @@ from .local_search import list_of
 from .lp_bound import Master, Prices
 from .prepare import Ints, Prepared
 from .sequence import Sequence
+from .sizes import horizon
 
 _COARSE, _FINE = 50, 200
 """Intervals of the grid: over all, then up to where GPUs cost something."""
@@ -25,12 +26,12 @@ _LABEL_BYTES = 2e9
 
 def prices(run: Run, p: Prepared) -> Prices | None:
     """Return prices whose bound is that of the time-indexed LP, or near; raise the bound as they get better."""
-    horizon = _horizon(run, p)
+    end = _end(run, p)
     best: Prices | None = None
     for intervals in (_COARSE, _FINE if p.n <= 100 else _FINE // 2):
         if run.stopped:
             break
-        master = Master(run, p, intervals, horizon)
+        master = Master(run, p, intervals, end)
         master.solve()
         if best is None or master.best.bound > best.bound:
             best = master.best
@@ -38,7 +39,7 @@ def prices(run: Run, p: Prepared) -> Prices | None:
         priced = np.flatnonzero(master.best.pi > 1e-9 * master.best.pi.max(initial=0.0))
         if not len(priced):
             break
-        horizon = best.zero + master.step * float(min(intervals, priced[-1] + 2))
+        end = best.zero + master.step * float(min(intervals, priced[-1] + 2))
     return best
 
 
@@ -83,13 +84,12 @@ def _ceiling(p: Prepared) -> float:
     return p.constant + 1.0 + float(p.slope.sum() * last + p.price[np.isfinite(p.price)].sum())
 
 
-def _horizon(run: Run, p: Prepared) -> float:
+def _end(run: Run, p: Prepared) -> float:
     """Return when the best schedule known ends, or when all jobs have run one after the other."""
     if run.plan is not None:
         chosen = zip(run.problem.jobs, run.plan.degree.tolist(), run.plan.start.tolist(), strict=True)
-        return float(max([p.release.max() + 1e-9, *(s + job.durations[d] for job, d, s in chosen if d >= 0)]))
-    slowest = np.maximum.reduceat(p.seconds, p.first[:-1][np.diff(p.first) > 0]) if len(p.seconds) else np.zeros(1)
-    return float(p.release.max() + slowest.sum())
+        return float(max([p.release.max(), *(s + job.durations[d] for job, d, s in chosen if d >= 0)]))
+    return horizon(p)
 
 
 def _offer(run: Run, p: Prepared, option: Ints, start: FloatArray) -> None:

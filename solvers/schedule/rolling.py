@@ -10,6 +10,7 @@ from gangplan.instances.schedule import MoldableJob, ScheduleProblem
 
 from ..run import Run
 from .decode import decode
+from .door import Door
 from .local_search import list_of, local_search
 from .prepare import Prepared, prepare
 from .priced import starts
@@ -72,9 +73,10 @@ def _solve(run: Run, problem: ScheduleProblem, seconds: float) -> tuple[np.ndarr
     """Return (degree, start) of a good schedule of a window."""
     child = Run(problem, time_limit=min(seconds, run.remaining()), seed=run.seed, workers=run.workers)
     p = prepare(problem)
+    seen = Door(child, p)
     if suits_prices(p) and p.slope.any():
         with child.share(0.7):
-            starts(child, p)
+            starts(seen, p)
     if not child.stopped:
-        local_search(child, p)
+        local_search(seen, p)
     return None if child.plan is None else (child.plan.degree, child.plan.start)

@@ -40,7 +40,7 @@ def seated(p: Prepared, option: Ints, start: FloatArray, places: list[Place]) ->
             before = at
             for v, amount in parts:
                 at = max(at, earliest(times[v], free[v], count[v], at, amount, seconds))
-        if not at + seconds <= p.deadline[j] * (1 + 1e-9):
+        if not at + seconds <= p.deadline[j]:
             return None
         begin[j] = at
         for v, amount in parts:

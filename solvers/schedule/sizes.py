@@ -26,8 +26,7 @@ def places_of(p: Prepared, o: int) -> int:
 
 def horizon(p: Prepared) -> float:
     """Return when all jobs have run one after the other."""
-    slowest = [max((float(p.seconds[o]) for o in p.options(j)), default=0.0) for j in range(p.n)]
-    return float(p.release.max()) + sum(slowest)
+    return float(p.release.max()) + p.slowest()
 
 
 def ticks_of(p: Prepared, o: int, tick: float, end: float) -> range:

@@ -125,14 +125,14 @@ def extend(  # noqa: PLR0912, PLR0915, one loop read from top to bottom
                         k += 1
                 at[o], idle[o] = s, value
                 done = s + seconds[o]
-                if done <= deadline[j] * (1 + 1e-9) and slope[j] * done <= price[j]:
+                if done <= deadline[j] and slope[j] * done <= price[j]:
                     soonest = min(soonest, done)
         for j in range(n):
             if started[i, j // 64] >> np.uint64(j % 64) & np.uint64(1):
                 continue
             for o in range(first[j], first[j + 1]):
                 s, done = at[o], at[o] + seconds[o]
-                if (s >= soonest and seconds[o] > 0) or done > deadline[j] * (1 + 1e-9):
+                if (s >= soonest and seconds[o] > 0) or done > deadline[j]:
                     continue
                 if s == now and j < last[i] and seconds[o] > 0:
                     continue
