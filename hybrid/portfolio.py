@@ -14,7 +14,7 @@ from .apart import can_fork, run_apart
 from .guard import Step, guarded
 from .loading import load, loaded
 from .order import APART, SHORT, first, plan, unsuited
-from .registry import Entry, is_own, named
+from .registry import Entry, is_own, named, suited
 
 
 def run_methods(run: Run, method: str) -> None:
@@ -36,6 +36,21 @@ def run_methods(run: Run, method: str) -> None:
     _run_all(run, quick, prepared)
     if not run.stopped:
         _run_all(run, plan(run, prepared, quick), prepared)
+
+
+def run_here(run: Run) -> None:
+    """Run the methods that decide whether there is a plan, one after the other in this process: no policies.
+
+    It is for many small questions about one problem, for each of which a process would take too long.
+    """
+    prepared = suite_of(run.problem).prepare(run)
+    methods = named(run.problem.objective)
+    deciding = [x for x in suited(run.problem) if is_own(x) and not x.learned and methods[x.name].suits(prepared)]
+    for entry in deciding:
+        if run.stopped:
+            return
+        share = 1.0 if entry is deciding[-1] else entry.share
+        guarded(run, Step(entry.name, share, methods[entry.name], prepared))
 
 
 def _run_all(run: Run, entries: list[Entry], prepared: Any) -> None:
