@@ -95,9 +95,9 @@ def _candidates(paths: list[str], instance: str, given: dict[str, Any]) -> Itera
             key = plan.instance
         notes = foreign(plan, key)
         # what was proved of another instance says nothing of this one
-        claims = {name: claim for name, claim in claims.items() if not (notes and name in PROVED)}
+        own = {name: claim for name, claim in claims.items() if not (notes and name in PROVED)}
         label = stem if stems.count(stem) == 1 else path
-        yield Candidate(path, label, known[key], key, plan, claims, tuple(notes))
+        yield Candidate(path, label, known[key], key, plan, own, tuple(notes))
 
 
 def _objective(plan: Plan, given: dict[str, Any]) -> str:

@@ -87,6 +87,9 @@ def test_plan_of_another_instance(jobs: Path, cli: Any, tmp_path: Path) -> None:
     del other["content_hash"]
     other["jobs"][0]["weight"] *= 2
     (tmp_path / "other.json").write_text(json.dumps(other))
-    for arguments in (("verify", tmp_path / "other.json", plan), ("compare", plan, "--instance", tmp_path / "other.json")):
+    for arguments in (
+        ("verify", tmp_path / "other.json", plan),
+        ("compare", plan, "--instance", tmp_path / "other.json"),
+    ):
         assert "was made for another instance" in cli(*arguments).out
         assert "was made for another instance" in cli(*arguments, "--json").out
