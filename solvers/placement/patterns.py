@@ -53,7 +53,8 @@ def patterns(run: Run, batch: Batch) -> None:
         with run.phase("patterns"):
             if not _choose(run, columns, found, margin) or margin >= gap:
                 return
-        margin *= 2
+        # twice what is nearly the gap would be most of the last model's work, done twice
+        margin = 2 * margin if 3 * margin < gap else gap
 
 
 def _restricted(run: Run, columns: Columns) -> None:
