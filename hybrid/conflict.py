@@ -17,9 +17,8 @@ from gangplan.instances import GraphProblem, OpGraph, PartitionProblem, StagesPr
 from gangplan.instances.placement import PlacementProblem
 from gangplan.instances.schedule import ScheduleProblem
 from gangplan.solvers import Run
-from gangplan.solvers.method import suite_of
 
-from .registry import suited
+from .portfolio import run_here
 
 _SHARE = 0.25
 """What one test of feasibility may take of the time left."""
@@ -111,11 +110,7 @@ def _infeasible(run: Run, problem: Any) -> bool | None:
         workers=run.workers,
         callbacks=(lambda child: child.plan is not None,),
     )
-    tools = suite_of(problem)
-    prepared = tools.prepare(child)
-    for entry in suited(problem):
-        if entry.name in tools.methods and not child.stopped:
-            tools.methods[entry.name].run(child, prepared)
+    run_here(child)
     if child.failure is not None:
         raise child.failure
     return True if child.infeasible else False if child.plan is not None else None

@@ -74,7 +74,7 @@ ENTRIES = (
     Entry("placement", "topology", least=0.2, quick=True),
     Entry("placement", "local_search", share=0.1, quick=True),
     _learned("placement", "solvers.placement.mend.search:search"),
-    Entry("placement", "patterns", share=0.4, proves=True),
+    Entry("placement", "patterns", share=0.7, proves=True, soon=4096),
     # from what the others have found, with more time
     Entry("placement", "local_search", share=0.5),
     Entry("placement", "lns", share=0.5),

@@ -10,7 +10,7 @@ from gangplan.instances.verify import Problem
 from gangplan.solvers import Run
 
 from .familiar import trust
-from .hardness import chance, parts
+from .hardness import chance, parts, size
 from .loading import loaded
 from .registry import Entry, is_own, named, suited
 
@@ -68,6 +68,8 @@ def plan(run: Run, prepared: Any, done: Sequence[Entry] = ()) -> list[Entry]:
             entries.append(replace(entry, share=_hopeful(entry.share, chance(problem, entry.share * run.remaining()))))
         else:
             entries.append(entry)
+    if run.remaining() >= _LOADS:
+        entries.sort(key=lambda entry: size(problem) > entry.soon)
     if run.remaining() >= _LOADS and chance(problem, _SOON * run.remaining()) > 0.5:
         # between the exact methods and the last word
         late = [entry for entry in entries if entry.learned]

@@ -16,7 +16,7 @@ from .compiling import Compiler
 from .guard import Step, guarded
 from .loading import load, loaded
 from .order import APART, SHORT, first, plan, unsuited
-from .registry import Entry, is_own, named
+from .registry import Entry, is_own, named, suited
 
 _IMPORT = 6.0
 """Seconds left from which on a policy may import PyTorch: it has half of them at least, then."""
@@ -47,6 +47,21 @@ def run_methods(run: Run, method: str) -> None:
             portfolio.wait()
     finally:
         portfolio.end()
+
+
+def run_here(run: Run) -> None:
+    """Run the methods that decide whether there is a plan, one after the other in this process: no policies.
+
+    It is for many small questions about one problem, for each of which a process would take too long.
+    """
+    prepared = suite_of(run.problem).prepare(run)
+    methods = named(run.problem.objective)
+    deciding = [x for x in suited(run.problem) if is_own(x) and not x.learned and methods[x.name].suits(prepared)]
+    for entry in deciding:
+        if run.stopped:
+            return
+        share = 1.0 if entry is deciding[-1] else entry.share
+        guarded(run, Step(entry.name, share, methods[entry.name], prepared))
 
 
 class _Portfolio:
@@ -93,11 +108,8 @@ class _Portfolio:
                 self._begin_beside(step)
                 return 1
             load(run, step.method)
-            together = [
-                loaded(x.method) and self.compiler.has(x.method) and not e.learned
-                for e, x in zip(entries, steps, strict=True)
-            ]
-            end = together.index(False, 1) if False in together[1:] else len(steps)
+            alone = (i for i in range(1, len(steps)) if not self._is_there(steps[i].method))
+            end = next(alone, len(steps))
             run_apart(run, steps[:end], self._beside)
             return end
         if not is_own(entry):
@@ -107,6 +119,10 @@ class _Portfolio:
         else:
             guarded(run, step)
         return 1
+
+    def _is_there(self, method: Method) -> bool:
+        """Return whether neither a library nor a kernel of `method` has to be waited for."""
+        return loaded(method) or (method.library in ("", *sys.modules) and self.compiler.has(method))
 
     def _can_begin(self, steps: list[Step]) -> bool:
         """Return whether the first step can begin; until its kernels are compiled the others run."""

@@ -27,6 +27,7 @@ class Entry:
         proves: it mostly ends with a proof where there is one to be had soon, though it need not.
         quick: it takes milliseconds and stops when told: it runs first, in the caller's process.
         learned: it decides by a network, the less of it the further the problem is from what that was trained on.
+        soon: size of a problem, see `hardness.size`, up to which it is done about as soon as a policy is loaded.
     """
 
     objective: str
@@ -38,6 +39,7 @@ class Entry:
     proves: bool = False
     quick: bool = False
     learned: bool = False
+    soon: int = 0
 
     def __post_init__(self) -> None:
         require_text(self.name, "name")

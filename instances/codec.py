@@ -23,8 +23,9 @@ KINDS: dict[str, type] = {"tree": TreeTopology, "ramp": RampTopology, "pool": Po
 
 def to_data(value: Any) -> Any:
     """Return `value` (a dataclass of this package, or a part of one) as JSON-ready data."""
-    if is_dataclass(value):
-        return _tag(type(value)) | {f.name: to_data(getattr(value, f.name)) for f in fields(value)}
+    names = _names(type(value))
+    if names is not None:
+        return _tag(type(value)) | {name: to_data(getattr(value, name)) for name in names}
     if isinstance(value, np.ndarray):
         data = value.tolist()
         if value.dtype.kind == "f" and not np.isfinite(value).all():
@@ -33,6 +34,12 @@ def to_data(value: Any) -> Any:
     if isinstance(value, tuple):
         return [to_data(x) for x in value]
     return value
+
+
+@cache
+def _names(cls: type) -> tuple[str, ...] | None:
+    """Return the names of the fields of a dataclass, `None` of anything else."""
+    return tuple(f.name for f in fields(cls)) if is_dataclass(cls) else None
 
 
 def from_data(cls: type, data: Any) -> Any:

@@ -14,12 +14,14 @@ from gangplan.instances.schedule import ScheduleProblem
 from gangplan.instances.verify import PLANS
 
 from . import options, schedules
-from .files import check_output, read_result, write_all
+from .files import check_output, foreign, read_result, write_all
 from .measure import Candidate, Measured, measure
 from .output import emit_blocks, emit_json
 from .placements import read_batch
 from .side_by_side import as_blocks, as_data
 
+PROVED = {"status", "objective", "bound", "gap"}
+"""What a result claims of its instance."""
 OWN = {
     "throughput": {"variant"},
     "step": {"contention"},
@@ -89,13 +91,13 @@ def _candidates(paths: list[str], instance: str, given: dict[str, Any]) -> Itera
         key = next(iter(known))
         if isinstance(plan, StepPlan) and len(plan.sent):
             key = next((k for k, choice in known.items() if getattr(choice, "contention", False)), key)
-        notes = []
         if plan.instance in known:
             key = plan.instance
-        elif plan.instance is not None:
-            notes.append(f"was made for another instance: {plan.instance}, this one is {key}")
+        notes = foreign(plan, key)
+        # what was proved of another instance says nothing of this one
+        own = {name: claim for name, claim in claims.items() if not (notes and name in PROVED)}
         label = stem if stems.count(stem) == 1 else path
-        yield Candidate(path, label, known[key], key, plan, claims, tuple(notes))
+        yield Candidate(path, label, known[key], key, plan, own, tuple(notes))
 
 
 def _objective(plan: Plan, given: dict[str, Any]) -> str:

@@ -82,6 +82,12 @@ def _read(path: str, kinds: Any) -> tuple[Any, dict[str, Any]]:
     return value, claims
 
 
+def foreign(plan: Any, own: str) -> list[str]:
+    """Return a note if `plan` names another instance than the one whose content hash is `own`."""
+    other = plan.instance is not None and plan.instance != own
+    return [f"was made for another instance: {plan.instance}, this one is {own}"] if other else []
+
+
 def check_output(path: str, *inputs: str) -> None:
     """Refuse, before any work is done, a path that cannot be written or would overwrite an input.
 

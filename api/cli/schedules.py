@@ -13,7 +13,7 @@ from gangplan.instances.schedule.capacity import total
 from gangplan.instances.verify import ScheduleVerdict, verify
 
 from ..units import percent, quantity
-from .files import read_answer
+from .files import foreign, read_answer
 from .output import facts, table
 
 ROWS = 64
@@ -123,7 +123,7 @@ def plan_file_blocks(file: str, plan: SchedulePlan) -> list[Any]:
 
 def compare_data(problem: ScheduleProblem, paths: Sequence[str]) -> list[dict[str, Any]]:
     """Return what each plan is worth, as JSON-ready data."""
-    found = []
+    found, own = [], content_hash(problem)
     for path in paths:
         plan = read_answer(path)
         verdict = verify(problem, plan)
@@ -137,6 +137,7 @@ def compare_data(problem: ScheduleProblem, paths: Sequence[str]) -> list[dict[st
                 data["makespan"] = float(np.nanmax(verdict.finish))
             data["left_out"] = int((~runs).sum())
             data["utilisation"] = utilisation(problem, plan, verdict)
+        data["notes"] = foreign(plan, own)
         found.append(data)
     best = min((x["objective"] for x in found if x["feasible"]), default=None)
     for x in found:
@@ -158,4 +159,5 @@ def compare_blocks(found: Sequence[dict[str, Any]]) -> list[Any]:
     ]
     columns = ("plan", "feasible", "objective", "mean JCT, s", "makespan, s", "left out", "above the best", "in use")
     wrong = [f"{x['plan']}: {x['violations'][0]}" for x in found if not x["feasible"]]
+    wrong += [f"{x['plan']}: note: {note}" for x in found for note in x["notes"]]
     return [table(columns, rows, left=2), *(["\n".join(wrong)] if wrong else [])]

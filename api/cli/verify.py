@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isfinite
 from typing import Annotated, Any
 
@@ -15,7 +16,7 @@ from gangplan.instances.verify import PLANS
 
 from ..units import words
 from . import options, schedules
-from .files import read_answer
+from .files import foreign, read_answer
 from .output import emit_blocks, emit_json
 from .placements import plan_blocks, read_batch
 from .report import amount
@@ -45,10 +46,7 @@ def verify(
         given["contention"] = True
     problem = options.problem(instance, given)
     verdict = check(problem, answer)
-    notes = []
-    own = content_hash(problem)
-    if answer.instance is not None and answer.instance != own:
-        notes.append(f"the plan was made for another instance: {answer.instance}, this one is {own}")
+    notes = _notes(problem, answer)
     if as_json:
         emit_json(
             {
@@ -73,17 +71,19 @@ def verify(
     return 1
 
 
+def _notes(problem: Any, plan: Any) -> list[str]:
+    return [f"the plan {note}" for note in foreign(plan, content_hash(problem))]
+
+
 def _verify_batch(problem: PlacementProblem, plan: Any, as_json: bool) -> int:
     verdict = check(problem, plan)
     rates = verdict.rates
     if as_json:
         slowdown = None if rates is None else [x if isfinite(x) else None for x in rates.slowdown.tolist()]
         found = {"feasible": verdict.ok, "objective": verdict.objective, "violations": list(verdict.violations)}
-        emit_json({**found, "slowdown": slowdown, "gpus": verdict.gpus.tolist()})
-    elif verdict.ok:
-        emit_blocks(f"feasible: {amount(problem, verdict.objective)}", *plan_blocks(problem, plan, verdict))
+        emit_json({**found, "slowdown": slowdown, "gpus": verdict.gpus.tolist(), "notes": _notes(problem, plan)})
     else:
-        emit_blocks("\n".join([f"infeasible: {len(verdict.violations)} violations", *verdict.violations]))
+        _emit(problem, plan, verdict, plan_blocks)
     return 0 if verdict.ok else 1
 
 
@@ -92,9 +92,17 @@ def _verify_schedule(problem: ScheduleProblem, plan: Any, as_json: bool) -> int:
     if as_json:
         finish = [x if isfinite(x) else None for x in verdict.finish.tolist()]
         found = {"feasible": verdict.ok, "objective": verdict.objective, "violations": list(verdict.violations)}
-        emit_json({**found, "finish": finish})
-    elif verdict.ok:
-        emit_blocks(f"feasible: {amount(problem, verdict.objective)}", *schedules.plan_blocks(problem, plan, verdict))
+        emit_json({**found, "finish": finish, "notes": _notes(problem, plan)})
     else:
-        emit_blocks("\n".join([f"infeasible: {len(verdict.violations)} violations", *verdict.violations]))
+        _emit(problem, plan, verdict, schedules.plan_blocks)
     return 0 if verdict.ok else 1
+
+
+def _emit(problem: PlacementProblem | ScheduleProblem, plan: Any, verdict: Any, blocks: Callable[..., Any]) -> None:
+    lines = [f"note: {note}" for note in _notes(problem, plan)]
+    if verdict.ok:
+        lines.append(f"feasible: {amount(problem, verdict.objective)}")
+        emit_blocks("\n".join(lines), *blocks(problem, plan, verdict))
+        return
+    lines += [f"infeasible: {len(verdict.violations)} violations", *verdict.violations]
+    emit_blocks("\n".join(lines))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arrays import FloatArray, IntArray, sums
 from .job import GangJob
@@ -76,6 +78,12 @@ def _rows_by_node(plan: PlacementPlan) -> list[list[int]]:
     return [part.tolist() for part in np.split(rows, cuts) if len(part) > 1]
 
 
+def _rows_by_job(plan: PlacementPlan) -> list[IntArray]:
+    """Return the rows of every job that has any."""
+    order = np.argsort(plan.job, kind="stable").astype(np.int32)
+    return np.split(order, np.flatnonzero(np.diff(plan.job[order])) + 1) if len(order) else []
+
+
 def _sync(problem: PlacementProblem, plan: PlacementPlan, workers: FloatArray) -> FloatArray:
     """Return the seconds of synchronisation of each job in a step, float64 (J,)."""
     fleet, topology = problem.fleet, problem.fleet.topology
@@ -84,10 +92,14 @@ def _sync(problem: PlacementProblem, plan: PlacementPlan, workers: FloatArray) -
     spans = [_distinct(plan.job, member, count) for member in members]
     share = _shares(problem, members[:-1], spans, plan)
     seconds = np.zeros(count)
+    lone: list[int] = []
     gradient = problem.speeds.gradient[model_of(problem)]
-    for j in np.unique(plan.job).tolist():
+    for rows in _rows_by_job(plan):
+        j = int(plan.job[rows[0]])
+        if len(rows) == 1:
+            lone.append(int(rows[0]))
+            continue
         job, size = problem.jobs[j], float(gradient[j])
-        rows = np.flatnonzero(plan.job == j).astype(np.int32)
         crossed = [level for level in range(len(topology.levels)) if spans[level][j] > 1]
         rate = [float(share[level][rows].min()) for level in crossed]
         link = fleet.link[plan.node[rows]]
@@ -106,7 +118,18 @@ def _sync(problem: PlacementProblem, plan: PlacementPlan, workers: FloatArray) -
             slowest = min([local, *rate])
             moved = ring_bytes(int(workers[j]), size) if job.collective == "ring" else 2 * size * (workers[j] > 1)
             seconds[j] = moved / slowest
+    seconds[plan.job[lone]] = _inside(problem, plan, np.array(lone, dtype=int), gradient)
     return seconds
+
+
+def _inside(problem: PlacementProblem, plan: PlacementPlan, rows: NDArray[Any], gradient: FloatArray) -> FloatArray:
+    """Return the seconds of synchronisation of jobs that are on one node each, whose rows these are."""
+    jobs = [problem.jobs[j] for j in plan.job[rows].tolist()]
+    size, link, w = gradient[plan.job[rows]], problem.fleet.link[plan.node[rows]], plan.workers[rows]
+    servers = np.array([job.servers for job in jobs])
+    tree, ps = np.array([job.collective == "tree" for job in jobs], dtype=bool), servers > 0
+    moved = np.where(tree, 2 * size * (w > 1), 2 * (w - 1) / np.maximum(w, 1) * size)
+    return np.asarray(np.where(ps, size * w * plan.servers[rows] / np.maximum(servers, 1), moved) / link)
 
 
 def ring_bytes(n: int, size: float) -> float:
@@ -157,25 +180,38 @@ def _through(member: IntArray, plan: PlacementPlan, rows: IntArray, job: GangJob
 
 def best_rate(problem: PlacementProblem) -> FloatArray:
     """Return the worker steps a second of each job alone, packed on as few of the best nodes as hold it, (J,)."""
-    fastest = problem.fastest()
-    return np.array(
-        [
-            max(degree / _alone(problem, j, degree, float(fastest[j])) for degree in job.workers)
-            for j, job in enumerate(problem.jobs)
-        ]
-    )
+    fastest, fleet = problem.fastest(), problem.fleet
+    gpus, link = int(fleet.gpus.max(initial=0)), float(fleet.link.max())
+    known: dict[object, float] = {}  # thousands of jobs are of few kinds
+    found = []
+    for job, compute in zip(problem.jobs, fastest.tolist(), strict=True):
+        kind = job.model, job.worker.gpu, job.most_per_node, job.workers, job.collective
+        if kind not in known:
+            known[kind] = max(
+                degree / _alone(problem, job, degree, compute, gpus=gpus, link=link) for degree in job.workers
+            )
+        found.append(known[kind])
+    return np.array(found)
 
 
-def _alone(problem: PlacementProblem, j: int, degree: int, compute: float) -> float:
-    """Return the seconds of a step of job j alone, its workers spread evenly over as few nodes as hold them."""
-    fleet, job = problem.fleet, problem.jobs[j]
+def _alone(problem: PlacementProblem, job: GangJob, degree: int, compute: float, *, gpus: int, link: float) -> float:
+    """Return the seconds of a step of a job alone, its workers spread evenly over as few nodes as hold them.
+
+    Args:
+        problem: the problem.
+        job: one of its jobs.
+        degree: how many workers.
+        compute: seconds of a worker on the GPUs that suit it best.
+        gpus: of the largest node.
+        link: the fastest inside a node, bytes/s.
+    """
     k = problem.speeds.models.index(job.model)
     size, overlap = float(problem.speeds.gradient[k]), float(problem.speeds.overlap[k])
-    room = int(fleet.gpus.max(initial=0) / job.worker.gpu) if job.worker.gpu else degree
+    room = int(gpus / job.worker.gpu) if job.worker.gpu else degree
     room = max(1, min(room, job.most_per_node or room))
     nodes = -(-degree // room)
     here = -(-degree // nodes)
-    link, nic = float(fleet.link.max()), fleet.topology.levels[0].bandwidth
+    nic = problem.fleet.topology.levels[0].bandwidth
     if job.collective == "ps":
         apart = 2 * degree / nodes * (1 - 1 / nodes) * size / nic
         sync = max(apart, size * degree / nodes / nodes / link)

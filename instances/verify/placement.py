@@ -66,6 +66,8 @@ def goal(problem: PlacementProblem, plan: PlacementPlan, found: Rates) -> float:
         total += float(np.array([job.weight for job in problem.jobs]) @ communication(problem, plan))
     elif problem.goal == "fragmentation":
         total += float(fragments(problem, plan).sum())
+    if not problem.running:
+        return total
     rows = _rows(plan)
     index = {job.name: j for j, job in enumerate(problem.jobs)}
     for run in problem.running:
@@ -107,15 +109,17 @@ def _gangs(problem: PlacementProblem, plan: PlacementPlan) -> list[str]:
 def _nodes(problem: PlacementProblem, plan: PlacementPlan) -> list[str]:
     """Check what each row alone says, and which jobs may meet."""
     fleet, compute = problem.fleet, problem.compute_at(plan.job, plan.node)
-    usable = np.asarray(fleet.usable)
+    usable = np.asarray(fleet.usable)[plan.node]
+    able = (plan.workers == 0) | np.isfinite(compute)
     words = []
-    present: dict[int, list[int]] = defaultdict(list)
-    for r, (j, node) in enumerate(zip(plan.job.tolist(), plan.node.tolist(), strict=True)):
-        job, where = problem.jobs[j], fleet.names[node]
-        present[node].append(j)
-        if not usable[node]:
+    # only rows that may be wrong are looked at one by one
+    picky = np.array([bool(job.requires) or job.most_per_node is not None for job in problem.jobs])[plan.job]
+    for r in np.flatnonzero(picky | ~usable | ~able).tolist():
+        node = int(plan.node[r])
+        job, where = problem.jobs[plan.job[r]], fleet.names[node]
+        if not usable[r]:
             words.append(f"node: job {job.name} is on {where}, which is not usable")
-        if plan.workers[r] and not np.isfinite(compute[r]):
+        if not able[r]:
             words.append(f"node: job {job.name} cannot run on the GPUs of {where}")
         words += [
             f"selector: job {job.name} is on {where}, which lacks the label {label}"
@@ -126,8 +130,14 @@ def _nodes(problem: PlacementProblem, plan: PlacementPlan) -> list[str]:
             words.append(
                 f"spread: job {job.name} has {plan.workers[r]} workers on {where}, at most {job.most_per_node} may"
             )
+    shy = {j for j, job in enumerate(problem.jobs) if job.apart or job.whole_nodes}
+    if not shy:
+        return words
+    present: dict[int, list[int]] = defaultdict(list)
+    for j, node in zip(plan.job.tolist(), plan.node.tolist(), strict=True):
+        present[node].append(j)
     for node, jobs in present.items():
-        for j in jobs:
+        for j in sorted(shy.intersection(jobs)) if len(jobs) > 1 else ():
             job = problem.jobs[j]
             others = [problem.jobs[i].name for i in jobs if i != j]
             if job.whole_nodes and others:
@@ -198,6 +208,8 @@ def _standing(
 
 
 def _pinned(problem: PlacementProblem, plan: PlacementPlan) -> list[str]:
+    if all(run.movable for run in problem.running):
+        return []
     rows = _rows(plan)
     index = {job.name: j for j, job in enumerate(problem.jobs)}
     return [

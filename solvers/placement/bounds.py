@@ -12,6 +12,8 @@ most 1 and at most the presence of i there,
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray, IntArray
@@ -28,8 +30,13 @@ _MOST = 2000
 """Jobs of a batch whose pairs are looked at."""
 
 
-def bound(batch: Batch) -> tuple[float, str]:
-    """Return a bound on the goal and the name of what proves it."""
+def bound(batch: Batch, stopped: Callable[[], bool] = lambda: False) -> tuple[float, str]:
+    """Return a bound on the goal and the name of what proves it.
+
+    Args:
+        batch: the problem.
+        stopped: says when to be content with what is proved; without a time it takes seconds for thousands of jobs.
+    """
     best = BestCase(batch)
     floor = np.array([best.cost(j) for j in range(len(batch.jobs))])
     state = State(batch)
@@ -45,7 +52,7 @@ def bound(batch: Batch) -> tuple[float, str]:
         return total + left_over(batch), "left over"
     if batch.problem.goal != "slowdown" or not np.isfinite(total):
         return total, "best case"
-    pairs = _pairs(batch, best)
+    pairs = None if stopped() else _pairs(batch, best)
     if pairs is None:
         return total, "best case"
     jobs, meeting, k, squares, base = pairs
@@ -54,7 +61,7 @@ def bound(batch: Batch) -> tuple[float, str]:
     rest = total - float(floor[jobs].sum()) + float(base.sum())
     found = {
         "best case": total,
-        "even spread": rest + _even(meeting, squares, nodes),
+        "even spread": rest + _even(meeting, squares, nodes, stopped),
         "pigeonhole": rest + _pigeonhole(meeting / np.outer(k, k), k, nodes),
     }
     name = max(found, key=lambda x: found[x])
@@ -109,7 +116,7 @@ def _nic(batch: Batch, j: int, degree: int, sync: float) -> float:
     return moved if moved >= sync * (1 - 1e-12) else 0.0  # else the uplinks are what counts, up to a point
 
 
-def _even(meeting: FloatArray, squares: FloatArray, nodes: int) -> float:
+def _even(meeting: FloatArray, squares: FloatArray, nodes: int, stopped: Callable[[], bool]) -> float:
     """Return what meetings cost at least if they cost a_i a_j: least when the a are spread evenly over the nodes.
 
     Sum over i < j of a_i a_j y_i y_j is ((sum of a y)^2 - sum of a^2 y^2) / 2 on a node; the first sum of squares is
@@ -120,7 +127,7 @@ def _even(meeting: FloatArray, squares: FloatArray, nodes: int) -> float:
     best = 0.0
     if float((1 / squares).sum()) <= nodes:
         return best  # by Cauchy and Schwarz nothing need meet, as far as this bound can see
-    while len(kept) > 1:
+    while len(kept) > 1 and not stopped():
         a = _factor(meeting[np.ix_(kept, kept)])
         value = (a.sum() ** 2 / nodes - float((a**2 * squares[kept]).sum())) / 2
         best = max(best, value)
@@ -137,9 +144,9 @@ def _factor(meeting: FloatArray) -> FloatArray:
     a = np.sqrt(least)  # a_i a_j <= sqrt(least_i least_j) <= meeting_ij
     for _ in range(_SWEEPS):
         before = a.copy()
-        for i in np.argsort(-least, kind="stable"):
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = np.where(a > 0, meeting[i] / a, np.inf)
+        for i in np.argsort(-least, kind="stable").tolist():
+            ratio = np.full(len(a), np.inf)
+            np.divide(meeting[i], a, out=ratio, where=a > 0)
             ratio[i] = np.inf
             most = float(ratio.min())
             a[i] = max(a[i], most) if np.isfinite(most) else a[i]

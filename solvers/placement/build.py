@@ -22,7 +22,7 @@ def build(run: Run, batch: Batch, policies: Sequence[Policy], by: str) -> State 
     place is moved to the front and all others are placed again, if that is in vain without holding places for those
     that may move.
     """
-    order, stay = _order(batch), True
+    order, stay = order_of(batch), True
     before = run.remaining()
     for _ in range(_TRIES):
         state = start(batch, stay)
@@ -101,7 +101,7 @@ def _insert(state: State, j: int, policies: Sequence[Policy]) -> bool:
     return bool(state.rows[j]) or state.batch.jobs[j].value is not None
 
 
-def _order(batch: Batch) -> list[int]:
+def order_of(batch: Batch) -> list[int]:
     """Return the jobs: those that must be placed first, of these the ones that need whole nodes, then the largest."""
 
     def key(j: int) -> tuple[object, ...]:

@@ -28,9 +28,17 @@ def impossible(batch: Batch) -> str | None:
 
 def _one(batch: Batch, state: State) -> str | None:
     """Return a job that fits nowhere beside those that are pinned."""
+    kinds: set[object] = set()  # thousands of jobs are of few kinds
     for j, job in enumerate(batch.jobs):
         if job.value is not None or state.rows[j]:
             continue
+        kind = (
+            *(job.model, job.worker, job.workers, job.servers, job.server, job.requires),
+            *(job.most_per_node, job.whole_nodes, frozenset(batch.apart[j])),
+        )
+        if kind in kinds:
+            continue
+        kinds.add(kind)
         need = job.workers[0]
         room = int(state.room(j).sum(dtype=np.int64))
         if room < need:
@@ -46,6 +54,8 @@ def _together(batch: Batch) -> str | None:
     fleet = batch.problem.fleet
     count = np.bincount(batch.kind, minlength=len(batch.sample))
     must = [j for j, job in enumerate(batch.jobs) if job.value is None]
+    least = np.array([job.workers[0] for job in batch.jobs])
+    servers = np.array([job.servers for job in batch.jobs])
     resources: dict[str, tuple[Any, FloatArray, FloatArray]] = {
         "GPUs": (fleet.gpus, batch.each * batch.share, np.zeros(len(batch.jobs))),
         "cores": (fleet.cpu, batch.worker_cpu, batch.server_cpu),
@@ -58,7 +68,7 @@ def _together(batch: Batch) -> str | None:
     for inside in sets.values():
         confined = [j for j, own in zip(must, reach, strict=True) if not (own & ~inside).any()]
         for name, (has, worker, server) in resources.items():
-            need = sum(batch.jobs[j].workers[0] * worker[j] + batch.jobs[j].servers * server[j] for j in confined)
+            need = float((least * worker + servers * server)[confined].sum())
             total = float((has[batch.sample] * count)[inside].sum())
             if need > total * (1 + TOLERANCE):
                 where = "the fleet" if inside.all() else f"the {int(count[inside].sum())} nodes that they may use"

@@ -20,6 +20,7 @@ from .load_balance import load_balance
 from .local_search import local_search
 from .pack import pack
 from .prepare import Batch
+from .quick import quick
 from .random_problem import random_problem
 from .scored import dot_prod, fgd, gpu_clustering, gpu_packing
 from .sizes import suits_cpsat, suits_milp, suits_patterns
@@ -43,14 +44,26 @@ POLICIES: dict[str, Policy] = {
 """Where to put one gang; each is a method that places the gangs one after the other."""
 
 
+_POLICY = 20.0
+"""What a policy takes to place a large batch, in terms of the time to prepare it."""
+_BOUND = 0.2
+"""Of the time left that the bound may take."""
+
+
 def _prepare(run: Run) -> Batch:
+    """Look at the batch; where no policy would be done in time, offer a plan at once."""
+    before = run.remaining()
     batch = Batch(run.problem)
     reason = impossible(batch)
     if reason is not None:
         run.note(reason)
         run.prove_infeasible()
-    else:
-        run.raise_bound(*bound(batch))
+        return batch
+    if run.plan is None and run.remaining() < _POLICY * (before - run.remaining()):
+        quick(run, batch)
+    if not run.stopped:
+        until = (1 - _BOUND) * run.remaining()
+        run.raise_bound(*bound(batch, lambda: run.remaining() < until))
     return batch
 
 

@@ -21,6 +21,8 @@ _MOST = 30_000
 _SIZES = 1500, 4000, 10_000
 """Columns of ever larger models where all patterns within a margin are too many."""
 _SHARE = 0.6
+_PORTFOLIO = 8
+"""Workers from which on CP-SAT runs all of its strategies; of fewer, the one that sees the whole LP is done first."""
 _FIRST = 0.0025
 """The first margin as a share of the bound; each is twice the one before."""
 
@@ -51,7 +53,8 @@ def patterns(run: Run, batch: Batch) -> None:
         with run.phase("patterns"):
             if not _choose(run, columns, found, margin) or margin >= gap:
                 return
-        margin *= 2
+        # twice what is nearly the gap would be most of the last model's work, done twice
+        margin = 2 * margin if 3 * margin < gap else gap
 
 
 def _restricted(run: Run, columns: Columns) -> None:
@@ -85,6 +88,9 @@ def _choose(run: Run, columns: Columns, found: list[Pattern], margin: float) -> 
 
     solver = suitable_solver(run)
     solver.parameters.relative_gap_limit = 0.0  # an end of the search is to be one
+    solver.parameters.linearization_level = 2
+    if run.workers < _PORTFOLIO:
+        solver.parameters.num_workers = 1
     solver.best_bound_callback = better
     if run.objective is not None:
         held = columns.held(read_plan(columns.batch, run.plan))

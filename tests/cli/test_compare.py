@@ -226,6 +226,18 @@ def test_foreign_plans(cli: Any, folder: Path) -> None:
     assert not shorter["feasible"] and shorter["placed_differently"] is None and shorter["cuts"] is None
 
 
+def test_what_was_proved_of_another_instance_is_not_used(cli: Any, folder: Path) -> None:
+    """A bound and a status that were proved of another instance are those of no plan here."""
+    proved: dict[str, Any] = {"bound": 8.0, "status": "OPTIMAL", "objective": 8.0, "gap": 0.0, "wall_seconds": 1.5}
+    claim(folder, "foreign", replace(SPLIT, instance="sha256:" + "0" * 64), **proved)
+    claim(folder, "own", replace(SPLIT, instance=content_hash(diamond())), **proved | {"bound": 7.0})
+    alone, foreign = data(cli, folder, "alone", "foreign")
+    assert [(x["bound"], x["gap"], x["status"]) for x in (alone, foreign)] == [(None, None, None)] * 2
+    assert foreign["wall_seconds"] == 1.5 and len(foreign["notes"]) == 1
+    foreign, own = data(cli, folder, "foreign", "own")
+    assert (foreign["bound"], own["bound"], own["status"]) == (7.0, 7.0, "OPTIMAL")
+
+
 @pytest.mark.parametrize(
     ("names", "options", "words"),
     [

@@ -66,3 +66,14 @@ def test_other_commands(batch: Path, cli: Any, tmp_path: Path, problem: Path) ->
     done = cli("compare", plan, "--instance", problem)
     assert done.code == 2
     assert "kind: 'placement_plan' is a plan of gangs, not of ops" in done.err
+
+
+def test_plan_of_another_instance(batch: Path, cli: Any, tmp_path: Path) -> None:
+    """A plan made for another batch is pointed out."""
+    plan, other = tmp_path / "plan.json", json.loads(batch.read_text())
+    cli("solve", batch, "--time-limit", "20", "--method", "topology", "--out", plan)
+    del other["content_hash"]
+    other["jobs"][0]["weight"] *= 2
+    batch.write_text(json.dumps(other))
+    assert "note: the plan was made for another instance" in cli("verify", batch, plan).out
+    assert "another instance" in json.loads(cli("verify", batch, plan, "--json").out)["notes"][0]

@@ -78,3 +78,18 @@ def test_plan_of_another_problem(jobs: Path, cli: Any, tmp_path: Path, problem: 
     cli("solve", jobs, "--time-limit", "20", "--out", plan)
     done = cli("compare", plan, "--instance", problem)
     assert done.code == 2 and "kind: 'schedule_plan' is a plan of jobs over time, not of ops" in done.err
+
+
+def test_plan_of_another_instance(jobs: Path, cli: Any, tmp_path: Path) -> None:
+    """A plan made for another instance is pointed out wherever it is judged."""
+    plan, other = tmp_path / "plan.json", json.loads(jobs.read_text())
+    cli("solve", jobs, "--time-limit", "20", "--out", plan)
+    del other["content_hash"]
+    other["jobs"][0]["weight"] *= 2
+    (tmp_path / "other.json").write_text(json.dumps(other))
+    for arguments in (
+        ("verify", tmp_path / "other.json", plan),
+        ("compare", plan, "--instance", tmp_path / "other.json"),
+    ):
+        assert "was made for another instance" in cli(*arguments).out
+        assert "was made for another instance" in cli(*arguments, "--json").out

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from gangplan import solve
+from gangplan.hybrid import MethodFailed
 from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementProblem, Running, SpeedModel
+from gangplan.solvers.placement.methods import METHODS
 
 FLEET = Fleet.regular(racks=1, nodes=3, gpus=4, cpu=16.0, memory=100.0)
 SPEEDS = SpeedModel(
@@ -100,3 +102,21 @@ def test_optional_jobs_are_left_out() -> None:
     result = solve(problem, time_limit=20, workers=1)
     assert result.status == "OPTIMAL" and result.conflict == ()
     assert result.objective == pytest.approx(1.0 + 3.0)
+
+
+def test_methods_that_do_not_model_the_problem_are_not_asked() -> None:
+    """A conflict of NIC reservations, which patterns do not model, is found by the methods that do."""
+    jobs = [GangJob(name, "a", (1,), Demand(1, nic=13e9)) for name in "xyzw"]
+    found = reasons(*jobs)
+    assert [words.split(":")[0] for words in found] == ["NICs", "gang", "gang", "gang", "gang"]
+
+
+def test_a_method_that_fails_leaves_the_conflict_to_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A method that fails while a conflict is sought is left out, as in the portfolio."""
+
+    def fails(run: Any, prepared: Any) -> None:
+        raise RuntimeError("no such luck")
+
+    monkeypatch.setitem(METHODS, "topology", replace(METHODS["topology"], run=fails))
+    with pytest.warns(MethodFailed, match="no such luck"):
+        assert len(reasons(GangJob("x", "a", (13,)))) == 2

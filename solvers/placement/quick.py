@@ -1,0 +1,181 @@
+"""A first plan in milliseconds: first fit over plain lists, where the limit leaves no time for a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from math import floor
+
+from gangplan.instances.verify import TOLERANCE
+
+from ..run import Run
+from .build import order_of
+from .grants import as_plan, pack
+from .prepare import Batch, Rows
+
+Need = list[list[float]]
+"""Cores, bytes and bytes/s that a task of each job occupies."""
+_TRIES = 3
+"""Orders of the jobs that are tried."""
+
+
+def quick(run: Run, batch: Batch) -> None:
+    """Offer the plan that first fit finds, if it finds one: whatever the clock says, since it is the only one."""
+    order = order_of(batch)
+    for _ in range(_TRIES):
+        nodes = _Nodes(batch)
+        failed = next((j for j in order if not nodes.place(j) and batch.jobs[j].value is None), None)
+        if failed is None:
+            run.offer(as_plan(batch, nodes.rows, nodes.shared), "first fit")
+            return
+        if failed == order[0]:
+            return
+        order.remove(failed)
+        order.insert(0, failed)
+
+
+class _Nodes:
+    """What is free on each node, which only ever gets less: a node that is full for a kind of task stays so.
+
+    Shares of a GPU have it for their own job alone: `together` of its workers on each.
+    """
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+        fleet = batch.problem.fleet
+        self.gpus = fleet.gpus.tolist()
+        self.free = [fleet.cpu.tolist(), fleet.memory.tolist(), batch.nic.tolist()]
+        self.worker: Need = [x.tolist() for x in (batch.worker_cpu, batch.worker_memory, batch.worker_nic)]
+        self.server: Need = [x.tolist() for x in (batch.server_cpu, batch.server_memory, batch.server_nic)]
+        self.kind = batch.kind.tolist()
+        self.each, self.share = batch.each.tolist(), batch.share.tolist()
+        self.together = [
+            floor((1 + TOLERANCE) / x) if x < 1 and n else 1 for x, n in zip(self.share, self.each, strict=True)
+        ]
+        self.rows: list[Rows] = [{} for _ in batch.jobs]
+        self.at: list[set[int]] = [set() for _ in range(batch.n_nodes)]
+        self.guarded = [False] * batch.n_nodes
+        self.able: dict[object, list[int]] = {}
+        self.room = [batch.room[j].tolist() for j in range(len(batch.jobs))]
+        for j, rows in (*batch.pinned.items(), *((j, rows) for j, (rows, _) in batch.standing.items())):
+            self._stay(j, rows)
+
+    def place(self, j: int) -> bool:
+        """Place job j, if it is not yet, with as many workers as it may have; return whether it is placed."""
+        if self.rows[j]:
+            return True
+        job = self.batch.jobs[j]
+        found = self._open(j, job.workers[-1], self.worker)
+        left = max((d for d in job.workers if d <= sum(found.values())), default=0)
+        for node, room in found.items():
+            if left:
+                self._use(j, node, min(room, left), 0)
+                left -= min(room, left)
+        return bool(self.rows[j]) and self._serve(j)
+
+    def shared(self, node: int) -> list[dict[int, int]]:
+        """Return on which GPUs of a node the shares are."""
+        items = [(j, self.share[j], self.rows[j][node][0]) for j in sorted(self.at[node]) if self._part(j)]
+        held = pack(items, self.batch.problem.fleet.gpus[node].item(), lambda a, b: 0.0)
+        assert held is not None, "each has GPUs of its own"
+        return held
+
+    def _part(self, j: int) -> bool:
+        return bool(self.each[j]) and self.share[j] < 1
+
+    def _serve(self, j: int) -> bool:
+        """Put the servers of job j on its own nodes, then on others; take the job off if that fails."""
+        left = self.batch.jobs[j].servers
+        if left:
+            own = {node: self._count(j, node, self.server) for node in self.rows[j]}
+            for node, room in (own | self._open(j, left, self.server, own)).items():
+                if room and left:
+                    self._use(j, node, 0, min(room, left))
+                    left -= min(room, left)
+        if left:
+            for node, (w, p) in list(self.rows[j].items()):
+                self._use(j, node, -w, -p)
+        return not left
+
+    def _open(self, j: int, most: int, need: Need, but: Collection[int] = ()) -> dict[int, int]:
+        """Return nodes and what they have room for, in their order, until that is `most`; one alone if it has it.
+
+        Args:
+            j: the job.
+            most: of its tasks that are looked for.
+            need: what each of them occupies, `worker` or `server`.
+            but: nodes that are passed over.
+        """
+        job = self.batch.jobs[j]
+        key = job.whole_nodes, job.requires, tuple(x[j] for x in need), need is self.server or self._cards(j)
+        if key not in self.able:
+            self.able[key] = list(range(self.batch.n_nodes))
+        able = self.able[key]
+        found: dict[int, int] = {}
+        kept: list[int] = []
+        looked = total = 0
+        for node in able:
+            looked += 1
+            room = self._count(j, node, need)
+            if not room:
+                continue
+            kept.append(node)
+            if node in but or not self.at[node].isdisjoint(self.batch.apart[j]):
+                continue
+            found[node] = room
+            total += room
+            if total >= most:
+                found = {node: room} if room >= most else found
+                break
+        able[:looked] = kept
+        return found
+
+    def _cards(self, j: int) -> tuple[object, ...]:
+        return self.each[j], self.share[j], tuple(self.room[j])
+
+    def _count(self, j: int, node: int, need: Need) -> int:
+        """Return how many workers, or servers, of job j the node has room for, not looking at who it is kept from."""
+        workers = need is self.worker
+        if workers and self.gpus[node] < self.each[j]:
+            return 0
+        here = self.at[node]
+        if here and j not in here and (self.guarded[node] or self.batch.jobs[j].whole_nodes):
+            return 0
+        kind = self.kind[node]
+        if workers:
+            count = self.room[j][kind]
+            if count and self.each[j]:
+                count = min(count, self.gpus[node] // self.each[j] * self.together[j])
+        else:
+            count = self.batch.jobs[j].servers if self.batch.allowed[j, kind] else 0
+        for free, x in zip(self.free, need, strict=True):
+            if count and x[j] > 0:
+                count = min(count, max(0, floor(free[node] * (1 + TOLERANCE) / x[j])))
+        return count
+
+    def _stay(self, j: int, rows: Rows) -> None:
+        """Place job j, which runs, where it is, if it can stay there."""
+        for node, (w, p) in rows.items():
+            able = self.at[node].isdisjoint(self.batch.apart[j]) and self._count(j, node, self.worker) >= w
+            self._use(j, node, w, 0)
+            able = able and self._count(j, node, self.server) >= p
+            self._use(j, node, 0, p)
+            if not able:
+                for back, (w, p) in list(self.rows[j].items()):
+                    self._use(j, back, -w, -p)
+                return
+
+    def _use(self, j: int, node: int, w: int, p: int) -> None:
+        """Put w workers and p servers of job j on a node; take all that it has there off if they are negative."""
+        cards = -(-abs(w) // self.together[j]) * self.each[j]
+        self.gpus[node] -= cards if w > 0 else -cards
+        for free, worker, server in zip(self.free, self.worker, self.server, strict=True):
+            free[node] -= w * worker[j] + p * server[j]
+        if w < 0 or p < 0:
+            del self.rows[j][node]
+            self.at[node].discard(j)
+        elif w or p:
+            before = self.rows[j].get(node, (0, 0))
+            self.rows[j][node] = before[0] + w, before[1] + p
+            self.at[node].add(j)
+        if self.batch.jobs[j].whole_nodes:
+            self.guarded[node] = j in self.at[node]
