@@ -30,7 +30,8 @@ class State(NamedTuple):
         left: steps still to do, int64 (n,).
         share: of time on each type, as the policy last said, float64 (n, k).
         known: whether the policy has seen the job, bool (n,).
-        received: half a round, and seconds on each type since the last allocation, from the end of the round before, float64 (n, k).
+        received: half a round, and seconds on each type since the last allocation, each round from the end of the one
+            before it, float64 (n, k).
         deficit: seconds owed on each type from before the last allocation, float64 (n, k).
         priority: share over seconds received, float64 (n, k).
         ranking: jobs, int64 (k, n); the first `counts[ACTIVE]` of each row are in use and sorted.

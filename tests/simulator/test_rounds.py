@@ -169,7 +169,7 @@ def test_overhead_is_lost_at_each_new_lease() -> None:
 
 
 def test_an_arrival_waits_for_the_next_allocation() -> None:
-    """The third job finds a free GPU at 720 s, but shares are due 1,920 s after those of 360 s: in the round of 2,520 s."""
+    """The third job finds a free GPU at 720 s, but shares are due 1,920 s after those of 360 s: at 2,520 s."""
     work = jobs((0.0, 1, 5000, [1.0]), (100.0, 1, 100, [1.0]), (400.0, 1, 100, [1.0]))
     assert simulate_rounds(work, Cluster(("a",), (2,))).finish.tolist() == [5000.0, 460.0, 2620.0]
     assert simulate_rounds(work, Cluster(("a",), (2,)), gap=0.0).finish.tolist() == [5000.0, 460.0, 820.0]
