@@ -39,22 +39,22 @@ def coordinates(topology: RampTopology, device: IntArray) -> tuple[IntArray, Int
 def block_shapes(topology: RampTopology, size: int) -> list[Shape]:
     """Return the box shapes of `size` servers that PAC-ML tries, in its order and without repeats.
 
-    For each factorisation size = a b with falling a, and b within a rack: (sqrt a, sqrt a, b), then (a, 1, b) and
-    (a, b, 1), each where it fits into the cluster.
+    For each factorisation size = a b with falling a, and b at most the servers of a rack: (sqrt a, sqrt a, b), then
+    (a, 1, b) and (a, b, 1), each where it fits into the cluster. The published code also wants a to be at most the
+    racks; that is the same where there are as many communication groups as racks, and leaves wider clusters without
+    blocks: 3 x 1 x 2 without one of 6.
     """
     require_number(size, "size", positive=True, whole=True)
-    width = min(topology.communication_groups, topology.racks)
     shapes: list[Shape] = []
     for b in range(1, min(size, topology.servers) + 1):
         a, rest = divmod(size, b)
         if rest:
             continue
         root = isqrt(a)
-        if root * root == a and root <= width:
+        if root * root == a:
             shapes.append((root, root, b))
-        if a <= width:
-            shapes += [(a, 1, b), (a, b, 1)]
-    fits = (s for s in shapes if s[1] <= topology.racks)
+        shapes += [(a, 1, b), (a, b, 1)]
+    fits = (s for s in shapes if s[0] <= topology.communication_groups and s[1] <= topology.racks)
     return list(dict.fromkeys(fits))
 
 
@@ -62,18 +62,16 @@ def blocks(topology: RampTopology, size: int) -> Iterator[IntArray]:
     """Yield the blocks of `size` servers in the order of first fit: devices, int32 (size,), one for each sub-op.
 
     First the boxes by shape and then by origin; after them the diagonals, whose servers differ in communication
-    group and rack both; last the rows of (size, 1, 1), where the cluster is wider than it has racks.
+    group and rack both. One server is a box and no diagonal.
     """
     g, r, s = topology.communication_groups, topology.racks, topology.servers
     for shape in block_shapes(topology, size):
         yield from _boxes(topology, shape)
     step = np.arange(size, dtype=np.int32)
-    for i in range(g - size + 1):
+    for i in range(g - size + 1 if size > 1 else 0):
         for j in range(r - size + 1):
             for k in range(s):
                 yield server_index(topology, i + step, j + step, np.full(size, k, dtype=np.int32))
-    if r < size <= g:
-        yield from _boxes(topology, (size, 1, 1))
 
 
 def collective_cost(topology: RampTopology, shape: Shape) -> tuple[float, float]:

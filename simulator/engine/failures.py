@@ -17,7 +17,8 @@ class Outages:
 
     Attributes:
         listed: (node, down, up), seconds; a node that is down for good comes up at infinity.
-        mtbf: mean seconds that a node is up, exponential; no random failure if it is `None`.
+        mtbf: mean seconds that a node is up, exponential, from the first submission on; no random failure if it is
+            `None`.
         mttr: mean seconds that it is then down, exponential.
         seed: of the random failures.
     """
@@ -48,9 +49,12 @@ class Outages:
 
 
 class Clock:
-    """The failures and repairs of m nodes in the order of their times; of one instant, repairs first."""
+    """The failures and repairs of m nodes in the order of their times; of one instant, repairs first.
 
-    def __init__(self, outages: Outages, nodes: int) -> None:
+    Random ones begin at `start`: before the first job of a trace in Unix time nodes would fail for decades.
+    """
+
+    def __init__(self, outages: Outages, nodes: int, start: float) -> None:
         self._outages, self._rng = outages, np.random.default_rng(outages.seed)
         self._next: list[tuple[float, int, int]] = []  # time, 1 if it goes down, node
         self._ups: dict[int, list[tuple[float, float]]] = {}
@@ -60,7 +64,7 @@ class Clock:
             self._ups.setdefault(node, []).append((down, up))
         if outages.mtbf is not None:
             times = self._rng.exponential(outages.mtbf, nodes).tolist()
-            self._next = [(time, 1, node) for node, time in enumerate(times)]
+            self._next = [(start + time, 1, node) for node, time in enumerate(times)]
         else:
             self._next = [(downs[0][0], 1, node) for node, downs in self._ups.items()]
         heapq.heapify(self._next)

@@ -34,7 +34,7 @@ class Loop:
         self.view = View(state)
         self.decider = Decider(scheduler, state, self.view)
         self._admit, self._wake = scheduler.part("admit"), scheduler.part("wake")
-        self._clock = Clock(outages, state.fleet.n_nodes)
+        self._clock = Clock(outages, state.fleet.n_nodes, float(state.workload.submit.min(initial=np.inf)))
         self._usable = np.asarray(state.fleet.usable)
         self._order = state.order.tolist()
         self._arrival = [*state.workload.submit[state.order].tolist(), np.inf]

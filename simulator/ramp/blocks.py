@@ -132,7 +132,7 @@ def of_size(topology: RampTopology, size: int) -> IntArray:
 
 
 def _by_shape(topology: RampTopology, size: int) -> list[tuple[Shape, IntArray]]:
-    """Return the blocks of each shape: boxes, then diagonals, then rows of groups in clusters wider than their racks.
+    """Return the blocks of each shape: boxes, then diagonals.
 
     No two shapes have a block in common: boxes of a size are told apart by what they span, and a diagonal of more
     than one server is no box.
@@ -142,8 +142,6 @@ def _by_shape(topology: RampTopology, size: int) -> list[tuple[Shape, IntArray]]
     if 1 < size <= min(groups, racks):
         step = np.arange(size)
         found.append(((size, size, 1), _shifted(topology, (step, step, 0 * step), (size, size, 1))))
-    if racks < size <= groups:
-        found.append(((size, 1, 1), _boxes(topology, (size, 1, 1))))
     return [(shape, rows) for shape, rows in found if len(rows)]
 
 

@@ -11,7 +11,7 @@ from gangplan.solvers.compiled.kernel import kernel
 from .place import close, place
 from .state import (
     ACTIVE,
-    EVER,
+    ENDED,
     GAP,
     LENGTH,
     NEXT,
@@ -35,12 +35,9 @@ def advance(s: Any, orders: Any) -> int:
     """Run rounds until something else is due; `orders` are the types in the order each try fills them, (r, k)."""
     while True:
         _admit(s)
-        if s.counts[ACTIVE] == 0:
-            if s.counts[NEXT] == len(s.submit):
-                return DONE
-            s.times[NOW] = s.submit[s.counts[NEXT]]
-            continue
-        due = s.counts[EVER] == 0 or s.times[NOW] - s.times[RESET] >= s.times[GAP]
+        if s.counts[ACTIVE] == 0 and s.counts[NEXT] == len(s.submit):
+            return DONE
+        due = s.times[RESET] == 0.0 or s.times[NOW] - s.times[RESET] >= s.times[GAP]
         if s.counts[STALE] and due:
             return ALLOCATE
         if s.counts[TRIED] == len(orders):
@@ -58,7 +55,7 @@ def advance(s: Any, orders: Any) -> int:
         if s.counts[NEXT] < len(s.submit):
             s.times[NOW] = s.submit[s.counts[NEXT]]
         elif s.counts[STALE]:
-            s.counts[EVER] = 0
+            s.times[RESET] = 0.0
         else:
             return STUCK
 
@@ -143,7 +140,7 @@ def _work(s: Any) -> None:
             steps = min(np.int64(s.speed[job, j] * (s.times[LENGTH] - lost)), s.left[job])
             took = lost + steps / s.speed[job, j]
             s.left[job] -= steps
-            s.received[job, j] += took
+            s.received[job, j] += now + took - s.times[ENDED]
             s.priority[job, j] = s.share[job, j] / s.received[job, j]
             s.busy[job] += took
             s.open_steps[job] += steps
@@ -156,7 +153,7 @@ def _work(s: Any) -> None:
             else:
                 s.running[s.counts[RUNNING]] = job
                 s.counts[RUNNING] += 1
-    s.times[NOW] = end
+    s.times[NOW] = s.times[ENDED] = end
     for j in range(len(s.room)):
         for i in range(s.many[j] - 1, -1, -1):  # from the back, so that places in front stay as they are
             _fall(s, j, s.place[j, i])

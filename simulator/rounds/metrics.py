@@ -70,14 +70,15 @@ def finish_time_fairness(outcome: RoundOutcome) -> FloatArray:
     The part is 1/N of each type's GPUs, N the mean number of jobs there were from its submission to its end (Mahajan
     et al., NSDI 2020, section 3.1), at most all of its time.
     """
-    jobs, finish = outcome.jobs, outcome.finish
+    jobs, first = outcome.jobs, outcome.jobs.submit.min()
+    submit, finish = jobs.submit - first, outcome.finish - first  # sums of Unix times would lose digits
     # the integral of how many jobs there are up to t: sum of max(0, t - submit) - max(0, t - finish)
-    present = _integral(jobs.submit, finish) - _integral(finish, finish)
-    present -= _integral(jobs.submit, jobs.submit) - _integral(finish, jobs.submit)
-    others = np.maximum(1.0, present / (finish - jobs.submit))
+    present = _integral(submit, finish) - _integral(finish, finish)
+    present -= _integral(submit, submit) - _integral(finish, submit)
+    others = np.maximum(1.0, present / (finish - submit))
     share = np.array(outcome.cluster.count) / others[:, None] / jobs.gpus[:, None]
     share /= np.maximum(1.0, share.sum(axis=1))[:, None]
-    rho: FloatArray = (finish - jobs.submit) * (share * jobs.speed).sum(axis=1) / jobs.steps
+    rho: FloatArray = (finish - submit) * (share * jobs.speed).sum(axis=1) / jobs.steps
     return rho
 
 

@@ -47,12 +47,13 @@ class RoundOutcome:
 def check(outcome: RoundOutcome) -> list[str]:
     """Return what is wrong with a simulation, in words: from the leases alone, whoever made them."""
     o, jobs = outcome, outcome.jobs
-    job, close = o.lease_job, 1e-9 * max(1.0, float(o.lease_end.max(initial=0.0)))
+    job, first, end = o.lease_job, float(jobs.submit.min()), float(o.lease_end.max(initial=0.0))
+    close = 1e-9 * max(1.0, end - first) + 4 * float(np.spacing(end))  # the last digits of a clock that began long ago
     done = np.bincount(job, weights=o.lease_steps, minlength=jobs.n_jobs)
     words = [
         f"job {jobs.names[i]} makes {done[i]:.0f} steps of {jobs.steps[i]}" for i in np.flatnonzero(done != jobs.steps)
     ]
-    early = o.lease_start < jobs.submit[job]
+    early = o.lease_start < jobs.submit[job] - 2 * np.spacing(jobs.submit[job])
     words += [f"job {jobs.names[i]} runs before it is submitted" for i in job[early]]
     unknown = ~np.isin(o.lease_start, o.begins)
     words += [f"a lease of job {jobs.names[i]} begins within a round" for i in job[unknown]]

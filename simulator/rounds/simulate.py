@@ -15,7 +15,7 @@ from .cluster import Cluster
 from .jobs import RoundJobs
 from .outcome import RoundOutcome, check
 from .policies import POLICIES, Policy
-from .state import ACTIVE, EVER, HELD, LEASES, LENGTH, NOW, RESET, ROUNDS, STALE, TRIED, State, initial
+from .state import ACTIVE, HELD, LEASES, LENGTH, NOW, RESET, ROUNDS, STALE, TRIED, State, initial
 
 
 def simulate_rounds(
@@ -56,17 +56,18 @@ def simulate_rounds(
     s = initial(jobs, cluster, (length, gap, overhead), decide.strict, chunk)
     allocations, leases = _run(s, decide, random.Random(seed + 5), chunk)  # Gavel's generator: its figures come out
     begins, lease, span, held = (np.concatenate(part) for part in zip(*leases, strict=True))
+    first = jobs.submit[0]
     outcome = RoundOutcome(
         jobs=jobs,
         cluster=cluster,
-        finish=s.finish,
-        begins=begins,
+        finish=first + s.finish,
+        begins=first + begins,
         allocations=allocations,
         lease_job=lease[:, 0].astype(np.int32),
         lease_type=lease[:, 1].astype(np.int32),
         lease_steps=lease[:, 2],
-        lease_start=span[:, 0],
-        lease_end=span[:, 1],
+        lease_start=first + span[:, 0],
+        lease_end=first + span[:, 1],
         lease_gpus=held.astype(np.int32),
         busy=s.busy,
     )
@@ -135,7 +136,7 @@ def _allocate(s: State, decide: Policy) -> None:
     s.share[active] = decide.shares(active, s.left[active], now - s.submit[active])
     s.known[active] = True
     s.times[RESET] = now
-    s.counts[STALE], s.counts[EVER] = 0, 1
+    s.counts[STALE] = 0
     s.priority[active] = np.where(s.speed[active] > 0, s.share[active], 0.0) / half
     for j in range(len(s.room)):
         keys = (-s.share[active, j], -s.deficit[active, j], -s.priority[active, j])

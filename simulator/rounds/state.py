@@ -9,24 +9,29 @@ import numpy as np
 from .cluster import Cluster
 from .jobs import RoundJobs
 
-NOW, RESET, LENGTH, GAP, OVERHEAD = range(5)
-"""Places in `State.times`: now, the last allocation, a round, the least time between allocations, a fresh start."""
-ACTIVE, NEXT, STALE, EVER, STRICT, ROUNDS, LEASES, HELD, RUNNING, STAMP, TRIED = range(11)
-"""Places in `State.counts`: active jobs, the next to arrive, whether shares are stale, whether there ever were any,
-whether a job without a share never runs, rounds that began, leases and GPUs of leases written, jobs with an open lease,
-the number of the round that marks who is chosen in it, and orders of types used up."""
+NOW, RESET, LENGTH, GAP, OVERHEAD, ENDED = range(6)
+"""Places in `State.times`: now, the last allocation (0 lets the next one come at once), a round, the least time between
+allocations, a fresh start, and the end of the last round."""
+ACTIVE, NEXT, STALE, TRIED, STRICT, ROUNDS, LEASES, HELD, RUNNING, STAMP = range(10)
+"""Places in `State.counts`: active jobs, the next to arrive, whether shares are stale, orders of types used up, whether
+a job without a share never runs, rounds that began, leases and GPUs of leases written, jobs with an open lease, and the
+number of the round that marks who is chosen in it."""
 
 
 class State(NamedTuple):
     """Jobs n in order of arrival, types k, GPUs g; a type's ranking holds the active jobs, who is served first first.
 
+    Times count from the first arrival, so that a trace in Unix time is run as finely as one from 0.
+
     Attributes:
-        submit, gpus, speed: as in `RoundJobs`.
+        submit: seconds, float64 (n,).
+        gpus, speed: as in `RoundJobs`.
         room: GPUs of each type, int64 (k,).
         left: steps still to do, int64 (n,).
         share: of time on each type, as the policy last said, float64 (n, k).
         known: whether the policy has seen the job, bool (n,).
-        received: half a round, and seconds on each type since the last allocation, float64 (n, k).
+        received: half a round, and seconds on each type since the last allocation, each round from the end of the one
+            before it, float64 (n, k).
         deficit: seconds owed on each type from before the last allocation, float64 (n, k).
         priority: share over seconds received, float64 (n, k).
         ranking: jobs, int64 (k, n); the first `counts[ACTIVE]` of each row are in use and sorted.
@@ -80,10 +85,10 @@ def initial(jobs: RoundJobs, cluster: Cluster, times: tuple[float, float, float]
     n, k = jobs.speed.shape
     rows = (chunk + 2) * cluster.gpus  # each round ends at most as many leases as there are GPUs
     gpus = jobs.gpus.astype(np.int64)
-    counts = np.zeros(11, dtype=np.int64)
+    counts = np.zeros(10, dtype=np.int64)
     counts[STRICT] = strict
     return State(
-        submit=np.array(jobs.submit),
+        submit=jobs.submit - jobs.submit[0],
         gpus=gpus,
         speed=np.array(jobs.speed),
         room=np.array(cluster.count, dtype=np.int64),
@@ -110,6 +115,6 @@ def initial(jobs: RoundJobs, cluster: Cluster, times: tuple[float, float, float]
         open_span=np.zeros((n, 2)),
         held=np.zeros(rows, dtype=np.int64),
         begins=np.zeros(chunk),
-        times=np.array([float(jobs.submit[0]), 0.0, *times]),
+        times=np.array([0.0, 0.0, *times, 0.0]),
         counts=counts,
     )

@@ -8,7 +8,7 @@ from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
 
 from .outcome import Outcome
 from .restarts import restarts
-from .spans import Long, Spans, spans
+from .spans import Long, Spans, slack, spans
 
 _MOST = 5
 """Faults of a kind that are told."""
@@ -81,9 +81,10 @@ def _amounts(o: Outcome, s: Spans) -> list[str]:
 
 def _work(o: Outcome, s: Spans, lost: FloatArray) -> list[str]:
     done = np.bincount(s.job, weights=s.rate * (s.end - s.start), minlength=o.workload.n_jobs) - lost
-    ran = o.admitted
-    slack = _SLACK * np.maximum(np.where(ran, o.finish, 1.0), 1.0)
-    wrong = ran & (np.abs(done - o.workload.duration) > slack)
+    ran, fastest = o.admitted, np.ones(o.workload.n_jobs)
+    np.maximum.at(fastest, s.job, s.rate)
+    off = fastest * slack(o, np.where(ran, o.finish, o.workload.submit))
+    wrong = ran & (np.abs(done - o.workload.duration) > off)
     return _named(o, wrong, np.arange(o.workload.n_jobs), "does not run for its duration")
 
 

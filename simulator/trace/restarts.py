@@ -7,9 +7,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 
 from .outcome import Outcome
-from .spans import Spans
-
-_SLACK = 1e-9
+from .spans import Spans, slack
 
 
 def restarts(outcome: Outcome, parts: Spans) -> tuple[FloatArray, list[str]]:
@@ -26,11 +24,12 @@ def restarts(outcome: Outcome, parts: Spans) -> tuple[FloatArray, list[str]]:
     first = np.ones(len(opening), dtype=bool)
     first[1:] = job[1:] != job[:-1]
     due = np.where(first, 0.0, np.minimum(outcome.cost, whole))
-    slack = _SLACK * np.maximum(parts.end[last], 1.0)
     late = parts.opens[1:] | (parts.rate[1:] > 0) | (parts.rate[:-1] == 0)  # no job is restored once it got on
     wrong = [
         f"job {outcome.workload.names[j]} is restored for {spent:.6g} s, not {wanted:.6g}"
-        for j, spent, wanted, bad in zip(job, idle, due, np.abs(idle - due) > slack, strict=True)
+        for j, spent, wanted, bad in zip(
+            job, idle, due, np.abs(idle - due) > slack(outcome, parts.end[last]), strict=True
+        )
         if bad
     ]
     wrong += [f"job {outcome.workload.names[j]} stands still" for j in parts.job[1:][~late]]

@@ -75,6 +75,27 @@ def test_rows_in_a_cluster_of_few_racks() -> None:
     assert [b.tolist() for b in blocks(RampTopology(4, 1, 1), 4)] == [[0, 1, 2, 3]]
 
 
+@given(TOPOLOGIES, st.integers(1, 24))
+def test_shapes_are_what_the_docstring_says(topology: RampTopology, size: int) -> None:
+    """Of each size = a b with b within a rack, (sqrt a, sqrt a, b), (a, 1, b) and (a, b, 1) are there if they fit."""
+    limits = topology.communication_groups, topology.racks, topology.servers
+    wanted = set()
+    for b in range(1, topology.servers + 1):
+        if size % b == 0:
+            a = size // b
+            wanted |= {(a, 1, b), (a, b, 1)} | {(r, r, b) for r in range(1, a + 1) if r * r == a}
+    found = block_shapes(topology, size)
+    assert len(set(found)) == len(found)
+    assert set(found) == {s for s in wanted if all(x <= most for x, most in zip(s, limits, strict=True))}
+
+
+def test_a_wide_cluster_is_a_block() -> None:
+    """Three groups of one rack of two servers hold a block of all six, and of published shapes 4 x 4 x 2 keeps each."""
+    assert block_shapes(RampTopology(3, 1, 2), 6) == [(3, 1, 2)]
+    published = {6: [(3, 1, 2), (3, 2, 1)], 8: [(2, 2, 2), (4, 1, 2), (4, 2, 1)], 16: [(4, 4, 1)], 12: []}
+    assert {size: block_shapes(RAMP, size) for size in published} == published
+
+
 @given(TOPOLOGIES)
 def test_coordinates_round_trip(topology: RampTopology) -> None:
     """Coordinates and device numbers are the same in both directions."""

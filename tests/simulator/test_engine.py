@@ -281,6 +281,32 @@ def test_random_failures(seed: int, mtbf: float, consolidate: bool) -> None:
     assert one.down_start.tolist() == two.down_start.tolist()
 
 
+def test_a_trace_that_begins_late_fails_as_one_from_zero() -> None:
+    """Moved by 100,000 s a trace has the same failures, none before its first job, and the same ends."""
+    jobs, outages = random_work(4, most=8), Outages(mtbf=30.0, mttr=4.0)
+    jobs = replace(jobs, submit=jobs.submit - jobs.submit.min())
+    here = simulate(jobs, FLEET, Scheduler((POLICIES["fifo"](),)), outages=outages, preempt_cost=0.5)
+    moved = replace(jobs, submit=jobs.submit + 1e5)
+    there = simulate(moved, FLEET, Scheduler((POLICIES["fifo"](),)), outages=outages, preempt_cost=0.5)
+    assert len(here.down_node) > 3
+    assert there.down_node.tolist() == here.down_node.tolist()
+    assert there.finish - 1e5 == pytest.approx(here.finish, abs=1e-6)
+
+
+@pytest.mark.parametrize("start", [0.0, 1.7e9])
+def test_the_check_is_as_strict_in_unix_time(start: float) -> None:
+    """A job that ends a hundredth of a second early, or is restored for as much too little, is told."""
+    done = simulate(work((start, 1, 50)), TWO, Scheduler((POLICIES["fifo"](),)))
+    early = replace(done, finish=done.finish - 0.01, row_end=done.row_end - 0.01)
+    assert check(early) == ["job 0 does not run for its duration"]
+    listed = ((0, start + 10, start + 20),)
+    done = simulate(
+        work((start, 1, 50)), TWO, Scheduler((POLICIES["fifo"](),)), outages=Outages(listed), preempt_cost=5
+    )
+    assert check(done) == []
+    assert "job 0 is restored for 5 s, not 5.01" in check(replace(done, cost=5.01))
+
+
 def test_nodes_are_up_and_down_as_long_as_asked() -> None:
     """The share of the time that nodes are down is mttr / (mtbf + mttr)."""
     jobs = work(*((10.0 * i, 1, 1.0) for i in range(20_000)))

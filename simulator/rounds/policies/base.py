@@ -30,7 +30,7 @@ class Policy(Protocol):
         """Return each active job's share of time on each type, float64 (a, k), at most 1 in all.
 
         Args:
-            active: the jobs that are there, ascending, int64 (a,).
+            active: the jobs that are there, ascending, int64 (a,); none where all that came are done.
             left: steps they still have to do, int64 (a,).
             age: seconds since they were submitted, float64 (a,).
         """

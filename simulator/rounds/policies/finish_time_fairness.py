@@ -1,10 +1,11 @@
 r"""Finish-time fairness (Themis, Mahajan et al., NSDI 2020, as in Narayanan et al., OSDI 2020, section 4.2).
 
 .. math:: \min_x \max_i \rho_i, \qquad
-    \rho_i = \frac{t_i + n_i / \sum_j T_{ij} x_{ij}}{t_i + n_i / \sum_j T_{ij} x^{iso}_{ij}}
+    \rho_i = \frac{t_i + n_i / \sum_j T_{ij} x_{ij}}{s_i + n_i / \sum_j T_{ij} x^{iso}_{ij}}
 
-with the time :math:`t_i` since submission and the steps left :math:`n_i`; :math:`x^{iso}` is an equal share of every
-type's GPUs, at most the whole time.
+with the time :math:`t_i` since submission, the steps left :math:`n_i` and the time :math:`s_i` that the steps done so
+far would have taken alone; :math:`x^{iso}` is an equal share of every type's GPUs, at most the whole time. The paper
+has :math:`t_i` for :math:`s_i`, the published code has this: a job that was kept waiting has a claim to more.
 """
 
 from __future__ import annotations
@@ -38,13 +39,22 @@ class FinishTimeFairness:
         self.room = np.array(cluster.count, dtype=np.float64)
         self.lp = AllocationLP()
         self.rho = 1.0  # where to begin: an arrival or an end moves it little
+        self.done = np.zeros(jobs.n_jobs)  # seconds alone for the steps so far
+        self.before = np.array(jobs.steps, dtype=np.float64)
+        self.rate = np.full(jobs.n_jobs, np.inf)  # who is new has done nothing
 
     def shares(self, active: Index, left: NDArray[np.int64], age: FloatArray) -> FloatArray:
         """Return the shares of `active`; see `Policy`."""
+        if not len(active):
+            return np.zeros((0, len(self.room)))
         speed, gpus = self.speed[active], self.gpus[active]
-        alone = age + left / (speed * isolated(gpus, self.room)).sum(axis=1)
+        self.done[active] += (self.before[active] - left) / self.rate[active]
+        rate = (speed * isolated(gpus, self.room)).sum(axis=1)
+        self.before[active], self.rate[active] = left, rate
+        alone = self.done[active] + left / rate
         fastest = speed.max(axis=1)
-        low, high = float((age / alone).max()), 1.0  # the isolated shares themselves have rho = 1
+        low = float((age / alone).max())
+        high = float(((age + left / rate) / alone).max())  # that of the isolated shares
         rho = self.rho if low < self.rho < high else high
         before = low, 0.0
         for _ in range(_PASSES):

@@ -35,6 +35,8 @@ class MaxMinFairnessPerf:
 
     def shares(self, active: Index, left: NDArray[np.int64], age: FloatArray) -> FloatArray:
         """Return the shares of `active`; see `Policy`."""
+        if not len(active):
+            return np.zeros((0, len(self.room)))
         there, many, row = self.groups.count(active)
         mix = there.tobytes() + many.tobytes()
         if mix not in self.known:

@@ -31,6 +31,8 @@ class MaxSumThroughput:
 
     def shares(self, active: Index, left: NDArray[np.int64], age: FloatArray) -> FloatArray:
         """Return the shares of `active`; see `Policy`."""
+        if not len(active):
+            return np.zeros((0, len(self.room)))
         there, many, row = self.groups.count(active)
         kinds = self.groups.rows[there]
         gain = kinds[:, :-1] * many[:, None]

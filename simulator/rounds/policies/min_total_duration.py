@@ -33,5 +33,7 @@ class MinTotalDuration:
 
     def shares(self, active: Index, left: NDArray[np.int64], age: FloatArray) -> FloatArray:
         """Return the shares of `active`; see `Policy`."""
+        if not len(active):
+            return np.zeros((0, len(self.room)))
         least = left / self.fastest[active]
         return self.lp.max_min(self.gain[active], least / least.max(), self.gpus[active], self.room)[0]
