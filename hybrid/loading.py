@@ -10,7 +10,7 @@ from importlib import import_module
 
 from gangplan.instances import InstanceError
 from gangplan.solvers import Run
-from gangplan.solvers.compiled.cache import in_memory
+from gangplan.solvers.compiled.cache import compile_kernel, in_memory
 from gangplan.solvers.method import OBJECTIVES, Method
 
 from .compiling import compile_all
@@ -38,6 +38,8 @@ def load(run: Run, method: Method) -> None:
         with suppress(ImportError):
             import_module(method.library)
         if run.remaining() > _WARM_SECONDS and run.compiled(*method.compiled):
+            for name in method.compiled:
+                compile_kernel(name)
             _warm_up(method)
 
 

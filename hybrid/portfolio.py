@@ -122,7 +122,7 @@ class _Portfolio:
 
     def _is_there(self, method: Method) -> bool:
         """Return whether neither a library nor a kernel of `method` has to be waited for."""
-        return loaded(method) or (method.library in ("", *sys.modules) and self.compiler.has(method))
+        return method.library in ("", *sys.modules) and self.compiler.has(method)
 
     def _can_begin(self, steps: list[Step]) -> bool:
         """Return whether the first step can begin; until its kernels are compiled the others run."""
