@@ -17,16 +17,24 @@ import stat
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from numba import njit, types
 from numba.core import config
 
-Floats, Floats2, Floats3 = (Annotated[Any, types.Array(types.float64, n, "C")] for n in (1, 2, 3))
-Ints, Ints2, Ints3 = (Annotated[Any, types.Array(types.int64, n, "C")] for n in (1, 2, 3))
-Bools, Bools2 = (Annotated[Any, types.Array(types.boolean, n, "C")] for n in (1, 2))
+from .linking import Linked
+
+Floats = Annotated[Any, types.Array(types.float64, 1, "C")]
+Floats2 = Annotated[Any, types.Array(types.float64, 2, "C")]
+Floats3 = Annotated[Any, types.Array(types.float64, 3, "C")]
+Ints = Annotated[Any, types.Array(types.int64, 1, "C")]
+Ints2 = Annotated[Any, types.Array(types.int64, 2, "C")]
+Ints3 = Annotated[Any, types.Array(types.int64, 3, "C")]
+Bools = Annotated[Any, types.Array(types.boolean, 1, "C")]
+Bools2 = Annotated[Any, types.Array(types.boolean, 2, "C")]
 """Arrays of so many dimensions in C order: of float64, int64, bool."""
 
+_settings: Any = config
 _SCALARS = {int: types.int64, float: types.float64, bool: types.boolean}
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -44,9 +52,8 @@ def kernel(function: _F) -> _F:
 
 def inner(function: _F) -> _F:
     """Compile a function that kernels alone call: with no way in from Python there is half as much to compile."""
-    compiler: Any = njit
-    compiled: _F = compiler(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")(function)
-    return compiled
+    linked: Any = function if _settings.DISABLE_JIT else Linked(function)
+    return cast("_F", linked)
 
 
 def signature(function: Any) -> tuple[Any, ...]:
@@ -68,15 +75,15 @@ def _type(hint: Any) -> Any:
 
 
 def _cached(function: _F, folder: Path | None = None) -> _F:
-    before = config.CACHE_DIR
+    before = _settings.CACHE_DIR
     if folder is not None:
-        config.CACHE_DIR = str(folder)
+        _settings.CACHE_DIR = str(folder)
     try:
         compiler: Any = njit
         compiled: _F = compiler(cache=True, nogil=True, error_model="numpy")(function)
         return compiled
     finally:
-        config.CACHE_DIR = before
+        _settings.CACHE_DIR = before
 
 
 def _temporary() -> Path:
