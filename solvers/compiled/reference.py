@@ -2,7 +2,8 @@
 
 Numba passes a tuple by value: five to seven machine words an array, copied at each call. With fifty arrays that is most
 of what there is to compile, and most of what there is to run. A reference is one pointer; ``s.load`` reads one field
-through it; of a field that is a named tuple itself that gives a reference. It may not outlive the call of the function that made it: pass it down, never return or store it.
+through it, or refers to one that is a named tuple itself. It may not outlive the call of the function that made it:
+pass it down, never return or store it.
 """
 
 from __future__ import annotations
@@ -11,13 +12,12 @@ from typing import Any
 
 from numba import types
 from numba.core import cgutils
-from numba.core.extending import _Intrinsic
 from numba.core.imputils import impl_ret_borrowed
 from numba.core.typing.templates import AttributeTemplate
-from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, models, register_model
+from numba.extending import infer_getattr, lower_builtin, lower_getattr_generic, models, register_model, type_callable
 
 
-class Reference(types.Type):  # type: ignore[misc]
+class Reference(types.Type):
     """The type of a reference to a named tuple of type `of`."""
 
     def __init__(self, of: Any) -> None:
@@ -26,16 +26,16 @@ class Reference(types.Type):  # type: ignore[misc]
 
 
 @register_model(Reference)
-class _Pointer(models.PrimitiveModel):  # type: ignore[misc]
+class _Pointer(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Reference) -> None:
         super().__init__(manager, kind, manager.lookup(kind.of).get_value_type().as_pointer())
 
 
 @infer_getattr
-class _Fields(AttributeTemplate):  # type: ignore[misc]
+class _Fields(AttributeTemplate):
     key = Reference
 
-    def generic_resolve(self, reference: Reference, name: str) -> Any:
+    def generic_resolve(self, reference: Reference, name: str) -> Any:  # type: ignore[override]
         """Return the type of a field, `None` if there is none of that name."""
         fields = reference.of.fields
         if name not in fields:
@@ -53,19 +53,16 @@ def _load(context: Any, builder: Any, reference: Reference, pointer: Any, name: 
     return impl_ret_borrowed(context, builder, kind, builder.load(field))
 
 
-@intrinsic
-def by_reference(_context: Any, value: Any) -> Any:
-    """Return a reference to a named tuple, which lives as long as the function that calls this."""
-
-    def lower(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return cgutils.alloca_once_value(builder, arguments[0])
-
-    return Reference(value)(value), lower
+def by_reference(value: Any) -> Any:
+    """Return a reference to a named tuple, which lives as long as the function that calls this; in Python itself."""
+    return value
 
 
-class _Itself(_Intrinsic):  # type: ignore[misc]
-    def __call__(self, value: Any) -> Any:
-        return value  # where a kernel runs as Python
+@type_callable(by_reference)
+def _referred(_context: Any) -> Any:
+    return lambda value: Reference(value)  # noqa: PLW0108, numba binds the name
 
 
-by_reference.__class__ = _Itself
+@lower_builtin(by_reference, types.BaseNamedTuple)
+def _refer(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+    return cgutils.alloca_once_value(builder, arguments[0])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -87,10 +87,16 @@ class _Files(FunctionCache):  # type: ignore[misc]
 
 def digest(function: Any) -> str:
     """Return a digest of a function's code, all that it calls in turn, and the constants that are compiled into it."""
-    found = hashlib.sha256()
+    found = hashlib.sha256(_ourselves())
     for part in _parts(function, set()):
         found.update(part.encode())
     return found.hexdigest()
+
+
+@cache
+def _ourselves() -> bytes:
+    """Return the text of what decides how functions are compiled."""
+    return b"".join(Path(__file__).with_name(f"{name}.py").read_bytes() for name in ("kernel", "linking", "reference"))
 
 
 def _parts(function: Any, seen: set[int]) -> Iterator[str]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from gangplan.instances.arrays import FloatArray, IntArray
 
+from ..compiled.kernel import Bools, Bools2, Floats, Floats2, Ints, Ints2, inner, kernel
+from ..compiled.reference import by_reference
+from ..compiled.sorting import argsort
 from ..interrupt import interruptible
 from ..run import Run
 from .options import Kinship, Options
@@ -18,22 +20,84 @@ DEEPEST = 32
 """Options of a pattern at most; a deeper search is not complete."""
 
 
+class Kind(NamedTuple):
+    """A kind of node, its n options, f families of jobs and K models.
+
+    Attributes:
+        table: cores, bytes, rate, compute, hidden, fixed, NIC of each option, see `Options`, (7, n).
+        marks: family, GPUs, model, whether it is split, whether its two parts add up, whether it has workers, (6, n).
+        host: what a model adds to another's compute, (K, K).
+        apart: families that cannot meet, (f, f).
+        many: jobs of each family, (f,).
+        room: GPUs, cores and bytes, (3,).
+    """
+
+    table: Floats2
+    marks: Ints2
+    host: Floats2
+    apart: Bools2
+    many: Ints
+    room: Floats
+
+
+class Search(NamedTuple):
+    """What a search works in: D depths.
+
+    Attributes:
+        following, gains, listed, next: options that may follow at each depth and what each gains a GPU, (D, n), how
+            many they are, and which of them is next, (D,).
+        chosen, slower, gangs, value, left: the option of each depth, (D,), what slows each down, (D, D), gangs on the
+            NIC, reduced cost, (D,), GPUs, cores and bytes left, (D, 3).
+        option, gain, least: of those that fit, before they are in order, (n,).
+        filled: GPUs of each family, (f,); more, suffers: of each model, (K,).
+    """
+
+    following: Ints2
+    gains: Floats2
+    listed: Ints
+    next: Ints
+    chosen: Ints
+    slower: Floats2
+    gangs: Ints
+    value: Floats
+    left: Floats2
+    option: Ints
+    gain: Floats
+    least: Floats
+    filled: Floats
+    more: Floats
+    suffers: Floats
+
+
+class Found(NamedTuple):
+    """Patterns: reduced costs, costs, (n,), and options, -1 behind the last, (n, D)."""
+
+    reduced: Floats
+    cost: Floats
+    options: Ints2
+
+
 class Pricing:
     """Searches the patterns of a kind of node, many times at other prices."""
 
     def __init__(self, batch: Batch, kin: Kinship, options: Options) -> None:
         self.options = options
         speeds = batch.problem.speeds
-        self.table = np.stack(
+        table = np.stack(
             [options.cpu, options.memory, options.rate, options.compute, options.hidden, options.fixed, options.nic]
         ).astype(np.float64)
-        self.marks = np.stack(
+        marks = np.stack(
             [options.family, options.gpus, options.model, options.split, options.adds, options.workers > 0]
         ).astype(np.int64)
-        self.host = np.ascontiguousarray(speeds.host, dtype=np.float64)
-        self.apart = np.ascontiguousarray(kin.apart)
-        self.many = np.array([len(jobs) for jobs in kin.members], dtype=np.int64)
-        self.room = np.array(options.room, dtype=np.float64)
+        self.kind = Kind(
+            table=table,
+            marks=marks,
+            host=np.array(speeds.host, dtype=np.float64, order="C"),
+            apart=np.array(kin.apart, dtype=np.bool_, order="C"),
+            many=np.array([len(jobs) for jobs in kin.members], dtype=np.int64),
+            room=np.array(options.room, dtype=np.float64),
+        )
+        self.work = _work(table.shape[1], len(self.kind.many), len(self.kind.host))
 
     def search(
         self,
@@ -59,62 +123,57 @@ class Pricing:
         """
         if not len(pays):
             return np.zeros(0), np.zeros(0), np.zeros((0, 1), dtype=np.int64), True
-        tables = self.table, self.marks, self.host, self.apart, self.many, self.room
+        found = Found(np.empty(most), np.empty(most), np.full((most, DEEPEST), -1, dtype=np.int64))
         over = np.zeros(1, dtype=np.bool_)
-        count, complete, reduced, cost, chosen = interruptible(
-            lambda: _search(*tables, pays, limit, most, keep_best, steps, over),
+        paid = np.array(pays, dtype=np.float64)
+        count, complete = interruptible(
+            lambda: _search(self.kind, self.work, found, paid, float(limit), keep_best, steps, over),
             lambda: over.fill(True),
             lambda: run.stopped,
         )
-        order = np.argsort(reduced[:count], kind="stable")
-        return reduced[order], cost[order], chosen[order], bool(complete)
+        order = np.argsort(found.reduced[:count], kind="stable")
+        return found.reduced[order], found.cost[order], found.options[order], bool(complete)
 
 
-@njit(cache=True)
-def _cost(table: Any, marks: Any, x: int, slower: float, gangs: int) -> float:
+def _work(options: int, families: int, models: int) -> Search:
+    depths = DEEPEST + 1
+    return Search(
+        following=np.zeros((depths, options), dtype=np.int64), gains=np.zeros((depths, options)),
+        listed=np.zeros(depths, dtype=np.int64), next=np.zeros(depths, dtype=np.int64),
+        chosen=np.zeros(depths, dtype=np.int64), slower=np.zeros((depths, depths)),
+        gangs=np.zeros(depths, dtype=np.int64), value=np.zeros(depths), left=np.zeros((depths, 3)),
+        option=np.zeros(options, dtype=np.int64), gain=np.zeros(options), least=np.zeros(options),
+        filled=np.zeros(families), more=np.zeros(models), suffers=np.zeros(models),
+    )  # fmt: skip
+
+
+@inner
+def _cost(kind: Kind, x: int, slower: float, gangs: int) -> float:
+    table = kind.table
     c = table[3, x] * (1.0 + slower)
     crossing = table[6, x] * gangs
-    s = table[5, x] + crossing if marks[4, x] else max(table[5, x], crossing)
+    s = table[5, x] + crossing if kind.marks[4, x] else max(table[5, x], crossing)
     return float(table[2, x] * max(c, table[4, x] * c + s))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _search(  # noqa: PLR0912, PLR0915 -- one compiled loop
-    table: Any,
-    marks: Any,
-    host: Any,
-    apart: Any,
-    many: Any,
-    room: Any,
-    pays: Any,
-    limit: float,
-    most: int,
-    keep_best: bool,
-    steps: int,
-    over: Any,
-) -> tuple[int, bool, Any, Any, Any]:
+    kind_of: Kind, work: Search, found: Found, pays: Floats, limit: float, keep_best: bool, steps: int, over: Bools
+) -> tuple[int, bool]:
     """Depth first; a list of options that may follow for each depth, those that gain most a GPU first.
 
     Another thread may set `over[0]`, which ends it.
     """
-    n, models = len(pays), len(host)
-    found, costs = np.empty(most), np.empty(most)
-    sets = np.full((most, DEEPEST), -1, dtype=np.int64)
+    kind = by_reference(kind_of)
+    table, marks, host, apart, many = kind.table, kind.marks, kind.host, kind.apart, kind.many
+    cand, dens, size, at = work.following, work.gains, work.listed, work.next
+    chosen, slower, gangs, value, left = work.chosen, work.slower, work.gangs, work.value, work.left
+    option, gained, least, filled = work.option, work.gain, work.least, work.filled
+    more, suffers, reduced_of, costs, sets = work.more, work.suffers, found.reduced, found.cost, found.options
+    n, models, most = len(pays), len(host), len(costs)
     count, complete, worst = 0, True, 0
-    cand = np.empty((DEEPEST + 1, n), dtype=np.int64)
-    dens = np.empty((DEEPEST + 1, n))
-    size = np.zeros(DEEPEST + 1, dtype=np.int64)
-    at = np.zeros(DEEPEST + 1, dtype=np.int64)
-    chosen = np.full(DEEPEST + 1, -1, dtype=np.int64)
-    slower = np.zeros((DEEPEST + 1, DEEPEST + 1))
-    gangs = np.zeros(DEEPEST + 1, dtype=np.int64)
-    value = np.zeros(DEEPEST + 1)
-    left = np.zeros((DEEPEST + 1, 3))
-    left[0, :] = room
-    filled = np.zeros(len(many))
-    more = np.empty(models)
-    suffers = np.empty(models)
-    least = np.empty(n)
+    for k in range(3):
+        left[0, k] = kind.room[k]
     depth = 0
     fresh = True
     while depth >= 0:
@@ -134,8 +193,8 @@ def _search(  # noqa: PLR0912, PLR0915 -- one compiled loop
                     if marks[3, x]:
                         more[k] += table[2, x] * table[4, x] * table[3, x] * h
                     else:
-                        before = _cost(table, marks, x, slower[depth, i], 1)
-                        more[k] += _cost(table, marks, x, slower[depth, i] + h, 1) - before
+                        before = _cost(kind, x, slower[depth, i], 1)
+                        more[k] += _cost(kind, x, slower[depth, i] + h, 1) - before
             start = at[depth - 1] - 1 if depth else 0
             stop = size[depth - 1] if depth else n
             m = 0
@@ -146,7 +205,8 @@ def _search(  # noqa: PLR0912, PLR0915 -- one compiled loop
                 family = marks[0, x]
                 same = 0
                 clash = False
-                for y in chosen[:depth]:
+                for k in range(depth):
+                    y = chosen[k]
                     if marks[0, y] == family:
                         same += 1
                     if apart[marks[0, y], family]:
@@ -154,32 +214,30 @@ def _search(  # noqa: PLR0912, PLR0915 -- one compiled loop
                 if clash or same >= many[family]:
                     continue
                 k = marks[2, x]
-                own = _cost(table, marks, x, suffers[k] if marks[5, x] else 0.0, gangs[depth] + marks[3, x]) - pays[x]
+                own = _cost(kind, x, suffers[k] if marks[5, x] else 0.0, gangs[depth] + marks[3, x]) - pays[x]
                 own += more[k] if marks[5, x] else 0.0
-                cand[depth, m] = x
-                dens[depth, m] = own / marks[1, x] if marks[1, x] else -1e300
+                option[m] = x
+                gained[m] = own / marks[1, x] if marks[1, x] else -1e300
                 least[m] = own
                 m += 1
-            order = np.argsort(dens[depth, :m], kind="mergesort")
-            xs, ds, ls = cand[depth, :m][order], dens[depth, :m][order], least[:m][order]
+            order = argsort(gained[:m], True)
             free, steepest = 0.0, 0.0
-            for i in range(m):
-                if ds[i] == -1e300:
-                    free += min(0.0, ls[i])
+            for i in order:
+                if gained[i] == -1e300:
+                    free += min(0.0, least[i])
                 else:
-                    steepest = min(steepest, ds[i])
+                    steepest = min(steepest, gained[i])
             kept = 0
-            for i in range(m):
-                rest = max(0.0, left[depth, 0] - marks[1, xs[i]])
-                if value[depth] + ls[i] + free + rest * steepest < limit:
-                    cand[depth, kept] = xs[i]
-                    dens[depth, kept] = ds[i] if ds[i] > -1e300 else -1e300
+            for i in order:
+                rest = max(0.0, left[depth, 0] - marks[1, option[i]])
+                if value[depth] + least[i] + free + rest * steepest < limit:
+                    cand[depth, kept] = option[i]
+                    dens[depth, kept] = gained[i]
                     kept += 1
             size[depth] = kept
             at[depth] = 0
             # the free ones, first in the list, gain no more than this together
-            value_free = free
-            slower[depth, DEEPEST] = value_free
+            slower[depth, DEEPEST] = free
         i = at[depth]
         if i >= size[depth] or depth >= DEEPEST:
             if depth >= DEEPEST:
@@ -187,7 +245,8 @@ def _search(  # noqa: PLR0912, PLR0915 -- one compiled loop
             depth -= 1
             continue
         # the rest fills the GPUs left in order of gain; a family is taken at its largest, not twice
-        filled[:] = 0.0
+        for k in range(len(filled)):
+            filled[k] = 0.0
         gain, space = 0.0, left[depth, 0]
         if dens[depth, i] == -1e300:
             gain = slower[depth, DEEPEST]
@@ -227,10 +286,10 @@ def _search(  # noqa: PLR0912, PLR0915 -- one compiled loop
             if marks[5, x] and marks[5, y]:
                 slower[depth + 1, k] += host[marks[2, y], marks[2, x]]
                 own += host[marks[2, x], marks[2, y]]
-            total += _cost(table, marks, y, slower[depth + 1, k], crossing)
+            total += _cost(kind, y, slower[depth + 1, k], crossing)
             paid += pays[y]
         slower[depth + 1, depth] = own
-        total += _cost(table, marks, x, own, crossing)
+        total += _cost(kind, x, own, crossing)
         paid += pays[x]
         reduced = total - paid
         if reduced < limit:
@@ -242,12 +301,15 @@ def _search(  # noqa: PLR0912, PLR0915 -- one compiled loop
             else:
                 complete = False
                 break
-            found[slot], costs[slot] = reduced, total
-            sets[slot, :] = -1
-            sets[slot, : depth + 1] = chosen[: depth + 1]
+            reduced_of[slot], costs[slot] = reduced, total
+            for k in range(DEEPEST):
+                sets[slot, k] = chosen[k] if k <= depth else -1
             if keep_best and count == most:
-                worst = int(np.argmax(found))
-                limit = min(limit, found[worst])
+                worst = 0
+                for k in range(1, most):
+                    if reduced_of[k] > reduced_of[worst]:
+                        worst = k
+                limit = min(limit, reduced_of[worst])
         gangs[depth + 1] = crossing
         value[depth + 1] = reduced
         left[depth + 1, 0] = left[depth, 0] - marks[1, x]
@@ -255,4 +317,4 @@ def _search(  # noqa: PLR0912, PLR0915 -- one compiled loop
         left[depth + 1, 2] = left[depth, 2] - table[1, x]
         depth += 1
         fresh = True
-    return count, complete, found, costs, sets
+    return count, complete

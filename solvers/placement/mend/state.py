@@ -6,21 +6,13 @@ where they are: what they do to each other on a GPU is kept as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from ...compiled.kernel import Bools, Bools2, Floats, Floats2, Ints, Ints2, Ints3, inner
 
 RING, TREE, HIERARCHICAL, PS = range(4)
-_F = TypeVar("_F", bound=Callable[..., Any])
-
-
-def inner(function: _F) -> _F:
-    """Compile for compiled callers only: unpacking so many arrays from Python would double what there is to compile."""
-    compiler: Any = njit
-    compiled: _F = compiler(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")(function)
-    return compiled
 
 
 class Fixed(NamedTuple):
@@ -43,33 +35,33 @@ class Fixed(NamedTuple):
         rates: whether the goal is the throughput.
     """
 
-    above: Any
-    level: Any
-    bandwidth: Any
-    kind: Any
-    link: Any
-    host: Any
-    model: Any
-    weight: Any
-    best: Any
-    gradient: Any
-    overlap: Any
-    duty: Any
-    collective: Any
-    servers: Any
-    value: Any
-    migration: Any
-    whole: Any
-    free: Any
-    need: Any
-    alone: Any
-    room: Any
-    degrees: Any
-    apart: Any
-    stand: Any
-    stood: Any
-    extra: Any
-    rates: Any
+    above: Ints
+    level: Ints
+    bandwidth: Floats
+    kind: Ints
+    link: Floats
+    host: Floats2
+    model: Ints
+    weight: Floats
+    best: Floats
+    gradient: Floats
+    overlap: Floats
+    duty: Floats
+    collective: Ints
+    servers: Ints
+    value: Floats
+    migration: Floats
+    whole: Bools
+    free: Bools
+    need: Floats2
+    alone: Floats2
+    room: Ints2
+    degrees: Ints2
+    apart: Bools2
+    stand: Ints3
+    stood: Ints
+    extra: Floats2
+    rates: bool
 
 
 class Live(NamedTuple):
@@ -91,143 +83,143 @@ class Live(NamedTuple):
         mark: members that a candidate crosses, 0 between two of them, (M,).
     """
 
-    rows: Any
-    count: Any
-    wide: Any
-    here: Any
-    many: Any
-    suffer: Any
-    left: Any
-    guarded: Any
-    load: Any
-    compute: Any
-    sync: Any
-    cost: Any
-    record: Any
-    dirty: Any
-    other: Any
-    changed: Any
-    trial: Any
-    place: Any
-    size: Any
-    least: Any
-    room: Any
-    members: Any
-    sums: Any
-    mark: Any
+    rows: Ints3
+    count: Ints
+    wide: Bools
+    here: Ints3
+    many: Ints
+    suffer: Floats2
+    left: Floats2
+    guarded: Ints
+    load: Floats
+    compute: Floats
+    sync: Floats
+    cost: Floats
+    record: Floats
+    dirty: Bools
+    other: Floats2
+    changed: Ints
+    trial: Ints2
+    place: Ints2
+    size: Ints
+    least: Floats
+    room: Ints
+    members: Ints2
+    sums: Ints3
+    mark: Ints
 
 
 @inner
-def ring(n: Any, size: Any) -> Any:
+def ring(n: int, size: float) -> float:
     """Return the bytes that each of n members of a ring sends."""
     return 2.0 * (n - 1) / n * size
 
 
 @inner
-def up(f: Any, s: Any, a: Any, n: Any) -> Any:
+def up(batch: Fixed, live: Live, a: int, n: int) -> int:
     """Put what is above the first n members of scratch a into the other scratch; return how many they are."""
     b, found = 1 - a, 0
     for x in range(n):
-        parent = f.above[s.members[a, x]]
+        parent = batch.above[live.members[a, x]]
         at = -1
         for y in range(found):
-            if s.members[b, y] == parent:
+            if live.members[b, y] == parent:
                 at = y
                 break
         if at < 0:
             at = found
             found += 1
-            s.members[b, at] = parent
-            s.sums[b, at, 0] = s.sums[b, at, 1] = s.sums[b, at, 2] = 0
-        s.sums[b, at, 0] += s.sums[a, x, 0]
-        s.sums[b, at, 1] += s.sums[a, x, 1]
-        s.sums[b, at, 2] += 1
+            live.members[b, at] = parent
+            live.sums[b, at, 0] = live.sums[b, at, 1] = live.sums[b, at, 2] = 0
+        live.sums[b, at, 0] += live.sums[a, x, 0]
+        live.sums[b, at, 1] += live.sums[a, x, 1]
+        live.sums[b, at, 2] += 1
     return found
 
 
 @inner
-def begin(s: Any, rows: Any, n: Any) -> None:
+def begin(live: Live, rows: Ints2, n: int) -> None:
     """Put the nodes of rows into the first scratch."""
     for x in range(n):
-        s.members[0, x] = rows[x, 0]
-        s.sums[0, x, 0], s.sums[0, x, 1], s.sums[0, x, 2] = rows[x, 1], rows[x, 2], rows[x, 1]
+        live.members[0, x] = rows[x, 0]
+        live.sums[0, x, 0], live.sums[0, x, 1], live.sums[0, x, 2] = rows[x, 1], rows[x, 2], rows[x, 1]
 
 
 @inner
-def cross(f: Any, s: Any, rows: Any, n: Any, duty: Any, mark: Any) -> None:
+def cross(batch: Fixed, live: Live, rows: Ints2, n: int, duty: float, mark: int) -> None:
     """Add a gang's duty to the links that it crosses, and to their marks."""
     if n < 2:
         return
-    begin(s, rows, n)
+    begin(live, rows, n)
     a = 0
     while n > 1:
         for x in range(n):
-            s.load[s.members[a, x]] += duty
-            s.mark[s.members[a, x]] += mark
-        n = up(f, s, a, n)
+            live.load[live.members[a, x]] += duty
+            live.mark[live.members[a, x]] += mark
+        n = up(batch, live, a, n)
         a = 1 - a
 
 
 @inner
-def meets(f: Any, s: Any, rows: Any, n: Any) -> Any:
+def meets(batch: Fixed, live: Live, rows: Ints2, n: int) -> bool:
     """Return whether a gang crosses a link that is marked."""
     if n < 2:
         return False
-    begin(s, rows, n)
+    begin(live, rows, n)
     a = 0
     while n > 1:
         for x in range(n):
-            if s.mark[s.members[a, x]]:
+            if live.mark[live.members[a, x]]:
                 return True
-        n = up(f, s, a, n)
+        n = up(batch, live, a, n)
         a = 1 - a
     return False
 
 
 @inner
-def spans(f: Any, rows: Any, n: Any) -> Any:
+def spans(batch: Fixed, rows: Ints2, n: int) -> bool:
     """Return whether rows are in more than one rack."""
     for x in range(1, n):  # noqa: SIM110
-        if f.above[rows[x, 0]] != f.above[rows[0, 0]]:
+        if batch.above[rows[x, 0]] != batch.above[rows[0, 0]]:
             return True
     return False
 
 
 @inner
-def seconds(f: Any, s: Any, j: Any, rows: Any, n: Any, own: Any) -> Any:
+def seconds(batch: Fixed, live: Live, j: int, rows: Ints2, n: int, own: float) -> float:
     """Return the synchronisation of job j on these rows; `own`: its duty if it is in the loads, else 0."""
-    size, kind = f.gradient[j], f.collective[j]
+    size, kind = batch.gradient[j], batch.collective[j]
     workers, most, local, worst = 0, 0, np.inf, 0.0
-    servers = max(f.servers[j], 1)
+    servers = max(batch.servers[j], 1)
     for x in range(n):
         node, w, p = rows[x, 0], rows[x, 1], rows[x, 2]
         workers += w
         most = max(most, w)
         if w > 1:
-            local = min(local, f.link[node])
-        worst = max(worst, size * w * p / servers / f.link[node])
+            local = min(local, batch.link[node])
+        worst = max(worst, size * w * p / servers / batch.link[node])
     total = ring(most, size) / local if kind == HIERARCHICAL and most > 1 else 0.0
     speed, lowest = local, local
-    begin(s, rows, n)
+    begin(live, rows, n)
     a = 0
     while n > 1:
         rate = np.inf
         for x in range(n):
-            member = s.members[a, x]
-            here = f.bandwidth[member] / (1.0 + max(s.load[member] - own, 0.0))
+            member = live.members[a, x]
+            here = batch.bandwidth[member] / (1.0 + max(live.load[member] - own, 0.0))
             rate = min(rate, here)
             if kind == PS:
-                w, p = s.sums[a, x, 0], s.sums[a, x, 1]
+                w, p = live.sums[a, x, 0], live.sums[a, x, 1]
                 worst = max(worst, size * (w * (servers - p) + p * (workers - w)) / servers / here)
-        level = f.level[s.members[a, 0]]
+        level = batch.level[live.members[a, 0]]
         lowest = min(lowest, rate)
-        n = up(f, s, a, n)
+        n = up(batch, live, a, n)
         a = 1 - a
         if kind == HIERARCHICAL:
             speed = rate if level == 0 else min(speed, rate)
             widest = 0
             for x in range(n):
-                widest = max(widest, s.sums[a, x, 2])
+                widest = max(widest, live.sums[a, x, 2])
             if widest > 1:
                 total += ring(widest, size) / speed
     if kind == PS:
@@ -239,24 +231,28 @@ def seconds(f: Any, s: Any, j: Any, rows: Any, n: Any, own: Any) -> Any:
 
 
 @inner
-def cost(f: Any, j: Any, compute: Any, sync: Any, workers: Any) -> Any:
+def cost(batch: Fixed, j: int, compute: float, sync: float, workers: int) -> float:
     """Return what job j adds to the goal, but for moving it."""
-    step = max(compute, (1.0 - f.overlap[j]) * compute + sync)
-    slowdown = f.best[j] * step / workers
-    if f.rates:
-        return f.weight[j] * max(0.0, 1.0 - 1.0 / slowdown)
-    return f.weight[j] * slowdown
+    step = max(compute, (1.0 - batch.overlap[j]) * compute + sync)
+    slowdown = batch.best[j] * step / workers
+    if batch.rates:
+        return float(batch.weight[j] * max(0.0, 1.0 - 1.0 / slowdown))
+    return float(batch.weight[j] * slowdown)
 
 
 @inner
-def stands(f: Any, j: Any, rows: Any, n: Any) -> Any:
+def stands(batch: Fixed, j: int, rows: Ints2, n: int) -> bool:
     """Return whether these rows are where job j runs already."""
-    if n != f.stood[j]:
+    if n != batch.stood[j]:
         return False
     for x in range(n):
         found = False
         for y in range(n):
-            if rows[x, 0] == f.stand[j, y, 0] and rows[x, 1] == f.stand[j, y, 1] and rows[x, 2] == f.stand[j, y, 2]:
+            if (
+                rows[x, 0] == batch.stand[j, y, 0]
+                and rows[x, 1] == batch.stand[j, y, 1]
+                and rows[x, 2] == batch.stand[j, y, 2]
+            ):
                 found = True
         if not found:
             return False
@@ -264,7 +260,7 @@ def stands(f: Any, j: Any, rows: Any, n: Any) -> Any:
 
 
 @inner
-def spent(rows: Any, n: Any) -> Any:
+def spent(rows: Ints2, n: int) -> int:
     """Return the workers of some rows."""
     total = 0
     for x in range(n):
