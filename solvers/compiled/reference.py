@@ -2,7 +2,8 @@
 
 Numba passes a tuple by value: five to seven machine words an array, copied at each call. With fifty arrays that is most
 of what there is to compile, and most of what there is to run. A reference is one pointer; ``s.load`` reads one field
-through it; of a field that is a named tuple itself that gives a reference. It may not outlive the call of the function that made it: pass it down, never return or store it.
+through it, or refers to one that is a named tuple itself. It may not outlive the call of the function that made it:
+pass it down, never return or store it.
 """
 
 from __future__ import annotations

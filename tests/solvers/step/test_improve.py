@@ -7,9 +7,9 @@ from numba import njit
 from gangplan.instances import Cluster, DeviceType, Level, OpGraph, StepProblem, TreeTopology
 from gangplan.learned.labels import make
 from gangplan.solvers.compiled.reference import by_reference
+from gangplan.solvers.partition.step.improve import reorder, timetable
 from gangplan.solvers.partition.step.improve.arrays import arrays_of
 from gangplan.solvers.partition.step.improve.descent import descended
-from gangplan.solvers.partition.step.improve import reorder, timetable
 from gangplan.solvers.partition.step.improve.polish import polish, slide, sort
 from gangplan.solvers.partition.step.improve.workroom import workroom
 from gangplan.solvers.partition.step.methods import METHODS

@@ -13,9 +13,9 @@ from gangplan import solve
 from gangplan.instances import StepProblem, verify
 from gangplan.learned.labels import make
 from gangplan.solvers.compiled.reference import by_reference
+from gangplan.solvers.partition.step.improve import balls
 from gangplan.solvers.partition.step.improve.annealing import anneal, begin
 from gangplan.solvers.partition.step.improve.arrays import arrays_of
-from gangplan.solvers.partition.step.improve import balls
 from gangplan.solvers.partition.step.improve.links import links_of
 from gangplan.solvers.partition.step.methods import METHODS
 from gangplan.solvers.partition.step.model import prepare

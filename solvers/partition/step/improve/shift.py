@@ -77,7 +77,7 @@ def enter(a: Arrays, s: Descent, g: int, d: int, x: int) -> None:
 
 @lean
 def kick(a: Arrays, s: Descent, drawn: int) -> tuple[bool, int]:
-    """Move up to `KICKED` groups at random; return whether one moved, and how many draws are used up, `drawn` before."""
+    """Move up to `KICKED` groups at random; return whether one moved, and how many draws are used up."""
     groups, devices, size, draws = len(s.where), len(s.left), len(s.draws), s.draws
     wanted, moved = 1 + int(KICKED * draws[drawn % size]), 0
     drawn += 1
