@@ -55,8 +55,8 @@ ENTRIES = (
     Entry("step", "critical_path", least=0.02, quick=True),
     _learned(
         "step",
-        *("learned.step.decode:build", "solvers.partition.step.improve.descent:descend"),
-        "solvers.partition.step.improve.polish:polish",
+        *("learned.step.decode:build", "solvers.partition.step.improve.polish:polish"),
+        *("learned.step.cluster:union", "solvers.partition.step.improve.descent:descend"),
         least=0.005,
     ),
     Entry("step", "contiguous", share=0.1, least=0.2),

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray, IntArray
-from gangplan.solvers.compiled.kernel import Floats, Ints, kernel
+from gangplan.solvers.compiled.kernel import Floats, Ints, lean_kernel
 from gangplan.solvers.partition.step.improve.arrays import Arrays, neighbours
 
 LIMITS = ("dear", "memory", "work")
@@ -51,7 +51,7 @@ def _joined(a: Arrays, ends: tuple[IntArray, IntArray], limits: FloatArray, devi
     return cast(IntArray, found)
 
 
-@kernel
+@lean_kernel
 def union(
     root: Ints, u: Ints, v: Ints, order: Ints, bytes_: Floats, seconds: Floats, memory: float, load: float
 ) -> None:

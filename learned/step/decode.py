@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gangplan.solvers.compiled.kernel import Floats, Floats2, inner, kernel
+from gangplan.solvers.compiled.kernel import Floats, Floats2, lean, lean_kernel
 from gangplan.solvers.compiled.reference import by_reference
 from gangplan.solvers.partition.step.improve.arrays import Arrays
 from gangplan.solvers.partition.step.improve.heap import pop, push
@@ -36,7 +36,7 @@ def zeros(n: int, m: int) -> Scores:
     return Scores(np.zeros(n), np.zeros((n, len(COSTS))), np.zeros(m), np.zeros(m))
 
 
-@kernel
+@lean_kernel
 def build(arrays: Arrays, told: Scores, state: State, careful: bool) -> bool:
     """Place and schedule all ops; return whether memory sufficed.
 
@@ -90,7 +90,7 @@ def build(arrays: Arrays, told: Scores, state: State, careful: bool) -> bool:
     return True
 
 
-@inner
+@lean
 def attract(a: Arrays, s: State, g: int, scores: Scores) -> None:
     """Write what the edges of group g to groups that are placed are worth on each device, float64 (k,)."""
     pull = s.pull

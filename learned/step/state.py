@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gangplan.solvers.compiled.kernel import Bools, Floats, Floats2, Ints, inner
+from gangplan.solvers.compiled.kernel import Bools, Floats, Floats2, Ints, lean
 from gangplan.solvers.partition.step.improve.arrays import Arrays
 from gangplan.solvers.partition.step.improve.timetable import first_gap, occupy
 
@@ -68,7 +68,7 @@ def empty(a: Arrays) -> State:
     )  # fmt: skip
 
 
-@inner
+@lean
 def arrival(a: Arrays, s: State, v: int, d: int) -> float:
     """Return when all that op v reads is on device d, seconds."""
     ready = 0.0
@@ -78,7 +78,7 @@ def arrival(a: Arrays, s: State, v: int, d: int) -> float:
     return ready
 
 
-@inner
+@lean
 def put(a: Arrays, s: State, v: int) -> None:
     """Schedule op v on the device of its group, in the first gap that holds it."""
     d = s.where[a.group[v]]
@@ -89,7 +89,7 @@ def put(a: Arrays, s: State, v: int) -> None:
     s.done[d] += took
 
 
-@inner
+@lean
 def settle(a: Arrays, s: State, g: int, d: int) -> None:
     """Put group g, which has no device, on device d."""
     s.where[g] = d
@@ -100,7 +100,7 @@ def settle(a: Arrays, s: State, g: int, d: int) -> None:
         s.home[a.bond[g]] = a.zone[d]
 
 
-@inner
+@lean
 def weigh(a: Arrays, s: State, v: int, d: int, last: int) -> None:
     """Write into the row when op v would end on device d, in mean ops, and behind it the `COSTS` of it.
 
@@ -125,7 +125,7 @@ def weigh(a: Arrays, s: State, v: int, d: int, last: int) -> None:
     row[7] = moved / a.unit
 
 
-@inner
+@lean
 def open_devices(a: Arrays, s: State, g: int, careful: bool) -> int:
     """Write into `choice` the devices that group g may go to, of equal unused ones the first; return how many.
 
@@ -169,7 +169,7 @@ HEAVIEST = 48
 """Groups that are looked at when packing."""
 
 
-@inner
+@lean
 def packs(a: Arrays, s: State, g: int, d: int) -> bool:
     """Return whether best fit finds room for the heaviest groups without a device, if group g goes to device d."""
     left, seen = s.room, 0

@@ -77,7 +77,7 @@ METHODS: dict[str, Method] = {
     "local_search": Method(
         _seeded(_local_search),
         library="numba",
-        compiled=("solvers.partition.step.improve.annealing:begin", "solvers.partition.step.improve.annealing:anneal"),
+        compiled=("solvers.partition.step.improve.annealing:anneal",),
     ),
     "lns": Method(_seeded(_lns), suits=_at_most(400_000, 40_000), library=CPSAT),
     "cpsat": Method(_seeded(_cpsat), exact=True, suits=_at_most(20_000, 40_000), library=CPSAT),

@@ -2,18 +2,44 @@
 
 import numpy as np
 import pytest
+from numba import njit
 
 from gangplan.instances import Cluster, DeviceType, Level, OpGraph, StepProblem, TreeTopology
 from gangplan.learned.labels import make
+from gangplan.solvers.compiled.reference import by_reference
+from gangplan.solvers.partition.step.improve import reorder, timetable
 from gangplan.solvers.partition.step.improve.arrays import arrays_of
-from gangplan.solvers.partition.step.improve.descent import descend
-from gangplan.solvers.partition.step.improve.neighbour import workroom
+from gangplan.solvers.partition.step.improve.descent import descended
 from gangplan.solvers.partition.step.improve.polish import polish, slide, sort
-from gangplan.solvers.partition.step.improve.reorder import reorder
-from gangplan.solvers.partition.step.improve.timetable import first_gap, occupy
+from gangplan.solvers.partition.step.improve.workroom import workroom
 from gangplan.solvers.partition.step.methods import METHODS
 from gangplan.solvers.partition.step.model import prepare
 from gangplan.solvers.run import Run
+
+
+@njit
+def first_gap(low, high, count, ready, took):
+    """Call the compiled function of the name."""
+    return timetable.first_gap(low, high, count, ready, took)
+
+
+@njit
+def occupy(low, high, count, start, end):
+    """Call the compiled function of the name."""
+    return timetable.occupy(low, high, count, start, end)
+
+
+@njit
+def sorted_twice(key, place, order, expected):
+    """Slide an order to where it belongs, and write it anew."""
+    slide(key, place, order)
+    sort(key, place, np.empty(len(key), np.int64), expected)
+
+
+@njit
+def reordered(a, where, start, finish, best, budget, room):
+    """Reorder with references to what is passed."""
+    return reorder.reorder(by_reference(a), where, start, finish, best, budget, by_reference(room))
 
 
 def test_gaps_against_a_plain_recount():
@@ -52,7 +78,7 @@ def test_polishing_never_makes_a_plan_longer(seed):
         return
     a, where, start, finish = made
     before = finish.max()
-    length = polish(a, where, start, finish, 4)
+    length = polish(a, workroom(a), where, start, finish, 4)
     assert length <= before * (1 + 1e-12)
     assert length == finish.max()
     u, v = p.edges
@@ -67,8 +93,7 @@ def test_sliding_is_sorting():
     for _ in range(20):
         key, place = rng.integers(0, 9, 30).astype(float), rng.permutation(30)
         order, expected = rng.permutation(30), np.empty(30, dtype=np.int64)
-        slide(key, place, order)
-        sort(key, place, expected)
+        sorted_twice(key, place, order, expected)
         assert np.array_equal(order, expected)
 
 
@@ -89,7 +114,7 @@ def test_what_others_wait_for_goes_first():
     where = np.empty(p.n_groups, dtype=np.int64)
     where[p.group_of] = [0, 0, 1]
     start, finish = np.array([0.0, 1.0, 3.0]), np.array([1.0, 2.0, 6.0])
-    best, left = reorder(a, where, start, finish, 6.0, 100, workroom(a))
+    best, left = reordered(a, where, start, finish, 6.0, 100, workroom(a))
     assert best == pytest.approx(5.0)
     assert start.tolist() == pytest.approx([1.0, 0.0, 2.0])
     assert left < 100
@@ -106,7 +131,7 @@ def test_a_longer_descent_is_no_worse(seed):
     lengths = [float(made[3].max())]
     for budget in (100, 2000, 20_000):
         where, start, finish = (x.copy() for x in made[1:])
-        lengths.append(descend(a, where, start, finish, budget, draws))
+        lengths.append(descended(a, where, start, finish, budget, draws))
         assert finish.max() == lengths[-1]
         assert (np.bincount(where, p.group_memory, p.n_devices) <= p.room * (1 + 1e-9)).all()
         u, v = p.edges

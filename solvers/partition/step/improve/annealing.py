@@ -6,7 +6,7 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray, IntArray
 from gangplan.solvers.compiled.draw import below, normal, sow, uniform
-from gangplan.solvers.compiled.kernel import inner, kernel
+from gangplan.solvers.compiled.kernel import lean, lean_kernel
 from gangplan.solvers.compiled.reference import by_reference
 
 from .arrays import Arrays
@@ -46,7 +46,7 @@ def begin(a: Arrays, links: Links, where: IntArray, start: FloatArray) -> Anneal
     return s
 
 
-@kernel
+@lean_kernel
 def anneal(arrays: Arrays, search: Annealing, i: int, size: int, hot: float, budget: int, seed: int) -> int:
     """Go on with a round, from step i on, until the budget is used up or the round is over; return the next step.
 
@@ -92,7 +92,7 @@ def anneal(arrays: Arrays, search: Annealing, i: int, size: int, hot: float, bud
     return i
 
 
-@inner
+@lean
 def _begin(a: Arrays, s: Annealing) -> None:
     """Keep the plan of a search that has none yet, by ranks or in its own order, whose starts are the room's keys."""
     s.length[0], _ = _evaluate(a, s, np.inf)
@@ -104,7 +104,7 @@ def _begin(a: Arrays, s: Annealing) -> None:
     _keep(s)
 
 
-@inner
+@lean
 def _evaluate(a: Arrays, s: Annealing, limit: float) -> tuple[float, int]:
     """Schedule by falling rank and bias; return the makespan, infinite from `limit` on, and how many ops that took."""
     room, n = s.room, len(s.bias)
@@ -125,7 +125,7 @@ def _evaluate(a: Arrays, s: Annealing, limit: float) -> tuple[float, int]:
     return length, n // 3 + done
 
 
-@inner
+@lean
 def _keep(s: Annealing) -> None:
     """Keep the plan that the search is at if it is the best, by more than rounding."""
     if s.length[0] < s.length[1] * (1 - 1e-9):
@@ -136,7 +136,7 @@ def _keep(s: Annealing) -> None:
             s.best_bias[v], s.best_order[v] = s.bias[v], s.room.order[v]
 
 
-@inner
+@lean
 def _return(a: Arrays, s: Annealing) -> None:
     """Go back to the best plan, whose bytes are counted anew."""
     s.tally[0] = 0

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gangplan.solvers.compiled.draw import below, uniform
-from gangplan.solvers.compiled.kernel import Floats, Ints, inner
+from gangplan.solvers.compiled.kernel import Floats, Ints, lean
 
 from .arrays import Arrays
 from .links import Links
@@ -57,7 +57,7 @@ class Annealing(NamedTuple):
     links: Links
 
 
-@inner
+@lean
 def propose(a: Arrays, s: Annealing) -> bool:
     """Change the placement; return whether a change was found.
 
@@ -90,7 +90,7 @@ def propose(a: Arrays, s: Annealing) -> bool:
     return s.tally[0] > 0 and _settle(a, s, here, there)
 
 
-@inner
+@lean
 def move(a: Arrays, s: Annealing, g: int, d: int) -> None:
     """Move a group to device d, room or not."""
     s.moved[s.tally[0]], s.came[s.tally[0]] = g, s.where[g]
@@ -98,7 +98,7 @@ def move(a: Arrays, s: Annealing, g: int, d: int) -> None:
     _put(a, s, g, d)
 
 
-@inner
+@lean
 def take_back(a: Arrays, s: Annealing) -> None:
     """Take all moves back."""
     while s.tally[0] > 0:
@@ -106,7 +106,7 @@ def take_back(a: Arrays, s: Annealing) -> None:
         _put(a, s, s.moved[s.tally[0]], s.came[s.tally[0]])
 
 
-@inner
+@lean
 def _put(a: Arrays, s: Annealing, g: int, d: int) -> None:
     s.left[s.where[g]] += a.need[g]
     s.left[d] -= a.need[g]
@@ -115,7 +115,7 @@ def _put(a: Arrays, s: Annealing, g: int, d: int) -> None:
         s.room.device[s.member[i]] = d
 
 
-@inner
+@lean
 def _ball(a: Arrays, s: Annealing, g: int, size: int) -> int:
     """Write up to `size` groups into `edge`, on the device of g and connected with it, g first; return how many.
 
@@ -140,7 +140,7 @@ def _ball(a: Arrays, s: Annealing, g: int, size: int) -> int:
     return inside
 
 
-@inner
+@lean
 def _settle(a: Arrays, s: Annealing, here: int, there: int) -> bool:
     """Bring groups back from `there` until it fits; return whether that worked, else take everything back.
 
@@ -174,7 +174,7 @@ def _settle(a: Arrays, s: Annealing, here: int, there: int) -> bool:
     return True
 
 
-@inner
+@lean
 def _exchange(a: Arrays, s: Annealing) -> bool:
     """Let two devices change all they have; return whether that is possible."""
     x, y = below(len(a.room)), below(len(a.room))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray, IntArray
-from gangplan.solvers.compiled.kernel import Floats, Ints, inner, kernel
+from gangplan.solvers.compiled.kernel import Floats, Ints, lean, lean_kernel
 from gangplan.solvers.compiled.reference import by_reference
 
 from .arrays import Arrays
@@ -41,7 +41,7 @@ def descended(
     return descend(a, s, workroom(a), where, start, finish, budget)
 
 
-@kernel
+@lean_kernel
 def descend(
     arrays: Arrays, descent: Descent, workroom: Workroom, where: Ints, start: Floats, finish: Floats, budget: int
 ) -> float:
@@ -70,7 +70,7 @@ def descend(
         budget -= done
 
 
-@inner
+@lean
 def _copy(where: Ints, start: Floats, finish: Floats, to_where: Ints, to_start: Floats, to_finish: Floats) -> None:
     for g in range(len(where)):
         to_where[g] = where[g]
@@ -78,7 +78,7 @@ def _copy(where: Ints, start: Floats, finish: Floats, to_where: Ints, to_start: 
         to_start[v], to_finish[v] = start[v], finish[v]
 
 
-@inner
+@lean
 def _to_the_bottom(a: Arrays, s: Descent, best: float, budget: int, room: Workroom) -> tuple[float, int]:
     """Move groups and change orders until neither helps; return the makespan and what is left of the budget."""
     while True:
@@ -90,7 +90,7 @@ def _to_the_bottom(a: Arrays, s: Descent, best: float, budget: int, room: Workro
             return best, budget
 
 
-@inner
+@lean
 def _move(a: Arrays, s: Descent, best: float, budget: int, room: Workroom) -> tuple[float, int]:
     """Move groups as long as that helps; return the makespan and what is left of the budget."""
     while budget > 0:
@@ -102,7 +102,7 @@ def _move(a: Arrays, s: Descent, best: float, budget: int, room: Workroom) -> tu
     return best, budget
 
 
-@inner
+@lean
 def _next(a: Arrays, s: Descent, best: float, budget: int, room: Workroom) -> tuple[float, int]:
     """Make the first change that helps; return the makespan and what is left of the budget.
 
@@ -133,7 +133,7 @@ def _next(a: Arrays, s: Descent, best: float, budget: int, room: Workroom) -> tu
     return best, budget
 
 
-@inner
+@lean
 def _length(a: Arrays, s: Descent, g: int, d: int, x: int, limit: float, room: Workroom) -> tuple[float, int]:
     """Return the makespan if group g goes to device d and x where g was, infinite from `limit` on, and ops scheduled.
 
@@ -151,7 +151,7 @@ def _length(a: Arrays, s: Descent, g: int, d: int, x: int, limit: float, room: W
     return length, n // 3 + done
 
 
-@inner
+@lean
 def _hold_all(a: Arrays, s: Descent) -> None:
     """Count the bytes that are left on each device, and how many groups it has."""
     for d in range(len(s.left)):
@@ -160,7 +160,7 @@ def _hold_all(a: Arrays, s: Descent) -> None:
         hold(a, s, g, s.where[g], 1)
 
 
-@inner
+@lean
 def _least(a: Arrays, room: Workroom) -> float:
     """Return what no plan is shorter than: an even load, the longest group, the longest path without sending."""
     total, most, longest = 0.0, 0.0, room.tail

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from gangplan.solvers.compiled.kernel import inner
+from gangplan.solvers.compiled.kernel import lean
 
 
-@inner
+@lean
 def first(x: int, y: int, value: Any, place: Any) -> Any:
     """Return whether op x comes before op y: the higher value, of equals the first in `place`."""
     return value[x] > value[y] or (value[x] == value[y] and place[x] < place[y])
 
 
-@inner
+@lean
 def push(heap: Any, size: int, v: int, value: Any, place: Any) -> int:
     """Enter v into a heap, the highest value on top, of equals the first in `place`; return its size."""
     i = size
@@ -24,7 +24,7 @@ def push(heap: Any, size: int, v: int, value: Any, place: Any) -> int:
     return size + 1
 
 
-@inner
+@lean
 def pop(heap: Any, size: int, value: Any, place: Any) -> int:
     """Take the top off the heap and return its size."""
     size -= 1

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gangplan.solvers.compiled.kernel import Floats2, Ints, Ints2, Ints3, inner
+from gangplan.solvers.compiled.kernel import Floats2, Ints, Ints2, Ints3, lean
 
 from ..model import Prepared
 from .arrays import Arrays
@@ -49,7 +49,7 @@ def links_of(p: Prepared) -> Links:
     )  # fmt: skip
 
 
-@inner
+@lean
 def forward_on_links(a: Arrays, x: Links, room: Workroom, limit: float) -> tuple[float, int]:
     """Do what `polish.forward` does where links carry one transfer at a time, as `Decoder.times` does.
 
@@ -77,7 +77,7 @@ def forward_on_links(a: Arrays, x: Links, room: Workroom, limit: float) -> tuple
     return last, done
 
 
-@inner
+@lean
 def _arrival(a: Arrays, x: Links, room: Workroom, v: int, d: int) -> float:
     """Book what op v on device d reads and has not been sent there yet; return when all of it is there."""
     size, ready = 0, 0.0
@@ -100,7 +100,7 @@ def _arrival(a: Arrays, x: Links, room: Workroom, v: int, d: int) -> float:
     return ready
 
 
-@inner
+@lean
 def _send(x: Links, way: Ints, ready: float, took: float) -> float:
     """Book the earliest time at which all links of a way are free, and return it."""
     at, before = ready, -1.0

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from gangplan.solvers.compiled.kernel import Floats, Ints, inner
+from gangplan.solvers.compiled.kernel import Floats, Ints, lean
 
 from .arrays import Arrays
 from .polish import forward, slide, sort
 from .workroom import Workroom
 
 
-@inner
+@lean
 def time_if(a: Arrays, room: Workroom, limit: float) -> tuple[float, int]:
     """Schedule ops by falling tails; return the makespan, infinite from `limit` on, and how many were scheduled."""
     slide(room.tail, a.topological, room.order)
     return forward(a, room, room.order, limit)
 
 
-@inner
+@lean
 def critical(a: Arrays, where: Ints, start: Floats, finish: Floats, length: float, room: Workroom) -> int:
     """Write the ops on the ways to the end on which nothing waits for anything else into `found`, from the last on.
 

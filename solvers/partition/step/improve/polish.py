@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gangplan.solvers.compiled.kernel import Floats, Ints, inner, kernel
+from gangplan.solvers.compiled.kernel import Floats, Ints, lean, lean_kernel
 from gangplan.solvers.compiled.reference import by_reference
 
 from .arrays import Arrays
@@ -16,7 +16,7 @@ from .timetable import first_gap, occupy
 from .workroom import Workroom
 
 
-@kernel
+@lean_kernel
 def polish(arrays: Arrays, workroom: Workroom, where: Ints, start: Floats, finish: Floats, rounds: int) -> float:
     """Overwrite the times with better ones and return the makespan.
 
@@ -52,7 +52,7 @@ def polish(arrays: Arrays, workroom: Workroom, where: Ints, start: Floats, finis
     return best
 
 
-@inner
+@lean
 def _keep(room: Workroom, best: float, length: float, start: Floats, finish: Floats) -> float:
     """Take new times over if they are not worse, and return the makespan."""
     if length > best:
@@ -61,14 +61,14 @@ def _keep(room: Workroom, best: float, length: float, start: Floats, finish: Flo
     return length
 
 
-@inner
+@lean
 def times(room: Workroom, start: Floats, finish: Floats) -> None:
     """Copy the times that the room has."""
     for v in range(len(start)):
         start[v], finish[v] = room.start[v], room.finish[v]
 
 
-@inner
+@lean
 def end_of(finish: Floats) -> float:
     """Return the latest of some times, at least 0."""
     latest = 0.0
@@ -77,7 +77,7 @@ def end_of(finish: Floats) -> float:
     return latest
 
 
-@inner
+@lean
 def sort(key: Floats, place: Ints, heap: Ints, order: Ints) -> None:
     """Write the ops by falling key, of equals the first in `place`; the heap is overwritten."""
     size = 0
@@ -88,7 +88,7 @@ def sort(key: Floats, place: Ints, heap: Ints, order: Ints) -> None:
         size = pop(heap, size, key, place)
 
 
-@inner
+@lean
 def ranks(a: Arrays, room: Workroom) -> None:
     """Write the longest way from the start of each op to the end into `tail`."""
     for i in range(len(room.tail) - 1, -1, -1):
@@ -100,7 +100,7 @@ def ranks(a: Arrays, room: Workroom) -> None:
         room.tail[v] = most + a.seconds[d, v]
 
 
-@inner
+@lean
 def slide(key: Floats, place: Ints, order: Ints) -> None:
     """Do what `sort` does with ops that are nearly in order: let each slide forward to where it belongs."""
     for i in range(1, len(order)):
@@ -111,7 +111,7 @@ def slide(key: Floats, place: Ints, order: Ints) -> None:
         order[j] = v
 
 
-@inner
+@lean
 def forward(a: Arrays, room: Workroom, order: Ints, limit: float) -> tuple[float, int]:
     """Write the earliest times of the ops in `order` and return the makespan, and how many ops were scheduled.
 
@@ -137,7 +137,7 @@ def forward(a: Arrays, room: Workroom, order: Ints, limit: float) -> tuple[float
     return last, done
 
 
-@inner
+@lean
 def _backward(a: Arrays, room: Workroom) -> None:
     """Write the latest times of the ops, the last in `order` first, counted from the end of all, which is 0."""
     low, high, busy, start = room.low, room.high, room.busy, room.start

@@ -5,7 +5,7 @@ The neighbourhood of van Laarhoven, Aarts, Lenstra (1992) for job shops.
 
 from __future__ import annotations
 
-from gangplan.solvers.compiled.kernel import Floats, Ints, inner
+from gangplan.solvers.compiled.kernel import Floats, Ints, lean
 
 from .arrays import Arrays
 from .neighbour import critical
@@ -15,7 +15,7 @@ from .workroom import Workroom
 _LESS = 1 - 1e-9
 
 
-@inner
+@lean
 def reorder(
     a: Arrays, where: Ints, start: Floats, finish: Floats, best: float, budget: int, room: Workroom
 ) -> tuple[float, int]:
@@ -41,7 +41,7 @@ def reorder(
     return best, budget
 
 
-@inner
+@lean
 def _next(
     a: Arrays, where: Ints, start: Floats, finish: Floats, best: float, budget: int, room: Workroom
 ) -> tuple[float, int]:
@@ -68,7 +68,7 @@ def _next(
     return best, budget
 
 
-@inner
+@lean
 def _behind(a: Arrays, room: Workroom, u: int, v: int) -> bool:
     """Write into `other` the line with u, and what needs it, right behind v; return whether v does without u.
 

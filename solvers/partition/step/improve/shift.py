@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gangplan.solvers.compiled.kernel import Bools2, Floats, Ints, inner
+from gangplan.solvers.compiled.kernel import Bools2, Floats, Ints, lean
 
 from .arrays import Arrays
 
@@ -35,14 +35,14 @@ class Descent(NamedTuple):
     draws: Floats
 
 
-@inner
+@lean
 def hold(a: Arrays, s: Descent, g: int, d: int, sign: int) -> None:
     """Enter group g on device d with sign 1, and with -1 take it off."""
     s.left[d] -= sign * a.need[g]
     s.used[d] += sign
 
 
-@inner
+@lean
 def twin(a: Arrays, s: Descent, d: int) -> bool:
     """Return whether an earlier device is just as empty and as good."""
     found = False
@@ -51,7 +51,7 @@ def twin(a: Arrays, s: Descent, d: int) -> bool:
     return found
 
 
-@inner
+@lean
 def fits(a: Arrays, s: Descent, g: int, d: int, x: int) -> bool:
     """Return whether group g may go to device d, and x, if it is not -1, from there to where g was."""
     if x < 0:
@@ -62,7 +62,7 @@ def fits(a: Arrays, s: Descent, g: int, d: int, x: int) -> bool:
     return bool(a.need[g] <= s.left[d] + a.need[x] and a.need[x] <= s.left[here] + a.need[g])
 
 
-@inner
+@lean
 def enter(a: Arrays, s: Descent, g: int, d: int, x: int) -> None:
     """Move group g to device d, and group x, if it is not -1, to where g was."""
     here = s.where[g]
@@ -75,9 +75,9 @@ def enter(a: Arrays, s: Descent, g: int, d: int, x: int) -> None:
         hold(a, s, x, here, 1)
 
 
-@inner
+@lean
 def kick(a: Arrays, s: Descent, drawn: int) -> tuple[bool, int]:
-    """Move up to `KICKED` groups at random; return whether one moved, and how many draws are used up, `drawn` before."""
+    """Move up to `KICKED` groups at random; return whether one moved, and how many draws are used up."""
     groups, devices, size, draws = len(s.where), len(s.left), len(s.draws), s.draws
     wanted, moved = 1 + int(KICKED * draws[drawn % size]), 0
     drawn += 1

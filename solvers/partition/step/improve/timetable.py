@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gangplan.solvers.compiled.kernel import inner
+from gangplan.solvers.compiled.kernel import lean
 
 
-@inner
+@lean
 def first_gap(low: Any, high: Any, count: int, ready: float, took: float) -> float:
     """Return the earliest start from `ready` on of something that takes `took`.
 
@@ -33,7 +33,7 @@ def first_gap(low: Any, high: Any, count: int, ready: float, took: float) -> flo
     return at
 
 
-@inner
+@lean
 def occupy(low: Any, high: Any, count: int, start: float, end: float) -> int:
     """Make a stretch that is free busy and return how many there are then; one of no length changes nothing."""
     if end <= start:
