@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,15 @@ from gangplan.instances.arrays import FloatArray
 from .prepare import Ints, Prepared
 from .profile import clear, find, new, occupy
 
+_STEPS = 5_000_000
+"""Jobs times jobs times nodes between two looks at the clock."""
+
 
 @njit(cache=True)
-def serial(order: Any, wish: Any, data: Any, room: Any, start: Any, option: Any, rows: Any) -> Any:
-    """Place the jobs in `order`; return (cost without constant, rows used).
+def serial(
+    order: Any, wish: Any, data: Any, room: Any, start: Any, option: Any, rows: Any, begin: int, end: int, so_far: Any
+) -> Any:
+    """Place the jobs of `order` from `begin` up to `end`; return (cost without constant, last completion, rows used).
 
     A job whose wish is late takes the option that ends first; if that is late too, or costs more than leaving it out,
     it is left out. One that must run and cannot makes the cost inf.
@@ -26,12 +32,16 @@ def serial(order: Any, wish: Any, data: Any, room: Any, start: Any, option: Any,
         data: see `data_of`.
         room: see `room_of`; overwritten.
         start, option, rows: written: float64 (n,), int64 (n,) with -1 for a job left out, int64 (3, r).
+        begin, end: places in `order`.
+        so_far: what it returned of those before `begin`, (0.0, 0.0, 0) at the beginning.
     """
     first, gpus, seconds, release, deadline, slope, price, makespan, kind, per, size, block_first, server = data
     times, free, count, chosen, spot = room
-    clear(free, count, per)
-    cost, last, used = 0.0, 0.0, 0
-    for j in order:
+    cost, last, used = so_far
+    if begin == 0:
+        clear(free, count, per)
+    for place in range(begin, end):
+        j = order[place]
         best, at, nodes = -1, np.inf, 0
         if wish[j] >= 0:
             at, nodes = find(
@@ -70,7 +80,7 @@ def serial(order: Any, wish: Any, data: Any, room: Any, start: Any, option: Any,
             start[j] = 0.0
             cost += price[j]
             if cost == np.inf:
-                return cost, used
+                return cost, last, used
             continue
         start[j] = at
         cost += slope[j] * finish
@@ -83,7 +93,14 @@ def serial(order: Any, wish: Any, data: Any, room: Any, start: Any, option: Any,
                 rows[0, used], rows[1, used], rows[2, used] = j, chosen[k], taken
                 used += 1
             left -= taken
-    return (cost + last if makespan else cost), used
+    return cost, last, used
+
+
+@njit(cache=True)
+def whole(order: Any, wish: Any, data: Any, room: Any, start: Any, option: Any, rows: Any) -> Any:
+    """Place all jobs in `order`; return (cost without constant, rows used)."""
+    cost, last, used = serial(order, wish, data, room, start, option, rows, 0, len(order), (0.0, 0.0, 0))
+    return (cost + last if data[7] else cost), used
 
 
 def data_of(p: Prepared) -> Any:
@@ -104,10 +121,25 @@ def room_of(p: Prepared) -> Any:
 def decode(p: Prepared, order: Ints, wish: Ints) -> tuple[float, Ints, FloatArray, Ints]:
     """Return (goal, option, start, rows) of a list of jobs; see `serial`."""
     start, option, rows = np.zeros(p.n), np.zeros(p.n, dtype=np.int64), rows_of(p)
-    cost, used = serial(
+    cost, used = whole(
         np.asarray(order, np.int64), np.asarray(wish, np.int64), data_of(p), room_of(p), start, option, rows
     )
     return p.constant + float(cost), option, start, rows[:, :used]
+
+
+def decoding(p: Prepared, order: Ints, wish: Ints) -> Iterator[float]:
+    """Decode a list some jobs at a time; yield inf after each but the last, and the goal at the end."""
+    start, option, rows = np.zeros(p.n), np.zeros(p.n, dtype=np.int64), rows_of(p)
+    given = np.asarray(order, np.int64), np.asarray(wish, np.int64), data_of(p), room_of(p), start, option, rows
+    so_far: Any = (0.0, 0.0, 0)
+    few = max(1, _STEPS // (p.n * p.cluster.nodes))
+    for begin in range(0, p.n, few):
+        so_far = serial(*given, begin, min(begin + few, p.n), so_far)
+        if so_far[0] == np.inf:
+            break
+        if begin + few < p.n:
+            yield np.inf
+    yield p.constant + float(so_far[0] + (so_far[1] if p.makespan else 0.0))
 
 
 def rows_of(p: Prepared) -> Ints:

@@ -8,16 +8,18 @@ import numpy as np
 from numba import njit
 
 from ..run import Run
-from .decode import data_of, decode, room_of, rows_of, serial
+from .decode import data_of, decode, room_of, rows_of, whole
 from .lists import best_list
 from .prepare import EARLIEST, LEFT_OUT, Ints, Prepared
 
 _CHUNK = 500
-"""Lists between two looks at the clock, divided by a hundredth of the jobs."""
+"""Lists of a round, divided by the square of a hundredth of the jobs."""
+_STEPS, _MOST = 20_000_000, 400_000_000
+"""Jobs times jobs times nodes of all lists between two looks at the clock, and of one list at most."""
 _FIRST, _LAST = 0.02, 0.0002
 """Temperatures, as shares of the goal over the square root of the jobs."""
 _ROUNDS = 48
-"""Chunks of the first annealing; each one after has half as many again."""
+"""Rounds of the first annealing; each one after has half as many again."""
 _STALL = 3
 """Annealings without a better schedule after which a small problem is left."""
 
@@ -70,7 +72,7 @@ def _anneal(
                 wish[j] = first[j] + k
             else:
                 wish[j] = -1 if may_leave[j] and b < 0.5 else -2
-        new, _ = serial(trial, wish, data, room, start, option, rows)
+        new, _ = whole(trial, wish, data, room, start, option, rows)
         if new <= cost or np.exp((cost - new) / hot[i]) > accept:
             cost = new
             order[:] = trial
@@ -86,42 +88,30 @@ def _anneal(
 def local_search(run: Run, p: Prepared) -> None:
     """Anneal from the best plan known, or the best list, again and again until nothing better is found."""
     value, order, wish = _begin(run, p)
-    if run.stopped or not np.isfinite(value):
+    steps = p.n * p.n * p.cluster.nodes
+    if run.stopped or not np.isfinite(value) or steps > _MOST:
         return
     rng = np.random.default_rng(run.seed)
     data, room, rows = data_of(p), room_of(p), rows_of(p)
     start, option = np.zeros(p.n), np.zeros(p.n, dtype=np.int64)
     chunk = max(20, int(_CHUNK / max(1.0, p.n / 100) ** 2))
+    few = max(1, min(chunk, _STEPS // steps))
     best, rounds, stall = value - p.constant, _ROUNDS, 0
     best_order, best_wish = order.copy(), wish.copy()
     may_leave = np.isfinite(p.price)
     while not run.stopped and stall < _STALL:
         before = best
         order[:], wish[:], cost = best_order, best_wish, best
-        unit = max(best, 1e-12) / np.sqrt(p.n)
+        unit = (best or 1.0) / np.sqrt(p.n)
         heat = unit * _FIRST * (_LAST / _FIRST) ** np.linspace(0, 1, rounds * chunk)
-        for i in range(rounds):
+        for i in range(0, len(heat), few):
             if run.stopped:
                 break
-            draws = rng.random((chunk, 5))
-            hot = heat[i * chunk : (i + 1) * chunk]
+            hot = heat[i : i + few]
+            draws = rng.random((len(hot), 5))
             cost, found = _anneal(
-                *(
-                    order,
-                    wish,
-                    cost,
-                    hot,
-                    draws,
-                    may_leave,
-                    data,
-                    room,
-                    start,
-                    option,
-                    rows,
-                    best,
-                    best_order,
-                    best_wish,
-                )
+                *(order, wish, cost, hot, draws, may_leave, data, room, start, option, rows),
+                *(best, best_order, best_wish),
             )
             if found < best - 1e-12 * abs(best):
                 best = found
@@ -132,7 +122,7 @@ def local_search(run: Run, p: Prepared) -> None:
 
 def _begin(run: Run, p: Prepared) -> tuple[float, Ints, Ints]:
     """Return (goal, order, wish) to start from: the best list, or the best plan known if that is better."""
-    value, order, wish, name = best_list(p)
+    value, order, wish, name = best_list(run, p)
     order, wish = order.astype(np.int64), wish.astype(np.int64)
     if not run.stopped and np.isfinite(value):
         run.offer(p.plan(*decode(p, order, wish)[1:]), f"list: {name}")

@@ -104,7 +104,7 @@ class Master:
         self._add_cheapest(np.full(p.n, np.inf))
         self.iterations = 0
         while not self.run.stopped:
-            self.lp.run()
+            self._run()
             if self.lp.getModelStatus() != highspy.HighsModelStatus.kOptimal:
                 return False
             self.iterations += 1
@@ -124,6 +124,11 @@ class Master:
                     self._keep()
                     return True
         return False
+
+    def _run(self) -> None:
+        """Solve the master, for no longer than there is time."""
+        self.lp.setOptionValue("time_limit", self.lp.getRunTime() + self.run.remaining())
+        self.lp.run()
 
     def _add_cheapest(self, dual: FloatArray, pi: Any = None) -> int:
         """Add, of each option, the cheapest run last found if it improves the master; return how many are new."""

@@ -13,6 +13,7 @@ from ..run import Run
 from .bounds import bound
 from .door import Door, from_first_release
 from .enumeration import optimum
+from .first import BY, first_come
 from .grain import rounded_up
 from .prepare import Prepared, prepare
 from .random_problem import random_problem
@@ -27,6 +28,8 @@ def _prepare(run: Run) -> Prepared:
         run.note(f"job {job.name} must run, and with none of its degrees it fits and is in time")
         run.prove_infeasible()
         return p
+    if run.plan is None and run.deadline > run.started and (found := first_come(p)) is not None:
+        run.offer(p.plan(*found), BY)  # however little time there is, there is a plan
     value, name = bound(p)
     if p.blur > OPTIMAL_GAP * value:
         run.note(f"the clock tells no times apart that are closer than {np.spacing(p.zero):.2g} s: bounds are no finer")
@@ -38,7 +41,8 @@ def _seeded(method: Callable[[Run, Prepared], None]) -> Callable[[Run, Prepared]
     """Give `method` a plan to start from if there is none."""
 
     def run_seeded(run: Run, p: Prepared) -> None:
-        if run.plan is None and not run.stopped and run.compiled(*_SERIAL):
+        begins = run.plan is None or run.trace[-1].by == BY
+        if begins and not run.stopped and run.compiled(*_SERIAL):
             _lists(run, p)
         if not run.stopped:
             method(run, p)
@@ -50,7 +54,7 @@ _lists = lazily("numba", "schedule.lists", "lists")
 _cpsat = lazily("ortools", "schedule.cpsat", "cpsat")
 _milp_time = lazily("pulp", "schedule.milp_time", "milp_time")
 _milp_events = lazily("pulp", "schedule.milp_events", "milp_events")
-_SERIAL = ("solvers.schedule.decode:serial",)
+_SERIAL = ("solvers.schedule.decode:serial", "solvers.schedule.decode:whole")
 _ANNEAL = (*_SERIAL, "solvers.schedule.local_search:_anneal")
 _PRICES = tuple(f"solvers.schedule.prices:{name}" for name in ("busy", "cheapest", "worth"))
 _STARTS = (*_SERIAL, *_PRICES, *(f"solvers.schedule.starts:{name}" for name in ("at_least", "dominated", "extend")))

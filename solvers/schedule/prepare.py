@@ -99,6 +99,14 @@ class Prepared:
             found[some] = np.minimum.reduceat(values, self.first[:-1][some])
         return found
 
+    def first_least(self, values: FloatArray, none: int) -> Ints:
+        """Return the option of each job with the least of `values`, the first of equals, int64 (n,); `none` if none."""
+        found, some = np.full(self.n, none), np.diff(self.first) > 0
+        if some.any():
+            order = np.lexsort((values, self.owner))
+            found[some] = order[self.first[:-1][some]]
+        return found
+
     def slowest(self) -> float:
         """Return the seconds in which all jobs have run one after the other, at their slowest."""
         return -float(self.least(-self.seconds).sum())

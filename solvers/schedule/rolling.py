@@ -40,7 +40,6 @@ def rolling(run: Run, p: Prepared) -> None:
             run, replace(problem, jobs=(*fixed, *free)), limit * (1.0 if last else _KEPT / _WINDOW) * len(batch) / p.n
         )
         if part is None:
-            run.note("rolling: a window has no schedule beside what runs already")
             return
         chosen, begin = part[0][len(fixed) :], part[1][len(fixed) :]
         order = sorted(range(len(batch)), key=lambda i: (chosen[i] < 0, begin[i]))
@@ -79,4 +78,8 @@ def _solve(run: Run, problem: ScheduleProblem, seconds: float) -> tuple[np.ndarr
             starts(seen, p)
     if not child.stopped:
         local_search(seen, p)
+    if child.plan is None and child.stop_reason == "time limit":
+        run.no_time("rolling given up: no time for a window")
+    elif child.plan is None:
+        run.note("rolling: a window has no schedule beside what runs already")
     return None if child.plan is None else (child.plan.degree, child.plan.start)

@@ -18,8 +18,9 @@ from .starts import at_least, dominated, extend
 _POINTS = 4096
 """Times at which what is to come is tabled."""
 _LOOKS = 60
-_STEPS = 50_000_000
-"""Between two looks at the clock, in jobs times options."""
+_STEPS, _LABELS, _JOBS = 10_000_000, 20_000, 50
+"""Between two looks at the clock: jobs times options of beginnings that are extended; beginnings compared; jobs whose
+costs are tabled."""
 
 
 class Sequence:
@@ -40,7 +41,12 @@ class Sequence:
         horizon = prices.step * len(prices.pi)
         self.fine = horizon / (_POINTS - 1) or 1.0
         points = prices.zero + self.fine * np.arange(_POINTS)
-        self.rest = at_least(prices.pi, prices.zero, prices.step, self.data, self.least, p.price - self.least, points)
+        self.rest = np.zeros((p.n, _POINTS))
+        given = prices.pi, prices.zero, prices.step, self.data, self.least, p.price - self.least, points
+        for j in range(0, p.n, _JOBS):
+            if run.stopped:
+                break
+            at_least(*given, j, min(j + _JOBS, p.n), self.rest)
         self.wide = max(1, min(p.n, p.cluster.total))
         self.value = np.inf
         self.best: tuple[Ints, FloatArray] | None = None
@@ -126,7 +132,12 @@ class Sequence:
         if not len(parent):
             return part, np.inf
         order = np.lexsort((labels[3], *labels[0].T))
-        keep = np.flatnonzero(~dominated(order, labels, _LOOKS))
+        out, group = np.zeros(len(order), dtype=np.bool_), 0
+        for begin in range(0, len(order), _LABELS):
+            if self.run.stopped:
+                break
+            group = dominated(order, labels, _LOOKS, begin, min(begin + _LABELS, len(order)), group, out)
+        keep = np.flatnonzero(~out)
         lost = np.inf
         if len(keep) > width:
             keep = keep[np.argpartition(labels[5][keep], width)]

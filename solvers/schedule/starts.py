@@ -19,15 +19,19 @@ _CACHE = 64
 
 
 @njit(cache=True)
-def at_least(pi: Any, zero: float, step: float, data: Any, least: Any, leave: Any, points: Any) -> Any:
-    """Return the least reduced cost of each job that starts at a point or later or is left out, (n, points)."""
+def at_least(
+    pi: Any, zero: float, step: float, data: Any, least: Any, leave: Any, points: Any, begin: int, end: int, found: Any
+) -> None:
+    """Write the least reduced cost of each job that starts at a point or later or is left out, (n, points).
+
+    Only those of jobs from `begin` up to `end`.
+    """
     first, gpus, seconds, release, deadline, slope = data[:6]
     total = np.zeros(len(pi) + 1)
     total[1:] = np.cumsum(pi) * step
-    n, many = len(release), len(points)
-    found = np.empty((n, many))
+    many = len(points)
     inside = np.empty(2 * len(pi) + 3)
-    for j in range(n):
+    for j in range(begin, end):
         found[j] = leave[j]
         for o in range(first[j], first[j + 1]):
             p = seconds[o]
@@ -53,7 +57,7 @@ def at_least(pi: Any, zero: float, step: float, data: Any, least: Any, leave: An
                 if s <= last:
                     value = min(value, _cost(total, pi, zero, step, slope[j], gpus[o], s, p))
                 found[j, i] = min(found[j, i], value - least[j])
-    return np.maximum(found, 0.0)
+        found[j] = np.maximum(found[j], 0.0)
 
 
 @njit(cache=True)
@@ -179,17 +183,16 @@ def extend(  # noqa: PLR0912, PLR0915, one loop read from top to bottom
 
 
 @njit(cache=True)
-def dominated(order: Any, labels: Any, looks: int) -> Any:
-    """Return which labels some other with the same jobs makes superfluous, bool; `order` has equal sets together.
+def dominated(order: Any, labels: Any, looks: int, begin: int, end: int, group: int, out: Any) -> int:
+    """Write which labels some other with the same jobs makes superfluous, bool; `order` has equal sets together.
 
     One does if it has cost no more, is not later, and leaves at least as many GPUs free at any time. Each is compared
-    with at most so many before it in `order`.
+    with at most so many before it in `order`: from `begin` up to `end`, of which the first set begins at `group`.
+    Return where the last one begins.
     """
     started, time, last, true, _, _, running, ends, held = labels
-    out = np.zeros(len(time), dtype=np.bool_)
     words = started.shape[1]
-    group = 0
-    for x in range(len(order)):
+    for x in range(begin, end):
         b = order[x]
         for w in range(words):
             if started[order[group], w] != started[b, w]:
@@ -208,7 +211,7 @@ def dominated(order: Any, labels: Any, looks: int) -> Any:
                 break
             if _better(b, a, time, last, true, running, ends, held):
                 out[a] = True
-    return out
+    return group
 
 
 @njit(cache=True)

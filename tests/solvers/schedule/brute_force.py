@@ -1,0 +1,137 @@
+"""The optimum of tiny schedule problems in exact arithmetic, from docs/schedule.md alone: it takes nothing from gangplan's
+solvers or its verifier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import combinations, permutations, product
+from math import ulp
+from typing import Any
+
+import numpy as np
+
+from gangplan.instances.schedule import GOALS, MoldableJob, NodePool, Pool, ScheduleProblem
+
+SHARE, PLACES = Fraction(1, 10**9), 4
+Held = tuple[Fraction, Fraction, tuple[tuple[int, int], ...]]
+
+
+def slack(seconds: Fraction, at: float) -> Fraction:
+    """Return what a time may be off by, as documented."""
+    return SHARE * seconds + PLACES * Fraction(ulp(at))
+
+
+def optimum(problem: ScheduleProblem, tolerant: bool) -> Fraction | None:
+    """Return the least goal of any list schedule, `None` if there is none; deadlines with or without their slack."""
+    jobs, best = problem.jobs, None
+    menus = [[*range(len(job.degrees)), *([] if price(problem, j) is None else [-1])] for j, job in enumerate(jobs)]
+    for chosen in product(*menus):
+        runs = [j for j, k in enumerate(chosen) if k >= 0]
+        for order in permutations(runs):
+            for finish in schedules(problem, order, chosen, tolerant):
+                value = worth(problem, finish, tolerant)
+                best = value if best is None else min(best, value)
+    return best
+
+
+def schedules(
+    problem: ScheduleProblem, order: tuple[int, ...], chosen: tuple[int, ...], tolerant: bool, held: tuple[Held, ...] = ()
+) -> Iterator[dict[int, Fraction]]:
+    """Yield the ends of jobs placed one after the other, each as early as it fits, on all places."""
+    if len(held) == len(order):
+        yield {j: end for j, (_, end, _) in zip(order, held, strict=True)}
+        return
+    j = order[len(held)]
+    job = problem.jobs[j]
+    seconds, release = Fraction(job.durations[chosen[j]]), Fraction(job.release)
+    for place in places(problem, job.degrees[chosen[j]]):
+        start = next(
+            t
+            for t in sorted({release, *(end for _, end, _ in held if end > release)})
+            if fits(problem, held, place, t, t + seconds)
+        )
+        if job.deadline is None or start + seconds <= due(job, job.deadline, tolerant):
+            yield from schedules(problem, order, chosen, tolerant, (*held, (start, start + seconds, place)))
+
+
+def due(job: MoldableJob, time: float, tolerant: bool) -> Fraction:
+    """Return until when a job may end that has to by `time`."""
+    window = max(Fraction(0), Fraction(time) - Fraction(job.release))
+    return Fraction(time) + (slack(window, time) if tolerant else 0)
+
+
+def places(problem: ScheduleProblem, degree: int) -> list[tuple[tuple[int, int], ...]]:
+    """Return every way to hold so many GPUs; alike nodes are told apart."""
+    if isinstance(problem.capacity, Pool):
+        return [((0, degree),)] if degree <= problem.capacity.gpus else []
+    assert isinstance(problem.capacity, NodePool)
+    nodes, (full, rest) = range(problem.capacity.nodes), divmod(degree, problem.capacity.gpus)
+    found = []
+    for whole in combinations(nodes, full):
+        held = tuple((v, problem.capacity.gpus) for v in whole)
+        found += [(*held, (v, rest)) for v in nodes if v not in whole] if rest else [held]
+    return found
+
+
+def fits(problem: ScheduleProblem, held: tuple[Held, ...], place: Any, start: Fraction, end: Fraction) -> bool:
+    """Return whether no machine has more in use than it has, at any start in between."""
+    room = problem.capacity.gpus  # type: ignore[union-attr]
+    for v, amount in place:
+        here = [(s, e, n) for s, e, where in held for w, n in where if w == v and s < end and e > start]
+        if end > start and any(
+            amount + sum(n for s, e, n in here if s <= t < e) > room for t in (start, *(s for s, _, _ in here if s > start))
+        ):
+            return False
+    return True
+
+
+def price(problem: ScheduleProblem, j: int) -> Fraction | None:
+    """Return what leaving out a job costs, `None` if it must run."""
+    job = problem.jobs[j]
+    if problem.goal == "throughput":
+        return Fraction(job.weight)
+    value = 1.0 if problem.goal == "blocked" and job.value is None else job.value
+    return None if value is None else Fraction(value)
+
+
+def worth(problem: ScheduleProblem, finish: dict[int, Fraction], tolerant: bool) -> Fraction:
+    """Return the goal."""
+    jobs = problem.jobs
+    lost = sum((price(problem, j) or Fraction(0) for j in range(len(jobs)) if j not in finish), Fraction(0))
+    if problem.goal == "makespan":
+        return max(finish.values(), default=Fraction(0)) + lost
+    if problem.goal == "mean_jct":
+        return (sum(end - Fraction(jobs[j].release) for j, end in finish.items()) + lost) / len(jobs)
+    if problem.goal == "weighted_completion":
+        return sum((Fraction(jobs[j].weight) * end for j, end in finish.items()), lost)
+    if problem.goal == "throughput":
+        assert problem.horizon is not None
+        late = [j for j, end in finish.items() if end > due(jobs[j], problem.horizon, tolerant)]
+        return lost + sum((Fraction(jobs[j].weight) for j in late), Fraction(0))
+    return lost
+
+
+def draw(seed: int) -> ScheduleProblem:
+    """Make a tiny problem at a Unix time or at 0, in units from a nanosecond to thirty years, with tight deadlines."""
+    rng = np.random.default_rng(seed)
+    goal = GOALS[seed % len(GOALS)]
+    zero = float(rng.choice([0.0, 1.7e9, 1.7e9 + 0.1]))
+    unit = 10.0 ** float(rng.integers(-2 if zero else -9, 10))
+    capacity = Pool(int(rng.integers(1, 5))) if rng.random() < 0.6 else NodePool(2, int(rng.integers(1, 3)))
+    price = 10.0 ** float(rng.integers(-9, 10))
+    jobs = []
+    for i in range(int(rng.integers(1, 5 if isinstance(capacity, Pool) else 4))):
+        degrees = sorted({int(d) for d in rng.integers(1, 4, int(rng.integers(1, 3)))})
+        seconds = [unit * float(rng.choice([1.0, 2.0, 3.0, 0.1, 1 / 3, 2.5])) for _ in degrees]
+        release = zero + unit * float(rng.choice([0.0, 0.0, 1.0, 0.3, 2.0]))
+        deadline = value = None
+        if rng.random() < 0.3:
+            deadline = release + max(seconds) * float(rng.choice([1.0, 1.0, 2.0, 1.5]))
+        if rng.random() < 0.4:
+            value = price * float(rng.integers(1, 5)) + (0.0 if rng.random() < 0.5 else zero * price)
+        weight = float(rng.choice([1.0, 2.0, 0.7, 0.0])) * float(rng.choice([1.0, 1.0, price]))
+        jobs.append(MoldableJob(f"j{i}", tuple(degrees), tuple(seconds), release, weight, deadline, value))
+    horizon = zero + unit * float(rng.choice([1.0, 3.0, 5.5])) if goal == "throughput" else None
+    return ScheduleProblem(tuple(jobs), capacity, goal, horizon)
