@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,8 +23,10 @@ from .output import emit_blocks, emit_json
 from .placements import read_batch
 from .report import as_blocks, as_data, from_start
 
-INSTANT = 1e-3
-"""Seconds a solve gets if reading has used up the limit, so that it can say so."""
+LEAST = 0.05
+"""Seconds a solve gets even if reading has used up the limit: enough for a plan."""
+_MUCH = 0.5
+"""Of the limit: where reading takes more, the result says so."""
 
 
 @options.with_problem
@@ -69,7 +72,7 @@ def solve(
     warnings.simplefilter("ignore", MethodFailed)  # its notes are in the report
     result = run_solve(
         problem,
-        time_limit=max(time_limit - before, INSTANT),
+        time_limit=max(time_limit - before, LEAST),
         method=method,
         seed=seed,
         workers=workers,
@@ -78,6 +81,9 @@ def solve(
         display=not as_json,
     )
     result = from_start(result, before)
+    if before > _MUCH * time_limit:
+        note = f"starting and reading took {before:.3g} s of the limit of {time_limit:.3g} s"
+        result = replace(result, notes=(note, *result.notes))
     _write(file, problem, result, out, plot)
     if as_json:
         emit_json(as_data(result))

@@ -52,14 +52,14 @@ _BOUND = 0.2
 
 def _prepare(run: Run) -> Batch:
     """Look at the batch; where no policy would be done in time, offer a plan at once."""
-    before = run.remaining()
+    began = run.seconds()
     batch = Batch(run.problem)
     reason = impossible(batch)
     if reason is not None:
         run.note(reason)
         run.prove_infeasible()
         return batch
-    if run.plan is None and run.remaining() < _POLICY * (before - run.remaining()):
+    if run.plan is None and run.remaining() < _POLICY * (run.seconds() - began):
         quick(run, batch)
     if not run.stopped:
         until = (1 - _BOUND) * run.remaining()
