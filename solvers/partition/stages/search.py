@@ -70,16 +70,19 @@ def _search(run: Run, reduced: Reduced, families: Families, by: str, *, exact: b
                 value, steps = best_steps(level, level.top())
         except TimeoutError:
             return
+        proves = exact and not family.doubt
+        if exact and family.doubt:
+            run.note("a stage is on the edge of what fits: the recurrence proves nothing")
         if not steps:
             # without a plan where less is asked there is none where more is
-            if exact:
+            if proves:
                 run.prove_infeasible()
             return
         plan = plan_of(level, steps)
         fits = verify(problem, plan).ok
         if fits:
             run.offer(plan, by)
-        if exact:
+        if proves:
             run.raise_bound(value, by)
         if fits:
             return

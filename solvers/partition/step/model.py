@@ -10,6 +10,7 @@ import numpy as np
 from gangplan.instances import StepProblem, TreeTopology
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, sums
 from gangplan.instances.partition.route import Links
+from gangplan.instances.verify import TOLERANCE
 
 Csr = tuple[IntArray, IntArray]
 """Rows of a sparse relation: row v is ``index[first[v]:first[v + 1]]``."""
@@ -88,14 +89,14 @@ class Prepared:
     @cached_property
     def allowed(self) -> BoolArray:
         """Whether a group can run on a device and fits into it alone, bool (G, k)."""
-        fits = self.group_memory[:, None] <= self.room
+        fits = self.group_memory[:, None] <= self.capacity * (1 + TOLERANCE)
         return np.asarray(np.isfinite(self.group_time[self.type_of].T) & fits)
 
     @cached_property
     def room(self) -> FloatArray:
         """Bytes of each device with room for rounding, as the verifier sees it, float64 (k,)."""
         # half of the verifier's slack, for sums in another order
-        return self.capacity * (1 + 0.5e-9)
+        return self.capacity * (1 + TOLERANCE / 2)
 
     @cached_property
     def memory_binds(self) -> bool:

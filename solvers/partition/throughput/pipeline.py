@@ -28,6 +28,8 @@ _PAIRS_A_SECOND = 2e7
 """How many pairs of ideals the recurrence gets through, cautiously."""
 _MIXES = 4096
 """How many vectors c of devices used by type the recurrence goes through, where there are several types."""
+_FAR = 1e3
+"""A plan that is so many times better than the ceiling of a family's loads asks for a finer one."""
 _AROUND = 1600
 _AROUND_MOST = 6400
 _STALLED = 3
@@ -60,7 +62,7 @@ def pipeline(run: Run, q: Quotient) -> None:
         limit = int(min(listed, _FAMILY_BYTES / q.n_groups))
         ideals = all_ideals(q, limit, lambda: run.stopped)
         small = ideals is not None and len(ideals) * q.n_groups < _BITS_A_SECOND * run.remaining()
-        family = Family(q, ideals) if ideals is not None and small else None
+        family = Family(q, ideals, _ceiling(run, q)) if ideals is not None and small else None
     if run.stopped:
         return
     if ideals is None:
@@ -157,8 +159,17 @@ def _exact(run: Run, q: Quotient, family: Family) -> None:
             found = best_chain(family, threshold, lambda: run.stopped)
         except TimeoutError:
             return
+        if family.doubt:
+            run.note("a stage is on the edge of what fits: the recurrence proves nothing")
+            if found is not None:
+                run.offer(q.plan(groups_of(found[1], q.n_groups)), "chain")
+            return
         if found is not None:
             run.offer(q.plan(groups_of(found[1], q.n_groups)), "chain")
+            if run.objective is not None and family.ceiling > _FAR * run.objective:
+                # loads were rounded by shares of that ceiling
+                family, ceiling = Family(q, family.ideals, run.objective), run.objective
+                continue
             run.raise_bound(run.objective if run.objective is not None else found[0], "chain")
         elif threshold < ceiling:
             run.raise_bound(threshold, "chain")
