@@ -37,7 +37,7 @@ def milp(run: Run, r: Reduced, solver: str | None = None) -> None:
             model = _Model(r, run, covers)
         if not run.stopped:
             with run.phase("milp"):
-                model.solve(run, solver or available_solvers()[0], careful=again > 1)
+                model.solve(run, solver or available_solvers()[0])
 
 
 class _Model:
@@ -192,9 +192,9 @@ class _Model:
             for row in self.x:
                 self.lp += row[t] <= pulp.lpSum(other[s] for other in self.x)
 
-    def solve(self, run: Run, name: str, *, careful: bool = False) -> None:
+    def solve(self, run: Run, name: str) -> None:
         """Solve, offer the plan and record the bound."""
-        minimise_lp(run, self.lp, name, self.unit, self.plan, presolve=not careful)
+        minimise_lp(run, self.lp, name, self.unit, self.plan, presolve=False)
 
     def plan(self) -> LatencyPlan | None:
         """Return the plan of the solution, binaries rounded, `None` if that leaves a group without a slot."""

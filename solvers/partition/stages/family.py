@@ -9,7 +9,7 @@ import numpy as np
 from gangplan.instances.arrays import BoolArray, FloatArray
 from gangplan.instances.verify import TOLERANCE
 
-from ..sizes import doubtful
+from ..sizes import edge
 from .reduced import Units
 
 
@@ -24,7 +24,8 @@ class Family:
         ideals: bits of integers, the empty and the full one among them.
 
     Attributes:
-        doubt: whether some stage that was looked at is on the edge of what fits: nothing is proved without it.
+        generous: whether stages on the edge of what fits count as fitting, so that what is proved holds, or as too
+            large, so that plans do.
     """
 
     def __init__(self, units: Units, ideals: list[int]) -> None:
@@ -44,7 +45,7 @@ class Family:
         self.weights = self._sums(units.weights[None])[0]
         self.heavy = self._sums((units.weights > 0)[None].astype(float))[0]
         self._memory: dict[tuple[int, int, float], tuple[FloatArray, FloatArray]] = {}
-        self.doubt = False
+        self.generous = True
         self.crossing = self._crossing()
         self.sizes = self.bits.sum(axis=1)
         self.linear = bool((np.diff(self.sizes) > 0).all() and (self.bits[:-1] <= self.bits[1:]).all())
@@ -96,9 +97,8 @@ class Family:
                 memory += under_way * self.crossing[rows, None]
             seconds[self._between(large, rows) > 0.5] = np.inf
             memory[~np.isfinite(seconds)] = 0.0
-            over, doubt = doubtful(memory, capacity)
-            seconds[over] = np.inf
-            self.doubt |= doubt
+            terms = len(self.units.order.group_of)
+            seconds[memory > edge(capacity, float(small.max()), terms, generous=self.generous)] = np.inf
         return seconds
 
     def _needed(self, row: int, under_way: int, capacity: float) -> tuple[FloatArray, FloatArray]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from gangplan.instances.arrays import BoolArray, FloatArray
 from gangplan.instances.verify import TOLERANCE
 
-from ..sizes import doubtful, most
+from ..sizes import edge, most
 from .quotient import Quotient
 
 Index = NDArray[np.int64]
@@ -24,7 +24,8 @@ class Family:
             which loads are differences.
 
     Attributes:
-        doubt: whether some stage that was looked at is on the edge of what fits: nothing is proved without it.
+        generous: whether stages on the edge of what fits count as fitting, so that what is proved holds, or as too
+            large, so that plans do.
     """
 
     def __init__(self, q: Quotient, ideals: list[int], ceiling: float = np.inf) -> None:
@@ -45,7 +46,7 @@ class Family:
         self.time = [(self.bits @ np.where(runs[t], q.time[t], 0.0)).astype(np.float64) for t in range(len(q.time))]
         self.barred = [self.bits @ (~runs[t]).astype(float) for t in range(len(q.time))]
         self.memory = [self.bits @ np.where(runs[t], q.memory, 0.0) for t in range(len(q.time))]
-        self.doubt = False
+        self.generous = False
         pins = np.zeros((q.n_groups, len(q.nets)), dtype=np.float32)
         for e, (members, _) in enumerate(q.nets):
             pins[list(members), e] = 1
@@ -76,9 +77,8 @@ class Family:
             misfit |= self.barred[t][ends][None, :] > self.barred[t][rows][:, None] + 0.5
         if q.memory_binds and np.isfinite(q.capacity[t]):
             memory = self.memory[t]
-            over, doubt = doubtful(np.where(misfit, 0.0, memory[ends][None, :] - memory[rows][:, None]), q.capacity[t])
-            misfit |= over
-            self.doubt |= doubt
+            room = edge(q.capacity[t], float(memory.max()), len(q.group_of), generous=self.generous)
+            misfit |= memory[ends][None, :] - memory[rows][:, None] > room
         some = ~misfit.all(axis=0)
         ends, load, misfit = ends[some], load[:, some], misfit[:, some]
         if not q.host[t]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...run import Run
+from ..sizes import fits
 from .bounds import counting_bound, impossible, load_ceiling
 from .chain import best_chain, effort, groups_of, ideals_of
 from .family import Family
@@ -107,12 +108,11 @@ def neighbourhood(run: Run, q: Quotient) -> None:
                         return
                     family.add(ideal)
             try:
-                found = best_chain(Family(few, list(family)), run.objective, lambda: run.stopped)
+                found = best_chain(Family(few, list(family), run.objective), run.objective, lambda: run.stopped)
             except TimeoutError:
                 return
-        if found is not None:
+        if found is not None and run.offer(q.plan(groups_of(found[1], q.n_groups)), "neighbourhood"):
             stalled = 0
-            run.offer(q.plan(groups_of(found[1], q.n_groups)), "neighbourhood")
             _bound_by_cuts(run, q, run.objective)
         elif (stalled := stalled + 1) == _STALLED:
             around, stalled = 2 * around, 0
@@ -153,27 +153,35 @@ def _exact(run: Run, q: Quotient, family: Family) -> None:
     floor = run.bound if run.bound is not None else counting_bound(q)
     ceiling = _ceiling(run, q)
     share = 0.1
+    family.generous = True
     while not run.stopped:
-        threshold = min(ceiling, floor + share * (ceiling - floor))
+        threshold = min(ceiling, floor + share * (ceiling - floor)) if share < 1 else ceiling
         try:
             found = best_chain(family, threshold, lambda: run.stopped)
         except TimeoutError:
             return
-        if family.doubt:
-            run.note("a stage is on the edge of what fits: the recurrence proves nothing")
-            if found is not None:
-                run.offer(q.plan(groups_of(found[1], q.n_groups)), "chain")
-            return
         if found is not None:
-            run.offer(q.plan(groups_of(found[1], q.n_groups)), "chain")
+            plan = q.plan(groups_of(found[1], q.n_groups))
+            if family.generous and not fits(run, plan):
+                run.note("a stage is on the edge of what fits: the recurrence proves nothing")
+                family.generous = False
+                continue
+            run.offer(plan, "chain")
             if run.objective is not None and family.ceiling > _FAR * run.objective:
                 # loads were rounded by shares of that ceiling
-                family, ceiling = Family(q, family.ideals, run.objective), run.objective
+                generous, ceiling = family.generous, run.objective
+                family = Family(q, family.ideals, ceiling)
+                family.generous = generous
                 continue
+            if not family.generous:
+                return
             run.raise_bound(run.objective if run.objective is not None else found[0], "chain")
         elif threshold < ceiling:
-            run.raise_bound(threshold, "chain")
+            if family.generous:
+                run.raise_bound(threshold, "chain")
             share = min(1.0, 3 * share)
+        elif not family.generous:
+            return
         elif run.objective is not None:
             run.raise_bound(run.objective, "chain")
         else:
