@@ -19,6 +19,7 @@ from gangplan.instances.schedule import ScheduleProblem
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite_of
 
+from .guard import in_time
 from .registry import suited
 
 _SHARE = 0.25
@@ -112,10 +113,11 @@ def _infeasible(run: Run, problem: Any) -> bool | None:
         callbacks=(lambda child: child.plan is not None,),
     )
     tools = suite_of(problem)
-    prepared = tools.prepare(child)
-    for entry in suited(problem):
-        if entry.name in tools.methods and not child.stopped:
-            tools.methods[entry.name].run(child, prepared)
+    with in_time(child):
+        prepared = tools.prepare(child)
+        for entry in suited(problem):
+            if entry.name in tools.methods and not child.stopped:
+                tools.methods[entry.name].run(child, prepared)
     if child.failure is not None:
         raise child.failure
     return True if child.infeasible else False if child.plan is not None else None

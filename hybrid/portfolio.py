@@ -11,16 +11,31 @@ from gangplan.solvers import Run
 from gangplan.solvers.method import Method, Suite, suite_of
 
 from .apart import can_fork, run_apart
-from .guard import Step, guarded
+from .guard import Step, guarded, in_time
+from .hardness import parts
 from .loading import load, loaded
 from .order import APART, SHORT, first, plan, unsuited
 from .registry import Entry, is_own, named
+
+_LARGE = 100_000
+"""Parts of a problem from which on a draft comes first: preparing may take all of the time, and a draft some of it."""
 
 
 def run_methods(run: Run, method: str) -> None:
     """Run `method`, or for ``auto`` the methods that suit the problem, until the run has stopped."""
     tools = suite_of(run.problem)
     chosen = None if method == "auto" else _named(run.problem, tools, method)
+    with in_time(run):
+        _run(run, tools, chosen, method)
+    if run.plan is None and not run.infeasible:
+        with run.phase("draft"):
+            tools.draft(run)
+
+
+def _run(run: Run, tools: Suite, chosen: Method | None, method: str) -> None:
+    if parts(run.problem) > _LARGE:
+        with run.phase("draft"):
+            tools.draft(run)
     with run.phase("prepare"):
         prepared = tools.prepare(run)
     if run.infeasible:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ...method import CPSAT, Method, Suite, lazily
 from ...run import Run
+from ..draft import draft
 from .bounds import delay_bound, impossible, path_bound
 from .contiguous import contiguous
 from .critical_path import critical_path
@@ -90,4 +91,4 @@ METHODS: dict[str, Method] = {
     "milp": Method(_seeded(_milp), exact=True, suits=_at_most(1_000, 400)),
     "bounds": Method(_bounds),
 }
-SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem)
+SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem, draft)
