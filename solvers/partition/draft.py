@@ -43,7 +43,7 @@ def draft(run: Run) -> None:
 
 
 def _placements(problem: GraphProblem) -> Iterator[IntArray]:
-    """Yield devices of the ops, int32 (n,): pieces of equal time for a pipeline, one device, as few as memory allows."""
+    """Yield devices of the ops, int32 (n,): equal pieces for a pipeline, one device, as few as memory allows."""
     graph, cluster = problem.graph, problem.cluster
     time, limit, present = problem.time(), problem.capacity(), np.unique(cluster.type_of)
     total = time.sum(axis=1)

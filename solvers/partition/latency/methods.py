@@ -21,7 +21,7 @@ from .reduction import reduce
 
 def _prepare(run: Run) -> Reduced:
     problem: LatencyProblem = run.problem
-    r = dominate(reduce(problem))
+    r = dominate(reduce(problem, lambda: run.stopped), lambda: run.stopped)
     reason = impossible(r)
     if reason is not None:
         run.note(reason)

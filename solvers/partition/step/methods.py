@@ -23,6 +23,11 @@ _SHARE, _SHARE_IF_SCARCE = 0.15, 0.3
 
 def _prepare(run: Run) -> Prepared:
     p = prepare(run.problem)
+    if p.partial:
+        run.note(
+            f"only the first {p.n_devices} devices are used, and nothing is proved: they make too many pairs"
+        )
+        return p
     reason = impossible(p)
     if reason is not None:
         run.note(reason)
@@ -33,6 +38,8 @@ def _prepare(run: Run) -> Prepared:
 
 
 def _bounds(run: Run, p: Prepared) -> None:
+    if p.partial:
+        return
     if not run.stopped:
         delay_bound(run, p)
     # most of what it finds it finds at once
@@ -60,7 +67,7 @@ def _at_most(literals: int, transfers: int) -> Callable[[Prepared], bool]:
     def suits(p: Prepared) -> bool:
         k = p.n_devices
         ways = p.n * k * (k - 1) if p.contention else 0
-        return p.n_groups * k + len(p.edges[0]) * len(p.used_levels) <= literals and ways <= transfers
+        return not p.partial and p.n_groups * k + len(p.edges[0]) * len(p.used_levels) <= literals and ways <= transfers
 
     return suits
 

@@ -117,7 +117,7 @@ def quotient(problem: PartitionProblem, stopped: Callable[[], bool] = never) -> 
         ends = _between(group, earlier, later)
         edges = tuple(_transitive_reduction(int(group.max()) + 1, ends, stopped))
     else:
-        edges = tuple(map(tuple, ends.tolist()))
+        edges = tuple(watched(map(tuple, ends.tolist()), stopped))
     count = int(group.max()) + 1
     time = np.stack([sums(group, row, count) for row in problem.time()])
     memory = sums(group, graph.memory, count)
@@ -129,7 +129,8 @@ def _between(group: IntArray, earlier: IntArray, later: IntArray) -> NDArray[np.
     """Return the pairs of different groups that edges of ops join, each once, sorted, int64 (E, 2)."""
     a, b = group[earlier].astype(np.int64), group[later]
     count = int(group.max()) + 1
-    return np.stack(np.divmod(np.unique((a * count + b)[a != b]), count), axis=1)
+    key = np.sort((a * count + b)[a != b])
+    return np.stack(np.divmod(key[np.diff(key, prepend=-1) > 0], count), axis=1)
 
 
 def merged(q: Quotient, group: IntArray, edges: Iterable[tuple[int, int]]) -> Quotient:
@@ -198,7 +199,7 @@ def _transitive_reduction(
     several = np.bincount(ends[:, 1], minlength=count)[ends[:, 1]] > 1
     if count > _REDUCED or not several.any():
         # sets of ancestors would be too large; edges that say nothing new do no harm
-        yield from map(tuple, ends.tolist())
+        yield from watched(map(tuple, ends.tolist()), stopped)
         return
     before: list[list[int]] = [[] for _ in range(count)]
     for a, b in ends.tolist():
