@@ -24,9 +24,7 @@ _SHARE, _SHARE_IF_SCARCE = 0.15, 0.3
 def _prepare(run: Run) -> Prepared:
     p = prepare(run.problem)
     if p.partial:
-        run.note(
-            f"only the first {p.n_devices} devices are used, and nothing is proved: they make too many pairs"
-        )
+        run.note(f"only the first {p.n_devices} devices are used, and nothing is proved: they make too many pairs")
         return p
     reason = impossible(p)
     if reason is not None:

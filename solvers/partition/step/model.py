@@ -228,10 +228,18 @@ def _twins(type_of: IntArray, level: IntArray) -> IntArray:
     """
     k = len(type_of)
     found = np.full(k, -1, dtype=np.int32)
+    # rows of twins at a level differ in their own two places only; with random weights sums tell rows apart
+    weight = np.random.default_rng(0).integers(1, 2**62, k)
+    row = level.astype(np.int64) @ weight
+    names = {
+        x: np.unique(row + weight * (1 + x), return_inverse=True)[1] for x in np.unique(level[level >= 0]).tolist()
+    }
     for a in range(k):
         if found[a] >= 0:
             continue
-        same = (level == level[a]).sum(axis=1) >= k - 2
-        same &= (level[:, a] >= 0) & (type_of == type_of[a]) & (found < 0)
+        same = np.zeros(k, dtype=bool)
+        for x, name in names.items():
+            same |= (name == name[a]) & (level[a] == x)
+        same &= (type_of == type_of[a]) & (found < 0)
         found[same] = found[a] = found.max() + 1
     return found
