@@ -18,6 +18,7 @@ from gangplan.instances.placement import PlacementProblem
 from gangplan.instances.schedule import ScheduleProblem
 from gangplan.solvers import Run
 
+from .guard import in_time
 from .portfolio import run_here
 
 _SHARE = 0.25
@@ -110,7 +111,8 @@ def _infeasible(run: Run, problem: Any) -> bool | None:
         workers=run.workers,
         callbacks=(lambda child: child.plan is not None,),
     )
-    run_here(child)
+    with in_time(child):
+        run_here(child)
     if child.failure is not None:
         raise child.failure
     return True if child.infeasible else False if child.plan is not None else None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,8 +41,18 @@ def execute(run: Run, step: Step) -> None:
     if step.interpreted:
         interpret()
     if step.interpreted or run.compiled(*step.method.compiled):
-        with run.phase(step.name), run.share(step.share):
+        with run.phase(step.name), run.share(step.share), in_time(run):
             step.method.run(run, step.prepared)
+
+
+@contextmanager
+def in_time(run: Run) -> Iterator[None]:
+    """Let a block end with `TimeoutError` once the run has stopped."""
+    try:
+        yield
+    except TimeoutError:
+        if not run.stopped:
+            raise
 
 
 def guarded(run: Run, step: Step) -> None:

@@ -13,7 +13,8 @@ from gangplan.solvers.method import Method, Suite, suite_of
 
 from .apart import Apart, can_fork, look, run_apart
 from .compiling import Compiler
-from .guard import Step, guarded
+from .guard import Step, guarded, in_time
+from .hardness import parts
 from .loading import load, loaded
 from .order import APART, SHORT, first, plan, unsuited
 from .registry import Entry, is_own, named, suited
@@ -21,12 +22,26 @@ from .registry import Entry, is_own, named, suited
 _IMPORT = 6.0
 """Seconds left from which on a policy may import PyTorch: it has half of them at least, then."""
 
+_LARGE = 100_000
+"""Parts of a problem from which on a draft comes first: preparing may take all of the time, and a draft some of it."""
+
 
 def run_methods(run: Run, method: str) -> None:
     """Run `method`, or for ``auto`` the methods that suit the problem, until the run has stopped."""
     tools = suite_of(run.problem)
     chosen = None if method == "auto" else _named(run.problem, tools, method)
+    with in_time(run):
+        _run(run, tools, chosen, method)
+    if run.plan is None and not run.infeasible:
+        with run.phase("draft"):
+            tools.draft(run)
+
+
+def _run(run: Run, tools: Suite, chosen: Method | None, method: str) -> None:
     compiler = Compiler(run)
+    if parts(run.problem) > _LARGE:
+        with run.phase("draft"):
+            tools.draft(run)
     with run.phase("prepare"):
         prepared = tools.prepare(run)
     if run.infeasible:

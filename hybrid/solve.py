@@ -18,6 +18,10 @@ from gangplan.solvers.result import OPTIMAL_GAP
 from gangplan.solvers.run import Callback
 
 from .display import Display
+from .hardness import parts
+
+_HASHED, _LATE = 2e-6, 0.1
+"""Seconds that the hash takes for each part of a problem, and may take when the time is up."""
 
 
 def solve(
@@ -160,7 +164,7 @@ def _result(run: Run, method: str) -> Result:
     return Result(
         status=status,
         stop_reason=reason,
-        plan=None if run.plan is None else replace(run.plan, instance=content_hash(run.problem)),
+        plan=_stamped(run),
         objective=run.objective,
         bound=bound,
         trace=tuple(run.trace),
@@ -174,6 +178,14 @@ def _result(run: Run, method: str) -> Result:
         conflict=run.conflict,
         zero=run.zero,
     )
+
+
+def _stamped(run: Run) -> Answer | None:
+    """Return the best plan with the hash of its problem, without where that would take long after the time is up."""
+    if run.plan is None or parts(run.problem) * _HASHED > run.remaining() + _LATE:
+        return run.plan
+    stamped: Answer = replace(run.plan, instance=content_hash(run.problem))
+    return stamped
 
 
 def versions() -> dict[str, str]:

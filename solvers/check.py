@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from gangplan.instances import GraphProblem, verify
 
 from .method import Method, Suite, suite
@@ -75,9 +77,10 @@ def _run(
     callback: Callback = lambda run: None,
 ) -> Run:
     run = Run(problem, time_limit=time_limit, callbacks=(callback,))
-    prepared = tools.prepare(run)
-    if not run.infeasible:
-        method.run(run, prepared)
+    with suppress(TimeoutError):
+        prepared = tools.prepare(run)
+        if not run.infeasible:
+            method.run(run, prepared)
     return run
 
 

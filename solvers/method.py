@@ -20,13 +20,17 @@ def _always(prepared: Any) -> bool:
     return True
 
 
+def _no_draft(run: Run) -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class Method:
     """A way to solve a problem.
 
     Attributes:
-        run: does it: offers plans and raises bounds on the `Run` until that has stopped or it is done. Its second
-            argument is what the suite has prepared.
+        run: does it: offers plans and raises bounds on the `Run` until that has stopped or it is done; it may end with
+            `TimeoutError` then. Its second argument is what the suite has prepared.
         exact: whether it proves optimality, given time.
         variants: the variants of the problem it solves; none named means all.
         suits: whether the prepared problem is small enough for its model to be worth building.
@@ -67,9 +71,10 @@ class Suite:
         methods: by name.
         variants: of the problem; ``("",)`` if there is but one.
         prepare: turns a run's problem into what all its methods share; proves on the way that there is no plan if
-            that is easy to see, and the bounds that cost nothing.
+            that is easy to see, and the bounds that cost nothing. Raises `TimeoutError` once the run has stopped.
         optimum: finds the optimum of a tiny problem by looking at every plan, `None` if there is none.
         random_problem: makes a tiny problem from a seed and a variant.
+        draft: offers a plan that costs next to nothing, without what is prepared.
     """
 
     methods: Mapping[str, Method]
@@ -77,6 +82,7 @@ class Suite:
     prepare: Callable[[Run], Any]
     optimum: Callable[[Any], float | None]
     random_problem: Callable[[int, str], Any]
+    draft: Callable[[Run], None] = _no_draft
 
     def variants_of(self, method: Method) -> tuple[str, ...]:
         """Return the variants that `method` solves."""

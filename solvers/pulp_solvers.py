@@ -36,7 +36,7 @@ def pulp_solver(run: Run, name: str, *, presolve: bool = True) -> Any:
     Args:
         run: gives time, threads and seed.
         name: one of `available_solvers`.
-        presolve: of HiGHS; its postsolve now and then breaks a row by 1 and ends in an error.
+        presolve: of HiGHS; 1.14's now and then cuts off the optimum, says infeasible, or breaks a row by 1.
     """
     return _highs(run, presolve) if name == "HiGHS" else _cbc(run)
 

@@ -51,10 +51,13 @@ def transfers(problem: GraphProblem, device: IntArray) -> FloatArray:
     graph, cluster = problem.graph, problem.cluster
     u, v = graph.source, graph.target
     cut = device[u] != device[v]
-    received = np.unique(np.stack([u[cut], device[v[cut]]]), axis=1)
+    # a pair of op and receiver as one number: numpy sorts those a hundred times as fast
+    received, receiver = np.divmod(
+        np.unique(u[cut].astype(np.int64) * cluster.n_devices + device[v[cut]]), cluster.n_devices
+    )
     sent = np.unique(u[cut])
     cost = problem.transfer()
-    seconds = sums(received[1], cost[received[0]], cluster.n_devices)
+    seconds = sums(receiver, cost[received], cluster.n_devices)
     seconds += sums(device[sent], cost[sent], cluster.n_devices)
     seconds[problem.hosts()] = 0.0
     return seconds
@@ -67,6 +70,5 @@ def _colocation(problem: GraphProblem, device: IntArray) -> list[str]:
     leader = member[first[inverse]]
     return [
         f"colocation: op {graph.names[i]} is on device {device[i]}, op {graph.names[j]} of its class on {device[j]}"
-        for i, j in zip(member.tolist(), leader.tolist(), strict=True)
-        if device[i] != device[j]
+        for i, j in np.stack([member, leader])[:, device[member] != device[leader]].T.tolist()
     ]

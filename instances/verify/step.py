@@ -52,8 +52,10 @@ def needed(problem: StepProblem, device: IntArray) -> tuple[IntArray, IntArray]:
     """Return the transfers that a placement asks for, as (op, receiving device), each pair once, sorted."""
     u, v = problem.graph.source, problem.graph.target
     cut = device[u] != device[v]
-    pairs = np.unique(np.stack([u[cut], device[v[cut]]]), axis=1)
-    return pairs[0].astype(np.int32), pairs[1].astype(np.int32)
+    op, to = np.divmod(
+        np.unique(u[cut].astype(np.int64) * problem.cluster.n_devices + device[v[cut]]), problem.cluster.n_devices
+    )
+    return op.astype(np.int32), to.astype(np.int32)
 
 
 def _sent(plan: StepPlan) -> dict[tuple[int, int], float]:

@@ -8,8 +8,8 @@ import numpy as np
 from ortools.graph.python import max_flow
 
 from gangplan.instances.arrays import BoolArray
-from gangplan.instances.verify import TOLERANCE
 
+from ..sizes import most
 from .chain import Chain
 
 _INFINITE = 1 << 52
@@ -58,7 +58,7 @@ class CallCut:
             return np.inf, frozenset()
         if len(active) > _LARGEST:
             return 0.0, frozenset()
-        room = self.capacity[t] * (1 + TOLERANCE) - self._memory(np.flatnonzero(hull).tolist())
+        room = most(self.capacity[t], len(self.r.item_of)) - self._memory(np.flatnonzero(hull).tolist())
         best: tuple[float, frozenset[int]] = (np.inf, frozenset())
         waiting: list[tuple[frozenset[int], frozenset[int]]] = [(frozenset(mates), frozenset())]
         leaves = 0

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import BoolArray, FloatArray
-from gangplan.instances.verify import TOLERANCE
 
+from ..sizes import most
 from .reduced import Reduced
 
 Index = NDArray[np.int64]
@@ -97,7 +97,7 @@ class Chain:
             runs = np.isfinite(r.time[t])
             seconds = self._within(np.where(runs, r.time[t], 0.0)) + cut
             barred = self._within((~runs).astype(float)) > 0.5
-            barred |= memory > r.slots[s].capacity * (1 + TOLERANCE)
+            barred |= memory > most(r.slots[s].capacity, len(r.item_of))
             seconds[barred | (place[:, None] > place[None, :])] = np.inf
             found[t] = seconds
         return found

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from ortools.sat.python import cp_model
 
-from gangplan.instances import LatencyPlan, verify
-from gangplan.instances.verify import TOLERANCE
+from gangplan.instances import LatencyPlan
 
 from ...cpsat_solver import cpsat_solver, minimise, search
 from ...run import Run
+from ..sizes import Covers, whole
 from .bounds import ceiling
 from .cpsat_hint import Toll, values
 from .reduced import Reduced
@@ -26,11 +26,12 @@ _UNITS = 1 << 32
 
 def cpsat(run: Run, r: Reduced) -> None:
     """Minimise the latency with CP-SAT, warm-started with the best plan; offers plans as they come."""
-    top = None
-    # integers are as fine as the ceiling was tight: solve again if the first was too coarse to tell
-    while not run.stopped and (top is None or (run.objective is not None and run.objective < top)):
+    covers, known, top = Covers(), -1, np.inf
+    # integers are as fine as the ceiling was tight: solve again if the first was too coarse to tell, and if sizes were
+    while not run.stopped and (len(covers.found) > known or (run.objective or np.inf) < top):
+        known = len(covers.found)
         with run.phase("cpsat model"):
-            model = Model(r, run)
+            model = Model(r, run, covers=covers)
         top = model.top
         if run.stopped:
             return
@@ -45,10 +46,13 @@ class Model:
         r: the problem.
         run: its best plan is the hint and the ceiling, its bound is built in.
         fixed: slots of hosts that groups must be on.
+        covers: what is known not to go together; it learns.
     """
 
-    def __init__(self, r: Reduced, run: Run, fixed: Mapping[int, int] | None = None) -> None:
-        self.r = r
+    def __init__(
+        self, r: Reduced, run: Run, fixed: Mapping[int, int] | None = None, covers: Covers | None = None
+    ) -> None:
+        self.r, self.covers = r, covers if covers is not None else Covers()
         self.fixed = fixed or {}
         self.model = cp_model.CpModel()
         self.top = run.objective if run.objective is not None else ceiling(r)
@@ -197,24 +201,23 @@ class Model:
                 model.add(self.z >= self.ready[v])
 
     def _memory(self) -> None:
-        """(M) sum of m[g] over a slot <= its capacity; sizes rounded so that no feasible plan is lost."""
+        """(M) sum of m[g] over a slot <= its capacity, see `sizes`."""
         r = self.r
-        size_of = r.group_memory
-        unit = max(float(size_of.max()) / 2**31, 1e-300)
-        size = np.floor(size_of / unit).astype(np.int64).tolist()
-        total = float(size_of.sum())
         rooms = {r.slots[s].kind: r.slots[s].capacity for s in r.callers}
         for s in self.calls:
-            used = sum(m * row[s] for m, row in zip(size, self.x, strict=True) if m)
             for t, chosen in self.y[s].items():
-                if rooms[t] < total:
-                    row = self.model.add(used <= int(rooms[t] * (1 + TOLERANCE) / unit))
-                    if chosen is not True:
-                        row.only_enforce_if(chosen)
+                self._within(rooms[t], [row[s] for row in self.x], [] if chosen is True else [chosen])
         for i, q in enumerate(self.hosts):
-            if r.slots[q].capacity < total:
-                used = sum(m * row[i] for m, row in zip(size, self.h, strict=True) if m)
-                self.model.add(used <= int(r.slots[q].capacity * (1 + TOLERANCE) / unit))
+            self._within(r.slots[q].capacity, [row[i] for row in self.h], [])
+
+    def _within(self, limit: float, here: list[Any], chosen: list[Any]) -> None:
+        # what is too large alone `_assign` and `_types` have barred
+        sizes = whole(self.r.group_memory, limit, len(self.r.item_of))
+        if sizes.binds:
+            used = sum(m * x for m, x in zip(sizes.size.tolist(), here, strict=True) if m)
+            self.model.add(used <= sizes.room).only_enforce_if(chosen)
+        for cover in self.covers.of(limit):
+            self.model.add_bool_or([~here[g] for g in cover]).only_enforce_if(chosen)
 
     def _symmetry(self) -> None:
         """(S) calls that hold nothing come last."""
@@ -254,10 +257,7 @@ class Model:
 
     def _whole(self, run: Run, value: Any) -> LatencyPlan | None:
         plan = self.plan(value)
-        if verify(run.problem, plan).ok:
-            return plan
-        run.note("cpsat: a plan found is feasible only within the rounding of sizes, so it is dropped")
-        return None
+        return plan if self.covers.accepts(run, plan, self.r.group_of_op, "cpsat") else None
 
     @staticmethod
     def _solver(run: Run) -> Any:

@@ -22,26 +22,33 @@ for or serves.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from ...watch import never, watched
 from .reduced import Reduced
 from .reduction import merged
 
 
-def dominate(r: Reduced) -> Reduced:
-    """Return `r` with dominated items merged; its optimum is the same."""
+def dominate(r: Reduced, stopped: Callable[[], bool] = never) -> Reduced:
+    """Return `r` with dominated items merged; its optimum is the same.
+
+    Raises:
+        TimeoutError: once `stopped` is true.
+    """
     while True:
-        into, total = _Pass(r).run()
+        into, total = _Pass(r, stopped).run()
         if all(v == q for v, q in enumerate(into)):
             return r
         r = merged(r, into, total)
 
 
 class _Pass:
-    def __init__(self, r: Reduced) -> None:
-        self.r = r
+    def __init__(self, r: Reduced, stopped: Callable[[], bool]) -> None:
+        self.r, self.stopped = r, stopped
         self.touching: list[list[tuple[frozenset[int], float]]] = [[] for _ in range(r.n_items)]
-        for a, consumers, cost in r.nets:
+        for a, consumers, cost in watched(r.nets, stopped):
             pins = consumers | {a}
             for v in pins:
                 self.touching[v].append((pins, cost))
@@ -57,7 +64,7 @@ class _Pass:
         before, after = r.neighbours
         into, busy = list(range(r.n_items)), [False] * r.n_items
         total = r.time.copy()
-        for u in range(r.n_items):
+        for u in watched(range(r.n_items), self.stopped):
             for near, far in ((before, after), (after, before)):
                 if busy[u] or len(near[u]) != 1 or busy[near[u][0]]:
                     continue

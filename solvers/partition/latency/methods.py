@@ -8,6 +8,7 @@ from gangplan.instances import LatencyProblem
 
 from ...method import CPSAT, Method, Suite, lazily
 from ...run import Run
+from ..draft import draft
 from .bounds import impossible, path_bound
 from .dominate import dominate
 from .enumeration import optimum
@@ -20,7 +21,7 @@ from .reduction import reduce
 
 def _prepare(run: Run) -> Reduced:
     problem: LatencyProblem = run.problem
-    r = dominate(reduce(problem))
+    r = dominate(reduce(problem, lambda: run.stopped), lambda: run.stopped)
     reason = impossible(r)
     if reason is not None:
         run.note(reason)
@@ -63,4 +64,4 @@ METHODS: dict[str, Method] = {
     "cpsat": Method(_seeded(_cpsat), exact=True, suits=_at_most(60_000), library=CPSAT),
     "milp": Method(_seeded(_milp), exact=True, suits=_at_most(400_000)),
 }
-SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem)
+SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem, draft)

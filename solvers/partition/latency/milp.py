@@ -8,10 +8,10 @@ from typing import Any
 import pulp
 
 from gangplan.instances import LatencyPlan
-from gangplan.instances.verify import TOLERANCE
 
 from ...pulp_solvers import ABOVE_ONE, available_solvers, minimise_lp
 from ...run import Run
+from ..sizes import Covers, whole
 from .bounds import ceiling
 from .reduced import Reduced
 
@@ -27,22 +27,24 @@ def milp(run: Run, r: Reduced, solver: str | None = None) -> None:
         run, r: as for every method.
         solver: ``HiGHS`` or ``PULP_CBC_CMD``; by default the first that is available.
     """
-    # tolerances are relative to the unit: solve again where the plan found is far below it or the bound not quite there
-    for again in range(_PASSES):
-        if run.stopped or (again and run.objective is None):
-            return
+    covers, known, again = Covers(), -1, 0
+    # tolerances are relative to the unit: solve again where the plan found is far below it, or breaks a limit, or the
+    # bound is not quite there
+    while not run.stopped and (len(covers.found) > known or again < (_PASSES if run.objective is not None else 1)):
+        again += len(covers.found) <= known or not again
+        known = len(covers.found)
         with run.phase("milp model"):
-            model = _Model(r, run)
+            model = _Model(r, run, covers)
         if not run.stopped:
             with run.phase("milp"):
-                model.solve(run, solver or available_solvers()[0], careful=again > 0)
+                model.solve(run, solver or available_solvers()[0])
 
 
 class _Model:
     """Letters as in docs/latency.md; see `cpsat` for what each constraint says."""
 
-    def __init__(self, r: Reduced, run: Run) -> None:
-        self.r = r
+    def __init__(self, r: Reduced, run: Run, covers: Covers) -> None:
+        self.r, self.run, self.covers = r, run, covers
         self.lp = pulp.LpProblem("latency", pulp.LpMinimize)
         self.calls = range(len(r.callers))
         self.hosts = [s for s, slot in enumerate(r.slots) if slot.host]
@@ -168,28 +170,31 @@ class _Model:
 
     def _memory(self) -> None:
         r = self.r
-        total, size = float(r.group_memory.sum()), r.group_memory.tolist()
         rooms = {r.slots[s].kind: r.slots[s].capacity for s in r.callers}
         for s in self.calls:
             for t, chosen in self.y[s].items():
-                if rooms[t] < total:
-                    used = pulp.lpSum(m / rooms[t] * row[s] for m, row in zip(size, self.x, strict=True) if m)
-                    slack = total / rooms[t] * (1 - chosen) if self.free else 0
-                    self.lp += used - slack <= 1 + TOLERANCE / 2
+                self._within(rooms[t], [row[s] for row in self.x], 1 - chosen)
         for i, q in enumerate(self.hosts):
-            room = r.slots[q].capacity
-            if room < total:
-                used = pulp.lpSum(m / room * row[i] for m, row in zip(size, self.h, strict=True) if m)
-                self.lp += used <= 1 + TOLERANCE / 2
+            self._within(r.slots[q].capacity, [row[i] for row in self.h], 0)
+
+    def _within(self, limit: float, here: list[Any], other: Any) -> None:
+        # what is too large alone `_assign` and `_types` have barred
+        sizes = whole(self.r.group_memory, limit, len(self.r.item_of))
+        if sizes.binds:
+            share = sizes.shares.tolist()
+            used = pulp.lpSum(m * x for m, x in zip(share, here, strict=True) if m)
+            self.lp += used - sum(share) * other <= 1
+        for cover in self.covers.of(limit):
+            self.lp += pulp.lpSum(here[g] for g in cover) <= len(cover) - 1 + other
 
     def _symmetry(self) -> None:
         for s, t in pairwise(self.calls):
             for row in self.x:
                 self.lp += row[t] <= pulp.lpSum(other[s] for other in self.x)
 
-    def solve(self, run: Run, name: str, *, careful: bool = False) -> None:
+    def solve(self, run: Run, name: str) -> None:
         """Solve, offer the plan and record the bound."""
-        minimise_lp(run, self.lp, name, self.unit, self.plan, presolve=not careful)
+        minimise_lp(run, self.lp, name, self.unit, self.plan, presolve=False)
 
     def plan(self) -> LatencyPlan | None:
         """Return the plan of the solution, binaries rounded, `None` if that leaves a group without a slot."""
@@ -206,4 +211,5 @@ class _Model:
             if len(chosen) != 1:
                 return None
             slot.append(chosen[0])
-        return r.plan(slot)
+        plan = r.plan(slot)
+        return plan if self.covers.accepts(self.run, plan, r.group_of_op, "milp") else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,16 @@ from gangplan.instances import LatencyProblem
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, sums
 from gangplan.instances.graph import topological_order
 
+from ...watch import never, watched
 from .reduced import Reduced, Slot
 
 
-def reduce(problem: LatencyProblem) -> Reduced:
-    """Return `problem` as items, one an op but for free ops, before anything is merged."""
+def reduce(problem: LatencyProblem, stopped: Callable[[], bool] = never) -> Reduced:
+    """Return `problem` as items, one an op but for free ops, before anything is merged.
+
+    Raises:
+        TimeoutError: once `stopped` is true.
+    """
     graph = problem.graph
     slots = _slots(problem, graph.n_ops)
     cost = problem.transfer()
@@ -25,12 +30,12 @@ def reduce(problem: LatencyProblem) -> Reduced:
     alone = _alone(graph.colocation)
     free = np.zeros(graph.n_ops, dtype=bool)
     before: list[list[int]] = [[] for _ in range(graph.n_ops)]
-    for a, b in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
+    for a, b in watched(zip(graph.source.tolist(), graph.target.tolist(), strict=True), stopped):
         before[b].append(a)
     order = topological_order(graph.n_ops, graph.source, graph.target)
     if idle is not None:
         kind = slots[idle].kind
-        for v in order.tolist():
+        for v in watched(order.tolist(), stopped):
             free[v] = alone[v] and time[kind, v] == 0 and cost[v] == 0 and all(free[u] for u in before[v])
     if free.all():
         free[order[-1]] = False  # a problem without items is nobody's friend
@@ -44,11 +49,11 @@ def reduce(problem: LatencyProblem) -> Reduced:
     group = _by_first(first, label)
     edges = {
         (int(item[a]), int(item[b]))
-        for a, b in zip(graph.source.tolist(), graph.target.tolist(), strict=True)
+        for a, b in watched(zip(graph.source.tolist(), graph.target.tolist(), strict=True), stopped)
         if not free[a]
     }
     consumers: dict[int, set[int]] = {}
-    for a, b in edges:
+    for a, b in watched(edges, stopped):
         consumers.setdefault(a, set()).add(b)
     nets = tuple((a, frozenset(b), float(cost[kept[a]])) for a, b in sorted(consumers.items()) if cost[kept[a]] > 0)
     limit = int(group.max()) + 1

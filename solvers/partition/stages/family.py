@@ -9,6 +9,7 @@ import numpy as np
 from gangplan.instances.arrays import BoolArray, FloatArray
 from gangplan.instances.verify import TOLERANCE
 
+from ..sizes import edge
 from .reduced import Units
 
 
@@ -21,6 +22,10 @@ class Family:
     Args:
         units: what they are sets of.
         ideals: bits of integers, the empty and the full one among them.
+
+    Attributes:
+        generous: whether stages on the edge of what fits count as fitting, so that what is proved holds, or as too
+            large, so that plans do.
     """
 
     def __init__(self, units: Units, ideals: list[int]) -> None:
@@ -39,7 +44,8 @@ class Family:
         self.held, self.holders = self._sums(units.held), self._sums((units.held > 0).astype(float))
         self.weights = self._sums(units.weights[None])[0]
         self.heavy = self._sums((units.weights > 0)[None].astype(float))[0]
-        self.once, self.kept = self._sums(units.once), self._sums(units.kept)
+        self._memory: dict[tuple[int, int, float], tuple[FloatArray, FloatArray]] = {}
+        self.generous = True
         self.crossing = self._crossing()
         self.sizes = self.bits.sum(axis=1)
         self.linear = bool((np.diff(self.sizes) > 0).all() and (self.bits[:-1] <= self.bits[1:]).all())
@@ -85,13 +91,28 @@ class Family:
         if self.barred[row][-1]:
             seconds[self._between(self.barred[row], rows) > 0.5] = np.inf
         if np.isfinite(capacity):
-            memory = self._between(self.once[row], rows)
-            if under_way:
-                memory += under_way * self._between(self.kept[row], rows)
-                if self.problem.recompute and self.problem.memory_model != "none":
-                    memory += under_way * self.crossing[rows, None]
-            seconds[memory > capacity * (1 + TOLERANCE / 2)] = np.inf
+            large, small = self._needed(row, under_way, capacity)
+            memory = self._between(small, rows)
+            if under_way and self.problem.recompute and self.problem.memory_model != "none":
+                memory += under_way * self.crossing[rows, None]
+            seconds[self._between(large, rows) > 0.5] = np.inf
+            memory[~np.isfinite(seconds)] = 0.0
+            terms = len(self.units.order.group_of)
+            seconds[memory > edge(capacity, float(small.max()), terms, generous=self.generous)] = np.inf
         return seconds
+
+    def _needed(self, row: int, under_way: int, capacity: float) -> tuple[FloatArray, FloatArray]:
+        """Return how many units of each ideal are too large alone, and the bytes of the others, float64 (N,) each.
+
+        Bytes are for differences, which would say nothing of the small beside the large.
+        """
+        key = row, under_way, capacity
+        if key not in self._memory:
+            need = self.units.once[row] + under_way * self.units.kept[row]
+            large = need > capacity * (1 + 1.25 * TOLERANCE)
+            found = self._sums(np.stack([large.astype(float), np.where(large, 0.0, need)]))
+            self._memory[key] = found[0], found[1]
+        return self._memory[key]
 
     def nested(self, level: int, replicas: int, inner: FloatArray, rows: slice) -> FloatArray:
         """Return the seconds a sample of stages of which `replicas` members take `inner` seconds each."""

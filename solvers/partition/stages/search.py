@@ -58,11 +58,17 @@ def ideals(run: Run, reduced: Reduced) -> None:
 def _search(run: Run, reduced: Reduced, families: Families, by: str, *, exact: bool) -> None:
     problem = reduced.problem
     binds = problem.training and np.isfinite(reduced.capacity) and problem.memory_model != "none"
-    for units, tracked in ((reduced.lean, False), *(((reduced.units, True),) if binds else ())):
+    for units, tracked, generous in (
+        (reduced.lean, False, True),
+        *(((reduced.units, True, True),) if binds else ()),
+        # a stage on the edge of what fits was too large: plans without it prove nothing
+        (reduced.units, binds, False),
+    ):
         with run.phase("families"):
             family = families(run, units, tracked)
         if run.stopped or family is None:
             return
+        family.generous, proves = generous, exact and generous
         try:
             with run.phase("recurrence"):
                 cap = np.inf if run.objective is None else run.objective
@@ -72,14 +78,16 @@ def _search(run: Run, reduced: Reduced, families: Families, by: str, *, exact: b
             return
         if not steps:
             # without a plan where less is asked there is none where more is
-            if exact:
+            if proves and run.plan is None:
                 run.prove_infeasible()
+            elif proves and run.objective is not None:
+                run.raise_bound(run.objective, by)
             return
         plan = plan_of(level, steps)
         fits = verify(problem, plan).ok
         if fits:
             run.offer(plan, by)
-        if exact:
+        if proves:
             run.raise_bound(value, by)
         if fits:
             return

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray, IntArray
 
 from ...run import Run
+from ...watch import watched
 from .greedy import offer_placement
 from .model import Prepared
 from .rank import mean_rank, ranked
@@ -35,17 +38,22 @@ def contiguous(run: Run, p: Prepared) -> None:
         for slack in _SLACK if p.memory_binds else _SLACK[:1]:
             if run.stopped:
                 return
-            where = _cut(p, sequence, devices.astype(np.int32), p.room * slack)
+            try:
+                where = _cut(p, sequence, devices.astype(np.int32), p.room * slack, lambda: run.stopped)
+            except TimeoutError:
+                return
             fixed = None if where is None else repair(run, p, where.tolist())
             if fixed is not None and not run.stopped:
                 offer_placement(run, p, fixed, order, "contiguous")
 
 
-def _cut(p: Prepared, sequence: IntArray, devices: IntArray, room: FloatArray) -> IntArray | None:
+def _cut(
+    p: Prepared, sequence: IntArray, devices: IntArray, room: FloatArray, stopped: Callable[[], bool]
+) -> IntArray | None:
     """Return the device of each group so that all fit into `room`, but for rounding, or `None` if no cut does."""
     count = len(sequence)
     memory = _running(p.group_memory[sequence])
-    crossing = _crossing(p, sequence)
+    crossing = _crossing(p, sequence, stopped)
     best = np.full(count + 1, np.inf)
     best[0] = 0.0
     # the device before a boundary, and for each device where its run begins that ends there, -1 for no run
@@ -55,7 +63,7 @@ def _cut(p: Prepared, sequence: IntArray, devices: IntArray, room: FloatArray) -
         seconds, unable = _running(np.where(np.isfinite(took), took, 0.0)), _running(~np.isfinite(took) * 1.0)
         entered = best + np.where(last >= 0, crossing[p.level[d, last], np.arange(count + 1)], 0.0)
         best, last = best.copy(), last.copy()
-        for j in range(1, count + 1):
+        for j in watched(range(1, count + 1), stopped):
             low = max(np.searchsorted(memory, memory[j] - room[d]), np.searchsorted(unable, unable[j]))
             if low >= j:
                 continue
@@ -77,7 +85,7 @@ def _running(values: FloatArray) -> FloatArray:
     return np.concatenate([[0.0], np.cumsum(values)])
 
 
-def _crossing(p: Prepared, sequence: IntArray) -> FloatArray:
+def _crossing(p: Prepared, sequence: IntArray, stopped: Callable[[], bool]) -> FloatArray:
     """Return the longest delay of what goes forward over each boundary plus that of what comes back, (L + 1, G + 1).
 
     The last row, for level -1, is 0: one device.
@@ -91,7 +99,7 @@ def _crossing(p: Prepared, sequence: IntArray) -> FloatArray:
         for low, high in ((a, b), (b, a)):
             worst = np.zeros(p.n_groups + 1)
             # longer ones overwrite shorter ones
-            for e in np.argsort(delay[u], kind="stable").tolist():
+            for e in watched(np.argsort(delay[u], kind="stable").tolist(), stopped):
                 if low[e] < high[e]:
                     worst[low[e] + 1 : high[e] + 1] = delay[u[e]]
             found[level] += worst

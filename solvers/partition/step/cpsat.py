@@ -13,6 +13,7 @@ from gangplan.instances.arrays import FloatArray, IntArray
 
 from ...cpsat_solver import cpsat_solver, minimise
 from ...run import Run
+from ..sizes import Covers
 from .cpsat_links import Transfers
 from .cpsat_model import StepModel
 from .cpsat_segments import segments
@@ -33,11 +34,12 @@ def cpsat(run: Run, p: Prepared, *, below: bool = False) -> None:
         run, p: as for every method.
         below: whether to search for the makespan from below first, which raises the bound where little else does.
     """
-    ceiling = None
-    # ticks are as fine as the ceiling was tight: solve again if the first were too coarse to tell
-    while not run.stopped and (ceiling is None or (run.objective is not None and run.objective < ceiling)):
+    covers, known, ceiling = Covers(), -1, np.inf
+    # ticks are as fine as the ceiling was tight: solve again if the first were too coarse to tell, and if sizes were
+    while not run.stopped and (len(covers.found) > known or (run.objective or np.inf) < ceiling):
+        known = len(covers.found)
         with run.phase("cpsat model"):
-            model = Formulation(p, run.objective, run.plan, stopped=lambda: run.stopped)
+            model = Formulation(p, run.objective, run.plan, covers=covers, stopped=lambda: run.stopped)
         ceiling = model.seconds
         if run.stopped:
             return
@@ -64,6 +66,7 @@ class Formulation:
         *,
         symmetry: bool = True,
         cut: bool = True,
+        covers: Covers | None = None,
         stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         """Build it.
@@ -74,6 +77,7 @@ class Formulation:
             plan: the best one known.
             symmetry: whether to break symmetry by (S) and (B); only tests and experiments do not.
             cut: whether to cut the step into segments; likewise.
+            covers: groups known not to go together; it learns.
             stopped: see `StepModel`.
         """
         self.p, self.stopped = p, stopped
@@ -84,7 +88,7 @@ class Formulation:
             found = type(found)((), np.zeros(p.n, dtype=np.int32), 1)
         # ops and what lies between them, each rounded down by less than a tick
         self._rounding = 2 * p.n + 1
-        self.base = StepModel(self.ticks, found, int(self.seconds * self.scale) + 1, stopped=stopped)
+        self.base = StepModel(self.ticks, found, int(self.seconds * self.scale) + 1, covers=covers, stopped=stopped)
         self.sent = Transfers(self.base) if p.contention and not stopped() else None
         self.families = equal_parts(p) if symmetry else []
         self.tree = DeviceTree(p) if symmetry else None
@@ -190,4 +194,9 @@ def _solve(run: Run, model: Formulation, below: bool) -> None:
     if below and 2 <= run.workers <= _FEW:
         # with two workers only the first of these runs, and neighbourhoods beside it
         solver.parameters.subsolvers.extend(["objective_lb_search", "default_lp"])
-    minimise(run, solver, model.base.model, model.scale, model.plan)
+
+    def fitting(value: Callable[[Any], int]) -> StepPlan | None:
+        plan = model.plan(value)
+        return plan if model.base.covers.accepts(run, plan, model.p.group_of, "cpsat") else None
+
+    minimise(run, solver, model.base.model, model.scale, fitting)

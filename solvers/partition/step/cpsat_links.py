@@ -22,11 +22,13 @@ class Transfers:
         self.start: dict[tuple[int, int], Any] = {}
         self._on: list[list[list[Any]]] = [[[] for _ in base.p.links.names] for _ in range(base.cut.count)]
         first, index = base.p.successors
+        sends = (base.p.problem.graph.output_bytes() > 0).tolist()
         for u in range(base.p.n):
             if base.stopped():
                 return
             after = index[first[u] : first[u + 1]].tolist()
-            if after and any(base.delay[level][u] for level in base.levels):
+            # what takes less than a tick takes its turn on the links all the same, or its place would be lost
+            if after and sends[u] and base.levels:
                 self._send(u, after)
         self._links()
 
@@ -51,10 +53,9 @@ class Transfers:
                 self.way[u, a, d] = w
                 model.add_implication(w, base.x[g][a])
                 took = base.delay[int(p.level[a, d])][u]
-                if took:
-                    interval = model.new_optional_fixed_size_interval_var(at, took, w, "")
-                    for link in p.routes[a][d]:
-                        self._on[segment][link].append(interval)
+                interval = model.new_optional_fixed_size_interval_var(at, took, w, "")
+                for link in p.routes[a][d]:
+                    self._on[segment][link].append(interval)
                 for h in readers:
                     if d in base.x[h]:
                         model.add_bool_or(~base.x[g][a], ~base.x[h][d], w)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from ortools.sat.python import cp_model
 
+from ..sizes import Covers, whole
 from .cpsat_segments import Segments, reach
 from .cpsat_windows import Ticks, local_windows
 from .model import Prepared
@@ -33,6 +34,7 @@ class StepModel:
         *,
         fixed: Mapping[int, int] | None = None,
         paths: tuple[Ticks, Ticks] | None = None,
+        covers: Covers | None = None,
         stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         """Build all but the symmetry, the transfers and the hint.
@@ -44,11 +46,12 @@ class StepModel:
             fixed: groups that stay on the device given.
             paths: the longest paths before and after each op, if more is known than the graph tells; `cut` is then one
                 segment.
+            covers: groups that do not go together.
             stopped: whether to give up building; the model is then of no use.
         """
         self.p, self.cut, self.ceiling = p, cut, ceiling
         fixed = fixed or {}
-        self._paths = paths
+        self._paths, self.covers = paths, covers if covers is not None else Covers()
         self.model = cp_model.CpModel()
         self.stopped = stopped
         self.above, self.below = reach(p)
@@ -99,18 +102,20 @@ class StepModel:
         return sum(ticks[d] * x for d, x in self.x[self.group[v]].items())
 
     def _memory(self) -> None:
-        """(M) sum of m[g] x[g, d] <= capacity of d; sizes rounded so that no feasible plan is lost."""
+        """(M) sum of m[g] x[g, d] <= capacity of d, see `sizes`; what is too large alone has no x."""
         p = self.p
         if not p.memory_binds:
             return
-        for d in range(p.n_devices):
-            if not np.isfinite(p.room[d]):
-                continue
-            unit = max(float(p.room[d]) / 2**30, float(p.group_memory.max()) / 2**40, 1e-300)
-            size = np.floor(p.group_memory / unit).astype(np.int64).tolist()
-            held = [size[g] * row[d] for g, row in enumerate(self.x) if d in row and size[g]]
-            if held:
-                self.model.add(sum(held) <= int(p.room[d] / unit))
+        for limit in np.unique(p.capacity).tolist():
+            sizes, covers = whole(p.group_memory, limit, p.n), list(self.covers.of(limit))
+            size = sizes.size.tolist()
+            for d in np.flatnonzero(p.capacity == limit).tolist() if sizes.binds else ():
+                held = [size[g] * row[d] for g, row in enumerate(self.x) if d in row and size[g]]
+                if held:
+                    self.model.add(sum(held) <= sizes.room)
+                for cover in covers:
+                    if all(d in self.x[g] for g in cover):
+                        self.model.add_bool_or([~self.x[g][d] for g in cover])
 
     def _precedence(self) -> None:
         """(P) s[v] >= s[u] + p[u] + c[l, u] on each edge, l being the level that joins the devices of u and v.

@@ -28,15 +28,19 @@ def construct(run: Run, p: Prepared, order: list[int], rule: Rule, by: str) -> b
     """
     decoder, room = Decoder(p), Room(p)
     partial = Partial(decoder)
-    for i, v in enumerate(order):
-        if i % 64 == 0 and run.stopped:
+    partial.stopped = lambda: run.stopped
+    for v in order:
+        if run.stopped:
             return False
         g = int(p.group_of[v])
         if room.where[g] < 0:
             choice = [d for d in room.first_of_twins() if room.fits(g, d)]
             if not choice:
                 return packed(run, p, order, by)
-            room.put(g, choice[0] if len(choice) == 1 else rule(partial, room, v, choice))
+            try:
+                room.put(g, choice[0] if len(choice) == 1 else rule(partial, room, v, choice))
+            except TimeoutError:
+                return False
         partial.put(v, room.where[g])
     if not run.stopped:
         run.offer(as_plan(p, partial.device, partial.start, partial.sent), by)
@@ -45,7 +49,7 @@ def construct(run: Run, p: Prepared, order: list[int], rule: Rule, by: str) -> b
 
 def packed(run: Run, p: Prepared, order: list[int], by: str) -> bool:
     """Offer a plan that packs the memory and no more; return whether there is one."""
-    where = pack(p, run.seed)
+    where = pack(p, run.seed, lambda: run.stopped)
     if where is None or run.stopped:
         return False
     offer_placement(run, p, where, order, by)

@@ -25,4 +25,6 @@ def heft(run: Run, p: Prepared) -> None:
 def earliest(partial: Partial, room: Room, v: int, choice: list[int]) -> int:
     """Return the device on which op v ends first; of equals the one with most of what it reads."""
     near = [partial.device[u] for u in partial.decoder.before[v]]
+    if partial.stopped():
+        raise TimeoutError
     return min(choice, key=lambda d: (partial.would_end(v, d), -near.count(d)))

@@ -27,6 +27,8 @@ def _look(partial: Partial, room: Room, v: int, choice: list[int]) -> int:
     p, cost = partial.decoder.p, {}
     group = int(p.group_of[v])
     for d in choice:
+        if partial.stopped():
+            raise TimeoutError
         end = worst = partial.would_end(v, d)
         for w in partial.decoder.after[v]:
             g = int(p.group_of[w])

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ...method import CPSAT, Method, Suite, lazily
 from ...run import Run
+from ..draft import draft
 from .bounds import delay_bound, impossible, path_bound
 from .contiguous import contiguous
 from .critical_path import critical_path
@@ -22,6 +23,9 @@ _SHARE, _SHARE_IF_SCARCE = 0.15, 0.3
 
 def _prepare(run: Run) -> Prepared:
     p = prepare(run.problem)
+    if p.partial:
+        run.note(f"only the first {p.n_devices} devices are used, and nothing is proved: they make too many pairs")
+        return p
     reason = impossible(p)
     if reason is not None:
         run.note(reason)
@@ -32,6 +36,8 @@ def _prepare(run: Run) -> Prepared:
 
 
 def _bounds(run: Run, p: Prepared) -> None:
+    if p.partial:
+        return
     if not run.stopped:
         delay_bound(run, p)
     # most of what it finds it finds at once
@@ -59,7 +65,7 @@ def _at_most(literals: int, transfers: int) -> Callable[[Prepared], bool]:
     def suits(p: Prepared) -> bool:
         k = p.n_devices
         ways = p.n * k * (k - 1) if p.contention else 0
-        return p.n_groups * k + len(p.edges[0]) * len(p.used_levels) <= literals and ways <= transfers
+        return not p.partial and p.n_groups * k + len(p.edges[0]) * len(p.used_levels) <= literals and ways <= transfers
 
     return suits
 
@@ -90,4 +96,4 @@ METHODS: dict[str, Method] = {
     "milp": Method(_seeded(_milp), exact=True, suits=_at_most(1_000, 400)),
     "bounds": Method(_bounds),
 }
-SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem)
+SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem, draft)

@@ -11,6 +11,7 @@ from gangplan.instances import StepPlan
 
 from ...pulp_solvers import APT, TOLERANCE, available_solvers, minimise_lp
 from ...run import Run
+from ..sizes import Covers
 from .cpsat_ticks import ceiling_of
 from .milp_model import MilpModel
 from .model import Prepared
@@ -27,20 +28,28 @@ def milp(run: Run, p: Prepared, name: str | None = None) -> None:
         run, p: as for every method.
         name: ``HiGHS`` or ``PULP_CBC_CMD``; by default the first that is available.
     """
-    unit = None
-    # tolerances are relative to the unit: solve again where the plan found is far below it
-    while not run.stopped and (unit is None or (run.objective is not None and run.objective < unit * APT)):
+    covers, known, unit = Covers(), -1, np.inf
+    # tolerances are relative to the unit: solve again where the plan found is far below it, or breaks a limit
+    while not run.stopped and (len(covers.found) > known or (run.objective or np.inf) < unit * APT):
+        known = len(covers.found)
         unit = (run.objective if run.objective is not None else ceiling_of(p)) * _ROOM or 1.0
         with run.phase("milp model"):
-            model = MilpModel(p, unit, lambda: run.stopped)
+            model = MilpModel(p, unit, covers, lambda: run.stopped)
             if run.bound is not None:
                 model.z.lowBound = min(1.0, run.bound / unit) * (1 - 10 * TOLERANCE)
         if not run.stopped:
             with run.phase("milp"):
-                minimise_lp(run, model.lp, name or available_solvers()[0], model.unit, partial(_plan, p, model))
+                minimise_lp(
+                    run,
+                    model.lp,
+                    name or available_solvers()[0],
+                    model.unit,
+                    partial(_plan, run, p, model),
+                    presolve=False,
+                )
 
 
-def _plan(p: Prepared, model: MilpModel) -> StepPlan | None:
+def _plan(run: Run, p: Prepared, model: MilpModel) -> StepPlan | None:
     """Return the plan of the solution, its times exact; `None` if rounding leaves a group without a device."""
     where = []
     for row in model.x:
@@ -51,4 +60,5 @@ def _plan(p: Prepared, model: MilpModel) -> StepPlan | None:
     # what differs by tolerances starts together; `retime` then sees what has to go first
     start = np.round([pulp.value(s) for s in model.start], 6)
     sent = {pair: float(np.round(pulp.value(at), 6)) for pair, at in model.sent.items()}
-    return retime(p, np.array(where, dtype=np.int32)[p.group_of], start, sent)
+    plan = retime(p, np.array(where, dtype=np.int32)[p.group_of], start, sent)
+    return plan if model.covers.accepts(run, plan, p.group_of, "milp") else None

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pulp
 
+from ..sizes import Covers, whole
 from .cpsat_segments import longest_paths, reach
 from .cpsat_symmetry import DeviceTree
 from .model import Prepared
@@ -20,8 +21,10 @@ class MilpModel:
     That makes 1 the constant that switches a row off ("big M").
     """
 
-    def __init__(self, p: Prepared, unit: float, stopped: Callable[[], bool] = lambda: False) -> None:
-        self.p, self.unit = p, unit
+    def __init__(
+        self, p: Prepared, unit: float, covers: Covers | None = None, stopped: Callable[[], bool] = lambda: False
+    ) -> None:
+        self.p, self.unit, self.covers = p, unit, covers if covers is not None else Covers()
         self.lp = pulp.LpProblem("step", pulp.LpMinimize)
         self.z = pulp.LpVariable("Z", 0, 1)
         self.lp += self.z
@@ -61,11 +64,14 @@ class MilpModel:
         p = self.p
         if not p.memory_binds:
             return
-        for d in range(p.n_devices):
-            if np.isfinite(p.room[d]):
-                self.lp += (
-                    pulp.lpSum(p.group_memory[g] / p.room[d] * row[d] for g, row in enumerate(self.x) if d in row) <= 1
-                )
+        for d, limit in enumerate(p.capacity.tolist()):
+            sizes = whole(p.group_memory, limit, p.n)
+            if sizes.binds:
+                share = sizes.shares.tolist()
+                self.lp += pulp.lpSum(share[g] * row[d] for g, row in enumerate(self.x) if d in row) <= 1
+            for cover in self.covers.of(limit):
+                if all(d in self.x[g] for g in cover):
+                    self.lp += pulp.lpSum(self.x[g][d] for g in cover) <= len(cover) - 1
 
     def _precedence(self) -> None:
         """(P) an op starts when its inputs are there; (Z) the last one ends at Z."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from gangplan.instances import StepProblem, TreeTopology
+from gangplan.instances import Cluster, StepProblem, TreeTopology
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, sums
 from gangplan.instances.partition.route import Links
+from gangplan.instances.verify import TOLERANCE
+
+_MOST_DEVICES = 1024
+"""There are tables with a number for each pair of devices."""
 
 Csr = tuple[IntArray, IntArray]
 """Rows of a sparse relation: row v is ``index[first[v]:first[v + 1]]``."""
@@ -31,6 +35,7 @@ class Prepared:
         group_of: the group of each op, int32 (n,): its colocation class, or itself.
         group_time: seconds of all ops of a group on a type, infinite where one cannot run, float64 (T, G).
         group_memory: bytes of a group, float64 (G,).
+        partial: whether devices of the cluster have been left out, so that nothing but plans may come of it.
     """
 
     problem: StepProblem
@@ -45,6 +50,7 @@ class Prepared:
     group_of: IntArray
     group_time: FloatArray
     group_memory: FloatArray
+    partial: bool = False
 
     @property
     def n(self) -> int:
@@ -88,14 +94,17 @@ class Prepared:
     @cached_property
     def allowed(self) -> BoolArray:
         """Whether a group can run on a device and fits into it alone, bool (G, k)."""
-        fits = self.group_memory[:, None] <= self.room
-        return np.asarray(np.isfinite(self.group_time[self.type_of].T) & fits)
+        able = np.zeros((len(self.group_time), self.n_groups), dtype=bool)
+        for t in self.types.tolist():
+            limit = self.capacity[int(np.argmax(self.type_of == t))]
+            able[t] = np.isfinite(self.group_time[t]) & (self.group_memory <= limit * (1 + TOLERANCE))
+        return np.ascontiguousarray(able[self.type_of].T)
 
     @cached_property
     def room(self) -> FloatArray:
         """Bytes of each device with room for rounding, as the verifier sees it, float64 (k,)."""
         # half of the verifier's slack, for sums in another order
-        return self.capacity * (1 + 0.5e-9)
+        return self.capacity * (1 + TOLERANCE / 2)
 
     @cached_property
     def memory_binds(self) -> bool:
@@ -137,7 +146,9 @@ class Prepared:
 
 
 def prepare(problem: StepProblem) -> Prepared:
-    """Look everything up once."""
+    """Look everything up once; of thousands of devices take the first ones only, see `Prepared.partial`."""
+    if problem.cluster.n_devices > _MOST_DEVICES:
+        return replace(prepare(replace(problem, cluster=_first(problem.cluster, _MOST_DEVICES))), partial=True)
     graph, topology = problem.graph, problem.cluster.topology
     n, k = graph.n_ops, problem.cluster.n_devices
     time = problem.time()
@@ -145,9 +156,9 @@ def prepare(problem: StepProblem) -> Prepared:
     count = int(group_of.max()) + 1
     group_time = np.zeros((len(time), count))
     for row, total in zip(time, group_time, strict=True):
-        np.add.at(total, group_of, row)
+        total[:] = sums(group_of, row, count)
     # an edge list may repeat an edge
-    pairs = np.unique(np.stack([graph.source, graph.target]), axis=1)
+    pairs = np.stack(np.divmod(np.unique(graph.source.astype(np.int64) * n + graph.target), n))
     return Prepared(
         problem=problem,
         order=graph.topological_order(),
@@ -162,6 +173,17 @@ def prepare(problem: StepProblem) -> Prepared:
         group_time=group_time,
         group_memory=sums(group_of, graph.memory, count),
     )
+
+
+def _first(cluster: Cluster, count: int) -> Cluster:
+    """Return the first devices of a cluster: they have the same numbers there."""
+    topology = cluster.topology
+    if isinstance(topology, TreeTopology):
+        topology = TreeTopology(topology.levels, topology.group[:, :count])
+    else:
+        # one hop joins any two
+        topology = replace(topology, communication_groups=1, racks=1, servers=count)
+    return Cluster(cluster.device_types, cluster.type_of[:count], topology)
 
 
 def _levels(topology: TreeTopology, k: int) -> IntArray:
@@ -206,10 +228,18 @@ def _twins(type_of: IntArray, level: IntArray) -> IntArray:
     """
     k = len(type_of)
     found = np.full(k, -1, dtype=np.int32)
+    # rows of twins at a level differ in their own two places only; with random weights sums tell rows apart
+    weight = np.random.default_rng(0).integers(1, 2**62, k)
+    row = level.astype(np.int64) @ weight
+    names = {
+        x: np.unique(row + weight * (1 + x), return_inverse=True)[1] for x in np.unique(level[level >= 0]).tolist()
+    }
     for a in range(k):
         if found[a] >= 0:
             continue
-        same = (level == level[a]).sum(axis=1) >= k - 2
-        same &= (level[:, a] >= 0) & (type_of == type_of[a]) & (found < 0)
+        same = np.zeros(k, dtype=bool)
+        for x, name in names.items():
+            same |= (name == name[a]) & (level[a] == x)
+        same &= (type_of == type_of[a]) & (found < 0)
         found[same] = found[a] = found.max() + 1
     return found

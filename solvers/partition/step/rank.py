@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from gangplan.instances.arrays import FloatArray
 
 from .model import Prepared
@@ -15,11 +17,9 @@ def mean_rank(p: Prepared) -> list[float]:
 
     HEFT's upward rank (Topcuoglu, Hariri, Wu, IEEE TPDS 2002, Eq. 3).
     """
-    finite = p.time[p.type_of]
-    able = finite < float("inf")
-    seconds = (finite * 1.0).copy()
-    seconds[~able] = 0.0
-    took = (seconds.sum(axis=0) / able.sum(axis=0).clip(min=1)).tolist()
+    able = p.time < float("inf")
+    count = np.bincount(p.type_of, minlength=len(p.time)).astype(float)
+    took = ((count @ np.where(able, p.time, 0.0)) / (count @ able).clip(min=1.0)).tolist()
     return _upward(p, took, _mean_delay(p).tolist())
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from gangplan.instances.arrays import IntArray
 
+from ...watch import never
 from .model import Prepared
 
 _TRIES = 40
@@ -56,7 +59,7 @@ class Room:
         return [self.where[g] for g in self.p.group_of.tolist()]
 
 
-def pack(p: Prepared, seed: int = 0) -> IntArray | None:
+def pack(p: Prepared, seed: int = 0, stopped: Callable[[], bool] = never) -> IntArray | None:
     """Return a device for each group so that all fit, int32 (G,), or `None` if none was found.
 
     Best fit, the most demanding groups first, and then in orders ever more random.
@@ -70,6 +73,8 @@ def pack(p: Prepared, seed: int = 0) -> IntArray | None:
         order: list[int] = np.lexsort((-size - noise, choices)).tolist()
         room = Room(p)
         for g in order:
+            if stopped():
+                return None
             fitting = [d for d in range(p.n_devices) if room.fits(g, d)]
             if not fitting:
                 break

@@ -8,7 +8,7 @@ placements and orders loses nothing.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 
@@ -17,6 +17,7 @@ import numpy as np
 from gangplan.instances import StepPlan
 from gangplan.instances.arrays import FloatArray, IntArray
 
+from ...watch import never
 from .busy import Busy, common_gap
 from .model import Prepared
 
@@ -105,6 +106,7 @@ class Partial:
         start, finish: of each op that is in, seconds.
         device: of each op that is in, -1 of others.
         sent: when transfers start, with contention.
+        stopped: whether to give up, which who puts the ops in has to look at.
     """
 
     def __init__(self, decoder: Decoder) -> None:
@@ -113,6 +115,7 @@ class Partial:
         self.start, self.finish = [0.0] * n, [0.0] * n
         self.device = [-1] * n
         self.sent = Sent()
+        self.stopped: Callable[[], bool] = never
         self._busy = [Busy() for _ in decoder.level]
         self._links = [Busy() for _ in decoder.p.links.names] if decoder.p.contention else []
 

@@ -7,6 +7,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray, IntArray
 
 from ...run import Run
+from ..sizes import most
 from .assemble import assemble
 from .model import Prepared
 from .series import Series, series
@@ -113,8 +114,9 @@ def _cheapest(p: Prepared, parts: Series, costs: FloatArray, server: IntArray) -
     best = np.full((count + 1 if servers_matter else 1, count + 1), np.inf)
     best[0, 0] = 0.0
     begins = parts.memory - parts.joint_memory
-    device_room = float(p.room.max())
-    server_room = max(float(p.room[server == s].sum()) for s in set(server.tolist())) if servers_matter else np.inf
+    device_room = most(float(p.capacity.max()), p.n)
+    rooms = [float(p.capacity[server == s].sum()) for s in set(server.tolist())] if servers_matter else [np.inf]
+    server_room = most(max(rooms), p.n)
     came: list[tuple[list[int], int]] = []
     for k in range(count):
         size = parts.memory[k + 1] - begins[: k + 1]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.verify import TOLERANCE
 
+from ...watch import never
 from .quotient import Quotient
 
 
@@ -34,7 +37,7 @@ def work_bound(q: Quotient) -> float:
     return max(float(q.work.sum() / (q.counts @ q.speed)) if q.work.any() else 0.0, float(q.work.max()))
 
 
-def counting_bound(q: Quotient) -> float:
+def counting_bound(q: Quotient, stopped: Callable[[], bool] = never) -> float:
     """Return the pigeonhole bound, seconds: of the j largest groups some device must take its share, for every j.
 
     Within a load T a device of type t takes at most as many of the j largest groups as its smallest p[t, g] among
@@ -44,10 +47,12 @@ def counting_bound(q: Quotient) -> float:
     types = [int(t) for t in np.flatnonzero(q.counts)]
     order = np.argsort(-q.work, kind="stable")
     low, high = work_bound(q), float(q.work.sum()) * 2 + 1e-300
-    # smallest[t][j-1] is cumulative: the least time of c of the j largest groups on type t
     sizes = sorted({*range(1, min(len(order), 257)), *np.geomspace(1, len(order), 64).astype(int).tolist()})
-    smallest = [[np.cumsum(np.sort(q.time[t][order[:j]])) for t in types] for j in sizes]
-    for j, sums in zip(sizes, smallest, strict=True):
+    for j in sizes:
+        if stopped():
+            break
+        # cumulative: the least time of c of the j largest groups on type t
+        sums = [np.cumsum(np.sort(q.time[t][order[:j]])) for t in types]
         if _takes(q, types, sums, low) >= j:
             continue
         a, b = low, high

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,20 +13,23 @@ from gangplan.instances import PartitionPlan, precedence
 
 from ...cpsat_solver import cpsat_solver, minimise
 from ...run import Run
+from ..sizes import Covers, whole
 from .bounds import load_ceiling
 from .quotient import Quotient
 
-_UNITS = 1 << 29
-"""What the ceiling of the load becomes in integers; rounding down keeps the bound a bound."""
+_UNITS, _FINENESS, _MOST_UNITS = 1 << 29, 4_000_000, 1 << 40
+"""What the ceiling of the load becomes in integers, and for each group or net that may be rounded; rounding down keeps
+the bound a bound."""
 
 
 def cpsat(run: Run, q: Quotient) -> None:
     """Minimise the maximum load with CP-SAT, warm-started with the best plan; offers plans as they come."""
-    ceiling = None
-    # integers are as fine as the ceiling was tight: solve again if the first was too coarse to tell
-    while not run.stopped and (ceiling is None or (run.objective is not None and run.objective < ceiling)):
+    covers, known, ceiling = Covers(), -1, np.inf
+    # integers are as fine as the ceiling was tight: solve again if the first was too coarse to tell, and if sizes were
+    while not run.stopped and (len(covers.found) > known or (run.objective or np.inf) < ceiling):
+        known = len(covers.found)
         with run.phase("cpsat model"):
-            model = Model(q, run.objective, stopped=lambda: run.stopped)
+            model = Model(q, run.objective, covers, stopped=lambda: run.stopped)
         ceiling = model.ceiling
         if run.stopped:
             return
@@ -44,17 +48,23 @@ class Model:
     """
 
     def __init__(
-        self, q: Quotient, ceiling: float | None = None, *, stopped: Callable[[], bool] = lambda: False
+        self,
+        q: Quotient,
+        ceiling: float | None = None,
+        covers: Covers | None = None,
+        *,
+        stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         """Build it; no plan of more than `ceiling` seconds is looked for, and none at all once `stopped`."""
-        self.q = q
+        self.q, self.covers = q, covers if covers is not None else Covers()
         self.model = cp_model.CpModel()
         self.contiguous = q.problem.variant == "contiguous"
         self.ceiling = ceiling if ceiling is not None else load_ceiling(q)
-        self.scale = _UNITS / self.ceiling if self.ceiling > 0 else 1.0
+        self.units = min(max(_UNITS, _FINENESS * (q.n_groups + len(q.nets))), _MOST_UNITS)
+        self.scale = self.units / self.ceiling if self.ceiling > 0 else 1.0
         self.slots = range(int(q.counts.sum()))
         self.types = [int(t) for t in np.flatnonzero(q.counts)]
-        self.z = self.model.new_int_var(0, _UNITS, "Z")
+        self.z = self.model.new_int_var(0, self.units, "Z")
         self.x = [[self.model.new_bool_var("") for _ in self.slots] for _ in range(q.n_groups)]
         for build in (self._assign, self._type_slots, self._order, self._loads, self._memory, self._symmetry):
             if stopped():
@@ -71,7 +81,7 @@ class Model:
 
     def _int(self, seconds: float) -> int:
         # whatever is beyond the ceiling is equally forbidden; 64 bits would overflow
-        return int(min(seconds * self.scale, 2 * _UNITS))
+        return int(min(seconds * self.scale, 2 * self.units))
 
     def _assign(self) -> None:
         """(A) every group is in exactly one slot: sum over s of x[g, s] = 1."""
@@ -177,19 +187,23 @@ class Model:
         return toll
 
     def _memory(self) -> None:
-        """(M) sum of m[g] x[g, s] <= capacity of the slot's type; sizes rounded so that no feasible plan is lost."""
-        q = self.q
-        if not q.memory_binds:
-            return
-        unit = max(float(q.memory.max()) / 2**31, 1e-300)
-        size = np.floor(q.memory / unit).astype(np.int64).tolist()
-        for s in self.slots:
-            used = sum(m * x[s] for m, x in zip(size, self.x, strict=True) if m)
-            for t, chosen in self.y[s].items():
-                if np.isfinite(q.capacity[t]):
-                    row = self.model.add(used <= int(q.capacity[t] / unit))
-                    if chosen is not True:
-                        row.only_enforce_if(chosen)
+        """(M) sum of m[g] x[g, s] <= capacity of the slot's type, see `sizes`."""
+        q, model = self.q, self.model
+        for t in self.types if q.memory_binds else ():
+            sizes = whole(q.memory, float(q.capacity[t]), len(q.group_of))
+            barred, size = np.flatnonzero(sizes.barred).tolist(), sizes.size.tolist()
+            covers = list(self.covers.of(float(q.capacity[t])))
+            for s in self.slots:
+                if t not in self.y[s]:
+                    continue
+                chosen = [] if self.y[s][t] is True else [self.y[s][t]]
+                for g in barred:
+                    model.add(self.x[g][s] == 0).only_enforce_if(chosen)
+                if sizes.binds:
+                    used = sum(m * x[s] for m, x in zip(size, self.x, strict=True) if m)
+                    model.add(used <= sizes.room).only_enforce_if(chosen)
+                for cover in covers:
+                    model.add_bool_or([~self.x[g][s] for g in cover]).only_enforce_if(chosen)
 
     def _symmetry(self) -> None:
         """(S) equal devices are interchangeable unless in a chain: the i-th largest group is on one of the first i."""
@@ -236,4 +250,8 @@ class Model:
 
     def solve(self, run: Run) -> None:
         """Minimise to the end of `run`."""
-        minimise(run, cpsat_solver(run), self.model, self.scale, self.plan)
+        minimise(run, cpsat_solver(run), self.model, self.scale, partial(self._fitting, run))
+
+    def _fitting(self, run: Run, value: Any) -> PartitionPlan | None:
+        plan = self.plan(value)
+        return plan if self.covers.accepts(run, plan, self.q.group_of, "cpsat") else None

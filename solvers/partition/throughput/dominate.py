@@ -13,28 +13,35 @@ on any one device.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import isfinite
+
 import numpy as np
 
 from gangplan.instances import precedence
 
+from ...watch import never, watched
 from .quotient import Quotient, merged
 
 _SLACK = 1e-12
 
 
-def dominate(q: Quotient) -> Quotient:
-    """Return `q` with dominated groups merged; its optimum is the same."""
-    work = _Merger(q)
-    return work.run()
+def dominate(q: Quotient, stopped: Callable[[], bool] = never) -> Quotient:
+    """Return `q` with dominated groups merged; its optimum is the same.
+
+    Raises:
+        TimeoutError: once `stopped` is true.
+    """
+    return _Merger(q, stopped).run()
 
 
 class _Merger:
-    def __init__(self, q: Quotient) -> None:
-        self.q = q
+    def __init__(self, q: Quotient, stopped: Callable[[], bool]) -> None:
+        self.q, self.stopped = q, stopped
         self.variant = q.problem.variant
-        self.time = [q.time[:, g].copy() for g in range(q.n_groups)]
+        self.time = [row.copy() for row in watched(q.time.T, stopped)]
         self.memory = q.memory.tolist()
-        self.pins = [set(pins) for pins, _ in q.nets]
+        self.pins = [set(pins) for pins, _ in watched(q.nets, stopped)]
         self.cost = [cost for _, cost in q.nets]
         self.touching: list[set[int]] = [set() for _ in range(q.n_groups)]
         for e, pins in enumerate(self.pins):
@@ -44,12 +51,13 @@ class _Merger:
         self.before, self.after = [set(x) for x in before], [set(x) for x in after]
         self.into = list(range(q.n_groups))
         self.single = _single_ops(q)
+        self.present = np.flatnonzero(q.counts).tolist()
 
     def run(self) -> Quotient:
         waiting = list(range(self.q.n_groups))
         while waiting:
             again: set[int] = set()
-            for u in waiting:
+            for u in watched(waiting, self.stopped):
                 if self.into[u] != u:
                     continue
                 for v in sorted(self._hosts(u)):
@@ -77,7 +85,9 @@ class _Merger:
                 added += self.cost[e]
             elif len(self.pins[e]) == 2:
                 saved += self.cost[e]
-        for t in np.flatnonzero((q.counts > 0) & np.isfinite(self.time[v])):
+        for t in self.present:
+            if not isfinite(self.time[v][t]):
+                continue
             allowed = 0.0 if q.host[t] else saved - added
             if self.time[u][t] > allowed + _SLACK * saved:
                 return False

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from gangplan.instances.arrays import BoolArray, FloatArray
 from gangplan.instances.verify import TOLERANCE
 
+from ..sizes import edge, most
 from .quotient import Quotient
 
 Index = NDArray[np.int64]
@@ -19,10 +20,16 @@ class Family:
     Args:
         q: the quotient they belong to.
         ideals: bits of integers, the empty and the full one among them.
+        ceiling: seconds; stages of a greater load may be left out. What takes longer alone is kept out of the sums, of
+            which loads are differences.
+
+    Attributes:
+        generous: whether stages on the edge of what fits count as fitting, so that what is proved holds, or as too
+            large, so that plans do.
     """
 
-    def __init__(self, q: Quotient, ideals: list[int]) -> None:
-        self.q = q
+    def __init__(self, q: Quotient, ideals: list[int], ceiling: float = np.inf) -> None:
+        self.q, self.ceiling = q, ceiling
         width = (q.n_groups + 7) // 8
         raw = b"".join(ideal.to_bytes(width, "little") for ideal in ideals)
         packed = np.frombuffer(raw, dtype=np.uint8).reshape(-1, width)
@@ -34,15 +41,17 @@ class Family:
         self.work = work[order]
         self.total = float(q.work.sum())
         self.full = int(self.bits.sum(axis=1).argmax())
-        runs = np.isfinite(q.time)
+        small = [q.memory <= most(limit, len(q.group_of)) for limit in q.capacity.tolist()]
+        runs = np.isfinite(q.time) & (q.time <= ceiling * (1 + TOLERANCE)) & small
         self.time = [(self.bits @ np.where(runs[t], q.time[t], 0.0)).astype(np.float64) for t in range(len(q.time))]
         self.barred = [self.bits @ (~runs[t]).astype(float) for t in range(len(q.time))]
-        self.memory = self.bits @ q.memory
+        self.memory = [self.bits @ np.where(runs[t], q.memory, 0.0) for t in range(len(q.time))]
+        self.generous = False
         pins = np.zeros((q.n_groups, len(q.nets)), dtype=np.float32)
         for e, (members, _) in enumerate(q.nets):
             pins[list(members), e] = 1
         self.pins = pins
-        self.cost = np.array([cost for _, cost in q.nets])
+        self.cost = np.minimum([cost for _, cost in q.nets], 2 * ceiling)
         self.degree = pins.sum(axis=0)
 
     def loads(self, rows: Index, start: int, stop: int, t: int, cap: float) -> tuple[Index, FloatArray]:
@@ -67,8 +76,9 @@ class Family:
         if self.barred[t][-1]:
             misfit |= self.barred[t][ends][None, :] > self.barred[t][rows][:, None] + 0.5
         if q.memory_binds and np.isfinite(q.capacity[t]):
-            room = q.capacity[t] * (1 + TOLERANCE / 2)
-            misfit |= self.memory[ends][None, :] - self.memory[rows][:, None] > room
+            memory = self.memory[t]
+            room = edge(q.capacity[t], float(memory.max()), len(q.group_of), generous=self.generous)
+            misfit |= memory[ends][None, :] - memory[rows][:, None] > room
         some = ~misfit.all(axis=0)
         ends, load, misfit = ends[some], load[:, some], misfit[:, some]
         if not q.host[t]:

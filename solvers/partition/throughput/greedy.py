@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ...run import Run
+from ...watch import watched
 from .bounds import impossible
-from .chain import groups_of
 from .evaluate import Loads
 from .lattice import linear_extension
 from .quotient import Quotient
@@ -26,38 +28,42 @@ def greedy(run: Run, q: Quotient) -> None:
         return
     order = linear_extension(q)
     types = [t for t in np.argsort(-q.speed, kind="stable") for _ in range(q.counts[t])]
+    loads = Loads(q)
     low, high = 0.0, None
     limit = float(q.work.sum())
     for _ in range(_BISECTIONS):
         if run.stopped or (high is not None and high - low < _PRECISION * high):
             return
-        stages = _fill(q, order, types, limit)
+        try:
+            stages = _fill(loads, order, types, limit, lambda: run.stopped)
+        except TimeoutError:
+            return
         if stages is not None:
-            run.offer(q.plan(groups_of(stages, q.n_groups)), "greedy")
+            run.offer(q.plan(stages), "greedy")
             high = limit
         else:
             low = limit
         limit = 2 * limit if high is None else (low + high) / 2
 
 
-def _fill(q: Quotient, order: list[int], types: list[int], limit: float) -> list[tuple[int, int]] | None:
-    loads = Loads(q)
-    chain: list[tuple[int, int]] = []
-    done, position = 0, 0
+def _fill(
+    loads: Loads, order: list[int], types: list[int], limit: float, stopped: Callable[[], bool]
+) -> list[tuple[int, list[int]]] | None:
+    q = loads.q
+    chain: list[tuple[int, list[int]]] = []
+    position = 0
     for t in types:
-        stage, ideal = loads.stage(t), done
+        stage = loads.stage(t)
         # the load of a stage may fall again as it closes nets: keep the last point where it was within the limit
         best = position
-        for i in range(position, len(order)):
+        for i in watched(range(position, len(order)), stopped):
             stage.add(order[i])
             if stage.memory > q.capacity[t] or stage.compute > limit:
                 break
             if stage.load <= limit:
                 best = i + 1
-        for g in order[position:best]:
-            ideal |= 1 << g
-        position, done = best, ideal
-        chain.append((t, ideal))
+        chain.append((t, order[position:best]))
+        position = best
         if position == len(order):
             return chain
     return None

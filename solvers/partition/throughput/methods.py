@@ -11,6 +11,8 @@ from gangplan.instances.partition import VARIANTS
 
 from ...method import CPSAT, Method, Suite, lazily
 from ...run import Run
+from ...watch import never
+from ..draft import draft
 from .bounds import counting_bound, impossible
 from .cycles import convex
 from .dominate import dominate
@@ -24,30 +26,31 @@ from .random_problem import random_problem
 class Reduced:
     """A problem after preprocessing, made once and shared by all methods of a solve."""
 
-    def __init__(self, problem: PartitionProblem) -> None:
-        self.problem = problem
+    def __init__(self, problem: PartitionProblem, stopped: Callable[[], bool] = never) -> None:
+        self.problem, self.stopped = problem, stopped
 
     @cached_property
     def own(self) -> Quotient:
         """The problem in its own variant."""
-        return dominate(quotient(self.problem))
+        return dominate(quotient(self.problem, self.stopped), self.stopped)
 
     @cached_property
     def pipeline(self) -> Quotient:
         """The problem as a contiguous one: its plans are feasible in every variant."""
         if self.problem.variant == "contiguous":
             return self.own
-        return dominate(quotient(replace(self.problem, variant="contiguous")))
+        flat = quotient(replace(self.problem, variant="contiguous"), self.stopped)
+        return dominate(flat, self.stopped)
 
 
 def _prepare(run: Run) -> Reduced:
-    reduced = Reduced(run.problem)
+    reduced = Reduced(run.problem, lambda: run.stopped)
     reason = impossible(reduced.own)
     if reason is not None:
         run.note(reason)
         run.prove_infeasible()
     else:
-        run.raise_bound(counting_bound(reduced.own), "counting")
+        run.raise_bound(counting_bound(reduced.own, lambda: run.stopped), "counting")
     return reduced
 
 
@@ -90,4 +93,4 @@ METHODS: dict[str, Method] = {
     "cpsat": Method(_seeded(_cpsat), exact=True, suits=_at_most(25_000), library=CPSAT),
     "milp": Method(_seeded(_milp), exact=True, suits=_at_most(400_000)),
 }
-SUITE = Suite(METHODS, VARIANTS, _prepare, optimum, random_problem)
+SUITE = Suite(METHODS, VARIANTS, _prepare, optimum, random_problem, draft)

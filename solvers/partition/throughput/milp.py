@@ -12,6 +12,7 @@ from gangplan.instances.arrays import BoolArray
 
 from ...pulp_solvers import ABOVE_ONE, APT, TOLERANCE, available_solvers, minimise_lp
 from ...run import Run
+from ..sizes import Covers, whole
 from .bounds import load_ceiling
 from .quotient import Quotient
 
@@ -26,11 +27,12 @@ def milp(run: Run, q: Quotient, solver: str | None = None) -> None:
         run, q: as for every method.
         solver: ``HiGHS`` or ``PULP_CBC_CMD``; by default the first that is available.
     """
-    unit = None
-    # tolerances are relative to the unit: solve again where the plan found is far below it
-    while not run.stopped and (unit is None or (run.objective is not None and run.objective < unit * APT)):
+    covers, known, unit = Covers(), -1, np.inf
+    # tolerances are relative to the unit: solve again where the plan found is far below it, or breaks a limit
+    while not run.stopped and (len(covers.found) > known or (run.objective or np.inf) < unit * APT):
+        known = len(covers.found)
         with run.phase("milp model"):
-            model = _Model(q, run)
+            model = _Model(q, run, covers)
         unit = model.unit
         if not run.stopped:
             with run.phase("milp"):
@@ -40,8 +42,8 @@ def milp(run: Run, q: Quotient, solver: str | None = None) -> None:
 class _Model:
     """Letters as in docs/formulation.md; see `cpsat` for what each constraint says."""
 
-    def __init__(self, q: Quotient, run: Run) -> None:
-        self.q = q
+    def __init__(self, q: Quotient, run: Run, covers: Covers) -> None:
+        self.q, self.run, self.covers = q, run, covers
         self.lp = pulp.LpProblem("partition", pulp.LpMinimize)
         self.contiguous = q.problem.variant == "contiguous"
         self.slots = range(int(q.counts.sum()))
@@ -151,13 +153,20 @@ class _Model:
         q = self.q
         if not q.memory_binds:
             return
-        for s in self.slots:
-            for t, chosen in self.y[s].items():
-                if np.isfinite(q.capacity[t]):
-                    unit = float(q.capacity[t])
-                    used = pulp.lpSum(m / unit * x[s] for m, x in zip(q.memory.tolist(), self.x, strict=True) if m)
-                    slack = 0 if not self.free else float(q.memory.sum()) / unit * (1 - chosen)
-                    self.lp += used - slack <= 1
+        for t in self.types:
+            sizes = whole(q.memory, float(q.capacity[t]), len(q.group_of))
+            share, barred = sizes.shares.tolist(), np.flatnonzero(sizes.barred).tolist()
+            for s in self.slots:
+                if t not in self.y[s]:
+                    continue
+                other = 1 - self.y[s][t]
+                for g in barred:
+                    self.lp += self.x[g][s] <= other
+                if sizes.binds:
+                    used = pulp.lpSum(m * x[s] for m, x in zip(share, self.x, strict=True) if m)
+                    self.lp += used - sum(share) * other <= 1
+                for cover in self.covers.of(float(q.capacity[t])):
+                    self.lp += pulp.lpSum(self.x[g][s] for g in cover) <= len(cover) - 1 + other
 
     def _symmetry(self) -> None:
         if self.contiguous:
@@ -171,7 +180,7 @@ class _Model:
 
     def solve(self, run: Run, name: str) -> None:
         """Solve, offer the plan and record the bound."""
-        minimise_lp(run, self.lp, name, self.unit, self.plan)
+        minimise_lp(run, self.lp, name, self.unit, self.plan, presolve=False)
 
     def plan(self) -> PartitionPlan | None:
         """Return the plan of the solution, binaries rounded, `None` if that leaves a group without a slot."""
@@ -181,4 +190,5 @@ class _Model:
         for s in self.slots:
             t = next(t for t, chosen in self.y[s].items() if not self.free or pulp.value(chosen) > 0.5)
             stages.append((t, [g for g in range(self.q.n_groups) if pulp.value(self.x[g][s]) > 0.5]))
-        return self.q.plan(stages)
+        plan = self.q.plan(stages)
+        return plan if self.covers.accepts(self.run, plan, self.q.group_of, "milp") else None

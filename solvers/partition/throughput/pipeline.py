@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...run import Run
+from ..sizes import fits
 from .bounds import counting_bound, impossible, load_ceiling
 from .chain import best_chain, effort, groups_of, ideals_of
 from .family import Family
@@ -28,6 +29,8 @@ _PAIRS_A_SECOND = 2e7
 """How many pairs of ideals the recurrence gets through, cautiously."""
 _MIXES = 4096
 """How many vectors c of devices used by type the recurrence goes through, where there are several types."""
+_FAR = 1e3
+"""A plan that is so many times better than the ceiling of a family's loads asks for a finer one."""
 _AROUND = 1600
 _AROUND_MOST = 6400
 _STALLED = 3
@@ -60,7 +63,7 @@ def pipeline(run: Run, q: Quotient) -> None:
         limit = int(min(listed, _FAMILY_BYTES / q.n_groups))
         ideals = all_ideals(q, limit, lambda: run.stopped)
         small = ideals is not None and len(ideals) * q.n_groups < _BITS_A_SECOND * run.remaining()
-        family = Family(q, ideals) if ideals is not None and small else None
+        family = Family(q, ideals, _ceiling(run, q)) if ideals is not None and small else None
     if run.stopped:
         return
     if ideals is None:
@@ -105,12 +108,11 @@ def neighbourhood(run: Run, q: Quotient) -> None:
                         return
                     family.add(ideal)
             try:
-                found = best_chain(Family(few, list(family)), run.objective, lambda: run.stopped)
+                found = best_chain(Family(few, list(family), run.objective), run.objective, lambda: run.stopped)
             except TimeoutError:
                 return
-        if found is not None:
+        if found is not None and run.offer(q.plan(groups_of(found[1], q.n_groups)), "neighbourhood"):
             stalled = 0
-            run.offer(q.plan(groups_of(found[1], q.n_groups)), "neighbourhood")
             _bound_by_cuts(run, q, run.objective)
         elif (stalled := stalled + 1) == _STALLED:
             around, stalled = 2 * around, 0
@@ -151,18 +153,35 @@ def _exact(run: Run, q: Quotient, family: Family) -> None:
     floor = run.bound if run.bound is not None else counting_bound(q)
     ceiling = _ceiling(run, q)
     share = 0.1
+    family.generous = True
     while not run.stopped:
-        threshold = min(ceiling, floor + share * (ceiling - floor))
+        threshold = min(ceiling, floor + share * (ceiling - floor)) if share < 1 else ceiling
         try:
             found = best_chain(family, threshold, lambda: run.stopped)
         except TimeoutError:
             return
         if found is not None:
-            run.offer(q.plan(groups_of(found[1], q.n_groups)), "chain")
+            plan = q.plan(groups_of(found[1], q.n_groups))
+            if family.generous and not fits(run, plan):
+                run.note("a stage is on the edge of what fits: the recurrence proves nothing")
+                family.generous = False
+                continue
+            run.offer(plan, "chain")
+            if run.objective is not None and family.ceiling > _FAR * run.objective:
+                # loads were rounded by shares of that ceiling
+                generous, ceiling = family.generous, run.objective
+                family = Family(q, family.ideals, ceiling)
+                family.generous = generous
+                continue
+            if not family.generous:
+                return
             run.raise_bound(run.objective if run.objective is not None else found[0], "chain")
         elif threshold < ceiling:
-            run.raise_bound(threshold, "chain")
+            if family.generous:
+                run.raise_bound(threshold, "chain")
             share = min(1.0, 3 * share)
+        elif not family.generous:
+            return
         elif run.objective is not None:
             run.raise_bound(run.objective, "chain")
         else:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError, PartitionPlan, PartitionProblem, precedence
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, sums
 from gangplan.instances.graph import topological_order
+
+from ...watch import never, watched
+
+_REDUCED = 20_000
+"""More groups than that keep the edges that longer paths imply."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +98,12 @@ class Quotient:
         return PartitionPlan(self.problem.graph.names, device[self.group_of], stage[self.group_of])
 
 
-def quotient(problem: PartitionProblem) -> Quotient:
-    """Merge the ops that must share a device: colocation classes and, for a pipeline, cycles among them."""
+def quotient(problem: PartitionProblem, stopped: Callable[[], bool] = never) -> Quotient:
+    """Merge the ops that must share a device: colocation classes and, for a pipeline, cycles among them.
+
+    Raises:
+        TimeoutError: once `stopped` is true.
+    """
     graph = problem.graph
     own = graph.colocation.max(initial=-1) + 1 + np.arange(graph.n_ops)
     label = np.where(graph.colocation >= 0, graph.colocation, own)
@@ -101,17 +111,26 @@ def quotient(problem: PartitionProblem) -> Quotient:
     _, first, label = np.unique(label, return_index=True, return_inverse=True)
     # groups are numbered by their first op, so that ties are broken as the user ordered the ops
     group: IntArray = np.argsort(np.argsort(first))[label].astype(np.int32)
-    edges = {(a, b) for a, b in zip(group[earlier].tolist(), group[later].tolist(), strict=True) if a != b}
+    ends = _between(group, earlier, later)
     if problem.variant == "contiguous":
-        group = _acyclic(group, edges)
-        edges = {(a, b) for a, b in zip(group[earlier].tolist(), group[later].tolist(), strict=True) if a != b}
-        edges = set(_transitive_reduction(int(group.max()) + 1, edges))
+        group = _acyclic(group, ends)
+        ends = _between(group, earlier, later)
+        edges = tuple(_transitive_reduction(int(group.max()) + 1, ends, stopped))
+    else:
+        edges = tuple(watched(map(tuple, ends.tolist()), stopped))
     count = int(group.max()) + 1
-    time = np.zeros((len(problem.cluster.device_types), count))
-    np.add.at(time.T, group, problem.time().T)
+    time = np.stack([sums(group, row, count) for row in problem.time()])
     memory = sums(group, graph.memory, count)
     counts = np.minimum(problem.cluster.counts(), count).astype(np.int32)
-    return Quotient(problem, group, time, memory, _nets(problem, group), tuple(sorted(edges)), counts)
+    return Quotient(problem, group, time, memory, _nets(problem, group, stopped), edges, counts)
+
+
+def _between(group: IntArray, earlier: IntArray, later: IntArray) -> NDArray[np.int64]:
+    """Return the pairs of different groups that edges of ops join, each once, sorted, int64 (E, 2)."""
+    a, b = group[earlier].astype(np.int64), group[later]
+    count = int(group.max()) + 1
+    key = np.sort((a * count + b)[a != b])
+    return np.stack(np.divmod(key[np.diff(key, prepend=-1) > 0], count), axis=1)
 
 
 def merged(q: Quotient, group: IntArray, edges: Iterable[tuple[int, int]]) -> Quotient:
@@ -134,51 +153,63 @@ def merge_nets(nets: Iterable[tuple[frozenset[int], float]]) -> tuple[tuple[froz
     return tuple(total.items())
 
 
-def _nets(problem: PartitionProblem, group: IntArray) -> tuple[tuple[frozenset[int], float], ...]:
+def _nets(
+    problem: PartitionProblem, group: IntArray, stopped: Callable[[], bool]
+) -> tuple[tuple[frozenset[int], float], ...]:
     graph = problem.graph
+    cost = problem.transfer()
+    paid = cost[graph.source] > 0
+    source, target = graph.source[paid], group[graph.target[paid]]
     touched: dict[int, set[int]] = {}
-    for u, v in zip(graph.source.tolist(), group[graph.target].tolist(), strict=True):
-        touched.setdefault(u, {int(group[u])}).add(v)
-    cost = problem.transfer().tolist()
-    return merge_nets((frozenset(pins), cost[u]) for u, pins in touched.items())
+    ends = zip(source.tolist(), group[source].tolist(), target.tolist(), strict=True)
+    for u, g, v in watched(ends, stopped):
+        touched.setdefault(u, {g}).add(v)
+    return merge_nets((frozenset(pins), float(cost[u])) for u, pins in watched(touched.items(), stopped))
 
 
-def _acyclic(group: IntArray, edges: set[tuple[int, int]]) -> IntArray:
+def _acyclic(group: IntArray, ends: NDArray[np.int64]) -> IntArray:
     """Merge groups on a common cycle and number the result topologically."""
+    if (ends[:, 0] < ends[:, 1]).all():
+        return group
     count = int(group.max()) + 1
     try:
-        order = _order(count, edges)
+        order = _order(count, ends)
     except InstanceError:
         from networkx import DiGraph, strongly_connected_components  # slow to import, rarely needed
 
-        graph = DiGraph(sorted(edges))
+        graph = DiGraph(ends.tolist())
         graph.add_nodes_from(range(count))
         component = np.empty(count, dtype=np.int64)
         for members in strongly_connected_components(graph):
             component[list(members)] = min(members)
         _, renumbered = np.unique(component, return_inverse=True)
-        group = renumbered[group].astype(np.int32)
-        edges = {(int(renumbered[a]), int(renumbered[b])) for a, b in edges if renumbered[a] != renumbered[b]}
-        order = _order(int(group.max()) + 1, edges)
+        group, ends = renumbered[group].astype(np.int32), renumbered[ends]
+        order = _order(int(group.max()) + 1, np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0))
     return np.argsort(order)[group].astype(np.int32)
 
 
-def _order(count: int, edges: set[tuple[int, int]]) -> IntArray:
-    ends = np.array(sorted(edges), dtype=np.int32).reshape(-1, 2)
-    return topological_order(count, ends[:, 0], ends[:, 1])
+def _order(count: int, ends: NDArray[np.int64]) -> IntArray:
+    return topological_order(count, ends[:, 0].astype(np.int32), ends[:, 1].astype(np.int32))
 
 
-def _transitive_reduction(count: int, edges: set[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Drop every edge that a longer path implies; groups are in topological order."""
+def _transitive_reduction(
+    count: int, ends: NDArray[np.int64], stopped: Callable[[], bool]
+) -> Iterator[tuple[int, int]]:
+    """Yield the edges that no longer path implies, sorted; groups are in topological order."""
+    several = np.bincount(ends[:, 1], minlength=count)[ends[:, 1]] > 1
+    if count > _REDUCED or not several.any():
+        # sets of ancestors would be too large; edges that say nothing new do no harm
+        yield from watched(map(tuple, ends.tolist()), stopped)
+        return
     before: list[list[int]] = [[] for _ in range(count)]
-    for a, b in edges:
+    for a, b in ends.tolist():
         before[b].append(a)
     ancestors = [0] * count
     kept = []
-    for b in range(count):
+    for b in watched(range(count), stopped):
         # nearest first: a predecessor already reached through a nearer one is implied
-        for a in sorted(before[b], reverse=True):
+        for a in reversed(before[b]):
             if not ancestors[b] >> a & 1:
                 kept.append((a, b))
                 ancestors[b] |= ancestors[a] | 1 << a
-    return kept
+    yield from sorted(kept)

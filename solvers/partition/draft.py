@@ -1,0 +1,136 @@
+"""A first plan from a few sums, for when nothing else has one: all on one device, or ops in order, cut by memory.
+
+It asks for no preparation, so that there is a plan at limits in which a large graph cannot even be looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from gangplan.instances import (
+    GraphProblem,
+    LatencyPlan,
+    LatencyProblem,
+    PartitionPlan,
+    PartitionProblem,
+    StepPlan,
+    StepProblem,
+    verify,
+)
+from gangplan.instances.arrays import FloatArray, IntArray, sums
+from gangplan.instances.verify import TOLERANCE
+from gangplan.instances.verify.step import needed
+
+from ..run import Run
+
+_BALANCED = 256
+"""Devices that a pipeline's draft is spread over at most: each takes a search."""
+
+
+def draft(run: Run) -> None:
+    """Offer the first of a few plain plans that the verifier accepts, if there is one."""
+    problem = run.problem
+    if not isinstance(problem, PartitionProblem | LatencyProblem | StepProblem):
+        return
+    for device in _placements(problem):
+        plan = _plan(problem, device)
+        if verify(problem, plan).ok:
+            run.offer(plan, "draft")
+            return
+
+
+def _placements(problem: GraphProblem) -> Iterator[IntArray]:
+    """Yield devices of the ops, int32 (n,): equal pieces for a pipeline, one device, as few as memory allows."""
+    graph, cluster = problem.graph, problem.cluster
+    time, limit, present = problem.time(), problem.capacity(), np.unique(cluster.type_of)
+    total = time.sum(axis=1)
+    blocks = _Blocks(problem, time)
+    if isinstance(problem, PartitionProblem):
+        fastest = float(time[present].min(axis=0).sum())
+        for share in (1.1, 1.5, 2.0):
+            found = blocks.cut(share * fastest / min(cluster.n_devices, _BALANCED))
+            if found is not None:
+                yield found
+    memory = float(graph.memory.sum())
+    for t in sorted(present.tolist(), key=lambda t: float(total[t])):
+        d = int(np.argmax(cluster.type_of == t))
+        if np.isfinite(total[t]) and memory <= limit[d] * (1 + TOLERANCE):
+            yield np.full(graph.n_ops, d, dtype=np.int32)
+    found = blocks.cut(np.inf)
+    if found is not None:
+        yield found
+
+
+class _Blocks:
+    """The ops in topological order, those of a class where its first one is."""
+
+    def __init__(self, problem: GraphProblem, time: FloatArray) -> None:
+        graph = problem.graph
+        self.problem = problem
+        n, u, v = graph.n_ops, graph.source, graph.target
+        order = np.arange(n) if (u < v).all() else graph.topological_order()
+        rank = np.empty(n, dtype=np.int64)
+        rank[order] = np.arange(n)
+        if (graph.colocation >= 0).any():
+            first = np.full(int(graph.colocation.max()) + 1, n)
+            member = graph.colocation >= 0
+            np.minimum.at(first, graph.colocation[member], rank[member])
+            rank = np.where(member, first[graph.colocation], rank)
+        self.rank = rank
+        self.runs = [np.concatenate([[0.0], np.cumsum(sums(rank, ~np.isfinite(row), n))]) for row in time]
+        finite = np.where(np.isfinite(time), time, 0.0)
+        self.seconds = [np.concatenate([[0.0], np.cumsum(sums(rank, row, n))]) for row in finite]
+        self.memory = np.concatenate([[0.0], np.cumsum(sums(rank, graph.memory, n))])
+
+    def cut(self, seconds: float) -> IntArray | None:
+        """Return devices filled one after the other within `seconds` and their memory, `None` if that leaves ops."""
+        n, at = len(self.rank), 0
+        kinds, limits = self.problem.cluster.type_of.tolist(), self.problem.capacity().tolist()
+        where, ends = [], []
+        for d, (t, limit) in enumerate(zip(kinds, limits, strict=True)):
+            end = min(
+                int(np.searchsorted(self.memory, self.memory[at] + limit, side="right")),
+                int(np.searchsorted(self.runs[t], self.runs[t][at], side="right")),
+                int(np.searchsorted(self.seconds[t], self.seconds[t][at] + seconds, side="right")),
+            )
+            if end - 1 > at:
+                at = end - 1
+                where.append(d)
+                ends.append(at)
+            if at == n:
+                return np.array(where, dtype=np.int32)[np.searchsorted(ends, self.rank, side="right")]
+        return None
+
+
+def _plan(problem: Any, device: IntArray) -> Any:
+    if isinstance(problem, LatencyProblem):
+        return LatencyPlan(problem.graph.names, device)
+    if isinstance(problem, StepProblem):
+        return _one_by_one(problem, device)
+    stages = np.unique(device)
+    return PartitionPlan(problem.graph.names, device, np.searchsorted(stages, device).astype(np.int32))
+
+
+def _one_by_one(problem: StepProblem, device: IntArray) -> StepPlan:
+    """Return the plan in which no two ops run at once, and an op's transfers go before the next op runs."""
+    graph = problem.graph
+    u, v = graph.source, graph.target
+    order = np.arange(graph.n_ops) if (u < v).all() else graph.topological_order()
+    op, to = needed(problem, device)
+    took = problem.delay(op, device[op], to)
+    op, to, took = op[took > 0], to[took > 0], took[took > 0]
+    seconds = problem.time()[problem.cluster.type_of[device], np.arange(graph.n_ops)]
+    seconds = np.where(np.isfinite(seconds), seconds, 0.0)
+    whole = seconds + sums(op, took, graph.n_ops)
+    start = np.empty(graph.n_ops)
+    start[order] = np.concatenate([[0.0], np.cumsum(whole[order])[:-1]])
+    if not problem.contention:
+        return StepPlan(graph.names, device, start)
+    # transfers are sorted by op
+    before = np.concatenate([[0.0], np.cumsum(took)])[:-1]
+    first = np.concatenate([[True], op[1:] != op[:-1]]) if len(op) else np.zeros(0, dtype=bool)
+    wait = before - before[np.maximum.accumulate(np.where(first, np.arange(len(op)), 0))]
+    return StepPlan(graph.names, device, start, op, to, start[op] + seconds[op] + wait)
