@@ -43,7 +43,7 @@ class SpeedModel:
                 require_text(value, f"{name}[{i}]")
             require_unique(values, name)
         k, t = len(self.models), len(self.gpu_types)
-        if not len(self.duty):
+        if not frozen(self.duty, np.float64, "duty", (None,)).size:
             object.__setattr__(self, "duty", np.ones(k))
         shapes: dict[str, tuple[int, ...]] = {
             "compute": (t, k),

@@ -72,7 +72,7 @@ def read_gavel_trace(path: str | PathLike[str], *, skip_bad: bool = False) -> Ga
         InstanceError: naming file, line, field and the value found.
     """
     source = fspath(path)
-    text = read_text(path)
+    text = read_text(path, gzip=True)
     jobs: list[_Job] = []
     skipped: list[str] = []
     for line, found in _rows(text):

@@ -350,7 +350,7 @@ def test_gavel_trace(tmp_path: Path) -> None:
         (LINE.replace("\t2\t", "\t2.5\t"), "line 1: GPUs: '2.5' is not a whole number"),
         (LINE.replace("5.5", "soon"), "line 1: arrival: 'soon' is not a number"),
         (LINE.replace("5.5", "nan"), "line 1: arrival: 'nan' is not a finite number from 0 on"),
-        ("", "content: there is no job"),
+        ("", "content: the file is empty"),
     ):
         path.write_text(bad, encoding="utf-8")
         with pytest.raises(InstanceError, match=words):
