@@ -13,9 +13,9 @@ import signal
 import sys
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from gangplan.solvers import Run
@@ -28,47 +28,103 @@ _GRACE, _LEAST_GRACE = 0.25, 0.2
 """A method may overrun what it was given by this share of it, and so many seconds, before it is killed."""
 
 
+def never() -> bool:
+    """Return false."""
+    return False
+
+
 def can_fork() -> bool:
     """Return whether this system has safe forks: Linux has, Windows none, and those of macOS break its libraries."""
     return sys.platform.startswith("linux")
 
 
-def run_apart(run: Run, steps: Sequence[Step]) -> None:
-    """Run the steps one after the other in a process of their own, and in another from where one failed."""
-    left = list(steps)
-    while left and not run.stopped:
-        left = left[_one_process(run, left) :]
+def run_apart(run: Run, steps: Sequence[Step], others: Sequence[Apart] = (), until: Callable[[], bool] = never) -> int:
+    """Run the steps one after the other in a process of their own, and in another from where one failed.
 
+    Args:
+        run: the solve.
+        steps: what to run.
+        others: processes that are at work beside this one; what they find is taken as well.
+        until: asked often; once it is true the step at work is ended, and the rest is not begun.
 
-def _one_process(run: Run, steps: Sequence[Step]) -> int:
-    """Run the steps in one process until it is done or a step has to be killed; return how many are over."""
-    context = multiprocessing.get_context("fork")
-    inbox, outbox = context.Pipe(duplex=False)
-    process = context.Process(target=_child, args=(run, steps, inbox, outbox), daemon=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks beside threads
-        process.start()
-    outbox.close()
-    watch = _Watch(run, steps)
+    Returns:
+        How many steps are over.
+    """
+    apart = Apart(run, steps)
     try:
-        while not run.stopped and not watch.done:
-            if inbox.poll(min(_POLL, max(run.remaining(), 0.0))):
-                watch.take(*inbox.recv())
-            elif not process.is_alive() and not inbox.poll():
-                raise EOFError
-            elif watch.overrun():
-                break
-        if run.stop_reason in ("proved", "gap") and not watch.done and inbox.poll(_POLL):
-            watch.take(*inbox.recv())  # it knows as well, and says what it did
-    except (EOFError, OSError):
-        if not run.stopped:
-            process.join(1.0)
-            watch.lost(f"its process ended with code {process.exitcode}")
+        while not run.stopped and not apart.done and not until():
+            look([apart, *others])
+        if run.stop_reason in ("proved", "gap"):
+            apart.last_words()
     finally:
-        _kill(process)
-        inbox.close()
-        watch.book()
-    return watch.over
+        apart.end()
+    return apart.over
+
+
+def look(processes: Sequence[Apart]) -> None:
+    """Wait a moment for what any of the processes says, and take it."""
+    heard = [apart for apart in processes if not apart.done]
+    if heard:
+        wait([apart.inbox for apart in heard], max(0.0, min(_POLL, heard[0].run.remaining())))
+    for apart in heard:
+        apart.take()
+
+
+class Apart:
+    """Steps at work in a process of their own; what one fails at costs it its process and the rest nothing."""
+
+    def __init__(self, run: Run, steps: Sequence[Step]) -> None:
+        self.run, self.steps = run, steps
+        self.over = 0
+        self._begin()
+
+    @property
+    def done(self) -> bool:
+        """Whether all steps are over."""
+        return self.over >= len(self.steps)
+
+    def take(self) -> None:
+        """Take what the process has said; begin another one where it has failed."""
+        try:
+            while not self.run.stopped and not self._watch.done and self.inbox.poll():
+                self._watch.take(*self.inbox.recv())
+            if not self._watch.done and not self._process.is_alive() and not self.inbox.poll():
+                raise EOFError
+            gone = self._watch.overrun()
+        except (EOFError, OSError):
+            gone = not self.run.stopped
+            if gone:
+                self._process.join(1.0)
+                self._watch.lost(f"its process ended with code {self._process.exitcode}")
+        if gone or self._watch.done:
+            self.end()
+            if not self.done and not self.run.stopped:
+                self._begin()
+
+    def last_words(self) -> None:
+        """Wait a moment for a process that has made the proof itself to say what it did."""
+        with suppress(EOFError, OSError):
+            if not self.done and self.inbox.poll(_POLL):
+                self._watch.take(*self.inbox.recv())
+
+    def end(self) -> None:
+        """End the process, and book the time of the step that was at work."""
+        if not self.inbox.closed:
+            _kill(self._process)
+            self.inbox.close()
+            self._watch.book()
+            self.over += self._watch.over
+
+    def _begin(self) -> None:
+        context = multiprocessing.get_context("fork")
+        steps = self.steps[self.over :]
+        self.inbox, outbox = context.Pipe(duplex=False)
+        self._process = context.Process(target=_child, args=(self.run, steps, self.inbox, outbox), daemon=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks beside threads
+            self._process.start()
+        outbox.close()
+        self._watch = _Watch(self.run, steps)
 
 
 class _Watch:
@@ -108,7 +164,8 @@ class _Watch:
         elif kind == "done":
             self.over, self.done = len(self.steps), True
         else:
-            notes, phases, run.proposals, hurried = what
+            notes, phases, proposals, hurried = what
+            run.proposals = proposals or run.proposals
             run.hurried |= hurried
             for note in notes:
                 run.note(note)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gangplan.solvers import Run
-from gangplan.solvers.compiled import interpret
+from gangplan.solvers.compiled.cache import interpret
 from gangplan.solvers.method import Method
 
 
@@ -35,10 +35,10 @@ class Step:
 
 
 def execute(run: Run, step: Step) -> None:
-    """Run a method within its share of the time, if what it needs compiled is, or can be."""
+    """Run a method within its share of the time, if what it needs compiled is there."""
     if step.interpreted:
         interpret()
-    if step.interpreted or run.can_compile(*step.method.compiled):
+    if step.interpreted or run.compiled(*step.method.compiled):
         with run.phase(step.name), run.share(step.share):
             step.method.run(run, step.prepared)
 

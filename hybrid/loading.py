@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 
 from gangplan.instances import InstanceError
 from gangplan.solvers import Run
-from gangplan.solvers.compiled import in_memory
-from gangplan.solvers.method import OBJECTIVES, Method, suite
+from gangplan.solvers.compiled.cache import in_memory
+from gangplan.solvers.method import OBJECTIVES, Method
 
+from .compiling import compile_all
 from .registry import named
 
 _WARM_SECONDS = 2.0
 """What `Method.warm` takes on a slow or cold machine."""
-_TINY, _TINY_SECONDS = 64, 60.0
-"""Problems solved at most to have everything compiled, and the limit of each, which none comes near."""
 _warm: set[int] = set()
 
 
@@ -37,45 +37,36 @@ def load(run: Run, method: Method) -> None:
     with run.phase("import"):
         with suppress(ImportError):
             import_module(method.library)
-        if run.remaining() > _WARM_SECONDS and run.can_compile(*method.compiled):
+        if run.remaining() > _WARM_SECONDS and run.compiled(*method.compiled):
             _warm_up(method)
 
 
-def warm_up(*objectives: str) -> None:
+def warm_up(*objectives: str, tell: Callable[[str, int, int], None] | None = None) -> None:
     """Load everything that `solve` may use on these objectives, by default on all, so that short deadlines suffice.
 
-    A server calls this once: PyTorch alone takes seconds to import, which no deadline of a tenth of a second has, and
-    after an installation numba compiles for up to a minute, which `solve` does only if there is time. What is there by
-    then, of others too, the garbage collector leaves alone from now on (`gc.freeze`).
+    Nobody has to: `solve` has what it lacks compiled beside its methods. A server calls this once, since PyTorch alone
+    takes seconds to import, which no deadline of a tenth of a second has; an image is built with it, so that nothing is
+    compiled later. What is there by then, of others too, the garbage collector leaves alone from now on (`gc.freeze`).
+
+    Args:
+        objectives: as `solve` takes them.
+        tell: called before each kernel with its name, how many of the objective's are done, and how many it has.
 
     Raises:
         InstanceError: naming an objective that there is not.
     """
-    for objective in objectives or OBJECTIVES:
+    for objective in objectives:
         if objective not in OBJECTIVES:
             raise InstanceError("objectives", f"{objective!r} is not one of {', '.join(OBJECTIVES)}")
+    for objective in objectives or OBJECTIVES:
+        compile_all(objective, tell)
         for method in named(objective).values():
             if method.library:
                 with suppress(ImportError):
                     import_module(method.library)
             _warm_up(method)
-        compile_all(objective)
     gc.collect()
     gc.freeze()  # a collection would look at all of it, which takes longer than a tenth of a second
-
-
-def compile_all(objective: str) -> None:
-    """Have the methods of a suite solve tiny problems until all that they compile has run."""
-    tools = suite(objective)
-    for method in tools.methods.values():
-        for seed in range(_TINY):
-            if in_memory(method.compiled):
-                break
-            run = Run(tools.random_problem(seed, tools.variants_of(method)[0]), time_limit=_TINY_SECONDS)
-            prepared = tools.prepare(run)
-            if not run.stopped:
-                with suppress(Exception):  # it fails again, and is guarded, when it is run
-                    method.run(run, prepared)
 
 
 def _there(library: str) -> bool:

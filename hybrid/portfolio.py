@@ -1,7 +1,8 @@
-"""Which method runs when, and where: quick ones here, the others in a process that can be stopped."""
+"""Run a problem's methods under one deadline: quick ones here, the others in processes of their own."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -10,17 +11,22 @@ from gangplan.instances.verify import Problem
 from gangplan.solvers import Run
 from gangplan.solvers.method import Method, Suite, suite_of
 
-from .apart import can_fork, run_apart
+from .apart import Apart, can_fork, look, run_apart
+from .compiling import Compiler
 from .guard import Step, guarded
 from .loading import load, loaded
 from .order import APART, SHORT, first, plan, unsuited
 from .registry import Entry, is_own, named
+
+_IMPORT = 6.0
+"""Seconds left from which on a policy may import PyTorch: it has half of them at least, then."""
 
 
 def run_methods(run: Run, method: str) -> None:
     """Run `method`, or for ``auto`` the methods that suit the problem, until the run has stopped."""
     tools = suite_of(run.problem)
     chosen = None if method == "auto" else _named(run.problem, tools, method)
+    compiler = Compiler(run)
     with run.phase("prepare"):
         prepared = tools.prepare(run)
     if run.infeasible:
@@ -28,41 +34,98 @@ def run_methods(run: Run, method: str) -> None:
     if chosen is not None:
         if not chosen.suits(prepared):
             run.note(unsuited(method))
-        elif run.can_compile(*chosen.compiled):
+        elif compiler.wait(chosen):
             with run.phase(method):
                 chosen.run(run, prepared)
         return
-    quick = first(run)
-    _run_all(run, quick, prepared)
-    if not run.stopped:
-        _run_all(run, plan(run, prepared, quick), prepared)
+    portfolio = _Portfolio(run, prepared, compiler)
+    try:
+        quick = first(run)
+        portfolio.run_all(quick)
+        if not run.stopped:
+            portfolio.run_all(plan(run, prepared, quick))
+            portfolio.wait()
+    finally:
+        portfolio.end()
 
 
-def _run_all(run: Run, entries: list[Entry], prepared: Any) -> None:
-    """Run the entries in their order; what runs apart does so in as few processes as it can."""
-    methods = named(run.problem.objective)
-    steps = [Step(entry.name, entry.share, methods[entry.name], prepared) for entry in entries]
-    i = 0
-    while i < len(steps) and not run.stopped:
-        entry, step = entries[i], steps[i]
-        if entry.quick and can_fork() and not run.can_compile(*step.method.compiled):
-            run_apart(run, [replace(step, interpreted=True)])
-            i += 1
-            continue
+class _Portfolio:
+    """Methods at work on one problem.
+
+    A method that has to wait for its kernels is replaced by those that come after it, and takes over when they are
+    there. PyTorch takes seconds to import: where that has not been done, the policy does it in a process beside the
+    other methods.
+    """
+
+    def __init__(self, run: Run, prepared: Any, compiler: Compiler) -> None:
+        self.run, self.prepared, self.compiler = run, prepared, compiler
+        self._beside: list[Apart] = []
+
+    def run_all(self, entries: list[Entry]) -> None:
+        """Run the entries in their order; what runs apart does so in as few processes as it can."""
+        run, methods = self.run, named(self.run.problem.objective)
+        steps = [Step(entry.name, entry.share, methods[entry.name], self.prepared) for entry in entries]
+        i = 0
+        while i < len(steps) and not run.stopped:
+            i += self._next(entries[i:], steps[i:])
+
+    def wait(self) -> None:
+        """Wait for what runs beside the others; nothing else is left to do."""
+        while not self.run.stopped and any(not apart.done for apart in self._beside):
+            look(self._beside)
+
+    def end(self) -> None:
+        """End what still runs."""
+        for apart in self._beside:
+            apart.end()
+
+    def _next(self, entries: list[Entry], steps: list[Step]) -> int:
+        """Run the first step, and as many after it as go into one process with it; return how many are over."""
+        run, entry, step = self.run, entries[0], steps[0]
+        if entry.quick and can_fork() and not self.compiler.has(step.method):
+            run_apart(run, [replace(step, interpreted=True)], self._beside)
+            return 1
+        if not self._can_begin(steps):
+            return 1
         here = entry.quick or (is_own(entry) and run.remaining() < SHORT and no_solver(step.method))
         if not here and can_fork() and run.remaining() >= APART:
+            if entry.learned and step.method.library not in sys.modules:
+                self._begin_beside(step)
+                return 1
             load(run, step.method)
-            end = next((j for j in range(i + 1, len(steps)) if not loaded(steps[j].method)), len(steps))
-            run_apart(run, steps[i:end])
-            i = end
-            continue
+            together = [
+                loaded(x.method) and self.compiler.has(x.method) and not e.learned
+                for e, x in zip(entries, steps, strict=True)
+            ]
+            end = together.index(False, 1) if False in together[1:] else len(steps)
+            run_apart(run, steps[:end], self._beside)
+            return end
         if not is_own(entry):
             run.no_time(f"{entry.name} left out: no process of its own, for want of time or of a system that has them")
         elif not here and can_fork() and not no_solver(step.method):
             run.no_time(f"{entry.name} left out: no time for a process of its own")
         else:
             guarded(run, step)
-        i += 1
+        return 1
+
+    def _can_begin(self, steps: list[Step]) -> bool:
+        """Return whether the first step can begin; until its kernels are compiled the others run."""
+        run, compiler, method = self.run, self.compiler, steps[0].method
+        if compiler.has(method):
+            return True
+        others = [replace(step, share=1.0) for step in steps[1:] if not step.method.compiled]
+        if compiler.comes(method) and others and can_fork() and run.remaining() >= APART:
+            for step in others:
+                load(run, step.method)
+            run_apart(run, others, self._beside, lambda: not compiler.comes(method))
+        return not run.stopped and compiler.wait(method)
+
+    def _begin_beside(self, step: Step) -> None:
+        """Have a policy import PyTorch and decide while the others are at work."""
+        if self.run.remaining() < _IMPORT:
+            self.run.no_time(f"{step.name} left out: no time to import {step.method.library}")
+        else:
+            self._beside.append(Apart(self.run, [replace(step, share=1.0)]))
 
 
 def no_solver(method: Method) -> bool:

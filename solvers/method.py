@@ -32,7 +32,7 @@ class Method:
         suits: whether the prepared problem is small enough for its model to be worth building.
         library: a heavy one that it begins with; who runs it in a process of its own loads that before.
         warm: loads whatever else takes long the first time.
-        compiled: functions that numba compiles when it is first run, see `gangplan.solvers.compiled`.
+        compiled: functions that numba compiles when it is first run, see `gangplan.solvers.compiled.cache`.
     """
 
     run: Callable[[Run, Any], None]

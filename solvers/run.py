@@ -11,15 +11,12 @@ from typing import Any
 from gangplan.instances import verify
 from gangplan.instances.verify import Answer, Problem
 
-from .compiled import on_disk
+from .compiled.cache import in_memory, on_disk
 from .result import OPTIMAL_GAP, Incumbent, relative_gap
 
 _IMPORT_SECONDS = {"torch": 4.0}
 _IMPORT_AT_MOST = 0.5
 """What libraries take to import on a slow or cold machine, and all others."""
-
-_COMPILE_SECONDS = 30.0
-"""What the functions of a method take to compile on a slow machine."""
 
 _PROPOSALS = 8
 """Proposals kept at most."""
@@ -159,15 +156,15 @@ class Run:
             self.no_time(f"{library.partition('.')[0]} left out: no time to import it")
         return able
 
-    def can_compile(self, *functions: str) -> bool:
-        """Return whether functions, see `gangplan.solvers.compiled`, have been compiled or can be in the time left.
+    def compiled(self, *kernels: str) -> bool:
+        """Return whether kernels, see `gangplan.solvers.compiled.cache`, can run at once; note it if not.
 
-        It is noted if not. Nothing stops a compilation once it has begun.
+        No solve compiles anything itself: nothing could stop that.
         """
-        able = not functions or self.remaining() > _COMPILE_SECONDS or on_disk(functions)
-        if not able:
-            self.no_time(f"no time to compile {functions[0]}, which gangplan.warm_up() does once and for all")
-        return able
+        there = in_memory(kernels) or (self.can_import("numba") and on_disk(kernels))
+        if not there:
+            self.no_time(f"no time to compile {kernels[0]}: that goes on, for the solves to come")
+        return there
 
     @contextmanager
     def share(self, fraction: float) -> Iterator[None]:

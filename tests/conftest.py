@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from gangplan.hybrid.loading import compile_all
-from gangplan.solvers.compiled import on_disk
-from gangplan.solvers.method import OBJECTIVES, suite
+from gangplan.hybrid.compiling import compile_all
+from gangplan.solvers.method import OBJECTIVES
 
 # a shared machine may pause any example; a time limit on each would only test the machine
 settings.register_profile("gangplan", deadline=None)
@@ -24,8 +23,7 @@ DATA = Path(__file__).parents[2] / "shared" / "data"
 def compiled() -> None:
     """Compile once what short solves leave out as long as it is not."""
     for objective in OBJECTIVES:
-        if not on_disk(name for method in suite(objective).methods.values() for name in method.compiled):
-            compile_all(objective)
+        compile_all(objective)
 
 
 @pytest.fixture(scope="session")

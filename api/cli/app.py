@@ -19,6 +19,7 @@ from .simulate import simulate
 from .solve import solve
 from .split import split
 from .verify import verify
+from .warm_up import warm_up
 
 Abort = typer.Abort
 ClickError: Any = typer.BadParameter.__mro__[2]
@@ -46,3 +47,4 @@ app.add_typer(learn, name="learn")
 app.command()(schema)
 app.command()(versions)
 app.command()(methods)
+app.command(name="warm-up")(warm_up)

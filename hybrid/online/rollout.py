@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from gangplan.solvers.compiled.kernel import kernel
 
 from .settings import DEAR
 
 
-@njit(cache=True)
+@kernel
 def rollout(gpus: int, left: Any, need: Any, price: Any, running: Any, reserve: bool, order: float) -> Any:
     """Return in how many seconds each job is done if nobody else comes, 0 if it never has room, float64 (n,).
 
@@ -70,7 +71,7 @@ def rollout(gpus: int, left: Any, need: Any, price: Any, running: Any, reserve: 
     return done
 
 
-@njit(cache=True)
+@kernel
 def _reserve(asked: int, room: int, jobs: Any, runs: Any, rest: Any, need: Any) -> Any:
     """Return in how many seconds `asked` GPUs are free if nobody else starts, and how many more there are then."""
     for j in jobs[np.argsort(rest[jobs])]:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from gangplan.solvers.compiled.kernel import kernel
 
 from .tables import DEGREES, Tables
 
@@ -68,7 +69,7 @@ def desk(tables: Tables, width: int, *, choose: bool = True) -> Desk:
     return Desk(level, stamp, mark, count, taken, left, np.zeros((MOST, width), np.float32), block, key, not choose)
 
 
-@njit(cache=True)
+@kernel
 def level_of(turns: float) -> int:
     """Return the first level that is no sooner, or their number."""
     at = 0
@@ -77,7 +78,7 @@ def level_of(turns: float) -> int:
     return at
 
 
-@njit(cache=True)
+@kernel
 def find(end: Any, now: float, turn: float, tables: Any, jct: Any, limit: float, desk: Any) -> int:
     """Write the blocks of the candidates and what they leave into the desk, and return their number.
 
@@ -110,7 +111,7 @@ def find(end: Any, now: float, turn: float, tables: Any, jct: Any, limit: float,
     return k
 
 
-@njit(cache=True)
+@kernel
 def see(end: Any, now: float, turn: float, tables: Any, desk: Any) -> None:
     """Find when each block is available, and count them by class and level."""
     desk.count[:] = 0
@@ -131,14 +132,14 @@ def see(end: Any, now: float, turn: float, tables: Any, desk: Any) -> None:
     _accumulate(desk.count)
 
 
-@njit(cache=True)
+@kernel
 def _accumulate(count: Any) -> None:
     for q in range(CLASSES):
         for level in range(1, N_LEVELS):
             count[q, level] += count[q, level - 1]
 
 
-@njit(cache=True)
+@kernel
 def candidates(tables: Any, jct: Any, limit: float, desk: Any) -> Any:
     """Return which blocks are free and would do; of shapes with many, those that spoil the fewest free blocks."""
     blocks, shapes = len(tables.size), len(jct)
@@ -172,7 +173,7 @@ def candidates(tables: Any, jct: Any, limit: float, desk: Any) -> Any:
     return allowed
 
 
-@njit(cache=True)
+@kernel
 def take(block: int, until: int, tables: Any, desk: Any) -> None:
     """Count what a candidate takes: blocks that share a server with it and are available before level `until`."""
     desk.taken[:] = 0
@@ -195,7 +196,7 @@ def take(block: int, until: int, tables: Any, desk: Any) -> None:
     _accumulate(desk.taken)
 
 
-@njit(cache=True)
+@kernel
 def known(shape: int, k: int, desk: Any) -> bool:
     """Return whether a row before has the same shape and takes the same."""
     key = np.int64(shape) * np.int64(1000003)

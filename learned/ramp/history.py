@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from gangplan.solvers.compiled.kernel import kernel
 
 STEPS = np.array([1.0, 2.0, 4.0, 6.0, 8.0, 16.0])
 """Speed-ups; of each, how many jobs so far needed no more."""
@@ -21,7 +22,7 @@ CONTEXT = (
 """What a network sees of them, of the servers that are busy, and of the size of the cluster."""
 
 
-@njit(cache=True)
+@kernel
 def remember(sums: Any, beta: float, sequential: float, efficiency: Any, gap: float) -> None:
     """Add a job that arrives `gap` after the one before."""
     for k in range(len(STEPS)):
@@ -37,7 +38,7 @@ def remember(sums: Any, beta: float, sequential: float, efficiency: Any, gap: fl
     sums[_GAP + 1] += efficiency[1]
 
 
-@njit(cache=True)
+@kernel
 def turn_of(sums: Any, servers: int) -> float:
     """Return the mean time between arrivals, scaled to 32 servers: a *turn*, the unit of time of all features.
 
@@ -48,7 +49,7 @@ def turn_of(sums: Any, servers: int) -> float:
     return float(sums[_GAP] / (sums[_N] - 1.0) * servers / 32.0)
 
 
-@njit(cache=True)
+@kernel
 def write_context(sums: Any, busy: float, servers: int, turn: float, out: Any) -> None:
     """Write the features named in `CONTEXT`; `busy` is the share of servers that are."""
     n, k = sums[_N], len(STEPS)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
+from gangplan.solvers.compiled.kernel import kernel
 
 from .candidates import MOST
 from .history import SUMS, remember, turn_of
@@ -101,7 +101,7 @@ class Lanes:
             getattr(self, name)[...] = value
 
 
-@njit(cache=True)
+@kernel
 def _look(
     end: Any, now: Any, sums: Any, kind: Any, beta: Any, gap: Any, tables: Any, menus: Any, desk: Any, rows: Any,
     block: Any, first: Any,
@@ -122,7 +122,7 @@ def _look(
     return at
 
 
-@njit(cache=True)
+@kernel
 def _act(end: Any, now: Any, kind: Any, block: Any, tables: Any, menus: Any, reward: Any) -> None:
     for lane in range(len(kind)):
         b = block[lane]

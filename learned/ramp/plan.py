@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from gangplan.solvers.compiled.kernel import kernel
 
 from .tables import Tables
 
@@ -70,7 +71,7 @@ def plans(tables: Tables, kept: int = KEPT) -> Plans:
     )  # fmt: skip
 
 
-@njit(cache=True)
+@kernel
 def hindsight(
     k: int, end: Any, now: float, gap: float, m: int, future: Any, accept: Any, tables: Any, menus: Any, desk: Any,
     plans: Any, out: Any,
@@ -86,12 +87,12 @@ def hindsight(
         out[:k] += value / FUTURES
 
 
-@njit(cache=True)
+@kernel
 def _turns(time: float, gap: float) -> int:
     return max(1, int(np.ceil(time / gap - _EPSILON)))
 
 
-@njit(cache=True)
+@kernel
 def _plan(
     k: int, start: Any, gap: float, m: int, kinds: Any, fractions: Any, tables: Any, menus: Any, desk: Any, plans: Any,
     value: Any,
@@ -136,7 +137,7 @@ def _plan(
             value[r] = least - 1.0
 
 
-@njit(cache=True)
+@kernel
 def _extend(i: int, steps: int, now: int, count: int, ways: Any, gain: Any, plans: Any) -> int:
     """Write every way to go on from every partial plan, the first to reject the job, and return their number."""
     held, score, c = plans.held[now], plans.score, 0
@@ -161,7 +162,7 @@ def _extend(i: int, steps: int, now: int, count: int, ways: Any, gain: Any, plan
     return c
 
 
-@njit(cache=True)
+@kernel
 def _trim(c: int, plans: Any) -> int:
     """Keep the best of c ways, `_SPARE` times as many as partial plans, and return how many are left."""
     score, most = plans.score, _SPARE * plans.held.shape[1]
@@ -176,7 +177,7 @@ def _trim(c: int, plans: Any) -> int:
     return d
 
 
-@njit(cache=True)
+@kernel
 def _keep(i: int, now: int, after: int, c: int, ways: Any, until: Any, tables: Any, plans: Any) -> int:
     """Make partial plans of the best of c ways, no two that hold the same servers equally long; return their number."""
     width, count = plans.held.shape[1], 0

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from gangplan.solvers.compiled.kernel import kernel
 
 from .candidates import MOST
 from .history import SUMS, remember, turn_of
 from .rows import write_rows
 
 
-@njit(cache=True)
+@kernel
 def forward(rows: Any, k: int, weights: Any, kind: int, out: Any) -> None:
     """Write the scores of k rows; see `gangplan.learned.ramp.network.Network`."""
     first, offset, hidden, bias, last = weights
@@ -28,14 +29,14 @@ def forward(rows: Any, k: int, weights: Any, kind: int, out: Any) -> None:
         out[i] = total
 
 
-@njit(cache=True)
+@kernel
 def hold(end: Any, block: int, until: float, tables: Any) -> None:
     """Let the servers of a block be held until then."""
     for i in range(tables.size[block]):
         end[tables.servers[block, i]] = until
 
 
-@njit(cache=True)
+@kernel
 def play(kind: Any, beta: Any, gap: Any, tables: Any, menus: Any, weights: Any, desk: Any, finish: Any) -> int:
     """Play a case by the best score, write each job's completion (nan: blocked), and return how many were accepted.
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from gangplan.solvers.compiled.kernel import kernel
 
 from .candidates import CLASSES, N_LEVELS, Desk, find
 from .candidates import desk as _desk
@@ -29,7 +30,7 @@ def desk(tables: Tables, *, choose: bool = True) -> Desk:
     return _desk(tables, WIDTH, choose=choose)
 
 
-@njit(cache=True)
+@kernel
 def write_rows(
     end: Any, now: float, turn: float, tables: Any, jct: Any, sequential: float, beta: float, sums: Any, desk: Any
 ) -> int:
@@ -62,7 +63,7 @@ def write_rows(
     return k
 
 
-@njit(cache=True)
+@kernel
 def _write(row: Any, count: Any, servers: int, context: Any, job: Any, own: Any) -> None:
     """Write the features: counts by density and presence, then what is known of the past, the job, the candidate."""
     at, scale = 0, 32.0 / servers

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from gangplan.solvers.compiled.kernel import kernel
 
 from .play import hold
 from .tables import DEGREES
@@ -16,7 +17,7 @@ published. Else it gets the next degree that will do, upwards, then downwards, a
 blocks; int64 (rules, 2)."""
 
 
-@njit(cache=True)
+@kernel
 def by_rule(end: Any, now: float, jct: Any, limit: float, rule: Any, tables: Any) -> int:
     """Return the block that a rule gives a job, or -1.
 
@@ -43,7 +44,7 @@ def by_rule(end: Any, now: float, jct: Any, limit: float, rule: Any, tables: Any
     return found
 
 
-@njit(cache=True)
+@kernel
 def go_on(ends: Any, block: Any, now: float, jct: Any, limit: float, rules: Any, tables: Any) -> None:
     """Let a job arrive at clusters of which the first gets the block that it is given, and the others go by rules.
 
@@ -60,7 +61,7 @@ def go_on(ends: Any, block: Any, now: float, jct: Any, limit: float, rules: Any,
             hold(ends[r], block[r], now + jct[tables.shape[block[r]]], tables)
 
 
-@njit(cache=True)
+@kernel
 def _free(end: Any, now: float, tables: Any) -> Any:
     """Return which blocks are free."""
     free = np.ones(len(tables.size), np.bool_)
@@ -71,7 +72,7 @@ def _free(end: Any, now: float, tables: Any) -> Any:
     return free
 
 
-@njit(cache=True)
+@kernel
 def _degree(free: Any, jct: Any, limit: float, rule: Any, tables: Any) -> int:
     """Return the degree that a rule chooses of those that would do, -1 for none."""
     up, down = len(DEGREES), -1
@@ -87,7 +88,7 @@ def _degree(free: Any, jct: Any, limit: float, rule: Any, tables: Any) -> int:
     return up if up < len(DEGREES) else down
 
 
-@njit(cache=True)
+@kernel
 def _lost(block: int, free: Any, met: Any, tables: Any) -> int:
     """Return how many of the free blocks share a server with a block; `met` is written."""
     lost = 0

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from gangplan.solvers.compiled.kernel import kernel
 
 from .candidates import MOST, see
 from .history import SUMS, remember, turn_of
@@ -99,7 +100,7 @@ def _copied(weights: Weights) -> Weights:
     return a, b, c, d, e
 
 
-@njit(cache=True)
+@kernel
 def _label(
     kind: Any, beta: Any, gap: Any, future: Any, accept: Any, tables: Any, menus: Any, table: Any, desk: Any,
     ahead: Any, plans: Any, planned: bool, student: Any, share: float, keep: float, seed: int, rows: Any, first: Any,
@@ -146,7 +147,7 @@ def _label(
     return d
 
 
-@njit(cache=True)
+@kernel
 def look_ahead(
     k: int, end: Any, now: float, turn: float, m: int, future: Any, accept: Any, tables: Any, menus: Any, table: Any,
     desk: Any, ahead: Any, out: Any,

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from gangplan.instances.arrays import FloatArray
+from gangplan.solvers.compiled.kernel import kernel
 
 from .candidates import LEVELS, MOST, find
 from .history import SUMS, remember, turn_of
@@ -75,13 +75,13 @@ def case_of(episode: Episode) -> tuple[Long, FloatArray, FloatArray]:
     return episode.kind, episode.beta, episode.gap
 
 
-@njit(cache=True)
+@kernel
 def column_of(count: int) -> int:
     """Return the column for a number of blocks."""
     return int(STEPS[min(count, len(STEPS) - 1)])
 
 
-@njit(cache=True)
+@kernel
 def worth(count: Any, table: Any) -> float:
     """Return what a state is worth by the numbers of blocks available, int64 (CLASSES, N_LEVELS)."""
     total = 0.0
@@ -91,7 +91,7 @@ def worth(count: Any, table: Any) -> float:
     return total
 
 
-@njit(cache=True)
+@kernel
 def weigh(
     end: Any, now: float, turn: float, tables: Any, jct: Any, limit: float, table: Any, desk: Any, out: Any
 ) -> int:
@@ -102,7 +102,7 @@ def weigh(
     return k
 
 
-@njit(cache=True)
+@kernel
 def _watch(kind: Any, beta: Any, gap: Any, tables: Any, menus: Any, table: Any, desk: Any, seed: int) -> Any:
     """Play an episode, without chance if the seed is below 0.
 
@@ -136,7 +136,7 @@ def _watch(kind: Any, beta: Any, gap: Any, tables: Any, menus: Any, table: Any, 
     return columns, reward
 
 
-@njit(cache=True)
+@kernel
 def _lstd(columns: Any, reward: Any, a: Any, b: Any) -> None:
     """Add an episode to the equations; the last unknown is a constant."""
     size = len(b)

@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from gangplan.solvers.compiled.kernel import kernel
 
 _SLACK = 1e-9
 
 
-@njit(cache=True)
+@kernel
 def able(free: Any, unit: Any, node: int) -> int:
     """Return for how many GPUs of a job the node has room."""
     most = int(free[node, 0])
@@ -24,7 +25,7 @@ def able(free: Any, unit: Any, node: int) -> int:
     return most
 
 
-@njit(cache=True)
+@kernel
 def find(free: Any, whole: Any, ok: Any, unit: Any, need: int, consolidate: bool, node: Any, gpus: Any) -> int:
     """Write where `need` GPUs go to `node` and `gpus`, and return how many nodes that takes, 0 if they fit nowhere.
 
@@ -64,7 +65,7 @@ def find(free: Any, whole: Any, ok: Any, unit: Any, need: int, consolidate: bool
     return 0
 
 
-@njit(cache=True)
+@kernel
 def change(free: Any, unit: Any, node: Any, gpus: Any, sign: int) -> None:
     """Take (-1) or give back (1) the GPUs in rows, and what goes with them."""
     for k in range(len(node)):
@@ -72,7 +73,7 @@ def change(free: Any, unit: Any, node: Any, gpus: Any, sign: int) -> None:
             free[node[k], r] += sign * gpus[k] * unit[r]
 
 
-@njit(cache=True)
+@kernel
 def next_fit(
     queue: Any, begin: int, degree: Any, unit: Any, kind: Any, free: Any, whole: Any, ok: Any, consolidate: bool
 ) -> int:
@@ -94,7 +95,7 @@ def next_fit(
     return -1
 
 
-@njit(cache=True)
+@kernel
 def reserve(
     held: int,
     degree: Any,
@@ -127,7 +128,7 @@ def reserve(
     return np.inf, later
 
 
-@njit(cache=True)
+@kernel
 def next_spare(
     queue: Any,
     begin: int,
@@ -167,7 +168,7 @@ def next_spare(
     return -1
 
 
-@njit(cache=True)
+@kernel
 def make_room(
     job: int,
     worst: Any,
@@ -224,7 +225,7 @@ def make_room(
     return stop
 
 
-@njit(cache=True)
+@kernel
 def next_claim(
     queue: Any,
     begin: int,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from gangplan.solvers.compiled.kernel import kernel
 
 from .ground import change, find
 
 
-@njit(cache=True)
+@kernel
 def reserve_in_turn(
     jobs: Any,
     now: float,
@@ -75,7 +76,7 @@ def reserve_in_turn(
     return start, row, out[0], out[1]
 
 
-@njit(cache=True)
+@kernel
 def _promises(
     now: float,
     free: Any,

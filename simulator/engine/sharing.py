@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Fleet
 from gangplan.instances.workload import Workload
+from gangplan.solvers.compiled.kernel import kernel
 
 from .ground import able
 from .log import Log
@@ -88,7 +88,7 @@ class Sharing:
         return found
 
 
-@njit(cache=True)
+@kernel
 def find_shares(  # noqa: PLR0912, read from top to bottom
     left: Any, free: Any, ok: Any, unit: Any, need: int, share: float, consolidate: bool, node: Any, gpu: Any
 ) -> bool:
@@ -143,7 +143,7 @@ def find_shares(  # noqa: PLR0912, read from top to bottom
     return k == need
 
 
-@njit(cache=True)
+@kernel
 def able_beside(free: Any, unit: Any, node: int, most: int) -> int:
     """Return for how many shares a node has cores and memory."""
     beside = free[node : node + 1].copy()

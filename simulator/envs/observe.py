@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box
-from numba import njit
 from numpy.typing import NDArray
 
 from gangplan.instances.placement import Fleet, SpeedModel
+from gangplan.solvers.compiled.kernel import kernel
 
 from ..engine.rows import Long
 from ..engine.state import State
@@ -113,7 +113,7 @@ def _within(values: NDArray[np.float64], low: Any, high: NDArray[np.float64]) ->
     return np.asarray(np.minimum(np.maximum(values, low), high), dtype=np.float32)
 
 
-@njit(cache=True)
+@kernel
 def _occupants(
     running: Any, first: Any, count: Any, row_node: Any, end: Any, now: float, jobs: Any, until: Any
 ) -> None:

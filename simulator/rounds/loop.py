@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from gangplan.solvers.compiled.kernel import kernel
 
 from .place import close, place
 from .state import (
@@ -29,7 +30,7 @@ ALLOCATE, DONE, MORE, STUCK = range(4)
 """Why `advance` returns: shares are due, all jobs are done, the orders are used up, or nobody can ever run."""
 
 
-@njit(cache=True)
+@kernel
 def advance(s: Any, orders: Any) -> int:
     """Run rounds until something else is due; `orders` are the types in the order each try fills them, (r, k)."""
     while True:
@@ -62,7 +63,7 @@ def advance(s: Any, orders: Any) -> int:
             return STUCK
 
 
-@njit(cache=True)
+@kernel
 def _admit(s: Any) -> None:
     while s.counts[NEXT] < len(s.submit) and s.submit[s.counts[NEXT]] <= s.times[NOW]:
         for j in range(len(s.room)):
@@ -73,7 +74,7 @@ def _admit(s: Any) -> None:
         s.counts[STALE] = 1
 
 
-@njit(cache=True)
+@kernel
 def _rise(s: Any, j: int, at: int) -> None:
     row = s.ranking[j]
     job = row[at]
@@ -83,7 +84,7 @@ def _rise(s: Any, j: int, at: int) -> None:
     row[at] = job
 
 
-@njit(cache=True)
+@kernel
 def _fall(s: Any, j: int, at: int) -> None:
     row = s.ranking[j]
     job = row[at]
@@ -93,7 +94,7 @@ def _fall(s: Any, j: int, at: int) -> None:
     row[at] = job
 
 
-@njit(cache=True)
+@kernel
 def _before(s: Any, one: int, other: int, j: int) -> bool:
     if s.priority[one, j] != s.priority[other, j]:
         return bool(s.priority[one, j] > s.priority[other, j])
@@ -104,7 +105,7 @@ def _before(s: Any, one: int, other: int, j: int) -> bool:
     return one < other
 
 
-@njit(cache=True)
+@kernel
 def _choose(s: Any, order: Any) -> bool:
     """Fill one type after the other by priority, jobs that do not fit passed over; return whether anybody runs."""
     s.counts[STAMP] += 1
@@ -128,7 +129,7 @@ def _choose(s: Any, order: Any) -> bool:
     return runs
 
 
-@njit(cache=True)
+@kernel
 def _work(s: Any) -> None:
     """Let the chosen make their steps; the round ends when the last of them is done with its own."""
     now = s.times[NOW]
@@ -164,7 +165,7 @@ def _work(s: Any) -> None:
         _drop_finished(s)
 
 
-@njit(cache=True)
+@kernel
 def _drop_finished(s: Any) -> None:
     active = s.counts[ACTIVE]
     for j in range(len(s.room)):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from gangplan.solvers.compiled.kernel import kernel
 
 from .state import HELD, LEASES, NOW, RUNNING, STAMP
 
 
-@njit(cache=True)
+@kernel
 def place(s: Any) -> None:
     """Give the chosen of each type their GPUs, extending leases; end the leases of all others."""
     for i in range(s.counts[RUNNING]):
@@ -35,7 +36,7 @@ def place(s: Any) -> None:
         first += s.room[j]
 
 
-@njit(cache=True)
+@kernel
 def _largest_first(row: Any, gpus: Any) -> None:
     for i in range(1, len(row)):
         job, at = row[i], i
@@ -45,7 +46,7 @@ def _largest_first(row: Any, gpus: Any) -> None:
         row[at] = job
 
 
-@njit(cache=True)
+@kernel
 def _extend(s: Any, job: int, taken: Any, first: int) -> bool:
     """Keep a job's GPUs unless a larger one has got one of them."""
     at = s.own_at[job]
@@ -57,7 +58,7 @@ def _extend(s: Any, job: int, taken: Any, first: int) -> bool:
     return True
 
 
-@njit(cache=True)
+@kernel
 def _start(s: Any, job: int, kind: int, taken: Any, free: int, first: int) -> int:
     """Open a lease on the lowest free GPUs of a type; return where to look for more."""
     at = s.own_at[job]
@@ -72,7 +73,7 @@ def _start(s: Any, job: int, kind: int, taken: Any, free: int, first: int) -> in
     return free
 
 
-@njit(cache=True)
+@kernel
 def close(s: Any, job: int) -> None:
     """Write the open lease of a job, if it has one."""
     if s.kind[job] < 0:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
+from gangplan.solvers.compiled.kernel import kernel
 
 
-@njit(cache=True)
+@kernel
 def push(heap: Any, offset: int, size: int, item: int, key: Any) -> None:
     """Add `item` to the heap of `size` items that starts at heap[offset]; the least key[item] is on top."""
     i = size
@@ -20,7 +20,7 @@ def push(heap: Any, offset: int, size: int, item: int, key: Any) -> None:
     heap[offset + i] = item
 
 
-@njit(cache=True)
+@kernel
 def pop(heap: Any, offset: int, size: int, key: Any) -> int:
     """Remove and return the top of the heap of `size` items."""
     top = heap[offset]

@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from gangplan.solvers.compiled.kernel import kernel
 
 from .heaps import pop, push
 from .nodes import change, fits, new, take
 
 
-@njit(cache=True)
+@kernel
 def run_ordered(
     arrivals: Any,
     submit: Any,
@@ -76,7 +77,7 @@ def run_ordered(
     return start, rows[:, :n_rows]
 
 
-@njit(cache=True)
+@kernel
 def run_easy(  # noqa: PLR0915, one loop read from top to bottom
     arrivals: Any,
     submit: Any,
@@ -150,7 +151,7 @@ def run_easy(  # noqa: PLR0915, one loop read from top to bottom
     return start, rows[:, :n_rows]
 
 
-@njit(cache=True)
+@kernel
 def _rows(need: Any, gpus: int, consolidate: bool) -> Any:
     """Return room for all rows, the first row of each job, and 0 rows in use."""
     total = 0
@@ -160,12 +161,12 @@ def _rows(need: Any, gpus: int, consolidate: bool) -> Any:
     return np.empty((3, total), dtype=np.int64), np.zeros(len(need), dtype=np.int64), 0
 
 
-@njit(cache=True)
+@kernel
 def _room(need: int, left: int, gpus: int, consolidate: bool, free: Any, words: Any, count: Any) -> bool:
     return need <= left and (not consolidate or fits(free, words, count, need, gpus))
 
 
-@njit(cache=True)
+@kernel
 def _take(
     job: int,
     rows: Any,
@@ -191,7 +192,7 @@ def _take(
     return n_rows + used
 
 
-@njit(cache=True)
+@kernel
 def _free(
     job: int, rows: Any, first: Any, need: Any, gpus: int, consolidate: bool, free: Any, words: Any, count: Any
 ) -> None:
@@ -200,7 +201,7 @@ def _free(
             change(free, words, count, rows[1, r], rows[2, r])
 
 
-@njit(cache=True)
+@kernel
 def _reserve(
     held: int,
     now: float,
@@ -233,7 +234,7 @@ def _reserve(
     return shadow, later, words, count, left
 
 
-@njit(cache=True)
+@kernel
 def _spares(
     job: int,
     held: int,

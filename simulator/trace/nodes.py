@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from gangplan.solvers.compiled.kernel import kernel
 
 _WORD = 64
 
 
-@njit(cache=True)
+@kernel
 def new(nodes: int, gpus: int) -> Any:
     """Return (free GPUs of each node, a bit set of the nodes with each number of free GPUs, how many those are)."""
     free = np.full(nodes, gpus, dtype=np.int64)
@@ -22,7 +23,7 @@ def new(nodes: int, gpus: int) -> Any:
     return free, words, count
 
 
-@njit(cache=True)
+@kernel
 def change(free: Any, words: Any, count: Any, node: int, amount: int) -> None:
     """Add `amount`, which may be negative, to the free GPUs of a node."""
     bit = np.uint64(1) << np.uint64(node % _WORD)
@@ -34,7 +35,7 @@ def change(free: Any, words: Any, count: Any, node: int, amount: int) -> None:
     count[free[node]] += 1
 
 
-@njit(cache=True)
+@kernel
 def fullest(words: Any, count: Any, need: int) -> int:
     """Return the node with the fewest free GPUs, `need` at least, the lowest index of these; -1 if there is none."""
     for level in range(need, len(count)):
@@ -45,7 +46,7 @@ def fullest(words: Any, count: Any, need: int) -> int:
     return -1
 
 
-@njit(cache=True)
+@kernel
 def _lowest(word: Any) -> int:
     """Return the index of the lowest bit set."""
     i = 0
@@ -58,7 +59,7 @@ def _lowest(word: Any) -> int:
     return i
 
 
-@njit(cache=True)
+@kernel
 def fits(free: Any, words: Any, count: Any, need: int, gpus: int) -> bool:
     """Return whether a job of `need` GPUs fits, consolidated."""
     if need <= gpus:
@@ -66,7 +67,7 @@ def fits(free: Any, words: Any, count: Any, need: int, gpus: int) -> bool:
     return bool(count[gpus] >= (need + gpus - 1) // gpus)
 
 
-@njit(cache=True)
+@kernel
 def take(free: Any, words: Any, count: Any, need: int, gpus: int, chosen: Any) -> int:
     """Occupy `need` GPUs of nodes that `fits` has found to be there; write them to `chosen` and return how many."""
     if need <= gpus:

@@ -33,7 +33,7 @@ def _seeded(method: Callable[[Run, Prepared], None]) -> Callable[[Run, Prepared]
     """Give `method` a plan to start from if there is none."""
 
     def run_seeded(run: Run, p: Prepared) -> None:
-        if run.plan is None and not run.stopped and run.can_compile(*_SERIAL):
+        if run.plan is None and not run.stopped and run.compiled(*_SERIAL):
             _lists(run, p)
         if not run.stopped:
             method(run, p)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gangplan.hybrid.registry import named
-from gangplan.solvers.compiled import in_memory, on_disk
+from gangplan.solvers.compiled.cache import in_memory, on_disk
 from gangplan.solvers.method import OBJECTIVES
 
 COLD = """

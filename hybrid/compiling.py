@@ -1,0 +1,185 @@
+"""Compile beside a solve: in a process of its own, which outlives it, so that the next one finds everything there.
+
+A fresh installation has nothing compiled. The first solve of an objective starts that process in its first
+milliseconds; a kernel is used as soon as its code is in the folder of compiled code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from typing import Any
+
+from gangplan.solvers import Run
+from gangplan.solvers.compiled.cache import compile_kernel, in_memory, on_disk
+from gangplan.solvers.compiled.folder import VARIABLE, folder, keeps
+from gangplan.solvers.method import Method, suite
+
+from .registry import named, own
+
+_CODE = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+from gangplan.hybrid.compiling import main
+main()
+"""
+_ELSEWHERE = 3
+"""Exit code of a process that has found another one at the same work."""
+_POLL = 0.05
+"""Seconds between looks at the folder."""
+_HERE = 30.0
+"""Seconds left from which on a kernel is compiled in this process, where no other one can be started."""
+
+
+def kernels(objective: str) -> list[str]:
+    """Return what the methods of an objective compile, in the order in which the portfolio comes to need it."""
+    methods = named(objective)
+    entries = sorted((entry for entry in own() if entry.objective == objective), key=lambda entry: entry.learned)
+    order = [*(methods[entry.name] for entry in entries if not entry.learned), *suite(objective).methods.values()]
+    if find_spec("torch") is not None:
+        order += [methods[entry.name] for entry in entries if entry.learned]
+    return list(dict.fromkeys(name for method in order for name in method.compiled))
+
+
+class Compiler:
+    """What is compiled beside one solve."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.objective: str = run.problem.objective
+        self._process = None if _known(self.objective) else begin(self.objective)
+
+    def has(self, method: Method) -> bool:
+        """Return whether `method` can begin without compiling anything."""
+        if not method.compiled or in_memory(method.compiled):
+            return True
+        if not self.run.can_import("numba"):
+            return False
+        if on_disk(method.compiled):
+            return True
+        if self._process is None:  # another processor, or other versions, than when the folder was last complete
+            self._process = begin(self.objective)
+        if self._process is not None or self.run.remaining() <= _HERE:
+            return False
+        for name in method.compiled:
+            compile_kernel(name)
+        return True
+
+    def comes(self, method: Method) -> bool:
+        """Return whether somebody is compiling what `method` lacks."""
+        return self._process is not None and self._process.poll() in (None, _ELSEWHERE) and not self.has(method)
+
+    def wait(self, method: Method) -> bool:
+        """Return whether `method` can begin, once it can or its time is up; a note says so if it cannot."""
+        with self.run.phase("compile"):
+            while self.comes(method) and not self.run.stopped:
+                time.sleep(min(_POLL, self.run.remaining()))
+        return self.has(method) or self.missing(method)
+
+    def missing(self, method: Method) -> bool:
+        """Note that `method` is left out for want of compiled code; return false."""
+        if self._process is not None and self._process.poll() not in (None, 0, _ELSEWHERE):
+            self.run.note(f"{method.compiled[0]} cannot be compiled here; gangplan warm-up says why")
+        else:
+            self.run.no_time(f"no time to compile {method.compiled[0]}: that goes on, for the solves to come")
+        return False
+
+
+_begun: dict[str, Any] = {}
+
+
+def begin(objective: str) -> Any:
+    """Start the process that compiles what an objective lacks, once; return it, `None` where none can be started."""
+    if objective not in _begun and not keeps():
+        _begun[objective] = None
+    if objective not in _begun:
+        command = [sys.executable, "-c", _CODE, json.dumps(sys.path), objective]
+        try:
+            _begun[objective] = subprocess.Popen(
+                command,
+                env={**os.environ, VARIABLE: str(folder())},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C ends the solve, not this
+            )
+        except (OSError, ValueError):
+            _begun[objective] = None
+    return _begun[objective]
+
+
+def main() -> None:
+    """Compile what the objective in ``sys.argv[2]`` lacks."""
+    objective = sys.argv[2]
+    with _alone(objective) as alone:
+        if not alone:
+            sys.exit(_ELSEWHERE)
+        compile_all(objective)
+
+
+def compile_all(objective: str, tell: Callable[[str, int, int], None] | None = None) -> None:
+    """Compile or load all kernels of an objective, and leave a mark that they are there.
+
+    Args:
+        objective: as `solve` takes it.
+        tell: called with each kernel before it is compiled, how many are done and how many there are.
+    """
+    names = kernels(objective)
+    for done, name in enumerate(names):
+        if tell is not None:
+            tell(name, done, len(names))
+        compile_kernel(name)
+    with suppress(OSError):
+        _mark(objective).write_text(json.dumps(_stamp()), encoding="utf-8")
+
+
+def _known(objective: str) -> bool:
+    """Return whether all kernels have been there with the sources as they are; quick, since it looks into none."""
+    if os.environ.get("NUMBA_DISABLE_JIT"):
+        return True
+    try:
+        known = json.loads(_mark(objective).read_text(encoding="utf-8"))
+        return bool(known[0] == sys.version) and all(_stat(path) == [size, at] for path, size, at in known[1])
+    except (OSError, ValueError, TypeError, LookupError):
+        return False
+
+
+def _mark(objective: str) -> Any:
+    return folder() / f"{objective}.json"
+
+
+def _stamp() -> list[Any]:
+    """Return the version of Python, and size and time of every source that has something compiled."""
+    sources = set()
+    for name, module in list(sys.modules.items()):
+        if name.startswith("gangplan.") and any(hasattr(value, "py_func") for value in vars(module).values()):
+            sources.add(str(module.__file__))
+    return [sys.version, [[path, *_stat(path)] for path in sorted(sources)]]
+
+
+def _stat(path: str) -> list[int]:
+    found = os.stat(path)
+    return [found.st_size, found.st_mtime_ns]
+
+
+@contextmanager
+def _alone(objective: str) -> Iterator[bool]:
+    """Hold the lock on compiling for an objective; give whether it was free."""
+    try:
+        import fcntl
+    except ImportError:  # no such locks here: twice the work at worst
+        yield True
+        return
+    with (folder() / f"{objective}.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+        else:
+            yield True

@@ -1,0 +1,63 @@
+"""The folder of compiled code: one that can be written to, wherever gangplan is installed."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import tempfile
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+VARIABLE = "GANGPLAN_CACHE_DIR"
+"""The environment variable that names the folder."""
+
+
+@cache
+def folder() -> Path:
+    """Return where compiled code is kept: the named folder, the package's own, the user's cache, or a temporary one."""
+    named = os.environ.get(VARIABLE) or os.environ.get("NUMBA_CACHE_DIR")
+    package = Path(__file__).with_name("__pycache__")
+    for path in [Path(named)] if named else [package, _users() / "gangplan"]:
+        if _writable(path):
+            return path
+    with suppress(OSError):
+        return _temporary()
+    return package  # nothing can be kept
+
+
+def keeps() -> bool:
+    """Return whether code can be kept at all."""
+    return _writable(folder())
+
+
+def _users() -> Path:
+    """Return the folder for what programs keep for this user."""
+    if sys.platform == "darwin":
+        return Path("~/Library/Caches").expanduser()
+    if os.name == "nt":
+        return Path(os.environ.get("LOCALAPPDATA") or "~/AppData/Local").expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+
+
+def _writable(path: Path) -> bool:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=path).close()
+    except (OSError, RuntimeError):
+        return False
+    return True
+
+
+def _temporary() -> Path:
+    """Return a folder that is this user's alone, since code that others could write would be run."""
+    if not hasattr(os, "getuid"):
+        return Path(tempfile.mkdtemp(prefix="gangplan-"))
+    path = Path(tempfile.gettempdir()) / f"gangplan-{os.getuid()}"
+    with suppress(OSError):
+        path.mkdir(mode=0o700, exist_ok=True)
+        found = path.lstat()
+        if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077:
+            return path
+    return Path(tempfile.mkdtemp(prefix="gangplan-"))

@@ -1,0 +1,129 @@
+"""Compiled code is kept wherever something can be written to, and never outlives what it was made of."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from gangplan.solvers.compiled import folder as folders
+from gangplan.solvers.compiled.kernel import Floats, Ints2, inner, kernel, signature
+from gangplan.solvers.compiled.reference import by_reference
+from gangplan.solvers.compiled.store import digest
+
+OUTER = """
+from gangplan.solvers.compiled.kernel import kernel
+from {inside} import ADDED, added
+
+@kernel
+def total(x: int) -> int:
+    return added(x) + ADDED
+"""
+INSIDE = """
+from gangplan.solvers.compiled.kernel import inner
+
+ADDED = {constant}
+
+@inner
+def added(x: int) -> int:
+    return x + {number}
+"""
+
+
+class Pair(NamedTuple):
+    """Two arrays."""
+
+    left: Floats
+    right: Ints2
+
+
+@inner
+def first_of(pair: Any, i: Any) -> Any:
+    """Return an element of one array and the first of the other."""
+    return pair.left[i] + pair.right[0, 0]
+
+
+@kernel
+def summed(pair: Pair, n: int) -> float:
+    """Sum over what `first_of` returns."""
+    both, total = by_reference(pair), 0.0
+    for i in range(n):
+        total += first_of(both, i)
+    return total
+
+
+def load(folder: Path, name: str, text: str) -> Any:
+    """Return a module of that text."""
+    path = folder / f"{name}.py"
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(("number", "constant"), [(2, 1), (1, 2)])
+def test_a_change_elsewhere_is_compiled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, constant: int
+) -> None:
+    """A kernel of an untouched file is compiled again when an inner function or a constant of another file changes."""
+    monkeypatch.setattr("gangplan.solvers.compiled.store.folder", lambda: tmp_path / "code")
+    values, digests = [], []
+    for a, b in ((1, 1), (number, constant)):
+        load(tmp_path, "inside_of_total", INSIDE.format(number=a, constant=b))
+        outer = load(tmp_path, "outer_of_total", OUTER.format(inside="inside_of_total"))
+        os.utime(tmp_path / "outer_of_total.py", (1, 1))
+        values.append(outer.total(0))
+        digests.append(digest(outer.total.py_func))
+        assert outer.total._cache.has(signature(outer.total))
+        assert len(list((tmp_path / "code").rglob("*.nbi"))) == 1  # what was made of former sources is gone
+    assert values == [2, 3] and digests[0] != digests[1]
+
+
+def test_a_reference_reads_the_fields() -> None:
+    """A kernel reads through a reference what is in the tuple, which in Python is its own reference."""
+    pair = Pair(np.arange(3.0), np.full((2, 2), 5))
+    assert summed(pair, 3) == 18.0 and by_reference(pair) is pair
+    assert summed.signatures == [signature(summed)]
+
+
+def test_where_nothing_of_ours_can_be_written_a_temporary_folder_serves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the package and the user's cache read-only, code is kept in a folder that nobody else can write to."""
+    monkeypatch.delenv(folders.VARIABLE, raising=False)
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(folders, "_writable", lambda path: False)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    found = folders.folder.__wrapped__()
+    assert found.parent == tmp_path and found.stat().st_mode & 0o077 == 0
+    assert folders.folder.__wrapped__() == found  # the next process finds it
+    found.chmod(0o777)
+    assert folders.folder.__wrapped__() != found  # others may have written there
+
+
+def test_a_solve_in_a_container_without_a_home(tmp_path: Path) -> None:
+    """Nothing fails where neither the package nor the home nor any other folder can be written to."""
+    code = (
+        "import tempfile, pathlib; from gangplan.solvers.compiled import folder as f; f._writable = lambda path: False;"
+        "tempfile.gettempdir = lambda: '/nonexistent'; tempfile.tempdir = '/nonexistent';"
+        "import gangplan; r = gangplan.solve(gangplan.generate('layered', ops=30, layers=5, devices=2), time_limit=5);"
+        "print(r.status)"
+    )
+    environment = {k: v for k, v in os.environ.items() if k not in (folders.VARIABLE, "NUMBA_CACHE_DIR")}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**environment, "HOME": "/nonexistent"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0 and done.stdout.strip() == "optimal", done.stderr
