@@ -66,7 +66,7 @@ def goal(problem: PlacementProblem, plan: PlacementPlan, found: Rates) -> float:
             # a job that is faster than its reference loses nothing, and makes up for no other
             total += job.weight * max(0.0, 1.0 - 1.0 / float(found.slowdown[j]))
     if problem.goal == "communication":
-        total += float(np.array([job.weight for job in problem.jobs]) @ communication(problem, plan))
+        total += float(np.array([job.weight for job in problem.jobs], dtype=float) @ communication(problem, plan))
     elif problem.goal == "fragmentation":
         total += float(fragments(problem, plan).sum())
     return total + sum(run.migration for run in _moved(problem, plan))
