@@ -2,6 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
+from . import early as _early  # noqa: F401  # first: it looks after Ctrl-C while the rest is imported
+
+# ruff: isort: split
 from gangplan.hybrid import Entry, MethodFailed, methods, register, solve, unregister, warm_up
 from gangplan.instances import (
     Cluster,

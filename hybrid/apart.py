@@ -7,25 +7,31 @@ through a pipe, and is verified again on this side. A fork of a process with thr
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
 import sys
+import threading
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from multiprocessing.connection import Connection, wait
+from dataclasses import replace
+from functools import partial
+from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any
 
 from gangplan.solvers import Run
 
-from .guard import Step, execute, failed, reason_of
+from .fork import Child
+from .guard import Step, execute, failed, guarded, reason_of
+from .registry import comes_with_gangplan
 
 _POLL = 0.05
 """Seconds between looks at the clock."""
 _GRACE, _LEAST_GRACE = 0.25, 0.2
 """A method may overrun what it was given by this share of it, and so many seconds, before it is killed."""
+
+
+_WITHOUT_THREADS = ("", "numba")
+"""Libraries that start no threads; others end the process where they cannot."""
 
 
 def never() -> bool:
@@ -36,6 +42,24 @@ def never() -> bool:
 def can_fork() -> bool:
     """Return whether this system has safe forks: Linux has, Windows none, and those of macOS break its libraries."""
     return sys.platform.startswith("linux")
+
+
+def can_thread(count: int) -> bool:
+    """Return whether this process can start so many threads."""
+    release = threading.Event()
+    begun = []
+    try:
+        for _ in range(count):
+            thread = threading.Thread(target=release.wait, daemon=True)
+            thread.start()
+            begun.append(thread)
+    except (RuntimeError, MemoryError):
+        return False
+    finally:
+        release.set()
+        for thread in begun:
+            thread.join()
+    return True
 
 
 def run_apart(run: Run, steps: Sequence[Step], others: Sequence[Apart] = (), until: Callable[[], bool] = never) -> int:
@@ -76,6 +100,7 @@ class Apart:
     def __init__(self, run: Run, steps: Sequence[Step]) -> None:
         self.run, self.steps = run, steps
         self.over = 0
+        self._process: Child | None = None
         self._begin()
 
     @property
@@ -85,17 +110,19 @@ class Apart:
 
     def take(self) -> None:
         """Take what the process has said; begin another one where it has failed."""
+        process = self._process
+        assert process is not None  # else it is done
         try:
             while not self.run.stopped and not self._watch.done and self.inbox.poll():
                 self._watch.take(*self.inbox.recv())
-            if not self._watch.done and not self._process.is_alive() and not self.inbox.poll():
+            if not self._watch.done and not process.alive() and not self.inbox.poll():
                 raise EOFError
             gone = self._watch.overrun()
         except (EOFError, OSError):
             gone = not self.run.stopped
             if gone:
-                self._process.join(1.0)
-                self._watch.lost(f"its process ended with code {self._process.exitcode}")
+                process.join(1.0)
+                self._watch.lost(f"its process ended with code {process.exitcode}")
         if gone or self._watch.done:
             self.end()
             if not self.done and not self.run.stopped:
@@ -109,22 +136,43 @@ class Apart:
 
     def end(self) -> None:
         """End the process, and book the time of the step that was at work."""
-        if not self.inbox.closed:
-            _kill(self._process)
+        if self._process is not None and not self.inbox.closed:
+            self._process.kill()
             self.inbox.close()
             self._watch.book()
             self.over += self._watch.over
 
     def _begin(self) -> None:
-        context = multiprocessing.get_context("fork")
         steps = self.steps[self.over :]
-        self.inbox, outbox = context.Pipe(duplex=False)
-        self._process = context.Process(target=_child, args=(self.run, steps, self.inbox, outbox), daemon=True)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks beside threads
-            self._process.start()
-        outbox.close()
         self._watch = _Watch(self.run, steps)
+        try:
+            self.inbox, outbox = Pipe(duplex=False)
+        except OSError as error:  # no files left
+            self._stay(steps, error)
+            return
+        try:
+            self._process = Child(partial(_child, self.run, steps, self.inbox, outbox))
+        except OSError as error:
+            self.inbox.close()
+            self._stay(steps, error)
+        finally:
+            outbox.close()
+
+    def _stay(self, steps: Sequence[Step], error: OSError) -> None:
+        """Do in this process what a process of its own cannot be had for, and can be stopped without one."""
+        run = self.run
+        self.over = len(self.steps)
+        run.note(f"no process could be begun ({(error.strerror or str(error)).lower()}): methods run in this one")
+        threads = can_thread(run.workers + 1)
+        for step in steps:
+            if run.stopped:
+                break
+            if not comes_with_gangplan(run.problem.objective, step.name):
+                run.no_time(f"{step.name} left out: no process of its own, and this one is not to be risked")
+            elif not threads and step.method.library not in _WITHOUT_THREADS:
+                run.no_time(f"{step.name} left out: no threads for {step.method.library} to start")
+            else:
+                guarded(run, replace(step, interpreted=False))
 
 
 class _Watch:
@@ -196,23 +244,17 @@ class _Watch:
 
 
 def _child(run: Run, steps: Sequence[Step], inbox: Connection, outbox: Connection) -> None:
-    """Run the steps and tell what they find; never return."""
+    """Run the steps and tell what they find."""
     inbox.close()
-    with suppress(OSError):
-        os.setpgid(0, 0)  # Ctrl-C is the caller's business, and what a method starts goes with it
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     tell = _Tell(outbox)
     run.callbacks = (tell,)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)  # the threads of its pool are not in a fork
-    try:
-        for step in steps:
-            if run.stopped:
-                break
-            _step(run, step, tell)
-        tell.send("done")
-    finally:
-        os._exit(0)
+    for step in steps:
+        if run.stopped:
+            break
+        _step(run, step, tell)
+    tell.send("done")
 
 
 def _step(run: Run, step: Step, tell: _Tell) -> None:
@@ -222,7 +264,7 @@ def _step(run: Run, step: Step, tell: _Tell) -> None:
     tell.send("begin", run.remaining() * step.share)
     try:
         execute(run, step)
-    except Exception as error:
+    except BaseException as error:  # whatever it is, it is the method's: nobody presses Ctrl-C here
         tell.send("failed", reason_of(error))
     if run.infeasible:
         tell.send("infeasible")
@@ -254,11 +296,3 @@ class _Tell:
         if run.bound is not None and run.bound != self.bound:
             self.bound = run.bound
             self.send("bound", run.bound, self.by)
-
-
-def _kill(process: Any) -> None:
-    """End a process and all that it started; its remains are collected when the next one begins."""
-    if process.pid is not None and process.exitcode is None:
-        for kill in (os.killpg, os.kill):
-            with suppress(OSError):
-                kill(process.pid, signal.SIGKILL)

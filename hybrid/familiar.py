@@ -58,7 +58,11 @@ def trust(run: Run) -> float:
     known = _ranges().get(run.problem.objective)
     if not known:
         return 1.0
-    strange = outside(run.problem)
+    try:
+        strange = outside(run.problem)
+    except Exception as error:  # numbers of a kind that no network has been shown
+        run.note(f"learned left out: the problem cannot be encoded: {' '.join(str(error).split())[:200]}")
+        return 0.0
     share = len(strange) / len(known)
     if share <= _FEW:
         return 1.0

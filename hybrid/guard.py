@@ -12,6 +12,9 @@ from gangplan.solvers import Run
 from gangplan.solvers.compiled.cache import interpret
 from gangplan.solvers.method import Method
 
+OF_A_METHOD = (Exception, SystemExit, GeneratorExit)
+"""What a method may raise without ending the caller's program; Ctrl-C is for the caller."""
+
 
 class MethodFailed(RuntimeWarning):
     """A method was left out because it failed; the answer is that of the others."""
@@ -59,7 +62,7 @@ def guarded(run: Run, step: Step) -> None:
     """Run a method in this process; if it fails, say so and go on."""
     try:
         execute(run, step)
-    except Exception as error:
+    except OF_A_METHOD as error:
         if run.failure is not None:  # a callback's, which is for the caller
             raise
         failed(run, step.name, reason_of(error))

@@ -103,4 +103,9 @@ def own() -> tuple[Entry, ...]:
 
 def is_own(entry: Entry) -> bool:
     """Return whether `entry` comes with gangplan: such a method looks at the clock."""
-    return entry.name in {known.name for known in own() if known.objective == entry.objective}
+    return comes_with_gangplan(entry.objective, entry.name)
+
+
+def comes_with_gangplan(objective: str, name: str) -> bool:
+    """Return whether a method of the portfolio is one of ours."""
+    return any((known.objective, known.name) == (objective, name) for known in own())

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InstanceError
+from .limits import DEVICES
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
@@ -68,6 +69,24 @@ def require_number(
         raise InstanceError(field, f"{value!r} is not finite")
     if value < 0 or (positive and value == 0):
         raise InstanceError(field, f"{value!r} is {'not positive' if positive else 'negative'}")
+
+
+def require_count(count: object, field: str) -> None:
+    """Raise unless `count` is a number of devices within the limit: a mistyped one must not exhaust the memory."""
+    require_number(count, field, whole=True)
+    if isinstance(count, int):
+        DEVICES.check(count, field)
+
+
+def require_unique(values: Sequence[Hashable], field: str, of: str = "") -> None:
+    """Raise at the first value that was there before: ``field[i]of: value is a duplicate``."""
+    if len(set(values)) == len(values):
+        return
+    seen: set[Hashable] = set()
+    for i, value in enumerate(values):
+        if value in seen:
+            raise InstanceError(f"{field}[{i}]{of}", f"{value!r} is a duplicate")
+        seen.add(value)
 
 
 def require_text(value: object, field: str) -> None:

@@ -7,12 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import IntArray, frozen, require, require_number, require_text
+from .arrays import IntArray, frozen, require, require_count, require_number, require_text, require_unique
 from .errors import InstanceError
 from .topology import Level, Topology, TreeTopology
-
-MAX_DEVICES = 10_000_000
-"""More than any cluster has; a mistyped count must not exhaust the memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +57,7 @@ class Cluster:
         object.__setattr__(self, "device_types", tuple(self.device_types))
         object.__setattr__(self, "type_of", frozen(self.type_of, np.int32, "type_of", (None,)))
         names = [kind.name for kind in self.device_types]
-        for i, name in enumerate(names):
-            if name in names[:i]:
-                raise InstanceError(f"device_types[{i}].name", f"{name!r} is a duplicate")
+        require_unique(names, "device_types", ".name")
         if not len(self.type_of):
             raise InstanceError("type_of", "the cluster has no device")
         known = (self.type_of >= 0) & (self.type_of < len(names))
@@ -98,10 +93,3 @@ class Cluster:
         type_of: Any = np.repeat(np.arange(len(groups), dtype=np.int32), [count for _, count in groups])
         level = Level(name, bandwidth, latency)
         return cls(kinds, type_of, TreeTopology((level,), np.zeros((1, len(type_of)), dtype=np.int32)))
-
-
-def require_count(count: object, field: str) -> None:
-    """Raise unless `count` is a number of devices that fits in memory."""
-    require_number(count, field, whole=True)
-    if isinstance(count, int) and count > MAX_DEVICES:
-        raise InstanceError(field, f"{count!r} is more than {MAX_DEVICES} devices")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .arrays import require_number
-from .cluster import Cluster, DeviceType, require_count
+from .arrays import require_count, require_number
+from .cluster import Cluster, DeviceType
 from .errors import InstanceError
 
 catalogue: dict[str, DeviceType] = {

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from math import inf
 from typing import Any
 
 from .codec import from_data, schema, to_data
 from .errors import InstanceError
+from .intake import parse_json
 from .partition import (
     LatencyPlan,
     LatencyProblem,
@@ -93,43 +93,6 @@ def json_schema(kind: str) -> dict[str, Any]:
         "properties": head | body["properties"],
         "required": ["schema_version", "kind", *body["required"]],
     }
-
-
-def parse_json(text: str) -> Any:
-    """Parse strict JSON: no NaN, no infinity, no repeated key.
-
-    Raises:
-        InstanceError: with line and column, or the offending key.
-    """
-    try:
-        return json.loads(text, parse_constant=_refuse, parse_float=_float, object_pairs_hook=_once)
-    except json.JSONDecodeError as error:
-        raise InstanceError("JSON", f"{error.msg} at line {error.lineno} column {error.colno}") from None
-    except RecursionError:
-        raise InstanceError("JSON", "is nested too deeply") from None
-    except InstanceError:
-        raise
-    except ValueError:  # the interpreter's limit on digits
-        raise InstanceError("JSON", "a whole number has thousands of digits") from None
-
-
-def _refuse(name: str) -> None:
-    raise InstanceError("JSON", f"{name} is not a number")
-
-
-def _float(text: str) -> float:
-    value = float(text)
-    if value in (inf, -inf):
-        raise InstanceError("JSON", f"{text} is too large a number")
-    return value
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise InstanceError(next(k for k in keys if keys.count(k) > 1), "is given twice")
-    return result
 
 
 def _hash(data: Any) -> str:

@@ -8,7 +8,7 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, IntArray, frozen, require, require_text
+from .arrays import BoolArray, FloatArray, IntArray, frozen, require, require_text, require_unique
 from .errors import InstanceError
 
 _MOST = 1e300
@@ -97,16 +97,10 @@ class OpGraph:
         for i, name in enumerate(self.names):
             if not isinstance(name, str) or not name:
                 raise InstanceError(f"names[{i}]", f"{name!r} is not a name")
-        if len(set(self.names)) < len(self.names):
-            seen: set[str] = set()
-            for i, name in enumerate(self.names):
-                if name in seen:
-                    raise InstanceError(f"names[{i}]", f"{name!r} is a duplicate")
-                seen.add(name)
+        require_unique(self.names, "names")
         for i, kind in enumerate(self.device_types):
             require_text(kind, f"device_types[{i}]")
-            if kind in self.device_types[:i]:
-                raise InstanceError(f"device_types[{i}]", f"{kind!r} is a duplicate")
+        require_unique(self.device_types, "device_types")
         require(~np.isnan(self.time), self.time, "time", "is not a number")
         require(self.time >= 0, self.time, "time", "is negative")
         for field in ("memory", "parameter_bytes", "activation_bytes", "edge_bytes"):

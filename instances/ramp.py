@@ -6,11 +6,13 @@ Sources: Ottino et al. 2022 (RAMP), Parsonson et al., arXiv 2301.13799 (PAC-ML) 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import ceil, isqrt, log2
+from math import ceil, isqrt, log2, prod
+from typing import Any
 
 import numpy as np
 
 from .arrays import IntArray, require_number
+from .limits import ENTRIES
 from .topology import RampTopology
 
 DEVICE_FLOPS = 130e12
@@ -46,10 +48,11 @@ def block_shapes(topology: RampTopology, size: int) -> list[Shape]:
     """
     require_number(size, "size", positive=True, whole=True)
     shapes: list[Shape] = []
-    for b in range(1, min(size, topology.servers) + 1):
-        a, rest = divmod(size, b)
-        if rest:
-            continue
+    low = [b for b in range(1, isqrt(size) + 1) if size % b == 0]
+    for b in sorted({*low, *(size // b for b in low)}):
+        if b > topology.servers:
+            break
+        a = size // b
         root = isqrt(a)
         if root * root == a:
             shapes.append((root, root, b))
@@ -72,6 +75,15 @@ def blocks(topology: RampTopology, size: int) -> Iterator[IntArray]:
         for j in range(r - size + 1):
             for k in range(s):
                 yield server_index(topology, i + step, j + step, np.full(size, k, dtype=np.int32))
+
+
+def is_block(topology: RampTopology, servers: IntArray) -> bool:
+    """Return whether the servers, int32 (size,), are those of a block."""
+    size, axes = len(servers), coordinates(topology, np.sort(servers))
+    shape = tuple(int(np.ptp(axis)) + 1 for axis in axes)
+    if size > 1 and shape == (size, size, 1):
+        return bool((np.diff(axes[0]) == 1).all() and (np.diff(axes[1]) == 1).all())
+    return shape in block_shapes(topology, size) and prod(shape) == size == len(np.unique(servers))
 
 
 def collective_cost(topology: RampTopology, shape: Shape) -> tuple[float, float]:
@@ -125,3 +137,42 @@ def _boxes(topology: RampTopology, shape: Shape) -> Iterator[IntArray]:
         for j in range(topology.racks - r + 1):
             for k in range(topology.servers - s + 1):
                 yield server_index(topology, box[0] + i, box[1] + j, box[2] + k)
+
+
+def blocks_by_shape(topology: RampTopology, size: int) -> list[tuple[Shape, IntArray]]:
+    """Return the blocks of each shape: boxes, then diagonals.
+
+    Each is int32 (blocks, size), ascending in each block. No two shapes have a block in common: boxes of a size are
+    told apart by what they span, and a diagonal of more than one server is no box.
+
+    Raises:
+        InstanceError: if the list were longer than the limit.
+    """
+    ENTRIES.check(size * _how_many(topology, size), "degree")
+    groups, racks = topology.communication_groups, topology.racks
+    found = [(shape, _all_boxes(topology, shape)) for shape in block_shapes(topology, size)]
+    if 1 < size <= min(groups, racks):
+        step = np.arange(size)
+        found.append(((size, size, 1), _shifted(topology, (step, step, 0 * step), (size, size, 1))))
+    return [(shape, rows) for shape, rows in found if len(rows)]
+
+
+def _how_many(topology: RampTopology, size: int) -> int:
+    """Return a number of blocks of `size` servers that there are at most, without listing them."""
+    shapes = [*block_shapes(topology, size), (size, size, 1)]
+    whole = topology.communication_groups, topology.racks, topology.servers
+    return sum(prod(max(0, n - extent + 1) for n, extent in zip(whole, shape, strict=True)) for shape in shapes)
+
+
+def _all_boxes(topology: RampTopology, shape: Shape) -> IntArray:
+    group, rack, server = np.indices(shape).reshape(3, -1)
+    return _shifted(topology, (group, rack, server), shape)
+
+
+def _shifted(topology: RampTopology, at: tuple[Any, Any, Any], shape: Shape) -> IntArray:
+    """Return the block with its servers `at` these coordinates at every origin, by group, rack and server."""
+    whole = topology.communication_groups, topology.racks, topology.servers
+    room = [max(0, total - extent + 1) for total, extent in zip(whole, shape, strict=True)]
+    i, j, k = (axis[:, None] for axis in np.indices(room).reshape(3, -1))
+    group, rack, server = at
+    return np.asarray(((i + group) * topology.racks + j + rack) * topology.servers + k + server, dtype=np.int32)

@@ -7,8 +7,9 @@ from math import prod
 
 import numpy as np
 
-from .arrays import FloatArray, IntArray, frozen, require_number, require_text
+from .arrays import FloatArray, IntArray, frozen, require_count, require_number, require_text
 from .errors import InstanceError
+from .limits import LEVELS
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ class TreeTopology:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "levels", tuple(self.levels))
+        LEVELS.check(len(self.levels), "levels")
         object.__setattr__(self, "group", frozen(self.group, np.int32, "group", (len(self.levels), None)))
         if not self.levels:
             raise InstanceError("levels", "the tree has no level")
@@ -75,6 +77,7 @@ class TreeTopology:
             raise InstanceError("fanout", f"has {len(fanout)} entries for {len(levels)} levels")
         for i, width in enumerate(fanout):
             require_number(width, f"fanout[{i}]", positive=True, whole=True)
+        require_count(prod(fanout), "fanout")
         device = np.arange(prod(fanout))
         return cls(levels, np.stack([device // prod(fanout[: i + 1]) for i in range(len(levels))]).astype(np.int32))
 
@@ -115,6 +118,7 @@ class RampTopology:
     def __post_init__(self) -> None:
         for name in ("communication_groups", "racks", "servers"):
             require_number(getattr(self, name), name, positive=True, whole=True)
+        require_count(self.n_devices, "servers")
         require_number(self.channel_bandwidth, "channel_bandwidth", positive=True)
         require_number(self.propagation, "propagation")
         require_number(self.io_latency, "io_latency")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import FloatArray, IntArray, frozen, require
+from .arrays import FloatArray, IntArray, frozen, require, require_unique
 from .errors import InstanceError
 
 
@@ -44,12 +44,7 @@ class Workload:
         n = len(self.names)
         if not n:
             raise InstanceError("jobs", "the workload has no job")
-        if len(set(self.names)) < n:
-            seen: set[str] = set()
-            for i, name in enumerate(self.names):
-                if name in seen:
-                    raise InstanceError(f"names[{i}]", f"{name!r} is a duplicate")
-                seen.add(name)
+        require_unique(self.names, "names")
         for field in ("queue", "model"):
             words = tuple(getattr(self, field)) or ("",) * n
             object.__setattr__(self, field, words)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from gangplan.instances import InstanceError
 
-BAD_INPUT = 2
-"""Exit code for input that cannot be used; the line on stderr says why."""
+from ..early import INTERRUPTED, end_guard
+from . import streams
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C while there is nothing to show yet; a solve gives its best plan."""
+BAD_INPUT = 2
+"""Exit code for input that cannot be used, or output that cannot be written; the line on stderr says why."""
 
 _START = 60.0
 """Seconds that an interpreter waits, rather than computes, to begin."""
@@ -27,10 +29,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: without the program's name; by default those of this process.
     """
     started = time.perf_counter()
-    if arguments is None:
-        started -= _age()  # the limit is end to end
+    if arguments is not None:
+        return _run(arguments, started)
+    streams.settle()
+    try:
+        return _run(None, started - _age())  # the limit is end to end
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    finally:
+        streams.finish()
+
+
+def _run(arguments: Sequence[str] | None, started: float) -> int:
     from .app import Abort, ClickError, app
 
+    end_guard()
     try:
         code = app(arguments, prog_name="gangplan", standalone_mode=False, obj=started)
     except InstanceError as error:
@@ -47,6 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if option and type(error).__name__ == "BadParameter":
             message = f"{max(option, key=len)}: {error.message}"
         return complain(message)
+    except OSError as error:
+        if error.filename is not None or error.errno not in (errno.ENOSPC, errno.EPIPE, errno.EBADF, errno.EIO):
+            raise
+        return complain(f"stdout: {streams.lost(error)}")  # of the help, which is not printed by us
     return code if isinstance(code, int) else 0
 
 
@@ -64,5 +81,7 @@ def _age() -> float:
 
 def complain(message: str) -> int:
     """Say in one line what is wrong with the input."""
-    sys.stderr.write(f"error: {' '.join(message.split())}\n")
+    with suppress(OSError, ValueError):  # then nobody is told
+        sys.stderr.write(f"error: {' '.join(message.split())}\n")
+        sys.stderr.flush()
     return BAD_INPUT

@@ -9,12 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from gangplan.instances import GraphProblem, InstanceError, Plan, StepPlan, content_hash, with_objective
+from gangplan.instances.outlet import write_whole
 from gangplan.instances.partition import OBJECTIVES, VARIANTS
 from gangplan.instances.schedule import ScheduleProblem
 from gangplan.instances.verify import PLANS
 
 from . import options, schedules
-from .files import check_output, foreign, read_result, write_all
+from .files import check_output, foreign, read_result
 from .measure import Candidate, Measured, measure
 from .output import emit_blocks, emit_json
 from .placements import read_batch
@@ -132,4 +133,4 @@ def _draw(path: str, instance: str, found: list[Measured]) -> None:
         for i, m in enumerate(found, 1)
         if m.verdict.ok
     ]
-    write_all({path: render_gantt(path, entries, name=Path(instance).stem)})
+    write_whole({path: render_gantt(path, entries, name=Path(instance).stem)})

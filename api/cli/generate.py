@@ -13,12 +13,13 @@ from gangplan.instances import GraphProblem, dump
 from gangplan.instances.generators import GENERATORS, JOBS, defaults
 from gangplan.instances.generators import generate as make
 from gangplan.instances.generators.fitted import fit_workload
+from gangplan.instances.outlet import write_whole
 from gangplan.instances.placement import PlacementProblem
 from gangplan.instances.readers.traces import as_csv, read_trace
 from gangplan.instances.schedule import ScheduleProblem
 from gangplan.instances.workload import Workload
 
-from .files import check_output, write_all
+from .files import check_output
 from .numbers import number, whole
 from .output import emit, emit_blocks, table
 
@@ -112,7 +113,7 @@ def _write(made: GraphProblem | PlacementProblem | ScheduleProblem | Workload, o
     if out is None:
         emit(document)
         return
-    write_all({out: document.encode()})
+    write_whole({out: document.encode()})
     emit(f"{out}: {_words(made)}")
 
 

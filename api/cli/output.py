@@ -4,24 +4,38 @@ from __future__ import annotations
 
 import io
 import json
-import os
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from gangplan.instances import InstanceError
+
+from . import streams
+
 WIDTH = 160
 """Columns where stdout is no terminal."""
+LEAST_WIDTH = 60
+"""Columns for which tables are made even if the terminal has fewer; its lines then go on below."""
 
 
 def emit(text: str) -> None:
-    """Print `text`; a reader that has gone away has seen enough."""
+    """Print `text`; a reader that has gone away has seen enough.
+
+    Raises:
+        InstanceError: if stdout is closed, or there is no room where it leads.
+    """
+    if streams.closed():
+        raise InstanceError("stdout", "is closed")
     try:
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")
         sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
         sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError as error:
+        streams.lost(error)
+    except OSError as error:
+        raise InstanceError("stdout", streams.lost(error)) from None
 
 
 def emit_json(data: Any) -> None:
@@ -33,9 +47,9 @@ def emit_blocks(*blocks: Any) -> None:
     """Print lines of text and rich tables, with an empty line between blocks."""
     from rich.console import Console
 
-    console = Console(
-        width=None if sys.stdout.isatty() else WIDTH, markup=False, highlight=False, emoji=False, soft_wrap=True
-    )
+    console = Console(width=WIDTH, markup=False, highlight=False, emoji=False, soft_wrap=True)
+    if sys.stdout.isatty():
+        console.width = max(LEAST_WIDTH, shutil.get_terminal_size().columns)
     with console.capture() as capture:
         for i, block in enumerate(blocks):
             if i:

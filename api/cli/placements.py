@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import InstanceError, content_hash
-from gangplan.instances.documents import from_document, parse_json
+from gangplan.instances.documents import from_document
+from gangplan.instances.intake import parse_json, read_text
 from gangplan.instances.placement import PlacementPlan, PlacementProblem
 from gangplan.instances.schedule import ScheduleProblem
 from gangplan.instances.verify import PlacementVerdict
 
 from ..units import quantity
-from .files import read_text
 from .output import facts, table
 
 ROWS = 64

@@ -9,11 +9,12 @@ import typer
 
 from gangplan.instances import dump
 from gangplan.instances.generators.roofline import EFFICIENCY
+from gangplan.instances.outlet import write_whole
 from gangplan.instances.torch_model.load import load_model
 
 from ..units import quantity
 from . import options
-from .files import check_output, write_all
+from .files import check_output
 from .numbers import number, whole
 from .output import emit_blocks, emit_json, facts, table
 
@@ -82,7 +83,7 @@ def profile(
         whole=whole_modules or (),
     )
     if out is not None:
-        write_all({out: f"{dump(made.problem)}\n".encode()})
+        write_whole({out: f"{dump(made.problem)}\n".encode()})
     rows = _rows(made, training)
     if as_json:
         emit_json({"model": model, "traced_by": made.ops.profile.program.how, "ops": rows})

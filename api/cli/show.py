@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import GraphProblem, InstanceError, OpGraph, Plan, StagesPlan, TreeTopology, content_hash
-from gangplan.instances.documents import from_document, parse_json
+from gangplan.instances.documents import from_document
+from gangplan.instances.intake import parse_json, read_text
 from gangplan.instances.placement import PlacementPlan
 from gangplan.instances.schedule import SchedulePlan, ScheduleProblem
 
 from ..units import quantity, time_unit, words
 from . import options, schedules
-from .files import read_text
 from .output import emit_blocks, facts, table
 from .placements import plan_file_blocks, problem_blocks, read_batch
 

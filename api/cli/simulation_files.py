@@ -7,11 +7,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from gangplan.instances import InstanceError
+from gangplan.instances.outlet import write_whole
 from gangplan.simulator.metrics import columns, to_csv, to_parquet
 from gangplan.simulator.trace import Outcome
 
 from .. import plot as pictures
-from .files import check_output, write_all
+from .files import check_output
 
 ENDINGS = {".csv": to_csv, ".parquet": to_parquet}
 
@@ -55,4 +56,4 @@ def write_files(outcomes: Mapping[str, Outcome], trace: str, out: str | None, pl
         files[out] = ENDINGS[Path(out).suffix.lower()](columns(outcomes))
     if plot is not None:
         files[plot] = pictures.render_simulation(plot, outcomes, name=Path(trace).name)
-    write_all(files)
+    write_whole(files)

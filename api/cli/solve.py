@@ -13,11 +13,12 @@ import typer
 from gangplan.hybrid import MethodFailed
 from gangplan.hybrid import solve as run_solve
 from gangplan.instances import InstanceError, dump, verify
+from gangplan.instances.outlet import write_whole
 from gangplan.instances.schedule import ScheduleProblem
 from gangplan.solvers import Result
 
 from . import options
-from .files import check_output, read_answer, write_all
+from .files import check_output, read_answer
 from .numbers import number, whole
 from .output import emit_blocks, emit_json
 from .placements import read_batch
@@ -141,4 +142,4 @@ def _write(file: str, problem: Any, result: Result, out: str | None, plot: str |
         files[plot] = render(
             plot, problem, result.plan, name=Path(file).stem, status=str(result.status), bound=result.bound
         )
-    write_all(files)
+    write_whole(files)

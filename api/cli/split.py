@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gangplan.instances import GraphProblem, InstanceError, Plan, StepPlan, dump, verify
+from gangplan.instances.outlet import write_whole
 from gangplan.instances.partition import OBJECTIVES
 from gangplan.instances.torch_model.load import load_model
 from gangplan.instances.verify import PLANS
 
 from ..units import quantity
 from . import options
-from .files import check_output, read_plan, write_all
+from .files import check_output, read_plan
 from .output import emit_blocks, emit_json, facts, table
 from .profile import ModelName
 
@@ -82,7 +83,7 @@ def split(
         found, seconds = differences(done), done.seconds
         data["run"] = _run_data(done, found)
     if out is not None:
-        write_all({out: f"{json.dumps(data, allow_nan=False)}\n".encode()})
+        write_whole({out: f"{json.dumps(data, allow_nan=False)}\n".encode()})
     if as_json:
         emit_json(data)
     else:

@@ -11,6 +11,9 @@ from gangplan.instances.placement import Fleet, GangJob
 
 from .job import Request
 
+RECENT = 1024
+"""Jobs that are over whose names are remembered: longer ago, a name is new again."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stint:
@@ -54,7 +57,7 @@ class Book:
         up: which nodes are up, (m,).
         holders: of each node, who holds each of its GPUs that is held, (m,).
         waiting, running: jobs by name.
-        finished: names of jobs that are done or were withdrawn.
+        finished: names of the last `RECENT` jobs that are done or were withdrawn, the oldest first.
         serial: how many jobs were submitted.
         idle: GPUs of nodes that are up which nobody holds.
         gpus: GPUs of nodes that are up.
@@ -66,7 +69,7 @@ class Book:
     holders: list[dict[int, str]] = field(default_factory=list)
     waiting: dict[str, Request] = field(default_factory=dict)
     running: dict[str, Stint] = field(default_factory=dict)
-    finished: set[str] = field(default_factory=set)
+    finished: dict[str, None] = field(default_factory=dict)
     serial: int = 0
     idle: int = 0
     gpus: int = 0
@@ -130,6 +133,12 @@ class Book:
             why = "waits" if name in self.waiting else "is done" if name in self.finished else "is not known"
             raise InstanceError("job", f"{name!r} does not run: it {why}")
         return self.running[name]
+
+    def over(self, name: str) -> None:
+        """Note that a job is done or was withdrawn, and forget who was so long ago."""
+        self.finished[name] = None
+        if len(self.finished) > RECENT:
+            del self.finished[next(iter(self.finished))]
 
     def start(self, stint: Stint) -> None:
         """Have a waiting job run."""

@@ -81,10 +81,6 @@ class Desk:
         book.is_new(job.name)
         time, known = book.at(now), seconds_of(job, seconds)
         require_number(price, "price", optional=True)
-        if 0 < job.worker.gpu < 1 or not job.worker.gpu:
-            raise InstanceError("job.worker.gpu", f"{job.worker.gpu!r} is not a whole number of GPUs from 1 on")
-        if job.servers:
-            raise InstanceError("job.servers", f"{job.servers!r} is not 0: parameter servers are not placed here")
         request = Request(
             job,
             time,
@@ -94,13 +90,32 @@ class Desk:
             book.serial,
             self.settings.price if price is None else float(price),
         )
-        if self._could(self.placed(request, job.workers[0])) < self.placed(request, job.workers[0]).workers[0]:
-            words = f"{job.name!r} with {job.workers[0]} workers never fits, on no node or not on as many as there are"
-            self._forget(request)
-            raise InstanceError("job", words)
+        self.check(request)
         book.now, book.serial = time, book.serial + 1
         self.wait(request)
         return request
+
+    def check(self, request: Request) -> None:
+        """Refuse a job that cannot run here, whatever else runs.
+
+        Raises:
+            InstanceError: naming the field.
+        """
+        job = request.job
+        if request.name in self.book.waiting or request.name in self.book.running:
+            raise InstanceError("job.name", f"{request.name!r} is a duplicate")
+        if 0 < job.worker.gpu < 1 or not job.worker.gpu:
+            raise InstanceError("job.worker.gpu", f"{job.worker.gpu!r} is not a whole number of GPUs from 1 on")
+        if job.servers:
+            raise InstanceError("job.servers", f"{job.servers!r} is not 0: parameter servers are not placed here")
+        try:
+            placed = self.placed(request, job.workers[0])
+            if self._could(placed) < placed.workers[0]:
+                words = f"with {job.workers[0]} workers never fits, on no node or not on as many as there are"
+                raise InstanceError("job", f"{job.name!r} {words}")
+        except InstanceError:
+            self._forget(request)
+            raise
 
     def _could(self, job: GangJob) -> int:
         """Return how many of a job's workers an empty cluster would take, every node up."""
@@ -130,7 +145,7 @@ class Desk:
         self.book.now = self.book.at(now)
         self.changes += 1
         self._forget(self.book.waiting.pop(name))
-        self.book.finished.add(name)
+        self.book.over(name)
         self.line.remove(name)
 
     def finish(self, name: str, now: float | None) -> Stint:
@@ -139,7 +154,7 @@ class Desk:
         self.book.now = self.book.at(now)
         stint = self._free(name)
         self._forget(stint.request)
-        self.book.finished.add(name)
+        self.book.over(name)
         self.guess.saw(stint.request.job, stint.request.done + stint.ran(self.book.now) * stint.gpus)
         return stint
 

@@ -15,6 +15,10 @@ STRIKES = 3
 """Faults after which a tier is left out for good."""
 
 
+_KINDS = 256
+"""Kinds of notes that are warned of: one may have a job's name in it."""
+
+
 class Overrun(BaseException):
     """The time of a tier is up: no `Exception`, so that a policy that catches those does not catch it."""
 
@@ -45,7 +49,9 @@ class Guard:
         except Overrun:
             self.fault(tier, f"was stopped after {budget * 1e3:.0f} ms")
             return None
-        except Exception as error:  # whatever a policy raises, the decision is made
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # whatever a policy raises, to end the program too, the decision is made
             self.fault(tier, f"raised {type(error).__name__}: {str(error)[:200]}")
             return None
         took = time.perf_counter() - began
@@ -59,7 +65,7 @@ class Guard:
         """Return what `make` makes, `None` with a note if it cannot."""
         try:
             return make()
-        except Exception as error:  # no torch, no weights, broken weights
+        except (Exception, SystemExit) as error:  # no torch, no weights, broken weights
             self.note(f"{what} is left out: {type(error).__name__}: {str(error)[:200]}")
             return None
 
@@ -75,7 +81,7 @@ class Guard:
         """Note something for the decision, and warn once of each kind."""
         self.notes.append(words)
         kind = words.split(":", maxsplit=1)[0][:60]
-        if kind not in self._warned:
+        if kind not in self._warned and len(self._warned) < _KINDS:
             self._warned.add(kind)
             warnings.warn(f"gangplan.Scheduler: {words}", RuntimeWarning, stacklevel=3)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -75,6 +76,10 @@ class Proposes(Protocol):
         ...
 
 
+_MOST = 100_000
+"""Proposals that are looked at: more than any cluster starts at a time."""
+
+
 def _sound(job: str, degree: int, nodes: Mapping[int, Sequence[int]] | None) -> Proposal:
     """Return a proposal that has the types it should have; what it says is for the verifier."""
     if not isinstance(job, str):
@@ -90,10 +95,10 @@ def proposals(policy: Any, view: View) -> tuple[list[Proposal], list[tuple[str, 
         ValueError: if it does not give a number for each option, or gives none that is one.
     """
     if not isinstance(policy, Ranks):
-        chosen = [_sound(*proposal) for proposal in policy.propose(view)]
+        chosen = [_sound(*proposal) for proposal in islice(policy.propose(view), _MOST)]
         return chosen, [(f"{job} on {degree}", float(i)) for i, (job, degree, _) in enumerate(chosen)]
     options = view.options
-    scores = np.asarray(list(policy.rank(view)), dtype=float)
+    scores = np.asarray(list(islice(policy.rank(view), len(options) + 1)), dtype=float)
     if scores.shape != (len(options),):
         raise ValueError(f"{scores.shape} scores where there are {len(options)} options")
     if np.isnan(scores).any():

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import require_number
+from gangplan.instances.arrays import require_number, require_text
 from gangplan.instances.placement import Demand, Fleet, GangJob
 
 from .book import Stint
@@ -33,7 +33,7 @@ def save(desk: Desk, guard: Guard, count: int) -> dict[str, Any]:
         "down": [node for node, up in enumerate(book.up) if not up],
         "waiting": [asdict(request) for request in book.waiting.values()],
         "running": [_stint(stint) for stint in book.running.values()],
-        "finished": sorted(book.finished),
+        "finished": list(book.finished),
         "guess": desk.guess.state(),
         "faults": dict(guard.faults),
     }
@@ -56,7 +56,7 @@ def load(document: Mapping[str, Any], desk: Desk, guard: Guard) -> int:
         return _load(document, desk, guard)
     except InstanceError as error:
         raise error.within("snapshot") from None
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, AssertionError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, AssertionError, ArithmeticError) as error:
         raise InstanceError("snapshot", f"is not what snapshot returned: {type(error).__name__}: {error}") from None
 
 
@@ -70,6 +70,7 @@ def _whole(document: Mapping[str, Any], fleet: Fleet) -> None:
 
 def _load(document: Mapping[str, Any], desk: Desk, guard: Guard) -> int:
     book = desk.book
+
     up = {node for node, is_up in enumerate(book.up) if is_up}
     for node in document["down"]:
         book.node(node)
@@ -79,14 +80,29 @@ def _load(document: Mapping[str, Any], desk: Desk, guard: Guard) -> int:
         desk.repair(node, None)
     for row in document["running"]:
         request = _request(row["request"])
+        desk.check(request)
+        for field in ("since", "end"):
+            require_number(row[field], f"running.{field}")
+        if row["degree"] not in request.job.workers:
+            raise InstanceError("running.degree", f"{row['degree']!r} is not on the menu of {request.name!r}")
         nodes = {node: tuple(gpus) for node, gpus in row["nodes"]}
         desk.enter(Stint(request, row["degree"], row["since"], row["end"], nodes))
     for row in document["waiting"]:
-        desk.wait(_request(row))
-    book.finished.update(document["finished"])
-    book.now, book.serial = float(document["now"]), int(document["serial"])
+        request = _request(row)
+        desk.check(request)
+        desk.wait(request)
+    for i, name in enumerate(document["finished"]):
+        require_text(name, f"finished[{i}]")
+        book.over(name)
+    require_number(document["now"], "now")
+    for field in ("serial", "decisions"):
+        require_number(document[field], field, whole=True)
+    book.now, book.serial = float(document["now"]), document["serial"]
     desk.guess.load(document["guess"])
-    guard.faults.update(document["faults"])
+    for tier, count in document["faults"].items():
+        require_text(tier, "faults")
+        require_number(count, f"faults.{tier}", whole=True)
+        guard.faults[tier] = count
     return int(document["decisions"])
 
 
@@ -95,5 +111,16 @@ def _request(row: Mapping[str, Any]) -> Request:
     for part in ("worker", "server"):
         job[part] = Demand(**job[part])
     require_number(row["price"], "price", optional=True)
+    seconds = row["seconds"]
+    for field in ("submit", "left", "done"):
+        require_number(row[field], field)
+    for i, value in enumerate(seconds):
+        require_number(value, f"seconds[{i}]")
+    require_number(row["serial"], "serial", whole=True)
+    for field in ("told", "together", "again"):
+        if not isinstance(row[field], bool):
+            raise InstanceError(field, f"{row[field]!r} is not true or false")
+    if len(seconds) != len(job["workers"]):
+        raise InstanceError("seconds", f"has {len(seconds)} entries for {len(job['workers'])} numbers of workers")
     rest = {key: value for key, value in row.items() if key not in ("job", "seconds")}
     return Request(job=GangJob(**job), seconds=tuple(row["seconds"]), **rest)

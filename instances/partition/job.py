@@ -31,14 +31,15 @@ class GraphProblem:
     """What else tells problems of one objective apart."""
 
     def __post_init__(self) -> None:
+        known = set(self.graph.device_types)
         for i, kind in enumerate(self.cluster.device_types):
-            if kind.name not in self.graph.device_types:
+            if kind.name not in known:
                 raise InstanceError(f"cluster.device_types[{i}].name", f"the graph has no times for {kind.name!r}")
 
     def time(self) -> FloatArray:
         """Return seconds, float64 (cluster's T, n): the rows of `graph.time` in the cluster's order."""
-        rows = [self.graph.device_types.index(kind.name) for kind in self.cluster.device_types]
-        return self.graph.time[rows]
+        row = {name: i for i, name in enumerate(self.graph.device_types)}
+        return self.graph.time[[row[kind.name] for kind in self.cluster.device_types]]
 
     def transfer(self) -> FloatArray:
         """Return the seconds to move each op's output over a device's link, float64 (n,).

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray, frozen, require, require_text
+from ..arrays import BoolArray, FloatArray, IntArray, frozen, require, require_text, require_unique
 from ..cluster import Cluster
 from ..errors import InstanceError
+from ..limits import DEVICES
 from ..topology import Level, TreeTopology
 
 
@@ -50,9 +51,7 @@ class Fleet:
             object.__setattr__(self, field, values)
             for i, name in enumerate(values):
                 require_text(name, f"{field}[{i}]")
-            if len(set(values)) < len(values):
-                twice = next(name for i, name in enumerate(values) if name in values[:i])
-                raise InstanceError(field, f"{twice!r} is a duplicate")
+            require_unique(values, field)
         m = len(self.names)
         if not m:
             raise InstanceError("names", "the fleet has no node")
@@ -67,6 +66,7 @@ class Fleet:
         for field in ("gpus", "cpu", "memory"):
             values = getattr(self, field)
             require(np.isfinite(values) & (values >= 0), values, field, "is not a finite number from 0 on")
+        DEVICES.check(int(self.gpus.sum(dtype=np.int64)), "gpus")
         require(self.link > 0, self.link, "link", "is not positive")
         known = (self.gpus == 0) | ((self.gpu_type >= 0) & (self.gpu_type < len(self.gpu_types)))
         require(known, self.gpu_type, "gpu_type", f"is not one of the {len(self.gpu_types)} GPU types")

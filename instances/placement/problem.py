@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import FloatArray, IntArray, frozen, require, require_number, require_text
+from ..arrays import FloatArray, IntArray, frozen, require, require_number, require_text, require_unique
 from ..errors import InstanceError
 from .fleet import Fleet
 from .job import GangJob
@@ -90,37 +90,35 @@ class PlacementProblem:
             raise InstanceError("goal", f"{self.goal!r} is not one of {', '.join(GOALS)}")
         if not self.jobs:
             raise InstanceError("jobs", "the batch has no job")
-        index: dict[str, int] = {}
+        require_unique([job.name for job in self.jobs], "jobs", ".name")
+        index = {job.name: i for i, job in enumerate(self.jobs)}
+        models, labels = set(self.speeds.models), set(self.fleet.labels)
         for i, job in enumerate(self.jobs):
-            if index.setdefault(job.name, i) != i:
-                raise InstanceError(f"jobs[{i}].name", f"{job.name!r} is a duplicate")
-            if job.model not in self.speeds.models:
+            if job.model not in models:
                 raise InstanceError(f"jobs[{i}].model", f"{job.model!r} has no speed")
             for k, label in enumerate(job.requires):
-                if label not in self.fleet.labels:
+                if label not in labels:
                     raise InstanceError(f"jobs[{i}].requires[{k}]", f"{label!r} is no label of the fleet")
         for i, job in enumerate(self.jobs):
             for k, name in enumerate(job.apart):
                 if name not in index or name == job.name:
                     raise InstanceError(f"jobs[{i}].apart[{k}]", f"{name!r} is no other job of the batch")
+        kinds = set(self.speeds.gpu_types)
         for i, kind in enumerate(self.fleet.gpu_types):
-            if kind not in self.speeds.gpu_types:
+            if kind not in kinds:
                 raise InstanceError(f"fleet.gpu_types[{i}]", f"{kind!r} has no speeds")
         self._check_running(index)
 
     def _check_running(self, index: dict[str, int]) -> None:
         nodes = set(self.fleet.names)
-        seen: set[str] = set()
+        require_unique([run.job for run in self.running], "running", ".job")
         for i, run in enumerate(self.running):
             if run.job not in index:
                 raise InstanceError(f"running[{i}].job", f"{run.job!r} is no job of the batch")
-            if run.job in seen:
-                raise InstanceError(f"running[{i}].job", f"{run.job!r} is a duplicate")
-            seen.add(run.job)
             for k, name in enumerate(run.nodes):
-                if name not in nodes or name in run.nodes[:k]:
-                    words = "is a duplicate" if name in nodes else "is no node of the fleet"
-                    raise InstanceError(f"running[{i}].nodes[{k}]", f"{name!r} {words}")
+                if name not in nodes:
+                    raise InstanceError(f"running[{i}].nodes[{k}]", f"{name!r} is no node of the fleet")
+            require_unique(run.nodes, f"running[{i}].nodes")
             job = self.jobs[index[run.job]]
             if sum(run.workers) not in job.workers or sum(run.servers) != job.servers:
                 words = f"{sum(run.workers)} workers and {sum(run.servers)} servers are not what {run.job!r} runs with"

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..arrays import FloatArray, frozen, require, require_text
-from ..errors import InstanceError
+from ..arrays import FloatArray, frozen, require, require_text, require_unique
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,10 +41,9 @@ class SpeedModel:
             object.__setattr__(self, name, values)
             for i, value in enumerate(values):
                 require_text(value, f"{name}[{i}]")
-                if value in values[:i]:
-                    raise InstanceError(f"{name}[{i}]", f"{value!r} is a duplicate")
+            require_unique(values, name)
         k, t = len(self.models), len(self.gpu_types)
-        if not len(self.duty):
+        if not frozen(self.duty, np.float64, "duty", (None,)).size:
             object.__setattr__(self, "duty", np.ones(k))
         shapes: dict[str, tuple[int, ...]] = {
             "compute": (t, k),

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..arrays import FloatArray, IntArray
 from ..errors import InstanceError
+from ..intake import as_float, read_text
 
 _COLUMNS = 10
 
@@ -55,11 +56,9 @@ class _Job:
 
 def is_gavel_trace(path: str | PathLike[str]) -> bool:
     """Return whether the first line of a file has as many tabs as a line of Gavel's traces."""
-    try:
-        with Path(path).open(encoding="utf-8") as lines:
-            return lines.readline().count("\t") == _COLUMNS - 1
-    except (OSError, UnicodeDecodeError):
-        return False
+    if not Path(path).is_file():
+        return False  # a pipe can be read once only
+    return read_text(path, gzip=True, empty=True).partition("\n")[0].count("\t") == _COLUMNS - 1
 
 
 def read_gavel_trace(path: str | PathLike[str], *, skip_bad: bool = False) -> GavelTrace:
@@ -73,11 +72,7 @@ def read_gavel_trace(path: str | PathLike[str], *, skip_bad: bool = False) -> Ga
         InstanceError: naming file, line, field and the value found.
     """
     source = fspath(path)
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError, ValueError) as error:
-        words = getattr(error, "strerror", None) or "is not UTF-8 text"
-        raise InstanceError("file", str(words).lower(), source) from None
+    text = read_text(path, gzip=True)
     jobs: list[_Job] = []
     skipped: list[str] = []
     for line, found in _rows(text):
@@ -113,20 +108,15 @@ def _rows(text: str) -> Iterator[tuple[int, _Job | InstanceError]]:
                 raise InstanceError("model", "is empty")
             steps, gpus = (_number(cells[c], name, whole=True) for c, name in ((5, "steps"), (6, "GPUs")))
             weight = _number(cells[7], "weight")
-            submit = _number(cells[9], "arrival", least=0.0)
+            submit = _number(cells[9], "arrival", zero=True)
             yield i + 1, _Job(str(i), cells[0].strip(), int(gpus), int(steps), weight, submit)
         except InstanceError as error:
             yield i + 1, error
 
 
-def _number(cell: str, field: str, *, whole: bool = False, least: float | None = None) -> float:
-    """Return a finite number above 0, or from `least` on."""
-    try:
-        value = float(cell)
-    except ValueError:
-        raise InstanceError(field, f"{cell!r} is not a number") from None
-    if not (value > 0 if least is None else value >= least) or value == float("inf"):
-        raise InstanceError(field, f"{cell!r} is not a finite number {'above 0' if least is None else 'from 0 on'}")
+def _number(cell: str, field: str, *, whole: bool = False, zero: bool = False) -> float:
+    """Return a finite number above 0, or from 0 on."""
+    value = as_float(cell, field, positive=not zero)
     if whole and (value != int(value) or value >= 2**31):
         raise InstanceError(field, f"{cell!r} is not a whole number below 2^31")
     return value

@@ -8,8 +8,6 @@ of Harmony (Bao et al., INFOCOM 2019), as CSV: ``model, apart, mixed, together``
 
 from __future__ import annotations
 
-import csv
-import json
 import re
 from dataclasses import dataclass
 from os import PathLike, fspath
@@ -17,10 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
+from ..arrays import FloatArray, IntArray, require
 from ..errors import InstanceError
+from ..intake import as_float, csv_rows, parse_json, read_text
+from ..limits import ENTRIES
 
 _GAVEL = re.compile(r"\('(.+)', (\d+)\)")
+_PLACEMENT = re.compile(r"[1-9]+")
 _SERVERS = ("model", "apart", "mixed", "together", "compute", "gradient", "batch")
 
 
@@ -91,15 +92,11 @@ def read_measured(path: str | PathLike[str]) -> list[Pairs | Steps | Servers]:
         InstanceError: naming file, place and the value found.
     """
     source = fspath(path)
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError, ValueError) as error:
-        words = getattr(error, "strerror", None) or "is not UTF-8 text"
-        raise InstanceError("file", str(words).lower(), source) from None
+    text = read_text(path)
     try:
         if text.lstrip().startswith("{"):
             return list(_gavel(text))
-        rows = list(csv.reader(text.splitlines()))
+        rows = [row for _, row in csv_rows(text)]
         if rows and rows[0][:2] == ["placement", "local_bsz"]:
             return [_pollux(rows, Path(source).stem.removesuffix("-placements"))]
         if rows and rows[0] == list(_SERVERS):
@@ -112,10 +109,7 @@ def read_measured(path: str | PathLike[str]) -> list[Pairs | Steps | Servers]:
 
 
 def _gavel(text: str) -> list[Pairs]:
-    try:
-        data = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InstanceError("JSON", f"{error.msg} at line {error.lineno} column {error.colno}") from None
+    data = parse_json(text)
     found = []
     for kind, table in data.items():
         if kind.endswith("_unconsolidated"):
@@ -124,12 +118,19 @@ def _gavel(text: str) -> list[Pairs]:
             raise InstanceError(kind, "is not a table of ('model', GPUs) rows")
         single = {key: _GAVEL.fullmatch(key)[1] for key in table if key.endswith(", 1)")}  # type: ignore[index]
         order = {key: i for i, key in enumerate(single)}
+        for key in order:
+            if not isinstance(table[key], dict):
+                raise InstanceError(f"{kind}.{key}", "is not a table of throughputs")
         alone = np.array([_number(table[key].get("null"), f"{kind}.{key}.null") for key in order])
+        ENTRIES.check(len(order) ** 2, kind)
         kept = np.full((len(order), len(order)), np.nan)
         for a, i in order.items():
             for b, value in table[a].items():
-                if b in order and isinstance(value, list) and min(value) > 0:  # 0: the pair does not fit the memory
-                    kept[i, order[b]] = _number(value[0], f"{kind}.{a}.{b}") / alone[i]
+                if b not in order or not isinstance(value, list):
+                    continue
+                both = [as_float(x, f"{kind}.{a}.{b}[{k}]") for k, x in enumerate(value)]
+                if both and min(both) > 0:  # 0: the pair does not fit the memory
+                    kept[i, order[b]] = _number(both[0] / float(alone[i]), f"{kind}.{a}.{b}")
         if order:
             found.append(Pairs(kind, tuple(single.values()), alone, kept))
     return found
@@ -137,10 +138,11 @@ def _gavel(text: str) -> list[Pairs]:
 
 def _matrix(rows: list[list[str]], name: str) -> Pairs:
     jobs = rows[0][1:]
-    kept = np.full((len(jobs), len(jobs)), np.nan)
     for i, row in enumerate(rows[1:]):
         if row[0] != jobs[i] or len(row) != len(rows[0]):
             raise InstanceError(f"line {i + 2}", f"{row[0]!r} does not fit the header's {jobs[i]!r}")
+    kept = np.full((len(jobs), len(jobs)), np.nan)  # as large as the file, which the lines above made sure of
+    for i, row in enumerate(rows[1:]):
         for k, cell in enumerate(row[1:]):
             kept[i, k] = _number(cell, f"line {i + 2}: {jobs[k]}")
     return Pairs(name, tuple(jobs), np.full(len(jobs), np.nan), kept, links=True)
@@ -154,7 +156,7 @@ def _pollux(rows: list[list[str]], name: str) -> Steps:
     values: dict[str, list[float]] = {"local_bsz": [], "step_time": []}
     placement = []
     for i, row in enumerate(body, start=2):
-        if len(row) != len(head) or not row[column["placement"]].isdigit():
+        if len(row) != len(head) or not _PLACEMENT.fullmatch(row[column["placement"]]):
             raise InstanceError(f"line {i}", f"{','.join(row)!r} is no row of a placement")
         placement.append(row[column["placement"]])
         for key, cells in values.items():
@@ -173,20 +175,18 @@ def _pollux(rows: list[list[str]], name: str) -> Steps:
 
 def _servers(rows: list[list[str]], name: str) -> Servers:
     values = []
+    if len(rows) == 1:
+        raise InstanceError("content", "there is no row under the header")
     for i, row in enumerate(rows[1:], start=2):
         if len(row) != len(_SERVERS):
             raise InstanceError(f"line {i}", f"has {len(row)} columns, the header has {len(_SERVERS)}")
         values.append([_number(cell, f"line {i}: {key}") for key, cell in zip(_SERVERS[1:], row[1:], strict=True)])
     table = np.array(values).reshape(-1, len(_SERVERS) - 1)
-    seconds = table[:, 5, None] / table[:, :3]
+    with np.errstate(over="ignore", under="ignore"):
+        seconds = table[:, 5, None] / table[:, :3]
+    require(np.isfinite(seconds) & (seconds > 0), seconds, "seconds", "of a step is out of all bounds")
     return Servers(name, tuple(row[0] for row in rows[1:]), table[:, 3], table[:, 4], seconds)
 
 
 def _number(value: object, field: str) -> float:
-    try:
-        found = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise InstanceError(field, f"{value!r} is not a number") from None
-    if not 0 < found < float("inf"):
-        raise InstanceError(field, f"{value!r} is not a positive number")
-    return found
+    return as_float(value, field, positive=True)

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..cluster import Cluster, DeviceType, require_count
+from ..arrays import require_count
+from ..cluster import Cluster, DeviceType
 from ..errors import InstanceError
 from ..graph import OpGraph
 from ..partition import PartitionProblem

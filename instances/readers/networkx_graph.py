@@ -18,6 +18,7 @@ from ..arrays import FloatArray, require_number
 from ..devices import server
 from ..errors import InstanceError
 from ..graph import OpGraph
+from ..limits import ENTRIES
 from ..partition import PartitionProblem
 from .fields import Index, classes, flag, label, number, objects, plain
 
@@ -136,6 +137,8 @@ def _build(nodes: list[tuple[Any, dict[str, Any]]], edges: list[Any], device_typ
 def _times(records: list[dict[str, Any]], device_type: str | None) -> tuple[tuple[str, ...], FloatArray]:
     names = list(dict.fromkeys(t for r in records if isinstance(r.get("time"), dict) for t in r["time"]))
     names = names or [device_type or "A100"]
+    ENTRIES.check(len(names) * len(records), "nodes")
+    row = {name: i for i, name in enumerate(names)}
     time = np.full((len(names), len(records)), np.inf)
     for i, record in enumerate(records):
         value = plain(record.get("time"))
@@ -144,7 +147,7 @@ def _times(records: list[dict[str, Any]], device_type: str | None) -> tuple[tupl
             continue
         for name, seconds in value.items():
             require_number(plain(seconds), f"nodes[{i}].time.{name}", optional=True)
-            time[names.index(name), i] = np.inf if seconds is None else seconds
+            time[row[name], i] = np.inf if seconds is None else seconds
     return tuple(names), time
 
 

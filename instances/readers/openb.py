@@ -8,16 +8,15 @@ there, or ``nan`` as the publisher's page shows it, is any model, or none for a 
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike, fspath
-from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
 from ..errors import InstanceError
+from ..intake import csv_rows, read_text
 from ..placement.fleet import Fleet
 from ..placement.job import Demand
 from ..placement.task import Task
@@ -60,15 +59,15 @@ def read_nodes(path: str | PathLike[str], *, skip_bad: bool = False) -> Fleet:
         InstanceError: naming file, line, field and the value found.
     """
     rows, _ = _read(path, NODE_COLUMNS, _node, skip_bad, unique=True)
-    models = tuple(dict.fromkeys(model for *_, gpus, model in rows if gpus))
+    number = {model: i for i, model in enumerate(dict.fromkeys(model for *_, gpus, model in rows if gpus))}
     names = tuple(name for name, *_ in rows)
     amounts = np.array([[cpu, memory, gpus] for _, cpu, memory, gpus, _ in rows], dtype=np.float64)
     try:
         return Fleet(
             names=names,
-            gpu_types=models or ("none",),
-            gpu_type=np.array([models.index(model) if gpus else 0 for *_, gpus, model in rows], dtype=np.int32),
-            gpus=amounts[:, 2].astype(np.int32),
+            gpu_types=tuple(number) or ("none",),
+            gpu_type=np.array([number[model] if gpus else 0 for *_, gpus, model in rows], dtype=np.int32),
+            gpus=amounts[:, 2].astype(np.int64),
             cpu=amounts[:, 0] / MILLI,
             memory=amounts[:, 1] * MEBIBYTE,
             link=np.full(len(rows), LINK),
@@ -102,44 +101,44 @@ def _read(
 ) -> tuple[list[T], int]:
     """Return what `build` makes of each row, and how many rows it refused."""
     source = str(fspath(path))
+    text = read_text(path)
     try:
-        text = Path(path).read_bytes().decode("utf-8-sig")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InstanceError("file", reason.lower(), source) from None
-    if not text.strip() or "\0" in text:
-        raise InstanceError("content", "holds byte 0x00: not text" if "\0" in text else "the file is empty", source)
-    reader = csv.DictReader(text.splitlines(), restkey="", restval=None)
-    header = [name.strip() for name in reader.fieldnames or ()]
-    reader.fieldnames = header
+        return _rows(text, columns, build, skip_bad, unique)
+    except InstanceError as error:
+        raise error.of(source) from None
+
+
+def _rows(
+    text: str, columns: tuple[str, ...], build: Callable[[Row], T], skip_bad: bool, unique: bool
+) -> tuple[list[T], int]:
+    rows = csv_rows(text)
+    header = [name.strip() for name in next(rows)[1]]
     for name in columns:
         if header.count(name) != 1:
             found = ", ".join(header)
             problem = (
                 f"{name!r} is not one of the columns {found}" if name not in header else f"{name!r} is there twice"
             )
-            raise InstanceError("line 1", problem, source)
+            raise InstanceError("line 1", problem)
     built: list[T] = []
     skipped, seen = 0, set()
-    try:
-        for row in reader:
-            try:
-                if None in row.values() or "" in row:
-                    raise InstanceError("", f"does not have the {len(header)} fields of the header")
-                name = row[columns[0]].strip()
-                if not name or (unique and name in seen):
-                    raise InstanceError(columns[0], f"{name!r} is {'a duplicate' if name else 'not a name'}")
-                built.append(build(row))
-                seen.add(name)
-            except InstanceError as error:
-                if not skip_bad:
-                    where = f"line {reader.line_num}" + (f": {error.field}" if error.field else "")
-                    raise InstanceError(where, error.problem, source) from None
-                skipped += 1
-    except csv.Error as error:
-        raise InstanceError(f"line {reader.line_num}", str(error), source) from None
+    for line, values in rows:
+        try:
+            if len(values) != len(header):
+                raise InstanceError("", f"does not have the {len(header)} fields of the header")
+            row = dict(zip(header, values, strict=True))
+            name = row[columns[0]].strip()
+            if not name or (unique and name in seen):
+                raise InstanceError(columns[0], f"{name!r} is {'a duplicate' if name else 'not a name'}")
+            built.append(build(row))
+            seen.add(name)
+        except InstanceError as error:
+            if not skip_bad:
+                where = f"line {line}" + (f": {error.field}" if error.field else "")
+                raise InstanceError(where, error.problem) from None
+            skipped += 1
     if not built:
-        raise InstanceError("content", f"has no {'usable ' if skipped else ''}row", source)
+        raise InstanceError("content", f"has no {'usable ' if skipped else ''}row")
     return built, skipped
 
 

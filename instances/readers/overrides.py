@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from ..arrays import require_number
-from ..cluster import Cluster, require_count
+from ..arrays import require_count, require_number
+from ..cluster import Cluster
 from ..errors import InstanceError
 from ..partition import GraphProblem
 from ..topology import Level, TreeTopology

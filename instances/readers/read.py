@@ -7,11 +7,12 @@ from dataclasses import fields
 from inspect import Parameter, signature
 from math import prod
 from os import PathLike, fspath
-from pathlib import Path
 from typing import Any
 
-from ..documents import from_document, parse_json
+from ..documents import from_document
 from ..errors import InstanceError
+from ..intake import parse_json, read_text
+from ..limits import JSON_BYTES
 from ..objectives import with_objective
 from ..partition import OBJECTIVES, GraphProblem, PartitionProblem, StagesProblem, megatron
 from . import msr, networkx_graph, pipedream
@@ -38,14 +39,9 @@ def read(path: str | PathLike[str], *, objective: str | None = None, **options: 
         InstanceError: naming file, field and the value found, whatever is wrong with the file or an option.
     """
     source = str(fspath(path))
+    text = read_text(path, limit=JSON_BYTES)
     try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise InstanceError("file", (error.strerror or str(error)).lower(), source) from None
-    except ValueError as error:
-        raise InstanceError("file", str(error), source) from None
-    try:
-        return parse(_decoded(content), objective=objective, **options)
+        return parse(text, objective=objective, **options)
     except InstanceError as error:
         raise error.of(source) from None
 
@@ -167,14 +163,3 @@ def _applicable(build: Builder, name: str, options: dict[str, Any]) -> dict[str,
         if option not in known:
             raise InstanceError(option, f"{value!r} does not apply to {name}")
     return given
-
-
-def _decoded(content: bytes) -> str:
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        byte = content[error.start] if error.start < len(content) else 0
-        raise InstanceError("content", f"byte {byte:#04x} at offset {error.start} is not UTF-8 text") from None
-    if "\0" in text:
-        raise InstanceError("content", f"byte 0x00 at offset {content.index(0)} is not text")
-    return text

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from os import PathLike, fspath
-from pathlib import Path
+from typing import Any
 
+from ..arrays import require_number
 from ..errors import InstanceError
+from ..intake import read_json
 
-_KEY = re.compile(r"\('(.+)', (\d+)\)")
+_KEY = re.compile(r"\('(.+)', (\d{1,9})\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,27 +46,29 @@ def read_throughputs(path: str | PathLike[str]) -> Throughputs:
     Raises:
         InstanceError: naming file, place and the value found.
     """
-    source = fspath(path)
+    data = read_json(path)
     try:
-        data = json.loads(Path(path).read_text(encoding="utf-8-sig"))
-    except json.JSONDecodeError as error:
-        raise InstanceError("JSON", f"{error.msg} at line {error.lineno} column {error.colno}", source) from None
-    except (OSError, UnicodeDecodeError, ValueError) as error:
-        words = getattr(error, "strerror", None) or "is not UTF-8 text"
-        raise InstanceError("file", str(words).lower(), source) from None
+        return _parsed(data)
+    except InstanceError as error:
+        raise error.of(fspath(path)) from None
+
+
+def _parsed(data: Any) -> Throughputs:
     if not isinstance(data, dict) or not data:
-        raise InstanceError("content", "is not a table of GPU types", source)
+        raise InstanceError("content", "is not a table of GPU types")
     speed: dict[tuple[str, str, int], float] = {}
     types = tuple(kind for kind in data if not kind.endswith("_unconsolidated"))
     for kind in types:
         if not isinstance(data[kind], dict):
-            raise InstanceError(kind, "is not a table of ('model', GPUs) rows", source)
+            raise InstanceError(kind, "is not a table of ('model', GPUs) rows")
         for key, row in data[kind].items():
             match = _KEY.fullmatch(key)
             if match is None or not isinstance(row, dict):
-                raise InstanceError(f"{kind}.{key}", "is not a row of ('model', GPUs)", source)
-            value = row.get("null")
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-                raise InstanceError(f"{kind}.{key}.null", f"{value!r} is not a finite number from 0 on", source)
-            speed[kind.lower(), match[1], int(match[2])] = float(value)
+                raise InstanceError(f"{kind}.{key}", "is not a row of ('model', GPUs)")
+            speed[kind.lower(), match[1], int(match[2])] = _number(row.get("null"), f"{kind}.{key}.null")
     return Throughputs(tuple(kind.lower() for kind in types), speed)
+
+
+def _number(value: Any, field: str) -> float:
+    require_number(value, field)
+    return float(value)

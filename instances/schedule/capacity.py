@@ -7,8 +7,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..arrays import IntArray, require_number
-from ..ramp import blocks
+from ..arrays import IntArray, require_count, require_number
+from ..ramp import blocks, blocks_by_shape
 from ..topology import RampTopology
 
 
@@ -24,6 +24,7 @@ class Pool:
 
     def __post_init__(self) -> None:
         require_number(self.gpus, "gpus", positive=True, whole=True)
+        require_count(self.gpus, "gpus")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class NodePool:
     def __post_init__(self) -> None:
         require_number(self.nodes, "nodes", positive=True, whole=True)
         require_number(self.gpus, "gpus", positive=True, whole=True)
+        require_count(self.nodes * self.gpus, "nodes")
 
 
 Capacity = Pool | NodePool | RampTopology
@@ -60,14 +62,14 @@ def total(capacity: Capacity) -> int:
 def holds(capacity: Capacity, degree: int) -> bool:
     """Return whether a job of `degree` GPUs fits while nothing else runs."""
     if isinstance(capacity, RampTopology):
-        return len(ramp_blocks(capacity, degree)) > 0
+        return next(blocks(capacity, degree), None) is not None
     return degree <= total(capacity)
 
 
 @lru_cache(maxsize=256)
 def ramp_blocks(topology: RampTopology, size: int) -> IntArray:
     """Return the blocks of `size` servers, int32 (blocks, size), servers ascending, in the order of first fit."""
-    rows = dict.fromkeys(tuple(sorted(block.tolist())) for block in blocks(topology, size))
-    found = np.array(list(rows), dtype=np.int32).reshape(-1, size)
+    rows = [rows for _, rows in blocks_by_shape(topology, size)]
+    found = np.concatenate(rows) if rows else np.zeros((0, size), dtype=np.int32)
     found.setflags(write=False)
     return found

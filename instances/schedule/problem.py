@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, frozen, require, require_number, require_text
+from ..arrays import FloatArray, IntArray, frozen, require, require_number, require_text, require_unique
 from ..errors import InstanceError
 from ..workload import Workload
 from .capacity import Capacity
@@ -50,11 +50,7 @@ class ScheduleProblem:
         require_number(self.horizon, "horizon", optional=True)
         if (self.horizon is not None) != (self.goal == "throughput"):
             raise InstanceError("horizon", f"{self.horizon!r} does not go with the goal {self.goal}")
-        seen: set[str] = set()
-        for i, job in enumerate(self.jobs):
-            if job.name in seen:
-                raise InstanceError(f"jobs[{i}].name", f"{job.name!r} is a duplicate")
-            seen.add(job.name)
+        require_unique([job.name for job in self.jobs], "jobs", ".name")
 
     @classmethod
     def of(cls, workload: Workload, capacity: Capacity, goal: str = "mean_jct") -> ScheduleProblem:

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import FloatArray, sums
-from ..placement import PlacementPlan, PlacementProblem
+from ..placement import PlacementPlan, PlacementProblem, Running
 from ..placement.communication import communication
 from ..placement.rate import Rates, rates
 from .fragmentation import fragments
 from .verdict import TOLERANCE
+
+_SHOWN = 5
+"""Jobs on one node that are named."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,17 +66,10 @@ def goal(problem: PlacementProblem, plan: PlacementPlan, found: Rates) -> float:
             # a job that is faster than its reference loses nothing, and makes up for no other
             total += job.weight * max(0.0, 1.0 - 1.0 / float(found.slowdown[j]))
     if problem.goal == "communication":
-        total += float(np.array([job.weight for job in problem.jobs]) @ communication(problem, plan))
+        total += float(np.array([job.weight for job in problem.jobs], dtype=float) @ communication(problem, plan))
     elif problem.goal == "fragmentation":
         total += float(fragments(problem, plan).sum())
-    if not problem.running:
-        return total
-    rows = _rows(plan)
-    index = {job.name: j for j, job in enumerate(problem.jobs)}
-    for run in problem.running:
-        if rows[index[run.job]] != _standing(problem, run.nodes, run.workers, run.servers):
-            total += run.migration
-    return total
+    return total + sum(run.migration for run in _moved(problem, plan))
 
 
 def _shape(problem: PlacementProblem, plan: PlacementPlan) -> list[str]:
@@ -111,6 +107,7 @@ def _nodes(problem: PlacementProblem, plan: PlacementPlan) -> list[str]:
     fleet, compute = problem.fleet, problem.compute_at(plan.job, plan.node)
     usable = np.asarray(fleet.usable)[plan.node]
     able = (plan.workers == 0) | np.isfinite(compute)
+    labels = {label: i for i, label in enumerate(fleet.labels)}
     words = []
     # only rows that may be wrong are looked at one by one
     picky = np.array([bool(job.requires) or job.most_per_node is not None for job in problem.jobs])[plan.job]
@@ -124,7 +121,7 @@ def _nodes(problem: PlacementProblem, plan: PlacementPlan) -> list[str]:
         words += [
             f"selector: job {job.name} is on {where}, which lacks the label {label}"
             for label in job.requires
-            if not fleet.labelled[fleet.labels.index(label), node]
+            if not fleet.labelled[labels[label], node]
         ]
         if job.most_per_node is not None and plan.workers[r] > job.most_per_node:
             words.append(
@@ -137,15 +134,18 @@ def _nodes(problem: PlacementProblem, plan: PlacementPlan) -> list[str]:
     for j, node in zip(plan.job.tolist(), plan.node.tolist(), strict=True):
         present[node].append(j)
     for node, jobs in present.items():
+        names = {problem.jobs[j].name for j in jobs}
         for j in sorted(shy.intersection(jobs)) if len(jobs) > 1 else ():
             job = problem.jobs[j]
-            others = [problem.jobs[i].name for i in jobs if i != j]
-            if job.whole_nodes and others:
-                words.append(f"whole nodes: job {job.name} shares {fleet.names[node]} with {', '.join(others)}")
+            if job.whole_nodes and len(jobs) > 1:
+                others = [problem.jobs[i].name for i in jobs[: _SHOWN + 1] if i != j][:_SHOWN]
+                more = len(jobs) - 1 - len(others)
+                with_whom = ", ".join(others) + (f" and {more} more" if more else "")
+                words.append(f"whole nodes: job {job.name} shares {fleet.names[node]} with {with_whom}")
             words += [
                 f"apart: jobs {job.name} and {name} are both on {fleet.names[node]}"
                 for name in job.apart
-                if name in others
+                if name in names
             ]
     return words
 
@@ -200,20 +200,18 @@ def _rows(plan: PlacementPlan) -> dict[int, dict[int, tuple[int, int]]]:
     return rows
 
 
-def _standing(
-    problem: PlacementProblem, nodes: tuple[str, ...], workers: tuple[int, ...], servers: tuple[int, ...]
-) -> dict[int, tuple[int, int]]:
-    index = {name: i for i, name in enumerate(problem.fleet.names)}
-    return {index[n]: (w, p) for n, w, p in zip(nodes, workers, servers, strict=True) if w or p}
+def _moved(problem: PlacementProblem, plan: PlacementPlan) -> list[Running]:
+    """Return the running jobs that are not left as they are."""
+    rows = _rows(plan)
+    index = {job.name: j for j, job in enumerate(problem.jobs)}
+    node = {name: i for i, name in enumerate(problem.fleet.names)}
+    return [
+        run
+        for run in problem.running
+        if rows[index[run.job]]
+        != {node[n]: (w, p) for n, w, p in zip(run.nodes, run.workers, run.servers, strict=True) if w or p}
+    ]
 
 
 def _pinned(problem: PlacementProblem, plan: PlacementPlan) -> list[str]:
-    if all(run.movable for run in problem.running):
-        return []
-    rows = _rows(plan)
-    index = {job.name: j for j, job in enumerate(problem.jobs)}
-    return [
-        f"pinned: job {run.job} runs already and may not move"
-        for run in problem.running
-        if not run.movable and rows[index[run.job]] != _standing(problem, run.nodes, run.workers, run.servers)
-    ]
+    return [f"pinned: job {run.job} runs already and may not move" for run in _moved(problem, plan) if not run.movable]

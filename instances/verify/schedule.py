@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import FloatArray
+from ..ramp import is_block
 from ..schedule import MoldableJob, NodePool, Pool, SchedulePlan, ScheduleProblem
-from ..schedule.capacity import ramp_blocks, total
+from ..schedule.capacity import total
 from ..topology import RampTopology
 from .verdict import time_slack
 
@@ -147,8 +148,7 @@ def _places(problem: ScheduleProblem, plan: SchedulePlan, held: NDArray[np.int_]
 def _block(topology: RampTopology, name: str, servers: NDArray[np.int32], gpus: NDArray[np.int32]) -> list[str]:
     if (gpus != 1).any():
         return [f"block: job {name} holds {gpus.max()} GPUs of a server that has one"]
-    known = ramp_blocks(topology, len(servers))
-    if not (known == np.sort(servers)).all(axis=1).any():
+    if not is_block(topology, servers):
         return [f"block: the {len(servers)} servers of job {name} are no block of a shape that RAMP knows"]
     return []
 

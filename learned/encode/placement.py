@@ -231,8 +231,8 @@ def _jobs(problem: PlacementProblem, fastest: Floats, model: Index, demand: Floa
     per_node = first_positive(float(fleet.gpus.max(initial=0)))
     total = first_positive(float(fleet.gpus.sum()))
     gradient, compute = speeds.gradient[model], np.where(np.isfinite(fastest), fastest, 0.0)
-    value = np.array([0.0 if x.value is None else x.value for x in jobs])
-    weight = np.array([x.weight for x in jobs])
+    value = np.array([0.0 if x.value is None else x.value for x in jobs], dtype=float)
+    weight = np.array([x.weight for x in jobs], dtype=float)
     link = fleet.link[np.isfinite(fleet.link)]
     most_gpu = [first_positive(float(x.max(initial=0.0))) for x in (fleet.gpus, fleet.cpu, fleet.memory, fleet.nic)]
     columns: dict[str, Any] = {

@@ -88,15 +88,15 @@ def encode_schedule(problem: ScheduleProblem, moment: Moment | None = None) -> E
     price = [problem.price(i) for i in shown]
     return _encode(
         _Scene(
-            release=np.array([x.release for x in jobs]) - moment.now,
-            weight=np.array([x.weight for x in jobs]),
-            deadline=np.array([np.inf if x.deadline is None else x.deadline for x in jobs]) - moment.now,
+            release=np.array([x.release for x in jobs], dtype=float) - moment.now,
+            weight=np.array([x.weight for x in jobs], dtype=float),
+            deadline=np.array([np.inf if x.deadline is None else x.deadline for x in jobs], dtype=float) - moment.now,
             value=np.array([np.inf if x is None else x for x in price]),
             running=running.astype(float),
             until=until,
             first=np.concatenate([[0], np.cumsum([len(x.degrees) for x in jobs])]).astype(np.int64),
             gpus=np.array([d for x in jobs for d in x.degrees], dtype=float),
-            seconds=np.array([s for x in jobs for s in x.durations]),
+            seconds=np.array([s for x in jobs for s in x.durations], dtype=float),
             node_gpus=gpus,
             node_free=np.maximum(free, 0.0),
             held_job=rows[0],

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError
+from gangplan.instances.intake import read_bytes
+from gangplan.instances.outlet import write_whole
 
 from ..encode.encoding import Encoding, Relation
 from ..policy.runtime import quiet, require, session
-from ..training.checkpoint import write_beside
 
 if TYPE_CHECKING:
     from .network import Schema
@@ -64,7 +65,7 @@ def export(network: Any, schema: Schema, path: str | Path, outputs: Sequence[str
     entry = proto.metadata_props.add()
     entry.key, entry.value = _KEY, json.dumps(dict(names(schema)))
     path = Path(path).with_suffix(".onnx")
-    write_beside(path, proto.SerializeToString())
+    write_whole({path: proto.SerializeToString()}, durable=True)
     return path
 
 
@@ -80,10 +81,7 @@ class OnnxNetwork:
 
     def __init__(self, path: str | Path) -> None:
         require("onnxruntime")
-        try:
-            content = Path(path).read_bytes()
-        except OSError as error:
-            raise InstanceError("file", f"cannot be read: {error.strerror}", str(path)) from None
+        content = read_bytes(path)
         try:
             self._session = session(content)
             self._widths: dict[str, int] = json.loads(self._session.get_modelmeta().custom_metadata_map[_KEY])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from math import inf, nan
@@ -13,9 +12,12 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import InstanceError, content_hash, load
-from gangplan.instances.documents import parse_json
+from gangplan.instances.intake import io_error, read_json
+from gangplan.instances.limits import BYTES, ROWS
+from gangplan.instances.outlet import write_whole
 from gangplan.instances.verify import Problem
 
+from ..policy.config import build
 from .configuration import Configuration
 from .instances import make
 from .row import Row
@@ -69,7 +71,7 @@ def open_folder(folder: str | Path, configuration: Configuration) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InstanceError("folder", (error.strerror or str(error)).lower(), str(folder)) from None
+        raise InstanceError("folder", io_error(error), str(folder)) from None
     wanted = asdict(configuration)
     if (path / MANIFEST).exists():
         there = asdict(configuration_of(path))
@@ -82,7 +84,7 @@ def open_folder(folder: str | Path, configuration: Configuration) -> Path:
             raise InstanceError(
                 "folder", f"holds Parquet files, and no {MANIFEST} that says what they are", str(folder)
             )
-        _write(path / MANIFEST, (json.dumps(wanted) + "\n").encode())
+        write_whole({path / MANIFEST: (json.dumps(wanted) + "\n").encode()})
     return path
 
 
@@ -93,13 +95,11 @@ def configuration_of(folder: str | Path) -> Configuration:
         InstanceError: if that is not to be read there.
     """
     file = Path(folder) / MANIFEST
+    data = read_json(file)
     try:
-        data = parse_json(file.read_text())
-        return Configuration(**data)
-    except OSError as error:
-        raise InstanceError("file", (error.strerror or str(error)).lower(), str(file)) from None
-    except TypeError:
-        raise InstanceError("content", "is not what labels are made with", str(file)) from None
+        if not isinstance(data, dict):
+            raise InstanceError("content", "is not what labels are made with")
+        return build(Configuration, data)
     except InstanceError as error:
         raise error.of(str(file)) from None
 
@@ -129,7 +129,7 @@ def write_shard(folder: Path, number: int, rows: Sequence[Row]) -> None:
         fields.append(pa.field(name, pa.list_(types[of]) if many else types[of]))
     sink = pa.BufferOutputStream()
     parquet.write_table(pa.Table.from_pylist(list(rows), pa.schema(fields)), sink, compression="zstd")
-    _write(shard_path(folder, number), sink.getvalue().to_pybytes())
+    write_whole({shard_path(folder, number): sink.getvalue().to_pybytes()})
 
 
 def read_labels(folder: str | Path) -> Iterator[Labelled]:
@@ -142,12 +142,32 @@ def read_labels(folder: str | Path) -> Iterator[Labelled]:
     configuration_of(path)
     _, parquet = _pyarrow()
     for file in sorted(path.glob("shard-*.parquet")):
-        try:
-            rows = parquet.read_table(file).to_pylist()
-        except (OSError, ValueError) as error:
-            raise InstanceError("content", f"is no shard: {error}", str(file)) from None
-        for row in rows:
-            yield _labelled(row, str(file))
+        for i, row in enumerate(_rows(file, parquet)):
+            try:
+                yield _labelled(row, str(file))
+            except (KeyError, TypeError, ValueError, IndexError) as error:
+                if isinstance(error, InstanceError):
+                    raise error.of(str(file)) from None
+                raise InstanceError(f"row {i}", f"is no labelled instance: {error}", str(file)) from None
+
+
+def _rows(file: Path, parquet: Any) -> list[Row]:
+    """Return the rows of a shard, which may say a lot in few bytes: what they come to is looked at first."""
+    try:
+        with parquet.ParquetFile(file) as shard:
+            meta = shard.metadata
+            groups = range(meta.num_row_groups)
+            BYTES.check(sum(max(0, meta.row_group(i).total_byte_size) for i in groups), "content")
+            ROWS.check(meta.num_rows, "content")
+            missing = [name for name in COLUMNS if name not in shard.schema_arrow.names]
+            if missing:
+                raise InstanceError("columns", f"lack {missing[0]!r}")
+            found: list[Row] = shard.read(list(COLUMNS)).to_pylist()
+            return found
+    except InstanceError as error:
+        raise error.of(str(file)) from None
+    except (OSError, ValueError, MemoryError, NotImplementedError) as error:
+        raise InstanceError("content", f"is no shard: {io_error(error)}", str(file)) from None
 
 
 def _labelled(row: Row, file: str) -> Labelled:
@@ -171,17 +191,6 @@ def _labelled(row: Row, file: str) -> Labelled:
     return Labelled(
         problem, row["family"], row["seed"], row["split"], row["objective"], row["bound"], plans, tuple(states)
     )
-
-
-def _write(path: Path, content: bytes) -> None:
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        part.write_bytes(content)
-        os.replace(part, path)
-    except OSError as error:
-        raise InstanceError("file", (error.strerror or str(error)).lower(), str(path)) from None
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _pyarrow() -> tuple[Any, Any]:

@@ -210,7 +210,7 @@ class Board:
         sync = np.array([x.sync for _, x, _ in pairs])[:, None]
         cost = np.array([x.cost for _, x, _ in pairs])[:, None]
         rate = np.array([x.gang.best / x.total for _, x, _ in pairs])[:, None]
-        weight = np.array([x.gang.weight for _, x, _ in pairs])[:, None]
+        weight = np.array([x.gang.weight for _, x, _ in pairs], dtype=float)[:, None]
         more = np.maximum(compute, at[:, None] + self.alone[node, model][:, None] * self.host[model])
         step = np.maximum(more, (1 - self.speeds.overlap[model])[:, None] * more + sync)
         slowdown = rate * step

@@ -9,11 +9,12 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
+from gangplan.instances.intake import read_bytes
+from gangplan.instances.outlet import write_whole
 from gangplan.instances.placement import PlacementProblem
 
 from ..gnn.onnx import OnnxNetwork
 from ..gnn.onnx import export as export_network
-from ..training.checkpoint import write_beside
 from .encoded import encode
 from .head import Context, pool
 from .pairs import pairs
@@ -67,7 +68,7 @@ def export(policy: PlacementPolicy, path: str | Path) -> tuple[Path, Path]:
         )  # fmt: skip
     second = first.with_suffix(".head.onnx")
     assert made is not None
-    write_beside(second, made.model_proto.SerializeToString())
+    write_whole({second: made.model_proto.SerializeToString()}, durable=True)
     return first, second
 
 
@@ -91,10 +92,9 @@ class OnnxPlacementPolicy:
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3
         head = path.with_suffix(".head.onnx")
+        content = read_bytes(head)
         try:
-            self._head = onnxruntime.InferenceSession(head.read_bytes(), options, providers=["CPUExecutionProvider"])
-        except OSError as error:
-            raise InstanceError("file", f"cannot be read: {error.strerror}", str(head)) from None
+            self._head = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # its own classes, which derive from nothing narrower
             raise InstanceError("onnx", f"ONNX Runtime does not load it: {error}", str(head)) from None
 

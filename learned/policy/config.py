@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from gangplan.instances import InstanceError
+from gangplan.instances.intake import parse_toml, read_text
+from gangplan.instances.limits import JSON_BYTES
 
 C = TypeVar("C")
 FOLDER = Path(__file__).parent.parent / "configs"
@@ -33,15 +34,14 @@ def read_config(name: str | Path) -> tuple[str, dict[str, Any]]:
     """
     known = shipped_configs()
     path = known.get(str(name), Path(name))
-    try:
-        found = tomllib.loads(path.read_bytes().decode())
-    except FileNotFoundError:
+    if not path.exists():
         words = f"is no file, and not one of {', '.join(known) or '(none come with this version)'}"
-        raise InstanceError("config", words, str(path)) from None
-    except OSError as error:
-        raise InstanceError("config", f"cannot be read: {error.strerror}", str(path)) from None
-    except ValueError as error:
-        raise InstanceError("config", f"is no TOML: {error}", str(path)) from None
+        raise InstanceError("config", words, str(path))
+    text = read_text(path, empty=True, limit=JSON_BYTES)
+    try:
+        found = parse_toml(text)
+    except InstanceError as error:
+        raise error.of(str(path)) from None
     policy = found.pop("policy", None)
     if not isinstance(policy, str):
         raise InstanceError("policy", f"{policy!r} is not the name of a policy", str(path))
@@ -71,7 +71,7 @@ def build(cls: type[C], table: Mapping[str, Any]) -> C:
     return cls(**values)
 
 
-def _value(kind: Any, value: Any, key: str) -> Any:  # noqa: PLR0911
+def _value(kind: Any, value: Any, key: str) -> Any:  # noqa: PLR0911, PLR0912
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is Any:
         return value
@@ -95,9 +95,13 @@ def _value(kind: Any, value: Any, key: str) -> Any:  # noqa: PLR0911
     if origin is dict and isinstance(value, Mapping):
         return {name: _value(arguments[1], x, f"{key}.{name}") for name, x in value.items()}
     if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
-        if not math.isfinite(value):
+        try:
+            found = float(value)
+        except OverflowError:
+            found = math.inf
+        if not math.isfinite(found):
             raise InstanceError(key, f"{value!r} is not finite")
-        return float(value)
+        return found
     if kind in (int, bool, str) and type(value) is kind:
         return value
     raise InstanceError(key, f"{value!r} is not {_words(kind, origin)}")

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from gangplan.instances import InstanceError
+from gangplan.instances.intake import read_json
+from gangplan.instances.outlet import write_whole
 
-from ..training.checkpoint import read_checkpoint, write_beside
+from ..training.checkpoint import read_checkpoint
 from ..training.loop import INTERRUPTED
 from ..training.stages import StageReport, train_stages
 from ..training.state import under
@@ -89,19 +91,18 @@ def _claim(folder: Path, run: dict[str, Any], resume: bool) -> None:
     if path.exists() and any(folder.glob("*/last.json")):  # else nothing was trained yet
         if not resume:
             raise InstanceError("folder", f"{folder} holds a run already; resume it, or choose another")
-        try:
-            found = json.loads(path.read_bytes())
-        except ValueError as error:
-            raise InstanceError("run", f"is no JSON: {error}", str(path)) from None
+        found = read_json(path)
+        if not isinstance(found, dict):
+            raise InstanceError("run", "is no JSON object", str(path))
         for key, value in run.items():
             if found.get(key) != value:
                 raise InstanceError(key, "is not that of the run which is to be resumed", str(path))
         return
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_beside(path, json.dumps(run, indent=1).encode())
     except OSError as error:
         raise InstanceError("out", f"{str(folder)!r} is no folder that can be written to: {error.strerror}") from None
+    write_whole({path: json.dumps(run, indent=1).encode()}, durable=True)
 
 
 def _plain(settings: Any) -> dict[str, Any]:

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from gangplan.instances import InstanceError
+from gangplan.instances.intake import read_bytes, read_json
+from gangplan.instances.outlet import write_whole
 
-from ..training.checkpoint import Tensors, write_beside
+from ..training.checkpoint import Tensors
 from .config import build
 
 FORMAT = 1
@@ -87,8 +89,7 @@ def save(path: str | Path, tensors: Tensors, card: Card) -> Card:
         card, parameters=sum(x.numel() for x in tensors.values()), sha256=hashlib.sha256(content).hexdigest()
     )
     text = json.dumps(dataclasses.asdict(card), indent=2, allow_nan=False)
-    write_beside(weights, content)
-    write_beside(beside, f"{text}\n".encode())
+    write_whole({weights: content, beside: f"{text}\n".encode()}, durable=True)
     return card
 
 
@@ -99,11 +100,7 @@ def read_card(path: str | Path) -> Card:
         InstanceError: naming file, field and what is wrong.
     """
     path = files(path)[1]
-    content = _bytes(path)
-    try:
-        found = json.loads(content, parse_constant=_refuse)
-    except ValueError as error:
-        raise InstanceError("card", f"is no JSON: {error}", str(path)) from None
+    found = read_json(path)
     if not isinstance(found, dict):
         raise InstanceError("card", "is no JSON object", str(path))
     try:
@@ -125,7 +122,7 @@ def load(path: str | Path) -> tuple[Tensors, Card]:
     from safetensors.torch import load as deserialise
 
     card, weights = read_card(path), files(path)[0]
-    content = _bytes(weights)
+    content = read_bytes(weights)
     if len(content) > LIMIT:
         raise InstanceError("tensors", f"are {len(content)} bytes, more than {LIMIT}", str(weights))
     try:
@@ -174,19 +171,6 @@ def find(name: str) -> Path:
     raise InstanceError(
         "weights", f"{name!r} is no file, and not one of {', '.join(known) or '(none come with this version)'}"
     )
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise InstanceError("file", "is missing", str(path)) from None
-    except OSError as error:
-        raise InstanceError("file", f"cannot be read: {error.strerror}", str(path)) from None
-
-
-def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is no number")
 
 
 def _check_finite(tensors: Tensors, path: Path) -> None:

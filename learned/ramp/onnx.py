@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError, OpGraph
 from gangplan.instances.arrays import FloatArray
+from gangplan.instances.intake import read_bytes
+from gangplan.instances.outlet import write_whole
 
 from ..policy.runtime import quiet, require, session
-from ..training.checkpoint import write_beside
 from .decide import Decider, Observation
 from .ops import OP, read
 from .rows import WIDTH
@@ -73,7 +74,7 @@ def export(policy: RampPolicy, path: str | Path) -> tuple[Path, Path]:
     entry = proto.metadata_props.add()
     entry.key, entry.value = _KEY, json.dumps({"blocks": bool(policy.settings.get("blocks", True)), "width": WIDTH})
     for where, content in zip(made, (proto, encoder.model_proto), strict=True):
-        write_beside(where, content.SerializeToString())
+        write_whole({where: content.SerializeToString()}, durable=True)
     return made
 
 
@@ -112,7 +113,7 @@ class OnnxRampPolicy(Decider):
     def save(self, path: str | Path) -> None:
         """Write both graphs."""
         for where, content in zip(files(path), self._content, strict=True):
-            write_beside(where, content)
+            write_whole({where: content}, durable=True)
 
     @classmethod
     def load(cls, path: str | Path) -> OnnxRampPolicy:
@@ -123,10 +124,7 @@ class OnnxRampPolicy(Decider):
         """
         found = []
         for where in files(path):
-            try:
-                found.append(where.read_bytes())
-            except OSError as error:
-                raise InstanceError("file", f"cannot be read: {error.strerror}", str(where)) from None
+            found.append(read_bytes(where))
         try:
             return cls(*found)
         except InstanceError as error:

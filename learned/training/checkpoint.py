@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gangplan.instances import InstanceError
+from gangplan.instances.intake import read_bytes, read_json
+from gangplan.instances.outlet import write_whole
 
 if TYPE_CHECKING:
     import torch
 
 Tensors: TypeAlias = "dict[str, torch.Tensor]"
 FORMAT = 1
-
-
-def write_beside(path: Path, content: bytes) -> None:
-    """Write a file so that whoever reads `path` finds the old content or the new, and never half of one."""
-    beside = path.with_name(f"{path.name}.new")
-    with beside.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
 
 
 def write_checkpoint(folder: Path, name: str, tensors: Tensors, plain: Mapping[str, Any]) -> None:
@@ -39,9 +30,9 @@ def write_checkpoint(folder: Path, name: str, tensors: Tensors, plain: Mapping[s
     content = save({key: value.detach().cpu().contiguous() for key, value in tensors.items()})
     digest = hashlib.sha256(content).hexdigest()
     file = f"{name}-{digest[:16]}.safetensors"
-    write_beside(folder / file, content)
+    write_whole({folder / file: content}, durable=True)
     document = {"format": FORMAT, "tensors": file, "sha256": digest, **plain}
-    write_beside(folder / f"{name}.json", json.dumps(document, indent=1).encode())
+    write_whole({folder / f"{name}.json": json.dumps(document, indent=1).encode()}, durable=True)
     for old in folder.glob(f"{name}-*.safetensors"):
         if old.name != file:
             old.unlink()
@@ -54,12 +45,9 @@ def read_plain(folder: Path, name: str) -> dict[str, Any] | None:
         InstanceError: if it is broken, naming the file.
     """
     path = folder / f"{name}.json"
-    try:
-        document = json.loads(path.read_bytes())
-    except FileNotFoundError:
+    if not path.exists():
         return None
-    except ValueError as error:
-        raise InstanceError("checkpoint", f"is no JSON: {error}", str(path)) from None
+    document = read_json(path)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise InstanceError("format", f"is not {FORMAT}: no checkpoint of this version", str(path))
     return document
@@ -71,17 +59,18 @@ def read_checkpoint(folder: str | Path, name: str = "best") -> tuple[Tensors, di
     Raises:
         InstanceError: if it is missing or broken, naming the file.
     """
+    from safetensors import SafetensorError
     from safetensors.torch import load
 
     folder = Path(folder)
     plain = read_plain(folder, name)
     if plain is None:
         raise InstanceError("checkpoint", "there is none", str(folder / f"{name}.json"))
-    path = folder / str(plain["tensors"])
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise InstanceError("tensors", "the file is missing", str(path)) from None
-    if hashlib.sha256(content).hexdigest() != plain["sha256"]:
+    path = folder / Path(str(plain.get("tensors"))).name
+    content = read_bytes(path)
+    if hashlib.sha256(content).hexdigest() != plain.get("sha256"):
         raise InstanceError("sha256", "the tensors are not those that were written", str(path))
-    return load(content), plain
+    try:
+        return load(content), plain
+    except (SafetensorError, ValueError, KeyError) as error:
+        raise InstanceError("tensors", f"are broken: {error}", str(path)) from None

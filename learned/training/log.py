@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from .checkpoint import write_beside
+from gangplan.instances import InstanceError
+from gangplan.instances.intake import csv_rows, read_text
+from gangplan.instances.outlet import write_whole
 
 KEYS = ("update", "seconds")
+_NUMBER = re.compile(r"\d{1,15}", re.ASCII)
 
 
 class Table:
@@ -27,11 +31,7 @@ class Table:
         self._columns = list(KEYS)
         rows: list[dict[str, str]] = []
         if keep >= 0 and path.exists():
-            with path.open(newline="", encoding="utf-8") as file:
-                reader = csv.DictReader(file)
-                self._columns = list(reader.fieldnames or KEYS)
-                # a run that was killed may have left half a line
-                rows = [x for x in reader if None not in x.values() and x["update"].isdigit() and len(x) > 1]
+            self._columns, rows = _read(path)
         self._open([x for x in rows if int(x["update"]) <= keep])
 
     def add(self, update: int, seconds: float, figures: Mapping[str, float]) -> None:
@@ -48,8 +48,7 @@ class Table:
 
     def _widen(self, new: list[str]) -> None:
         self.close()
-        with self.path.open(newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
+        rows = _read(self.path)[1]
         self._columns += new
         self._open(rows)
 
@@ -58,9 +57,19 @@ class Table:
         writer = csv.DictWriter(text, self._columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-        write_beside(self.path, text.getvalue().encode())
+        write_whole({self.path: text.getvalue().encode()}, durable=True)
         self._file = self.path.open("a", newline="", encoding="utf-8")
         self._writer = csv.DictWriter(self._file, self._columns, lineterminator="\n")
+
+
+def _read(path: Path) -> tuple[list[str], list[dict[str, str]]]:
+    """Return the columns and the whole rows; a run that was killed may have left half a line."""
+    table = csv_rows(read_text(path, empty=True))
+    columns = list(dict.fromkeys(next(table, (0, KEYS))[1]))
+    if not set(KEYS) <= set(columns):
+        raise InstanceError("header", f"{', '.join(columns)} lacks one of {', '.join(KEYS)}", str(path))
+    rows = [dict(zip(columns, row, strict=True)) for _, row in table if len(row) == len(columns)]
+    return columns, [row for row in rows if _NUMBER.fullmatch(row["update"])]
 
 
 class Log:

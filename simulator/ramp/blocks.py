@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError, RampTopology
 from gangplan.instances.arrays import BoolArray, IntArray, require_number
-from gangplan.instances.ramp import Shape, block_shapes
+from gangplan.instances.limits import ENTRIES
+from gangplan.instances.ramp import Shape, blocks_by_shape
 
 DEGREES = (1, 2, 4, 6, 8, 16)
 """The degrees that admit a block on the published cluster of 4 x 4 x 2 servers."""
@@ -57,12 +58,13 @@ class Blocks:
         shapes: list[tuple[int, Shape]] = []
         of_shape: list[IntArray] = []
         for i, degree in enumerate(self.degrees):
-            for span, rows in _by_shape(self.topology, degree):
+            for span, rows in blocks_by_shape(self.topology, degree):
                 shapes.append((i, span))
                 of_shape.append(rows)
         many = [len(rows) for rows in of_shape]
         shape = np.repeat(np.arange(len(shapes)), many)
         degree_of = np.array([i for i, _ in shapes], dtype=np.int64)[shape]
+        ENTRIES.check(len(shape) * max(self.degrees), "degrees")
         servers = np.full((len(shape), max(self.degrees)), -1, dtype=np.int32)
         start = 0
         for rows in of_shape:
@@ -117,43 +119,3 @@ class Blocks:
         """Return the blocks that share a server with `block`, itself among them, int64 and ascending."""
         first, held = self.incidence
         return np.unique(np.concatenate([held[first[s] : first[s + 1]] for s in self.members(block).tolist()]))
-
-
-@lru_cache(maxsize=64)
-def of_size(topology: RampTopology, size: int) -> IntArray:
-    """Return the blocks of `size` servers, int32 (blocks, size), as `gangplan.instances.schedule.capacity.ramp_blocks`.
-
-    It makes no array a block, and so is quick on thousands of servers.
-    """
-    rows = [rows for _, rows in _by_shape(topology, size)]
-    found = np.concatenate(rows) if rows else np.zeros((0, size), dtype=np.int32)
-    found.setflags(write=False)
-    return found
-
-
-def _by_shape(topology: RampTopology, size: int) -> list[tuple[Shape, IntArray]]:
-    """Return the blocks of each shape: boxes, then diagonals.
-
-    No two shapes have a block in common: boxes of a size are told apart by what they span, and a diagonal of more
-    than one server is no box.
-    """
-    groups, racks = topology.communication_groups, topology.racks
-    found = [(shape, _boxes(topology, shape)) for shape in block_shapes(topology, size)]
-    if 1 < size <= min(groups, racks):
-        step = np.arange(size)
-        found.append(((size, size, 1), _shifted(topology, (step, step, 0 * step), (size, size, 1))))
-    return [(shape, rows) for shape, rows in found if len(rows)]
-
-
-def _boxes(topology: RampTopology, shape: Shape) -> IntArray:
-    group, rack, server = np.indices(shape).reshape(3, -1)
-    return _shifted(topology, (group, rack, server), shape)
-
-
-def _shifted(topology: RampTopology, at: tuple[Any, Any, Any], shape: Shape) -> IntArray:
-    """Return the block with its servers `at` these coordinates at every origin, by group, rack and server."""
-    whole = topology.communication_groups, topology.racks, topology.servers
-    room = [max(0, total - extent + 1) for total, extent in zip(whole, shape, strict=True)]
-    i, j, k = (axis[:, None] for axis in np.indices(room).reshape(3, -1))
-    group, rack, server = at
-    return np.asarray(((i + group) * topology.racks + j + rack) * topology.servers + k + server, dtype=np.int32)

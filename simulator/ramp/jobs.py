@@ -10,9 +10,10 @@ import numpy as np
 from gangplan.instances import InstanceError, OpGraph, RampTopology
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, require_number, require_text
 from gangplan.instances.ramp import span
+from gangplan.instances.schedule.capacity import ramp_blocks
 from gangplan.instances.splitting import SplitGraph, split
 
-from .blocks import Blocks, of_size
+from .blocks import Blocks
 from .placement import SERVER_MEMORY, first_fit
 from .step import OP_SECONDS, Units, training_step
 
@@ -122,7 +123,7 @@ class JobType:
             # every op of k sub-ops is on the first free block of k servers, or beside a parent that is there
             found = []
             for k in self.sizes[degree]:
-                rows = of_size(topology, k)
+                rows = ramp_blocks(topology, k)
                 fits = free[rows].all(axis=1)
                 if not fits.any():
                     return None

@@ -6,9 +6,8 @@ import numpy as np
 
 from gangplan.instances import InstanceError, RampTopology
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, frozen, require, require_number
+from gangplan.instances.schedule.capacity import ramp_blocks
 from gangplan.instances.splitting import SplitGraph, leaders
-
-from .blocks import of_size
 
 SERVER_MEMORY = 80e9
 """Bytes of the one GPU of a server in the published set-up."""
@@ -55,7 +54,7 @@ def first_fit(
         beside = [home[p] for p in parents[op] if p in home and split.copies[p] == k]
         servers = _with_room(beside, room, need[op])
         if servers is None:
-            servers = _first(of_size(topology, k), room, need[op])
+            servers = _first(ramp_blocks(topology, k), room, need[op])
         if servers is None:
             return None
         room[servers] -= need[op]

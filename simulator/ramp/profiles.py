@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gangplan.instances import InstanceError
+from gangplan.instances.arrays import require_unique
+from gangplan.instances.intake import read_text
 from gangplan.instances.readers import read
 from gangplan.instances.readers.listing import listed_order
 
@@ -37,14 +39,13 @@ def read_types(
     home = Path(folder)
     if not home.is_dir():
         raise InstanceError("profiles", f"{str(folder)!r} is not a folder")
+    require_unique(names, "models")
     found = []
     for i, name in enumerate(names):
         path = home / f"{name}.txt"
         if not path.is_file():
             raise InstanceError(f"models[{i}]", f"{name!r} has no profile {name}.txt in the folder of profiles")
-        if name in names[:i]:
-            raise InstanceError(f"models[{i}]", f"{name!r} is a duplicate")
         graph = read(path, keep_inputs=True).graph
-        order = listed_order(path.read_text(), graph)
+        order = listed_order(read_text(path), graph)
         found.append(JobType.of(graph, order, name=name, blocks=blocks, units=units, steps=steps))
     return tuple(found)

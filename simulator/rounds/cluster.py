@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import require_number, require_text
+from gangplan.instances.arrays import require_number, require_text, require_unique
 
 _PART = re.compile(r"(\d+)x([A-Za-z][\w.-]*)")
 
@@ -29,8 +29,7 @@ class Cluster:
         for i, (name, count) in enumerate(zip(self.types, self.count, strict=True)):
             require_text(name, f"types[{i}]")
             require_number(count, f"count[{i}]", positive=True, whole=True)
-            if name in self.types[:i]:
-                raise InstanceError(f"types[{i}]", f"{name!r} is a duplicate")
+        require_unique(self.types, "types")
 
     @property
     def gpus(self) -> int:

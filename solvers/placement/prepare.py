@@ -74,7 +74,7 @@ class Batch:
         self.bandwidth = [level.bandwidth for level in topology.levels]
         self.link = fleet.link.tolist()
         self.model = model_of(problem)
-        self.weight = np.array([job.weight for job in jobs])
+        self.weight = np.array([job.weight for job in jobs], dtype=float)
         self.best = best_rate(problem)
         self.gradient = problem.speeds.gradient[self.model]
         self.overlap = problem.speeds.overlap[self.model]

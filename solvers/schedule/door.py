@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from gangplan.instances.schedule import SchedulePlan
 
 from ..run import Run

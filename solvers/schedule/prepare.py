@@ -197,7 +197,7 @@ def _cluster(problem: ScheduleProblem, degrees: list[int]) -> Cluster:
     if isinstance(capacity, NodePool):
         return Cluster(NODES, total(capacity), capacity.nodes, capacity.gpus, size, first, server)
     known = [ramp_blocks(capacity, d) for d in degrees]
-    size = np.array([len(block) for blocks in known for block in blocks], dtype=np.int32)
+    size = np.repeat(np.array(degrees, dtype=np.int32), [len(blocks) for blocks in known])
     first = np.concatenate([[0], np.cumsum(size)]).astype(np.int32)
     server = np.concatenate([server, *(blocks.ravel() for blocks in known)]).astype(np.int32)
     return Cluster(RAMP, capacity.n_devices, capacity.n_devices, 1, size, first, server)

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from gangplan.cli import files
 from gangplan.instances import InstanceError, dump, load, verify
 from gangplan.instances.generators import generate
+from gangplan.instances.outlet import write_whole
 from gangplan.instances.readers import read
 
 COMMAND = [sys.executable, "-m", "gangplan"]
@@ -149,14 +149,18 @@ def test_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyP
     first, second = tmp_path / "a", tmp_path / "b"
     first.write_text("old")
 
-    def fail(self: Path, content: bytes) -> int:
-        if ".b." in self.name:
-            raise OSError(28, "No space left on device")
-        return len(os.fspath(self)) if self.open("wb").write(content) else 0
+    real, opened = os.fdopen, []
 
-    monkeypatch.setattr(Path, "write_bytes", fail)
+    def fail(descriptor: int, mode: str) -> Any:
+        opened.append(descriptor)
+        if len(opened) == 2:
+            os.close(descriptor)
+            raise OSError(28, "No space left on device")
+        return real(descriptor, mode)
+
+    monkeypatch.setattr(os, "fdopen", fail)
     with pytest.raises(InstanceError, match="no space left"):
-        files.write_all({str(first): b"new", str(second): b"new"})
+        write_whole({str(first): b"new", str(second): b"new"})
     assert first.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["a"]
 
@@ -166,7 +170,7 @@ def test_writes_through_links_and_devices(tmp_path: Path) -> None:
     target, link = tmp_path / "target", tmp_path / "link"
     target.write_text("old")
     link.symlink_to(target)
-    files.write_all({str(link): b"new", os.devnull: b"new"})
+    write_whole({str(link): b"new", os.devnull: b"new"})
     assert link.is_symlink()
     assert target.read_text() == "new"
     assert not Path(os.devnull).is_file()

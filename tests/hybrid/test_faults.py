@@ -68,7 +68,7 @@ FAULTS: list[tuple[Callable[[Run, Any], None], str]] = [
     (raises, "raises left out: it failed with ZeroDivisionError: it's me"),
     (is_killed, "is_killed left out: its process ended with code -9"),
     (aborts, "aborts left out: its process ended with code -6"),
-    (leaves, "leaves left out: its process ended with code"),
+    (leaves, "leaves left out: it failed with SystemExit: 0"),
     (infeasible, "infeasible left out: it failed with"),
     (nonsense, "nonsense left out: it failed with"),
     (lies, "lies claimed the bound 1e+09"),

@@ -121,7 +121,11 @@ def edited(data: dict[str, Any], *path: Any, value: Any) -> str:
         (("maxFPGAs",), ..., "maxFPGAs: is missing"),
         (("maxFPGAs",), 1.5, "maxFPGAs: 1.5 is not a whole number"),
         (("maxFPGAs",), True, "maxFPGAs: True is not a whole number"),
-        (("maxFPGAs",), 10**12, "accelerator count: 1000000000000 is more than 10000000 devices"),
+        (
+            ("maxFPGAs",),
+            10**12,
+            "accelerator count: 1000000000000 is more than 10000000 devices (GANGPLAN_MAX_DEVICES sets the limit)",
+        ),
         (("maxSizePerFPGA",), 0, "maxSizePerFPGA: 0 is not positive"),
         (("maxSizePerFPGA",), None, "maxSizePerFPGA: None is not a number"),
         (("maxCPUs",), "1", "maxCPUs: '1' is not a whole number"),

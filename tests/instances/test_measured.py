@@ -47,7 +47,7 @@ def test_pollux(data: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "begins no known format"),
+        ("", "content: the file is empty"),
         ("a,b\n1,2\n", "begins no known format"),
         ("{", "JSON: Expecting property name"),
         ('{"k80": {"x": {}}}', "k80: is not a table"),

@@ -61,11 +61,12 @@ def test_bad_files(tmp_path: Path) -> None:
     """Files that are no trace are refused, compressed or not."""
     path = tmp_path / "t.csv"
     for content, words in (
-        (b"", "header: nothing lacks"),
+        (b"", "content: the file is empty"),
         (b"a,b\n1,2\n", "header: a, b lacks job_id"),
         (HEAD.encode(), "content: there is no job"),
         (b"\xff\xfe\x00", "UTF-8"),
-        (gzip.compress(HEAD.encode())[:-9], "file: "),
+        (gzip.compress(HEAD.encode())[:-9], "content: is gzip that was cut off"),
+        (gzip.compress(HEAD.encode())[:10] + b"\xff" * 20, "content: is broken gzip"),
         (f"{HEAD}0,1,0,5\n0,1,0,5\n".encode(), "line 3: job: '0' is a duplicate"),
     ):
         path.write_bytes(content)

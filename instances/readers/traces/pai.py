@@ -12,6 +12,7 @@ COLUMNS = (
     "gpu_type",
 )  # fmt: skip
 _PERCENT, _GIGABYTE = 100, 1e9
+_MOST = 2**31
 
 
 def pai(row: Row, line: int) -> Job | str:
@@ -25,6 +26,8 @@ def pai(row: Row, line: int) -> Job | str:
         raise InstanceError("end_time", f"{row['end_time']!r} is before the start_time")
     count, gpu = whole(row, "inst_num"), number(row, "plan_gpu") / _PERCENT
     held = math.ceil(gpu)
+    if not held or held > _MOST:
+        raise InstanceError("plan_gpu", f"{row['plan_gpu']!r} is not a share or a number of GPUs")
     cpu, memory = (number(row, key) if row[key].strip() else 0.0 for key in ("plan_cpu", "plan_mem"))
     return Job(
         text(row, "job_name"),

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike, fspath
-from pathlib import Path
 
 import numpy as np
 
 from ...errors import InstanceError
+from ...intake import read_text
 from ...workload import Workload
 from .formats import recognise
 from .row import Format, Job, merged
@@ -49,15 +48,7 @@ def read_trace(
         InstanceError: naming file, line, field and the value found.
     """
     source = fspath(path)
-    try:
-        content = Path(path).read_bytes()
-        if content[:2] == b"\x1f\x8b":
-            content = gzip.decompress(content)
-        words = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InstanceError("content", f"byte at offset {error.start} is not UTF-8 text", source) from None
-    except (OSError, EOFError, ValueError) as error:
-        raise InstanceError("file", str(getattr(error, "strerror", None) or error).lower(), source) from None
+    words = read_text(path, gzip=True)
     try:
         return _parse(words, recognise(words, seconds or {}), skip_bad)
     except InstanceError as error:

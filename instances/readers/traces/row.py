@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ...errors import InstanceError
-from .delimited import Table
+from ...intake import Table, as_float
 
 Row = Mapping[str, str]
 
@@ -58,13 +58,7 @@ def text(row: Row, key: str) -> str:
 
 def number(row: Row, key: str) -> float:
     """Return a finite number from 0 on."""
-    try:
-        value = float(row[key])
-    except ValueError:
-        raise InstanceError(key, f"{row[key]!r} is not a number") from None
-    if not 0 <= value < float("inf"):
-        raise InstanceError(key, f"{row[key]!r} is not a finite number from 0 on")
-    return value
+    return as_float(row[key], key)
 
 
 def whole(row: Row, key: str, least: int = 1) -> int:
@@ -79,9 +73,9 @@ def moment(row: Row, key: str) -> float:
     """Return the seconds of a time of the calendar, which names no zone or its own."""
     try:
         found = datetime.fromisoformat(row[key].strip())
-    except ValueError:
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):  # a zone may lead out of the years that there are
         raise InstanceError(key, f"{row[key]!r} is no time") from None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
 def merged(jobs: Iterable[Job]) -> Iterator[Job]:

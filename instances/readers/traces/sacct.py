@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 
 from ...errors import InstanceError
+from ...intake import as_float
 from .row import NEVER_RAN, NO_GPU, STEP, Job, Row, moment, number, text
 
 _TRES = ("ReqTRES", "AllocTRES", "AllocGRES")
-_ELAPSED = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)(?:\.\d+)?")
-_GPU = re.compile(r"(?:^|,)(?:gres/)?gpu(?::[^=,:]+)?[=:](\d+)")
-_MEMORY = re.compile(r"(?:^|,)mem=([\d.]+)([KMGTP]?)")
-_CPU = re.compile(r"(?:^|,)cpu=(\d+)")
+_ELAPSED = re.compile(r"(?:(\d{1,9})-)?(?:(\d{1,9}):)?(\d{1,9}):(\d{1,9})(?:\.\d+)?", re.ASCII)
+_GPU = re.compile(r"(?:^|,)(?:gres/)?gpu(?::[^=,:]+)?[=:](\d+)", re.ASCII)
+_MEMORY = re.compile(r"(?:^|,)mem=([\d.]+)([KMGTP]?)", re.ASCII)
+_CPU = re.compile(r"(?:^|,)cpu=(\d+)", re.ASCII)
 _UNITS = "KMGTP"
 
 
@@ -30,7 +31,7 @@ def sacct(row: Row, line: int) -> Job | str:
         return STEP
     tres = next((row[key] for key in _TRES if row.get(key)), "")
     # a typed count (gres/gpu:a100=4) repeats the plain one
-    gpus = max((int(count) for count in _GPU.findall(tres)), default=0)
+    gpus = int(max((as_float(count, "gpu") for count in _GPU.findall(tres)), default=0))
     if not gpus:
         return NO_GPU
     state = row.get("State", "").split(" ")[0]
@@ -44,8 +45,8 @@ def sacct(row: Row, line: int) -> Job | str:
         gpus,
         duration,
         row.get("Partition", ""),
-        cpu=float(cpu[1]) if cpu else 0.0,
-        memory=float(memory[1]) * 1024 ** (_UNITS.find(memory[2] or "M") + 1) if memory else 0.0,
+        cpu=as_float(cpu[1], "cpu") if cpu else 0.0,
+        memory=as_float(memory[1], "mem") * 1024 ** (_UNITS.find(memory[2] or "M") + 1) if memory else 0.0,
     )
 
 

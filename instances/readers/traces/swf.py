@@ -5,7 +5,7 @@ Processors are taken for GPUs. https://www.cs.huji.ac.il/labs/parallel/workload/
 
 from __future__ import annotations
 
-from .delimited import Table
+from ...intake import Table
 from .row import NEVER_RAN, NO_GPU, Job, Row, number, text, whole
 
 COLUMNS = (

@@ -151,7 +151,7 @@ def _fixed(batch: Batch) -> Fixed:
         overlap=batch.overlap.astype(float), duty=batch.duty.astype(float),
         collective=np.array([_COLLECTIVES[job.collective] for job in jobs], integers),
         servers=np.array([job.servers for job in jobs], integers),
-        value=np.array([np.inf if job.value is None else job.value for job in jobs]), migration=migration,
+        value=np.array([np.inf if job.value is None else job.value for job in jobs], dtype=float), migration=migration,
         whole=np.array([job.whole_nodes for job in jobs], np.bool_), free=free, need=need,
         alone=np.ascontiguousarray(batch.alone), room=batch.room.astype(integers), degrees=degrees, apart=apart,
         stand=standing, stood=stood, extra=np.zeros((count, most)), rates=batch.problem.goal == "throughput",

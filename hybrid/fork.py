@@ -1,0 +1,84 @@
+"""A process that is a copy of this one: begun, watched and ended.
+
+`multiprocessing` does not do: it refuses in a worker of its own pools, which are daemons and must have no children.
+These children need no such rule: they end with the thread that began them, however that ends.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+
+_PDEATHSIG = 1
+"""Linux's ``PR_SET_PDEATHSIG``: the signal that a process gets when the thread that began it has ended."""
+_left: list[Child] = []
+"""Killed, and not yet collected."""
+
+
+class Child:
+    """A process that runs `work` and ends.
+
+    Raises:
+        OSError: if the system has no process or no memory to give.
+    """
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        _left[:] = [child for child in _left if child.alive()]
+        self.exitcode: int | None = None
+        parent = os.getpid()
+        with suppress(OSError, ValueError, AttributeError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks beside threads
+            self.pid = os.fork()
+        if not self.pid:
+            try:
+                _settle(parent)
+                work()
+            finally:
+                os._exit(0)
+
+    def alive(self) -> bool:
+        """Return whether it still runs; what is left of it is collected once it does not."""
+        if self.exitcode is None:
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:  # the user's program waits for children itself
+                self.exitcode = 0
+            else:
+                self.exitcode = os.waitstatus_to_exitcode(status) if pid else None
+        return self.exitcode is None
+
+    def join(self, seconds: float) -> None:
+        """Wait until it has ended, no longer than so many seconds."""
+        until = time.perf_counter() + seconds
+        while self.alive() and time.perf_counter() < until:
+            time.sleep(0.002)
+
+    def kill(self) -> None:
+        """End it and all that it started; what remains is collected when the next one begins."""
+        if self.alive():
+            for kill in (os.killpg, os.kill):
+                with suppress(OSError):
+                    kill(self.pid, signal.SIGKILL)
+            _left.append(self)
+
+
+def _settle(parent: int) -> None:
+    """Have this process end with its parent, and leave the keyboard to that."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)
+    with suppress(OSError):
+        os.setpgid(0, 0)  # Ctrl-C is the caller's business, and what a method starts goes with it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
