@@ -73,10 +73,12 @@ ENTRIES = (
     # local search begins with several of its kind, and is as quick on small problems
     Entry("placement", "topology", least=0.2, quick=True),
     Entry("placement", "local_search", share=0.1, quick=True),
+    Entry("placement", "ruin_recreate", share=0.2, least=0.1),
     _learned("placement", "solvers.placement.mend.search:search"),
     Entry("placement", "patterns", share=0.7, proves=True, soon=4096),
     # from what the others have found, with more time
-    Entry("placement", "local_search", share=0.5),
+    Entry("placement", "ruin_recreate", share=0.5),
+    Entry("placement", "local_search", share=0.3),
     Entry("placement", "lns", share=0.5),
     Entry("placement", "cpsat"),
 )

@@ -23,7 +23,7 @@ from .prepare import Batch
 from .quick import quick
 from .random_problem import random_problem
 from .scored import dot_prod, fgd, gpu_clustering, gpu_packing
-from .sizes import suits_cpsat, suits_milp, suits_patterns
+from .sizes import suits_cpsat, suits_milp, suits_patterns, suits_ruin_recreate
 from .topology import topology
 
 POLICIES: dict[str, Policy] = {
@@ -76,6 +76,12 @@ def _one_by_one(name: str, policy: Policy) -> Callable[[Run, Any], None]:
 
 METHODS: dict[str, Method] = {name: Method(_one_by_one(name, policy)) for name, policy in POLICIES.items()}
 METHODS["local_search"] = Method(local_search)
+METHODS["ruin_recreate"] = Method(
+    lazily("numba", "placement.ruin_recreate", "ruin_recreate"),
+    suits=suits_ruin_recreate,
+    library="numba",
+    compiled=("solvers.placement.mend.search:search",),
+)
 METHODS["lns"] = Method(lazily("ortools", "placement.lns", "lns"), library=CPSAT)
 METHODS["patterns"] = Method(
     lazily("ortools numba", "placement.patterns", "patterns"),

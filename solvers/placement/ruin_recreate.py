@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from ..run import Run
 from .local_search import first
-from .mend import LARGE, LONG, Mender
+from .mend import LONG, Mender
 from .prepare import Batch
 
-GOALS = ("slowdown", "throughput")
-"""What the compiled costs know."""
 _STALL = 6
 """Searches without a better placement that are the end."""
-
-
-def suits(batch: Batch) -> bool:
-    """Return whether the goal is one that the compiled costs know, and the cluster small enough to look at all of."""
-    return batch.problem.goal in GOALS and batch.n_nodes <= LARGE
 
 
 def ruin_recreate(run: Run, batch: Batch) -> None:

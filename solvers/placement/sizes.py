@@ -5,7 +5,9 @@ from __future__ import annotations
 from .prepare import Batch
 
 GOALS = ("slowdown", "throughput")
-"""What the MILP minimises."""
+"""What the MILP and the compiled costs minimise."""
+LARGE = 2048
+"""Nodes beyond which nothing is ruined and recreated: there is room to avoid everyone."""
 _CPSAT, _MILP = 200_000, 20_000
 """Pairs of jobs, times nodes."""
 _WORKERS = 500
@@ -21,6 +23,11 @@ def suits_milp(batch: Batch) -> bool:
     """Return whether the MILP has goal and links, and with every pair of jobs on every node is worth building."""
     small = len(batch.jobs) ** 2 * batch.n_nodes <= _MILP
     return small and batch.even and batch.problem.goal in GOALS
+
+
+def suits_ruin_recreate(batch: Batch) -> bool:
+    """Return whether the compiled costs know the goal, and the cluster is small enough to look at all of it."""
+    return batch.problem.goal in GOALS and batch.n_nodes <= LARGE
 
 
 def suits_patterns(batch: Batch) -> bool:

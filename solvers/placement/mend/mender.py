@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..prepare import Batch, Rows
+from ..sizes import LARGE
 from ..state import State
 from .search import search
 from .state import Fixed, Live
 
-LARGE = 2048
-"""Nodes beyond which nothing is mended: there is room to avoid everyone."""
 CHUNK = 64
 """Rounds between two looks at the clock, at most."""
 SHORT, LONG, MOST = 4, 30, 2400
@@ -40,15 +39,21 @@ class Mender:
         self.fixed: Fixed | None = None
 
     def __call__(
-        self, rows: list[Rows], rounds: int, seed: int = 0, until: Callable[[], bool] = lambda: False
+        self,
+        rows: list[Rows],
+        rounds: int,
+        seed: int = 0,
+        until: Callable[[], bool] = lambda: False,
+        most: int = MOST,
     ) -> float:
-        """Make a placement better, or leave it, in so many rounds for each job, `MOST` at most; return what it costs.
+        """Make a placement better, or leave it, in so many rounds for each job; return what it costs.
 
         Args:
             rows: of all jobs, none for those that are left out.
             rounds: for each job.
             seed: of what is drawn.
             until: ends it early once it says so.
+            most: rounds in all.
         """
         state = self.state
         state.restore(rows)
@@ -58,7 +63,7 @@ class Mender:
         if self.batch.n_nodes > LARGE or max(map(len, rows), default=0) > self.fixed.stand.shape[1]:
             return cost
         fixed, live, best, count = self._arrays(self.fixed)
-        last, step = min(rounds * len(rows), MOST), max(1, min(CHUNK, LARGE // self.batch.n_nodes))
+        last, step = min(rounds * len(rows), most), max(1, min(CHUNK, LARGE // self.batch.n_nodes))
         for first in range(0, last, step):
             if until():
                 break

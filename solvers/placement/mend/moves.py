@@ -6,13 +6,13 @@ import numpy as np
 
 from gangplan.instances.verify import TOLERANCE
 
-from ...compiled.kernel import Ints2, inner
+from ...compiled.kernel import Ints2, lean
 from .state import Fixed, Live, cost, cross, meets, seconds, spans, spent, stands
 
 _MANY = 2.0**31 - 1
 
 
-@inner
+@lean
 def add(batch: Fixed, live: Live, j: int, rows: Ints2, n: int) -> None:
     """Put job j, which is nowhere, on these rows."""
     k = batch.model[j]
@@ -32,7 +32,7 @@ def add(batch: Fixed, live: Live, j: int, rows: Ints2, n: int) -> None:
     cross(batch, live, rows, n, 0.0, -1)
 
 
-@inner
+@lean
 def remove(batch: Fixed, live: Live, j: int) -> None:
     """Take job j off its nodes."""
     k, n = batch.model[j], live.count[j]
@@ -56,7 +56,7 @@ def remove(batch: Fixed, live: Live, j: int) -> None:
     live.count[j], live.wide[j] = 0, False
 
 
-@inner
+@lean
 def _use(batch: Fixed, live: Live, j: int, node: int, w: int, p: int, sign: int) -> None:
     need = batch.need[j]
     live.left[node, 0] -= sign * w * need[0]
@@ -65,7 +65,7 @@ def _use(batch: Fixed, live: Live, j: int, node: int, w: int, p: int, sign: int)
     live.guarded[node] += sign * batch.whole[j]
 
 
-@inner
+@lean
 def _stir(batch: Fixed, live: Live, j: int) -> None:
     """Note whose cost changes with job j where it is: those on its nodes, and on the links that are marked."""
     live.dirty[j] = True
@@ -79,7 +79,7 @@ def _stir(batch: Fixed, live: Live, j: int) -> None:
                 live.dirty[i] = True
 
 
-@inner
+@lean
 def settle(batch: Fixed, live: Live) -> float:
     """Bring the costs up to date and return their sum; a job that is nowhere counts what leaving it out costs."""
     for j in range(len(live.count)):
@@ -106,7 +106,7 @@ def settle(batch: Fixed, live: Live) -> float:
     return total
 
 
-@inner
+@lean
 def price(batch: Fixed, live: Live, j: int, rows: Ints2, n: int, limit: float) -> float:
     """Return what the batch costs more with job j, which is nowhere, on these rows; no less than `limit` if that."""
     k = batch.model[j]
@@ -141,7 +141,7 @@ def price(batch: Fixed, live: Live, j: int, rows: Ints2, n: int, limit: float) -
     return total + _dearer(batch, live, changed)
 
 
-@inner
+@lean
 def _known(live: Live, i: int, changed: int) -> bool:
     for z in range(changed):  # noqa: SIM110
         if live.changed[z] == i:
@@ -149,7 +149,7 @@ def _known(live: Live, i: int, changed: int) -> bool:
     return False
 
 
-@inner
+@lean
 def _beside(batch: Fixed, live: Live, k: int, rows: Ints2, n: int) -> int:
     """Note whose compute one of model k on these rows would slow down, and to what; return how many they are."""
     changed = 0
@@ -178,7 +178,7 @@ def _beside(batch: Fixed, live: Live, k: int, rows: Ints2, n: int) -> int:
     return changed
 
 
-@inner
+@lean
 def _delayed(batch: Fixed, live: Live, i: int, changed: int) -> int:
     """Note what synchronisation job i comes to under the loads as they are; return how many are noted."""
     if live.count[i] < 2:
@@ -194,7 +194,7 @@ def _delayed(batch: Fixed, live: Live, i: int, changed: int) -> int:
     return changed
 
 
-@inner
+@lean
 def _dearer(batch: Fixed, live: Live, changed: int) -> float:
     """Return what those that are noted cost more."""
     total = 0.0
@@ -211,13 +211,13 @@ def _dearer(batch: Fixed, live: Live, changed: int) -> float:
     return total
 
 
-@inner
+@lean
 def fit(has: float, need: float) -> float:
     """Return how often `need` goes into `has`."""
     return max(np.floor(has * (1.0 + TOLERANCE) / need), 0.0) if need > 0 else _MANY
 
 
-@inner
+@lean
 def rooms(batch: Fixed, live: Live, j: int) -> int:
     """Note how many workers of job j, which is nowhere, each node could take; return their sum."""
     total, need, room = 0, batch.need[j], live.room

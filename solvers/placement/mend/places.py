@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...compiled.kernel import Bools, Ints, Ints2, inner
+from ...compiled.kernel import Bools, Ints, Ints2, inner, lean
 from ...compiled.sorting import argsort
 from .moves import fit, price
 from .state import Fixed, Live
@@ -17,7 +17,7 @@ _SHIFTS = 4
 """Parts of a gang on several nodes that are moved, one after the other, at most."""
 
 
-@inner
+@lean
 def put(rows: Ints2, x: int, node: int, w: int, p: int) -> None:
     """Write one row."""
     rows[x, 0] = node
@@ -25,14 +25,14 @@ def put(rows: Ints2, x: int, node: int, w: int, p: int) -> None:
     rows[x, 2] = p
 
 
-@inner
+@lean
 def copied(source: Ints2, rows: Ints2, n: int) -> None:
     """Copy the first n rows."""
     for x in range(n):
         put(rows, x, source[x, 0], source[x, 1], source[x, 2])
 
 
-@inner
+@lean
 def _serve(batch: Fixed, live: Live, j: int, n: int, apart: bool) -> int:
     """Add the servers of job j to rows of its workers; return how many rows there are then, 0 if there is no room.
 
@@ -68,7 +68,7 @@ def _serve(batch: Fixed, live: Live, j: int, n: int, apart: bool) -> int:
     return n
 
 
-@inner
+@lean
 def _server_room(batch: Fixed, live: Live, j: int, node: int, workers: int) -> float:
     if (
         not np.isfinite(batch.alone[j, batch.kind[node]])
@@ -88,7 +88,7 @@ def _server_room(batch: Fixed, live: Live, j: int, node: int, workers: int) -> f
     return most
 
 
-@inner
+@lean
 def better(batch: Fixed, live: Live, j: int, n: int) -> None:
     """Keep the place of the first n rows on trial, with the servers that it lacks, if it is the best so far."""
     if n == 0:
@@ -105,7 +105,7 @@ def better(batch: Fixed, live: Live, j: int, n: int) -> None:
             copied(live.trial, live.place, m)
 
 
-@inner
+@lean
 def _fill(order: Ints, inside: Bools, room: Ints, most: int, degree: int, tight: bool, rows: Ints2) -> int:
     """Put workers on nodes in this order, `most` on each; return how many rows, 0 if they do not fit.
 
@@ -194,7 +194,7 @@ def _several(batch: Fixed, live: Live, j: int, degree: int, widest: int) -> None
         better(batch, live, j, _fill(roomy if tight else cheap, inside, room, most, degree, tight, live.trial))
 
 
-@inner
+@lean
 def _has(seen: Ints, count: int, value: int) -> bool:
     for x in range(count):  # noqa: SIM110
         if seen[x] == value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...compiled.kernel import Floats, Ints, Ints3, inner, kernel
+from ...compiled.kernel import Floats, Ints, Ints3, inner, kernel, lean
 from ...compiled.reference import by_reference
 from .moves import add, remove, rooms, settle
 from .places import better, copied, insert
@@ -112,7 +112,7 @@ def back(batch: Fixed, live: Live, j: int) -> bool:
     return bool(np.isfinite(batch.value[j]))
 
 
-@inner
+@lean
 def _ruined(batch: Fixed, live: Live, slack: Floats, total: float, chosen: Ints) -> int:
     """Draw the gangs that go; return how many."""
     draw, j = np.random.random() * total, 0  # noqa: NPY002
@@ -148,7 +148,7 @@ def _ruined(batch: Fixed, live: Live, slack: Floats, total: float, chosen: Ints)
     return n
 
 
-@inner
+@lean
 def _order(batch: Fixed, chosen: Ints, before: Ints3, size: Ints, n: int) -> None:
     """Put those that went in random order, or the largest first."""
     largest = np.random.random() < 0.5  # noqa: NPY002
@@ -166,6 +166,6 @@ def _order(batch: Fixed, chosen: Ints, before: Ints3, size: Ints, n: int) -> Non
                 before[x, z, c], before[y, z, c] = before[y, z, c], before[x, z, c]
 
 
-@inner
+@lean
 def _gpus(batch: Fixed, j: int) -> float:
     return float(batch.degrees[j, 0] * batch.need[j, 0])

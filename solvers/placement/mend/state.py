@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...compiled.kernel import Bools, Bools2, Floats, Floats2, Ints, Ints2, Ints3, inner
+from ...compiled.kernel import Bools, Bools2, Floats, Floats2, Ints, Ints2, Ints3, lean
 
 RING, TREE, HIERARCHICAL, PS = range(4)
 
@@ -109,13 +109,13 @@ class Live(NamedTuple):
     mark: Ints
 
 
-@inner
+@lean
 def ring(n: int, size: float) -> float:
     """Return the bytes that each of n members of a ring sends."""
     return 2.0 * (n - 1) / n * size
 
 
-@inner
+@lean
 def up(batch: Fixed, live: Live, a: int, n: int) -> int:
     """Put what is above the first n members of scratch a into the other scratch; return how many they are."""
     b, found = 1 - a, 0
@@ -137,7 +137,7 @@ def up(batch: Fixed, live: Live, a: int, n: int) -> int:
     return found
 
 
-@inner
+@lean
 def begin(live: Live, rows: Ints2, n: int) -> None:
     """Put the nodes of rows into the first scratch."""
     for x in range(n):
@@ -145,7 +145,7 @@ def begin(live: Live, rows: Ints2, n: int) -> None:
         live.sums[0, x, 0], live.sums[0, x, 1], live.sums[0, x, 2] = rows[x, 1], rows[x, 2], rows[x, 1]
 
 
-@inner
+@lean
 def cross(batch: Fixed, live: Live, rows: Ints2, n: int, duty: float, mark: int) -> None:
     """Add a gang's duty to the links that it crosses, and to their marks."""
     if n < 2:
@@ -160,7 +160,7 @@ def cross(batch: Fixed, live: Live, rows: Ints2, n: int, duty: float, mark: int)
         a = 1 - a
 
 
-@inner
+@lean
 def meets(batch: Fixed, live: Live, rows: Ints2, n: int) -> bool:
     """Return whether a gang crosses a link that is marked."""
     if n < 2:
@@ -176,7 +176,7 @@ def meets(batch: Fixed, live: Live, rows: Ints2, n: int) -> bool:
     return False
 
 
-@inner
+@lean
 def spans(batch: Fixed, rows: Ints2, n: int) -> bool:
     """Return whether rows are in more than one rack."""
     for x in range(1, n):  # noqa: SIM110
@@ -185,7 +185,7 @@ def spans(batch: Fixed, rows: Ints2, n: int) -> bool:
     return False
 
 
-@inner
+@lean
 def seconds(batch: Fixed, live: Live, j: int, rows: Ints2, n: int, own: float) -> float:
     """Return the synchronisation of job j on these rows; `own`: its duty if it is in the loads, else 0."""
     size, kind = batch.gradient[j], batch.collective[j]
@@ -230,7 +230,7 @@ def seconds(batch: Fixed, live: Live, j: int, rows: Ints2, n: int, own: float) -
     return moved / lowest if moved > 0 else 0.0
 
 
-@inner
+@lean
 def cost(batch: Fixed, j: int, compute: float, sync: float, workers: int) -> float:
     """Return what job j adds to the goal, but for moving it."""
     step = max(compute, (1.0 - batch.overlap[j]) * compute + sync)
@@ -240,7 +240,7 @@ def cost(batch: Fixed, j: int, compute: float, sync: float, workers: int) -> flo
     return float(batch.weight[j] * slowdown)
 
 
-@inner
+@lean
 def stands(batch: Fixed, j: int, rows: Ints2, n: int) -> bool:
     """Return whether these rows are where job j runs already."""
     if n != batch.stood[j]:
@@ -259,7 +259,7 @@ def stands(batch: Fixed, j: int, rows: Ints2, n: int) -> bool:
     return True
 
 
-@inner
+@lean
 def spent(rows: Ints2, n: int) -> int:
     """Return the workers of some rows."""
     total = 0
