@@ -24,8 +24,9 @@ from numba.core import config
 
 Floats, Floats2, Floats3 = (Annotated[Any, types.Array(types.float64, n, "C")] for n in (1, 2, 3))
 Ints, Ints2, Ints3 = (Annotated[Any, types.Array(types.int64, n, "C")] for n in (1, 2, 3))
+Halves2 = Annotated[Any, types.Array(types.int32, 2, "C")]
 Bools, Bools2 = (Annotated[Any, types.Array(types.boolean, n, "C")] for n in (1, 2))
-"""Arrays of so many dimensions in C order: of float64, int64, bool."""
+"""Arrays of so many dimensions in C order: of float64, int64, int32, bool."""
 
 _SCALARS = {int: types.int64, float: types.float64, bool: types.boolean}
 _UNCOUNTED = {"_nrt": False}
