@@ -32,8 +32,8 @@ ENTRIES = (
     Entry("throughput", "pipedream", variants=("free",), quick=True),
     _learned(
         "throughput",
-        *("solvers.partition.throughput.cuts:_recurrence", "solvers.partition.throughput.orders:_extend"),
-        "solvers.partition.throughput.polish:_improve",
+        *("solvers.partition.throughput.cuts:cut", "solvers.partition.throughput.polish:improve"),
+        *("solvers.partition.throughput.orders:extend", "solvers.partition.throughput.cuts:numbered"),
         least=0.005,
     ),
     Entry("throughput", "convex", variants=("convex",)),

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gangplan.solvers.compiled.heap import pop, push
 from gangplan.solvers.compiled.kernel import Floats, Floats2, lean, lean_kernel
 from gangplan.solvers.compiled.reference import by_reference
 from gangplan.solvers.partition.step.improve.arrays import Arrays
-from gangplan.solvers.partition.step.improve.heap import pop, push
 
 from .state import COSTS, State, open_devices, put, settle, weigh
 

@@ -26,9 +26,10 @@ Floats3 = Annotated[Any, types.Array(types.float64, 3, "C")]
 Ints = Annotated[Any, types.Array(types.int64, 1, "C")]
 Ints2 = Annotated[Any, types.Array(types.int64, 2, "C")]
 Ints3 = Annotated[Any, types.Array(types.int64, 3, "C")]
+Halves2 = Annotated[Any, types.Array(types.int32, 2, "C")]
 Bools = Annotated[Any, types.Array(types.boolean, 1, "C")]
 Bools2 = Annotated[Any, types.Array(types.boolean, 2, "C")]
-"""Arrays of so many dimensions in C order: of float64, int64, bool."""
+"""Arrays of so many dimensions in C order: of float64, int64, int32, bool."""
 
 
 _SETTINGS: Any = config

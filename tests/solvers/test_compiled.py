@@ -61,3 +61,40 @@ def test_what_has_run_is_in_memory_and_on_disk() -> None:
     assert in_memory([name]) and on_disk([name])
     assert not in_memory(["solvers.schedule.no_such_module:busy"])
     assert np.isfinite(busy.py_func(0.5, 2.0, 0.0, 1.0, 4)[0])
+
+
+DECLARED = ("step", "throughput")
+"""Objectives whose kernels say what they take."""
+TYPED = """
+import sys
+from importlib import import_module
+from gangplan.hybrid.loading import warm_up
+from gangplan.solvers.compiled.kernel import signature
+warm_up(sys.argv[1])
+for name in sys.argv[2:]:
+    module, _, function = name.partition(":")
+    kernel = getattr(import_module(f"gangplan.{module}"), function)
+    assert kernel.signatures == [signature(kernel)], (name, kernel.signatures)
+"""
+
+
+def kernels(objective: str) -> list[str]:
+    """Return the names of all kernels that methods of an objective say they compile."""
+    return sorted({name for method in named(objective).values() for name in method.compiled})
+
+
+@pytest.mark.parametrize("objective", DECLARED)
+def test_kernels_are_compiled_once_for_what_they_say(objective: str) -> None:
+    """When every method has solved tiny problems each kernel is there for the types of its annotations alone."""
+    pytest.importorskip("torch")
+    subprocess.run([sys.executable, "-c", TYPED, objective, *kernels(objective)], check=True, timeout=300)
+
+
+@pytest.mark.parametrize("objective", DECLARED)
+def test_methods_name_all_kernels(objective: str) -> None:
+    """What Python can call in the modules of an objective's kernels is named by its methods."""
+    names = kernels(objective)
+    for module in {name.partition(":")[0] for name in names}:
+        for name, found in vars(import_module(f"gangplan.{module}")).items():
+            if getattr(found, "__module__", "") == f"gangplan.{module}" and hasattr(found, "signatures"):
+                assert found.targetoptions.get("no_cpython_wrapper") or f"{module}:{name}" in names

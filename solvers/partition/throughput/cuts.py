@@ -10,13 +10,15 @@ and takes back those that it closes. A pair (c, J) is dropped that the devices l
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from gangplan.instances.verify import TOLERANCE
+from gangplan.solvers.compiled import kernel
+from gangplan.solvers.compiled.kernel import Bools, Bools2, Floats, Floats2, Halves2, Ints2, lean, lean_kernel
+from gangplan.solvers.compiled.reference import by_reference
 
 from .orders import Ints, ragged
 from .quotient import Quotient
@@ -27,6 +29,62 @@ CELLS = 6_000_000
 """Numbers of f that one call may hold."""
 Stages = list[tuple[int, Ints]]
 """In order: device type, groups."""
+
+
+class Fixed(NamedTuple):
+    """What all cuts of a quotient have in common; G groups, E nets, T types of devices.
+
+    Attributes:
+        net, first: the nets of group g are `net[first[g]:first[g + 1]]`.
+        size, cost: pins and seconds of each net.
+        time: float64 (T, G); memory, work: float64 (G,).
+        room: bytes of a device of each type, float64 (T,); host: bool (T,); speed: float64 (T,).
+        counts: devices of each type, int64 (T,); stride: how far the states of one more device are, int64 (T + 1,).
+    """
+
+    net: kernel.Ints
+    first: kernel.Ints
+    size: kernel.Ints
+    cost: Floats
+    time: Floats2
+    memory: Floats
+    work: Floats
+    room: Floats
+    host: Bools
+    speed: Floats
+    counts: kernel.Ints
+    stride: kernel.Ints
+
+
+class Table(NamedTuple):
+    """What is worked out for K orders; C states, J prefixes.
+
+    Attributes:
+        orders: int64 (K, G); ideal: number of each prefix, int64 (K, G + 1).
+        before, start, last: for each pin, as an order comes to it, the place of the net's pin before, -1 without one,
+            of its first, int32 (K, pins), and if it is the last, bool (K, pins), in the order of their groups.
+        seen, latest, began: pins of each net so far, the place of the last one and of the first, int64 (E,).
+        value, source: f, and how it came about, float64 and int64 (C, J).
+        left: how much work the devices that a state has left can do below the cap, float64 (C,).
+        done: work of each prefix, float64 (K, G + 1).
+        live: states that a stage can begin in, int64 (C,).
+        trace: order, first and last group and type of each stage, from the last on, int64 (G, 4).
+    """
+
+    orders: Ints2
+    ideal: Ints2
+    before: Halves2
+    start: Halves2
+    last: Bools2
+    seen: kernel.Ints
+    latest: kernel.Ints
+    began: kernel.Ints
+    value: Floats2
+    source: Ints2
+    left: Floats
+    done: Floats2
+    live: kernel.Ints
+    trace: Ints2
 
 
 class Cuts:
@@ -43,18 +101,19 @@ class Cuts:
         for e, (pins, _) in enumerate(q.nets):
             for g in pins:
                 touching[g].append(e)
-        self._nets = ragged(touching)
-        self._size = np.array([len(pins) for pins, _ in q.nets], dtype=np.int64)
-        self._cost = np.array([cost for _, cost in q.nets], dtype=np.float64)
-        self._counts = q.counts[self.types].astype(np.int64)
-        self._stride = np.concatenate([[1], np.cumprod(self._counts + 1)])
+        counts = q.counts[self.types].astype(np.int64)
         room = q.capacity[self.types] * (1 + TOLERANCE / 2)
-        self._static = (
-            q.time[self.types], q.memory, q.work, room if q.memory_binds else np.full(len(room), np.inf),
-            q.host[self.types], q.speed[self.types], self._counts, self._stride,
+        self._fixed = Fixed(
+            *ragged(touching),
+            np.array([len(pins) for pins, _ in q.nets], dtype=np.int64),
+            np.array([cost for _, cost in q.nets], dtype=np.float64),
+            # copies: compiled code takes no array that is read-only
+            np.array(q.time[self.types], order="C"), np.array(q.memory), np.array(q.work),
+            room if q.memory_binds else np.full(len(room), np.inf),
+            q.host[self.types], q.speed[self.types], counts, np.concatenate([[1], np.cumprod(counts + 1)]),
         )  # fmt: skip
         self._name = np.random.default_rng(0).integers(1, 2**63 - 1, q.n_groups)
-        self.most = max(1, int(CELLS / (self._stride[-1] * (q.n_groups + 1))))
+        self.most = max(1, int(CELLS / (self._fixed.stride[-1] * (q.n_groups + 1))))
 
     def best(self, orders: Ints, cap: float) -> tuple[float, Stages] | None:
         """Return the least maximum load below `cap` seconds along the orders and its stages, None if there is none.
@@ -63,16 +122,23 @@ class Cuts:
             orders: linear extensions, int64 (K, G); those beyond `most` are left out.
             cap: seconds.
         """
-        orders = orders[: self.most]
-        ideal, count = _ideals(orders, self._name)
-        nets = _positions(orders, *self._nets, self._size)
-        recurrence: Any = _recurrence  # of more arguments than numba's types allow for
-        value, trace = recurrence(
-            orders, ideal, count, *nets, *self._nets, self._cost, *self._static, cap * (1 - STRICT)
-        )
+        orders = np.ascontiguousarray(orders[: self.most])
+        table = _table(self._fixed, orders, *_ideals(orders, self._name))
+        value, stages = cut(self._fixed, table, cap * (1 - STRICT))
         if not np.isfinite(value):
             return None
-        return float(value), [(int(self.types[t]), orders[k, i:j]) for k, i, j, t in trace[::-1]]
+        return value, [(int(self.types[t]), orders[k, i:j]) for k, i, j, t in table.trace[:stages][::-1].tolist()]
+
+
+def _table(fixed: Fixed, orders: Ints, ideal: Ints, count: int) -> Table:
+    several, n = orders.shape
+    pins, nets, states = (several, len(fixed.net)), len(fixed.size), int(fixed.stride[-1])
+    return Table(
+        orders, ideal, np.empty(pins, np.int32), np.empty(pins, np.int32), np.empty(pins, np.bool_),
+        np.empty(nets, np.int64), np.empty(nets, np.int64), np.empty(nets, np.int64),
+        np.full((states, count), np.inf), np.full((states, count), -1), np.zeros(states), np.zeros((several, n + 1)),
+        np.empty(states, np.int64), np.empty((n, 4), np.int64),
+    )  # fmt: skip
 
 
 def _ideals(orders: Ints, name: NDArray[np.int64]) -> tuple[Ints, int]:
@@ -83,12 +149,13 @@ def _ideals(orders: Ints, name: NDArray[np.int64]) -> tuple[Ints, int]:
     if len(orders) == 1:
         return np.arange(orders.shape[1] + 1)[None, :], orders.shape[1] + 1
     number = np.zeros_like(sums)
-    same = _numbered(sums, number)
+    same = numbered(sums, number)
     return number, int(same)
 
 
-@njit(cache=True)
-def _numbered(sums: Any, number: Any) -> Any:
+@lean_kernel
+def numbered(sums: Ints2, number: Ints2) -> int:
+    """Write a number for each prefix, (K, G + 1), given sums that tell them apart, and return how many there are."""
     orders, width = sums.shape
     count = 0
     for i in range(width):
@@ -105,56 +172,55 @@ def _numbered(sums: Any, number: Any) -> Any:
     return count
 
 
-@njit(cache=True)
-def _positions(orders: Any, net: Any, first: Any, size: Any) -> Any:
-    """Return for each pin, as an order comes to it, the place of the net's pin before, of its first, and if it is last.
+@lean_kernel
+def cut(fixed: Fixed, table: Table, cap: float) -> tuple[float, int]:
+    """Return the least maximum load below `cap` seconds, infinite if there is none, and how many stages it takes."""
+    d, s = by_reference(fixed), by_reference(table)
+    _positions(d, s)
+    _recurrence(d, s, cap)
+    return _traced(d, s)
 
-    The arrays are (K, pins), pins in the order of the groups they belong to; without a pin before it is -1.
-    """
-    count, n = orders.shape
-    before = np.full((count, len(net)), -1, dtype=np.int32)
-    start = np.empty((count, len(net)), dtype=np.int32)
-    last = np.zeros((count, len(net)), dtype=np.bool_)
-    for k in range(count):
-        seen = np.zeros(len(size), dtype=np.int64)
-        latest = np.full(len(size), -1, dtype=np.int64)
-        began = np.zeros(len(size), dtype=np.int64)
+
+@lean
+def _positions(d: Fixed, s: Table) -> None:
+    """Write what the pins are to the orders."""
+    several, n = s.orders.shape
+    seen, latest, began = s.seen, s.latest, s.began
+    for k in range(several):
+        for e in range(len(seen)):
+            seen[e], latest[e], began[e] = 0, -1, 0
         for p in range(n):
-            g = orders[k, p]
-            for x in range(first[g], first[g + 1]):
-                e = net[x]
+            g = s.orders[k, p]
+            for x in range(d.first[g], d.first[g + 1]):
+                e = d.net[x]
                 if seen[e] == 0:
                     began[e] = p
-                before[k, x], start[k, x] = latest[e], began[e]
+                s.before[k, x], s.start[k, x] = latest[e], began[e]
                 latest[e] = p
                 seen[e] += 1
-                last[k, x] = seen[e] == size[e]
-    return before, start, last
+                s.last[k, x] = seen[e] == d.size[e]
 
 
-@njit(cache=True)
-def _recurrence(  # noqa: PLR0912, PLR0915
-    orders: Any, ideal: Any, count: Any, before: Any, start: Any, last: Any, net: Any, first: Any, cost: Any,
-    time: Any, memory: Any, work: Any, room: Any, host: Any, speed: Any, counts: Any, stride: Any, cap: Any,
-) -> Any:  # fmt: skip
+@lean
+def _recurrence(d: Fixed, s: Table, cap: float) -> None:  # noqa: PLR0912
+    """Write f, and how it came about."""
+    orders, ideal, value, source, left, done, live = s.orders, s.ideal, s.value, s.source, s.left, s.done, s.live
+    before, start, last = s.before, s.start, s.last
+    time, net, first, cost, stride, counts = d.time, d.net, d.first, d.cost, d.stride, d.counts
     several, n = orders.shape
-    types, states = len(counts), stride[-1]
-    value = np.full((states, count), np.inf)
-    source = np.full((states, count), -1, dtype=np.int64)
+    types, states = len(counts), len(left)
     value[0, 0] = 0.0
-    total = work.sum()
-    # how much work the devices that a state has left can do below the cap
-    left = np.zeros(states)
+    total = 0.0
+    for g in range(n):
+        total += d.work[g]
     for c in range(states):
         for t in range(types):
             used = (c // stride[t]) % (counts[t] + 1)
-            left[c] += (counts[t] - used) * speed[t] * cap
-    left += 1e-9 * total
-    done = np.zeros((several, n + 1))
+            left[c] += (counts[t] - used) * d.speed[t] * cap
+        left[c] += 1e-9 * total
     for k in range(several):
         for i in range(n):
-            done[k, i + 1] = done[k, i] + work[orders[k, i]]
-    live = np.empty(states, dtype=np.int64)
+            done[k, i + 1] = done[k, i] + d.work[orders[k, i]]
     for i in range(n):
         for k in range(several):
             here = ideal[k, i]
@@ -170,10 +236,10 @@ def _recurrence(  # noqa: PLR0912, PLR0915
                 for j in range(i, n):
                     g = orders[k, j]
                     compute += time[t, g]
-                    held += memory[g]
-                    if not compute < cap or held > room[t]:
+                    held += d.memory[g]
+                    if not compute < cap or held > d.room[t]:
                         break
-                    if not host[t]:
+                    if not d.host[t]:
                         for x in range(first[g], first[g + 1]):
                             if before[k, x] < i:
                                 moved += cost[net[x]]
@@ -185,29 +251,30 @@ def _recurrence(  # noqa: PLR0912, PLR0915
                     there, rest = ideal[k, j + 1], total - done[k, j + 1]
                     for y in range(some):
                         c = live[y]
-                        d = c + stride[t]
+                        more = c + stride[t]
                         worst = max(value[c, here], load)
-                        if worst < value[d, there] and rest <= left[d]:
-                            value[d, there] = worst
-                            source[d, there] = ((k * (n + 1) + i) * (n + 1) + j + 1) * types + t
-    at, best = -1, np.inf
-    full = ideal[0, n]
-    for c in range(states):
-        if value[c, full] < best:
-            best, at = value[c, full], c
-    trace = [(0, 0, 0, 0)]
-    trace.pop()
-    if at < 0:
-        return best, trace
-    where = full
-    while where != 0:
-        code = source[at, where]
+                        if worst < value[more, there] and rest <= left[more]:
+                            value[more, there] = worst
+                            source[more, there] = ((k * (n + 1) + i) * (n + 1) + j + 1) * types + t
+
+
+@lean
+def _traced(d: Fixed, s: Table) -> tuple[float, int]:
+    """Write the trace of the best plan; return its load, infinite if there is none, and the length of the trace."""
+    n, types = s.orders.shape[1], len(d.counts)
+    at, best, where, stages = -1, np.inf, s.ideal[0, n], 0
+    for c in range(len(s.left)):
+        if s.value[c, where] < best:
+            best, at = s.value[c, where], c
+    while at >= 0 and where != 0:
+        code = s.source[at, where]
         t = code % types
         code //= types
         j = code % (n + 1)
         code //= n + 1
         i, k = code % (n + 1), code // (n + 1)
-        trace.append((k, i, j, t))
-        at -= stride[t]
-        where = ideal[k, i]
-    return best, trace
+        s.trace[stages, 0], s.trace[stages, 1], s.trace[stages, 2], s.trace[stages, 3] = k, i, j, t
+        stages += 1
+        at -= d.stride[t]
+        where = s.ideal[k, i]
+    return best, stages

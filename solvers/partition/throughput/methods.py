@@ -85,7 +85,7 @@ METHODS: dict[str, Method] = {
     "local_search": Method(
         _seeded(_local_search),
         library="numba",
-        compiled=("solvers.partition.throughput.anneal:anneal", "solvers.partition.throughput.moves:count"),
+        compiled=("solvers.partition.throughput.moves:count", "solvers.partition.throughput.anneal:anneal"),
     ),
     "pipeline": Method(lambda run, reduced: pipeline(run, reduced.own), exact=True, variants=("contiguous",)),
     "neighbourhood": Method(_seeded(neighbourhood), variants=("contiguous",)),

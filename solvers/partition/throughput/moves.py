@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
-from gangplan.instances.arrays import BoolArray, FloatArray
 from gangplan.instances.verify import TOLERANCE
+from gangplan.solvers.compiled.kernel import Bools, Floats, Floats2, Halves2, Ints, lean, lean_kernel
+from gangplan.solvers.compiled.reference import by_reference
 
-from .orders import Ints, ragged
+from .orders import ragged
 from .quotient import Quotient
+
+MOST = 6
+"""Groups that move at once, what must go with one included."""
 
 
 class Data(NamedTuple):
@@ -35,11 +37,11 @@ class Data(NamedTuple):
     after: Ints
     first_after: Ints
     size: Ints
-    cost: FloatArray
-    time: FloatArray
-    memory: FloatArray
-    room: FloatArray
-    host: BoolArray
+    cost: Floats
+    time: Floats2
+    memory: Floats
+    room: Floats
+    host: Bools
 
 
 class State(NamedTuple):
@@ -50,13 +52,18 @@ class State(NamedTuple):
         kind: the device type of each stage, int64 (S,).
         held: how many pins of each net a stage holds, int32 (S, E).
         load: seconds, float64 (S,); used: bytes, float64 (S,).
+        weight: of each stage as annealing counts, float64 (S,).
+        who: groups that move at once, int64 (`MOST` + 1,); mark: the last move of which a group was one, int64 (G,).
     """
 
     stage: Ints
     kind: Ints
-    held: NDArray[np.int32]
-    load: FloatArray
-    used: FloatArray
+    held: Halves2
+    load: Floats
+    used: Floats
+    weight: Floats
+    who: Ints
+    mark: Ints
 
 
 def data_of(q: Quotient) -> Data:
@@ -73,24 +80,40 @@ def data_of(q: Quotient) -> Data:
         np.array([len(pins) for pins, _ in q.nets], dtype=np.int64),
         np.array([cost for _, cost in q.nets], dtype=np.float64),
         # copies: compiled code is compiled again for arrays that are read-only
-        np.array(q.time, order="C"), np.array(q.memory), room if q.memory_binds else np.full(len(room), np.inf), q.host,
+        np.array(q.time, order="C"), np.array(q.memory), room if q.memory_binds else np.full(len(room), np.inf),
+        np.array(q.host),
     )  # fmt: skip
 
 
 def state_of(d: Data, stage: Ints, kind: Ints) -> State:
     """Return the state of a plan, which keeps `stage` and `kind` and changes them."""
-    shape = len(kind), len(d.size)
-    state = State(stage, kind, np.zeros(shape, dtype=np.int32), np.zeros(len(kind)), np.zeros(len(kind)))
+    state = uncounted(d, stage, kind)
     count(d, state)
     return state
 
 
-@njit(cache=True)
-def count(d: Any, p: Any) -> None:
+def uncounted(d: Data, stage: Ints, kind: Ints) -> State:
+    """Return the state of a plan before its pins, loads and bytes are counted."""
+    n, stages = len(stage), len(kind)
+    return State(
+        stage, kind, np.zeros((stages, len(d.size)), dtype=np.int32), np.zeros(stages), np.zeros(stages),
+        np.zeros(stages), np.zeros(MOST + 1, np.int64), np.zeros(n, np.int64),
+    )  # fmt: skip
+
+
+@lean_kernel
+def count(data: Data, state: State) -> None:
     """Work out pins, loads and bytes of all stages anew: sums of many changes drift."""
-    p.held[:] = 0
-    p.load[:] = 0
-    p.used[:] = 0
+    count_all(by_reference(data), by_reference(state))
+
+
+@lean
+def count_all(d: Data, p: State) -> None:
+    """Do what `count` does, with references."""
+    for s in range(len(p.kind)):
+        p.load[s], p.used[s] = 0.0, 0.0
+        for e in range(len(d.size)):
+            p.held[s, e] = 0
     for g in range(len(p.stage)):
         s = p.stage[g]
         p.load[s] += d.time[p.kind[s], g]
@@ -104,8 +127,8 @@ def count(d: Any, p: Any) -> None:
                     p.load[s] += d.cost[e]
 
 
-@njit(cache=True)
-def span(d: Any, p: Any, g: Any) -> Any:
+@lean
+def span(d: Data, p: State, g: int) -> tuple[int, int]:
     """Return the first and the last stage that group g could be in with all others where they are."""
     low, high = 0, len(p.kind) - 1
     for x in range(d.first_before[g], d.first_before[g + 1]):
@@ -115,8 +138,8 @@ def span(d: Any, p: Any, g: Any) -> Any:
     return low, high
 
 
-@njit(cache=True)
-def loads(d: Any, p: Any, g: Any, to: Any) -> Any:
+@lean
+def loads(d: Data, p: State, g: int, to: int) -> tuple[float, float]:
     """Return the loads of g's stage and of stage `to` if g moved there."""
     s = p.stage[g]
     out, come = 0.0, 0.0
@@ -136,8 +159,8 @@ def loads(d: Any, p: Any, g: Any, to: Any) -> Any:
     return left, p.load[to] + d.time[b, g] + (0.0 if d.host[b] else come)
 
 
-@njit(cache=True)
-def put(d: Any, p: Any, g: Any, to: Any) -> None:
+@lean
+def put(d: Data, p: State, g: int, to: int) -> None:
     """Move group g to stage `to`."""
     s = p.stage[g]
     p.load[s], p.load[to] = loads(d, p, g, to)
@@ -150,14 +173,15 @@ def put(d: Any, p: Any, g: Any, to: Any) -> None:
     p.stage[g] = to
 
 
-@njit(cache=True)
-def along(d: Any, p: Any, to: Any, who: Any, mark: Any, name: Any) -> Any:
+@lean
+def along(d: Data, p: State, to: int, name: int) -> int:
     """Complete the list `who`, which begins with one group, by what must go with it to the stage `to` beside its own.
 
     That is what comes after it in its stage if the next stage is meant, what comes before it if the one before.
     `mark` has `name` for those that are in the list. Return how many they are, 0 if too many, or if the device there
     cannot run them.
     """
+    who, mark = p.who, p.mark
     s = p.stage[who[0]]
     later = to > s
     near, first = (d.after, d.first_after) if later else (d.before, d.first_before)
@@ -171,9 +195,18 @@ def along(d: Any, p: Any, to: Any, who: Any, mark: Any, name: Any) -> Any:
         for x in range(first[h], first[h + 1]):
             b = near[x]
             if p.stage[b] == s and mark[b] != name:
-                if some == len(who):
+                if some == MOST:
                     return 0
                 mark[b] = name
                 who[some] = b
                 some += 1
     return some
+
+
+@lean
+def highest(load: Floats) -> float:
+    """Return the highest of some loads."""
+    most = -np.inf
+    for x in load:
+        most = max(most, x)
+    return most

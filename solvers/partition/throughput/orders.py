@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
-from typing import Any
-
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
+from gangplan.solvers.compiled import kernel
+from gangplan.solvers.compiled.heap import pop, push
+from gangplan.solvers.compiled.kernel import Floats, lean_kernel
 
 from .quotient import Quotient
 
@@ -38,33 +37,48 @@ class Orders:
 
     def forward(self, scores: FloatArray) -> Ints:
         """Return the order in which the ready group of least score comes first, int64 (G,)."""
-        found: Ints = _extend(scores, *self._forward)
-        return found
+        return _extended(-scores, *self._forward)
 
     def backward(self, scores: FloatArray) -> Ints:
         """Return the order made from its end, where the group of largest score is the last that has no successor left.
 
         Another extension than `forward`'s, unless the scores are those of a linear extension themselves.
         """
-        found: Ints = _extend(-scores, *self._backward)
-        return found[::-1].copy()
+        return _extended(np.array(scores), *self._backward)[::-1].copy()
 
 
-@njit(cache=True)
-def _extend(scores: Any, after: Any, first: Any, needs: Any) -> Any:
-    n = len(scores)
-    missing = needs.copy()
-    ready = [(0.0, 0)]
-    ready.pop()
-    for g in range(n):
+def _extended(value: FloatArray, after: Ints, first: Ints, needs: Ints) -> Ints:
+    """Return the order in which the ready group of the highest value, of equals the first, comes next."""
+    place = np.arange(len(value))
+    order = np.empty_like(place)
+    extend(value, place, after, first, needs.copy(), np.empty_like(place), order)
+    return order
+
+
+@lean_kernel
+def extend(
+    value: Floats, place: kernel.Ints, after: kernel.Ints, first: kernel.Ints, missing: kernel.Ints, heap: kernel.Ints,
+    order: kernel.Ints,
+) -> None:  # fmt: skip
+    """Write the groups in order, see `_extended`.
+
+    Args:
+        value: of each group, float64 (G,).
+        place: of each group, by which equals come, int64 (G,).
+        after, first: its successors, see `ragged`.
+        missing: how many predecessors it has, overwritten, int64 (G,).
+        heap, order: are written, int64 (G,).
+    """
+    size = 0
+    for g in range(len(value)):
         if missing[g] == 0:
-            heapq.heappush(ready, (scores[g], g))
-    order = np.empty(n, dtype=np.int64)
-    for i in range(n):
-        _, g = heapq.heappop(ready)
+            size = push(heap, size, g, value, place)
+    for i in range(len(value)):
+        g = heap[0]
+        size = pop(heap, size, value, place)
         order[i] = g
-        for x in after[first[g] : first[g + 1]]:
+        for j in range(first[g], first[g + 1]):
+            x = after[j]
             missing[x] -= 1
             if missing[x] == 0:
-                heapq.heappush(ready, (scores[x], x))
-    return order
+                size = push(heap, size, x, value, place)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
+
+from gangplan.solvers.compiled.kernel import lean, lean_kernel
+from gangplan.solvers.compiled.reference import by_reference
 
 from .cuts import Stages
-from .moves import data_of
+from .moves import Data, State, count_all, data_of, highest, span, uncounted
 from .orders import Ints
 from .quotient import Quotient
 
@@ -29,7 +29,7 @@ class Polish:
     def better(self, stages: Stages) -> tuple[float, Stages]:
         """Return the maximum load of a plan that is no worse, seconds, and its stages."""
         kinds, stage = np.array([t for t, _ in stages]), stage_of(stages, len(self._data.memory))
-        load = _improve(stage, kinds, *self._data, MOVES)
+        load = improve(self._data, uncounted(self._data, stage, kinds), MOVES)
         return float(load), [(int(t), np.flatnonzero(stage == s)) for s, t in enumerate(kinds)]
 
 
@@ -41,49 +41,28 @@ def stage_of(stages: Stages, n: int) -> Ints:
     return stage
 
 
-@njit(cache=True)
-def _toll(pins: Any, size: Any) -> Any:
+@lean
+def _toll(pins: int, size: int) -> float:
     return 1.0 if 0 < pins < size else 0.0
 
 
-@njit(cache=True)
-def _change(g: Any, s: Any, step: Any, held: Any, net: Any, first: Any, size: Any, cost: Any) -> Any:
+@lean
+def _change(d: Data, p: State, g: int, s: int, step: int) -> float:
     """Return what group g that joins (step 1) or leaves (-1) stage s adds to what the stage pays for transfers."""
     seconds = 0.0
-    for x in range(first[g], first[g + 1]):
-        e = net[x]
-        seconds += cost[e] * (_toll(held[s, e] + step, size[e]) - _toll(held[s, e], size[e]))
+    for x in range(d.first[g], d.first[g + 1]):
+        e = d.net[x]
+        pins, size = p.held[s, e] + step, d.size[e]
+        seconds += d.cost[e] * (_toll(pins, size) - _toll(pins - step, size))
     return seconds
 
 
-@njit(cache=True)
-def _range(g: Any, stage: Any, before: Any, first_before: Any, after: Any, first_after: Any, stages: Any) -> Any:
-    low, high = 0, stages - 1
-    for a in before[first_before[g] : first_before[g + 1]]:
-        low = max(low, stage[a])
-    for b in after[first_after[g] : first_after[g + 1]]:
-        high = min(high, stage[b])
-    return low, high
-
-
-@njit(cache=True)
-def _improve(  # noqa: PLR0912
-    stage: Any, kinds: Any, net: Any, first: Any, before: Any, first_before: Any, after: Any, first_after: Any,
-    size: Any, cost: Any, time: Any, memory: Any, room: Any, host: Any, moves: Any,
-) -> Any:  # fmt: skip
-    n, stages = len(stage), len(kinds)
-    held = np.zeros((stages, len(size)), dtype=np.int64)
-    load, used = np.zeros(stages), np.zeros(stages)
-    for g in range(n):
-        s = stage[g]
-        load[s] += time[kinds[s], g]
-        used[s] += memory[g]
-        for x in range(first[g], first[g + 1]):
-            held[s, net[x]] += 1
-    for s in range(stages):
-        if not host[kinds[s]]:
-            for e in range(len(size)):
-                load[s] += cost[e] * _toll(held[s, e], size[e])
+@lean_kernel
+def improve(data: Data, plan: State, moves: int) -> float:  # noqa: PLR0912
+    """Move single groups, so many at most, while the maximum load falls, and return it, seconds."""
+    d, p = by_reference(data), by_reference(plan)
+    count_all(d, p)
+    stage, kinds, time, host, load, used, stages = p.stage, p.kind, d.time, d.host, p.load, p.used, len(p.kind)
     for _ in range(moves):
         top = 0
         for s in range(stages):
@@ -92,22 +71,22 @@ def _improve(  # noqa: PLR0912
         peak = load[top]
         limit = peak * (1 - 1e-9)
         best, who, where = limit, -1, -1
-        for g in range(n):
+        for g in range(len(stage)):
             if stage[g] != top:
                 continue
             rest = load[top] - time[kinds[top], g]
             if not host[kinds[top]]:
-                rest += _change(g, top, -1, held, net, first, size, cost)
+                rest += _change(d, p, g, top, -1)
             if rest >= best:
                 continue
-            low, high = _range(g, stage, before, first_before, after, first_after, stages)
+            low, high = span(d, p, g)
             for s in range(low, high + 1):
                 t = kinds[s]
-                if s == top or not np.isfinite(time[t, g]) or used[s] + memory[g] > room[t]:
+                if s == top or not np.isfinite(time[t, g]) or used[s] + d.memory[g] > d.room[t]:
                     continue
                 new = load[s] + time[t, g]
                 if not host[t]:
-                    new += _change(g, s, 1, held, net, first, size, cost)
+                    new += _change(d, p, g, s, 1)
                 worst = max(rest, new)
                 if worst < best:
                     best, who, where = worst, g, s
@@ -117,13 +96,13 @@ def _improve(  # noqa: PLR0912
         load[top] -= time[kinds[top], who]
         load[where] += time[t, who]
         if not host[kinds[top]]:
-            load[top] += _change(who, top, -1, held, net, first, size, cost)
+            load[top] += _change(d, p, who, top, -1)
         if not host[t]:
-            load[where] += _change(who, where, 1, held, net, first, size, cost)
-        for x in range(first[who], first[who + 1]):
-            held[top, net[x]] -= 1
-            held[where, net[x]] += 1
-        used[top] -= memory[who]
-        used[where] += memory[who]
+            load[where] += _change(d, p, who, where, 1)
+        for x in range(d.first[who], d.first[who + 1]):
+            p.held[top, d.net[x]] -= 1
+            p.held[where, d.net[x]] += 1
+        used[top] -= d.memory[who]
+        used[where] += d.memory[who]
         stage[who] = where
-    return load.max()
+    return highest(load)

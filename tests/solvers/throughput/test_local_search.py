@@ -7,14 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numba import njit
 
 from gangplan import generate
 from gangplan.instances import Cluster, DeviceType, OpGraph, PartitionPlan, PartitionProblem, verify
 from gangplan.solvers import Run
+from gangplan.solvers.compiled.reference import by_reference
+from gangplan.solvers.partition.throughput import moves
 from gangplan.solvers.partition.throughput.enumeration import optimum
 from gangplan.solvers.partition.throughput.local_search import local_search
 from gangplan.solvers.partition.throughput.methods import METHODS, Reduced
-from gangplan.solvers.partition.throughput.moves import along, count, data_of, loads, put, span, state_of
+from gangplan.solvers.partition.throughput.moves import count, data_of, state_of
 from gangplan.solvers.partition.throughput.random_problem import random_problem
 
 VARIANTS = ("contiguous", "convex", "free")
@@ -96,6 +99,30 @@ def test_tight_memory_is_passed_through() -> None:
     assert run.objective == 6.0
 
 
+@njit
+def span(data: Any, plan: Any, g: int) -> Any:
+    """Call the compiled function of the name with references."""
+    return moves.span(by_reference(data), by_reference(plan), g)
+
+
+@njit
+def loads(data: Any, plan: Any, g: int, to: int) -> Any:
+    """Call the compiled function of the name with references."""
+    return moves.loads(by_reference(data), by_reference(plan), g, to)
+
+
+@njit
+def put(data: Any, plan: Any, g: int, to: int) -> None:
+    """Call the compiled function of the name with references."""
+    moves.put(by_reference(data), by_reference(plan), g, to)
+
+
+@njit
+def along(data: Any, plan: Any, to: int, name: int) -> Any:
+    """Call the compiled function of the name with references."""
+    return moves.along(by_reference(data), by_reference(plan), to, name)
+
+
 def test_loads_are_kept_move_by_move() -> None:
     """After many moves loads, bytes and pins are what counting them anew gives."""
     q = Reduced(layered()).own
@@ -125,10 +152,12 @@ def test_what_must_go_along_goes() -> None:
     data, tried = data_of(q), 0
     for g in range(q.n_groups):
         plan = state_of(data, np.zeros(q.n_groups, dtype=np.int64), np.zeros(4, dtype=np.int64))
-        who, mark = np.full(q.n_groups, g, dtype=np.int64), np.full(q.n_groups, -1)
-        some = along(data, plan, 1, who, mark, 0)
-        assert some >= 1
-        for h in who[:some].tolist():
+        plan.who[0], plan.mark[:] = g, -1
+        some, must = along(data, plan, 1, 0), {g}
+        for a, b in sorted(q.edges):
+            must |= {b} if a in must else set()
+        assert some == (len(must) if len(must) <= moves.MOST else 0)
+        for h in plan.who[:some].tolist():
             put(data, plan, h, 1)
         assert all(plan.stage[a] <= plan.stage[b] for a, b in q.edges)
         tried += some > 1

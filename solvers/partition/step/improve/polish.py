@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from gangplan.solvers.compiled.heap import first, pop, push
 from gangplan.solvers.compiled.kernel import Floats, Ints, lean, lean_kernel
 from gangplan.solvers.compiled.reference import by_reference
 
 from .arrays import Arrays
-from .heap import first, pop, push
 from .timetable import first_gap, occupy
 from .workroom import Workroom
 

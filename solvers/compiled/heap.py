@@ -1,20 +1,18 @@
-"""A heap of ops, the most urgent on top; compiled."""
+"""A heap of numbers from 0 on, such as ops, the most urgent on top; compiled."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from gangplan.solvers.compiled.kernel import lean
+from .kernel import Floats, Ints, lean
 
 
 @lean
-def first(x: int, y: int, value: Any, place: Any) -> Any:
-    """Return whether op x comes before op y: the higher value, of equals the first in `place`."""
-    return value[x] > value[y] or (value[x] == value[y] and place[x] < place[y])
+def first(x: int, y: int, value: Floats, place: Ints) -> bool:
+    """Return whether x comes before y: the higher value, of equals the first in `place`."""
+    return bool(value[x] > value[y] or (value[x] == value[y] and place[x] < place[y]))
 
 
 @lean
-def push(heap: Any, size: int, v: int, value: Any, place: Any) -> int:
+def push(heap: Ints, size: int, v: int, value: Floats, place: Ints) -> int:
     """Enter v into a heap, the highest value on top, of equals the first in `place`; return its size."""
     i = size
     heap[i] = v
@@ -25,7 +23,7 @@ def push(heap: Any, size: int, v: int, value: Any, place: Any) -> int:
 
 
 @lean
-def pop(heap: Any, size: int, value: Any, place: Any) -> int:
+def pop(heap: Ints, size: int, value: Floats, place: Ints) -> int:
     """Take the top off the heap and return its size."""
     size -= 1
     heap[0] = heap[size]
