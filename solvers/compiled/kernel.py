@@ -16,8 +16,9 @@ import os
 import stat
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints, overload
 
 from numba import njit, types
 from numba.core import config
@@ -50,10 +51,20 @@ def kernel(function: _F) -> _F:
         return _cached(function, _temporary())
 
 
-def inner(function: _F) -> _F:
-    """Compile a function that kernels alone call: with no way in from Python there is half as much to compile."""
-    linked: Any = function if _settings.DISABLE_JIT else Linked(function)
-    return cast("_F", linked)
+@overload
+def inner(function: _F) -> _F: ...
+@overload
+def inner(*, fastmath: bool) -> Callable[[_F], _F]: ...
+def inner(function: Any = None, *, fastmath: bool = False) -> Any:
+    """Compile a function for the kernels that call it, see `gangplan.solvers.compiled.linking`.
+
+    Args:
+        function: to be compiled.
+        fastmath: whether sums may be taken in another order.
+    """
+    if function is None:
+        return partial(inner, fastmath=fastmath)
+    return function if _settings.DISABLE_JIT else Linked(function, {"fastmath": fastmath})
 
 
 def signature(function: Any) -> tuple[Any, ...]:

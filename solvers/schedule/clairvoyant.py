@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numba import njit
 
 from gangplan.instances import InstanceError
 from gangplan.instances.schedule import Pool, ScheduleProblem
 from gangplan.instances.workload import Workload
 
+from ..compiled.kernel import Floats, Ints, inner, kernel
 from ..run import Run
 from .lists import lists
 from .local_search import local_search
@@ -81,7 +79,7 @@ def mean_jct_bound(workload: Workload, gpus: int) -> float:
     """
     submit, duration = np.asarray(workload.submit), np.asarray(workload.duration)
     work = duration * workload.gpus * np.asarray(workload.share) / gpus
-    finish, busy = _squashed(submit, work, np.argsort(submit, kind="stable"))
+    finish, busy = _squashed(np.array(submit, float), work, np.argsort(submit, kind="stable"))
     alone = duration.mean()
     return float(max(alone, finish / len(work) - submit.mean(), busy / len(work) + alone / 2 - submit.mean()))
 
@@ -94,21 +92,22 @@ def makespan_bound(workload: Workload, gpus: int) -> float:
     return float(max((submit + duration).max(), (submit[order] + work).max()))
 
 
-@njit(cache=True)
-def _squashed(submit: Any, work: Any, order: Any) -> Any:
+@kernel
+def _squashed(submit: Floats, work: Floats, order: Ints) -> tuple[float, float]:
     """Return the sum of completions by shortest remaining work, and of mean busy times by least work."""
     totals = np.zeros(2)
+    keys, jobs = np.empty(len(order)), np.empty(len(order), np.int64)
     for rule in range(2):
         left = work.copy()
-        waiting = [(np.inf, -1)]
-        now, total, i, n = 0.0, 0.0, 0, len(order)
-        while i < n or len(waiting) > 1:
-            if len(waiting) == 1:
+        now, total, i, n, waiting = 0.0, 0.0, 0, len(order), 0
+        while i < n or waiting:
+            if not waiting:
                 now = max(now, submit[order[i]])
             while i < n and submit[order[i]] <= now:
-                heapq.heappush(waiting, (work[order[i]], order[i]))
+                waiting = _push(keys, jobs, waiting, work[order[i]], order[i])
                 i += 1
-            _, j = heapq.heappop(waiting)
+            j = jobs[0]
+            waiting = _pop(keys, jobs, waiting)
             until = now + left[j]
             if i < n:
                 until = min(until, submit[order[i]])
@@ -121,6 +120,35 @@ def _squashed(submit: Any, work: Any, order: Any) -> Any:
             left[j] -= until - now
             now = until
             if not over:
-                heapq.heappush(waiting, (left[j] if rule == 0 else work[j], j))
+                waiting = _push(keys, jobs, waiting, left[j] if rule == 0 else work[j], j)
         totals[rule] = total
     return totals[0], totals[1]
+
+
+@inner
+def _push(keys: Floats, jobs: Ints, count: int, key: float, job: int) -> int:
+    """Put a job on a heap, of equal keys the lower one first; return how many are on it."""
+    at = count
+    while at > 0:
+        up = (at - 1) // 2
+        if keys[up] < key or (keys[up] == key and jobs[up] < job):
+            break
+        keys[at], jobs[at], at = keys[up], jobs[up], up
+    keys[at], jobs[at] = key, job
+    return count + 1
+
+
+@inner
+def _pop(keys: Floats, jobs: Ints, count: int) -> int:
+    """Take the first job off a heap; return how many are left."""
+    last = count - 1
+    key, job, at = keys[last], jobs[last], 0
+    while 2 * at + 1 < last:
+        x = 2 * at + 1
+        if x + 1 < last and (keys[x + 1] < keys[x] or (keys[x + 1] == keys[x] and jobs[x + 1] < jobs[x])):
+            x += 1
+        if key < keys[x] or (key == keys[x] and job < jobs[x]):
+            break
+        keys[at], jobs[at], at = keys[x], jobs[x], x
+    keys[at], jobs[at] = key, job
+    return last
