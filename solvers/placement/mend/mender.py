@@ -153,6 +153,7 @@ def _fixed(batch: Batch) -> Fixed:
         servers=np.array([job.servers for job in jobs], integers),
         value=np.array([np.inf if job.value is None else job.value for job in jobs]), migration=migration,
         whole=np.array([job.whole_nodes for job in jobs], np.bool_), free=free, need=need,
-        alone=np.array(batch.alone, dtype=float, order="C"), room=batch.room.astype(integers), degrees=degrees, apart=apart,
-        stand=standing, stood=stood, extra=np.zeros((count, most)), rates=batch.problem.goal == "throughput",
+        alone=np.array(batch.alone, dtype=float, order="C"), room=batch.room.astype(integers), degrees=degrees,
+        apart=apart, stand=standing, stood=stood, extra=np.zeros((count, most)),
+        rates=batch.problem.goal == "throughput",
     )  # fmt: skip
