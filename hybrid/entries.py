@@ -66,7 +66,7 @@ ENTRIES = (
     Entry("step", "lns"),
     Entry("step", "cpsat_below"),
     Entry("schedule", "lists", quick=True),
-    _learned("schedule", "learned.schedule.play:play"),
+    _learned("schedule", "learned.schedule.decode:place", "learned.schedule.play:play"),
     Entry("schedule", "starts", share=0.7, least=0.5),
     Entry("schedule", "local_search", share=0.1),
     Entry("schedule", "cpsat"),

@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.solvers.schedule.decode import data_of, rows_of
+from gangplan.solvers.compiled.kernel import Floats, Ints, Ints2, inner, kernel
+from gangplan.solvers.compiled.reference import by_reference
+from gangplan.solvers.schedule.decode import data_of, keep, room_of, rows_of, seat
 from gangplan.solvers.schedule.prepare import Prepared
-from gangplan.solvers.schedule.profile import clear, find, new, occupy
-
-Busy = tuple[Any, Any, Any]
-"""What runs already: node, GPUs and until when, see `place`."""
+from gangplan.solvers.schedule.profile import Data, Room, clear, find, occupy
 
 
-@njit(cache=True)
+class Busy(NamedTuple):
+    """What runs already, r parts of jobs: nodes, GPUs there, and until when, (r,)."""
+
+    node: Ints
+    gpus: Ints
+    until: Floats
+
+
+class Schedule(NamedTuple):
+    """What is written of a schedule: start and option, -1 for a job left out, (n,), and rows, (3, r)."""
+
+    start: Floats
+    option: Ints
+    rows: Ints2
+
+
+@inner
+def begin(data: Data, room: Room, busy: Busy) -> None:
+    """Leave only what runs already."""
+    clear(room, data.per)
+    for i in range(len(busy.node)):
+        occupy(room, busy.node[i], 0.0, busy.until[i], busy.gpus[i])
+
+
+@kernel
 def place(
-    order: Any, penalty: Any, out: Any, data: Any, room: Any, busy: Any, start: Any, option: Any, finish: Any, rows: Any
-) -> Any:
+    order: Ints, penalty: Floats, out: Floats, problem: Data, profiles: Room, busy: Busy, made: Schedule, finish: Floats
+) -> tuple[float, int]:
     """Place the jobs in `order`; return (cost without constant, rows used).
 
     An option costs slope times its completion, or what it adds to the makespan, and its penalty; leaving a job out
@@ -30,63 +52,51 @@ def place(
         order: int64 (n,), jobs.
         penalty: float64 (o,), in the unit of the goal.
         out: the same of leaving out a job, float64 (n,).
-        data, room: see `gangplan.solvers.schedule.decode`.
-        busy: what runs already: (node, GPUs, until), int64 (r,) twice and float64 (r,).
-        start, option, finish, rows: written: float64 (n,), int64 (n,) with -1 for a job left out, float64 (o,) when
-            each option would have ended, int64 (3, r).
+        problem, profiles: see `gangplan.solvers.schedule.decode`.
+        busy: what runs already.
+        made, finish: written; `finish`: when each option would have ended, float64 (o,).
     """
-    first, gpus, seconds, release, deadline, slope, price, makespan, kind, per, size, block_first, server = data
-    times, free, count, chosen, spot = room
-    clear(free, count, per)
-    for i in range(len(busy[0])):
-        occupy(times, free, count, busy[0][i], 0.0, busy[2][i], busy[1][i])
+    data, room = by_reference(problem), by_reference(profiles)
+    first, seconds, deadline, slope, price = data.first, data.seconds, data.deadline, data.slope, data.price
+    begin(data, room, busy)
     cost, last, used = 0.0, 0.0, 0
     for j in order:
         best, at, nodes, least = -1, 0.0, 0, price[j] + out[j]
         for o in range(first[j], first[j + 1]):
-            t, k = find(kind, per, times, free, count, size, block_first, server, release[j], gpus[o], seconds[o], spot)
+            t, k = find(data, room, j, o, room.spot)
             end = t + seconds[o]
             finish[o] = end
             if not end <= deadline[j]:
                 continue
             value = slope[j] * end + penalty[o]
-            if makespan:
+            if data.makespan:
                 value += max(0.0, end - last)
             if value < least or (best < 0 and price[j] == np.inf):
                 best, at, nodes, least = o, t, k, value
-                chosen[:k] = spot[:k]
-        option[j] = best
+                keep(room, k)
+        made.option[j] = best
         if best < 0:
-            start[j] = 0.0
+            made.start[j] = 0.0
             cost += price[j]
             if cost == np.inf:
                 return cost, used
             continue
-        start[j] = at
+        made.start[j] = at
         end = at + seconds[best]
         cost += slope[j] * end
         last = max(last, end)
-        left = gpus[best]
-        for k in range(nodes):
-            taken = min(left, per)
-            occupy(times, free, count, chosen[k], at, end, taken)
-            if kind:
-                rows[0, used], rows[1, used], rows[2, used] = j, chosen[k], taken
-                used += 1
-            left -= taken
-    return (cost + last if makespan else cost), used
+        used = seat(data, room, j, best, at, nodes, made.rows, used)
+    return (cost + last if data.makespan else cost), used
 
 
-def room_for(p: Prepared, busy: Busy) -> Any:
+def room_for(p: Prepared, busy: Busy) -> Room:
     """Return what schedules are built in beside what runs already."""
-    c = p.cluster
-    spots = np.empty(c.total + 1, dtype=np.int64), np.empty(c.total + 1, dtype=np.int64)
-    return (*new(c.nodes, c.gpus, p.n + len(busy[0])), *spots)
+    return room_of(p, len(busy.node))
 
 
 def idle() -> Busy:
     """Return that nothing runs."""
-    return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
+    return Busy(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
 class Decoder:
@@ -108,8 +118,9 @@ class Decoder:
         """Return the goal of one schedule; inf if a job that must run has no time."""
         order = np.argsort(keys, kind="stable")
         cost, self._used = place(
-            order, penalty, out, self._data, self._room, self.busy, self.start, self.option, self.finish, self._rows
-        )
+            order, penalty, out, self._data, self._room, self.busy,
+            Schedule(self.start, self.option, self._rows), self.finish,
+        )  # fmt: skip
         return self.p.constant + float(cost)
 
     def plan(self) -> Any:

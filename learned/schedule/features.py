@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numba import njit
+from numba import types
+
+from gangplan.solvers.compiled.kernel import Floats, Floats2, Ints, Ints2, inner
+from gangplan.solvers.schedule.profile import Data
 
 FEATURES = (
     *("first", "place", "own_best", "base", "dearer", "wait", "seconds", "gpus", "density", "weight", "start"),
@@ -17,17 +20,38 @@ WINDOW = 8
 """Jobs that compete for the next place: the first in the base order of those that have none."""
 
 
-@njit(cache=True)
-def _log(x: Any) -> Any:
+Singles2 = Annotated[Any, types.Array(types.float32, 2, "C")]
+"""Arrays of float32."""
+
+
+class Static(NamedTuple):
+    """What does not change while a schedule is built.
+
+    Attributes:
+        second: seconds that are 1.
+        slope: what a second costs each job, (n,).
+        least: its fewest GPU-seconds, (n,).
+        penalty: of each option what the base adds to its cost, (o,).
+    """
+
+    second: float
+    slope: Floats
+    least: Floats
+    penalty: Floats
+
+
+@inner
+def _log(x: float) -> float:
     """Return log(1 + x) with the sign of x, at most 8."""
-    y = np.log1p(min(abs(x), 3000.0))
+    y = float(np.log1p(min(abs(x), 3000.0)))
     return y if x >= 0 else -y
 
 
-@njit(cache=True)
+@inner
 def describe(  # noqa: PLR0915, a line a feature
-    cands: Any, count: int, jobs: Any, k: int, state: Any, data: Any, static: Any, total: float, left: float, x: Any
-) -> int:
+    cands: Ints2, count: int, jobs: Ints, k: int, state: Floats2, data: Data, static: Static, cheapest: Floats,
+    total: float, left: float, x: Singles2,
+) -> int:  # fmt: skip
     """Write features of `count` candidates to x (count, features); return which of them the base would take.
 
     Args:
@@ -37,16 +61,16 @@ def describe(  # noqa: PLR0915, a line a feature
         k: see above.
         state: (start, finish, cost, spare GPUs at the start) of each candidate, float64 (c, 4); of leaving out its
             price is the cost.
-        data: see `gangplan.solvers.schedule.decode.data_of`.
-        static: (second, slope, least area, penalty): seconds that are 1; what a second costs each job; its fewest
-            GPU-seconds; of each option what the base adds to its cost.
+        data, static: the problem.
+        cheapest: written: the least cost of each of these jobs, (w,).
         total: GPUs.
         left: share of the jobs that are not placed.
     """
-    gpus, seconds, release, deadline, price = data[1], data[2], data[3], data[4], data[6]
-    second, slope, least, penalty = static
+    gpus, seconds, release, deadline, price = data.gpus, data.seconds, data.release, data.deadline, data.price
+    second, slope, least, penalty = static.second, static.slope, static.least, static.penalty
     base, base_cost = 0, np.inf
-    cheapest = np.full(k, np.inf)
+    for w in range(k):
+        cheapest[w] = np.inf
     sooner, weigh, dense, area, crowd = np.inf, 0.0, 0.0, 0.0, 0.0
     for i in range(count):
         w = cands[i, 0]

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from ..encode.encoding import Encoding
 from ..gnn import Batch, GraphNetwork, Schema, collate
 from .features import FEATURES
-from .play import BIAS
-from .player import Net
+from .play import BIAS, Net
 
 BASE = FEATURES.index("base")
 HIDDEN = 32
@@ -66,7 +65,7 @@ def compiled(network: Network, graphs: Sequence[Encoding]) -> list[Net]:
         first = _array(network.first.weight.T)
     jobs, options = batch.first["jobs"].tolist(), batch.first["options"].tolist()
     return [
-        (first, by_job[a:b], by_option[c:d], *shared)
+        Net(first, by_job[a:b], by_option[c:d], *shared)
         for (a, b), (c, d) in zip(pairwise(jobs), pairwise(options), strict=True)
     ]
 

@@ -11,7 +11,9 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.schedule.prepare import POOL, Cluster, Ints, Prepared
 
-from .player import Net, Player
+from .decode import Busy
+from .play import Net
+from .player import Player
 from .search import plans
 
 if TYPE_CHECKING:
@@ -133,14 +135,14 @@ def _player(queue: Queue) -> tuple[Player | None, Ints]:
     return Player(p, _busy(queue)), chosen
 
 
-def _busy(queue: Queue) -> tuple[Ints, Ints, FloatArray]:
+def _busy(queue: Queue) -> Busy:
     """Return the running jobs, those that end at nearly the same time as one."""
     order = np.argsort(queue.until, kind="stable")
     held, until = queue.held[order].astype(np.int64), np.maximum(queue.until[order].astype(float), 0.0)
     if len(order) > _STEPS:
         part = np.linspace(0, len(order), _STEPS + 1).astype(int)[:-1]
         held, until = np.add.reduceat(held, part), np.maximum.reduceat(until, part)
-    return np.zeros(len(held), dtype=np.int64), held, until
+    return Busy(np.zeros(len(held), dtype=np.int64), held, until)
 
 
 def _density(queue: Queue) -> FloatArray:

@@ -10,7 +10,8 @@ import numpy as np
 
 from ..gnn.onnx import OnnxNetwork
 from ..gnn.onnx import export as write
-from .player import Net, Player
+from .play import Net
+from .player import Player
 
 if TYPE_CHECKING:
     from .policy import SchedulePolicy
@@ -62,5 +63,5 @@ class OnnxSchedulePolicy:
         made = []
         for player in players:
             found = [np.ascontiguousarray(x) for x in self._network(player.graph())]
-            made.append((found[2], found[0], found[1], found[3], found[4], found[5]))
+            made.append(Net(found[2], found[0], found[1], found[3], found[4], found[5]))
         return made

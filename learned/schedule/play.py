@@ -2,45 +2,82 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numba import njit
+from numba import types
 
-from gangplan.solvers.schedule.profile import clear, find, occupy
+from gangplan.solvers.compiled.kernel import Floats2, Ints, Ints2, Ints3, inner, kernel
+from gangplan.solvers.compiled.reference import by_reference
+from gangplan.solvers.schedule.decode import seat
+from gangplan.solvers.schedule.profile import Data, Room, find, idle_at
 
-from .features import FEATURES, WINDOW, describe
+from .decode import Busy, Schedule, begin
+from .features import FEATURES, WINDOW, Singles2, Static, describe
+
+Singles = Annotated[Any, types.Array(types.float32, 1, "C")]
+Singles3 = Annotated[Any, types.Array(types.float32, 3, "C")]
+
+
+class Net(NamedTuple):
+    """A network with its vectors worked in, h hidden, f features; with no first layer it says nothing.
+
+    Attributes:
+        first, second, bias, last: layers, (f, h), (h, h), (h,), (h,).
+        by_job, by_option: what it adds to the first layer for each job, (n, h), and option, (o, h).
+    """
+
+    first: Singles2
+    by_job: Singles2
+    by_option: Singles2
+    second: Singles2
+    bias: Singles
+    last: Singles
+
+
+class Log(NamedTuple):
+    """What was seen and done in s steps of c candidates at most, see `player.Steps`; nothing if s is 0."""
+
+    x: Singles3
+    cands: Ints3
+    count: Ints
+    pick: Ints
+    window: Ints2
+    score: Singles2
+
 
 BIAS = 0.5
 """What the base's choice has before the network says anything."""
 
 
-@njit(cache=True, fastmath=True)
-def rate(x: Any, count: int, cands: Any, jobs: Any, net: Any, score: Any) -> None:
+@inner(fastmath=True)
+def rate(x: Singles2, count: int, cands: Ints2, jobs: Ints, net: Net, score: Singles) -> None:
     """Write the network's score of each candidate.
 
     Args:
         x: features, float32 (c, f).
         count: how many count.
         cands, jobs: see `describe`.
-        net: (first (f, h), job offsets (n, h), option offsets (o, h), second (h, h), its bias (h,), last (h,)),
-            float32.
+        net: see above.
         score: written.
     """
-    first, by_job, by_option, second, bias, last = net
+    first, by_job, by_option = net.first, net.by_job, net.by_option
+    second, bias, last = net.second, net.bias, net.last
     f, h = first.shape
     a, b = np.empty(h, dtype=np.float32), np.empty(h, dtype=np.float32)
     for i in range(count):
         j, o = jobs[cands[i, 0]], cands[i, 1]
-        a[:] = by_job[j]
-        if o >= 0:
-            a += by_option[o]
+        for q in range(h):
+            a[q] = by_job[j, q]
+            if o >= 0:
+                a[q] += by_option[o, q]
         for p in range(f):
             value = x[i, p]
             if value != 0:
                 for q in range(h):
                     a[q] += value * first[p, q]
-        b[:] = bias
+        for q in range(h):
+            b[q] = bias[q]
         for p in range(h):
             if a[p] > 0:
                 for q in range(h):
@@ -52,10 +89,11 @@ def rate(x: Any, count: int, cands: Any, jobs: Any, net: Any, score: Any) -> Non
         score[i] = total
 
 
-@njit(cache=True)
+@kernel
 def play(  # noqa: PLR0912, PLR0915, one loop read from top to bottom
-    order: Any, follow: Any, noise: Any, net: Any, data: Any, static: Any, room: Any, busy: Any, out: Any, log: Any
-) -> Any:
+    order: Ints, follow: Ints2, noise: Floats2, network: Net, problem: Data, fixed: Static, profiles: Room, busy: Busy,
+    made: Schedule, log: Log,
+) -> tuple[float, int, int]:  # fmt: skip
     """Build one schedule; return (cost without constant, rows used, steps).
 
     Args:
@@ -64,29 +102,25 @@ def play(  # noqa: PLR0912, PLR0915, one loop read from top to bottom
             network.
         noise: added to the scores of the candidates of each step, float64 (s, c); step t takes row
             t % s. No rows: none.
-        net: see `rate`; with no first layer (0 features) the base decides.
-        data, room: see `gangplan.solvers.schedule.decode`.
-        busy: see `gangplan.learned.schedule.decode.place`.
-        static: see `describe`.
-        out: written: (start (n,), option (n,), rows (3, r)).
-        log: written if it has rows: (features (s, c, f), candidates (s, c, 2), how many (s,), chosen (s,), windows
-            (s, w), scores (s, c)).
+        network: see above; without it the base decides.
+        problem, profiles: see `gangplan.solvers.schedule.decode`.
+        fixed: see `describe`.
+        busy: what runs already.
+        made: written.
+        log: written if it has rows.
     """
-    first, gpus, seconds, release, deadline, slope, price, makespan, kind, per, size, block_first, server = data
-    times, free, many, chosen, spot = room
-    start, option, rows = out
-    xs, all_cands, counts, picks, windows, scores = log
-    penalty = static[3]
+    data, room, net, static = (
+        by_reference(problem), by_reference(profiles), by_reference(network), by_reference(fixed),
+    )  # fmt: skip
+    first, seconds, deadline, slope, price = data.first, data.seconds, data.deadline, data.slope, data.price
     n = len(order)
-    total = float(per * len(many))
-    clear(free, many, per)
-    for i in range(len(busy[0])):
-        occupy(times, free, many, busy[0][i], 0.0, busy[2][i], busy[1][i])
+    total = float(data.per * len(room.count))
+    begin(data, room, busy)
     widest = 1
     for j in range(n):
         widest = max(widest, first[j + 1] - first[j])
     most = WINDOW * (widest + 1)
-    cands, state = np.empty((most, 2), dtype=np.int64), np.empty((most, 4))
+    cheapest, cands, state = np.empty(WINDOW), np.empty((most, 2), dtype=np.int64), np.empty((most, 4))
     x, score = np.zeros((most, len(FEATURES)), dtype=np.float32), np.empty(most, dtype=np.float32)
     queue, jobs = order.copy(), np.empty(WINDOW, dtype=np.int64)
     left, cost, last, used = n, 0.0, 0.0, 0
@@ -106,18 +140,16 @@ def play(  # noqa: PLR0912, PLR0915, one loop read from top to bottom
             j = queue[w]
             jobs[w] = j
             for o in range(first[j], first[j + 1]):
-                at, nodes = find(
-                    kind, per, times, free, many, size, block_first, server, release[j], gpus[o], seconds[o], spot
-                )
+                at, nodes = find(data, room, j, o, room.spot)
                 end = at + seconds[o]
                 if end <= deadline[j]:
                     cands[count, 0], cands[count, 1] = w, o
                     state[count, 0], state[count, 1] = at, end
-                    value = slope[j] * end + penalty[o]
-                    if makespan:
+                    value = slope[j] * end + static.penalty[o]
+                    if data.makespan:
                         value += max(0.0, end - last)
                     state[count, 2] = value
-                    state[count, 3] = _spare(times, free, many, at, spot, nodes, kind)
+                    state[count, 3] = _spare(data, room, at, nodes)
                     count += 1
             if price[j] < np.inf:
                 cands[count, 0], cands[count, 1] = w, -1
@@ -130,11 +162,12 @@ def play(  # noqa: PLR0912, PLR0915, one loop read from top to bottom
             for i in range(count):
                 if cands[i, 1] == follow[t, 1]:
                     pick = i
-            if len(counts):
-                all_cands[t, 0], counts[t], picks[t], windows[t, 0] = cands[pick], 1, 0, jobs[0]
+            if len(log.count):
+                log.cands[t, 0, 0], log.cands[t, 0, 1] = cands[pick, 0], cands[pick, 1]
+                log.count[t], log.pick[t], log.window[t, 0] = 1, 0, jobs[0]
         else:
-            pick = describe(cands, count, jobs, k, state, data, static, total, left / n, x)
-            if len(net[0]):
+            pick = describe(cands, count, jobs, k, state, data, static, cheapest, total, left / n, x)
+            if len(net.first):
                 rate(x, count, cands, jobs, net, score)
                 score[pick] += BIAS
                 if len(noise):
@@ -145,77 +178,43 @@ def play(  # noqa: PLR0912, PLR0915, one loop read from top to bottom
                     if score[i] > score[best]:
                         best = i
                 pick = best
-            if len(counts):
-                xs[t, :count], all_cands[t, :count] = x[:count], cands[:count]
-                counts[t], picks[t] = count, pick
-                windows[t, :k] = jobs[:k]
-                scores[t, :count] = score[:count]
+            if len(log.count):
+                _note(log, t, x, cands, score, count)
+                log.count[t], log.pick[t] = count, pick
+                for w in range(k):
+                    log.window[t, w] = jobs[w]
         w, o = cands[pick, 0], cands[pick, 1]
         j = jobs[w]
         for z in range(w, left - 1):
             queue[z] = queue[z + 1]
         left -= 1
-        option[j] = o
+        made.option[j] = o
         if o < 0:
-            start[j] = 0.0
+            made.start[j] = 0.0
             cost += price[j]
             continue
-        at, nodes = find(
-            kind, per, times, free, many, size, block_first, server, release[j], gpus[o], seconds[o], chosen
-        )
+        at, nodes = find(data, room, j, o, room.chosen)
         end = at + seconds[o]
-        start[j] = at
+        made.start[j] = at
         cost += slope[j] * end
         last = max(last, end)
-        rest = gpus[o]
-        for i in range(nodes):
-            taken = min(rest, per)
-            occupy(times, free, many, chosen[i], at, end, taken)
-            if kind:
-                rows[0, used], rows[1, used], rows[2, used] = j, chosen[i], taken
-                used += 1
-            rest -= taken
-    return (cost + last if makespan else cost), used, n
+        used = seat(data, room, j, o, at, nodes, made.rows, used)
+    return (cost + last if data.makespan else cost), used, n
 
 
-@njit(cache=True)
-def _spare(times: Any, free: Any, many: Any, at: float, spot: Any, nodes: int, kind: int) -> float:
+@inner
+def _spare(data: Data, room: Room, at: float, nodes: int) -> float:
     """Return how many GPUs are free when a candidate starts, on the nodes that it would take."""
     found = 0.0
     for i in range(nodes):
-        v = spot[i] if kind else 0
-        low, high = 0, many[v] - 1
-        while low < high:
-            middle = (low + high + 1) // 2
-            if times[v, middle] <= at:
-                low = middle
-            else:
-                high = middle - 1
-        found += free[v, low]
+        found += idle_at(room, room.spot[i] if data.kind else 0, at)
     return found
 
 
-@njit(cache=True)
-def values(
-    order: Any,
-    follow: Any,
-    cands: Any,
-    count: int,
-    jobs: Any,
-    net: Any,
-    data: Any,
-    static: Any,
-    room: Any,
-    busy: Any,
-    out: Any,
-    log: Any,
-    worth: Any,
-) -> None:
-    """Write what each candidate of the state after `follow` comes to if the policy of `net` goes on from there."""
-    m = len(follow)
-    longer = np.empty((m + 1, 2), dtype=np.int64)
-    longer[:m] = follow
-    none = np.empty((0, 1))
+@inner
+def _note(log: Log, t: int, x: Singles2, cands: Ints2, score: Singles, count: int) -> None:
     for i in range(count):
-        longer[m, 0], longer[m, 1] = jobs[cands[i, 0]], cands[i, 1]
-        worth[i], _, _ = play(order, longer, none, net, data, static, room, busy, out, log)
+        for p in range(x.shape[1]):
+            log.x[t, i, p] = x[i, p]
+        log.cands[t, i, 0], log.cands[t, i, 1] = cands[i, 0], cands[i, 1]
+        log.score[t, i] = score[i]

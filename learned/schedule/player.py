@@ -13,13 +13,11 @@ from gangplan.solvers.schedule.prepare import Ints, Prepared
 
 from ..encode.encoding import Encoding
 from .base import base_of
-from .decode import Busy, Decoder, idle, room_for
-from .features import FEATURES, WINDOW
+from .decode import Busy, Decoder, Schedule, idle, room_for
+from .features import FEATURES, WINDOW, Static
 from .graph import graph_of, slopes
-from .play import play, values
+from .play import Log, Net, play
 
-Net = tuple[Any, Any, Any, Any, Any, Any]
-"""See `gangplan.learned.schedule.play.rate`."""
 _NO_NOISE = np.empty((0, 1))
 _NOTHING = np.empty((0, 2), dtype=np.int64)
 
@@ -74,7 +72,7 @@ class Player:
             shortest[some] = np.minimum.reduceat(p.seconds, p.first[:-1][some])
         second = float(shortest[some].mean()) if some.any() else 1.0
         slope = slopes(p)
-        self._static = (second or 1.0, slope, least, self.base.penalty)
+        self._static = Static(second or 1.0, slope, least, self.base.penalty)
         self.unit = float(slope.mean()) * (second or 1.0)
         self.order = np.argsort(self.base.rank, kind="stable").astype(np.int64)
         self._data, self._room = data_of(p), room_for(p, self._busy)
@@ -99,36 +97,37 @@ class Player:
 
     def values(self, net: Net, steps: Steps, t: int) -> FloatArray:
         """Return the goals if step t takes each of its candidates, and `net` goes on from there, float64 (c,)."""
-        worth = np.empty(int(steps.count[t]))
-        values(
-            *(self.order, steps.taken()[:t], steps.cands[t], len(worth), steps.window[t], net, self._data),
-            *(self._static, self._room, self._busy, (self.start, self.option, self._rows), self._no_log, worth),
-        )
-        return self.p.constant + worth
+        before, cands = steps.taken()[:t], steps.cands[t, : steps.count[t]]
+        then = np.stack([steps.window[t, cands[:, 0]], cands[:, 1]], axis=1)
+        return np.array([self.play(net, follow=np.concatenate([before, [one]])) for one in then])
 
     def plan(self) -> Any:
         """Return the plan of the schedule built last."""
         return self.p.plan(self.option, self.start, self._rows[:, : self._used])
 
     def _play(self, net: Net, noise: FloatArray, follow: Ints, log: Any) -> float:
+        made = Schedule(self.start, self.option, self._rows)
         cost, self._used, self._steps = play(
-            *(self.order, follow, noise, net, self._data, self._static, self._room, self._busy),
-            *((self.start, self.option, self._rows), log),
+            self.order, follow, noise, net, self._data, self._static, self._room, self._busy, made, log
         )
         return self.p.constant + float(cost)
 
-    def _log(self, s: int) -> Any:
+    def _log(self, s: int) -> Log:
         c = self.most
-        return (
-            *(np.zeros((s, c, len(FEATURES)), np.float32), np.zeros((s, c, 2), np.int64), np.zeros(s, np.int64)),
-            *(np.zeros(s, np.int64), np.zeros((s, WINDOW), np.int64), np.zeros((s, c), np.float32)),
+        return Log(
+            x=np.zeros((s, c, len(FEATURES)), np.float32),
+            cands=np.zeros((s, c, 2), np.int64),
+            count=np.zeros(s, np.int64),
+            pick=np.zeros(s, np.int64),
+            window=np.zeros((s, WINDOW), np.int64),
+            score=np.zeros((s, c), np.float32),
         )
 
 
 def no_net() -> Net:
     """Return the network that says nothing: the base's choices stand."""
     none = np.zeros((0, 0), dtype=np.float32)
-    return none, none, none, none, none.ravel(), none.ravel()
+    return Net(none, none, none, none, none.ravel(), none.ravel())
 
 
 def gumbel(steps: int, candidates: int, scale: float, rng: np.random.Generator) -> FloatArray:

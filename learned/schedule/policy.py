@@ -18,7 +18,8 @@ from ..gnn import Schema, schema_of
 from ..policy import weights
 from ..policy.restore import restore
 from .network import Network, compiled
-from .player import Net, Player
+from .play import Net
+from .player import Player
 from .search import plans
 from .settings import Settings
 

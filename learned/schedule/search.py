@@ -8,7 +8,8 @@ import numpy as np
 
 from gangplan.solvers.schedule.prepare import Ints
 
-from .player import Net, Player, Steps, no_net
+from .play import Net
+from .player import Player, Steps, no_net
 
 
 def plans(player: Player, net: Net) -> Iterator[float]:

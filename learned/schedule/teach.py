@@ -11,7 +11,8 @@ from ..encode.encoding import Encoding
 from ..labels import make, seed_of
 from .imitate import Example, example_of, joined
 from .labels import best_list
-from .player import Net, Player, gumbel
+from .play import Net
+from .player import Player, gumbel
 
 _MOST = 50.0
 """Regrets are cut off here, in units."""

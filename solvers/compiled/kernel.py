@@ -12,7 +12,8 @@ with `Data` a named tuple whose fields are annotated likewise.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints
+from functools import partial
+from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints, overload
 
 from numba import njit, types
 from numba.core import config
@@ -46,25 +47,33 @@ def kernel(function: _F) -> _F:
     return _kernel(function, {})
 
 
-def inner(function: _F) -> _F:
-    """Compile a function that kernels alone call: with no way in from Python there is half as much to compile.
+@overload
+def inner(function: _F) -> _F: ...
+@overload
+def inner(*, fastmath: bool) -> Callable[[_F], _F]: ...
+def inner(function: Any = None, *, fastmath: bool = False) -> Any:
+    """Compile a function for the kernels that call it, see `gangplan.solvers.compiled.linking`.
 
-    To call it from Python crashes.
+    Args:
+        function: to be compiled.
+        fastmath: whether sums may be taken in another order.
     """
-    return _inner(function, {})
+    if function is None:
+        return partial(inner, fastmath=fastmath)
+    return function if _SETTINGS.DISABLE_JIT else Linked(function, {"fastmath": fastmath})
 
 
 def lean_kernel(function: _F) -> _F:
     """Do what `kernel` does for a function that makes no arrays: nobody counts references to those it gets.
 
-    That is a third of the time of compilation, and often half of the time that it runs.
+    That is a third of the time of compilation, and often half of the time that it runs. What it calls must be `lean`.
     """
     return _kernel(function, _UNCOUNTED)
 
 
 def lean(function: _F) -> _F:
     """Do what `inner` does for a function that makes no arrays; it may be called by others than `lean_kernel`s too."""
-    return _inner(function, _UNCOUNTED)
+    return cast(_F, function if _SETTINGS.DISABLE_JIT else Linked(function, _UNCOUNTED))
 
 
 def _kernel(function: _F, options: dict[str, Any]) -> _F:
@@ -73,11 +82,6 @@ def _kernel(function: _F, options: dict[str, Any]) -> _F:
     if hasattr(compiled, "_cache"):  # with NUMBA_DISABLE_JIT it is an ordinary function
         compiled._cache = Store(compiled)
     return cast(_F, compiled)
-
-
-def _inner(function: _F, options: dict[str, Any]) -> _F:
-    linked: Any = function if _SETTINGS.DISABLE_JIT else Linked(function, options)
-    return cast(_F, linked)
 
 
 def signature(function: Any) -> tuple[Any, ...]:

@@ -57,8 +57,13 @@ class Linked(CPUDispatcher):
     """A function that is translated once for types, whatever the values of its arguments."""
 
     def __init__(self, function: Any, options: dict[str, Any]) -> None:
-        plain = {"nopython": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
-        super().__init__(function, targetoptions={**plain, **options}, pipeline_class=_Pipeline)
+        no_way_in = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        every = {"nopython": True, "error_model": "numpy", **no_way_in, **options}
+        super().__init__(function, targetoptions=every, pipeline_class=_Pipeline)
+
+    def __call__(self, *args: Any) -> Any:
+        """Run as Python, where Python calls."""
+        return self.py_func(*args)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """Return how it is called with arguments of these types."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from gangplan.instances import InstanceError
 from gangplan.instances.schedule import Pool, ScheduleProblem
 from gangplan.instances.workload import Workload
 
+from ..compiled.kernel import kernel
 from ..run import Run
 from .door import Door
 from .lists import lists
@@ -19,7 +19,7 @@ from .one_machine import flows
 from .prepare import prepare
 from .priced import starts
 
-_flows = njit(cache=True)(flows)
+_flows = kernel(flows)
 EXACT, PRICED = 100, 2_000
 """Jobs up to which schedules are searched for, and up to which the time-indexed LP is solved."""
 

@@ -3,24 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-from numba import njit
 
 from gangplan.instances.arrays import FloatArray
 
-from .prepare import Ints, Prepared
-from .profile import clear, find, new, occupy
+from ..compiled.kernel import Floats, Ints, Ints2, inner, kernel
+from ..compiled.reference import by_reference
+from .prepare import Prepared
+from .profile import Data, Room, clear, find, new, occupy
 
 _STEPS = 5_000_000
 """Jobs times jobs times nodes between two looks at the clock."""
 
 
-@njit(cache=True)
+@kernel
 def serial(
-    order: Any, wish: Any, data: Any, room: Any, start: Any, option: Any, rows: Any, begin: int, end: int, so_far: Any
-) -> Any:
+    order: Ints,
+    wish: Ints,
+    problem: Data,
+    profiles: Room,
+    start: Floats,
+    option: Ints,
+    rows: Ints2,
+    begin: int,
+    end: int,
+    so_far: tuple[float, float, int],
+) -> tuple[float, float, int]:
+    """Place the jobs of `order` from `begin` up to `end`, see `listed`."""
+    data, room = by_reference(problem), by_reference(profiles)
+    return listed(order, wish, data, room, start, option, rows, begin, end, so_far)
+
+
+@inner
+def listed(
+    order: Ints,
+    wish: Ints,
+    data: Data,
+    room: Room,
+    start: Floats,
+    option: Ints,
+    rows: Ints2,
+    begin: int,
+    end: int,
+    so_far: tuple[float, float, int],
+) -> tuple[float, float, int]:
     """Place the jobs of `order` from `begin` up to `end`; return (cost without constant, last completion, rows used).
 
     A job whose wish is late takes the option that ends first; if that is late too, or costs more than leaving it out,
@@ -29,51 +56,34 @@ def serial(
     Args:
         order: int64 (n,), jobs.
         wish: int64 (n,), an option, -1 (leave it out) or -2 (whichever ends first).
-        data: see `data_of`.
+        data: the problem.
         room: see `room_of`; overwritten.
         start, option, rows: written: float64 (n,), int64 (n,) with -1 for a job left out, int64 (3, r).
         begin, end: places in `order`.
         so_far: what it returned of those before `begin`, (0.0, 0.0, 0) at the beginning.
     """
-    first, gpus, seconds, release, deadline, slope, price, makespan, kind, per, size, block_first, server = data
-    times, free, count, chosen, spot = room
+    first, seconds, deadline, slope, price = data.first, data.seconds, data.deadline, data.slope, data.price
     cost, last, used = so_far
     if begin == 0:
-        clear(free, count, per)
+        clear(room, data.per)
     for place in range(begin, end):
         j = order[place]
         best, at, nodes = -1, np.inf, 0
         if wish[j] >= 0:
-            at, nodes = find(
-                kind,
-                per,
-                times,
-                free,
-                count,
-                size,
-                block_first,
-                server,
-                release[j],
-                gpus[wish[j]],
-                seconds[wish[j]],
-                spot,
-            )
+            at, nodes = find(data, room, j, wish[j], room.chosen)
             if at + seconds[wish[j]] <= deadline[j]:
                 best = wish[j]
-                chosen[:nodes] = spot[:nodes]
         if best < 0 and wish[j] != -1:
             finish = np.inf
             for o in range(first[j], first[j + 1]):
-                t, k = find(
-                    kind, per, times, free, count, size, block_first, server, release[j], gpus[o], seconds[o], spot
-                )
+                t, k = find(data, room, j, o, room.spot)
                 if t + seconds[o] < finish:
                     finish, best, at, nodes = t + seconds[o], o, t, k
-                    chosen[:k] = spot[:k]
+                    keep(room, k)
             if finish > deadline[j]:
                 best = -1
         finish = at + seconds[best] if best >= 0 else np.inf
-        if best >= 0 and price[j] < slope[j] * finish + (max(0.0, finish - last) if makespan else 0.0):
+        if best >= 0 and price[j] < slope[j] * finish + (max(0.0, finish - last) if data.makespan else 0.0):
             best = -1
         option[j] = best
         if best < 0:
@@ -85,53 +95,68 @@ def serial(
         start[j] = at
         cost += slope[j] * finish
         last = max(last, finish)
-        left = gpus[best]
-        for k in range(nodes):
-            taken = min(left, per)
-            occupy(times, free, count, chosen[k], at, finish, taken)
-            if kind:
-                rows[0, used], rows[1, used], rows[2, used] = j, chosen[k], taken
-                used += 1
-            left -= taken
+        used = seat(data, room, j, best, at, nodes, rows, used)
     return cost, last, used
 
 
-@njit(cache=True)
-def whole(order: Any, wish: Any, data: Any, room: Any, start: Any, option: Any, rows: Any) -> Any:
+@inner
+def whole(
+    order: Ints, wish: Ints, data: Data, room: Room, start: Floats, option: Ints, rows: Ints2
+) -> tuple[float, int]:
     """Place all jobs in `order`; return (cost without constant, rows used)."""
-    cost, last, used = serial(order, wish, data, room, start, option, rows, 0, len(order), (0.0, 0.0, 0))
-    return (cost + last if data[7] else cost), used
+    cost, last, used = listed(order, wish, data, room, start, option, rows, 0, len(order), (0.0, 0.0, 0))
+    return (cost + last if data.makespan else cost), used
 
 
-def data_of(p: Prepared) -> Any:
-    """Return what `serial` reads."""
+@inner
+def keep(room: Room, nodes: int) -> None:
+    """Take what was looked at for the best."""
+    for k in range(nodes):
+        room.chosen[k] = room.spot[k]
+
+
+@inner
+def seat(data: Data, room: Room, j: int, o: int, at: float, nodes: int, rows: Ints2, used: int) -> int:
+    """Take the nodes chosen for job j by option o, and write its rows; return how many there are then."""
+    left = data.gpus[o]
+    for k in range(nodes):
+        taken = min(left, data.per)
+        occupy(room, room.chosen[k], at, at + data.seconds[o], taken)
+        if data.kind:
+            rows[0, used], rows[1, used], rows[2, used] = j, room.chosen[k], taken
+            used += 1
+        left -= taken
+    return used
+
+
+def data_of(p: Prepared) -> Data:
+    """Return what compiled code reads."""
     c = p.cluster
-    return (
-        *(p.first, p.gpus, p.seconds, p.release, p.deadline, p.slope, p.price, p.makespan),
-        *(c.kind, c.gpus, c.size, c.first, c.server),
+    size, block_first, server = (np.array(x, dtype=np.int64) for x in (c.size, c.first, c.server))
+    return Data(
+        *(p.first, p.gpus, p.seconds, p.release, p.deadline, p.slope, p.price),
+        *(p.makespan, c.kind, c.gpus, size, block_first, server),
     )
 
 
-def room_of(p: Prepared) -> Any:
-    """Return what `serial` works in."""
-    c = p.cluster
-    return (*new(c.nodes, c.gpus, p.n), np.empty(c.total + 1, dtype=np.int64), np.empty(c.total + 1, dtype=np.int64))
+def room_of(p: Prepared, more: int = 0) -> Room:
+    """Return what schedules are built in, beside so many rows that are there before."""
+    return new(p.cluster.nodes, p.cluster.gpus, p.n + more, p.cluster.total + 1)
 
 
 def decode(p: Prepared, order: Ints, wish: Ints) -> tuple[float, Ints, FloatArray, Ints]:
     """Return (goal, option, start, rows) of a list of jobs; see `serial`."""
     start, option, rows = np.zeros(p.n), np.zeros(p.n, dtype=np.int64), rows_of(p)
-    cost, used = whole(
-        np.asarray(order, np.int64), np.asarray(wish, np.int64), data_of(p), room_of(p), start, option, rows
-    )
-    return p.constant + float(cost), option, start, rows[:, :used]
+    given = np.asarray(order, np.int64), np.asarray(wish, np.int64), data_of(p), room_of(p), start, option, rows
+    cost, last, used = serial(*given, 0, p.n, (0.0, 0.0, 0))
+    return p.constant + float(cost + (last if p.makespan else 0.0)), option, start, rows[:, :used]
 
 
 def decoding(p: Prepared, order: Ints, wish: Ints) -> Iterator[float]:
     """Decode a list some jobs at a time; yield inf after each but the last, and the goal at the end."""
     start, option, rows = np.zeros(p.n), np.zeros(p.n, dtype=np.int64), rows_of(p)
     given = np.asarray(order, np.int64), np.asarray(wish, np.int64), data_of(p), room_of(p), start, option, rows
-    so_far: Any = (0.0, 0.0, 0)
+    so_far = 0.0, 0.0, 0
     few = max(1, _STEPS // (p.n * p.cluster.nodes))
     for begin in range(0, p.n, few):
         so_far = serial(*given, begin, min(begin + few, p.n), so_far)

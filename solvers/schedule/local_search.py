@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from ..compiled.kernel import Bools, Floats, Floats2, Ints, Ints2, inner, kernel
+from ..compiled.reference import by_reference
 from ..run import Run
 from .decode import data_of, decode, room_of, rows_of, whole
 from .lists import best_list
-from .prepare import EARLIEST, LEFT_OUT, Ints, Prepared
+from .prepare import EARLIEST, LEFT_OUT, Prepared
+from .profile import Data, Room
 
 _CHUNK = 500
 """Lists of a round, divided by the square of a hundredth of the jobs."""
@@ -24,33 +26,39 @@ _STALL = 3
 """Annealings without a better schedule after which a small problem is left."""
 
 
-@njit(cache=True)
+class Lists(NamedTuple):
+    """A list that is changed, of n jobs, and the best one so far.
+
+    Attributes:
+        order, wish: jobs, and what each is to have, see `decode.listed`, (n,).
+        best_order, best_wish: the same.
+        trial: room for one more order.
+        may_leave: whether a job may be left out, (n,).
+    """
+
+    order: Ints
+    wish: Ints
+    best_order: Ints
+    best_wish: Ints
+    trial: Ints
+    may_leave: Bools
+
+
+@kernel
 def _anneal(
-    order: Any,
-    wish: Any,
-    cost: float,
-    hot: Any,
-    draws: Any,
-    may_leave: Any,
-    data: Any,
-    room: Any,
-    start: Any,
-    option: Any,
-    rows: Any,
-    best: float,
-    best_order: Any,
-    best_wish: Any,
-) -> Any:
-    """Make a step a row of `draws`; return (cost now, best cost). `order`, `wish` and the best change in place."""
+    lists: Lists, cost: float, best: float, hot: Floats, draws: Floats2, problem: Data, profiles: Room,
+    start: Floats, option: Ints, rows: Ints2,
+) -> tuple[float, float]:  # fmt: skip
+    """Make a step a row of `draws`; return (cost now, best cost). `lists` change in place."""
+    data, room = by_reference(problem), by_reference(profiles)
+    order, wish, trial, first = lists.order, lists.wish, lists.trial, data.first
     n = len(order)
-    first = data[0]
-    trial = order.copy()
     for i in range(len(draws)):
-        kind, a, b, c, accept = draws[i]
+        kind, a, b, c, accept = draws[i, 0], draws[i, 1], draws[i, 2], draws[i, 3], draws[i, 4]
         x = int(a * n)
         j = order[x]
         old = wish[j]
-        trial[:] = order
+        _copy(order, trial)
         moved = kind < 0.7 or first[j + 1] - first[j] < 2
         if moved and n > 1:
             # near or far
@@ -59,11 +67,11 @@ def _anneal(
             y = min(n - 1, max(0, y))
             if kind < 0.3:
                 trial[x], trial[y] = order[y], order[x]
-            elif y > x:
-                trial[x:y] = order[x + 1 : y + 1]
-                trial[y] = j
             else:
-                trial[y + 1 : x + 1] = order[y:x]
+                for z in range(x, y):
+                    trial[z] = order[z + 1]
+                for z in range(x, y, -1):
+                    trial[z] = order[z - 1]
                 trial[y] = j
         if kind > 0.6:
             count = first[j + 1] - first[j]
@@ -71,18 +79,24 @@ def _anneal(
             if k < count:
                 wish[j] = first[j] + k
             else:
-                wish[j] = -1 if may_leave[j] and b < 0.5 else -2
+                wish[j] = -1 if lists.may_leave[j] and b < 0.5 else -2
         new, _ = whole(trial, wish, data, room, start, option, rows)
         if new <= cost or np.exp((cost - new) / hot[i]) > accept:
             cost = new
-            order[:] = trial
+            _copy(trial, order)
             if cost < best:
                 best = cost
-                best_order[:] = order
-                best_wish[:] = wish
+                _copy(order, lists.best_order)
+                _copy(wish, lists.best_wish)
         else:
             wish[j] = old
     return cost, best
+
+
+@inner
+def _copy(source: Ints, target: Ints) -> None:
+    for i in range(len(source)):
+        target[i] = source[i]
 
 
 def local_search(run: Run, p: Prepared) -> None:
@@ -98,7 +112,7 @@ def local_search(run: Run, p: Prepared) -> None:
     few = max(1, min(chunk, _STEPS // steps))
     best, rounds, stall = value - p.constant, _ROUNDS, 0
     best_order, best_wish = order.copy(), wish.copy()
-    may_leave = np.isfinite(p.price)
+    lists = Lists(order, wish, best_order, best_wish, order.copy(), np.isfinite(p.price))
     while not run.stopped and stall < _STALL:
         before = best
         order[:], wish[:], cost = best_order, best_wish, best
@@ -109,10 +123,7 @@ def local_search(run: Run, p: Prepared) -> None:
                 break
             hot = heat[i : i + few]
             draws = rng.random((len(hot), 5))
-            cost, found = _anneal(
-                *(order, wish, cost, hot, draws, may_leave, data, room, start, option, rows),
-                *(best, best_order, best_wish),
-            )
+            cost, found = _anneal(lists, cost, best, hot, draws, data, room, start, option, rows)
             if found < best - 1e-12 * abs(best):
                 best = found
                 _offer(run, p, best_order, best_wish)

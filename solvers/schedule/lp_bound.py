@@ -13,7 +13,7 @@ from gangplan.instances.arrays import FloatArray
 from ..run import Run
 from .decode import data_of
 from .prepare import Ints, Prepared
-from .prices import busy, cheapest, worth
+from .prices import busy, cheapest, grid_of
 
 _PULL = 0.5
 """Of the best prices on those of the next question (Wentges 1997): less to and fro."""
@@ -91,8 +91,8 @@ class Master:
 
     def price(self, pi: FloatArray) -> float:
         """Return the bound of some prices, and keep them if it is the best."""
-        cheapest(pi, self.zero, self.step, self.data, self.cost, self.at)
-        value = worth(pi, self.step, self.p.cluster.total, self.cost, self.data) + self.p.constant
+        grid = grid_of(pi, self.zero, self.step)
+        value = cheapest(grid, self.data, self.p.cluster.total, self.cost, self.at) + self.p.constant
         if value > self.best.bound:
             self.best.bound, self.best.pi = value, pi
         return value

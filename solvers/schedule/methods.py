@@ -56,8 +56,8 @@ _milp_time = lazily("pulp", "schedule.milp_time", "milp_time")
 _milp_events = lazily("pulp", "schedule.milp_events", "milp_events")
 _SERIAL = ("solvers.schedule.decode:serial", "solvers.schedule.decode:whole")
 _ANNEAL = (*_SERIAL, "solvers.schedule.local_search:_anneal")
-_PRICES = tuple(f"solvers.schedule.prices:{name}" for name in ("busy", "cheapest", "worth"))
-_STARTS = (*_SERIAL, *_PRICES, *(f"solvers.schedule.starts:{name}" for name in ("at_least", "dominated", "extend")))
+_PRICES = (*_SERIAL, *(f"solvers.schedule.prices:{name}" for name in ("cheapest", "busy")))
+_STARTS = (*_PRICES, *(f"solvers.schedule.starts:{name}" for name in ("at_least", "extend", "dominated")))
 METHODS: dict[str, Method] = {
     "lists": Method(_lists, compiled=_SERIAL),
     "local_search": Method(lazily("numba", "schedule.local_search", "local_search"), library="numba", compiled=_ANNEAL),
@@ -68,7 +68,7 @@ METHODS: dict[str, Method] = {
         library="highspy",
         compiled=_STARTS,
     ),
-    "rolling": Method(_seeded(lazily("highspy", "schedule.rolling", "rolling")), compiled=_ANNEAL),
+    "rolling": Method(_seeded(lazily("highspy", "schedule.rolling", "rolling")), compiled=(*_STARTS, _ANNEAL[-1])),
     "milp_time": Method(_seeded(_milp_time), exact=True, suits=suits_milp_time),
     "milp_events": Method(_seeded(_milp_events), exact=True, suits=suits_milp_events),
     "cpsat": Method(_seeded(_cpsat), exact=True, suits=suits_cpsat, library=CPSAT),

@@ -11,64 +11,101 @@ and least where the start or the end meets the grid, the release or the deadline
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from ..compiled.kernel import Floats, inner, kernel
+from ..compiled.reference import by_reference
+from .profile import Data
 
 
-@njit(cache=True)
-def integral(total: Any, pi: Any, zero: float, step: float, at: float) -> float:
+class Grid(NamedTuple):
+    """Prices of a GPU-second, constant within intervals.
+
+    Attributes:
+        pi: of each interval, (k,).
+        total: of a GPU from the beginning of the grid to that of each interval, and to the end, (k + 1,).
+        zero, step: the beginning, and the seconds of an interval.
+    """
+
+    pi: Floats
+    total: Floats
+    zero: float
+    step: float
+
+
+def grid_of(pi: Floats, zero: float, step: float) -> Grid:
+    """Return prices with their sums."""
+    return Grid(pi, np.concatenate([[0.0], np.cumsum(pi) * step]), zero, step)
+
+
+@inner
+def integral(grid: Grid, at: float) -> float:
     """Return the price of a GPU from the beginning of the grid to `at`; beyond its end GPUs cost nothing."""
-    x = (at - zero) / step
+    x = (at - grid.zero) / grid.step
     k = int(x)
     if x <= 0:
         return 0.0
-    if k >= len(pi):
-        return float(total[len(pi)])
-    return float(total[k] + (x - k) * step * pi[k])
+    if k >= len(grid.pi):
+        return float(grid.total[len(grid.pi)])
+    return float(grid.total[k] + (x - k) * grid.step * grid.pi[k])
 
 
-@njit(cache=True)
-def cheapest(pi: Any, zero: float, step: float, data: Any, cost: Any, start: Any) -> None:
-    """Write the least cost of each option, prices included, and its start; inf where it cannot run."""
-    first, gpus, seconds, release, deadline, slope = data[:6]
-    total = np.zeros(len(pi) + 1)
-    total[1:] = np.cumsum(pi) * step
-    for j in range(len(release)):
-        begin = max(0, int((release[j] - zero) / step))
-        for o in range(first[j], first[j + 1]):
-            p, last = seconds[o], deadline[j] - seconds[o]
-            least, when = np.inf, release[j]
+@inner
+def run_cost(grid: Grid, data: Data, j: int, o: int, start: float) -> float:
+    """Return what a run costs, prices included."""
+    end = start + data.seconds[o]
+    return float(data.slope[j] * end + data.gpus[o] * (integral(grid, end) - integral(grid, start)))
+
+
+@kernel
+def cheapest(prices: Grid, problem: Data, total_gpus: int, cost: Floats, start: Floats) -> float:
+    """Write the least cost of each option, prices included, and its start; return the bound without the constant.
+
+    The cost is inf where an option cannot run.
+    """
+    grid, data = by_reference(prices), by_reference(problem)
+    zero, step, count = grid.zero, grid.step, len(grid.pi)
+    bound, all_of_them = 0.0, 0.0
+    for j in range(len(data.release)):
+        release = data.release[j]
+        begin = max(0, int((release - zero) / step))
+        least_of_all = data.price[j]
+        for o in range(data.first[j], data.first[j + 1]):
+            p = data.seconds[o]
+            last = data.deadline[j] - p
+            least, when = np.inf, release
             for which in range(2):
                 # grid points as starts, then as ends
                 shift = p if which else 0.0
-                k = begin if not which else max(0, int((release[j] + p - zero) / step))
-                while k <= len(pi):
+                k = begin if not which else max(0, int((release + p - zero) / step))
+                while k <= count:
                     s = zero + k * step - shift
                     k += 1
-                    if s < release[j]:
+                    if s < release:
                         continue
-                    if s > last:
+                    if s > last or data.slope[j] * (s + p) >= least:
                         break
-                    value = slope[j] * (s + p)
-                    if value >= least:
-                        break
-                    value += gpus[o] * (integral(total, pi, zero, step, s + p) - integral(total, pi, zero, step, s))
+                    value = run_cost(grid, data, j, o, s)
                     if value < least:
                         least, when = value, s
-            for s in (release[j], last):
-                if s < np.inf and s >= release[j]:
-                    value = slope[j] * (s + p) + gpus[o] * (
-                        integral(total, pi, zero, step, s + p) - integral(total, pi, zero, step, s)
-                    )
+            for which in range(2):
+                s = last if which else release
+                if s < np.inf and s >= release:
+                    value = run_cost(grid, data, j, o, s)
                     if value < least:
                         least, when = value, s
             cost[o], start[o] = least, when
+            least_of_all = min(least_of_all, least)
+        bound += least_of_all
+    for k in range(count):
+        all_of_them += grid.pi[k]
+    return float(bound - total_gpus * step * all_of_them)
 
 
-@njit(cache=True)
-def busy(start: float, seconds: float, zero: float, step: float, count: int) -> Any:
+@kernel
+def busy(start: float, seconds: float, zero: float, step: float, count: int) -> tuple[int, Floats]:
     """Return (first interval, seconds in each from there on) of a run."""
     k = int((start - zero) / step)
     last = min(count, int((start + seconds - zero) / step) + 1)
@@ -78,16 +115,3 @@ def busy(start: float, seconds: float, zero: float, step: float, count: int) -> 
         low = zero + (k + i) * step
         inside[i] = max(0.0, min(start + seconds, low + step) - max(start, low))
     return k, inside
-
-
-@njit(cache=True)
-def worth(pi: Any, step: float, total_gpus: int, cost: Any, data: Any) -> float:
-    """Return the bound without the constant; `cost` as `cheapest` has it."""
-    first, price = data[0], data[6]
-    value = 0.0
-    for j in range(len(price)):
-        least = price[j]
-        for o in range(first[j], first[j + 1]):
-            least = min(least, cost[o])
-        value += least
-    return float(value - total_gpus * step * pi.sum())

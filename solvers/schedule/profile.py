@@ -5,131 +5,174 @@ A pool of counted GPUs is one node; a server of a RAMP cluster is a node of one 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from ..compiled.kernel import Floats, Floats2, Ints, Ints2, inner
+from ..compiled.sorting import argsort
 
 
-@njit(cache=True)
-def new(nodes: int, gpus: int, most: int) -> Any:
-    """Return profiles of idle nodes with room for `most` rows: (break points, free GPUs from each on, how many)."""
+class Data(NamedTuple):
+    """A problem of n jobs with o options, and the cluster it is for.
+
+    Attributes:
+        first: of the options of each job, (n + 1,).
+        gpus, seconds: of each option, (o,).
+        release, deadline, slope, price: of each job, (n,), see `gangplan.solvers.schedule.prepare.Prepared`.
+        makespan: whether the end of the last job counts.
+        kind, per, size, block_first, server: of the cluster, see `gangplan.solvers.schedule.prepare.Cluster`.
+    """
+
+    first: Ints
+    gpus: Ints
+    seconds: Floats
+    release: Floats
+    deadline: Floats
+    slope: Floats
+    price: Floats
+    makespan: bool
+    kind: int
+    per: int
+    size: Ints
+    block_first: Ints
+    server: Ints
+
+
+class Room(NamedTuple):
+    """What a schedule is built in, on m nodes; all of it is written to.
+
+    Attributes:
+        times, free, count: profiles of the nodes: break points, free GPUs from each on, (m, t), how many, (m,).
+        chosen, spot: nodes of the best option and of one that is looked at.
+        whole, part: when each node has room, (m,).
+    """
+
+    times: Floats2
+    free: Ints2
+    count: Ints
+    chosen: Ints
+    spot: Ints
+    whole: Floats
+    part: Floats
+
+
+def new(nodes: int, gpus: int, most: int, widest: int = 1) -> Room:
+    """Return idle nodes with room for `most` rows, and for jobs on up to `widest` nodes."""
     times = np.full((nodes, 2 * most + 2), np.inf)
-    free = np.full((nodes, 2 * most + 2), gpus, dtype=np.int64)
     times[:, 0] = -np.inf
-    return times, free, np.ones(nodes, dtype=np.int64)
+    return Room(
+        times, np.full((nodes, 2 * most + 2), gpus, dtype=np.int64), np.ones(nodes, dtype=np.int64),
+        np.empty(widest, dtype=np.int64), np.empty(widest, dtype=np.int64), np.empty(nodes), np.empty(nodes),
+    )  # fmt: skip
 
 
-@njit(cache=True)
-def clear(free: Any, count: Any, gpus: int) -> None:
+@inner
+def clear(room: Room, gpus: int) -> None:
     """Empty the profiles."""
-    for v in range(len(count)):
-        count[v] = 1
-        free[v, 0] = gpus
+    for v in range(len(room.count)):
+        room.count[v] = 1
+        room.free[v, 0] = gpus
 
 
-@njit(cache=True)
-def _at(times: Any, count: int, at: float) -> int:
-    """Return the last break point not after `at`."""
+@inner
+def _at(times: Floats2, v: int, count: int, at: float) -> int:
+    """Return the last break point of node v not after `at`."""
     low, high = 0, count - 1
     while low < high:
         middle = (low + high + 1) // 2
-        if times[middle] <= at:
+        if times[v, middle] <= at:
             low = middle
         else:
             high = middle - 1
     return low
 
 
-@njit(cache=True)
-def earliest(times: Any, free: Any, count: int, after: float, need: int, seconds: float) -> float:
-    """Return when a node first has `need` GPUs free for so many seconds, not before `after`."""
+@inner
+def idle_at(room: Room, v: int, at: float) -> int:
+    """Return how many GPUs of node v are free at a time."""
+    return int(room.free[v, _at(room.times, v, room.count[v], at)])
+
+
+@inner
+def earliest(room: Room, v: int, after: float, need: int, seconds: float) -> float:
+    """Return when node v first has `need` GPUs free for so many seconds, not before `after`."""
     if seconds <= 0:
         return after
-    at, k = after, _at(times, count, after)
-    while k < count and times[k] < at + seconds:
-        if free[k] < need:
+    times, free, count = room.times, room.free, room.count[v]
+    at, k = after, _at(times, v, count, after)
+    while k < count and times[v, k] < at + seconds:
+        if free[v, k] < need:
             if k + 1 == count:
                 return np.inf
-            at = times[k + 1]
+            at = times[v, k + 1]
         k += 1
     return at
 
 
-@njit(cache=True)
-def occupy(times: Any, free: Any, count: Any, v: int, start: float, end: float, need: int) -> None:
+@inner
+def occupy(room: Room, v: int, start: float, end: float, need: int) -> None:
     """Take GPUs of node v from `start` to `end`."""
     if end <= start:
         return
-    a = _split(times[v], free[v], count, v, start)
-    b = _split(times[v], free[v], count, v, end)
+    a = _split(room, v, start)
+    b = _split(room, v, end)
     for k in range(a, b):
-        free[v, k] -= need
+        room.free[v, k] -= need
 
 
-@njit(cache=True)
-def _split(times: Any, free: Any, count: Any, v: int, at: float) -> int:
+@inner
+def _split(room: Room, v: int, at: float) -> int:
     """Return the index of the break point at `at`, made if there is none."""
-    n = count[v]
-    low = _at(times, n, at)
-    if times[low] == at:
+    times, free, n = room.times, room.free, room.count[v]
+    low = _at(times, v, n, at)
+    if times[v, low] == at:
         return low
     for k in range(n, low + 1, -1):
-        times[k] = times[k - 1]
-        free[k] = free[k - 1]
-    times[low + 1] = at
-    free[low + 1] = free[low]
-    count[v] = n + 1
+        times[v, k] = times[v, k - 1]
+        free[v, k] = free[v, k - 1]
+    times[v, low + 1] = at
+    free[v, low + 1] = free[v, low]
+    room.count[v] = n + 1
     return low + 1
 
 
-@njit(cache=True)
-def find(
-    kind: int,
-    per: int,
-    times: Any,
-    free: Any,
-    count: Any,
-    block_size: Any,
-    block_first: Any,
-    block_server: Any,
-    after: float,
-    need: int,
-    seconds: float,
-    chosen: Any,
-) -> Any:
-    """Return (start, nodes) where a job of `need` GPUs fits first; write its nodes to `chosen`, a part node last.
+@inner
+def find(data: Data, room: Room, j: int, o: int, chosen: Ints) -> tuple[float, int]:
+    """Return (start, nodes) where job j fits first by option o; write its nodes to `chosen`, a part node last.
 
     Of nodes that are as early, a job on one takes that with the fewest free GPUs; of blocks the first.
     """
-    if kind == 2:
-        return _block(times, free, count, block_size, block_first, block_server, after, need, seconds, chosen)
-    if need <= per:
+    after, need, seconds = data.release[j], data.gpus[o], data.seconds[o]
+    if data.kind == 2:
+        return _block(data, room, after, need, seconds, chosen)
+    if need <= data.per:
         best, tight = np.inf, 0
-        for v in range(len(count)):
-            at = earliest(times[v], free[v], count[v], after, need, seconds)
+        for v in range(len(room.count)):
+            at = earliest(room, v, after, need, seconds)
             if at < best or (at == best and at < np.inf):
-                left = free[v, _at(times[v], count[v], at)]
+                left = idle_at(room, v, at)
                 if at < best or left < tight:
                     best, tight, chosen[0] = at, left, v
         return best, 1
-    return _several(per, times, free, count, after, need, seconds, chosen)
+    return _several(data.per, room, after, need, seconds, chosen)
 
 
-@njit(cache=True)
-def _several(per: int, times: Any, free: Any, count: Any, after: float, need: int, seconds: float, chosen: Any) -> Any:
+@inner
+def _several(  # noqa: PLR0912, one rule after the other
+    per: int, room: Room, after: float, need: int, seconds: float, chosen: Ints
+) -> tuple[float, int]:
     """Place a job on full nodes and the rest on one more."""
     full, rest = need // per, need % per
-    nodes = len(count)
-    whole, part = np.empty(nodes), np.empty(nodes)
+    whole, part, nodes = room.whole, room.part, len(room.count)
     at = after
     while True:
         for v in range(nodes):
-            whole[v] = earliest(times[v], free[v], count[v], at, per, seconds)
-            part[v] = earliest(times[v], free[v], count[v], at, rest, seconds) if rest else 0.0
-        later = np.sort(whole)[full - 1]
+            whole[v] = earliest(room, v, at, per, seconds)
+            part[v] = earliest(room, v, at, rest, seconds) if rest else 0.0
+        later = whole[argsort(whole, False)[full - 1]]
         if rest:
-            later = max(later, np.sort(part)[full])
+            later = max(later, part[argsort(part, False)[full]])
         if later <= at or later == np.inf:
             break
         at = later
@@ -138,10 +181,12 @@ def _several(per: int, times: Any, free: Any, count: Any, after: float, need: in
     used, last, tight = 0, -1, per + 1
     if rest:
         # the part goes where least is free, and never on a node that has to be full
-        spare = int((whole <= at).sum()) - full
+        spare = -full
+        for v in range(nodes):
+            spare += whole[v] <= at
         for v in range(nodes):
             if part[v] <= at and (whole[v] > at or spare > 0):
-                left = free[v, _at(times[v], count[v], at)]
+                left = idle_at(room, v, at)
                 if left < tight:
                     last, tight = v, left
     for v in range(nodes):
@@ -154,26 +199,14 @@ def _several(per: int, times: Any, free: Any, count: Any, after: float, need: in
     return at, used
 
 
-@njit(cache=True)
-def _block(
-    times: Any,
-    free: Any,
-    count: Any,
-    size: Any,
-    first: Any,
-    server: Any,
-    after: float,
-    need: int,
-    seconds: float,
-    chosen: Any,
-) -> Any:
-    nodes = len(count)
-    once = np.empty(nodes)
-    for v in range(nodes):
-        once[v] = earliest(times[v], free[v], count[v], after, 1, seconds)
+@inner
+def _block(data: Data, room: Room, after: float, need: int, seconds: float, chosen: Ints) -> tuple[float, int]:
+    once, first, server = room.whole, data.block_first, data.server
+    for v in range(len(once)):
+        once[v] = earliest(room, v, after, 1, seconds)
     best, which = np.inf, -1
-    for b in range(len(size)):
-        if size[b] != need:
+    for b in range(len(data.size)):
+        if data.size[b] != need:
             continue
         at = after
         for i in range(first[b], first[b + 1]):
@@ -182,8 +215,7 @@ def _block(
         while moved and at < best:
             moved = False
             for i in range(first[b], first[b + 1]):
-                v = server[i]
-                later = earliest(times[v], free[v], count[v], at, 1, seconds)
+                later = earliest(room, server[i], at, 1, seconds)
                 if later > at:
                     at, moved = later, True
         if at < best:

@@ -26,7 +26,7 @@ def seated(p: Prepared, option: Ints, start: FloatArray, places: list[Place]) ->
     Returns:
         The plan, `None` if a job is late in times as they are.
     """
-    times, free, count = new(p.cluster.nodes, p.cluster.gpus, p.n)
+    room = new(p.cluster.nodes, p.cluster.gpus, p.n)
     begin = np.zeros(p.n)
     rows: list[tuple[int, int, int]] = []
     for j in np.lexsort((np.arange(p.n), start)).tolist():
@@ -39,12 +39,12 @@ def seated(p: Prepared, option: Ints, start: FloatArray, places: list[Place]) ->
         while at > before:
             before = at
             for v, amount in parts:
-                at = max(at, earliest(times[v], free[v], count[v], at, amount, seconds))
+                at = max(at, earliest(room, v, at, amount, seconds))
         if not at + seconds <= p.deadline[j]:
             return None
         begin[j] = at
         for v, amount in parts:
-            occupy(times, free, count, v, at, at + seconds, amount)
+            occupy(room, v, at, at + seconds, amount)
         if p.cluster.kind != POOL:
             rows += [(j, v, amount) for v, amount in parts]
     return p.plan(np.asarray(option), begin, np.array(rows, dtype=np.int64).reshape(-1, 3).T)

@@ -12,8 +12,8 @@ from ..run import Run
 from .decode import data_of
 from .lp_bound import Prices
 from .prepare import Ints, Prepared
-from .prices import cheapest
-from .starts import at_least, dominated, extend
+from .prices import cheapest, grid_of
+from .starts import Labels, at_least, dominated, extend
 
 _POINTS = 4096
 """Times at which what is to come is tabled."""
@@ -35,14 +35,15 @@ class Sequence:
         self.run, self.p, self.prices = run, p, prices
         self.data = data_of(p)
         cost, at = np.zeros(len(p.gpus)), np.zeros(len(p.gpus))
-        cheapest(prices.pi, prices.zero, prices.step, self.data, cost, at)
+        self.grid = grid_of(prices.pi, prices.zero, prices.step)
+        cheapest(self.grid, self.data, p.cluster.total, cost, at)
         mine = [min((float(cost[o]) for o in p.options(j)), default=np.inf) for j in range(p.n)]
         self.least = np.minimum(mine, p.price)
         horizon = prices.step * len(prices.pi)
         self.fine = horizon / (_POINTS - 1) or 1.0
         points = prices.zero + self.fine * np.arange(_POINTS)
         self.rest = np.zeros((p.n, _POINTS))
-        given = prices.pi, prices.zero, prices.step, self.data, self.least, p.price - self.least, points
+        given = self.grid, self.data, self.least, p.price - self.least, points
         for j in range(0, p.n, _JOBS):
             if run.stopped:
                 break
@@ -87,23 +88,23 @@ class Sequence:
         labels[5][:] = self.rest[:, 0].sum()
         return labels
 
-    def _room(self, count: int) -> Any:
+    def _room(self, count: int) -> Labels:
         words = (self.p.n + 63) // 64
-        return (
-            np.empty((count, words), dtype=np.uint64),
-            np.empty(count),
-            np.empty(count, dtype=np.int64),
-            np.empty(count),
-            np.empty(count),
-            np.empty(count),
-            np.empty(count, dtype=np.int64),
-            np.empty((count, self.wide)),
-            np.empty((count, self.wide), dtype=np.int32),
+        return Labels(
+            started=np.empty((count, words), dtype=np.uint64),
+            time=np.empty(count),
+            last=np.empty(count, dtype=np.int64),
+            true=np.empty(count),
+            used=np.empty(count),
+            bound=np.empty(count),
+            running=np.empty(count, dtype=np.int64),
+            ends=np.empty((count, self.wide)),
+            held=np.empty((count, self.wide), dtype=np.int32),
         )
 
     def _layer(self, labels: Any, width: int, budget: float) -> Any:
         """Return (labels, parents, options, least bound of those left out) one job further."""
-        p, prices = self.p, self.prices
+        p = self.p
         lost = np.inf
         room = 2 * width + 2 * len(p.gpus)
         new, parent, chosen = self._room(room), np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
@@ -111,13 +112,13 @@ class Sequence:
         begin, few = 0, max(1, _STEPS // (p.n * max(1, len(p.gpus))))
         while begin < len(labels[1]) and not self.run.stopped:
             made, begin = extend(
-                *(prices.pi, prices.zero, prices.step, self.data, p.cluster.total, self.least, self.rest, self.fine),
-                *(budget, labels, new, parent, chosen, begin, min(begin + few, len(labels[1]))),
-            )
-            part = (tuple(column[:made] for column in new), parent[:made], chosen[:made])
+                self.grid, self.data, p.cluster.total, self.least, self.rest, self.fine, budget,
+                labels, new, parent, chosen, begin, min(begin + few, len(labels[1])),
+            )  # fmt: skip
+            part = (Labels(*(column[:made] for column in new)), parent[:made], chosen[:made])
             if kept is not None:
                 part = (
-                    tuple(np.concatenate([a, b]) for a, b in zip(kept[0], part[0], strict=True)),
+                    Labels(*(np.concatenate([a, b]) for a, b in zip(kept[0], part[0], strict=True))),
                     np.concatenate([kept[1], part[1]]),
                     np.concatenate([kept[2], part[2]]),
                 )
@@ -143,7 +144,7 @@ class Sequence:
             keep = keep[np.argpartition(labels[5][keep], width)]
             lost = float(labels[5][keep[width]])
             keep = keep[:width]
-        return (tuple(column[keep] for column in labels), parent[keep], chosen[keep]), lost
+        return (Labels(*(column[keep] for column in labels)), parent[keep], chosen[keep]), lost
 
     def _close(self, labels: Any, history: Any) -> None:
         """Look at every beginning as if what has not started were left out."""

@@ -8,98 +8,120 @@ completed.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numba import njit
+from numba import types
 
-from .prices import integral
+from ..compiled.kernel import Bools, Floats, Floats2, Ints, inner, kernel
+from ..compiled.reference import by_reference
+from ..compiled.sorting import argsort
+from .prices import Grid, integral, run_cost
+from .profile import Data
 
 _CACHE = 64
 
 
-@njit(cache=True)
+class Labels(NamedTuple):
+    """Beginnings of schedules, l of them.
+
+    Attributes:
+        started: a bit set of the jobs, (l, w).
+        time, last: when and which the last started, (l,).
+        true: the cost of those that run without prices, (l,).
+        used: reduced costs and idle GPUs so far, (l,).
+        bound: that and the least of what is to come, (l,).
+        running, ends, held: how many run, (l,), until when, and on how many GPUs each, by ends, (l, wide).
+    """
+
+    started: Annotated[Any, types.Array(types.uint64, 2, "C")]
+    time: Floats
+    last: Ints
+    true: Floats
+    used: Floats
+    bound: Floats
+    running: Ints
+    ends: Floats2
+    held: Annotated[Any, types.Array(types.int32, 2, "C")]
+
+
+@kernel
 def at_least(
-    pi: Any, zero: float, step: float, data: Any, least: Any, leave: Any, points: Any, begin: int, end: int, found: Any
+    prices: Grid, problem: Data, least: Floats, leave: Floats, points: Floats, begin: int, end: int, found: Floats2
 ) -> None:
     """Write the least reduced cost of each job that starts at a point or later or is left out, (n, points).
 
     Only those of jobs from `begin` up to `end`.
     """
-    first, gpus, seconds, release, deadline, slope = data[:6]
-    total = np.zeros(len(pi) + 1)
-    total[1:] = np.cumsum(pi) * step
+    grid, data = by_reference(prices), by_reference(problem)
+    zero, step, count_of = grid.zero, grid.step, len(grid.pi)
+    first, seconds, release, deadline = data.first, data.seconds, data.release, data.deadline
     many = len(points)
-    inside = np.empty(2 * len(pi) + 3)
+    inside = np.empty(2 * count_of + 3)
     for j in range(begin, end):
-        found[j] = leave[j]
+        for i in range(many):
+            found[j, i] = leave[j]
         for o in range(first[j], first[j + 1]):
             p = seconds[o]
             last = deadline[j] - p
             count = 1
             inside[0] = release[j]
-            for k in range(len(pi) + 1):
-                for s in (zero + k * step, zero + k * step - p):
-                    if release[j] < s <= last:
-                        inside[count] = s
-                        count += 1
+            for k in range(2 * count_of + 2):
+                s = zero + k // 2 * step - (p if k % 2 else 0.0)
+                if release[j] < s <= last:
+                    inside[count] = s
+                    count += 1
             if last < np.inf and last > release[j]:
                 inside[count] = last
                 count += 1
-            breaks = np.sort(inside[:count])
+            order = argsort(inside[:count], False)
             low, k = np.inf, count - 1
             for i in range(many - 1, -1, -1):
-                while k >= 0 and breaks[k] >= points[i]:
-                    low = min(low, _cost(total, pi, zero, step, slope[j], gpus[o], breaks[k], p))
+                while k >= 0 and inside[order[k]] >= points[i]:
+                    low = min(low, run_cost(grid, data, j, o, inside[order[k]]))
                     k -= 1
                 value = low
                 s = max(points[i], release[j])
                 if s <= last:
-                    value = min(value, _cost(total, pi, zero, step, slope[j], gpus[o], s, p))
+                    value = min(value, run_cost(grid, data, j, o, s))
                 found[j, i] = min(found[j, i], value - least[j])
-        found[j] = np.maximum(found[j], 0.0)
+        for i in range(many):
+            found[j, i] = max(found[j, i], 0.0)
 
 
-@njit(cache=True)
-def _cost(total: Any, pi: Any, zero: float, step: float, slope: float, gpus: int, s: float, p: float) -> float:
-    return slope * (s + p) + gpus * (integral(total, pi, zero, step, s + p) - integral(total, pi, zero, step, s))
-
-
-@njit(cache=True)
+@kernel
 def extend(  # noqa: PLR0912, PLR0915, one loop read from top to bottom
-    pi: Any,
-    zero: float,
-    step: float,
-    data: Any,
+    prices: Grid,
+    problem: Data,
     capacity: int,
-    least: Any,
-    rest: Any,
+    least: Floats,
+    rest: Floats2,
     fine: float,
     limit: float,
-    old: Any,
-    new: Any,
-    parent: Any,
-    chosen: Any,
+    old: Labels,
+    new: Labels,
+    parent: Ints,
+    chosen: Ints,
     begin: int,
     end: int,
-) -> Any:
+) -> tuple[int, int]:
     """Extend labels from `begin` up to `end` by every job that may start next; return (labels made, labels looked at).
 
-    Stops when the room for new ones may not suffice. A label is (started, time, last, true, used, bound, running, ends,
-    held): a bit set of the jobs, when and which the last started, the cost of those that run without prices, reduced
-    costs and idle GPUs so far, that and the least of what is to come, how many run, until when, on how many GPUs each;
-    by ends.
+    Stops when the room for new ones may not suffice.
 
     A job that could be over before another starts goes first, and of jobs that start together the lower index.
     """
-    first, gpus, seconds, release, deadline, slope, price = data[:7]
-    total = np.zeros(len(pi) + 1)
-    total[1:] = np.cumsum(pi) * step
-    started, time, last, true, used, _, running, ends, held = old
-    started_n, time_n, last_n, true_n, used_n, bound_n, running_n, ends_n, held_n = new
+    grid, data = by_reference(prices), by_reference(problem)
+    zero = grid.zero
+    first, gpus, seconds, release, deadline = data.first, data.gpus, data.seconds, data.release, data.deadline
+    slope, price = data.slope, data.price
+    started, time, last, true, used = old.started, old.time, old.last, old.true, old.used
+    running, ends, held = old.running, old.ends, old.held
+    started_n, time_n, last_n, true_n, used_n, bound_n = new.started, new.time, new.last, new.true, new.used, new.bound
+    running_n, ends_n, held_n = new.running, new.ends, new.held
     n, options = len(release), len(gpus)
     at, idle = np.empty(options), np.empty(options)
-    tabled, tabled_sum = np.full(_CACHE, -1, dtype=np.int64), np.empty(_CACHE)
+    tabled, tabled_sum = np.empty(_CACHE, np.int64), np.empty(_CACHE)
     made, i = 0, begin
     while i < end and made + options <= len(time_n):
         now = time[i]
@@ -107,7 +129,8 @@ def extend(  # noqa: PLR0912, PLR0915, one loop read from top to bottom
         for k in range(running[i]):
             free -= held[i, k]
         soonest = np.inf
-        tabled[:] = -1
+        for k in range(_CACHE):
+            tabled[k] = -1
         for j in range(n):
             if started[i, j // 64] >> np.uint64(j % 64) & np.uint64(1):
                 continue
@@ -117,12 +140,12 @@ def extend(  # noqa: PLR0912, PLR0915, one loop read from top to bottom
                 need = gpus[o] if seconds[o] > 0 else 0
                 while room < need:
                     s = ends[i, k]
-                    value += room * (integral(total, pi, zero, step, s) - integral(total, pi, zero, step, before))
+                    value += room * (integral(grid, s) - integral(grid, before))
                     room, before = room + held[i, k], s
                     k += 1
                 while s < release[j]:
                     s = ends[i, k] if k < running[i] and ends[i, k] < release[j] else release[j]
-                    value += room * (integral(total, pi, zero, step, s) - integral(total, pi, zero, step, before))
+                    value += room * (integral(grid, s) - integral(grid, before))
                     before = s
                     if k < running[i] and ends[i, k] <= s:
                         room += held[i, k]
@@ -140,7 +163,7 @@ def extend(  # noqa: PLR0912, PLR0915, one loop read from top to bottom
                     continue
                 if s == now and j < last[i] and seconds[o] > 0:
                     continue
-                spent = used[i] + idle[o] + _cost(total, pi, zero, step, slope[j], gpus[o], s, seconds[o]) - least[j]
+                spent = used[i] + idle[o] + run_cost(grid, data, j, o, s) - least[j]
                 if spent >= limit:
                     continue
                 column = min(rest.shape[1] - 1, int((s - zero) / fine))
@@ -157,7 +180,8 @@ def extend(  # noqa: PLR0912, PLR0915, one loop read from top to bottom
                 if most >= limit:
                     continue
                 parent[made], chosen[made] = i, o
-                started_n[made] = started[i]
+                for k in range(started.shape[1]):
+                    started_n[made, k] = started[i, k]
                 started_n[made, j // 64] |= np.uint64(1) << np.uint64(j % 64)
                 # a job of 0 s goes before all others of its time, whatever its index
                 time_n[made], last_n[made] = s, j if seconds[o] > 0 else last[i] if s == now else -1
@@ -182,15 +206,16 @@ def extend(  # noqa: PLR0912, PLR0915, one loop read from top to bottom
     return made, i
 
 
-@njit(cache=True)
-def dominated(order: Any, labels: Any, looks: int, begin: int, end: int, group: int, out: Any) -> int:
+@kernel
+def dominated(order: Ints, labels: Labels, looks: int, begin: int, end: int, group: int, out: Bools) -> int:
     """Write which labels some other with the same jobs makes superfluous, bool; `order` has equal sets together.
 
     One does if it has cost no more, is not later, and leaves at least as many GPUs free at any time. Each is compared
     with at most so many before it in `order`: from `begin` up to `end`, of which the first set begins at `group`.
     Return where the last one begins.
     """
-    started, time, last, true, _, _, running, ends, held = labels
+    known = by_reference(labels)
+    started = known.started
     words = started.shape[1]
     for x in range(begin, end):
         b = order[x]
@@ -206,16 +231,18 @@ def dominated(order: Any, labels: Any, looks: int, begin: int, end: int, group: 
             seen += 1
             if seen > looks:
                 break
-            if _better(a, b, time, last, true, running, ends, held):
+            if _better(known, a, b):
                 out[b] = True
                 break
-            if _better(b, a, time, last, true, running, ends, held):
+            if _better(known, b, a):
                 out[a] = True
     return group
 
 
-@njit(cache=True)
-def _better(a: int, b: int, time: Any, last: Any, true: Any, running: Any, ends: Any, held: Any) -> bool:
+@inner
+def _better(labels: Labels, a: int, b: int) -> bool:
+    time, last, true = labels.time, labels.last, labels.true
+    running, ends, held = labels.running, labels.ends, labels.held
     if true[a] > true[b] or time[a] > time[b] or (time[a] == time[b] and last[a] > last[b]):
         return False
     # GPUs that b holds less those that a holds, just after b's last start and each of b's ends

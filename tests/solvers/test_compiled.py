@@ -7,14 +7,20 @@ import os
 import subprocess
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from gangplan.hybrid.loading import compile_all
 from gangplan.hybrid.registry import named
+from gangplan.solvers import Run
 from gangplan.solvers.compiled.cache import in_memory, on_disk
-from gangplan.solvers.method import OBJECTIVES
+from gangplan.solvers.compiled.kernel import signature
+from gangplan.solvers.method import OBJECTIVES, suite
 
+_PROBLEMS = 12
+"""Tiny problems for each method: every goal, capacity and collective is among them."""
 COLD = """
 import json, time
 from gangplan.learned.labels import make
@@ -48,6 +54,28 @@ def test_names_are_those_of_compiled_functions(name: str) -> None:
     """What a method says it compiles is a function that numba compiles."""
     module, _, function = name.partition(":")
     assert hasattr(getattr(import_module(f"gangplan.{module}"), function), "signatures")
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_no_problem_needs_a_second_compilation(objective: str) -> None:
+    """Whatever is solved, a kernel is called with the types that it declares, for which it was compiled."""
+    tools = suite(objective)
+    names: set[str] = set()
+    for method in named(objective).values():
+        if not method.compiled or (method.library and find_spec(method.library.partition(".")[0]) is None):
+            continue
+        names.update(method.compiled)
+        for variant in tools.variants_of(method):
+            for seed in range(_PROBLEMS):
+                run = Run(tools.random_problem(seed, variant), time_limit=60.0, workers=1)
+                prepared = tools.prepare(run)
+                if not run.stopped and method.suits(prepared):
+                    method.run(run, prepared)
+    compile_all(objective)
+    for name in names:
+        module, _, function = name.partition(":")
+        compiled = getattr(import_module(f"gangplan.{module}"), function)
+        assert compiled.signatures == [signature(compiled)], name
 
 
 def test_what_has_run_is_in_memory_and_on_disk() -> None:

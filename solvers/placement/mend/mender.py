@@ -151,13 +151,14 @@ def _fixed(batch: Batch) -> Fixed:
     integers = np.int64
     return Fixed(
         above=above, level=level, bandwidth=bandwidth, kind=batch.kind.astype(integers), link=np.array(batch.link),
-        host=np.ascontiguousarray(batch.problem.speeds.host), model=batch.model.astype(integers),
+        host=np.array(batch.problem.speeds.host, dtype=float, order="C"), model=batch.model.astype(integers),
         weight=batch.weight.astype(float), best=batch.best.astype(float), gradient=batch.gradient.astype(float),
         overlap=batch.overlap.astype(float), duty=batch.duty.astype(float),
         collective=np.array([_COLLECTIVES[job.collective] for job in jobs], integers),
         servers=np.array([job.servers for job in jobs], integers),
         value=np.array([np.inf if job.value is None else job.value for job in jobs], dtype=float), migration=migration,
         whole=np.array([job.whole_nodes for job in jobs], np.bool_), free=free, need=need,
-        alone=np.ascontiguousarray(batch.alone), room=batch.room.astype(integers), degrees=degrees, apart=apart,
-        stand=standing, stood=stood, extra=np.zeros((count, most)), rates=batch.problem.goal == "throughput",
+        alone=np.array(batch.alone, dtype=float, order="C"), room=batch.room.astype(integers), degrees=degrees,
+        apart=apart, stand=standing, stood=stood, extra=np.zeros((count, most)),
+        rates=batch.problem.goal == "throughput",
     )  # fmt: skip

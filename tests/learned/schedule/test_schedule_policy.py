@@ -20,7 +20,8 @@ from gangplan.learned.schedule.families import unseen
 from gangplan.learned.schedule.imitate import example_of, loss_of
 from gangplan.learned.schedule.labels import best_list
 from gangplan.learned.schedule.network import Network, compiled
-from gangplan.learned.schedule.player import Net, Player, gumbel, no_net
+from gangplan.learned.schedule.play import Net
+from gangplan.learned.schedule.player import Player, gumbel, no_net
 from gangplan.learned.schedule.policy import SchedulePolicy, network_of
 from gangplan.learned.schedule.search import plans
 from gangplan.learned.schedule.settings import Settings
