@@ -22,10 +22,15 @@ from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type
 from numba import njit, types
 from numba.core import config
 
-Floats, Floats2, Floats3 = (Annotated[Any, types.Array(types.float64, n, "C")] for n in (1, 2, 3))
-Ints, Ints2, Ints3 = (Annotated[Any, types.Array(types.int64, n, "C")] for n in (1, 2, 3))
+Floats = Annotated[Any, types.Array(types.float64, 1, "C")]
+Floats2 = Annotated[Any, types.Array(types.float64, 2, "C")]
+Floats3 = Annotated[Any, types.Array(types.float64, 3, "C")]
+Ints = Annotated[Any, types.Array(types.int64, 1, "C")]
+Ints2 = Annotated[Any, types.Array(types.int64, 2, "C")]
+Ints3 = Annotated[Any, types.Array(types.int64, 3, "C")]
 Halves2 = Annotated[Any, types.Array(types.int32, 2, "C")]
-Bools, Bools2 = (Annotated[Any, types.Array(types.boolean, n, "C")] for n in (1, 2))
+Bools = Annotated[Any, types.Array(types.boolean, 1, "C")]
+Bools2 = Annotated[Any, types.Array(types.boolean, 2, "C")]
 """Arrays of so many dimensions in C order: of float64, int64, int32, bool."""
 
 _SCALARS = {int: types.int64, float: types.float64, bool: types.boolean}
