@@ -92,26 +92,27 @@ def _kernel(function: _F, options: dict[str, Any]) -> _F:
 def _inner(function: _F, options: dict[str, Any]) -> _F:
     compiler: Any = njit
     compiled = compiler(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy", **options)(function)
-    template = compiled.get_call_template
+    template, plain = compiled.get_call_template, cast(Any, types.unliteral)
 
     def without_literals(types_: Any, named: Any) -> Any:
         # else it is compiled once for int64 and once more for each number that is written out in a call
-        return template([types.unliteral(kind) for kind in types_], {n: types.unliteral(named[n]) for n in named})
+        return template([plain(kind) for kind in types_], {n: plain(named[n]) for n in named})
 
     compiled.get_call_template = without_literals
     return cast(_F, compiled)
 
 
 def _cached(function: _F, options: dict[str, Any], folder: Path | None = None) -> _F:
-    before = config.CACHE_DIR
+    settings: Any = config
+    before = settings.CACHE_DIR
     if folder is not None:
-        config.CACHE_DIR = str(folder)
+        settings.CACHE_DIR = str(folder)
     try:
         compiler: Any = njit
         compiled: _F = compiler(cache=True, nogil=True, error_model="numpy", **options)(function)
         return compiled
     finally:
-        config.CACHE_DIR = before
+        settings.CACHE_DIR = before
 
 
 def _temporary() -> Path:

@@ -53,11 +53,13 @@ def _load(context: Any, builder: Any, reference: Reference, pointer: Any, name: 
     return impl_ret_borrowed(context, builder, kind, builder.load(field))
 
 
-@intrinsic
-def by_reference(_context: Any, value: Any) -> Any:
+def _by_reference(_context: Any, value: Any) -> Any:
     """Return a reference to a named tuple, which lives as long as the function that calls this."""
 
     def lower(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return cgutils.alloca_once_value(builder, arguments[0])
 
     return Reference(value)(value), lower
+
+
+by_reference: Any = intrinsic(_by_reference)

@@ -112,7 +112,7 @@ def _weight(d: Data, p: State, s: int, load: float, used: float, unit: float) ->
     x, over = load / unit, used / d.room[p.kind[s]]
     if over > 1.0:
         x = max(x, 1.0 + STRICT * (over - 1.0))
-    return np.exp(min(SOFT * (x - 1.0), 500.0))
+    return float(np.exp(min(SOFT * (x - 1.0), 500.0)))
 
 
 @lean
