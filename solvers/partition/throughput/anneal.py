@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gangplan.solvers.compiled.draw import below, sow, uniform
-from gangplan.solvers.compiled.kernel import Floats, Ints, lean, lean_kernel
-from gangplan.solvers.compiled.reference import by_reference
-
+from ...compiled.draw import below, sow, uniform
+from ...compiled.kernel import Floats, Ints, lean, lean_kernel
+from ...compiled.reference import by_reference
 from .moves import Data, State, along, count_all, highest, loads, put, span
 
 SOFT = 50.0
@@ -112,7 +111,7 @@ def _weight(d: Data, p: State, s: int, load: float, used: float, unit: float) ->
     x, over = load / unit, used / d.room[p.kind[s]]
     if over > 1.0:
         x = max(x, 1.0 + STRICT * (over - 1.0))
-    return np.exp(min(SOFT * (x - 1.0), 500.0))
+    return float(np.exp(min(SOFT * (x - 1.0), 500.0)))
 
 
 @lean

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances.verify import TOLERANCE
-from gangplan.solvers.compiled import kernel
-from gangplan.solvers.compiled.kernel import Bools, Bools2, Floats, Floats2, Halves2, Ints2, lean, lean_kernel
-from gangplan.solvers.compiled.reference import by_reference
 
+from ...compiled import kernel
+from ...compiled.kernel import Bools, Bools2, Floats, Floats2, Halves2, Ints2, lean, lean_kernel
+from ...compiled.reference import by_reference
 from .orders import Ints, ragged
 from .quotient import Quotient
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gangplan.instances.verify import TOLERANCE
-from gangplan.solvers.compiled.kernel import Bools, Floats, Floats2, Halves2, Ints, lean, lean_kernel
-from gangplan.solvers.compiled.reference import by_reference
 
+from ...compiled.kernel import Bools, Floats, Floats2, Halves2, Ints, lean, lean_kernel
+from ...compiled.reference import by_reference
 from .orders import ragged
 from .quotient import Quotient
 

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.solvers.compiled import kernel
-from gangplan.solvers.compiled.heap import pop, push
-from gangplan.solvers.compiled.kernel import Floats, lean_kernel
 
+from ...compiled import kernel
+from ...compiled.heap import pop, push
+from ...compiled.kernel import Floats, lean_kernel
 from .quotient import Quotient
 
 Ints = NDArray[np.int64]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gangplan.solvers.compiled.kernel import lean, lean_kernel
-from gangplan.solvers.compiled.reference import by_reference
-
+from ...compiled.kernel import lean, lean_kernel
+from ...compiled.reference import by_reference
 from .cuts import Stages
 from .moves import Data, State, count_all, data_of, highest, span, uncounted
 from .orders import Ints

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray, IntArray
-from gangplan.solvers.compiled.draw import below, normal, sow, uniform
-from gangplan.solvers.compiled.kernel import lean, lean_kernel
-from gangplan.solvers.compiled.reference import by_reference
 
+from ....compiled.draw import below, normal, sow, uniform
+from ....compiled.kernel import lean, lean_kernel
+from ....compiled.reference import by_reference
 from .arrays import Arrays
 from .balls import Annealing, propose, take_back
 from .links import Links, forward_on_links

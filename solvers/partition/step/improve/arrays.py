@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
-from gangplan.solvers.compiled.kernel import Bools2, Floats, Floats2, Ints, Ints2
 
+from ....compiled.kernel import Bools2, Floats, Floats2, Ints, Ints2
 from ..model import Prepared
 from ..rank import mean_rank
 

@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gangplan.solvers.compiled.draw import below, uniform
-from gangplan.solvers.compiled.kernel import Floats, Ints, lean
-
+from ....compiled.draw import below, uniform
+from ....compiled.kernel import Floats, Ints, lean
 from .arrays import Arrays
 from .links import Links
 from .workroom import Workroom

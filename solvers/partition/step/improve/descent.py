@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray, IntArray
-from gangplan.solvers.compiled.kernel import Floats, Ints, lean, lean_kernel
-from gangplan.solvers.compiled.reference import by_reference
 
+from ....compiled.kernel import Floats, Ints, lean, lean_kernel
+from ....compiled.reference import by_reference
 from .arrays import Arrays
 from .neighbour import critical, time_if
 from .polish import end_of, ranks, times

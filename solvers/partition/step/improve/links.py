@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gangplan.solvers.compiled.kernel import Floats2, Ints, Ints2, Ints3, lean
-
+from ....compiled.kernel import Floats2, Ints, Ints2, Ints3, lean
 from ..model import Prepared
 from .arrays import Arrays
 from .timetable import first_gap, occupy

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from gangplan.solvers.compiled.kernel import Floats, Ints, lean
-
+from ....compiled.kernel import Floats, Ints, lean
 from .arrays import Arrays
 from .polish import forward, slide, sort
 from .workroom import Workroom

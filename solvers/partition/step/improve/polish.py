@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gangplan.solvers.compiled.heap import first, pop, push
-from gangplan.solvers.compiled.kernel import Floats, Ints, lean, lean_kernel
-from gangplan.solvers.compiled.reference import by_reference
-
+from ....compiled.heap import first, pop, push
+from ....compiled.kernel import Floats, Ints, lean, lean_kernel
+from ....compiled.reference import by_reference
 from .arrays import Arrays
 from .timetable import first_gap, occupy
 from .workroom import Workroom

@@ -5,8 +5,7 @@ The neighbourhood of van Laarhoven, Aarts, Lenstra (1992) for job shops.
 
 from __future__ import annotations
 
-from gangplan.solvers.compiled.kernel import Floats, Ints, lean
-
+from ....compiled.kernel import Floats, Ints, lean
 from .arrays import Arrays
 from .neighbour import critical
 from .polish import forward, ranks, times

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gangplan.solvers.compiled.kernel import Bools2, Floats, Ints, lean
-
+from ....compiled.kernel import Bools2, Floats, Ints, lean
 from .arrays import Arrays
 
 KICKED = 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gangplan.solvers.compiled.kernel import lean
+from ....compiled.kernel import lean
 
 
 @lean

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gangplan.solvers.compiled.kernel import Bools, Floats, Floats2, Ints
-
+from ....compiled.kernel import Bools, Floats, Floats2, Ints
 from .arrays import Arrays
 
 
