@@ -24,12 +24,13 @@ class Stranding(Gradient):
     potential here is what is wasted of free shares (`Cuts`), plus the GPUs that the cores and the memory left will not
     feed (`Shortage`), plus a little of FGD's own fragmentation, which keeps GPUs together for tasks with several: there
     kinds of task count by the GPUs they ask for, not by how many come. Where tasks without GPUs want more cores than
-    GPUs leave over, cores are also kept even (`Unevenness`). Everything follows from the mix; the weights were tuned on
+    GPUs leave over, cores are also kept even (`Unevenness`), and types that are asked for most (`wantedness`) are kept for
+    tasks that accept nothing else. Everything follows from the mix; the weights were tuned on
     seeds that no published figure uses.
     """
 
     def __init__(self, mix: Mix, *, shortage: float = 0.5, fragments: float = 0.05, types: float = 0.3) -> None:
-        """Expect tasks of `mix`; the weights are of `Shortage`, fragmentation and `wantedness`, in GPUs wasted by cuts."""
+        """Expect tasks of `mix`; weights, in GPUs wasted by cuts, of `Shortage`, fragmentation and `wantedness`."""
         super().__init__()
         self.mix, self.shortage, self.fragments, self.types = mix, shortage, fragments, types
 
