@@ -38,6 +38,7 @@ class Forecast:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
         self._case: Any = None
+        self._index, self._leader, self._due = -1, 0, FIRST
 
     def decide(self, state: State, own: Callable[[State], int]) -> int:
         """Return the block for the job that arrives, or -1 to reject it; `own` is what the policy does in a state."""

@@ -24,9 +24,9 @@ class Stranding(Gradient):
     potential here is what is wasted of free shares (`Cuts`), plus the GPUs that the cores and the memory left will not
     feed (`Shortage`), plus a little of FGD's own fragmentation, which keeps GPUs together for tasks with several: there
     kinds of task count by the GPUs they ask for, not by how many come. Where tasks without GPUs want more cores than
-    GPUs leave over, cores are also kept even (`Unevenness`), and types that are asked for most (`wantedness`) are kept for
-    tasks that accept nothing else. Everything follows from the mix; the weights were tuned on
-    seeds that no published figure uses.
+    GPUs leave over, cores are also kept even (`Unevenness`), and types that are asked for most are kept for tasks that
+    accept nothing else (`wantedness`). Everything follows from the mix; the weights were tuned on seeds that no
+    published figure uses.
     """
 
     def __init__(self, mix: Mix, *, shortage: float = 0.5, fragments: float = 0.05, types: float = 0.3) -> None:
