@@ -13,11 +13,12 @@ from gangplan.instances import OpGraph
 from gangplan.instances.arrays import FloatArray
 from gangplan.simulator.ramp import Blocks, Choice, JobType, State
 
+from .forecast import Forecast
 from .guard import Guard
 from .history import SUMS, remember, turn_of
 from .pods import Pod, pods
 from .rows import write_rows
-from .tables import Menus, menus
+from .tables import Menus, menus, tables
 
 LOOKS = 16
 """Pods that are looked at for a job."""
@@ -48,13 +49,13 @@ class Decider:
 
     Args:
         choose: whether it chooses the block; else the first free one of the degree that it chooses.
-        guarded: whether it is held against plain rules, see `gangplan.learned.ramp.guard`; on a cluster of more than
-            one pod it is not.
+        guarded: whether it is held against plain rules: on what has arrived, see `gangplan.learned.ramp.guard`, or on a
+            cluster of several pods on what may come, see `gangplan.learned.ramp.forecast`.
     """
 
     def __init__(self, *, choose: bool = True, guarded: bool = True) -> None:
         self._choose, self._guarded = choose, guarded
-        self._guards: weakref.WeakKeyDictionary[Blocks, Guard] = weakref.WeakKeyDictionary()
+        self._guards: weakref.WeakKeyDictionary[Blocks, Guard | Forecast] = weakref.WeakKeyDictionary()
         self._pods: weakref.WeakKeyDictionary[Blocks, list[Pod]] = weakref.WeakKeyDictionary()
         self._past = _Past()
 
@@ -114,13 +115,11 @@ class Decider:
             parts = self._pods[blocks] = pods(blocks, choose=self._choose)
         return parts
 
-    def _guard(self, blocks: Blocks) -> Guard | None:
-        """Return the cluster's guard, None of one that is more than a pod."""
+    def _guard(self, blocks: Blocks) -> Guard | Forecast:
+        """Return the cluster's guard."""
         if blocks not in self._guards:
-            parts = self._parts(blocks)
-            if len(parts) > 1:
-                return None
-            self._guards[blocks] = Guard(parts[0].tables)
+            kind = Guard if len(self._parts(blocks)) == 1 else Forecast
+            self._guards[blocks] = kind(tables(blocks))
         return self._guards[blocks]
 
 

@@ -16,6 +16,9 @@ RULES = np.array([(i, constant) for i in range(1, len(DEGREES)) for constant in 
 published. Else it gets the next degree that will do, upwards, then downwards, and the block that leaves the most free
 blocks; int64 (rules, 2)."""
 
+WIDE_RULES = np.array([(i, way) for i in range(1, len(DEGREES)) for way in (1, 2)])
+"""The same for large clusters: 2 is the next degree that will do, in its first block, for which few are looked at."""
+
 
 @kernel
 def by_rule(end: Any, now: float, jct: Any, limit: float, rule: Any, tables: Any) -> int:
@@ -26,7 +29,7 @@ def by_rule(end: Any, now: float, jct: Any, limit: float, rule: Any, tables: Any
         now: the time.
         jct: of the job in each shape, float64 (s,).
         limit: the longest that its user accepts.
-        rule: one of `RULES`.
+        rule: one of `RULES` or `WIDE_RULES`.
         tables: of the cluster.
     """
     free = _free(end, now, tables)
@@ -52,7 +55,7 @@ def go_on(ends: Any, block: Any, now: float, jct: Any, limit: float, rules: Any,
         ends: when each server of each cluster is free, float64 (1 + rules, n); is written.
         block: that the job gets in each cluster, or -1, int64 (1 + rules,); all but the first is written.
         now, jct, limit, tables: as in `by_rule`.
-        rules: as `RULES`.
+        rules: as `RULES` or `WIDE_RULES`.
     """
     for r in range(len(ends)):
         if r > 0:
@@ -83,7 +86,7 @@ def _degree(free: Any, jct: Any, limit: float, rule: Any, tables: Any) -> int:
                 down = max(down, q)
             else:
                 up = min(up, q)
-    if rule[1]:
+    if rule[1] == 1:
         return rule[0] if up == rule[0] else -1
     return up if up < len(DEGREES) else down
 

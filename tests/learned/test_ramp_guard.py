@@ -7,8 +7,9 @@ import pytest
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.learned.ramp.decide import Decider, Observation
+from gangplan.learned.ramp.forecast import FIRST, _go_on
 from gangplan.learned.ramp.guard import MARGIN
-from gangplan.learned.ramp.rules import RULES, by_rule
+from gangplan.learned.ramp.rules import RULES, WIDE_RULES, by_rule
 from gangplan.learned.ramp.tables import DEGREES, menus, tables
 from gangplan.learned.ramp.worlds import World, various
 from gangplan.simulator.ramp import Case, Choice, State, arrivals, make_policy, simulate
@@ -46,12 +47,14 @@ def case(world: World) -> Case:
     return arrivals(world.types, "A", 2, n=100, load=1.2)
 
 
-@pytest.mark.parametrize("name", ["constant-2+first", "constant-8+first", "about-4+best", "about-8+best"])
+@pytest.mark.parametrize(
+    "name", ["constant-2+first", "constant-8+first", "about-4+best", "about-8+best", "about-4+first"]
+)
 def test_rules(case: Case, name: str) -> None:
     """A compiled rule accepts the same jobs on the same blocks as the simulator's of that name."""
     kind, degree = name.split("+", maxsplit=1)[0].split("-")
-    rule = DEGREES.index(int(degree)), int(kind == "constant")
-    assert rule in [tuple(x) for x in RULES.tolist()]
+    rule = DEGREES.index(int(degree)), 1 if kind == "constant" else 2 * name.endswith("first")
+    assert rule in [tuple(x) for x in (*RULES.tolist(), *WIDE_RULES.tolist())]
     mine, known = simulate(case, Rule(case, rule)), simulate(case, make_policy(name))
     assert np.array_equal(mine.block, known.block) and 0 < known.accepted.sum() < case.n_jobs
 
@@ -74,7 +77,23 @@ def test_a_policy_that_leads_decides(world: World) -> None:
     assert np.array_equal(one.block, other.block) and other.accepted.mean() > 0.9
 
 
-def test_large_clusters_have_none(one_thread: None) -> None:
-    """On a cluster of several pods the policy decides alone."""
+def test_on_several_pods_who_would_do_most_of_the_jobs_to_come_decides(one_thread: None) -> None:
+    """A policy that rejects all decides on the first jobs only; then nearly as many are done as by the best rule."""
     large = various((8, 8, 2), 2, ("physical",), sets=1, kinds=1)
-    assert simulate(arrivals(large.types, "D", 0, n=20), Fixed(rejects=True)).accepted.sum() == 0
+    case = arrivals(large.types, "A", 0, n=100)
+    found = simulate(case, Fixed(rejects=True)).accepted
+    best = max(simulate(case, Rule(case, (rule[0], rule[1]))).accepted[FIRST:].sum() for rule in WIDE_RULES.tolist())
+    assert not found[:FIRST].any()
+    assert found[FIRST:].sum() > 0.9 * best > 0
+
+
+def test_jobs_to_come_are_like_those_so_far(world: World) -> None:
+    """What is drawn has arrived before, follows the past at its mean gap, and is the same each time."""
+    case = arrivals(world.types, "A", 2, n=100)
+    state = State(case, 40, float(case.limit[40]), np.zeros(32), np.zeros(40, bool))
+    one, other = _go_on(state, 500), _go_on(state, 500)
+    assert one.n_jobs == 541 and np.array_equal(one.model[:41], case.model[:41])
+    known = set(zip(case.model[:41].tolist(), case.fraction[:41].tolist(), strict=True))
+    assert set(zip(one.model.tolist(), one.fraction.tolist(), strict=True)) == known
+    assert np.diff(one.submit) == pytest.approx(case.submit[40] / 40)
+    assert np.array_equal(one.model, other.model) and one.horizon == pytest.approx(one.submit[-1])

@@ -24,28 +24,49 @@ class Stranding(Gradient):
     potential here is what is wasted of free shares (`Cuts`), plus the GPUs that the cores and the memory left will not
     feed (`Shortage`), plus a little of FGD's own fragmentation, which keeps GPUs together for tasks with several: there
     kinds of task count by the GPUs they ask for, not by how many come. Where tasks without GPUs want more cores than
-    GPUs leave over, cores are also kept even (`Unevenness`). Everything follows from the mix; the weights were tuned on
-    seeds that no published figure uses.
+    GPUs leave over, cores are also kept even (`Unevenness`), and types that are asked for most are kept for tasks that
+    accept nothing else (`wantedness`). Everything follows from the mix; the weights were tuned on seeds that no
+    published figure uses.
     """
 
-    def __init__(self, mix: Mix, *, shortage: float = 0.5, fragments: float = 0.05) -> None:
-        """Expect tasks of `mix`; the weights are of `Shortage` and of fragmentation, in GPUs wasted by cuts."""
+    def __init__(self, mix: Mix, *, shortage: float = 0.5, fragments: float = 0.05, types: float = 0.3) -> None:
+        """Expect tasks of `mix`; weights, in GPUs wasted by cuts, of `Shortage`, fragmentation and `wantedness`."""
         super().__init__()
-        self.mix, self.shortage, self.fragments = mix, shortage, fragments
+        self.mix, self.shortage, self.fragments, self.types = mix, shortage, fragments, types
 
     def potential(self, state: Slots) -> Potential:
         """Return what will be stranded."""
         cuts, fragmentation = Cuts(self.mix), Fragmentation(self.mix.by_gpus(), state)
         cores, memories = Shortage(self.mix, state, "cpu"), Shortage(self.mix, state, "memory")
-        uneven = Unevenness(self.mix, state)
+        uneven, wanted = Unevenness(self.mix, state), wantedness(self.mix, state)
 
         def stranded(hardware: Long, cpu: Long, memory: Long, free: Long) -> FloatArray:
             gpus = np.maximum(free, 0).sum(axis=1) / GPU
             short = cores(hardware, cpu, gpus) + memories(hardware, memory, gpus)
             fragments = fragmentation(hardware, cpu, memory, free)
-            return cuts(free) + self.shortage * short + self.fragments * fragments + uneven(hardware, cpu)
+            taken = state.specs[hardware, 1] - gpus
+            stranding = cuts(free) + self.shortage * short + self.fragments * fragments + uneven(hardware, cpu)
+            return np.asarray(stranding + self.types * wanted[hardware] * taken)
 
         return stranded
+
+
+def wantedness(mix: Mix, state: Slots) -> FloatArray:
+    """Return how many GPUs each hardware is asked for, per GPU that it has, float64 (len(specs),), 0 for the least.
+
+    When the mix has asked for as many GPUs as there are, and each kind of task is spread over all GPUs of the types
+    that it accepts. Tasks that accept any type count alike everywhere; with no others all is 0.
+    """
+    has = state.count * state.specs[:, 1].astype(np.float64)
+    asks = np.array([k.gpu / GPU for k in mix.needs]) * mix.share
+    found = np.zeros(len(has))
+    for kind, amount in zip(mix.needs, asks.tolist(), strict=True):
+        accepted = state.accepts(kind) & (has > 0)
+        if kind.gpu_types and accepted.any():
+            found[accepted] += amount / has[accepted].sum()
+    found *= has.sum() / max(float(asks.sum()), 1e-300)
+    there = has > 0
+    return np.where(there, found - found[there].min(initial=np.inf), 0.0)
 
 
 class Shortage:
