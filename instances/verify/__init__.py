@@ -29,7 +29,17 @@ from .step import verify_step
 from .throughput import verify_throughput
 from .verdict import TOLERANCE, Verdict
 
-__all__ = ["PLANS", "TOLERANCE", "Answer", "PlacementVerdict", "Problem", "ScheduleVerdict", "Verdict", "clock_cost", "verify"]
+__all__ = [
+    "PLANS",
+    "TOLERANCE",
+    "Answer",
+    "PlacementVerdict",
+    "Problem",
+    "ScheduleVerdict",
+    "Verdict",
+    "clock_cost",
+    "verify",
+]
 
 Problem = GraphProblem | PlacementProblem | ScheduleProblem
 """Whatever can be solved."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
+from gangplan.instances.verify.verdict import time_slack
 
 from .outcome import Outcome
 from .restarts import restarts
@@ -82,7 +83,9 @@ def _amounts(o: Outcome, s: Spans) -> list[str]:
 def _work(o: Outcome, s: Spans, lost: FloatArray) -> list[str]:
     done = np.bincount(s.job, weights=s.rate * (s.end - s.start), minlength=o.workload.n_jobs) - lost
     ran = o.admitted
-    slack = _SLACK * np.maximum(np.where(ran, o.finish, 1.0), 1.0)
+    # each stretch begins and ends on a clock that rounds
+    stretches = np.bincount(s.job, weights=s.rate, minlength=o.workload.n_jobs)
+    slack = time_slack(o.workload.duration + lost, 0.0) + stretches * time_slack(0.0, np.where(ran, o.finish, 0.0))
     wrong = ran & (np.abs(done - o.workload.duration) > slack)
     return _named(o, wrong, np.arange(o.workload.n_jobs), "does not run for its duration")
 

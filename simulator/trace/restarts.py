@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
+from gangplan.instances.verify.verdict import time_slack
 
 from .outcome import Outcome
 from .spans import Spans
-
-_SLACK = 1e-9
 
 
 def restarts(outcome: Outcome, parts: Spans) -> tuple[FloatArray, list[str]]:
@@ -26,7 +25,7 @@ def restarts(outcome: Outcome, parts: Spans) -> tuple[FloatArray, list[str]]:
     first = np.ones(len(opening), dtype=bool)
     first[1:] = job[1:] != job[:-1]
     due = np.where(first, 0.0, np.minimum(outcome.cost, whole))
-    slack = _SLACK * np.maximum(parts.end[last], 1.0)
+    slack = time_slack(due, parts.end[last])
     late = parts.opens[1:] | (parts.rate[1:] > 0) | (parts.rate[:-1] == 0)  # no job is restored once it got on
     wrong = [
         f"job {outcome.workload.names[j]} is restored for {spent:.6g} s, not {wanted:.6g}"

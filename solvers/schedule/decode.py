@@ -30,7 +30,7 @@ def serial(
         order: int64 (n,), jobs.
         wish: int64 (n,), an option, -1 (leave it out) or -2 (whichever ends first).
         data: see `data_of`.
-        room: see `room_of`; overwritten.
+        room: see `room_of`; cleared before the first of them.
         start, option, rows: written: float64 (n,), int64 (n,) with -1 for a job left out, int64 (3, r).
         begin, end: places in `order`.
         so_far: what it returned of those before `begin`, (0.0, 0.0, 0) at the beginning.
@@ -38,8 +38,6 @@ def serial(
     first, gpus, seconds, release, deadline, slope, price, makespan, kind, per, size, block_first, server = data
     times, free, count, chosen, spot = room
     cost, last, used = so_far
-    if begin == 0:
-        clear(free, count, per)
     for place in range(begin, end):
         j = order[place]
         best, at, nodes = -1, np.inf, 0
@@ -99,6 +97,7 @@ def serial(
 @njit(cache=True)
 def whole(order: Any, wish: Any, data: Any, room: Any, start: Any, option: Any, rows: Any) -> Any:
     """Place all jobs in `order`; return (cost without constant, rows used)."""
+    clear(room[1], room[2], data[9])
     cost, last, used = serial(order, wish, data, room, start, option, rows, 0, len(order), (0.0, 0.0, 0))
     return (cost + last if data[7] else cost), used
 
@@ -130,6 +129,7 @@ def decode(p: Prepared, order: Ints, wish: Ints) -> tuple[float, Ints, FloatArra
 def decoding(p: Prepared, order: Ints, wish: Ints) -> Iterator[float]:
     """Decode a list some jobs at a time; yield inf after each but the last, and the goal at the end."""
     start, option, rows = np.zeros(p.n), np.zeros(p.n, dtype=np.int64), rows_of(p)
+    # the room is new, so it is clear
     given = np.asarray(order, np.int64), np.asarray(wish, np.int64), data_of(p), room_of(p), start, option, rows
     so_far: Any = (0.0, 0.0, 0)
     few = max(1, _STEPS // (p.n * p.cluster.nodes))

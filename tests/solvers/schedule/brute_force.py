@@ -1,6 +1,4 @@
-"""The optimum of tiny schedule problems in exact arithmetic, from docs/schedule.md alone: it takes nothing from gangplan's
-solvers or its verifier.
-"""
+"""The optimum of tiny schedule problems in exact arithmetic, from docs/schedule.md alone, without gangplan's code."""
 
 from __future__ import annotations
 
@@ -37,7 +35,11 @@ def optimum(problem: ScheduleProblem, tolerant: bool) -> Fraction | None:
 
 
 def schedules(
-    problem: ScheduleProblem, order: tuple[int, ...], chosen: tuple[int, ...], tolerant: bool, held: tuple[Held, ...] = ()
+    problem: ScheduleProblem,
+    order: tuple[int, ...],
+    chosen: tuple[int, ...],
+    tolerant: bool,
+    held: tuple[Held, ...] = (),
 ) -> Iterator[dict[int, Fraction]]:
     """Yield the ends of jobs placed one after the other, each as early as it fits, on all places."""
     if len(held) == len(order):
@@ -81,7 +83,8 @@ def fits(problem: ScheduleProblem, held: tuple[Held, ...], place: Any, start: Fr
     for v, amount in place:
         here = [(s, e, n) for s, e, where in held for w, n in where if w == v and s < end and e > start]
         if end > start and any(
-            amount + sum(n for s, e, n in here if s <= t < e) > room for t in (start, *(s for s, _, _ in here if s > start))
+            amount + sum(n for s, e, n in here if s <= t < e) > room
+            for t in (start, *(s for s, _, _ in here if s > start))
         ):
             return False
     return True
