@@ -65,9 +65,7 @@ class Player:
         unit: what a mean job's mean duration costs: regrets are counted in it.
     """
 
-    def __init__(
-        self, p: Prepared, busy: Busy | None = None, stopped: Callable[[], bool] = lambda: False
-    ) -> None:
+    def __init__(self, p: Prepared, busy: Busy | None = None, stopped: Callable[[], bool] = lambda: False) -> None:
         self.p, self._busy = p, idle() if busy is None else busy
         self.base = base_of(Decoder(p, self._busy), stopped)
         some = np.diff(p.first) > 0
