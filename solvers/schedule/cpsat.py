@@ -28,7 +28,7 @@ def cpsat(run: Run, p: Prepared) -> None:
         try:
             model = Model(p, np.inf if run.objective is None else run.objective, lambda: run.stopped)
             model.hint(run)
-        except OutOfTime:
+        except OutOfTimeError:
             return
     if run.stopped:
         return
@@ -38,7 +38,7 @@ def cpsat(run: Run, p: Prepared) -> None:
         run.note(f"cpsat: whole numbers of 64 bits may cost its bound {scale.error:.2g}")
 
 
-class OutOfTime(Exception):
+class OutOfTimeError(Exception):
     """A model is not built to its end."""
 
 
@@ -54,7 +54,7 @@ class Model:
             stopped: whether to give up.
 
         Raises:
-            OutOfTime: if `stopped` says so.
+            OutOfTimeError: if `stopped` says so.
         """
         self.p, self._stopped = p, stopped
         self.scale = Scale(p, most)
@@ -113,7 +113,7 @@ class Model:
 
     def _look(self) -> None:
         if self._stopped():
-            raise OutOfTime
+            raise OutOfTimeError
 
     def pool(self) -> None:
         """All that runs holds at most all GPUs: on nodes and blocks too, where it is redundant."""
