@@ -15,7 +15,7 @@ from .cpsat_model import Assignment
 GOAL_UNITS = 1 << 26
 """What 1 of the goal becomes in integers, if weights are about 1."""
 _ABOUT = 1 / 16, 1024.0
-"""Largest weights for which that is so: others are divided by a power of two, or nothing is left of them in integers."""
+"""Largest weights for which that is so: others are divided by a power of two, or integers have nothing left of them."""
 _LONGEST = 1 << 44
 _KEPT = 1 << 30
 """What all of a job's throughput becomes in integers."""
