@@ -10,8 +10,8 @@ from ..schedule import ScheduleProblem
 def first_release(problem: ScheduleProblem) -> float:
     """Return the seconds by which all times of `problem` can be moved, so that the first release is at 0.
 
-    It is 0 if goals would then not differ by the same amount for all plans: where all jobs may be left out, the makespan
-    of none is 0 on any clock; and where the horizon is before the first release, nobody is done in time.
+    It is 0 if goals would then not differ by the same amount for all plans: where all jobs may be left out, the
+    makespan of none is 0 on any clock; and where the horizon is before the first release, nobody is done in time.
     """
     zero = min(job.release for job in problem.jobs)
     late = problem.horizon is not None and problem.horizon < zero

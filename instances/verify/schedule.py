@@ -43,8 +43,9 @@ class ScheduleVerdict:
 def verify_schedule(problem: ScheduleProblem, plan: SchedulePlan) -> ScheduleVerdict:
     """Check `plan` against every constraint of `problem` and recompute the goal.
 
-    Times may be off by a billionth of what they are about: releases and ends by that of the job's duration, deadlines and
-    the horizon by that of the time from the job's release to them; and by four units in the last place of the clock.
+    Times may be off by a billionth of what they are about: releases and ends by that of the job's duration, deadlines
+    and the horizon by that of the time from the job's release to them; and by four units in the last place of the
+    clock.
     """
     n = len(problem.jobs)
     words = _shape(problem, plan)

@@ -13,7 +13,7 @@ from ..arrays import FloatArray
 TOLERANCE = 1e-9
 """Relative slack on sums of floats, which may be taken in another order."""
 _PLACES = 4
-"""Units in the last place that a time read off a clock may be off by: what it is the sum of is rounded, and so is it."""
+"""Units in the last place that a time on a clock may be off by: it is rounded, and so is what it is the sum of."""
 
 
 def time_slack(seconds: Any, at: Any, places: int = _PLACES) -> Any:

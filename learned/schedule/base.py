@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,8 +45,11 @@ class Base:
     finish: FloatArray
 
 
-def base_of(decoder: Decoder) -> Base:
-    """Return the best of the orders at two prices, then of all prices in that order, settled."""
+def base_of(decoder: Decoder, stopped: Callable[[], bool] = lambda: False) -> Base:
+    """Return the best of the orders at two prices, then of all prices in that order, settled.
+
+    Once `stopped` says so, no other is tried.
+    """
     p = decoder.p
     mean = float(p.slope.mean()) or 1.0 / max(p.cluster.total, 1)
     unit = mean / p.cluster.total * p.gpus * p.seconds
@@ -55,9 +59,10 @@ def base_of(decoder: Decoder) -> Base:
     ]
     for price in _FIRST:
         for name in names:
-            best = _try(decoder, name, price, unit, none, best)
+            if not stopped():
+                best = _try(decoder, name, price, unit, none, best)
     for price in PRICES:
-        if price not in _FIRST:
+        if price not in _FIRST and not stopped():
             best = _try(decoder, best[1] or "fifo", price, unit, none, best)
     _, name, price, keys = best
     return settled(decoder, keys, price * unit, none, name, price)

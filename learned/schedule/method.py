@@ -9,6 +9,8 @@ from gangplan.solvers.run import Run
 
 SAMPLES = 64
 """Schedules at most."""
+_PLAY = 0.5
+"""What a schedule takes, as a share of what its base took: every step looks at several jobs."""
 
 
 def warm() -> None:
@@ -37,7 +39,11 @@ def learned(run: Run, prepared: Any) -> None:
         policy = shipped()
         if run.stopped:
             return
-        player = Player(prepared)
+        before = run.remaining()
+        player = Player(prepared, stopped=lambda: run.stopped)
+        if run.remaining() < _PLAY * (before - run.remaining()):
+            run.no_time("learned left out: no time to build a schedule")
+            return
         net = policy.nets([player])[0]
     except ImportError as error:
         run.note(f"learned: not installed: {error}")

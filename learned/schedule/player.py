@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,9 +63,9 @@ class Player:
         unit: what a mean job's mean duration costs: regrets are counted in it.
     """
 
-    def __init__(self, p: Prepared, busy: Busy | None = None) -> None:
+    def __init__(self, p: Prepared, busy: Busy | None = None, stopped: Callable[[], bool] = lambda: False) -> None:
         self.p, self._busy = p, idle() if busy is None else busy
-        self.base = base_of(Decoder(p, self._busy))
+        self.base = base_of(Decoder(p, self._busy), stopped)
         some = np.diff(p.first) > 0
         least, shortest = np.zeros(p.n), np.zeros(p.n)
         if len(p.gpus):

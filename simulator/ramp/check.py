@@ -11,6 +11,7 @@ import numpy as np
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
 from gangplan.instances.ramp import coordinates, span
 from gangplan.instances.schedule.capacity import ramp_blocks
+from gangplan.instances.verify.verdict import time_slack
 
 from .jobs import JobType
 from .placement import first_fit
@@ -57,7 +58,7 @@ class Checker:
             seconds, wrong = self._place(kind, int(o.degree[i]), int(o.block[i]), servers, free)
             if wrong:
                 words.append(f"job {i} {wrong}")
-            elif seconds is None or not isclose(seconds, o.finish[i] - o.start[i], rel_tol=_SLACK):
+            elif seconds is None or abs(seconds - (o.finish[i] - o.start[i])) > time_slack(seconds, o.finish[i]):
                 words.append(f"job {i} takes {o.finish[i] - o.start[i]!r}, on its servers it would take {seconds!r}")
         return words[:_MOST]
 
@@ -155,7 +156,8 @@ def _times(o: Outcome) -> list[str]:
     scale = OP_SECONDS[o.case.units]
     # alone on a server a job takes the sum of its ops
     alone = np.array([kind.steps * scale * float(kind.graph.time[0].sum()) for kind in o.case.types])
-    limit = o.case.fraction * alone[o.case.model] * (1 + _SLACK)
+    limit = o.case.fraction * alone[o.case.model]
+    limit = limit + time_slack(limit, np.where(ran, o.finish, 0.0))
     return [
         *_named(ran & (o.start != o.case.submit), "does not start when it arrives"),
         *_named(ran & ~(o.finish - o.start <= limit), "takes longer than its user accepts"),

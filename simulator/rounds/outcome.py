@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.instances.verify.verdict import time_slack
 
 from .cluster import Cluster
 from .jobs import RoundJobs
@@ -47,8 +48,7 @@ class RoundOutcome:
 def check(outcome: RoundOutcome) -> list[str]:
     """Return what is wrong with a simulation, in words: from the leases alone, whoever made them."""
     o, jobs = outcome, outcome.jobs
-    job, first, end = o.lease_job, float(jobs.submit.min()), float(o.lease_end.max(initial=0.0))
-    close = 1e-9 * max(1.0, end - first) + 4 * float(np.spacing(end))  # the last digits of a clock that began long ago
+    job, close = o.lease_job, time_slack(o.lease_end - o.lease_start, o.lease_end)
     done = np.bincount(job, weights=o.lease_steps, minlength=jobs.n_jobs)
     words = [
         f"job {jobs.names[i]} makes {done[i]:.0f} steps of {jobs.steps[i]}" for i in np.flatnonzero(done != jobs.steps)

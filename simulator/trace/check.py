@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
+from gangplan.instances.verify.verdict import time_slack
 
 from .outcome import Outcome
 from .restarts import restarts
-from .spans import Long, Spans, slack, spans
+from .spans import Long, Spans, spans
 
 _MOST = 5
 """Faults of a kind that are told."""
@@ -81,10 +82,11 @@ def _amounts(o: Outcome, s: Spans) -> list[str]:
 
 def _work(o: Outcome, s: Spans, lost: FloatArray) -> list[str]:
     done = np.bincount(s.job, weights=s.rate * (s.end - s.start), minlength=o.workload.n_jobs) - lost
-    ran, fastest = o.admitted, np.ones(o.workload.n_jobs)
-    np.maximum.at(fastest, s.job, s.rate)
-    off = fastest * slack(o, np.where(ran, o.finish, o.workload.submit))
-    wrong = ran & (np.abs(done - o.workload.duration) > off)
+    ran = o.admitted
+    # each stretch begins and ends on a clock that rounds
+    stretches = np.bincount(s.job, weights=s.rate, minlength=o.workload.n_jobs)
+    slack = time_slack(o.workload.duration + lost, 0.0) + stretches * time_slack(0.0, np.where(ran, o.finish, 0.0))
+    wrong = ran & (np.abs(done - o.workload.duration) > slack)
     return _named(o, wrong, np.arange(o.workload.n_jobs), "does not run for its duration")
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
+from gangplan.instances.verify.verdict import time_slack
 
 from .outcome import Outcome
-from .spans import Spans, slack
+from .spans import Spans
 
 
 def restarts(outcome: Outcome, parts: Spans) -> tuple[FloatArray, list[str]]:
@@ -24,11 +25,12 @@ def restarts(outcome: Outcome, parts: Spans) -> tuple[FloatArray, list[str]]:
     first = np.ones(len(opening), dtype=bool)
     first[1:] = job[1:] != job[:-1]
     due = np.where(first, 0.0, np.minimum(outcome.cost, whole))
+    slack = time_slack(due, parts.end[last])
     late = parts.opens[1:] | (parts.rate[1:] > 0) | (parts.rate[:-1] == 0)  # no job is restored once it got on
     wrong = [
         f"job {outcome.workload.names[j]} is restored for {spent:.6g} s, not {wanted:.6g}"
         for j, spent, wanted, bad in zip(
-            job, idle, due, np.abs(idle - due) > slack(outcome, parts.end[last]), strict=True
+            job, idle, due, np.abs(idle - due) > slack, strict=True
         )
         if bad
     ]

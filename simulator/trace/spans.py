@@ -69,15 +69,6 @@ def spans(outcome: Outcome) -> Spans:
     return Spans(row, first, at, start[first], end[first], rate[first], gpus, opens, even)
 
 
-def slack(outcome: Outcome, times: FloatArray) -> FloatArray:
-    """Return the seconds by which what has passed until `times` may be off, of rounding.
-
-    A billionth of what has passed since the first submission, and the last digits of a clock that began long before.
-    """
-    passed = times - outcome.workload.submit.min(initial=np.inf)
-    return np.asarray(1e-9 * np.maximum(passed, 1.0) + 4 * np.spacing(times))
-
-
 def _sums(values: NDArray[Any], first: Long) -> NDArray[Any]:
     if len(first) == len(values):
         return values

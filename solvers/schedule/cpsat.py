@@ -6,6 +6,7 @@ Every variable that can be is there for one reason only: which option of a job r
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,11 @@ from .seated import seated
 def cpsat(run: Run, p: Prepared) -> None:
     """Minimise the goal; with a plan known, start from it."""
     with run.phase("cpsat model"):
-        model = Model(p, np.inf if run.objective is None else run.objective)
-        model.hint(run)
+        try:
+            model = Model(p, np.inf if run.objective is None else run.objective, lambda: run.stopped)
+            model.hint(run)
+        except OutOfTimeError:
+            return
     if run.stopped:
         return
     scale = model.scale
@@ -34,11 +38,25 @@ def cpsat(run: Run, p: Prepared) -> None:
         run.note(f"cpsat: whole numbers of 64 bits may cost its bound {scale.error:.2g}")
 
 
+class OutOfTimeError(Exception):
+    """A model is not built to its end."""
+
+
 class Model:
     """x[o]: option o runs; s[o]: when, in ticks; out[j]: job j is left out, `None` if it must run; see `Scale`."""
 
-    def __init__(self, p: Prepared, most: float = np.inf) -> None:
-        self.p = p
+    def __init__(self, p: Prepared, most: float = np.inf, stopped: Callable[[], bool] = lambda: False) -> None:
+        """Build the model.
+
+        Args:
+            p: the problem.
+            most: see `Scale`.
+            stopped: whether to give up.
+
+        Raises:
+            OutOfTimeError: if `stopped` says so.
+        """
+        self.p, self._stopped = p, stopped
         self.scale = Scale(p, most)
         self.cp = cp_model.CpModel()
         down, self.horizon = self.scale.down, self.scale.horizon
@@ -65,6 +83,7 @@ class Model:
         last = cp.new_int_var(0, self.horizon, "last") if p.makespan else None
         self.out: list[Any] = []
         for j in range(p.n):
+            self._look()
             mine = list(p.options(j))
             literals = [self.x[o] for o in mine]
             out = None
@@ -92,6 +111,10 @@ class Model:
         self.total = sum(terms)
         cp.minimize(self.total)
 
+    def _look(self) -> None:
+        if self._stopped():
+            raise OutOfTimeError
+
     def pool(self) -> None:
         """All that runs holds at most all GPUs: on nodes and blocks too, where it is redundant."""
         intervals = [
@@ -110,6 +133,7 @@ class Model:
         on: list[list[Any]] = [[] for _ in range(p.cluster.nodes)]
         demand: list[list[int]] = [[] for _ in range(p.cluster.nodes)]
         for o, q in enumerate(self.runs):
+            self._look()
             full, rest = divmod(int(p.gpus[o]), per)
             before: list[Any] = []
             for count, amount in ((full, per), (int(rest > 0), rest)):
@@ -132,6 +156,7 @@ class Model:
         p, cp, c = self.p, self.cp, self.p.cluster
         on: list[list[Any]] = [[] for _ in range(c.nodes)]
         for o, q in enumerate(self.runs):
+            self._look()
             fits = np.flatnonzero(c.size == p.gpus[o])
             here = [cp.new_bool_var(f"at{o}_{b}") for b in fits]
             cp.add(sum(here) == self.x[o])

@@ -57,15 +57,13 @@ def listed(
         order: int64 (n,), jobs.
         wish: int64 (n,), an option, -1 (leave it out) or -2 (whichever ends first).
         data: the problem.
-        room: see `room_of`; overwritten.
+        room: see `room_of`; cleared before the first of them.
         start, option, rows: written: float64 (n,), int64 (n,) with -1 for a job left out, int64 (3, r).
         begin, end: places in `order`.
         so_far: what it returned of those before `begin`, (0.0, 0.0, 0) at the beginning.
     """
     first, seconds, deadline, slope, price = data.first, data.seconds, data.deadline, data.slope, data.price
     cost, last, used = so_far
-    if begin == 0:
-        clear(room, data.per)
     for place in range(begin, end):
         j = order[place]
         best, at, nodes = -1, np.inf, 0
@@ -104,6 +102,7 @@ def whole(
     order: Ints, wish: Ints, data: Data, room: Room, start: Floats, option: Ints, rows: Ints2
 ) -> tuple[float, int]:
     """Place all jobs in `order`; return (cost without constant, rows used)."""
+    clear(room, data.per)
     cost, last, used = listed(order, wish, data, room, start, option, rows, 0, len(order), (0.0, 0.0, 0))
     return (cost + last if data.makespan else cost), used
 
@@ -155,6 +154,7 @@ def decode(p: Prepared, order: Ints, wish: Ints) -> tuple[float, Ints, FloatArra
 def decoding(p: Prepared, order: Ints, wish: Ints) -> Iterator[float]:
     """Decode a list some jobs at a time; yield inf after each but the last, and the goal at the end."""
     start, option, rows = np.zeros(p.n), np.zeros(p.n, dtype=np.int64), rows_of(p)
+    # the room is new, so it is clear
     given = np.asarray(order, np.int64), np.asarray(wish, np.int64), data_of(p), room_of(p), start, option, rows
     so_far = 0.0, 0.0, 0
     few = max(1, _STEPS // (p.n * p.cluster.nodes))

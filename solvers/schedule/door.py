@@ -46,11 +46,13 @@ class Door(Run):
     @property
     def gap(self) -> float | None:
         """As the run has it."""
-        return self._run.gap
+        gap: float | None = self._run.gap
+        return gap
 
     def offer(self, plan: Any, by: str) -> bool:
         """See `Run.offer`."""
-        return self._run.offer(plan, by)
+        better: bool = self._run.offer(plan, by)
+        return better
 
     def raise_bound(self, value: float, by: str) -> None:
         """Record a bound on the goal of the prepared problem."""

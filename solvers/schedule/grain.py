@@ -77,8 +77,8 @@ class Scale:
         gains = np.array([1.0]) if p.makespan else p.slope
         late = np.isfinite(p.price)
         self.constant = p.constant + float(p.slope @ p.release)
-        # who leaves out a job of a higher price is no better
-        price = np.minimum(np.where(late, p.price - p.slope * p.release, 0.0), max(0.0, most - self.constant))
+        # who leaves out a job of a higher price is no better than `most`
+        price = np.where(late, np.minimum(p.price, max(0.0, most - p.constant)) - p.slope * p.release, 0.0)
         largest = float(gains.sum()) * self.tick * self.horizon + float(np.abs(price).sum())
         unit = common(np.concatenate([gains * self.tick, np.abs(price)]), _TICKS)
         exact = bool(unit) and largest <= unit * _MOST

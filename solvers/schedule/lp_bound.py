@@ -10,6 +10,7 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 
+from ..interrupt import interruptible
 from ..run import Run
 from .decode import data_of
 from .prepare import Ints, Prepared
@@ -17,6 +18,8 @@ from .prices import busy, cheapest, grid_of
 
 _PULL = 0.5
 """Of the best prices on those of the next question (Wentges 1997): less to and fro."""
+_SMALL = 200
+"""Jobs up to which a master takes milliseconds: it need not be interrupted."""
 _CLOSE = 1e-5
 """Relative distance of bound and master at which it is done."""
 
@@ -54,6 +57,7 @@ class Master:
         self.lp = highspy.Highs()
         self.lp.setOptionValue("output_flag", False)
         self.lp.setOptionValue("threads", 1)
+        self.lp.HandleUserInterrupt = True
         inf = highspy.kHighsInf
         self.unit = max(
             1.0, float(np.nanmax(np.where(np.isfinite(p.price), p.price, 0.0))), float(p.slope.max()) * horizon
@@ -128,7 +132,10 @@ class Master:
     def _run(self) -> None:
         """Solve the master, for no longer than there is time."""
         self.lp.setOptionValue("time_limit", self.lp.getRunTime() + self.run.remaining())
-        self.lp.run()
+        if self.p.n <= _SMALL:
+            self.lp.run()
+        else:
+            interruptible(self.lp.run, self.lp.cancelSolve, lambda: self.run.stopped)
 
     def _add_cheapest(self, dual: FloatArray, pi: Any = None) -> int:
         """Add, of each option, the cheapest run last found if it improves the master; return how many are new."""

@@ -32,7 +32,7 @@ def _prepare(run: Run) -> Prepared:
         run.offer(p.plan(*found), BY)  # however little time there is, there is a plan
     value, name = bound(p)
     if p.blur > OPTIMAL_GAP * value:
-        run.note(f"the clock tells no times apart that are closer than {np.spacing(p.zero):.2g} s: bounds are no finer")
+        run.note(f"starts are rounded on a clock of such numbers: bounds leave {p.blur:.2g} for it")
     Door(run, p).raise_bound(rounded_up(p, value * (1 - 1e-12)), name)
     return p
 

@@ -10,8 +10,8 @@ def flows(release: Any, work: Any, gain: Any, order: Any, shrinks: bool) -> Any:
     """Return, in sums of `gain` times seconds after release: (completions, mean times at which work is done).
 
     Who waits with the least left, or with the most gain a work, goes first, and gives way to who comes with less. Each
-    turn of the loop ends a job or begins one, so rounding cannot hold it up; and the seconds are counted from the moment
-    the machine was last idle, so that late times cost no digits. A job without work is done when it is released.
+    turn of the loop ends a job or begins one, so rounding cannot hold it up; and the seconds are counted from when the
+    machine was last idle, so that late times cost no digits. A job without work is done when it is released.
 
     Args:
         release, work, gain: of each job, seconds; no gain is negative.

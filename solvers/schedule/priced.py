@@ -108,7 +108,7 @@ def _offer_rounded(run: Run, p: Prepared, found: Prices) -> None:
     weight = np.bincount(owner, weights=found.share, minlength=p.n)
     mean = np.bincount(owner, weights=found.share * found.start, minlength=p.n) / np.maximum(weight, 1e-9)
     share = np.bincount(found.option, weights=found.share, minlength=len(p.gpus))
-    wish = np.where(weight >= 0.5, p.first_least(-share, -1), -1)
+    wish = np.where(weight >= 0.5, p.first_least(-share.astype(float), -1), -1)
     late = np.where(weight > 0, mean, np.inf)
     for choice in (wish, np.where(np.isfinite(p.price), wish, np.where(wish < 0, -2, wish)), np.full(p.n, -2)):
         value, option, start, rows = decode(p, np.argsort(late, kind="stable"), choice)

@@ -191,6 +191,14 @@ def test_laws(seed: int) -> None:
     ]
 
 
+def test_check_on_a_late_clock() -> None:
+    """At Unix times too a job that runs for half a second less than its second is told."""
+    good = simulate(work((1.7e9, 1, 1.0), (1.7e9, 1, 1.0)), 1, 1)
+    assert check(good) == []
+    short = good.finish - 0.5
+    assert check(replace(good, finish=short, row_end=short))[0] == "job 0 does not run for its duration"
+
+
 def test_check_finds_faults() -> None:
     """Schedules that cannot be are told apart from those that can."""
     good = simulate(work((0, 4, 5), (1, 4, 5)), 1, 4, consolidate=True)

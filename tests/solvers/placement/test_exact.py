@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -82,3 +84,19 @@ def test_sixteen_jobs_are_proved(seed: int) -> None:
     """16 jobs on 16 nodes of 8 GPUs are proved in seconds."""
     result = solve(gangs(16, load=0.6 + 0.35 * seed / 19, seed=seed), time_limit=20.0, workers=2)
     assert result.status == "OPTIMAL"
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+def test_cpsat_in_any_unit_of_the_weights(unit: float) -> None:
+    """Weights and values of billionths and of thousands of millions leave CP-SAT as much to minimise as those of 1."""
+    for seed in (1, 4):
+        problem = random_problem(seed)
+        values = [None if job.value is None else job.value * unit for job in problem.jobs]
+        jobs = tuple(
+            replace(job, weight=job.weight * unit, value=value) for job, value in zip(problem.jobs, values, strict=True)
+        )
+        running = tuple(replace(run, migration=run.migration * unit) for run in problem.running)
+        run = Run(replace(problem, jobs=jobs, running=running), time_limit=20.0)
+        METHODS["cpsat"].run(run, Batch(run.problem))
+        assert run.stop_reason == "proved", seed
+        assert run.objective == pytest.approx(unit * (optimum(problem) or 0.0), rel=1e-6), seed

@@ -1,6 +1,4 @@
-"""The optimum of tiny schedule problems in exact arithmetic, from docs/schedule.md alone: it takes nothing from gangplan's
-solvers or its verifier.
-"""
+"""The optimum of tiny schedule problems in exact arithmetic, from docs/schedule.md alone, without gangplan's code."""
 
 from __future__ import annotations
 

@@ -11,9 +11,9 @@ from gangplan.instances import InstanceError
 from gangplan.instances.schedule import Pool, ScheduleProblem
 from gangplan.instances.workload import Workload
 from gangplan.simulator.trace import simulate
-from gangplan.solvers.schedule.bounds import mean_busy
-from gangplan.solvers.schedule.clairvoyant import _squashed, clairvoyant, makespan_bound, mean_jct_bound
+from gangplan.solvers.schedule.clairvoyant import clairvoyant, makespan_bound, mean_jct_bound
 from gangplan.solvers.schedule.enumeration import optimum
+from gangplan.solvers.schedule.one_machine import flows
 
 
 def trace(seed: int, n: int, load: float = 1.0) -> Workload:
@@ -55,11 +55,10 @@ def test_small_traces_are_solved() -> None:
 
 def test_mean_busy_times() -> None:
     """Work 2 from 0, work 1 from 1: the less preempts; the means are 1.5 of 1..2 and 1.5 of 0..1 and 2..3."""
-    submit, work = np.array([0.0, 1.0]), np.array([2.0, 1.0])
-    finish, busy = _squashed(submit, work, np.array([0, 1]))
-    assert busy == pytest.approx(1.5 + 1.5) == mean_busy(submit, work, np.ones(2))
+    given = [0.0, 1.0], [2.0, 1.0], [1.0, 1.0], [0, 1]
+    assert flows(*given, False)[1] == pytest.approx(1.5 + 1.5 - 1.0)
     # equal remaining work at 1: either goes first, completions 2 and 3
-    assert finish == pytest.approx(5.0)
+    assert flows(*given, True)[0] == pytest.approx(5.0 - 1.0)
 
 
 def test_bad_input() -> None:
