@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from fractions import Fraction
 from itertools import combinations
-from math import ceil, floor
+from math import ceil, floor, log2
 from typing import Any
 
 from gangplan.instances.placement.rate import ring_bytes
@@ -13,36 +13,40 @@ from gangplan.instances.placement.rate import ring_bytes
 from .cpsat_model import Assignment
 
 GOAL_UNITS = 1 << 26
-"""What 1 of the goal becomes in integers."""
+"""What 1 of the goal becomes in integers where jobs weigh about 1."""
 _LONGEST = 1 << 44
 _KEPT = 1 << 30
 """What all of a job's throughput becomes in integers."""
-_WEIGHT = 1 << 20
+_WEIGHT = 1 << 24
 """What a weight of 1 becomes."""
 _PARTS = 1 << 16
 """The largest denominator of a share of the compute: off by 1e-9 or less, and decimals of four digits are exact."""
 
 
 class Cost:
-    """Costs of an `Assignment`, in `GOAL_UNITS`; letters as in docs/placement.md.
+    """Costs of an `Assignment`, in whole units; letters as in docs/placement.md.
 
     Seconds of job j are counted in its own ticks: such that a tick more of its step, with all the workers it may have,
     is one unit more of its weighted slowdown (for the goal throughput: of its slowdown).
 
     Attributes:
-        total: the goal, in units. units: integers that 1 of the goal becomes.
+        total: the goal, in units. units: integers that 1 of the goal becomes: `GOAL_UNITS` times the batch's own unit.
+        weight: of each job, in that unit.
     """
 
     def __init__(self, plan: Assignment, ceiling: float | None) -> None:
         self.plan, self.batch, self.model = plan, plan.batch, plan.model
         batch = self.batch
         self.jobs = range(len(batch.jobs))
-        self.top = _LONGEST if ceiling is None else min(_LONGEST, floor(ceiling * GOAL_UNITS) + 1)
+        self.units = GOAL_UNITS * batch.unit
+        if ceiling is not None and ceiling * self.units > _LONGEST:
+            self.units = 2.0 ** floor(log2(_LONGEST / ceiling))
+        self.weight = (batch.weight * (self.units / GOAL_UNITS)).tolist()
+        self.top = _LONGEST if ceiling is None else min(_LONGEST, floor(ceiling * self.units) + 1)
         slowdown = batch.problem.goal == "slowdown"
         self.most = [job.workers[-1] for job in batch.jobs]
         self.tick = [
-            GOAL_UNITS * (float(batch.weight[j]) if slowdown else 1.0) * float(batch.best[j]) / self.most[j]
-            for j in self.jobs
+            GOAL_UNITS * (self.weight[j] if slowdown else 1.0) * float(batch.best[j]) / self.most[j] for j in self.jobs
         ]
         self.compute = [self._seconds() for _ in self.jobs]
         self.sync = [self._seconds() for _ in self.jobs]
@@ -53,7 +57,6 @@ class Cost:
         self._network()
         self._syncs()
         self.total: Any = sum(self._cost(j) for j in self.jobs)
-        self.units = float(GOAL_UNITS)
         self.model.minimize(self.total)
 
     def _seconds(self) -> Any:
@@ -66,8 +69,8 @@ class Cost:
     def _cost(self, j: int) -> Any:
         """(T) A step takes max(c, (1 - o) c + s), and costs by the number of workers; so do absence and moving."""
         batch, model, job = self.batch, self.model, self.batch.jobs[j]
-        most = self.top if batch.problem.goal == "slowdown" else floor(float(batch.weight[j]) * GOAL_UNITS) + 1
-        cost = model.new_int_var(0, max(most, floor((job.value or 0.0) * GOAL_UNITS)), "")
+        most = self.top if batch.problem.goal == "slowdown" else floor(self.weight[j] * GOAL_UNITS) + 1
+        cost = model.new_int_var(0, max(most, floor((job.value or 0.0) * self.units)), "")
         step = self._seconds()
         model.add(step >= self.compute[j])
         shown = 1 - Fraction(float(batch.overlap[j])).limit_denominator(_PARTS)
@@ -81,14 +84,14 @@ class Cost:
         if job.value is not None:
             left_out = model.new_bool_var("")
             model.add(sum(self.plan.size[j].values()) + left_out == 1)
-            model.add(cost >= floor(job.value * GOAL_UNITS)).only_enforce_if(left_out)
+            model.add(cost >= floor(job.value * self.units)).only_enforce_if(left_out)
         if j in self.plan.moved:
-            return cost + floor(batch.standing[j][1] * GOAL_UNITS) * self.plan.moved[j]
+            return cost + floor(batch.standing[j][1] * self.units) * self.plan.moved[j]
         return cost
 
     def _loss(self, j: int, k: int, x: Any, step: Any, cost: Any) -> None:
         """(L) Of its weight, a job loses 1 - 1 over its slowdown; the division is rounded in its favour."""
-        model, weight = self.model, float(self.batch.weight[j])
+        model, weight = self.model, self.weight[j]
         if not weight:
             return
         slowdown = model.new_int_var(GOAL_UNITS // 16, _LONGEST, "")  # no job is 16 times as fast as alone

@@ -92,8 +92,7 @@ class _Nodes:
                     self._use(j, node, 0, min(room, left))
                     left -= min(room, left)
         if left:
-            for node, (w, p) in list(self.rows[j].items()):
-                self._use(j, node, -w, -p)
+            self._off(j)
         return not left
 
     def _open(self, j: int, most: int, need: Need, but: Collection[int] = ()) -> dict[int, int]:
@@ -160,9 +159,12 @@ class _Nodes:
             able = able and self._count(j, node, self.server) >= p
             self._use(j, node, 0, p)
             if not able:
-                for back, (w, p) in list(self.rows[j].items()):
-                    self._use(j, back, -w, -p)
+                self._off(j)
                 return
+
+    def _off(self, j: int) -> None:
+        for node, (w, p) in list(self.rows[j].items()):
+            self._use(j, node, -w, -p)
 
     def _use(self, j: int, node: int, w: int, p: int) -> None:
         """Put w workers and p servers of job j on a node; take all that it has there off if they are negative."""
