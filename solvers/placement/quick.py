@@ -23,6 +23,8 @@ def quick(run: Run, batch: Batch) -> None:
     order = order_of(batch)
     for _ in range(_TRIES):
         nodes = _Nodes(batch)
+        if not all(nodes.rows[j] for j in batch.pinned):
+            return
         failed = next((j for j in order if not nodes.place(j) and batch.jobs[j].value is None), None)
         if failed is None:
             run.offer(as_plan(batch, nodes.rows, nodes.shared), "first fit")
