@@ -41,18 +41,22 @@ def patterns(run: Run, batch: Batch) -> None:
             columns.solve()
     if run.stopped or columns.best is None:
         return
-    margin = _FIRST * max(1.0, abs(columns.bound))
+    margin, last = _FIRST * max(1.0, abs(columns.bound)), 0.0
     while not run.stopped:
         gap = float("inf") if columns.objective is None else columns.objective - columns.bound
         margin = min(margin, gap * (1 + 1e-9))
         with run.phase("patterns within"):
             found = columns.within(margin, _MOST)
+        if found is None and margin > 2 * last > 0:
+            margin = 2 * last  # the gap has too many, what is nearer may not
+            continue
         if found is None:
             _restricted(run, columns)
             return
         with run.phase("patterns"):
             if not _choose(run, columns, found, margin) or margin >= gap:
                 return
+        last = margin
         # twice what is nearly the gap would be most of the last model's work, done twice
         margin = 2 * margin if 3 * margin < gap else gap
 

@@ -143,7 +143,7 @@ class _Nodes:
             return 0
         kind = self.kind[node]
         if workers:
-            count = self.room[j][kind]
+            count: int = self.room[j][kind]
             if count and self.each[j]:
                 count = min(count, self.gpus[node] // self.each[j] * self.together[j])
         else:
