@@ -23,9 +23,10 @@ KINDS: dict[str, type] = {"tree": TreeTopology, "ramp": RampTopology, "pool": Po
 
 def to_data(value: Any) -> Any:
     """Return `value` (a dataclass of this package, or a part of one) as JSON-ready data."""
-    names = _names(type(value))
+    cls: type = type(value)
+    names = _names(cls)
     if names is not None:
-        return _tag(type(value)) | {name: to_data(getattr(value, name)) for name in names}
+        return _tag(cls) | {name: to_data(getattr(value, name)) for name in names}
     if isinstance(value, np.ndarray):
         data = value.tolist()
         if value.dtype.kind == "f" and not np.isfinite(value).all():

@@ -64,8 +64,11 @@ def _check(tools: Suite, method: Method, problem: GraphProblem, where: str) -> N
     assert _trace(run) == _trace(again), f"{where}: two runs with one seed differ: {_trace(run)} and {_trace(again)}"
     stopped = _run(tools, method, problem, callback=lambda run: True)
     assert len(stopped.trace) <= 1, f"{where}: {len(stopped.trace)} plans, though the first was to be the last"
-    late = _run(tools, method, problem, time_limit=0.0)
-    assert not late.trace, f"{where}: a plan without any time left"
+    late = Run(problem, time_limit=0.0)
+    prepared, made = tools.prepare(late), len(late.trace)
+    if not late.infeasible:
+        method.run(late, prepared)
+    assert len(late.trace) == made, f"{where}: a plan without any time left"
 
 
 def _run(

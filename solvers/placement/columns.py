@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,12 +38,14 @@ class Columns:
     """The master problem and its columns.
 
     Attributes:
-        bound: the best bound so far, constant costs included.
+        batch: the problem, with costs in its own unit.
+        bound: the best bound so far, constant costs included, in that unit.
         patterns: the columns.
     """
 
     def __init__(self, run: Run, batch: Batch) -> None:
-        self.run, self.batch = run, batch
+        self.run, self.batch = run, _rescaled(batch)
+        batch = self.batch
         self.kin: Kinship = families(batch)
         same = merged(batch)
         self.nodes = np.bincount(same[batch.kind], minlength=len(batch.sample))
@@ -55,8 +58,17 @@ class Columns:
         self.bound = -np.inf
         self.best: Prices | None = None
         self.started = 0
-        high = 10.0 * (1.0 + float(run.objective or batch.weight.sum() * 10))
+        high = 10.0 * (1.0 + float(self.objective or batch.weight.sum() * 10))
         self.master = Master(batch, self.kin, self.nodes[self.kinds], high)
+
+    @property
+    def objective(self) -> float | None:
+        """That of the best plan so far, in the unit of the columns."""
+        return None if self.run.objective is None else self.run.objective * self.batch.unit
+
+    def raise_bound(self, value: float, by: str) -> None:
+        """Tell the run of a bound in the unit of the columns."""
+        self.run.raise_bound(value / self.batch.unit, by)
 
     def add(self, kind: int, options: tuple[int, ...], cost: float) -> bool:
         """Add a column unless it is there."""
@@ -111,7 +123,7 @@ class Columns:
         total -= _EPS * (1 + abs(total))
         if total > self.bound:
             self.bound, self.best = total, prices
-            self.run.raise_bound(total, "columns")
+            self.raise_bound(total, "columns")
 
     def start(self, rows: list[Rows]) -> None:
         """Add the columns of a plan."""
@@ -160,6 +172,20 @@ class Columns:
             for c, row in zip(cost.tolist(), chosen.tolist(), strict=True):
                 found.append(Pattern(q, tuple(sorted(x for x in row if x >= 0)), c))
         return found
+
+
+def _rescaled(batch: Batch) -> Batch:
+    """Return the batch with costs in its own unit, `Batch.unit`, which it keeps."""
+    unit = batch.unit
+    if unit == 1:
+        return batch
+    found = copy(batch)  # which has looked its unit up
+    found.jobs = tuple(
+        replace(job, weight=job.weight * unit, value=None if job.value is None else job.value * unit)
+        for job in batch.jobs
+    )
+    found.problem, found.weight = replace(batch.problem, jobs=found.jobs), batch.weight * unit
+    return found
 
 
 def merged(batch: Batch) -> IntArray:

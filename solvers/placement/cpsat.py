@@ -11,7 +11,7 @@ from ortools.sat.python import cp_model
 from gangplan.instances import verify
 from gangplan.instances.placement import PlacementPlan
 
-from ..cpsat_solver import cpsat_solver, minimise
+from ..cpsat_solver import cpsat_solver, minimise, search
 from ..run import Run
 from .best_fit import best_fit
 from .build import build
@@ -30,6 +30,14 @@ def cpsat(run: Run, batch: Batch) -> None:
     """Minimise the goal with CP-SAT; offers plans as they come, raises the bound."""
     if run.plan is None:
         build(run, batch, (topology, best_fit, least_interference), "cpsat")
+    if run.plan is None and not run.stopped:
+        # a model with costs has a largest one: that there is no plan is for one without them to say
+        plan = Assignment(batch)
+        if (
+            search(run, suitable_solver(run), plan.model, partial(_plan, run, batch, plan), "cpsat")
+            == cp_model.INFEASIBLE
+        ):
+            run.prove_infeasible()
     if run.stopped:
         return
     with run.phase("cpsat model"):

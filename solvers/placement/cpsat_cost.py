@@ -13,36 +13,35 @@ from gangplan.instances.placement.rate import ring_bytes
 from .cpsat_model import Assignment
 
 GOAL_UNITS = 1 << 26
-"""What 1 of the goal becomes in integers, if weights are about 1."""
-_ABOUT = 1 / 16, 1024.0
-"""Largest weights for which that is so: others are divided by a power of two, or integers have nothing left of them."""
+"""What 1 of the goal becomes in integers where jobs weigh about 1."""
 _LONGEST = 1 << 44
 _KEPT = 1 << 30
 """What all of a job's throughput becomes in integers."""
-_WEIGHT = 1 << 20
+_WEIGHT = 1 << 24
 """What a weight of 1 becomes."""
 _PARTS = 1 << 16
 """The largest denominator of a share of the compute: off by 1e-9 or less, and decimals of four digits are exact."""
 
 
 class Cost:
-    """Costs of an `Assignment`, in `GOAL_UNITS`; letters as in docs/placement.md.
+    """Costs of an `Assignment`, in whole units; letters as in docs/placement.md.
 
     Seconds of job j are counted in its own ticks: such that a tick more of its step, with all the workers it may have,
     is one unit more of its weighted slowdown (for the goal throughput: of its slowdown).
 
     Attributes:
-        total: the goal, in units. units: integers that 1 of the goal becomes.
+        total: the goal, in units. units: integers that 1 of the goal becomes: `GOAL_UNITS` times the batch's own unit.
+        weight: of each job, in that unit.
     """
 
     def __init__(self, plan: Assignment, ceiling: float | None) -> None:
         self.plan, self.batch, self.model = plan, plan.batch, plan.model
         batch = self.batch
         self.jobs = range(len(batch.jobs))
-        most = float(batch.weight.max(initial=0.0))
-        scale = 1.0 if not most or _ABOUT[0] <= most <= _ABOUT[1] else 2.0 ** floor(log2(most))
-        self.units = GOAL_UNITS / scale
-        self.weight = [float(weight) / scale for weight in batch.weight]
+        self.units = GOAL_UNITS * batch.unit
+        if ceiling is not None and ceiling * self.units > _LONGEST:
+            self.units = 2.0 ** floor(log2(_LONGEST / ceiling))
+        self.weight = (batch.weight * (self.units / GOAL_UNITS)).tolist()
         self.top = _LONGEST if ceiling is None else min(_LONGEST, floor(ceiling * self.units) + 1)
         slowdown = batch.problem.goal == "slowdown"
         self.most = [job.workers[-1] for job in batch.jobs]

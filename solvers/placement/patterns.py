@@ -41,18 +41,22 @@ def patterns(run: Run, batch: Batch) -> None:
             columns.solve()
     if run.stopped or columns.best is None:
         return
-    margin = _FIRST * max(1.0, abs(columns.bound))
+    margin, last = _FIRST * max(1.0, abs(columns.bound)), 0.0
     while not run.stopped:
-        gap = float("inf") if run.objective is None else run.objective - columns.bound
+        gap = float("inf") if columns.objective is None else columns.objective - columns.bound
         margin = min(margin, gap * (1 + 1e-9))
         with run.phase("patterns within"):
             found = columns.within(margin, _MOST)
+        if found is None and margin > 2 * last > 0:
+            margin = 2 * last  # the gap has too many, what is nearer may not
+            continue
         if found is None:
             _restricted(run, columns)
             return
         with run.phase("patterns"):
             if not _choose(run, columns, found, margin) or margin >= gap:
                 return
+        last = margin
         # twice what is nearly the gap would be most of the last model's work, done twice
         margin = 2 * margin if 3 * margin < gap else gap
 
@@ -82,9 +86,9 @@ def _choose(run: Run, columns: Columns, found: list[Pattern], margin: float) -> 
 
     def better(bound: float) -> None:
         value = min(bound / UNITS, beyond)
-        if run.objective is not None:
-            value = min(value, run.objective)
-        run.raise_bound(value - 1e-9, "patterns")
+        if columns.objective is not None:
+            value = min(value, columns.objective)
+        columns.raise_bound(value - 1e-9, "patterns")
 
     solver = suitable_solver(run)
     solver.parameters.relative_gap_limit = 0.0  # an end of the search is to be one
@@ -92,16 +96,16 @@ def _choose(run: Run, columns: Columns, found: list[Pattern], margin: float) -> 
     if run.workers < _PORTFOLIO:
         solver.parameters.num_workers = 1
     solver.best_bound_callback = better
-    if run.objective is not None:
+    if columns.objective is not None:
         held = columns.held(read_plan(columns.batch, run.plan))
         for t, x in zip(found, model.x, strict=True):
             model.model.add_hint(x, held[t.kind, t.options])
-        model.model.add(model.total <= int(run.objective * UNITS) + 1)
+        model.model.add(model.total <= int(columns.objective * UNITS) + 1)
     status = interruptible(lambda: solver.solve(model.model, Watcher()), solver.stop_search, lambda: run.stopped)
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
         better(solver.best_objective_bound)
-    elif status == cp_model.INFEASIBLE and run.objective is not None:
-        better(run.objective * UNITS)
+    elif status == cp_model.INFEASIBLE and columns.objective is not None:
+        better(columns.objective * UNITS)
     return status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
 
 
@@ -110,6 +114,6 @@ def _offer(run: Run, columns: Columns, state: State, rows: list[Any]) -> None:
     if (
         serve(state)
         and state.complete()
-        and (settle(state, columns) < run.objective if run.objective is not None else True)
+        and (settle(state, columns) < columns.objective if columns.objective is not None else True)
     ):
         run.offer(as_plan(state.batch, state.rows, lambda n: state.held[n]), "patterns")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from math import log2
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from gangplan.instances.verify import TOLERANCE
 
 Indices = NDArray[np.integer[Any]]
 """Whole numbers of any width: numpy's own searches return the wide ones."""
+_MODERATE = 4.0
+"""Costs of a job up to which, and down to its inverse, models take them as they are."""
 Rows = dict[int, tuple[int, int]]
 """Where a job is: node -> (workers, servers)."""
 
@@ -114,6 +117,15 @@ class Batch:
         return np.asarray(
             np.minimum(np.minimum(room, most[:, None]), [[job.workers[-1]] for job in self.jobs]), np.int32
         )
+
+    @cached_property
+    def unit(self) -> float:
+        """What models of whole numbers multiply costs by: a power of two that makes the dearest job cost about 1."""
+        prices = (job.value or 0.0 for job in self.jobs)
+        dearest = max([float(self.weight.max()), *prices, *(price for _, price in self.standing.values())])
+        if not dearest or 1 / _MODERATE <= dearest <= _MODERATE:
+            return 1.0
+        return 2.0 ** -round(log2(dearest))
 
     @cached_property
     def place(self) -> IntArray:

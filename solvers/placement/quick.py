@@ -23,6 +23,8 @@ def quick(run: Run, batch: Batch) -> None:
     order = order_of(batch)
     for _ in range(_TRIES):
         nodes = _Nodes(batch)
+        if not all(nodes.rows[j] for j in batch.pinned):
+            return
         failed = next((j for j in order if not nodes.place(j) and batch.jobs[j].value is None), None)
         if failed is None:
             run.offer(as_plan(batch, nodes.rows, nodes.shared), "first fit")
@@ -92,8 +94,7 @@ class _Nodes:
                     self._use(j, node, 0, min(room, left))
                     left -= min(room, left)
         if left:
-            for node, (w, p) in list(self.rows[j].items()):
-                self._use(j, node, -w, -p)
+            self._off(j)
         return not left
 
     def _open(self, j: int, most: int, need: Need, but: Collection[int] = ()) -> dict[int, int]:
@@ -142,7 +143,7 @@ class _Nodes:
             return 0
         kind = self.kind[node]
         if workers:
-            count = self.room[j][kind]
+            count: int = self.room[j][kind]
             if count and self.each[j]:
                 count = min(count, self.gpus[node] // self.each[j] * self.together[j])
         else:
@@ -160,9 +161,12 @@ class _Nodes:
             able = able and self._count(j, node, self.server) >= p
             self._use(j, node, 0, p)
             if not able:
-                for back, (w, p) in list(self.rows[j].items()):
-                    self._use(j, back, -w, -p)
+                self._off(j)
                 return
+
+    def _off(self, j: int) -> None:
+        for node, (w, p) in list(self.rows[j].items()):
+            self._use(j, node, -w, -p)
 
     def _use(self, j: int, node: int, w: int, p: int) -> None:
         """Put w workers and p servers of job j on a node; take all that it has there off if they are negative."""

@@ -16,6 +16,7 @@ from gangplan.hybrid.portfolio import no_solver
 from gangplan.hybrid.registry import Entry
 from gangplan.instances import InstanceError
 from gangplan.instances.generators import generate
+from gangplan.instances.generators.gangs import gangs
 from gangplan.learned.labels import make, seed_of
 from gangplan.solvers import Run
 from gangplan.solvers.method import Method, suite
@@ -188,3 +189,13 @@ def test_no_policy_where_encoding_takes_too_long() -> None:
     assert "learned left out: no time to encode the problem" in run.notes
     run.deadline = time.perf_counter() + 30
     assert "learned" in {entry.name for entry in order.plan(run, prepared)}
+
+
+def test_small_batches_do_not_wait_for_a_policy() -> None:
+    """Patterns, done sooner than a policy is loaded, go first where a batch is small and there is time for both."""
+    firsts = []
+    for jobs, nodes, seconds in ((16, 8, 10), (64, 16, 10), (16, 8, 3)):
+        run = Run(gangs(jobs=jobs, racks=2, nodes=nodes, load=0.8), time_limit=seconds)
+        entries = order.plan(run, suite("placement").prepare(run), order.first(run))
+        firsts.append(entries[0].name)
+    assert firsts[:2] == ["patterns", "learned"] and firsts[2] != "patterns"

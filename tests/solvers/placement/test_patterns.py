@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations_with_replacement
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,10 @@ import pytest
 from gangplan import solve
 from gangplan.instances.generators.gangs import gangs
 from gangplan.solvers import Run
+from gangplan.solvers.placement import patterns as module
 from gangplan.solvers.placement.columns import Columns
+from gangplan.solvers.placement.local_search import local_search
+from gangplan.solvers.placement.methods import SUITE
 from gangplan.solvers.placement.prepare import Batch
 
 
@@ -64,3 +68,21 @@ def test_a_full_fleet_is_within_two_percent(load: float) -> None:
     """64 jobs on 32 nodes of 8 GPUs are within 2% of the bound in a minute."""
     result = solve(gangs(64, nodes=16, load=load, seed=1), time_limit=60.0, workers=2, gap=0.02)
     assert result.gap is not None and result.gap <= 0.02
+
+
+def test_the_choice_takes_little_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proof among a thousand patterns takes CP-SAT few steps and three models, none of them nearly the last."""
+    solvers: list[Any] = []
+    make = module.suitable_solver
+
+    def kept(run: Run) -> Any:
+        solvers.append(make(run))
+        return solvers[-1]
+
+    monkeypatch.setattr(module, "suitable_solver", kept)
+    run = Run(gangs(jobs=16, racks=2, nodes=8, load=0.8, seed=2005), time_limit=200, workers=2)
+    batch = SUITE.prepare(run)
+    local_search(run, batch, rounds=300)
+    module.patterns(run, batch)
+    assert run.stop_reason == "proved" and len(solvers) == 3
+    assert sum(solver.response_proto.deterministic_time for solver in solvers) < 4
