@@ -39,12 +39,13 @@ def forked(work: Callable[[], T], stopped: Callable[[], bool]) -> T | None:
         process.start()
     outbox.close()
     try:
-        return _answer(inbox, stopped)
+        found: T | None = _answer(inbox, stopped)
     finally:
         with suppress(OSError):
             process.kill()
         process.join()
         inbox.close()
+    return found
 
 
 def _answer(inbox: Connection, stopped: Callable[[], bool]) -> Any:
