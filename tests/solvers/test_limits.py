@@ -101,7 +101,7 @@ def test_a_hundred_thousand_devices() -> None:
     problem = chain(StepProblem, 50, 100_000)
     p = prepare(problem)
     assert p.partial
-    assert p.level.shape == (1024, 1024)
+    assert p.level.shape == (2048, 2048)
     result = solve(problem, time_limit=20, method="heft")
     assert (result.status, result.bound) == ("FEASIBLE", None)
     assert solve(problem, time_limit=20, method="bounds").bound is None
