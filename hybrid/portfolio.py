@@ -32,7 +32,7 @@ def run_methods(run: Run, method: str) -> None:
     chosen = None if method == "auto" else _named(run.problem, tools, method)
     with in_time(run):
         _run(run, tools, chosen, method)
-    if run.plan is None and not run.infeasible:
+    if run.plan is None and not run.infeasible and run.stop_reason in (None, "time limit"):
         with run.phase("draft"):
             tools.draft(run)
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from gangplan.instances import GraphProblem, InstanceError, content_hash, verify, with_objective
 from gangplan.instances.arrays import require_number
@@ -180,12 +181,11 @@ def _result(run: Run, method: str) -> Result:
     )
 
 
-def _stamped(run: Run) -> Answer | None:
+def _stamped(run: Run) -> Any:
     """Return the best plan with the hash of its problem, without where that would take long after the time is up."""
     if run.plan is None or parts(run.problem) * _HASHED > run.remaining() + _LATE:
         return run.plan
-    stamped: Answer = replace(run.plan, instance=content_hash(run.problem))
-    return stamped
+    return replace(run.plan, instance=content_hash(run.problem))
 
 
 def versions() -> dict[str, str]:

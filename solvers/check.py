@@ -80,9 +80,13 @@ def _run(
     callback: Callback = lambda run: None,
 ) -> Run:
     run = Run(problem, time_limit=time_limit, callbacks=(callback,))
-    with suppress(TimeoutError):
+    try:
         prepared = tools.prepare(run)
-        if not run.infeasible:
+    except TimeoutError:
+        # without any time the method itself is to be seen stopping
+        prepared = tools.prepare(Run(problem, time_limit=_LIMIT))
+    if not run.infeasible:
+        with suppress(TimeoutError):
             method.run(run, prepared)
     return run
 

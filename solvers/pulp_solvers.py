@@ -9,6 +9,7 @@ import pulp
 
 from gangplan.instances import verify
 
+from .forked import can_fork, forked
 from .interrupt import interruptible
 from .run import Run
 
@@ -20,6 +21,8 @@ ABOVE_ONE = 1.001
 
 APT = 0.5
 """Tolerances are relative to the unit: if the optimum is below so much of it, solve again in a smaller one."""
+_ROWS = 32
+"""Rows between two looks at the clock."""
 _ROUNDING = 1e-6
 """What solvers may be wrong by in a unit that is too large."""
 
@@ -52,7 +55,7 @@ def minimise_lp(run: Run, lp: Any, name: str, unit: float, plan: Callable[[], An
         plan: makes a plan of the variables' values, `None` if they are none when rounded.
         presolve: see `pulp_solver`.
     """
-    lp.solve(pulp_solver(run, name, presolve=presolve))
+    bound = _solve(run, lp, name, presolve)
     if lp.status == pulp.LpStatusInfeasible:
         # HiGHS has proved it only if both say so; CBC says "no solution found" both then and out of time,
         # so it is believed only where its clock was far from running out
@@ -69,9 +72,49 @@ def minimise_lp(run: Run, lp: Any, name: str, unit: float, plan: Callable[[], An
     apt = run.objective is not None and run.objective >= unit * APT
     slack = 0.0 if apt else _ROUNDING
     if name == "HiGHS":
-        run.raise_bound((float(lp.solverModel.getInfo().mip_dual_bound) - slack) * unit, "milp")
+        run.raise_bound((bound - slack) * unit, "milp")
     elif lp.sol_status == pulp.LpSolutionOptimal:
         run.raise_bound((float(pulp.value(lp.objective)) - slack) * unit, "milp")
+
+
+def _solve(run: Run, lp: Any, name: str, presolve: bool) -> float:
+    """Solve `lp` and return HiGHS's bound, minus infinity if there is none; what is stopped has no status."""
+
+    def work() -> tuple[float, int, int, list[float | None]]:
+        lp.solve(pulp_solver(run, name, presolve=presolve))
+        bound = float(lp.solverModel.getInfo().mip_dual_bound) if name == "HiGHS" else float("-inf")
+        return bound, lp.status, lp.sol_status, [x.varValue for x in lp.variables()]
+
+    if name != "HiGHS" or not can_fork():
+        return work()[0]
+    # in the first relaxation HiGHS hears nothing: neither the clock nor us
+    found = forked(work, lambda: run.stopped)
+    if found is None:
+        lp.status, lp.sol_status = pulp.LpStatusNotSolved, pulp.LpSolutionNoSolutionFound
+        return float("-inf")
+    bound, lp.status, lp.sol_status, values = found
+    for x, value in zip(lp.variables(), values, strict=True):
+        x.varValue = value
+    return bound
+
+
+class Model(pulp.LpProblem):  # type: ignore[misc]  # PuLP is untyped
+    """A problem to minimise whose rows look at the clock as they come in.
+
+    Raises:
+        TimeoutError: in place of a row, once the run has stopped.
+    """
+
+    def __init__(self, name: str, stopped: Callable[[], bool]) -> None:
+        super().__init__(name, pulp.LpMinimize)
+        self._stopped, self._rows = stopped, 0
+
+    def addConstraint(self, *args: Any, **options: Any) -> Any:  # noqa: N802, PuLP's name
+        """Add a row, now and then after a look at the clock."""
+        self._rows += 1
+        if not self._rows % _ROWS and self._stopped():
+            raise TimeoutError
+        return super().addConstraint(*args, **options)
 
 
 def _cbc(run: Run) -> Any:

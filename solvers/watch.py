@@ -7,8 +7,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_OFTEN = 255
-"""Turns between two looks, one less than a power of two: a look takes as long as a short turn."""
+_OFTEN = 256
+"""Turns between two looks: a look takes as long as a short turn."""
 
 
 def never() -> bool:
@@ -16,13 +16,13 @@ def never() -> bool:
     return False
 
 
-def watched(items: Iterable[T], stopped: Callable[[], bool]) -> Iterator[T]:
-    """Yield the items, and look at the clock now and then.
+def watched(items: Iterable[T], stopped: Callable[[], bool], often: int = _OFTEN) -> Iterator[T]:
+    """Yield the items, and look at the clock every so `often` items.
 
     Raises:
         TimeoutError: once `stopped` is true.
     """
     for i, item in enumerate(items):
-        if not i & _OFTEN and stopped():
+        if not i % often and stopped():
             raise TimeoutError
         yield item

@@ -16,8 +16,9 @@ def check_assignment(plan: Any, *whole: str) -> None:
         InstanceError: naming the field and the value found.
     """
     object.__setattr__(plan, "ops", tuple(plan.ops))
-    for i, name in enumerate(plan.ops):
-        require_text(name, f"ops[{i}]")
+    if set(map(type, plan.ops)) != {str} or not all(plan.ops):
+        for i, name in enumerate(plan.ops):
+            require_text(name, f"ops[{i}]")
     if plan.instance is not None:
         require_text(plan.instance, "instance")
     for field in whole:

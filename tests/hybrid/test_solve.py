@@ -139,7 +139,7 @@ def test_bound_without_a_plan() -> None:
     assert (result.plan, result.objective, result.gap, result.status) == (None, None, None, "UNKNOWN")
     assert result.bound is not None and result.bound > 0
     late = solve(problem, time_limit=1e-9, workers=1)
-    assert (late.plan, late.gap, late.status, late.stop_reason) == (None, None, "UNKNOWN", "time limit")
+    assert (late.gap is None, late.stop_reason) == (late.bound is None, "time limit")
     assert late.bound is None or late.bound > 0
     assert (Run(problem, time_limit=1).bound, Run(problem, time_limit=1).gap) == (None, None)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from ortools.sat.python import cp_model
@@ -15,11 +15,15 @@ from gangplan.instances import LatencyPlan
 
 from ...cpsat_solver import cpsat_solver, minimise, search
 from ...run import Run
+from ...watch import watched
 from ..sizes import Covers, whole
 from .bounds import ceiling
 from .cpsat_hint import Toll, values
 from .reduced import Reduced
 
+T = TypeVar("T")
+
+_OFTEN = 32
 _UNITS = 1 << 32
 """What the ceiling of the latency becomes in integers; rounding down keeps the bound a bound."""
 
@@ -52,7 +56,7 @@ class Model:
     def __init__(
         self, r: Reduced, run: Run, fixed: Mapping[int, int] | None = None, covers: Covers | None = None
     ) -> None:
-        self.r, self.covers = r, covers if covers is not None else Covers()
+        self.r, self.run, self.covers = r, run, covers if covers is not None else Covers()
         self.fixed = fixed or {}
         self.model = cp_model.CpModel()
         self.top = run.objective if run.objective is not None else ceiling(r)
@@ -81,6 +85,9 @@ class Model:
 
     def _time(self) -> Any:
         return self.model.new_int_var(0, self.limit, "")
+
+    def _watched(self, items: Iterable[T]) -> Iterator[T]:
+        return watched(items, lambda: self.run.stopped, _OFTEN)
 
     def units(self, seconds: float) -> int:
         """Return seconds as an integer, rounded down."""
@@ -123,7 +130,7 @@ class Model:
         new = model.new_bool_var
         self.reached = [[new("") for _ in self.calls] for _ in range(r.n_items)]
         self.behind = [[new("") for _ in self.calls] for _ in range(r.n_items)]
-        for v, (reached, behind) in enumerate(zip(self.reached, self.behind, strict=True)):
+        for v, (reached, behind) in self._watched(enumerate(zip(self.reached, self.behind, strict=True))):
             for s in self.calls:
                 x = self.x[r.group_of[v]][s]
                 model.add_implication(behind[s], reached[s])
@@ -132,7 +139,7 @@ class Model:
                 model.add_bool_or(x, ~reached[s], behind[s])
             for s, t in pairwise(self.calls):
                 model.add_implication(reached[t], behind[s])
-        for a, b in r.edges:
+        for a, b in self._watched(r.edges):
             for s in self.calls:
                 model.add_implication(self.reached[a][s], self.reached[b][s])
                 model.add_implication(self.behind[a][s], self.behind[b][s])
@@ -145,7 +152,7 @@ class Model:
         r, model = self.r, self.model
         for s in self.calls:
             paid: Any = 0
-            for a, consumers, cost in r.nets:
+            for a, consumers, cost in self._watched(r.nets):
                 pins = sorted({int(r.group_of[v]) for v in (a, *consumers)})
                 if len(pins) > 1:
                     paid += self.units(cost) * self._toll(pins, s)
@@ -180,7 +187,7 @@ class Model:
         inputs from outside and ready[v] >= finish[s]; Z is at least everything."""
         r, model = self.r, self.model
         before, after = r.neighbours
-        for v in range(r.n_items):
+        for v in self._watched(range(r.n_items)):
             g = int(r.group_of[v])
             for q, on in zip(self.hosts, self.h[g], strict=True):
                 if r.fits[g, q]:

@@ -23,6 +23,7 @@ for or serves.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import fsum
 
 import numpy as np
 
@@ -78,13 +79,9 @@ class _Pass:
         r = self.r
         if not self.alone[u] or (self.tight and r.memory[u] > 0):
             return False
-        saved = added = 0.0
-        for pins, cost in self.touching[u]:
-            if q not in pins:
-                added += cost
-            elif len(pins) == 2:
-                saved += cost
-        gain = saved - added
+        paid = [cost if q in pins else -cost for pins, cost in self.touching[u] if q not in pins or len(pins) == 2]
+        # rounded once: a rounding as large as an output's cost may be more than all that is done
+        gain = fsum(paid)
         for t in self.calls:
             if np.isfinite(self.time[t][q]) and self.time[t][u] > gain:
                 return False

@@ -9,7 +9,7 @@ import pulp
 
 from gangplan.instances import LatencyPlan
 
-from ...pulp_solvers import ABOVE_ONE, available_solvers, minimise_lp
+from ...pulp_solvers import ABOVE_ONE, Model, available_solvers, minimise_lp
 from ...run import Run
 from ..sizes import Covers, whole
 from .bounds import ceiling
@@ -45,7 +45,7 @@ class _Model:
 
     def __init__(self, r: Reduced, run: Run, covers: Covers) -> None:
         self.r, self.run, self.covers = r, run, covers
-        self.lp = pulp.LpProblem("latency", pulp.LpMinimize)
+        self.lp = Model("latency", lambda: run.stopped)
         self.calls = range(len(r.callers))
         self.hosts = [s for s, slot in enumerate(r.slots) if slot.host]
         self.types = sorted({r.slots[s].kind for s in r.callers})

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from ortools.sat.python import cp_model
 
+from ...watch import watched
 from ..sizes import Covers, whole
 from .cpsat_segments import Segments, reach
 from .cpsat_windows import Ticks, local_windows
@@ -126,7 +127,7 @@ class StepModel:
         all is done.
         """
         first, index = self.p.successors
-        for u in range(self.p.n):
+        for u in watched(range(self.p.n), self.stopped, 32):
             after = index[first[u] : first[u + 1]].tolist()
             for v in after:
                 self._edge(u, v)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pulp
 
+from ...pulp_solvers import Model
 from ..sizes import Covers, whole
 from .cpsat_segments import longest_paths, reach
 from .cpsat_symmetry import DeviceTree
@@ -25,7 +26,7 @@ class MilpModel:
         self, p: Prepared, unit: float, covers: Covers | None = None, stopped: Callable[[], bool] = lambda: False
     ) -> None:
         self.p, self.unit, self.covers = p, unit, covers if covers is not None else Covers()
-        self.lp = pulp.LpProblem("step", pulp.LpMinimize)
+        self.lp = Model("step", stopped)
         self.z = pulp.LpVariable("Z", 0, 1)
         self.lp += self.z
         self.kind: list[int] = p.type_of.tolist()

@@ -12,7 +12,7 @@ from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, sums
 from gangplan.instances.partition.route import Links
 from gangplan.instances.verify import TOLERANCE
 
-_MOST_DEVICES = 1024
+_MOST_DEVICES = 2048
 """There are tables with a number for each pair of devices."""
 
 Csr = tuple[IntArray, IntArray]

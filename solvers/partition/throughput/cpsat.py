@@ -13,10 +13,12 @@ from gangplan.instances import PartitionPlan, precedence
 
 from ...cpsat_solver import cpsat_solver, minimise
 from ...run import Run
+from ...watch import watched
 from ..sizes import Covers, whole
 from .bounds import load_ceiling
 from .quotient import Quotient
 
+_OFTEN = 32
 _UNITS, _FINENESS, _MOST_UNITS = 1 << 29, 4_000_000, 1 << 40
 """What the ceiling of the load becomes in integers, and for each group or net that may be rounded; rounding down keeps
 the bound a bound."""
@@ -56,7 +58,7 @@ class Model:
         stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         """Build it; no plan of more than `ceiling` seconds is looked for, and none at all once `stopped`."""
-        self.q, self.covers = q, covers if covers is not None else Covers()
+        self.q, self.covers, self.stopped = q, covers if covers is not None else Covers(), stopped
         self.model = cp_model.CpModel()
         self.contiguous = q.problem.variant == "contiguous"
         self.ceiling = ceiling if ceiling is not None else load_ceiling(q)
@@ -127,20 +129,20 @@ class Model:
         last = len(self.slots)
         true, false = model.new_constant(1), model.new_constant(0)
         self.reached = [[true, *(model.new_bool_var("") for _ in range(1, last)), false] for _ in range(q.n_groups)]
-        for g, reached in enumerate(self.reached):
+        for g, reached in watched(enumerate(self.reached), self.stopped, _OFTEN):
             for s in self.slots:
                 model.add_implication(reached[s + 1], reached[s])
                 model.add_implication(self.x[g][s], reached[s])
                 model.add_implication(self.x[g][s], ~reached[s + 1])
                 model.add_bool_or(self.x[g][s], ~reached[s], reached[s + 1])
-        for a, b in q.edges:
+        for a, b in watched(q.edges, self.stopped, _OFTEN):
             for s in range(1, last):
                 model.add_implication(self.reached[a][s], self.reached[b][s])
 
     def _convex(self) -> None:
         model, q = self.model, self.q
         earlier, later = (ends.tolist() for ends in precedence(q.problem.graph))
-        for s in self.slots:
+        for s in watched(self.slots, self.stopped, 1):
             p, r = ({v: model.new_bool_var("") for v in sorted({*earlier, *later})} for _ in range(2))
             for v in p:
                 x = self.x[q.group_of[v]][s]
@@ -158,7 +160,7 @@ class Model:
         (K) k[e, s] = 1 if slot s has some pin of net e and not all.
         """
         model, q = self.model, self.q
-        for s in self.slots:
+        for s in watched(self.slots, self.stopped, 1):
             if all(q.host[t] for t in self.y[s]):
                 tolls: Any = 0
             else:

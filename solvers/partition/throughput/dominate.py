@@ -14,7 +14,7 @@ on any one device.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import isfinite
+from math import fsum, isfinite
 
 import numpy as np
 
@@ -79,17 +79,17 @@ class _Merger:
         q = self.q
         if q.memory_binds and self.memory[u] > 0:
             return False
-        saved = added = 0.0
-        for e in self.touching[u]:
-            if v not in self.pins[e]:
-                added += self.cost[e]
-            elif len(self.pins[e]) == 2:
-                saved += self.cost[e]
+        paid = [
+            self.cost[e] if v in self.pins[e] else -self.cost[e]
+            for e in self.touching[u]
+            if v not in self.pins[e] or len(self.pins[e]) == 2
+        ]
+        # rounded once: a rounding as large as an output's cost may be more than all that is done
+        gain = fsum(paid)
         for t in self.present:
             if not isfinite(self.time[v][t]):
                 continue
-            allowed = 0.0 if q.host[t] else saved - added
-            if self.time[u][t] > allowed + _SLACK * saved:
+            if self.time[u][t] * (1 - _SLACK) > (0.0 if q.host[t] else gain):
                 return False
         return True
 

@@ -10,7 +10,7 @@ import pulp
 from gangplan.instances import PartitionPlan, precedence
 from gangplan.instances.arrays import BoolArray
 
-from ...pulp_solvers import ABOVE_ONE, APT, TOLERANCE, available_solvers, minimise_lp
+from ...pulp_solvers import ABOVE_ONE, APT, TOLERANCE, Model, available_solvers, minimise_lp
 from ...run import Run
 from ..sizes import Covers, whole
 from .bounds import load_ceiling
@@ -44,7 +44,7 @@ class _Model:
 
     def __init__(self, q: Quotient, run: Run, covers: Covers) -> None:
         self.q, self.run, self.covers = q, run, covers
-        self.lp = pulp.LpProblem("partition", pulp.LpMinimize)
+        self.lp = Model("partition", lambda: run.stopped)
         self.contiguous = q.problem.variant == "contiguous"
         self.slots = range(int(q.counts.sum()))
         self.types = [int(t) for t in np.flatnonzero(q.counts)]
