@@ -66,7 +66,7 @@ def train_policy(
     except InstanceError as error:
         raise error.of(str(config)) from None
     folder = Path(folder)
-    with alone(folder):
+    with alone(folder, "out"):
         _claim(folder, {"policy": name, "seed": seed, "settings": _plain(settings)}, resume)
         began = time.monotonic()
         reports = train_stages(

@@ -15,8 +15,12 @@ LOCK = ".gangplan.lock"
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def alone(folder: Path, field: str = "folder") -> Iterator[None]:
     """Hold a folder, so that no two processes write to it; the system lets go when a process ends, however it does.
+
+    Args:
+        folder: is made if it is not there.
+        field: what errors call it.
 
     Raises:
         InstanceError: if another one holds it, naming that, or nothing can be written there.
@@ -31,14 +35,14 @@ def alone(folder: Path) -> Iterator[None]:
         file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     except OSError as error:
         words = f"{str(folder)!r} is no folder that can be written to: {error.strerror}"
-        raise InstanceError("folder", words) from None
+        raise InstanceError(field, words) from None
     with os.fdopen(file, "r+b") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             holder = lock.read(200).decode(errors="replace").strip() or "unknown"
             words = f"is in use by another process ({holder}); wait for it, or choose another folder"
-            raise InstanceError("folder", words, str(folder)) from None
+            raise InstanceError(field, words, str(folder)) from None
         except OSError:  # a file system without locks
             yield
             return
