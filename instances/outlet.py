@@ -8,14 +8,16 @@ import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from os import PathLike, fspath
+from typing import TypeVar
 
 from .errors import InstanceError
 from .intake import io_error
 
 Name = str | PathLike[str]
+N = TypeVar("N", bound=Name)
 
 
-def write_whole(files: Mapping[Name, bytes], *, durable: bool = False) -> None:
+def write_whole(files: Mapping[N, bytes], *, durable: bool = False) -> None:
     """Write each content to its path: all beside their places first, then each into it.
 
     A link is written through, a device or a pipe written to. Permissions are those of the file that was there, else

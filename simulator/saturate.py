@@ -16,6 +16,8 @@ from gangplan.solvers.placement.online.policy import Policy
 from gangplan.solvers.placement.online.state import State
 from gangplan.solvers.placement.online.units import need
 
+from .held import Held
+
 MARKS = (1.0, 1.3)
 
 
@@ -100,9 +102,11 @@ def saturate(
     drawn = arrivals(tasks, state.capacity, marks[-1], seed)
     ratio: list[float] = []
     requested = dropped = 0
+    held = Held()
     for i, task in enumerate(drawn):
         requested += need(task).gpu
-        choice = policy.choose(state, task)
+        with held:
+            choice = policy.choose(state, task)
         if choice is None:
             dropped += 1
         else:

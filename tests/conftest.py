@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from gangplan.hybrid import fork
 from gangplan.hybrid.compiling import compile_all
 from gangplan.solvers.method import OBJECTIVES
 
@@ -32,6 +35,28 @@ def data() -> Path:
     if not DATA.is_dir():
         pytest.skip("../shared/data is absent")
     return DATA
+
+
+@pytest.fixture
+def processor_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have clocks count this process's processor time, of which a busy machine takes none.
+
+    It is for methods that run in this process and sleep nowhere: a limit is kept if the clock says so.
+    """
+    monkeypatch.setattr(time, "perf_counter", time.process_time)
+
+
+@pytest.fixture
+def spent() -> Callable[[], float]:
+    """Return what tells the processor time of this process, and of those of a solve, since the test began."""
+
+    def total() -> float:
+        for child in fork._left:
+            child.join(60.0)
+        return sum(os.times()[:4])
+
+    before = total()
+    return lambda: total() - before
 
 
 @pytest.fixture

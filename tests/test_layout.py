@@ -88,6 +88,43 @@ def test_the_check_itself(path: str, source: str, bad: bool) -> None:
     assert bool(faults(Path(path), source)) is bad
 
 
+DOORS = {"instances/intake/content.py", "instances/intake/structure.py", "instances/intake/tables.py"}
+"""Where inputs are opened and parsed."""
+OWN_FILES = {"hybrid/hardness.py", "hybrid/familiar.py", "hybrid/compiling.py"}
+"""Who reads what comes with the package, or what it has written itself for its next start."""
+OPENS = {
+    *("read_text", "read_bytes", "DictReader", "decompress"),
+    *("csv.reader", "json.loads", "json.load", "tomllib.loads", "tomllib.load", "np.load", "gzip.open"),
+}
+
+
+@pytest.mark.parametrize("folder", ORDER)
+def test_inputs_come_through_one_door(folder: str) -> None:
+    """Nobody opens, decompresses or parses an input but the door, which does so within limits and with one error."""
+    found = []
+    for module in sorted((ROOT / folder).rglob("*.py")):
+        path = module.relative_to(ROOT).as_posix()
+        if path in DOORS | OWN_FILES:
+            continue
+        for node in ast.walk(ast.parse(module.read_text())):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+                continue
+            called, given = ast.unparse(node.func), ast.unparse(node.args[0]) if node.args else ""
+            own = called == "json.loads" and any(word in given for word in ("dump", "custom_metadata_map"))
+            if (called in OPENS or node.func.attr in OPENS) and not own:
+                found.append(f"{path}:{node.lineno}: {called}")
+    assert found == []
+
+
+def test_quick_tests_touch_every_folder() -> None:
+    """What `./run test --quick` runs is there, and has a file of every folder of tests."""
+    quick = (ROOT / "tests" / "quick.txt").read_text().split()
+    assert len(set(quick)) == len(quick)
+    assert [name for name in quick if not (ROOT / name).is_file()] == []
+    folders = {file.parent.relative_to(ROOT).as_posix() for file in (ROOT / "tests").rglob("test_*.py")}
+    assert folders - {name.rpartition("/")[0] for name in quick} == set()
+
+
 def test_import_is_light(tmp_path: Path) -> None:
     """Importing gangplan loads no heavy package."""
     program = "import sys, json, gangplan; print(json.dumps([gangplan.__name__, *sys.modules]))"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from gangplan.instances import InstanceError
+from gangplan.instances.intake import parse_json
 
 from . import options
 from .learn_labels import labels
@@ -183,7 +183,7 @@ def _options(function: Any, given: list[str]) -> dict[str, Any]:
         if not equals or name not in known:
             raise InstanceError("option", f"{text!r} is not NAME=VALUE with a name of {', '.join(known) or 'none'}")
         try:
-            found[name] = json.loads(value)
+            found[name] = parse_json(value)
         except ValueError:
             found[name] = value
     return found

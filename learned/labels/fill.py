@@ -10,6 +10,7 @@ from pathlib import Path
 from gangplan.instances.arrays import require_number
 from gangplan.solvers.result import OPTIMAL_GAP
 
+from ..training.alone import alone
 from .configuration import Configuration
 from .engine import Engine
 from .row import Row, label_instance
@@ -62,7 +63,13 @@ def collect(
         InstanceError: if the folder holds labels of another configuration, or cannot be written.
     """
     require_number(shards, "shards", positive=True, whole=True)
-    path = open_folder(folder, configuration)
+    with alone(Path(folder)):
+        return _collect(open_folder(folder, configuration), configuration, shards, engine, progress)
+
+
+def _collect(
+    path: Path, configuration: Configuration, shards: int, engine: Engine | None, progress: Callable[[float], None]
+) -> Collected:
     size = configuration.shard
     missing = [k for k in range(shards) if not shard_path(path, k).exists()]
     tasks = [index for k in missing for index in range(k * size, (k + 1) * size)]

@@ -14,6 +14,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.intake import read_json
 from gangplan.instances.outlet import write_whole
 
+from ..training.alone import alone
 from ..training.checkpoint import read_checkpoint
 from ..training.loop import INTERRUPTED
 from ..training.stages import StageReport, train_stages
@@ -65,13 +66,14 @@ def train_policy(
     except InstanceError as error:
         raise error.of(str(config)) from None
     folder = Path(folder)
-    _claim(folder, {"policy": name, "seed": seed, "settings": _plain(settings)}, resume)
-    began = time.monotonic()
-    reports = train_stages(
-        made.stages(settings, device, seed), folder, minutes=minutes, resume=resume, progress=progress
-    )
-    seconds = None if resume else time.monotonic() - began
-    weights, card = _export(made, settings, seed, folder, reports, seconds)
+    with alone(folder, "out"):
+        _claim(folder, {"policy": name, "seed": seed, "settings": _plain(settings)}, resume)
+        began = time.monotonic()
+        reports = train_stages(
+            made.stages(settings, device, seed), folder, minutes=minutes, resume=resume, progress=progress
+        )
+        seconds = None if resume else time.monotonic() - began
+        weights, card = _export(made, settings, seed, folder, reports, seconds)
     return Trained(tuple(reports), weights, card, any(x.report.reason == INTERRUPTED for x in reports))
 
 
@@ -98,10 +100,6 @@ def _claim(folder: Path, run: dict[str, Any], resume: bool) -> None:
             if found.get(key) != value:
                 raise InstanceError(key, "is not that of the run which is to be resumed", str(path))
         return
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InstanceError("out", f"{str(folder)!r} is no folder that can be written to: {error.strerror}") from None
     write_whole({path: json.dumps(run, indent=1).encode()}, durable=True)
 
 

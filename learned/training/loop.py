@@ -12,6 +12,7 @@ from typing import Any
 
 from gangplan.instances import InstanceError
 
+from .alone import alone
 from .checkpoint import read_checkpoint, read_plain, write_checkpoint
 from .interrupt import Interrupt
 from .learner import Learner
@@ -110,13 +111,13 @@ def train(
         InstanceError: if the folder holds a run that is not to be resumed, or a broken one.
     """
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    run = _Run(learner, folder, _begin(learner, folder, resume))
-    try:
-        with Interrupt() as interrupt:
-            reason = run.go(interrupt, updates, minutes, validate_every, patience, checkpoint_every, progress)
-    finally:
-        run.log.close()
+    with alone(folder):
+        run = _Run(learner, folder, _begin(learner, folder, resume))
+        try:
+            with Interrupt() as interrupt:
+                reason = run.go(interrupt, updates, minutes, validate_every, patience, checkpoint_every, progress)
+        finally:
+            run.log.close()
     _LOG.info("ended by %s after %d updates, %.0f s", reason, run.at.update, run.at.seconds)
     return report(folder, reason, run.at)
 

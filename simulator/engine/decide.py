@@ -9,6 +9,7 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
 
+from ..held import told
 from . import ground
 from .policy import Scheduler
 from .queue import in_order
@@ -78,7 +79,7 @@ class Decider:
         if self._select is None:
             s.key[jobs] = s.workload.submit[jobs]
             return
-        keys: FloatArray = np.asarray(self._select.select(self.view, jobs), dtype=np.float64)
+        keys = told(self._select.select(self.view, jobs), _floats, "select")
         if keys.shape != jobs.shape or np.isnan(keys).any():
             raise InstanceError("select", f"{self._select!r} did not give a number for each of {len(jobs)} jobs")
         s.key[jobs] = keys
@@ -127,7 +128,7 @@ class Decider:
         """Return the degree at which a job is to start."""
         if self._degree is None:
             return int(self.s.workload.gpus[job])
-        degree = int(self._degree.degree(job, self.view))
+        degree = told(self._degree.degree(job, self.view), int, "degree")
         self.s.menu.entry(job, degree)
         return degree
 
@@ -137,9 +138,10 @@ class Decider:
 
     def _placed(self, job: int, degree: int) -> Rows | None:
         """Ask the policy where a job goes, and see that it can go there."""
-        rows: Rows | None = self._place.place(job, degree, self.view)
-        if rows is None:
+        answer = self._place.place(job, degree, self.view)
+        if answer is None:
             return None
+        rows = told(answer, _rows, "place")
         s = self.s
         where = f"job {s.workload.names[job]} on nodes {rows.node.tolist()}"
         node, m = rows.node, s.fleet.n_nodes
@@ -148,12 +150,11 @@ class Decider:
         if not s.ok[s.kind[job], node].all():
             raise InstanceError("place", f"{where}: it cannot run on all of them now")
         if s.sharing is None:
-            rows = Rows(*(np.asarray(x, dtype=np.int64) for x in rows))
             if not s.has_room(job, rows):
                 raise InstanceError("place", f"{where}: they have not as much free")
         else:
-            told = (rows.gpu >= 0) & (rows.gpu < s.fleet.gpus[node]) & (rows.gpus == 1)
-            if not told.all() or len(set(zip(node.tolist(), rows.gpu.tolist(), strict=True))) < len(node):
+            sound = (rows.gpu >= 0) & (rows.gpu < s.fleet.gpus[node]) & (rows.gpus == 1)
+            if not sound.all() or len(set(zip(node.tolist(), rows.gpu.tolist(), strict=True))) < len(node):
                 raise InstanceError("place", f"{where}: not {degree} GPUs that are told apart")
         return rows
 
@@ -251,3 +252,14 @@ class Decider:
             else:
                 stopped.append(other)
         return stopped
+
+
+def _floats(answer: Any) -> FloatArray:
+    return np.asarray(answer, dtype=np.float64)
+
+
+def _rows(answer: Any) -> Rows:
+    node, gpus, gpu = (np.asarray(part, dtype=np.int64) for part in answer)
+    if not node.shape == gpus.shape == gpu.shape == (len(node),):
+        raise ValueError
+    return Rows(node, gpus, gpu)

@@ -12,6 +12,7 @@ from gangplan.instances.arrays import require_number
 from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.workload import Workload
 
+from ..held import Held
 from ..trace.check import check
 from ..trace.menu import Menu
 from ..trace.outcome import Outcome
@@ -68,7 +69,8 @@ def simulate(
         checkpoint_interval=checkpoint_interval,
         progress=progress,
     )
-    loop.run()
+    with Held():
+        loop.run()
     return conclude(loop, menu)
 
 

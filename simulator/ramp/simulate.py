@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
 
+from ..held import Held, told
 from .arrivals import Case
 from .blocks import Blocks, Long
 from .jobs import JobType, Placed
@@ -145,13 +146,15 @@ def simulate(case: Case, policy: Policy) -> Outcome:
     reason, degree, block = (np.full(n, value, dtype=np.int32) for value in (0, -1, -1))
     start, finish = np.full(n, np.nan), np.full(n, np.nan)
     rows: list[Long | IntArray] = []
+    held = Held()
     for i in range(n):
         state = State(case, i, limit[i], seen, accepted[:i])
-        choice = policy.decide(state)
+        with held:
+            choice = policy.decide(state)
         if choice is None:
             reason[i] = 1
             continue
-        placed = _place(state, Choice(*choice), blocks)
+        placed = _place(state, told(choice, _choice, f"decisions[{i}]"), blocks)
         if placed is None or placed.jct > limit[i]:
             reason[i] = 2 if placed is None else 3
             continue
@@ -159,10 +162,15 @@ def simulate(case: Case, policy: Policy) -> Outcome:
         start[i], finish[i] = state.now, state.now + placed.jct
         ends[placed.servers] = finish[i]
         rows.append(placed.servers)
-    held = [len(servers) for servers in rows]
-    row_job = np.repeat(np.flatnonzero(accepted), held).astype(np.int32)
+    sizes = [len(servers) for servers in rows]
+    row_job = np.repeat(np.flatnonzero(accepted), sizes).astype(np.int32)
     row_server = np.concatenate([*rows, np.zeros(0, np.int32)]).astype(np.int32)
     return Outcome(case, reason, degree, block, start, finish, row_job, row_server)
+
+
+def _choice(answer: Any) -> Choice:
+    choice = Choice(*answer)
+    return Choice(*(int(part) for part in choice))
 
 
 def _place(state: State, choice: Choice, blocks: Blocks) -> Placed | None:

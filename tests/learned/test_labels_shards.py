@@ -26,14 +26,15 @@ from gangplan.learned.labels import (
     seed_of,
     up_to,
 )
+from gangplan.learned.training.alone import LOCK
 
 ONE = Engine(processes=1)
 SMALL = Configuration("throughput", ("layered", "series_parallel"), size=8, states=2, time_limit=20, shard=2)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Return every file in `folder`."""
-    return {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
+    """Return every file in `folder` but the one that is locked."""
+    return {file.name: file.read_bytes() for file in sorted(folder.iterdir()) if file.name != LOCK}
 
 
 def without_time(folder: Path) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from math import inf
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pytest
@@ -91,10 +91,10 @@ def test_speed(data: Path) -> None:
     graph = read(path, keep_inputs=True).graph
     seconds = []
     for _ in range(5):
-        begin = perf_counter()
+        begin = process_time()
         s = split(graph, 16)
         training_step(s, placed(s), RAMP)
-        seconds.append(perf_counter() - begin)
+        seconds.append(process_time() - begin)
     assert min(seconds) < 0.05
 
 

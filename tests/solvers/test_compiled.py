@@ -27,10 +27,10 @@ from gangplan.learned.labels import make
 from gangplan import solve
 problem = make("schedule", "moldable", 1, 12)
 import numba, ortools.sat.python.cp_model
-started = time.perf_counter()
+started = time.process_time()
 result = solve(problem, time_limit=3.0, workers=1)
 by = [found.by for found in result.trace]
-print(json.dumps([time.perf_counter() - started, result.plan is not None, by, result.notes]))
+print(json.dumps([time.process_time() - started, result.plan is not None, by, result.notes]))
 """
 
 

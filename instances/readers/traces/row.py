@@ -74,7 +74,7 @@ def moment(row: Row, key: str) -> float:
     try:
         found = datetime.fromisoformat(row[key].strip())
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):  # a zone may lead out of the years that there are
+    except ValueError:
         raise InstanceError(key, f"{row[key]!r} is no time") from None
 
 

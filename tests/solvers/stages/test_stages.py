@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -90,14 +90,13 @@ def test_published_four_devices(data: Path, name: str, faster: float, devices: l
     assert [count for _, count in shown(problem, result.plan)] == devices
 
 
-def test_resnet50_on_sixteen_devices_in_seconds(data: Path) -> None:
-    """PipeDream's own optimiser takes 82 s; this one has 5."""
+def test_resnet50_on_sixteen_devices_in_seconds(data: Path, spent: Callable[[], float]) -> None:
+    """PipeDream's own optimiser takes 82 s; this one has 5 of the processor."""
     file = data / "pipedream" / "resnet50.txt"
     problem = read(file, objective="stages", cluster="2x8", bandwidth=(4 * GIB, 2 * GIB))
-    started = time.perf_counter()
-    result = solve(problem, time_limit=30, workers=1)
+    result = solve(problem, time_limit=60, workers=1)
     assert result.status is Status.OPTIMAL
-    assert time.perf_counter() - started < 5
+    assert spent() < 5
 
 
 def test_large_graphs_get_a_plan_and_a_bound(data: Path) -> None:

@@ -182,6 +182,7 @@ def test_pipeline_of_two_stages() -> None:
     check(StepProblem(ops, cluster(2)), "cpsat", 9.0)
 
 
+@pytest.mark.usefixtures("processor_clock")
 def test_lns_improves_a_large_graph() -> None:
     """From HEFT's plan of 400 random ops the search gets to a better one, and stops on time."""
     ops = generate("layered", ops=200, layers=25, seed=1).graph

@@ -176,6 +176,7 @@ def test_memory_splits_a_published_profile() -> None:
     assert len(set(run.plan.device.tolist())) > 1
 
 
+@pytest.mark.usefixtures("processor_clock")
 def test_contention_and_large_graphs() -> None:
     """With contention, and on 2,000 ops, everything ends in time with a verified plan."""
     rng = np.random.default_rng(0)

@@ -83,6 +83,7 @@ def test_moves_keep_memory_and_can_be_taken_back(seed: int) -> None:
     assert found > 20
 
 
+@pytest.mark.usefixtures("processor_clock")
 @pytest.mark.parametrize("seed", range(4))
 def test_never_worse_than_the_start(seed: int) -> None:
     """Every plan is feasible and better than the one before, from the first plan on."""
