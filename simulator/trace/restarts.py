@@ -29,9 +29,7 @@ def restarts(outcome: Outcome, parts: Spans) -> tuple[FloatArray, list[str]]:
     late = parts.opens[1:] | (parts.rate[1:] > 0) | (parts.rate[:-1] == 0)  # no job is restored once it got on
     wrong = [
         f"job {outcome.workload.names[j]} is restored for {spent:.6g} s, not {wanted:.6g}"
-        for j, spent, wanted, bad in zip(
-            job, idle, due, np.abs(idle - due) > slack, strict=True
-        )
+        for j, spent, wanted, bad in zip(job, idle, due, np.abs(idle - due) > slack, strict=True)
         if bad
     ]
     wrong += [f"job {outcome.workload.names[j]} stands still" for j in parts.job[1:][~late]]

@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
 from types import CodeType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
@@ -43,7 +43,7 @@ class Store:
         return False
 
 
-class _Here(_CacheLocator):  # type: ignore[misc]
+class _Here(_CacheLocator):
     """Tell numba where to keep a kernel."""
 
     def __init__(self, function: Any) -> None:
@@ -65,14 +65,14 @@ class _Here(_CacheLocator):  # type: ignore[misc]
         return cls(function)
 
 
-class _Implementation(CompileResultCacheImpl):  # type: ignore[misc]
-    _locator_classes = (_Here,)
+class _Implementation(CompileResultCacheImpl):
+    _locator_classes: ClassVar[list[type[object]]] = [_Here]
 
     def get_filename_base(self, name: str, flags: str) -> str:
         return f"{super().get_filename_base(name, flags)}-{self.locator.digest[:12]}"
 
 
-class _Files(FunctionCache):  # type: ignore[misc]
+class _Files(FunctionCache):
     _impl_class = _Implementation
 
     def save_overload(self, signature: Any, data: Any) -> None:

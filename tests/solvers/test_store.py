@@ -126,4 +126,4 @@ def test_a_solve_in_a_container_without_a_home(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert done.returncode == 0 and done.stdout.strip() == "optimal", done.stderr
+    assert done.returncode == 0 and done.stdout.strip() == "OPTIMAL", done.stderr
