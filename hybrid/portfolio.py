@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from time import sleep
 from typing import Any
 
 from gangplan.instances import InstanceError
@@ -22,6 +23,8 @@ from .registry import Entry, is_own, named, suited
 _IMPORT = 6.0
 """Seconds left from which on a policy may import PyTorch: it has half of them at least, then."""
 
+_POLL = 0.05
+"""Seconds between two looks for what is compiled."""
 _LARGE = 100_000
 """Parts of a problem from which on a draft comes first: preparing may take all of the time, and a draft some of it."""
 
@@ -93,11 +96,17 @@ class _Portfolio:
 
     def run_all(self, entries: list[Entry]) -> None:
         """Run the entries in their order; what runs apart does so in as few processes as it can."""
-        run, methods = self.run, named(self.run.problem.objective)
-        steps = [Step(entry.name, entry.share, methods[entry.name], self.prepared) for entry in entries]
-        i = 0
-        while i < len(steps) and not run.stopped:
-            i += self._next(entries[i:], steps[i:])
+        methods = named(self.run.problem.objective)
+        left = [(entry, Step(entry.name, entry.share, methods[entry.name], self.prepared)) for entry in entries]
+        while left and not self.run.stopped:
+            first = next((i for i, (_, step) in enumerate(left) if self._is_next(i, step)), None)
+            if first is not None:
+                del left[first : first + self._next(left[first:])]
+            elif not self._fill(left):
+                self.compiler.missing(left.pop(0)[1].method)
+        late = [step.method for _, step in left if self.compiler.comes(step.method)]
+        if late and self.run.stop_reason == "time limit":
+            self.compiler.missing(late[0])
 
     def wait(self) -> None:
         """Wait for what runs beside the others; nothing else is left to do."""
@@ -109,23 +118,22 @@ class _Portfolio:
         for apart in self._beside:
             apart.end()
 
-    def _next(self, entries: list[Entry], steps: list[Step]) -> int:
+    def _is_next(self, i: int, step: Step) -> bool:
+        """Return whether a step has its turn: the first one, and those that the first has waited for kernels with."""
+        return self.compiler.has(step.method) and (i == 0 or bool(step.method.compiled))
+
+    def _next(self, left: list[tuple[Entry, Step]]) -> int:
         """Run the first step, and as many after it as go into one process with it; return how many are over."""
-        run, entry, step = self.run, entries[0], steps[0]
-        if entry.quick and can_fork() and not self.compiler.has(step.method):
-            run_apart(run, [replace(step, interpreted=True)], self._beside)
-            return 1
-        if not self._can_begin(steps):
-            return 1
+        run, (entry, step) = self.run, left[0]
         here = entry.quick or (is_own(entry) and run.remaining() < SHORT and no_solver(step.method))
         if not here and can_fork() and run.remaining() >= APART:
             if entry.learned and step.method.library not in sys.modules:
                 self._begin_beside(step)
                 return 1
             load(run, step.method)
-            alone = (i for i in range(1, len(steps)) if not self._is_there(steps[i].method))
-            end = next(alone, len(steps))
-            run_apart(run, steps[:end], self._beside)
+            alone = (i for i in range(1, len(left)) if not self._is_there(left[i][1].method))
+            end = next(alone, len(left))
+            run_apart(run, [step for _, step in left[:end]], self._beside)
             return end
         if not is_own(entry):
             run.no_time(f"{entry.name} left out: no process of its own, for want of time or of a system that has them")
@@ -139,17 +147,33 @@ class _Portfolio:
         """Return whether neither a library nor a kernel of `method` has to be waited for."""
         return method.library in ("", *sys.modules) and self.compiler.has(method)
 
-    def _can_begin(self, steps: list[Step]) -> bool:
-        """Return whether the first step can begin; until its kernels are compiled the others run."""
-        run, compiler, method = self.run, self.compiler, steps[0].method
-        if compiler.has(method):
-            return True
-        others = [replace(step, share=1.0) for step in steps[1:] if not step.method.compiled]
-        if compiler.comes(method) and others and can_fork() and run.remaining() >= APART:
-            for step in others:
-                load(run, step.method)
-            run_apart(run, others, self._beside, lambda: not compiler.comes(method))
-        return not run.stopped and compiler.wait(method)
+    def _fill(self, left: list[tuple[Entry, Step]]) -> bool:
+        """Use the time until some kernels are compiled: return whether that was worth it.
+
+        A quick method runs as Python; else those that need nothing compiled are at work until one that does can begin.
+        """
+        run, compiler, (entry, step) = self.run, self.compiler, left[0]
+        if entry.quick:
+            if can_fork():
+                run_apart(run, [replace(step, interpreted=True)], self._beside)
+                left.pop(0)
+            return can_fork()
+        waiting = [step.method for _, step in left if step.method.compiled]
+        if not any(compiler.comes(method) for method in waiting):
+            return False
+
+        def ready() -> bool:
+            return any(map(compiler.has, waiting)) or not any(map(compiler.comes, waiting))
+
+        others = [replace(step, share=1.0) for _, step in left if not step.method.compiled]
+        if others and can_fork() and run.remaining() >= APART:
+            for other in others:
+                load(run, other.method)
+            run_apart(run, others, self._beside, ready)
+        with run.phase("compile"):
+            while not (run.stopped or ready()):
+                sleep(min(_POLL, run.remaining()))
+        return True
 
     def _begin_beside(self, step: Step) -> None:
         """Have a policy import PyTorch and decide while the others are at work."""

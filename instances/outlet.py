@@ -8,7 +8,7 @@ import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from os import PathLike, fspath
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from .errors import InstanceError
 from .intake import io_error
@@ -33,7 +33,8 @@ def write_whole(files: Mapping[N, bytes], *, durable: bool = False) -> None:
     ready: list[tuple[str, str, str]] = []
     try:
         for path, content in files.items():
-            name = str(fspath(path))
+            known: Any = path
+            name = str(fspath(known))
             try:
                 there = _status(name)
                 if there is not None and not stat.S_ISREG(there.st_mode):

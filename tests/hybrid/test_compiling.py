@@ -22,7 +22,7 @@ SOLVE = """
 import json, sys
 from gangplan import solve
 from gangplan.instances.generators.moldable import moldable
-result = solve(moldable(jobs=16, load=2.0, seed=1), time_limit=float(sys.argv[1]), workers=1)
+result = solve(moldable(jobs=20, load=2.0, seed=0), time_limit=float(sys.argv[1]), workers=1)
 print(json.dumps([str(result.status), [found.by for found in result.trace], result.notes, result.phases]))
 """
 
