@@ -66,7 +66,7 @@ class _Here(_CacheLocator):
 
 
 class _Implementation(CompileResultCacheImpl):
-    _locator_classes: ClassVar[list[type[object]]] = [_Here]
+    _locator_classes: ClassVar[list[type[object]]] = [_Here]  # type: ignore[misc]
 
     def get_filename_base(self, name: str, flags: str) -> str:
         return f"{super().get_filename_base(name, flags)}-{self.locator.digest[:12]}"
