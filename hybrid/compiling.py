@@ -117,8 +117,8 @@ def begin(objective: str) -> Any:
 def main() -> None:
     """Compile what the objective in ``sys.argv[2]`` lacks."""
     objective = sys.argv[2]
-    with _alone(objective) as alone:
-        if not alone:
+    with alone(objective) as free:
+        if not free:
             sys.exit(_ELSEWHERE)
         compile_all(objective)
 
@@ -141,7 +141,7 @@ def compile_all(objective: str, tell: Callable[[str, int, int], None] | None = N
 
 def _known(objective: str) -> bool:
     """Return whether all kernels have been there with the sources as they are; quick, since it looks into none."""
-    if os.environ.get("NUMBA_DISABLE_JIT"):
+    if os.environ.get("NUMBA_DISABLE_JIT") or not any(method.compiled for method in named(objective).values()):
         return True
     try:
         known = json.loads(_mark(objective).read_text(encoding="utf-8"))
@@ -169,8 +169,8 @@ def _stat(path: str) -> list[int]:
 
 
 @contextmanager
-def _alone(objective: str) -> Iterator[bool]:
-    """Hold the lock on compiling for an objective; give whether it was free."""
+def alone(objective: str, *, wait: bool = False) -> Iterator[bool]:
+    """Hold the lock on compiling for an objective; give whether it was free, or wait for it."""
     try:
         import fcntl
     except ImportError:  # no such locks here: twice the work at worst
@@ -178,7 +178,7 @@ def _alone(objective: str) -> Iterator[bool]:
         return
     with (folder() / f"{objective}.lock").open("w") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except OSError:
             yield False
         else:
