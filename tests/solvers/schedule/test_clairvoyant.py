@@ -40,7 +40,7 @@ def test_below_the_optimum(seed: int, load: float) -> None:
 def test_below_every_policy(policy: str, load: float) -> None:
     """No simulated policy beats the bounds, on nodes or on counted GPUs."""
     work = trace(1, 400, load)
-    bounds = clairvoyant(work, 8, time_limit=10.0), clairvoyant(work, 8, "makespan")
+    bounds = clairvoyant(work, 8, time_limit=2.0), clairvoyant(work, 8, "makespan")
     for consolidate in (False, True):
         outcome = simulate(work, 2, 4, policy=policy, discipline="overtake", consolidate=consolidate)
         assert bounds[0].bound <= (outcome.finish - outcome.workload.submit).mean() * (1 + 1e-9)
