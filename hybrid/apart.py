@@ -19,8 +19,8 @@ from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any
 
 from gangplan.solvers import Run
+from gangplan.solvers.fork import Child
 
-from .fork import Child
 from .guard import Step, execute, failed, guarded, reason_of
 from .registry import comes_with_gangplan
 
@@ -37,11 +37,6 @@ _WITHOUT_THREADS = ("", "numba")
 def never() -> bool:
     """Return false."""
     return False
-
-
-def can_fork() -> bool:
-    """Return whether this system has safe forks: Linux has, Windows none, and those of macOS break its libraries."""
-    return sys.platform.startswith("linux")
 
 
 def can_thread(count: int) -> bool:

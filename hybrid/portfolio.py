@@ -10,9 +10,10 @@ from typing import Any
 from gangplan.instances import InstanceError
 from gangplan.instances.verify import Problem
 from gangplan.solvers import Run
+from gangplan.solvers.fork import can_fork
 from gangplan.solvers.method import Method, Suite, suite_of
 
-from .apart import Apart, can_fork, look, run_apart
+from .apart import Apart, look, run_apart
 from .compiling import Compiler
 from .guard import Step, guarded, in_time
 from .hardness import parts

@@ -9,7 +9,8 @@ import pulp
 
 from gangplan.instances import verify
 
-from .forked import can_fork, forked
+from .fork import can_fork
+from .forked import forked
 from .interrupt import interruptible
 from .run import Run
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from gangplan.hybrid import fork
 from gangplan.hybrid.compiling import alone, compile_all
+from gangplan.solvers import fork
 from gangplan.solvers.method import OBJECTIVES
 
 # a shared machine may pause any example; a time limit on each would only test the machine

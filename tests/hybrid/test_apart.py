@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 import gangplan
-from gangplan.hybrid import Entry, apart, fork, register, unregister
+from gangplan.hybrid import Entry, apart, register, unregister
 from gangplan.hybrid.guard import Step, guarded
 from gangplan.instances.generators import generate
-from gangplan.solvers import Run
+from gangplan.solvers import Run, fork
 from gangplan.solvers.method import Method
 
 HARD = {"ops": 20, "layers": 6, "degree": 3.0, "training": False, "devices": 3, "variant": "free", "seed": 4}
@@ -94,7 +94,7 @@ def test_no_thread_to_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_children_end_with_their_parent() -> None:
     """What a killed program was solving with does not go on without it."""
     program = (
-        "import os, time\nfrom gangplan.hybrid.fork import Child\n"
+        "import os, time\nfrom gangplan.solvers.fork import Child\n"
         "child = Child(lambda: time.sleep(600))\nprint(child.pid, flush=True)\nos.kill(os.getpid(), 9)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

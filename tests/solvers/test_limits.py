@@ -10,7 +10,8 @@ import pytest
 from gangplan import solve
 from gangplan.instances import Cluster, DeviceType, LatencyProblem, OpGraph, PartitionProblem, StepProblem, verify
 from gangplan.solvers import Run
-from gangplan.solvers.forked import can_fork, forked
+from gangplan.solvers.fork import can_fork
+from gangplan.solvers.forked import forked
 from gangplan.solvers.method import suite
 from gangplan.solvers.partition.draft import draft
 from gangplan.solvers.partition.step.model import prepare

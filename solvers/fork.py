@@ -21,6 +21,11 @@ _left: list[Child] = []
 """Killed, and not yet collected."""
 
 
+def can_fork() -> bool:
+    """Return whether this system has safe forks: Linux has, Windows none, and those of macOS break its libraries."""
+    return sys.platform.startswith("linux")
+
+
 class Child:
     """A process that runs `work` and ends.
 
