@@ -24,7 +24,7 @@ from gangplan.solvers.method import Method
 HARD = {"ops": 20, "layers": 6, "degree": 3.0, "training": False, "devices": 3, "variant": "free", "seed": 4}
 """A problem whose best plan none of the quick methods finds."""
 
-linux = pytest.mark.skipif(not apart.can_fork(), reason="no forks")
+linux = pytest.mark.skipif(not fork.can_fork(), reason="no forks")
 
 
 @pytest.fixture(scope="module")
