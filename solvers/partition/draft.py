@@ -14,8 +14,11 @@ from gangplan.instances import (
     GraphProblem,
     LatencyPlan,
     LatencyProblem,
+    OpGraph,
     PartitionPlan,
     PartitionProblem,
+    StagesPlan,
+    StagesProblem,
     StepPlan,
     StepProblem,
     verify,
@@ -33,6 +36,8 @@ _BALANCED = 256
 def draft(run: Run) -> None:
     """Offer the first of a few plain plans that the verifier accepts, if there is one."""
     problem = run.problem
+    if isinstance(problem, StagesProblem):
+        _stages(run, problem)
     if not isinstance(problem, PartitionProblem | LatencyProblem | StepProblem):
         return
     for device in _placements(problem):
@@ -40,6 +45,46 @@ def draft(run: Run) -> None:
         if verify(problem, plan).ok:
             run.offer(plan, "draft")
             return
+
+
+def _stages(run: Run, problem: StagesProblem) -> None:
+    """Offer the first plan that fits: all ops on all devices as replicas, or a chain of stages with a device each."""
+    devices = problem.cluster.n_devices
+    plans = [(np.zeros(problem.graph.n_ops, np.int32), np.zeros(devices, np.int32))]
+    for share in (1.1, 2.0, np.inf):
+        stage = _chain(problem, share)
+        if stage is not None:
+            count = int(stage.max()) + 1
+            plans.append((stage, np.where(np.arange(devices) < count, np.arange(devices), -1)))
+    for stage, serves in plans:
+        plan = StagesPlan(problem.graph.names, stage, serves, np.ones(int(stage.max()) + 1, np.int32))
+        if verify(problem, plan).ok:
+            run.offer(plan, "draft")
+            return
+
+
+def _chain(problem: StagesProblem, share: float) -> IntArray | None:
+    """Return stages filled from the last one on, each to its memory and `share` of an even load; `None` if too many.
+
+    The earlier a stage, the more samples it has under way.
+    """
+    ops, rank = problem.graph.n_ops, _ranks(problem.graph)
+    rows = (problem.seconds()[0], *(row[0] for row in problem.need()))
+    # from the last place on
+    seconds, once, kept = (np.concatenate([[0.0], np.cumsum(sums(rank, row, ops)[::-1])]) for row in rows)
+    limit, even = float(problem.capacity()[0]), share * seconds[-1] / problem.cluster.n_devices
+    at, ends = 0, []
+    while at < ops and len(ends) < problem.cluster.n_devices:
+        later = len(ends) if problem.training else 0
+        full = int(np.searchsorted(once + later * kept, once[at] + later * kept[at] + limit, side="right")) - 1
+        at = max(at, min(full, max(at + 1, int(np.searchsorted(seconds, seconds[at] + even, side="right")) - 1)))
+        ends.append(at)
+        if len(ends) > 1 and ends[-1] == ends[-2]:
+            return None
+    if at < ops:
+        return None
+    piece = np.searchsorted(ends, ops - 1 - rank, side="right")
+    return np.asarray(np.unique(-piece, return_inverse=True)[1], dtype=np.int32)
 
 
 def _placements(problem: GraphProblem) -> Iterator[IntArray]:
@@ -64,21 +109,28 @@ def _placements(problem: GraphProblem) -> Iterator[IntArray]:
         yield found
 
 
+def _ranks(graph: OpGraph) -> IntArray:
+    """Return places in topological order, int64 (n,): the ops of a class where its first one is."""
+    n, u, v = graph.n_ops, graph.source, graph.target
+    order = np.arange(n) if (u < v).all() else graph.topological_order()
+    rank = np.empty(n, dtype=np.int64)
+    rank[order] = np.arange(n)
+    if (graph.colocation >= 0).any():
+        first = np.full(int(graph.colocation.max()) + 1, n)
+        member = graph.colocation >= 0
+        np.minimum.at(first, graph.colocation[member], rank[member])
+        rank = np.where(member, first[graph.colocation], rank)
+    found: IntArray = rank
+    return found
+
+
 class _Blocks:
     """The ops in topological order, those of a class where its first one is."""
 
     def __init__(self, problem: GraphProblem, time: FloatArray) -> None:
         graph = problem.graph
         self.problem = problem
-        n, u, v = graph.n_ops, graph.source, graph.target
-        order = np.arange(n) if (u < v).all() else graph.topological_order()
-        rank = np.empty(n, dtype=np.int64)
-        rank[order] = np.arange(n)
-        if (graph.colocation >= 0).any():
-            first = np.full(int(graph.colocation.max()) + 1, n)
-            member = graph.colocation >= 0
-            np.minimum.at(first, graph.colocation[member], rank[member])
-            rank = np.where(member, first[graph.colocation], rank)
+        n, rank = graph.n_ops, _ranks(graph)
         self.rank = rank
         self.runs = [np.concatenate([[0.0], np.cumsum(sums(rank, ~np.isfinite(row), n))]) for row in time]
         finite = np.where(np.isfinite(time), time, 0.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...method import Method, Suite
 from ...run import Run
+from ..draft import draft
 from .enumeration import optimum
 from .random_problem import random_problem
 from .reduced import Reduced
@@ -11,7 +12,7 @@ from .search import chain, ideals
 
 
 def _prepare(run: Run) -> Reduced:
-    reduced = Reduced(run.problem)
+    reduced = Reduced(run.problem, lambda: run.stopped)
     reason = reduced.impossible()
     if reason is not None:
         run.note(reason)
@@ -25,4 +26,4 @@ METHODS: dict[str, Method] = {
     "chain": Method(chain),
     "ideals": Method(ideals, exact=True),
 }
-SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem)
+SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem, draft)

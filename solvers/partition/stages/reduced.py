@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,6 +11,7 @@ import numpy as np
 from gangplan.instances import PartitionProblem, StagesPlan, StagesProblem
 from gangplan.instances.arrays import FloatArray, IntArray
 
+from ...watch import never
 from ..throughput.quotient import Quotient, merged, quotient
 
 
@@ -78,15 +80,15 @@ class Units:
 class Reduced:
     """A problem and its units, made once and shared by all methods of a solve."""
 
-    def __init__(self, problem: StagesProblem) -> None:
-        self.problem = problem
+    def __init__(self, problem: StagesProblem, stopped: Callable[[], bool] = never) -> None:
+        self.problem, self.stopped = problem, stopped
         self.chained = False
 
     @cached_property
     def units(self) -> Units:
         """All units."""
         flat = PartitionProblem(self.problem.graph, self.problem.cluster, "contiguous")
-        return Units.of(self.problem, quotient(flat))
+        return Units.of(self.problem, quotient(flat, self.stopped))
 
     @cached_property
     def lean(self) -> Units:
