@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 
 from gangplan import solve
-from gangplan.instances import Cluster, DeviceType, LatencyProblem, OpGraph, PartitionProblem, StepProblem, verify
+from gangplan.instances import (
+    Cluster,
+    DeviceType,
+    LatencyProblem,
+    OpGraph,
+    PartitionProblem,
+    StepProblem,
+    verify,
+    with_objective,
+)
+from gangplan.instances.generators import generate
 from gangplan.solvers import Run
 from gangplan.solvers.fork import can_fork
 from gangplan.solvers.forked import forked
@@ -136,3 +146,12 @@ def test_a_deaf_solver_is_killed() -> None:
     assert forked(lambda: 7, lambda: False) == 7
     with pytest.raises(ZeroDivisionError):
         forked(lambda: 1 // 0, lambda: False)
+
+
+def test_a_draft_of_stages_fills_them_from_the_end() -> None:
+    """Where no device holds all ops there is a chain of stages, the first of which has most samples under way."""
+    problem = with_objective(generate("gpt", layers=24, devices=16, memory=8e9), "stages")
+    assert float(problem.need()[0].sum()) > 8e9
+    run = Run(problem, time_limit=60)
+    draft(run)
+    assert run.plan is not None and len(run.plan.degree) > 2

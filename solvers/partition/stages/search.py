@@ -96,7 +96,7 @@ def _search(run: Run, reduced: Reduced, families: Families, by: str, *, exact: b
 def _some(run: Run, units: Units, tracked: bool) -> Family | None:
     family, most = mixed(units, run.seed), units.order.n_groups + 1
     while not _affordable(run, family, tracked):
-        if most < 2:
+        if most < 2 or run.stopped:
             return None
         family, most = thinned(units, most), most // 2
     return family
