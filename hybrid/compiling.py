@@ -29,6 +29,7 @@ sys.path[:] = json.loads(sys.argv[1])
 from gangplan.hybrid.compiling import main
 main()
 """
+"""Begun with ``-P``: no file of the folder that the user is in is taken for a module before ``sys.path`` is ours."""
 _ELSEWHERE = 3
 """Exit code of a process that has found another one at the same work."""
 _POLL = 0.05
@@ -99,7 +100,7 @@ def begin(objective: str) -> Any:
     if objective not in _begun and not keeps():
         _begun[objective] = None
     if objective not in _begun:
-        command = [sys.executable, "-c", _CODE, json.dumps(sys.path), objective]
+        command = [sys.executable, "-P", "-c", _CODE, json.dumps(sys.path), objective]
         try:
             _begun[objective] = subprocess.Popen(
                 command,

@@ -6,30 +6,40 @@ import os
 import stat
 import sys
 import tempfile
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 VARIABLE = "GANGPLAN_CACHE_DIR"
 """The environment variable that names the folder."""
+_PACKAGE = Path(__file__).with_name("__pycache__")
 
 
 @cache
 def folder() -> Path:
     """Return where compiled code is kept: the named folder, the package's own, the user's cache, or a temporary one."""
-    named = os.environ.get(VARIABLE) or os.environ.get("NUMBA_CACHE_DIR")
-    package = Path(__file__).with_name("__pycache__")
-    for path in [Path(named)] if named else [package, _users() / "gangplan"]:
+    for path in _wanted():
         if _writable(path):
             return path
     with suppress(OSError):
         return _temporary()
-    return package  # nothing can be kept
+    return _PACKAGE  # nothing can be kept
 
 
 def keeps() -> bool:
     """Return whether code can be kept at all."""
     return _writable(folder())
+
+
+def _wanted() -> Iterator[Path]:
+    named = os.environ.get(VARIABLE) or os.environ.get("NUMBA_CACHE_DIR")
+    if named:
+        yield Path(named)
+        return
+    yield _PACKAGE
+    with suppress(RuntimeError):  # a user without a home, as containers have
+        yield _users() / "gangplan"
 
 
 def _users() -> Path:
@@ -45,7 +55,7 @@ def _writable(path: Path) -> bool:
     try:
         path.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=path).close()
-    except (OSError, RuntimeError):
+    except OSError:
         return False
     return True
 

@@ -52,6 +52,16 @@ def test_the_first_solve_the_same_solve_and_the_next(tmp_path: Path) -> None:
     assert "compile" not in phases
 
 
+def test_files_of_the_users_folder_are_no_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiling process takes no file of the folder that the user is in for a module of Python's own."""
+    (tmp_path / "json.py").write_text("import pathlib; pathlib.Path('taken').touch()")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(compiling, "_begun", {})
+    monkeypatch.setattr(compiling, "_CODE", compiling._CODE.partition("from gangplan")[0])
+    process = compiling.begin("schedule")
+    assert process is not None and process.wait() == 0 and not Path("taken").exists()
+
+
 class Process:
     """A compiling process that ends with `code` after so many looks."""
 

@@ -110,6 +110,22 @@ def test_where_nothing_of_ours_can_be_written_a_temporary_folder_serves(
     assert folders.folder.__wrapped__() != found  # others may have written there
 
 
+def test_a_user_who_has_no_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no home can be found, code is kept in the package, and in a temporary folder if that is read-only."""
+
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv(folders.VARIABLE, raising=False)
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(folders, "_users", nowhere)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(folders, "_writable", lambda path: True)
+    assert folders.folder.__wrapped__().name == "__pycache__"
+    monkeypatch.setattr(folders, "_writable", lambda path: False)
+    assert folders.folder.__wrapped__().parent == tmp_path
+
+
 def test_a_solve_in_a_container_without_a_home(tmp_path: Path) -> None:
     """Nothing fails where neither the package nor the home nor any other folder can be written to."""
     code = (
