@@ -18,7 +18,7 @@ from typing import Any
 
 from gangplan.solvers import Run
 from gangplan.solvers.compiled.cache import compile_kernel, in_memory, on_disk
-from gangplan.solvers.compiled.folder import VARIABLE, folder, keeps
+from gangplan.solvers.compiled.folder import VARIABLE, folder, keeps, places
 from gangplan.solvers.method import Method, suite
 
 from .registry import named, own
@@ -30,6 +30,8 @@ from gangplan.hybrid.compiling import main
 main()
 """
 """Begun with ``-P``: no file of the folder that the user is in is taken for a module before ``sys.path`` is ours."""
+_MARK = "{}.json"
+"""The file that says that all kernels of an objective are there."""
 _ELSEWHERE = 3
 """Exit code of a process that has found another one at the same work."""
 _POLL = 0.05
@@ -137,22 +139,19 @@ def compile_all(objective: str, tell: Callable[[str, int, int], None] | None = N
             tell(name, done, len(names))
         compile_kernel(name)
     with suppress(OSError):
-        _mark(objective).write_text(json.dumps(_stamp()), encoding="utf-8")
+        (folder() / _MARK.format(objective)).write_text(json.dumps(_stamp()), encoding="utf-8")
 
 
 def _known(objective: str) -> bool:
     """Return whether all kernels have been there with the sources as they are; quick, since it looks into none."""
     if os.environ.get("NUMBA_DISABLE_JIT") or not any(method.compiled for method in named(objective).values()):
         return True
-    try:
-        known = json.loads(_mark(objective).read_text(encoding="utf-8"))
-        return bool(known[0] == sys.version) and all(_stat(path) == [size, at] for path, size, at in known[1])
-    except (OSError, ValueError, TypeError, LookupError):
-        return False
-
-
-def _mark(objective: str) -> Any:
-    return folder() / f"{objective}.json"
+    for place in places():
+        with suppress(OSError, ValueError, TypeError, LookupError):
+            known = json.loads((place / _MARK.format(objective)).read_text(encoding="utf-8"))
+            if known[0] == sys.version and all(_stat(path) == [size, at] for path, size, at in known[1]):
+                return True
+    return False
 
 
 def _stamp() -> list[Any]:

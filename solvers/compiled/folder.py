@@ -13,7 +13,8 @@ from pathlib import Path
 
 VARIABLE = "GANGPLAN_CACHE_DIR"
 """The environment variable that names the folder."""
-_PACKAGE = Path(__file__).with_name("__pycache__")
+PACKAGE = Path(__file__).with_name("__pycache__")
+"""The package's own, which an image of a container is built with; whoever may not write there reads it all the same."""
 
 
 @cache
@@ -24,7 +25,12 @@ def folder() -> Path:
             return path
     with suppress(OSError):
         return _temporary()
-    return _PACKAGE  # nothing can be kept
+    return PACKAGE  # nothing can be kept
+
+
+def places() -> list[Path]:
+    """Return where compiled code is looked for: the folder, and the package's own unless another one is named."""
+    return [folder()] if _named() or folder() == PACKAGE else [folder(), PACKAGE]
 
 
 def keeps() -> bool:
@@ -33,13 +39,16 @@ def keeps() -> bool:
 
 
 def _wanted() -> Iterator[Path]:
-    named = os.environ.get(VARIABLE) or os.environ.get("NUMBA_CACHE_DIR")
-    if named:
-        yield Path(named)
+    if _named():
+        yield Path(_named())
         return
-    yield _PACKAGE
+    yield PACKAGE
     with suppress(RuntimeError):  # a user without a home, as containers have
         yield _users() / "gangplan"
+
+
+def _named() -> str:
+    return os.environ.get(VARIABLE) or os.environ.get("NUMBA_CACHE_DIR") or ""
 
 
 def _users() -> Path:

@@ -15,9 +15,9 @@ from types import CodeType
 from typing import Any, ClassVar
 
 import numpy as np
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
 
-from .folder import folder
+from .folder import folder, places
 
 
 class Store:
@@ -27,20 +27,34 @@ class Store:
         self._kernel = kernel
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._files, name)
+        return getattr(self._places[0], name)
 
     @cached_property
-    def _files(self) -> Any:
-        return _Files(self._kernel.py_func)
+    def _places(self) -> list[Any]:
+        """Where code is looked for; it is written to the first."""
+        found = []
+        for place in places():
+            files = _Files(self._kernel.py_func)
+            where = str(place / Path(files.cache_path).name)
+            files._cache_file = IndexDataCacheFile(where, files._impl.filename_base, files._impl.locator.digest)
+            found.append(files)
+        return found
 
     def has(self, signature: tuple[Any, ...]) -> bool:
         """Return whether there is code for these types and this processor."""
-        context = self._kernel.targetctx
-        files = self._files._cache_file
-        with suppress(Exception):  # an index that cannot be read is none
-            name = files._load_index().get(self._files._index_key(signature, context.codegen()))
-            return name is not None and Path(files._data_path(name)).exists()
+        key = self._places[0]._index_key(signature, self._kernel.targetctx.codegen())
+        for place in self._places:
+            files = place._cache_file
+            with suppress(Exception):  # an index that cannot be read is none
+                name = files._load_index().get(key)
+                if name is not None and Path(files._data_path(name)).exists():
+                    return True
         return False
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        """Return the code that is kept for these types, `None` if there is none."""
+        found = (place.load_overload(signature, context) for place in self._places)
+        return next((code for code in found if code is not None), None)
 
 
 class _Here(_CacheLocator):

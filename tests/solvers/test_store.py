@@ -76,6 +76,7 @@ def test_a_change_elsewhere_is_compiled_again(
 ) -> None:
     """A kernel of an untouched file is compiled again when an inner function or a constant of another file changes."""
     monkeypatch.setattr("gangplan.solvers.compiled.store.folder", lambda: tmp_path / "code")
+    monkeypatch.setattr("gangplan.solvers.compiled.store.places", lambda: [tmp_path / "code"])
     values, digests = [], []
     for a, b in ((1, 1), (number, constant)):
         load(tmp_path, "inside_of_total", INSIDE.format(number=a, constant=b))
@@ -143,3 +144,18 @@ def test_a_solve_in_a_container_without_a_home(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0 and done.stdout.strip() == "OPTIMAL", done.stderr
+
+
+def test_code_of_an_image_serves_who_may_not_write_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was compiled into the package's folder is read by a user whose own code goes elsewhere."""
+    monkeypatch.delenv(folders.VARIABLE, raising=False)
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(folders, "PACKAGE", tmp_path / "package")
+    load(tmp_path, "inside_of_image", INSIDE.format(number=1, constant=1))
+    for place in ("package", "own"):
+        for module in ("store", "folder"):
+            monkeypatch.setattr(f"gangplan.solvers.compiled.{module}.folder", lambda place=place: tmp_path / place)
+        outer = load(tmp_path, "outer_of_image", OUTER.format(inside="inside_of_image"))
+        assert outer.total._cache.has(signature(outer.total)) == (place == "own")
+        assert outer.total(0) == 2
+    assert not list((tmp_path / "own").rglob("*.nbi"))
