@@ -102,7 +102,7 @@ def saturate(
             raise InstanceError(f"marks[{i}]", f"{mark!r} does not ascend")
     started = time.perf_counter()
     order = np.random.default_rng((seed, 1)).permutation(fleet.n_nodes)
-    state = State(fleet.reordered(order), kinds=getattr(policy, "kinds", False))
+    state = State(fleet.at(order), kinds=getattr(policy, "kinds", False))
     if not state.capacity:
         raise InstanceError("fleet", "no usable node has a GPU")
     drawn = arrivals(tasks, state.capacity, marks[-1], seed)

@@ -88,14 +88,14 @@ class Fleet:
         """How many GPUs there are."""
         return int(self.gpus.sum())
 
-    def reordered(self, order: IntArray) -> Fleet:
-        """Return the same nodes in another order: `order` holds the positions that they have here, int (m,)."""
+    def at(self, nodes: IntArray) -> Fleet:
+        """Return the fleet of these nodes, int (n,), in this order."""
         arrays = ("gpu_type", "gpus", "cpu", "memory", "link", "labelled", "usable")
         return dataclasses.replace(
             self,
-            names=tuple(self.names[i] for i in order.tolist()),
-            topology=TreeTopology(self.topology.levels, self.topology.group[:, order]),
-            **{name: getattr(self, name)[..., order] for name in arrays},
+            names=tuple(self.names[i] for i in nodes.tolist()),
+            topology=TreeTopology(self.topology.levels, self.topology.group[:, nodes]),
+            **{name: getattr(self, name)[..., nodes] for name in arrays},
         )
 
     @classmethod
