@@ -101,7 +101,7 @@ def saturate(
         if i and mark <= marks[i - 1]:
             raise InstanceError(f"marks[{i}]", f"{mark!r} does not ascend")
     started = time.perf_counter()
-    order = np.random.default_rng((seed, 1)).permutation(fleet.n_nodes)
+    order = np.random.default_rng((seed, 1)).permutation(fleet.n_nodes).tolist()
     state = State(fleet.at(order), kinds=getattr(policy, "kinds", False))
     if not state.capacity:
         raise InstanceError("fleet", "no usable node has a GPU")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,14 +89,15 @@ class Fleet:
         """How many GPUs there are."""
         return int(self.gpus.sum())
 
-    def at(self, nodes: IntArray) -> Fleet:
-        """Return the fleet of these nodes, int (n,), in this order."""
+    def at(self, nodes: Sequence[int]) -> Fleet:
+        """Return the fleet of these nodes, in this order."""
+        chosen = list(nodes)
         arrays = ("gpu_type", "gpus", "cpu", "memory", "link", "labelled", "usable")
         return dataclasses.replace(
             self,
-            names=tuple(self.names[i] for i in nodes.tolist()),
-            topology=TreeTopology(self.topology.levels, self.topology.group[:, nodes]),
-            **{name: getattr(self, name)[..., nodes] for name in arrays},
+            names=tuple(self.names[i] for i in chosen),
+            topology=TreeTopology(self.topology.levels, self.topology.group[:, chosen]),
+            **{name: getattr(self, name)[..., chosen] for name in arrays},
         )
 
     @classmethod

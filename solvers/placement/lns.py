@@ -143,7 +143,7 @@ def _improved(run: Run, state: State, nodes: list[int], jobs: list[int]) -> bool
 def _part(batch: Batch, nodes: list[int], jobs: list[int]) -> PlacementProblem:
     """Return the problem of some nodes and the jobs that are on them."""
     problem = batch.problem
-    small = problem.fleet.at(np.array(nodes))
+    small = problem.fleet.at(nodes)
     names = {batch.jobs[j].name for j in jobs}
     free = [batch.jobs[j] for j in jobs]
     known = tuple(replace(job, apart=tuple(x for x in job.apart if x in names)) for job in free)

@@ -24,7 +24,7 @@ def test_some_nodes_in_another_order() -> None:
         labelled=rng.random((2, 6)) < 0.5,
         usable=np.arange(6) != 3,
     )
-    nodes = np.array([4, 3, 0, 5])
+    nodes = [4, 3, 0, 5]
     some = fleet.at(nodes)
     assert some.names == ("node4", "node3", "node0", "node5")
     for field in fields(Fleet):
