@@ -43,13 +43,13 @@ class Saturation:
 
 
 def arrivals(tasks: Sequence[Task], capacity: int, load: float, seed: int) -> list[Task]:
-    """Sample tasks with replacement until they request `load` times `capacity`.
+    """Return the tasks of a list in random order, and then samples of it, until they request `load` times `capacity`.
 
     Args:
         tasks: the list.
         capacity: GPUs of the cluster, in units of 1/`units.GPU`.
         load: a share of the capacity.
-        seed: of the sample.
+        seed: of order and samples.
 
     Raises:
         InstanceError: if no task of the list asks for a GPU.
@@ -59,12 +59,14 @@ def arrivals(tasks: Sequence[Task], capacity: int, load: float, seed: int) -> li
     rng = np.random.default_rng(seed)
     drawn: list[Task] = []
     requested = 0
+    batch = rng.permutation(len(tasks))
     while requested < load * capacity:
-        for i in rng.integers(len(tasks), size=1024).tolist():
+        for i in batch.tolist():
             drawn.append(tasks[i])
             requested += need(tasks[i]).gpu
             if requested >= load * capacity:
                 break
+        batch = rng.integers(len(tasks), size=1024)
     return drawn
 
 
@@ -77,13 +79,16 @@ def saturate(
     marks: tuple[float, ...] = MARKS,
     progress: Callable[[float], None] | None = None,
 ) -> Saturation:
-    """Let tasks sampled from a list arrive one by one at an empty cluster, and place each, or drop it for good.
+    """Let tasks of a list arrive one by one at an empty cluster, and place each, or drop it for good; see `arrivals`.
+
+    The nodes of the cluster are put in random order, as the authors' simulator names them anew: of nodes that are
+    equally good policies take the first, and in the order of a published list those are nodes of one kind.
 
     Args:
         fleet: the cluster.
-        tasks: the list that is sampled with replacement.
+        tasks: the list.
         policy: places them. It sees the cluster and one task at a time.
-        seed: of the sample, which is the same for all policies.
+        seed: of the order of the nodes and of the tasks that arrive, which are the same for all policies.
         marks: shares of the cluster's GPUs; how much is allocated is noted when so much has been requested, and the
             last ends the replay.
         progress: called now and then with the share of the replay that is done.
@@ -96,7 +101,8 @@ def saturate(
         if i and mark <= marks[i - 1]:
             raise InstanceError(f"marks[{i}]", f"{mark!r} does not ascend")
     started = time.perf_counter()
-    state = State(fleet, kinds=getattr(policy, "kinds", False))
+    order = np.random.default_rng((seed, 1)).permutation(fleet.n_nodes).tolist()
+    state = State(fleet.at(order), kinds=getattr(policy, "kinds", False))
     if not state.capacity:
         raise InstanceError("fleet", "no usable node has a GPU")
     drawn = arrivals(tasks, state.capacity, marks[-1], seed)

@@ -37,7 +37,7 @@ def replay(
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="leave out rows that are wrong, and count them")] = False,
     as_json: options.AsJson = False,
 ) -> int:
-    """Let PODS, sampled with replacement, arrive one by one on NODES and stay, and report the GPUs allocated.
+    """Let PODS arrive one by one on NODES and stay, then samples of them, and report the GPUs allocated.
 
     The protocol is that of Weng et al. (USENIX ATC 2023). All policies see the same samples.
     """

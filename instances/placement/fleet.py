@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,6 +88,17 @@ class Fleet:
     def n_gpus(self) -> int:
         """How many GPUs there are."""
         return int(self.gpus.sum())
+
+    def at(self, nodes: Sequence[int]) -> Fleet:
+        """Return the fleet of these nodes, in this order."""
+        chosen = list(nodes)
+        arrays = ("gpu_type", "gpus", "cpu", "memory", "link", "labelled", "usable")
+        return dataclasses.replace(
+            self,
+            names=tuple(self.names[i] for i in chosen),
+            topology=TreeTopology(self.topology.levels, self.topology.group[:, chosen]),
+            **{name: getattr(self, name)[..., chosen] for name in arrays},
+        )
 
     @classmethod
     def regular(

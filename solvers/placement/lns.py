@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from gangplan.instances import TreeTopology
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import PlacementPlan, PlacementProblem
 
@@ -143,16 +142,8 @@ def _improved(run: Run, state: State, nodes: list[int], jobs: list[int]) -> bool
 
 def _part(batch: Batch, nodes: list[int], jobs: list[int]) -> PlacementProblem:
     """Return the problem of some nodes and the jobs that are on them."""
-    problem, fleet = batch.problem, batch.problem.fleet
-    topology = fleet.topology
-    small = replace(
-        fleet,
-        names=tuple(fleet.names[n] for n in nodes),
-        topology=TreeTopology(topology.levels, topology.group[:, nodes]),
-        labelled=fleet.labelled[:, nodes],
-        usable=np.asarray(fleet.usable)[nodes],
-        **{field: getattr(fleet, field)[nodes] for field in ("gpu_type", "gpus", "cpu", "memory", "link")},
-    )
+    problem = batch.problem
+    small = problem.fleet.at(nodes)
     names = {batch.jobs[j].name for j in jobs}
     free = [batch.jobs[j] for j in jobs]
     known = tuple(replace(job, apart=tuple(x for x in job.apart if x in names)) for job in free)

@@ -34,6 +34,29 @@ def test_arrivals_stop_at_the_load() -> None:
         arrivals([CORES], GPU, 1.0, seed=0)
 
 
+def test_a_list_arrives_whole_before_samples_of_it() -> None:
+    """Each task of the list comes once, in an order of the seed, before any comes again."""
+    tasks = [Task(Demand(1.0, float(i))) for i in range(50)]
+    first, other = (arrivals(tasks, 100 * GPU, 1.0, seed=seed) for seed in (0, 1))
+    assert set(first[:50]) == set(tasks)
+    assert first[:50] != tasks
+    assert first != other
+    assert len(set(arrivals(tasks, 40 * GPU, 1.0, seed=0))) == 40
+
+
+def test_nodes_are_in_an_order_of_the_seed() -> None:
+    """The first of equal nodes is another for each seed, and the same for each policy."""
+    fleet = Fleet.regular(1, 16, 1)
+
+    def order(seed: int, name: str = "first_fit") -> list[str]:
+        done = saturate(fleet, [WHOLE], make_policy(name, Mix.of([WHOLE])), seed=seed)
+        return list(done.state.fleet.names)
+
+    assert order(0) == order(0, "fgd") != order(1)
+    assert sorted(order(0)) == sorted(fleet.names)
+    assert order(0) != list(fleet.names) != order(1)
+
+
 def test_shares_that_do_not_pair() -> None:
     """Tasks of 0.6 go one to a GPU: at 60% of the load all 8 have arrived and fit, and no more do."""
     fleet = Fleet.regular(1, 2, 4)
@@ -72,14 +95,14 @@ def test_marks_ascend(marks: tuple[float, ...]) -> None:
 
 
 def test_published_policies(data: Path) -> None:
-    """On the published list, policies are within two points of their published ratios; stranding beats FGD by one."""
+    """On the published list, policies are within two points of their published ratios, FGD within half a point."""
     fleet = read_nodes(data / "openb" / "openb_node_list_gpu_node.csv")
     tasks = read_pods(data / "openb" / "openb_pod_list_default.csv").tasks
     published = {"random": (86.3, 87.5), "gpu_packing": (91.8, 92.0), "fgd": (95.2, 95.4)}
     found = {x.policy: 100 * x.mean for x in replay(fleet, tasks, [*published, "stranding"], seeds=[0])}
     for name, ratios in published.items():
-        assert found[name] == pytest.approx(ratios, abs=2.0)
-    assert found["random"][1] + 4 < found["fgd"][1] < found["stranding"][1] - 1
+        assert found[name] == pytest.approx(ratios, abs=0.5 if name == "fgd" else 2.0)
+    assert found["random"][1] + 4 < found["fgd"][1] < found["stranding"][1] - 0.7
 
 
 @pytest.fixture

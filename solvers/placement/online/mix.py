@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -43,6 +43,20 @@ class Mix:
         """Return the same kinds with the share of all GPUs asked for that each asks for, instead of that of tasks."""
         gpus = np.array([kind.gpu for kind in self.needs], dtype=np.float64) * self.share
         return Mix(self.needs, gpus / max(gpus.sum(), 1e-300))
+
+    def typical(self, part: float) -> Mix:
+        """Return the fewest kinds that make up `part` of all tasks, told apart by GPUs and cores alone, as a mix.
+
+        They need no memory. Of kinds that come equally often the one with more cores is taken first.
+        """
+        share: dict[Need, float] = {}
+        for kind, p in zip(self.needs, self.share.tolist(), strict=True):
+            bare = replace(kind, memory=0)
+            share[bare] = share.get(bare, 0.0) + p
+        kinds = sorted(share, key=lambda k: (share[k], k.cpu, k.share, k.grants, k.gpu_types), reverse=True)
+        amount = np.array([share[k] for k in kinds])
+        few = 1 + int(np.searchsorted(amount.cumsum(), (part - 1e-9) * amount.sum()))
+        return Mix(tuple(kinds[:few]), amount[:few] / max(amount[:few].sum(), 1e-300))
 
 
 class Fragmentation:

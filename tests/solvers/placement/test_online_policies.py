@@ -11,9 +11,10 @@ from gangplan.instances.placement.task import Task
 from gangplan.instances.topology import Level, TreeTopology
 from gangplan.solvers.placement.online import POLICIES, Choice, Mix, State, make_policy
 from gangplan.solvers.placement.online.cuts import GRID, Cuts
+from gangplan.solvers.placement.online.fgd import FGD
 from gangplan.solvers.placement.online.mix import Fragmentation
 from gangplan.solvers.placement.online.stranding import Shortage
-from gangplan.solvers.placement.online.units import GPU
+from gangplan.solvers.placement.online.units import GPU, need
 
 
 def cluster(*nodes: tuple[int, float]) -> Fleet:
@@ -92,6 +93,31 @@ def test_fgd_keeps_gpus_whole() -> None:
     assert choice("fgd", fleet, [(0, HALF, (1,))], HALF, [HALF, ONE]) == (0, (1,))
     # best fit looks at sums only: 0.5 GPU left on node 1 against 1 GPU on node 0
     assert choice("best_fit", fleet, [(0, HALF, (1,))], HALF) == (1, (0,))
+
+
+def test_typical_tasks() -> None:
+    """The fewest kinds that make up 95% count, by GPUs and cores: memory does not tell them apart."""
+    common = [Task(Demand(1.0, 4.0, memory)) for memory in (1e9, 2e9)] * 9
+    mix = Mix.of([*common, Task(Demand(0.0, 2.0)), Task(Demand(0.5, 1.0))]).typical(0.95)
+    assert [(k.grants, k.cpu, k.memory) for k in mix.needs] == [(1, 4_000_000, 0), (0, 2_000_000, 0)]
+    assert mix.share.tolist() == pytest.approx([18 / 19, 1 / 19])
+    assert len(Mix.of(common).typical(0.95).needs) == 1
+    assert not Mix.of([]).typical(0.95).needs
+
+
+def test_fgd_expects_typical_tasks() -> None:
+    """Cores go to the first node if only a task that comes once in thirty would miss them there."""
+    fleet, cores = cluster((1, 8), (1, 20)), Task(Demand(0.0, 4.0))
+    hungry = Task(Demand(1.0, 8.0))
+    assert choice("fgd", fleet, [], cores, [ONE] * 10 + [hungry]) == (1, ())
+    assert choice("fgd", fleet, [], cores, [ONE] * 29 + [hungry]) == (0, ())
+
+
+def test_fgd_counts_tasks_without_gpus() -> None:
+    """To half the tasks all free GPUs are fragments, so taking one is worth half a GPU: 1 / (1 + exp(-0.5))."""
+    state, policy = State(cluster((1, 8))), FGD(Mix.of([ONE, Task(Demand(0.0, 1.0))]))
+    score, _ = policy.score(state, need(ONE), state.slot_of)
+    assert score.tolist() == [-62.0]
 
 
 def test_fragmentation_by_hand() -> None:
