@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gangplan.instances import (
     GraphProblem,
@@ -73,7 +74,7 @@ def _chain(problem: StagesProblem, share: float) -> IntArray | None:
     # from the last place on
     seconds, once, kept = (np.concatenate([[0.0], np.cumsum(sums(rank, row, ops)[::-1])]) for row in rows)
     limit, even = float(problem.capacity()[0]), share * seconds[-1] / problem.cluster.n_devices
-    at, ends = 0, []
+    at, ends = 0, list[int]()
     while at < ops and len(ends) < problem.cluster.n_devices:
         later = len(ends) if problem.training else 0
         full = int(np.searchsorted(once + later * kept, once[at] + later * kept[at] + limit, side="right")) - 1
@@ -109,7 +110,7 @@ def _placements(problem: GraphProblem) -> Iterator[IntArray]:
         yield found
 
 
-def _ranks(graph: OpGraph) -> IntArray:
+def _ranks(graph: OpGraph) -> NDArray[np.int64]:
     """Return places in topological order, int64 (n,): the ops of a class where its first one is."""
     n, u, v = graph.n_ops, graph.source, graph.target
     order = np.arange(n) if (u < v).all() else graph.topological_order()
@@ -120,8 +121,7 @@ def _ranks(graph: OpGraph) -> IntArray:
         member = graph.colocation >= 0
         np.minimum.at(first, graph.colocation[member], rank[member])
         rank = np.where(member, first[graph.colocation], rank)
-    found: IntArray = rank
-    return found
+    return rank
 
 
 class _Blocks:
