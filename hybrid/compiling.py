@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from typing import Any
 
 from gangplan.solvers import Run
@@ -21,7 +20,7 @@ from gangplan.solvers.compiled.cache import compile_kernel, in_memory, on_disk
 from gangplan.solvers.compiled.folder import VARIABLE, folder, keeps, places
 from gangplan.solvers.method import Method, suite
 
-from .registry import named, own
+from .registry import installed, named, own
 
 _CODE = """
 import json, sys
@@ -45,9 +44,8 @@ def kernels(objective: str) -> list[str]:
     methods = named(objective)
     entries = sorted((entry for entry in own() if entry.objective == objective), key=lambda entry: entry.learned)
     order = [*(methods[entry.name] for entry in entries if not entry.learned), *suite(objective).methods.values()]
-    if find_spec("torch") is not None:
-        order += [methods[entry.name] for entry in entries if entry.learned]
-    return list(dict.fromkeys(name for method in order for name in method.compiled))
+    order += [methods[entry.name] for entry in entries if entry.learned]
+    return list(dict.fromkeys(name for method in order if installed(method) for name in method.compiled))
 
 
 class Compiler:

@@ -12,7 +12,7 @@ from gangplan.solvers import Run
 from .familiar import trust
 from .hardness import chance, parts, size
 from .loading import loaded
-from .registry import Entry, is_own, named, suited
+from .registry import Entry, installed, is_own, named, suited
 
 APART = 0.04
 """Seconds left from which on a process of its own is worth its start."""
@@ -59,6 +59,8 @@ def plan(run: Run, prepared: Any, done: Sequence[Entry] = ()) -> list[Entry]:
             continue
         if not method.suits(prepared):
             run.note(unsuited(entry.name))
+        elif not installed(method):
+            run.note(lacking(entry.name, method.library))
         elif entry.learned:
             if run.remaining() < _needs(entry, problem):
                 run.no_time(f"{entry.name} left out: no time to encode the problem")
@@ -92,6 +94,11 @@ def _least(left: float, short: float) -> float:
 def _hopeful(share: float, proof: float) -> float:
     """Return the share of an exact method with that chance of a proof: half without one, all but a rest if likely."""
     return share / 2 if proof < _HOPELESS else max(share, _LIKELY_SHARE) if proof > _LIKELY else share
+
+
+def lacking(name: str, library: str) -> str:
+    """Return the note on a method whose library is not installed."""
+    return f"{name} left out: {library} is not installed"
 
 
 def unsuited(name: str) -> str:

@@ -18,8 +18,8 @@ from .compiling import Compiler
 from .guard import Step, guarded, in_time
 from .hardness import parts
 from .loading import load, loaded
-from .order import APART, SHORT, first, plan, unsuited
-from .registry import Entry, is_own, named, suited
+from .order import APART, SHORT, first, lacking, plan, unsuited
+from .registry import Entry, installed, is_own, named, suited
 
 _IMPORT = 6.0
 """Seconds left from which on a policy may import PyTorch: it has half of them at least, then."""
@@ -53,6 +53,8 @@ def _run(run: Run, tools: Suite, chosen: Method | None, method: str) -> None:
     if chosen is not None:
         if not chosen.suits(prepared):
             run.note(unsuited(method))
+        elif not installed(chosen):
+            run.note(lacking(method, chosen.library))
         elif compiler.wait(chosen):
             with run.phase(method):
                 chosen.run(run, prepared)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_number, require_text
@@ -92,6 +94,12 @@ def suited(problem: Problem, seconds: float = float("inf")) -> list[Entry]:
     """Return what `auto` runs on `problem`, in order: quick, learned, added by others, ours; last what takes longer."""
     found = [entry for entry in (*_ADDED, *own()) if entry.suits(problem)]
     return sorted(found, key=lambda entry: (seconds < entry.least, not entry.quick, not entry.learned))
+
+
+def installed(method: Method) -> bool:
+    """Return whether the library of `method` is there; what it compiles is not compiled without."""
+    package = method.library.partition(".")[0]
+    return not package or sys.modules.get(package) is not None or find_spec(package) is not None
 
 
 def own() -> tuple[Entry, ...]:

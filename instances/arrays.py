@@ -60,13 +60,15 @@ def require(ok: NDArray[np.bool_], array: NDArray[Any], field: str, problem: str
 def require_number(
     value: object, field: str, *, positive: bool = False, whole: bool = False, optional: bool = False
 ) -> None:
-    """Raise unless `value` is a finite, non-negative (or positive) number."""
+    """Raise unless `value` is a finite, non-negative (or positive) number that an array can hold."""
     if optional and value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
         raise InstanceError(field, f"{value!r} is not a {'whole number' if whole else 'number'}")
     if not -sys.float_info.max <= value <= sys.float_info.max:
         raise InstanceError(field, f"{value!r} is not finite")
+    if isinstance(value, int) and value >= 2**63:
+        raise InstanceError(field, f"{value!r} does not fit into 64 bits")
     if value < 0 or (positive and value == 0):
         raise InstanceError(field, f"{value!r} is {'not positive' if positive else 'negative'}")
 

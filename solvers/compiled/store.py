@@ -89,6 +89,16 @@ class _Implementation(CompileResultCacheImpl):
 class _Files(FunctionCache):
     _impl_class = _Implementation
 
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        """Return kept code; what cannot be read, say after a power failure, is removed, to be made anew."""
+        try:
+            return super().load_overload(signature, context)
+        except Exception:
+            for kept in Path(self.cache_path).glob(f"{self._impl.filename_base}.*"):
+                with suppress(OSError):
+                    kept.unlink()
+            return None
+
     def save_overload(self, signature: Any, data: Any) -> None:
         """Keep compiled code and remove that of former sources; without room for it, it is compiled again one day."""
         with suppress(OSError):

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from gangplan.hybrid import compiling
+from gangplan.hybrid.order import plan
 from gangplan.hybrid.registry import named
 from gangplan.instances.generators.moldable import moldable
 from gangplan.solvers import Run
-from gangplan.solvers.method import Method
+from gangplan.solvers.method import Method, suite_of
 
 SOLVE = """
 import json, sys
@@ -89,6 +90,16 @@ def test_a_process_that_ends_is_waited_for_no_longer(monkeypatch: pytest.MonkeyP
     found = compiler(monkeypatch, Process(3, code), 3600.0)
     assert not found.wait(named("schedule")["starts"])
     assert any(word in note for note in found.run.notes)
+
+
+def test_a_policy_without_pytorch_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where PyTorch is not installed, the policy is left out with a note, and what it compiles is nowhere missed."""
+    monkeypatch.setitem(sys.modules, "torch", None)
+    run = Run(moldable(jobs=20, load=2.0, seed=0), time_limit=3600.0)
+    entries = plan(run, suite_of(run.problem).prepare(run))
+    assert not any(entry.learned for entry in entries) and not run.hurried
+    assert run.notes == ["learned left out: torch is not installed"]
+    assert not any(name.startswith("learned.") for name in compiling.kernels("schedule"))
 
 
 def test_where_no_process_can_be_started_there_must_be_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -180,7 +180,7 @@ def test_roofline_takes_the_slower_bound() -> None:
         (["bert"], {}, "kind"),
         ("bert", {"layers": 0}, "layers"),
         ("bert", {"batch": 1.5}, "batch"),
-        ("bert", {"batch": 10**300}, "flops"),
+        ("bert", {"batch": 10**300}, "batch"),
         ("bert", {"hidden": 770}, "hidden"),
         ("bert", {"sequence": 513}, "sequence"),
         ("bert", {"depth": 3}, "depth"),

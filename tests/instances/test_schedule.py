@@ -142,6 +142,7 @@ def test_acceptable_fraction() -> None:
         (lambda: MoldableJob("x", (1,), (1, 2)), "durations: has 2 entries for 1 degrees"),
         (lambda: MoldableJob("x", (1,), (-1.0,)), r"durations\[0\]: -1.0 is negative"),
         (lambda: MoldableJob("x", (1,), (1.0,), deadline=float("nan")), "deadline: nan is not finite"),
+        (lambda: MoldableJob("x", (1,), (1.0,), release=2**64), r"release: \d{20} does not fit into 64 bits"),
         (lambda: Pool(0), "gpus: 0 is not positive"),
         (lambda: NodePool(True), "nodes: True is not a whole number"),
         (lambda: pool("fame"), "goal: 'fame' is not one of"),

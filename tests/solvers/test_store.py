@@ -89,6 +89,20 @@ def test_a_change_elsewhere_is_compiled_again(
     assert values == [2, 3] and digests[0] != digests[1]
 
 
+@pytest.mark.parametrize("broken", ["*.nbi", "*.nbc"])
+def test_a_broken_file_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
+    """Files that were cut short, as by a power failure, are replaced when they are next asked for."""
+    monkeypatch.setattr("gangplan.solvers.compiled.store.folder", lambda: tmp_path / "code")
+    text = OUTER.format(inside="inside_of_broken")
+    load(tmp_path, "inside_of_broken", INSIDE.format(number=1, constant=1))
+    assert load(tmp_path, "outer_of_broken", text).total(0) == 2
+    (path,) = (tmp_path / "code").rglob(broken)
+    path.write_bytes(path.read_bytes()[:50])
+    outer = load(tmp_path, "outer_of_broken", text)
+    assert outer.total(0) == 2 and outer.total._cache.has(signature(outer.total))
+    assert path.stat().st_size > 50
+
+
 def test_a_reference_reads_the_fields() -> None:
     """A kernel reads through a reference what is in the tuple, which in Python is its own reference."""
     pair = Pair(np.arange(3.0), np.full((2, 2), 5))
