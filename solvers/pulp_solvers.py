@@ -70,7 +70,7 @@ def minimise_lp(run: Run, lp: Any, name: str, unit: float, plan: Callable[[], An
         else:
             run.note("milp: the plan found is feasible only within the solver's tolerances, so it is dropped")
     apt = run.objective is not None and run.objective >= unit * APT
-    slack = 0.0 if apt else _ROUNDING
+    slack = TOLERANCE if apt else _ROUNDING
     if name == "HiGHS":
         run.raise_bound((bound - slack) * unit, "milp")
     elif lp.sol_status == pulp.LpSolutionOptimal:

@@ -15,7 +15,7 @@ import numpy as np
 from ...compiled.draw import below, sow, uniform
 from ...compiled.kernel import Floats, Ints, lean, lean_kernel
 from ...compiled.reference import by_reference
-from .moves import Data, State, along, count_all, highest, loads, put, span
+from .moves import Data, State, along, count_all, highest, loads, put, span, weigh
 
 SOFT = 50.0
 """The letter a."""
@@ -88,6 +88,9 @@ def anneal(  # noqa: PLR0912
             total = _sum(weight)
             if max(here, there) < peak:
                 top = _peak(d, p)
+                if top < peak * (1 - 1e-9):
+                    weigh(d, p)
+                    top = _peak(d, p)
                 if top < peak * (1 - 1e-9):
                     peak = top
                     for h in range(n):
