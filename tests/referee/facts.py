@@ -35,7 +35,9 @@ class Facts:
     def order(self) -> Pairs:
         """The edges that order a pipeline: forward ones, and reversed those of backward ops without a forward op."""
         graph = self.problem.graph
-        home = {c for c, back in zip(graph.colocation.tolist(), graph.backward.tolist(), strict=True) if not back} - {-1}
+        home = {c for c, back in zip(graph.colocation.tolist(), graph.backward.tolist(), strict=True) if not back} - {
+            -1
+        }
         back = graph.backward.tolist()
         alone = [back[v] and graph.colocation[v] not in home for v in range(self.n)]
         forward = [(a, b) for a, b in self.edges if not back[a] and not back[b]]

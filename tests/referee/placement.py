@@ -32,7 +32,9 @@ def value(problem: Any, plan: Any) -> float | None:
     """Return the goal of a plan, `None` if it breaks a rule."""
     jobs, fleet = problem.jobs, problem.fleet
     rows = list(zip(*(x.tolist() for x in (plan.job, plan.node, plan.workers, plan.servers)), strict=True))
-    if len({(j, n) for j, n, _, _ in rows}) < len(rows) or any(n >= len(fleet.names) or w + p == 0 for _, n, w, p in rows):
+    if len({(j, n) for j, n, _, _ in rows}) < len(rows) or any(
+        n >= len(fleet.names) or w + p == 0 for _, n, w, p in rows
+    ):
         return None
     table = [[(0, 0)] * len(fleet.names) for _ in jobs]
     for j, n, w, p in rows:

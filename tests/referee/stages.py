@@ -125,7 +125,10 @@ class Model:
         topology = problem.cluster.topology
         self.group = getattr(topology, "group", None)
         devices = range(len(self.facts.kinds))
-        sizes = [1] + [sum(row[d] == row[0] for d in devices) for row in ([[0] * len(devices)] if self.group is None else self.group)]
+        sizes = [1] + [
+            sum(row[d] == row[0] for d in devices)
+            for row in ([[0] * len(devices)] if self.group is None else self.group)
+        ]
         self.members = [b // a for a, b in pairwise(sizes)]
         self.degrees = [1] if menu is None else menu.degree.tolist()
         fields = ("time", "memory", "parameter_bytes", "activation_bytes", "sync_bytes")
@@ -194,7 +197,9 @@ class Model:
                 total += max(x for x, _ in sent) if any(s >= cut for _, s in sent) else 0.0
         return total
 
-    def _sum(self, field: str, degree: int, stage: Sequence[int], inside: Sequence[int], forward: bool = False) -> float:
+    def _sum(
+        self, field: str, degree: int, stage: Sequence[int], inside: Sequence[int], forward: bool = False
+    ) -> float:
         row = self.menu[field, degree]
         return sum(row[v] for v in range(self.n) if stage[v] in inside and not (forward and self.back[v]))
 

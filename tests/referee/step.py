@@ -47,7 +47,9 @@ def value(problem: Any, plan: Any) -> float | None:
 def _meet(held: list[tuple[float, float]], slack: float) -> bool:
     """Return whether two intervals have more than a point in common, one that takes no time included."""
     pairs = ((x, y) for i, x in enumerate(held) for y in held[:i])
-    return any(min(a[1], b[1]) - max(a[0], b[0]) > slack or _within(a, b, slack) or _within(b, a, slack) for a, b in pairs)
+    return any(
+        min(a[1], b[1]) - max(a[0], b[0]) > slack or _within(a, b, slack) or _within(b, a, slack) for a, b in pairs
+    )
 
 
 def _within(a: tuple[float, float], b: tuple[float, float], slack: float) -> bool:
@@ -61,7 +63,9 @@ class _Net:
         self.facts, self.where = facts, where
         topology = facts.problem.cluster.topology
         self.group = None if isinstance(topology, RampTopology) else topology.group
-        self.sends = sorted({(a, where[b]) for a, b in facts.edges if where[a] != where[b] and self.wait(a, where[b]) > 0})
+        self.sends = sorted(
+            {(a, where[b]) for a, b in facts.edges if where[a] != where[b] and self.wait(a, where[b]) > 0}
+        )
 
     def level(self, a: int, b: int) -> int:
         return 0 if self.group is None else int((self.group[:, a] != self.group[:, b]).sum())
