@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -178,3 +179,20 @@ def test_bad_plans(field: str, value: list[float], words: str) -> None:
     values: dict[str, Any] = {"ops": NAMES, "device": [0] * 4, "start": [0.0] * 4} | {field: value}
     with pytest.raises(InstanceError, match=words):
         StepPlan(**values)
+
+
+@pytest.mark.parametrize(("start", "ok"), [(1e-10, True), (3.0 - 1e-10, True), (1.0, False), (1e-7, False)])
+def test_no_time_at_either_end(start: float, ok: bool) -> None:
+    """An op that takes no time may be at either end of another, both off by rounding, and not within it."""
+    four = problem([])
+    graph = replace(four.graph, time=np.array([[3.0, 0.0, 1.0, 1.0]]))
+    shown = plan([0, 0, 1, 1], [0.0, start, 0.0, 1.0])
+    assert verify(replace(four, graph=graph), shown).ok == ok
+
+
+def test_all_before_count() -> None:
+    """Of three ops the last meets the first, though the second has been between them and over long ago."""
+    four = problem([])
+    graph = replace(four.graph, time=np.array([[3.0, 0.0, 1.0, 2.0]]), colocation=np.full(4, -1))
+    shown = plan([0, 0, 1, 0], [0.0, 0.0, 0.0, 1.5])
+    assert not verify(replace(four, graph=graph), shown).ok

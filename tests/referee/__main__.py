@@ -6,8 +6,8 @@ import argparse
 import sys
 import time
 
-from .problems import PROBLEMS
 from .compare import WRONG, Tally, compare
+from .problems import PROBLEMS
 
 COLUMNS = ("instances", "infeasible", "answers", "plans", "drawn", "optima", "empty", "open", *WRONG)
 HEAD = (

@@ -1,4 +1,4 @@
-"""Tiny problems of op graphs: memory that some ops just fill, amounts from 1e-9 to 1e9, types that lack ops, classes."""
+"""Tiny problems of op graphs: memory just filled, amounts from 1e-9 to 1e9, types that lack ops, classes."""
 
 from __future__ import annotations
 

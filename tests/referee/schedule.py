@@ -91,7 +91,7 @@ def blocks(mesh: RampTopology, k: int) -> list[tuple[int, ...]]:
     every = list(product(range(groups), range(racks), range(servers)))
     found = []
     for shape in shapes:
-        found += [[tuple(map(sum, zip(x, y))) for y in product(*map(range, shape))] for x in every]
+        found += [[tuple(map(sum, zip(x, y, strict=True))) for y in product(*map(range, shape))] for x in every]
     found += [[(g + i, r + i, s) for i in range(k)] for g, r, s in every]
     inside = (box for box in found if all(x in every for x in box))
     return sorted({tuple(sorted((g * racks + r) * servers + s for g, r, s in box)) for box in inside})

@@ -142,6 +142,7 @@ class Model:
             }
 
     def ordered(self, stage: Sequence[int]) -> bool:
+        """Return whether no op is in a stage before that of an op which comes first."""
         return all(stage[a] <= stage[b] for a, b in self.facts.order)
 
     def seconds(self, stage: Sequence[int], pipeline: Pipeline) -> float:

@@ -130,7 +130,7 @@ class Family:
         return np.maximum(sum(part[None, :] - part[rows, None] for part in total), 0.0)
 
     def _sums(self, rows: FloatArray) -> FloatArray:
-        """Return the sums of each of K rows over the units of every ideal, in one part or two, float64 (K, parts, N)."""
+        """Add up each of K rows over the units of every ideal, in one part or two, float64 (K, parts, N)."""
         bits = self.bits.T.astype(np.float64)
         return np.stack([part @ bits for part in _parts(rows)], axis=1)
 
