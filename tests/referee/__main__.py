@@ -12,7 +12,7 @@ from .problems import PROBLEMS
 COLUMNS = ("instances", "infeasible", "answers", "plans", "drawn", "optima", "empty", "open", *WRONG)
 HEAD = (
     "problem | instances | without a plan | answers | plans | plans changed | optima proved | proved to have no plan "
-    "| not proved | wrong values | wrong bounds | wrong statuses | processor seconds"
+    "| not proved | wrong values | wrong bounds | wrong statuses | processor seconds, children apart"
 )
 
 

@@ -127,7 +127,10 @@ class Family:
 
     def _between(self, total: FloatArray, rows: slice) -> FloatArray:
         """Return what the column's ideal has beyond the row's of what `_sums` has added up."""
-        return np.maximum(sum(part[None, :] - part[rows, None] for part in total), 0.0)
+        found = total[0, None, :] - total[0, rows, None]
+        for part in total[1:]:
+            found += part[None, :] - part[rows, None]
+        return np.maximum(found, 0.0)
 
     def _sums(self, rows: FloatArray) -> FloatArray:
         """Add up each of K rows over the units of every ideal, in one part or two, float64 (K, parts, N)."""
