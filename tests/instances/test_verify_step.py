@@ -188,11 +188,3 @@ def test_no_time_at_either_end(start: float, ok: bool) -> None:
     graph = replace(four.graph, time=np.array([[3.0, 0.0, 1.0, 1.0]]))
     shown = plan([0, 0, 1, 1], [0.0, start, 0.0, 1.0])
     assert verify(replace(four, graph=graph), shown).ok == ok
-
-
-def test_all_before_count() -> None:
-    """Of three ops the last meets the first, though the second has been between them and over long ago."""
-    four = problem([])
-    graph = replace(four.graph, time=np.array([[3.0, 0.0, 1.0, 2.0]]), colocation=np.full(4, -1))
-    shown = plan([0, 0, 1, 0], [0.0, 0.0, 0.0, 1.5])
-    assert not verify(replace(four, graph=graph), shown).ok
