@@ -34,18 +34,17 @@ def available_solvers() -> list[str]:
     return [name for name in ("HiGHS", "PULP_CBC_CMD") if name in present]
 
 
-def pulp_solver(run: Run, name: str, *, presolve: bool = True) -> Any:
+def pulp_solver(run: Run, name: str) -> Any:
     """Return PuLP's solver of that name for what is left of `run`.
 
     Args:
         run: gives time, threads and seed.
         name: one of `available_solvers`.
-        presolve: of HiGHS; 1.14's now and then cuts off the optimum, says infeasible, or breaks a row by 1.
     """
-    return _highs(run, presolve) if name == "HiGHS" else _cbc(run)
+    return _highs(run) if name == "HiGHS" else _cbc(run)
 
 
-def minimise_lp(run: Run, lp: Any, name: str, unit: float, plan: Callable[[], Any], *, presolve: bool = True) -> None:
+def minimise_lp(run: Run, lp: Any, name: str, unit: float, plan: Callable[[], Any]) -> None:
     """Solve `lp`, offer the plan and record the bound; PuLP's status alone is not trusted.
 
     Args:
@@ -54,9 +53,8 @@ def minimise_lp(run: Run, lp: Any, name: str, unit: float, plan: Callable[[], An
         name: one of `available_solvers`.
         unit: seconds.
         plan: makes a plan of the variables' values, `None` if they are none when rounded.
-        presolve: see `pulp_solver`.
     """
-    bound = _solve(run, lp, name, presolve)
+    bound = _solve(run, lp, name)
     if lp.status == pulp.LpStatusInfeasible:
         # HiGHS has proved it only if both say so; CBC says "no solution found" both then and out of time,
         # so it is believed only where its clock was far from running out
@@ -71,18 +69,18 @@ def minimise_lp(run: Run, lp: Any, name: str, unit: float, plan: Callable[[], An
         else:
             run.note("milp: the plan found is feasible only within the solver's tolerances, so it is dropped")
     apt = run.objective is not None and run.objective >= unit * APT
-    slack = 0.0 if apt else _ROUNDING
+    slack = TOLERANCE if apt else _ROUNDING
     if name == "HiGHS":
         run.raise_bound((bound - slack) * unit, "milp")
     elif lp.sol_status == pulp.LpSolutionOptimal:
         run.raise_bound((float(pulp.value(lp.objective)) - slack) * unit, "milp")
 
 
-def _solve(run: Run, lp: Any, name: str, presolve: bool) -> float:
+def _solve(run: Run, lp: Any, name: str) -> float:
     """Solve `lp` and return HiGHS's bound, minus infinity if there is none; what is stopped has no status."""
 
     def work() -> tuple[float, int, int, list[float | None]]:
-        lp.solve(pulp_solver(run, name, presolve=presolve))
+        lp.solve(pulp_solver(run, name))
         bound = float(lp.solverModel.getInfo().mip_dual_bound) if name == "HiGHS" else float("-inf")
         return bound, lp.status, lp.sol_status, [x.varValue for x in lp.variables()]
 
@@ -124,15 +122,15 @@ def _cbc(run: Run) -> Any:
     return pulp.PULP_CBC_CMD(msg=False, timeLimit=run.remaining(), gapRel=0.0, threads=threads)
 
 
-def _highs(run: Run, presolve: bool) -> Any:
+def _highs(run: Run) -> Any:
     class Interruptible(pulp.HiGHS):  # type: ignore[misc]  # PuLP is untyped
         def callSolver(self, lp: Any) -> None:  # noqa: N802, PuLP's name
             highs = lp.solverModel
             highs.setOptionValue("time_limit", run.remaining())
             for tolerance in ("mip_feasibility_tolerance", "primal_feasibility_tolerance"):
                 highs.setOptionValue(tolerance, TOLERANCE)
-            if not presolve:
-                highs.setOptionValue("presolve", "off")
+            # 1.14's now and then cuts off the optimum, says infeasible, or breaks a row by 1, in two columns already
+            highs.setOptionValue("presolve", "off")
             highs.HandleUserInterrupt = True
             interruptible(highs.run, highs.cancelSolve, lambda: run.stopped)
 

@@ -108,8 +108,15 @@ def _transfers(problem: StepProblem, plan: StepPlan, finish: FloatArray, slack: 
 
 
 def _overlaps(machine: IntArray, start: FloatArray, end: FloatArray, slack: float) -> list[tuple[int, int, int]]:
-    """Return (machine, earlier, later) of neighbours on a machine that overlap."""
-    order = np.lexsort((end, start, machine))
-    a, b = order[:-1], order[1:]
-    bad = (machine[a] == machine[b]) & (start[b] < end[a] - slack)
-    return list(zip(machine[a][bad].tolist(), a[bad].tolist(), b[bad].tolist(), strict=True))
+    """Return (machine, earlier, later) of all that begins on a machine before what is earlier ends there.
+
+    Earlier is what has the earlier middle: so either of two may begin first by as much as starts may be off.
+    """
+    found = []
+    order = np.lexsort((start + end, machine))
+    for held in np.split(order, np.flatnonzero(np.diff(machine[order])) + 1):
+        last = np.maximum.accumulate(end[held])
+        bad = np.flatnonzero(start[held[1:]] < last[:-1] - slack)
+        before = (int(held[np.argmax(end[held[: i + 1]])]) for i in bad)
+        found += [(int(machine[a]), a, int(held[i + 1])) for a, i in zip(before, bad, strict=True)]
+    return found

@@ -50,7 +50,7 @@ def milp(run: Run, batch: Batch, solver: str | None = None) -> None:
             return
         with run.phase("milp"):
             name = solver or available_solvers()[0]
-            minimise_lp(run, model.lp, name, model.unit, model.plan, presolve=tries == 0)
+            minimise_lp(run, model.lp, name, model.unit, model.plan)
         found = model.found
         tries = 0 if found is not None and not slowdown and _mark(run, found, marks) else tries + 1
 

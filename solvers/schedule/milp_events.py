@@ -14,7 +14,7 @@ from gangplan.instances.schedule import SchedulePlan
 
 from ..pulp_solvers import available_solvers, minimise_lp
 from ..run import Run
-from .milp_time import constant, unit_of
+from .milp_time import constant, cost, unit_of
 from .places import places
 from .prepare import Prepared
 from .seated import Place, seated
@@ -91,7 +91,7 @@ class _Model:
             made = [self.y[c] for c in mine]
             if np.isfinite(p.price[j]):
                 self.out[j] = pulp.LpVariable(f"out{j}", cat="Binary")
-                terms.append(float(p.price[j]) / self.unit * self.out[j])
+                terms.append(cost(float(p.price[j]), self.unit) * self.out[j])
                 made.append(self.out[j])
             self.lp += pulp.lpSum(made) == 1
             due = min(float(p.deadline[j]), self.long) / self.long

@@ -57,17 +57,17 @@ class _Model:
                         self.x.append((x, o, place, s))
                         mine.append(x)
                         end = s * tick + float(p.seconds[o])
-                        ends.append(end / self.unit * x)
+                        ends.append(cost(float(p.slope[j]) * end if last is None else end, self.unit) * x)
                         for t in range(s, s + down(float(p.seconds[o]), tick)):
                             for v, amount in place:
                                 rows[v, t].append(amount * x)
             if last is None:
-                terms += [float(p.slope[j]) * part for part in ends]
+                terms += ends
             else:
                 self.lp += last >= pulp.lpSum(ends)
             if np.isfinite(p.price[j]):
                 out = pulp.LpVariable(f"out{j}", cat="Binary")
-                terms.append(float(p.price[j]) / self.unit * out)
+                terms.append(cost(float(p.price[j]), self.unit) * out)
                 mine.append(out)
             self.lp += pulp.lpSum(mine) == 1
         self.lp.setObjective(pulp.lpSum([*terms, *([] if last is None else [last])]))
@@ -92,6 +92,11 @@ def unit_of(run: Run, p: Prepared) -> float:
         return run.objective
     worst = float((p.slope * horizon(p)).sum() + p.price[np.isfinite(p.price)].sum())
     return max(worst, horizon(p) if p.makespan else 0.0) or 1.0
+
+
+def cost(amount: float, unit: float) -> float:
+    """Return a cost in the unit. More than two of them is no better than two, and digits of 1e9 drown the others."""
+    return min(amount / unit, 2.0)
 
 
 def constant(p: Prepared, unit: float) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -178,3 +179,12 @@ def test_bad_plans(field: str, value: list[float], words: str) -> None:
     values: dict[str, Any] = {"ops": NAMES, "device": [0] * 4, "start": [0.0] * 4} | {field: value}
     with pytest.raises(InstanceError, match=words):
         StepPlan(**values)
+
+
+@pytest.mark.parametrize(("start", "ok"), [(1e-10, True), (3.0 - 1e-10, True), (1.0, False), (1e-7, False)])
+def test_no_time_at_either_end(start: float, ok: bool) -> None:
+    """An op that takes no time may be at either end of another, both off by rounding, and not within it."""
+    four = problem([])
+    graph = replace(four.graph, time=np.array([[3.0, 0.0, 1.0, 1.0]]))
+    shown = plan([0, 0, 1, 1], [0.0, start, 0.0, 1.0])
+    assert verify(replace(four, graph=graph), shown).ok == ok

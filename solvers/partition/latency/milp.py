@@ -194,7 +194,7 @@ class _Model:
 
     def solve(self, run: Run, name: str) -> None:
         """Solve, offer the plan and record the bound."""
-        minimise_lp(run, self.lp, name, self.unit, self.plan, presolve=False)
+        minimise_lp(run, self.lp, name, self.unit, self.plan)
 
     def plan(self) -> LatencyPlan | None:
         """Return the plan of the solution, binaries rounded, `None` if that leaves a group without a slot."""

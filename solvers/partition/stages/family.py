@@ -88,7 +88,7 @@ class Family:
         if replicas > 1:
             seconds = seconds + self.problem.sync(0, replicas, held)
         seconds /= replicas
-        if self.barred[row][-1]:
+        if self.barred[row][0, -1]:
             seconds[self._between(self.barred[row], rows) > 0.5] = np.inf
         if np.isfinite(capacity):
             large, small = self._needed(row, under_way, capacity)
@@ -98,7 +98,7 @@ class Family:
             seconds[self._between(large, rows) > 0.5] = np.inf
             memory[~np.isfinite(seconds)] = 0.0
             terms = len(self.units.order.group_of)
-            seconds[memory > edge(capacity, float(small.max()), terms, generous=self.generous)] = np.inf
+            seconds[memory > edge(capacity, float(small.sum(axis=0).max()), terms, generous=self.generous)] = np.inf
         return seconds
 
     def _needed(self, row: int, under_way: int, capacity: float) -> tuple[FloatArray, FloatArray]:
@@ -126,13 +126,34 @@ class Family:
         return self.problem.move(level, self.crossing)
 
     def _between(self, total: FloatArray, rows: slice) -> FloatArray:
-        return np.maximum(total[None, :] - total[rows, None], 0.0)
+        """Return what the column's ideal has beyond the row's of what `_sums` has added up."""
+        found = total[0, None, :] - total[0, rows, None]
+        for part in total[1:]:
+            found += part[None, :] - part[rows, None]
+        return np.maximum(found, 0.0)
 
     def _sums(self, rows: FloatArray) -> FloatArray:
-        return np.asarray(rows @ self.bits.T.astype(np.float64))
+        """Add up each of K rows over the units of every ideal, in one part or two, float64 (K, parts, N)."""
+        bits = self.bits.T.astype(np.float64)
+        return np.stack([part @ bits for part in _parts(rows)], axis=1)
 
     def _crossing(self) -> FloatArray:
         crossing = np.zeros(len(self.bits))
         for (sender, receivers), size in self.units.nets.items():
             crossing += size * (self.bits[:, sender] & ~self.bits[:, sorted(receivers)].all(axis=1))
         return crossing
+
+
+def _parts(rows: FloatArray) -> list[FloatArray]:
+    """Return rows that add up to those given, two where sums would lose small numbers beside large ones.
+
+    Sums of the first are exact, for all of its numbers are multiples of one power of two: so what is large in both of
+    two ideals is nothing in their difference.
+    """
+    most = float(rows.sum(axis=1).max(initial=0.0))
+    small = rows[rows > 0].min(initial=np.inf)
+    if most * 2.0**-52 <= 1e-12 * small:
+        return [rows]
+    unit = 2.0 ** (np.ceil(np.log2(most)) - 52)
+    coarse = np.round(rows / unit) * unit
+    return [coarse, rows - coarse]

@@ -28,7 +28,7 @@ def thinned(units: Units, most: int) -> Family:
     """Return at most `most` ideals of one linear extension: of each equal step of work the one that cuts least."""
     line = list(prefixes(linear_extension(units.order)))
     family = Family(units, line)
-    work = family.seconds.min(axis=0)
+    work = family.seconds.sum(axis=1).min(axis=0)
     step = np.minimum((work / max(float(work[-1]), 1e-300) * (most - 1)).astype(int), most - 2)
     inner = [np.flatnonzero(step[1:-1] == s) + 1 for s in range(1, most - 1)]
     best = [int(inside[np.argmin(family.crossing[inside])]) for inside in inner if len(inside)]

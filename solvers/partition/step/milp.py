@@ -39,14 +39,7 @@ def milp(run: Run, p: Prepared, name: str | None = None) -> None:
                 model.z.lowBound = min(1.0, run.bound / unit) * (1 - 10 * TOLERANCE)
         if not run.stopped:
             with run.phase("milp"):
-                minimise_lp(
-                    run,
-                    model.lp,
-                    name or available_solvers()[0],
-                    model.unit,
-                    partial(_plan, run, p, model),
-                    presolve=False,
-                )
+                minimise_lp(run, model.lp, name or available_solvers()[0], model.unit, partial(_plan, run, p, model))
 
 
 def _plan(run: Run, p: Prepared, model: MilpModel) -> StepPlan | None:

@@ -15,7 +15,7 @@ import numpy as np
 from ...compiled.draw import below, sow, uniform
 from ...compiled.kernel import Floats, Ints, lean, lean_kernel
 from ...compiled.reference import by_reference
-from .moves import Data, State, along, count_all, highest, loads, put, span
+from .moves import Data, State, along, count_all, highest, loads, put, span, weigh
 
 SOFT = 50.0
 """The letter a."""
@@ -87,11 +87,7 @@ def anneal(  # noqa: PLR0912
             weight[s], weight[to] = new_here, new_there
             total = _sum(weight)
             if max(here, there) < peak:
-                top = _peak(d, p)
-                if top < peak * (1 - 1e-9):
-                    peak = top
-                    for h in range(n):
-                        best[h] = p.stage[h]
+                peak = _keep(d, p, best, peak)
         elif not alone:
             for k in range(some - 1, -1, -1):
                 put(d, p, who[k], s if p.stage[who[k]] == to else to)
@@ -121,6 +117,20 @@ def _peak(d: Data, p: State) -> float:
         if p.used[s] > d.room[p.kind[s]]:
             return np.inf
     return highest(p.load)
+
+
+@lean
+def _keep(d: Data, p: State, best: Ints, peak: float) -> float:
+    """Put the plan into `best` if it fits and its maximum load is below `peak`; return the lower of the two."""
+    top = _peak(d, p)
+    if top >= peak * (1 - 1e-9):
+        return peak
+    weigh(d, p)
+    if _peak(d, p) > top:
+        return peak
+    for g in range(len(p.stage)):
+        best[g] = p.stage[g]
+    return top
 
 
 @lean

@@ -110,14 +110,14 @@ def count(data: Data, state: State) -> None:
 @lean
 def count_all(d: Data, p: State) -> None:
     """Do what `count` does, with references."""
+    weigh(d, p)
     for s in range(len(p.kind)):
-        p.load[s], p.used[s] = 0.0, 0.0
+        p.load[s] = 0.0
         for e in range(len(d.size)):
             p.held[s, e] = 0
     for g in range(len(p.stage)):
         s = p.stage[g]
         p.load[s] += d.time[p.kind[s], g]
-        p.used[s] += d.memory[g]
         for x in range(d.first[g], d.first[g + 1]):
             p.held[s, d.net[x]] += 1
     for s in range(len(p.kind)):
@@ -125,6 +125,15 @@ def count_all(d: Data, p: State) -> None:
             for e in range(len(d.size)):
                 if 0 < p.held[s, e] < d.size[e]:
                     p.load[s] += d.cost[e]
+
+
+@lean
+def weigh(d: Data, p: State) -> None:
+    """Add up the bytes of all stages anew: once a large group has come and gone, small ones are lost to rounding."""
+    for s in range(len(p.kind)):
+        p.used[s] = 0.0
+    for g in range(len(p.stage)):
+        p.used[p.stage[g]] += d.memory[g]
 
 
 @lean

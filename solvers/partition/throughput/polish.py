@@ -7,7 +7,7 @@ import numpy as np
 from ...compiled.kernel import lean, lean_kernel
 from ...compiled.reference import by_reference
 from .cuts import Stages
-from .moves import Data, State, count_all, data_of, highest, span, uncounted
+from .moves import Data, State, count_all, data_of, highest, span, uncounted, weigh
 from .orders import Ints
 from .quotient import Quotient
 
@@ -101,7 +101,6 @@ def improve(data: Data, plan: State, moves: int) -> float:  # noqa: PLR0912
         for x in range(d.first[who], d.first[who + 1]):
             p.held[top, d.net[x]] -= 1
             p.held[where, d.net[x]] += 1
-        used[top] -= d.memory[who]
-        used[where] += d.memory[who]
         stage[who] = where
+        weigh(d, p)
     return highest(load)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from gangplan.instances import verify
-from gangplan.instances.placement import Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
+from gangplan.instances.placement import Fleet, GangJob, PlacementProblem, SpeedModel
 from gangplan.solvers import Run
 from gangplan.solvers.placement import cpsat
 from gangplan.solvers.placement.methods import METHODS, SUITE
 from gangplan.solvers.placement.prepare import Batch
 from gangplan.solvers.placement.quick import quick
 
-from . import by_the_page as page
-from .just_fits import just_fits
+from ...referee import placement as page
+from ...referee.just_fits import just_fits
 
 
 def agrees(run: Run, best: float | None) -> None:
@@ -29,24 +28,8 @@ def agrees(run: Run, best: float | None) -> None:
     assert run.bound is None or run.bound <= best * (1 + 1e-6)
     if run.plan is not None:
         assert run.objective is not None and run.objective >= best * (1 - 1e-8)
-        assert run.objective == pytest.approx(of_plan(run.problem, run.plan), rel=1e-9, abs=0.0)
+        assert run.objective == pytest.approx(page.value(run.problem, run.plan), rel=1e-9, abs=0.0)
         assert run.gap is None or run.gap > 1e-6 or run.objective <= best * (1 + 2e-6)
-
-
-def of_plan(problem: PlacementProblem, plan: PlacementPlan) -> float:
-    """Return the goal of a plan by the page."""
-    places = [[(0, 0)] * problem.fleet.n_nodes for _ in problem.jobs]
-    for j, n, w, p in zip(*(x.tolist() for x in (plan.job, plan.node, plan.workers, plan.servers)), strict=True):
-        places[j][n] = (w, p)
-    cards: page.Cards = defaultdict(list)
-    for r, g in zip(plan.grant_row.tolist(), plan.grant_gpu.tolist(), strict=True):
-        if problem.jobs[plan.job[r]].worker.gpu < 1:
-            cards[int(plan.node[r])].append((int(plan.job[r]), g))
-    for n, held in cards.items():  # the page counts the GPUs that are taken as a whole first
-        whole = sum(places[j][n][0] * int(job.worker.gpu) for j, job in enumerate(problem.jobs) if job.worker.gpu >= 1)
-        order = sorted({g for _, g in held})
-        cards[n] = [(j, whole + order.index(g)) for j, g in held]
-    return page.goal(problem, tuple(map(tuple, places)), cards)
 
 
 @pytest.mark.parametrize("first", range(0, 120, 20))
@@ -107,5 +90,7 @@ def test_first_plans_keep_every_constraint() -> None:
         quick(run, Batch(problem))
         if run.plan is not None:
             found += 1
-            assert verify(problem, run.plan).objective == pytest.approx(of_plan(problem, run.plan), rel=1e-9, abs=0.0)
+            assert verify(problem, run.plan).objective == pytest.approx(
+                page.value(problem, run.plan), rel=1e-9, abs=0.0
+            )
     assert found >= 100

@@ -27,7 +27,7 @@ from gangplan.solvers.schedule.grain import Scale
 from gangplan.solvers.schedule.methods import METHODS, SUITE
 from gangplan.solvers.schedule.prepare import prepare
 
-from .brute_force import draw, optimum
+from ...referee.schedule import draw, optimum
 
 UNIX = 1.7e9
 

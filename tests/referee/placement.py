@@ -28,6 +28,46 @@ def optimum(problem: Any) -> float | None:
     return best
 
 
+def value(problem: Any, plan: Any) -> float | None:
+    """Return the goal of a plan, `None` if it breaks a rule."""
+    jobs, fleet = problem.jobs, problem.fleet
+    rows = list(zip(*(x.tolist() for x in (plan.job, plan.node, plan.workers, plan.servers)), strict=True))
+    if len({(j, n) for j, n, _, _ in rows}) < len(rows) or any(
+        n >= len(fleet.names) or w + p == 0 for _, n, w, p in rows
+    ):
+        return None
+    table = [[(0, 0)] * len(fleet.names) for _ in jobs]
+    for j, n, w, p in rows:
+        table[j][n] = (w, p)
+    places = tuple(map(tuple, table))
+    cards = _granted(problem, rows, zip(plan.grant_row.tolist(), plan.grant_gpu.tolist(), strict=True))
+    fine = cards is not None and all(places[j] in list(_places(problem, j)) for j in range(len(jobs)))
+    return goal(problem, places, cards) if fine and _fits(problem, places) and cards is not None else None
+
+
+def _granted(problem: Any, rows: list[Any], grants: Any) -> Cards | None:
+    """Return the shared GPUs of each node, numbered after those that are held whole, `None` if grants do not fit."""
+    held: dict[tuple[int, int], list[tuple[int, float]]] = {}
+    count = [0] * len(rows)
+    for r, card in grants:
+        j, n, _, _ = rows[r]
+        need = problem.jobs[j].worker.gpu
+        if card >= problem.fleet.gpus[n] or not need:
+            return None
+        held.setdefault((n, card), []).append((j, min(1.0, need)))
+        count[r] += 1
+    due = [w * (int(g) if (g := problem.jobs[j].worker.gpu) >= 1 else g > 0) for j, _, w, _ in rows]
+    if count != due or any(sum(x for _, x in holders) > 1 + SLACK for holders in held.values()):
+        return None
+    cards: Cards = {n: [] for n in range(len(problem.fleet.names))}
+    for n in cards:
+        here = sorted((card, holders) for (node, card), holders in held.items() if node == n)
+        whole = sum(holders[0][1] == 1.0 for _, holders in here)
+        shared = [holders for _, holders in here if holders[0][1] < 1.0]
+        cards[n] = [(j, whole + i) for i, holders in enumerate(shared) for j, _ in holders]
+    return cards
+
+
 def goal(problem: Any, places: tuple[Place, ...], cards: Cards) -> float:
     """Return the goal of a placement that fits."""
     total = 0.0

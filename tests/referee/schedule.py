@@ -1,15 +1,17 @@
-"""The optimum of tiny schedule problems in exact arithmetic, from docs/schedule.md alone, without gangplan's code."""
+"""The goal by docs/schedule.md in exact arithmetic, and the least of any list schedule of a tiny problem."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, permutations, product
-from math import ulp
+from math import isqrt, ulp
 from typing import Any
 
 import numpy as np
 
+from gangplan.instances import RampTopology
 from gangplan.instances.schedule import GOALS, MoldableJob, NodePool, Pool, ScheduleProblem
 
 SHARE, PLACES = Fraction(1, 10**9), 4
@@ -68,7 +70,8 @@ def places(problem: ScheduleProblem, degree: int) -> list[tuple[tuple[int, int],
     """Return every way to hold so many GPUs; alike nodes are told apart."""
     if isinstance(problem.capacity, Pool):
         return [((0, degree),)] if degree <= problem.capacity.gpus else []
-    assert isinstance(problem.capacity, NodePool)
+    if isinstance(problem.capacity, RampTopology):
+        return [tuple((v, 1) for v in block) for block in blocks(problem.capacity, degree)]
     nodes, (full, rest) = range(problem.capacity.nodes), divmod(degree, problem.capacity.gpus)
     found = []
     for whole in combinations(nodes, full):
@@ -77,9 +80,26 @@ def places(problem: ScheduleProblem, degree: int) -> list[tuple[tuple[int, int],
     return found
 
 
+def blocks(mesh: RampTopology, k: int) -> list[tuple[int, ...]]:
+    """Return the sets of k servers that PAC-ML knows: boxes of its shapes, then diagonals; servers vary fastest."""
+    groups, racks, servers = mesh.communication_groups, mesh.racks, mesh.servers
+    shapes = set()
+    for b in range(1, servers + 1):
+        if k % b == 0:
+            a = k // b
+            shapes |= {(a, 1, b), (a, b, 1)} | ({(isqrt(a), isqrt(a), b)} if isqrt(a) ** 2 == a else set())
+    every = list(product(range(groups), range(racks), range(servers)))
+    found = []
+    for shape in shapes:
+        found += [[tuple(map(sum, zip(x, y, strict=True))) for y in product(*map(range, shape))] for x in every]
+    found += [[(g + i, r + i, s) for i in range(k)] for g, r, s in every]
+    inside = (box for box in found if all(x in every for x in box))
+    return sorted({tuple(sorted((g * racks + r) * servers + s for g, r, s in box)) for box in inside})
+
+
 def fits(problem: ScheduleProblem, held: tuple[Held, ...], place: Any, start: Fraction, end: Fraction) -> bool:
     """Return whether no machine has more in use than it has, at any start in between."""
-    room = problem.capacity.gpus  # type: ignore[union-attr]
+    room = 1 if isinstance(problem.capacity, RampTopology) else problem.capacity.gpus
     for v, amount in place:
         here = [(s, e, n) for s, e, where in held for w, n in where if w == v and s < end and e > start]
         if end > start and any(
@@ -114,6 +134,72 @@ def worth(problem: ScheduleProblem, finish: dict[int, Fraction], tolerant: bool)
         late = [j for j, end in finish.items() if end > due(jobs[j], problem.horizon, tolerant)]
         return lost + sum((Fraction(jobs[j].weight) for j in late), Fraction(0))
     return lost
+
+
+def value(problem: ScheduleProblem, plan: Any) -> Fraction | None:
+    """Return the goal of a plan, `None` if it breaks a rule by more than rounding is allowed."""
+    finish, held = {}, list[Held]()
+    for j, job in enumerate(problem.jobs):
+        k, start = int(plan.degree[j]), Fraction(float(plan.start[j]))
+        rows = tuple(sorted((int(v), int(n)) for i, v, n in zip(plan.job, plan.node, plan.gpus, strict=True) if i == j))
+        if k < 0:
+            if price(problem, j) is None or rows:
+                return None
+            continue
+        if k >= len(job.degrees):
+            return None
+        place = ((0, job.degrees[k]),) if isinstance(problem.capacity, Pool) and not rows else rows
+        if place not in [tuple(sorted(x)) for x in places(problem, job.degrees[k])]:
+            return None
+        seconds = Fraction(job.durations[k])
+        finish[j] = start + seconds
+        if start < Fraction(job.release) - slack(seconds, job.release):
+            return None
+        if job.deadline is not None and finish[j] > due(job, job.deadline, True):
+            return None
+        held.append((start, finish[j] - slack(seconds, float(finish[j])), place))
+    apart = all(fits(problem, tuple(held[:i] + held[i + 1 :]), x[2], x[0], x[1]) for i, x in enumerate(held))
+    return worth(problem, finish, True) if apart else None
+
+
+def zero(problem: ScheduleProblem) -> Fraction:
+    """Return what any plan costs at least because of where the clock starts."""
+    first = min(Fraction(job.release) for job in problem.jobs)
+    prices = [price(problem, j) for j in range(len(problem.jobs))]
+    if problem.goal == "makespan":
+        return Fraction(0) if None not in prices else first
+    if problem.goal != "weighted_completion":
+        return Fraction(0)
+    waits = (Fraction(job.weight) * first for job in problem.jobs)
+    return sum((w if p is None else min(w, p) for w, p in zip(waits, prices, strict=True)), Fraction(0))
+
+
+def noise(problem: ScheduleProblem) -> Fraction:
+    """Return what the rounding of times on the clock may be worth."""
+    last = max(job.release for job in problem.jobs) + sum(max(job.durations) for job in problem.jobs)
+    gain = sum(Fraction(job.weight) for job in problem.jobs) if problem.goal == "weighted_completion" else Fraction(1)
+    timed = problem.goal in ("weighted_completion", "mean_jct", "makespan")
+    values = sum((Fraction(job.value or 0) for job in problem.jobs), Fraction(0)) + zero(problem)
+    return 8 * (Fraction(ulp(last)) * gain * timed + Fraction(ulp(float(values))))
+
+
+def same(problem: ScheduleProblem, a: Any, b: Any) -> bool:
+    """Return whether two goals agree to a billionth of what they are above `zero`, and rounding."""
+    return abs(Fraction(a) - Fraction(b)) <= SHARE * abs(Fraction(b) - zero(problem)) + noise(problem)
+
+
+def below(problem: ScheduleProblem, a: Any, b: Any, share: float) -> bool:
+    """Return whether one goal is below another by more than a share of what that is above `zero`, and rounding."""
+    return Fraction(a) < Fraction(b) - Fraction(share) * abs(Fraction(b) - zero(problem)) - noise(problem)
+
+
+def draw_any(seed: int) -> ScheduleProblem:
+    """Make a problem of `draw`, one in four of them on RAMP."""
+    problem, rng = draw(seed), np.random.default_rng([seed, 17])
+    if rng.random() < 0.75:
+        return problem
+    shape = [(2, 2, 1), (2, 1, 2), (3, 1, 2), (1, 3, 2), (3, 3, 1)][int(rng.integers(5))]
+    return replace(problem, jobs=problem.jobs[:3], capacity=RampTopology(*shape))
 
 
 def draw(seed: int) -> ScheduleProblem:

@@ -25,6 +25,16 @@ def just_fits(seed: int) -> PlacementProblem:
     return _Maker(seed).problem()
 
 
+def labelled(seed: int) -> PlacementProblem:
+    """Make a batch of `just_fits` of which some jobs need a label that some nodes carry, one in four of them."""
+    problem, rng = just_fits(seed), np.random.default_rng([seed, 23])
+    if rng.random() < 0.75:
+        return problem
+    fleet = replace(problem.fleet, labels=("fast",), labelled=rng.random((1, problem.fleet.n_nodes)) < 0.7)
+    jobs = tuple(replace(x, requires=("fast",)) if rng.random() < 0.5 else x for x in problem.jobs)
+    return replace(problem, fleet=fleet, jobs=jobs)
+
+
 class _Maker:
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng([77, seed])

@@ -1,0 +1,41 @@
+"""The command line: ``python -m tests.referee --instances 500 [--only OBJECTIVE ...]``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from .compare import WRONG, Tally, compare
+from .problems import PROBLEMS
+
+COLUMNS = ("instances", "infeasible", "answers", "plans", "drawn", "optima", "empty", "open", *WRONG)
+HEAD = (
+    "problem | instances | without a plan | answers | plans | plans changed | optima proved | proved to have no plan "
+    "| not proved | wrong values | wrong bounds | wrong statuses | processor seconds, children apart"
+)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Compare, print a row for each problem, and return 1 if anything is wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tests.referee", description=__doc__)
+    parser.add_argument("--instances", type=int, default=500, help="of each problem  [default: 500]")
+    parser.add_argument("--first", type=int, default=0, metavar="SEED")
+    parser.add_argument("--only", nargs="+", default=tuple(PROBLEMS), choices=tuple(PROBLEMS), metavar="OBJECTIVE")
+    parser.add_argument("--time-limit", type=float, default=60.0, metavar="SECONDS", help="of a solve  [default: 60]")
+    options = parser.parse_args(arguments)
+    print(f"| {HEAD} |\n|---|{'---:|' * (HEAD.count('|'))}", flush=True)
+    failed = False
+    for objective in options.only:
+        tally, began = Tally(), time.process_time()
+        for seed in range(options.first, options.first + options.instances):
+            compare(objective, seed, tally, options.time_limit)
+        seconds = time.process_time() - began
+        print(f"| {objective} | {' | '.join(str(tally.counts[x]) for x in COLUMNS)} | {seconds:.0f} |", flush=True)
+        print("\n".join(tally.wrong), file=sys.stderr, flush=True)
+        failed |= any(tally.counts[x] for x in WRONG)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,53 @@
+"""What gangplan answers, against the evaluators beside this: ``python -m tests.referee`` does it on many more."""
+
+from __future__ import annotations
+
+import pytest
+
+from gangplan import solve
+from gangplan.instances import RampTopology
+
+from . import schedule
+from .compare import WRONG, Tally, compare
+from .problems import PROBLEMS
+
+SEEDS = {
+    "throughput": (*range(25), 111, 378),
+    "latency": (*range(25), 536),
+    "step": (*range(25), 27, 60, 314),
+    "stages": (*range(25), 438),
+    "placement": range(20),
+    "schedule": (*range(25), 326, 382, 577, 747),
+}
+"""The first few, and those on which something was once wrong."""
+
+
+@pytest.mark.parametrize("objective", PROBLEMS)
+def test_agrees(objective: str) -> None:
+    """Values, feasibility, bounds and statuses are those of the pages."""
+    tally = Tally()
+    for seed in SEEDS[objective]:
+        compare(objective, seed, tally)
+    assert not any(tally.counts[x] for x in WRONG), "\n".join(tally.wrong)
+    assert tally.counts["optima"] > tally.counts["open"] and tally.counts["drawn"] > 0
+
+
+@pytest.mark.parametrize("seed", [111, 378])
+def test_local_search_keeps_the_memory(seed: int) -> None:
+    """Annealing offers no plan that breaks a limit of some nanobytes which a gigabyte has passed through."""
+    problem = PROBLEMS["throughput"].draw(seed)
+    result = solve(problem, time_limit=60, method="local_search", workers=1)
+    assert not any("failed" in note for note in result.notes)
+
+
+def test_exact_beside_large_weights() -> None:
+    """The recurrence of stages sees weights of nanobytes beside a gigabyte, and so is exact."""
+    problem = PROBLEMS["stages"].draw(438)
+    result = solve(problem, time_limit=60, method="ideals", workers=1)
+    assert result.status == "OPTIMAL" and result.objective == pytest.approx(7.5e-9, rel=1e-9)
+
+
+def test_blocks_of_ramp() -> None:
+    """A mesh of 4 x 4 x 2 has the 195 blocks of one server or an even number up to 16 that the page of PAC-ML has."""
+    mesh = RampTopology(4, 4, 2)
+    assert sum(len(schedule.blocks(mesh, k)) for k in (1, 2, 4, 6, 8, 10, 12, 14, 16)) == 195
