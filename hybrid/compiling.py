@@ -97,6 +97,9 @@ _begun: dict[str, Any] = {}
 
 def begin(objective: str) -> Any:
     """Start the process that compiles what an objective lacks, once; return it, `None` where none can be started."""
+    before = _begun.get(objective)
+    if before is not None and before.poll() == _ELSEWHERE:
+        del _begun[objective]  # the other one may have been killed since
     if objective not in _begun and not keeps():
         _begun[objective] = None
     if objective not in _begun:

@@ -84,6 +84,14 @@ def compiler(monkeypatch: pytest.MonkeyPatch, process: Process | None, seconds: 
     return compiling.Compiler(Run(moldable(jobs=3, seed=0), time_limit=seconds))
 
 
+def test_who_found_another_at_work_asks_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A solve starts a process anew where the last one left the work to another, which may not have finished it."""
+    monkeypatch.setattr(compiling.subprocess, "Popen", lambda *_, **__: "new")
+    for process, found in ((Process(0, compiling._ELSEWHERE), "new"), (Process(0, 1), None), (Process(9, 0), None)):
+        monkeypatch.setattr(compiling, "_begun", {"schedule": process})
+        assert compiling.begin("schedule") == (found or process)
+
+
 @pytest.mark.parametrize(("code", "word"), [(1, "cannot be compiled here"), (0, "that goes on")])
 def test_a_process_that_ends_is_waited_for_no_longer(monkeypatch: pytest.MonkeyPatch, code: int, word: str) -> None:
     """A method whose kernels do not come is given up when the compiling process ends, and a note says why."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from gangplan.instances.arrays import BoolArray, FloatArray
 from gangplan.instances.verify import TOLERANCE
 
+from ...watch import never, watched
 from ..sizes import edge
 from .reduced import Units
 
@@ -22,13 +24,14 @@ class Family:
     Args:
         units: what they are sets of.
         ideals: bits of integers, the empty and the full one among them.
+        stopped: asked often; once it is true this ends with `TimeoutError`.
 
     Attributes:
         generous: whether stages on the edge of what fits count as fitting, so that what is proved holds, or as too
             large, so that plans do.
     """
 
-    def __init__(self, units: Units, ideals: list[int]) -> None:
+    def __init__(self, units: Units, ideals: list[int], stopped: Callable[[], bool] = never) -> None:
         count = units.order.n_groups
         width = (count + 7) // 8
         raw = b"".join(ideal.to_bytes(width, "little") for ideal in ideals)
@@ -39,14 +42,15 @@ class Family:
         self.bits: BoolArray = bits[order].view(np.bool_)
         self._absent = np.ascontiguousarray((~self.bits).T, dtype=np.float32)
         self._rows, self._gap = slice(0, 0), np.zeros((0, 0))
-        self.seconds = self._sums(np.where(np.isfinite(units.seconds), units.seconds, 0.0))
-        self.barred = self._sums((~np.isfinite(units.seconds)).astype(float))
-        self.held, self.holders = self._sums(units.held), self._sums((units.held > 0).astype(float))
-        self.weights = self._sums(units.weights[None])[0]
-        self.heavy = self._sums((units.weights > 0)[None].astype(float))[0]
+        able = np.isfinite(units.seconds)
+        of_types = (np.where(able, units.seconds, 0.0), ~able, units.held, units.held > 0)
+        of_all = (units.weights[None], units.weights[None] > 0)
+        sums = [self._sums(rows.astype(float)) for rows in watched((*of_types, *of_all), stopped, 1)]
+        self.seconds, self.barred, self.held, self.holders = sums[:4]
+        self.weights, self.heavy = sums[4][0], sums[5][0]
         self._memory: dict[tuple[int, int, float], tuple[FloatArray, FloatArray]] = {}
         self.generous = True
-        self.crossing = self._crossing()
+        self.crossing = self._crossing(stopped)
         self.sizes = self.bits.sum(axis=1)
         self.linear = bool((np.diff(self.sizes) > 0).all() and (self.bits[:-1] <= self.bits[1:]).all())
 
@@ -137,9 +141,9 @@ class Family:
         bits = self.bits.T.astype(np.float64)
         return np.stack([part @ bits for part in _parts(rows)], axis=1)
 
-    def _crossing(self) -> FloatArray:
+    def _crossing(self, stopped: Callable[[], bool]) -> FloatArray:
         crossing = np.zeros(len(self.bits))
-        for (sender, receivers), size in self.units.nets.items():
+        for (sender, receivers), size in watched(self.units.nets.items(), stopped, 64):
             crossing += size * (self.bits[:, sender] & ~self.bits[:, sorted(receivers)].all(axis=1))
         return crossing
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from ...watch import never, watched
 from ..throughput.lattice import linear_extension, prefixes
 from .family import Family
 from .reduced import Units
@@ -15,27 +16,27 @@ _ORDERS = 4
 _REACH = (64, 32, 16, 8)
 
 
-def mixed(units: Units, seed: int) -> Family:
+def mixed(units: Units, seed: int, stopped: Callable[[], bool]) -> Family:
     """Return the ideals of a few linear extensions."""
     rng = np.random.default_rng(seed)
     found = dict.fromkeys(prefixes(linear_extension(units.order)))
-    for _ in range(_ORDERS - 1):
+    for _ in watched(range(_ORDERS - 1), stopped, 1):
         found |= dict.fromkeys(prefixes(linear_extension(units.order, rng)))
-    return Family(units, list(found))
+    return Family(units, list(found), stopped)
 
 
-def thinned(units: Units, most: int) -> Family:
+def thinned(units: Units, most: int, stopped: Callable[[], bool] = never) -> Family:
     """Return at most `most` ideals of one linear extension: of each equal step of work the one that cuts least."""
     line = list(prefixes(linear_extension(units.order)))
-    family = Family(units, line)
+    family = Family(units, line, stopped)
     work = family.seconds.sum(axis=1).min(axis=0)
     step = np.minimum((work / max(float(work[-1]), 1e-300) * (most - 1)).astype(int), most - 2)
     inner = [np.flatnonzero(step[1:-1] == s) + 1 for s in range(1, most - 1)]
     best = [int(inside[np.argmin(family.crossing[inside])]) for inside in inner if len(inside)]
-    return Family(units, [line[i] for i in (0, *best, len(line) - 1)])
+    return Family(units, [line[i] for i in (0, *best, len(line) - 1)], stopped)
 
 
-def around(units: Units, ends: list[int]) -> Iterator[Family]:
+def around(units: Units, ends: list[int], stopped: Callable[[], bool] = never) -> Iterator[Family]:
     """Yield smaller and smaller families around the ideals `ends`: they and the next ones before and after.
 
     Args:
@@ -56,4 +57,4 @@ def around(units: Units, ends: list[int]) -> Iterator[Family]:
         kept = {0, len(line) - 1}
         for at in place:
             kept |= set(range(max(at - reach, 0), min(at + reach + 1, len(line))))
-        yield Family(units, [line[i] for i in sorted(kept)])
+        yield Family(units, [line[i] for i in sorted(kept)], stopped)

@@ -94,16 +94,17 @@ def _search(run: Run, reduced: Reduced, families: Families, by: str, *, exact: b
 
 
 def _some(run: Run, units: Units, tracked: bool) -> Family | None:
-    family, most = mixed(units, run.seed), units.order.n_groups + 1
+    family, most = mixed(units, run.seed, lambda: run.stopped), units.order.n_groups + 1
     while not _affordable(run, family, tracked):
         if most < 2 or run.stopped:
             return None
-        family, most = thinned(units, most), most // 2
+        family, most = thinned(units, most, lambda: run.stopped), most // 2
     return family
 
 
 def _near(run: Run, units: Units, tracked: bool) -> Family | None:
-    return next((f for f in around(units, units.ends(run.plan)) if _affordable(run, f, tracked)), None)
+    families = around(units, units.ends(run.plan), lambda: run.stopped)
+    return next((family for family in families if _affordable(run, family, tracked)), None)
 
 
 def _all(reduced: Reduced) -> Families:
@@ -113,7 +114,7 @@ def _all(reduced: Reduced) -> Families:
             if not run.stopped:
                 run.note(f"more than {_IDEALS} ideals: the best plan along some chains of them, with no proof")
             return None
-        family = Family(units, found)
+        family = Family(units, found, lambda: run.stopped)
         if effort(family, tracked) > _QUICK and run.plan is None:
             chain(run, reduced)
         # a plan to beat leaves most numbers out

@@ -17,7 +17,7 @@ from gangplan.solvers import Run
 from gangplan.solvers.check import check_solver
 from gangplan.solvers.method import suite
 from gangplan.solvers.partition.stages.build import deal
-from gangplan.solvers.partition.stages.line import around, thinned
+from gangplan.solvers.partition.stages.line import around, mixed, thinned
 from gangplan.solvers.partition.stages.reduced import Reduced
 
 GIB = 2.0**30
@@ -200,6 +200,25 @@ def test_lines_of_ideals_are_chains_of_ideals() -> None:
         held = {int("".join("01"[b] for b in row[::-1].astype(int)), 2) for row in family.bits}
         assert {0, *ends} <= held
         assert family.linear
+
+
+def test_families_of_ideals_look_at_the_clock() -> None:
+    """What is made of the ideals of a large graph, which takes seconds, ends when the run has stopped."""
+    problem = training()
+    units = Reduced(problem).units
+    ends = units.ends(solved(problem).plan)
+
+    def after(looks: int) -> Callable[[], bool]:
+        left = iter(range(looks))
+        return lambda: next(left, None) is None
+
+    for looks in (0, 3, 6):  # within the sums, and before the outputs that cross
+        with pytest.raises(TimeoutError):
+            mixed(units, 0, after(looks))
+        with pytest.raises(TimeoutError):
+            thinned(units, 7, after(looks))
+        with pytest.raises(TimeoutError):
+            next(around(units, ends, after(looks)))
 
 
 def test_dealt_devices_are_read_back() -> None:
