@@ -40,9 +40,10 @@ _HERE = 30.0
 
 
 def kernels(objective: str) -> list[str]:
-    """Return what the methods of an objective compile, in the order in which the portfolio comes to need it."""
+    """Return what the methods of an objective compile: first for proofs, then as the portfolio comes to need it."""
     methods = named(objective)
-    entries = sorted((entry for entry in own() if entry.objective == objective), key=lambda entry: entry.learned)
+    entries = [entry for entry in own() if entry.objective == objective]
+    entries.sort(key=lambda entry: (entry.learned, not entry.proves))
     order = [*(methods[entry.name] for entry in entries if not entry.learned), *suite(objective).methods.values()]
     order += [methods[entry.name] for entry in entries if entry.learned]
     return list(dict.fromkeys(name for method in order if installed(method) for name in method.compiled))
