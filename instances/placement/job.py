@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ..arrays import require_number, require_text
 from ..errors import InstanceError
+from ..limits import DEVICES
 
 COLLECTIVES = ("ring", "tree", "hierarchical", "ps")
 
@@ -31,6 +32,7 @@ class Demand:
             require_number(getattr(self, field), field)
         if self.gpu > 1 and self.gpu != int(self.gpu):
             raise InstanceError("gpu", f"{self.gpu!r} is neither whole nor a share of one")
+        DEVICES.check(self.grants, "gpu")
 
     @property
     def grants(self) -> int:

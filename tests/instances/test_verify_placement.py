@@ -359,6 +359,7 @@ def test_fleet_of_cluster() -> None:
         (lambda: Expected(Task(Demand()), 0.0), "share: 0.0 is not positive"),
         (lambda: replace(SPEEDS, duty=[0.5, 1.5]), r"duty\[1\]: 1.5 is more than 1"),
         (lambda: Demand(1.5), "gpu: 1.5 is neither whole nor a share of one"),
+        (lambda: Demand(3e9), "gpu: 3000000000 is more than 10000000 devices"),
         (lambda: GangJob("x", "a", (2, 2)), r"workers\[1\]: 2 does not ascend"),
         (lambda: GangJob("x", "a", (2,), servers=1), "servers: 1 does not go with the collective ring"),
         (lambda: batch(GangJob("x", "c", (2,))), r"jobs\[0\].model: 'c' has no speed"),
