@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.instances import GraphProblem, OpGraph, PartitionProblem, StagesProblem
+from gangplan.instances import GraphProblem, InstanceError, OpGraph, PartitionProblem, StagesProblem
 from gangplan.instances.placement import PlacementProblem
 from gangplan.instances.schedule import ScheduleProblem
 from gangplan.solvers import Run
@@ -59,7 +59,7 @@ def conflict(run: Run) -> tuple[str, ...]:
                 return tuple(part.words for part in kept)
             trial = kept[:start] + kept[start + size :]
             dropped = [part for part in everything if part not in trial]
-            answer = _infeasible(run, _relaxed(run.problem, dropped))
+            answer = _without(run, dropped)
             took = before - run.remaining()
             quickest = min(quickest, took) if quickest else took
             if answer:
@@ -89,6 +89,15 @@ def requirements(problem: Any) -> list[Requirement]:
         # a backward op is in the stage of its forward op: there is no such plan without that
         return [*_support(problem), *_memory(problem), *_stashing(problem)]
     return [*_colocation(problem), *_support(problem), *_memory(problem), *_variant(problem)]
+
+
+def _without(run: Run, dropped: list[Requirement]) -> bool | None:
+    """Return whether there is no plan even without the requirements, `None` if that cannot be decided."""
+    try:
+        problem = _relaxed(run.problem, dropped)
+    except InstanceError:  # as large as it would have to be, it is none that can be looked at
+        return None
+    return _infeasible(run, problem)
 
 
 def _relaxed(problem: Any, dropped: Iterable[Requirement]) -> Any:

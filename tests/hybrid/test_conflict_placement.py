@@ -10,6 +10,7 @@ import pytest
 
 from gangplan import solve
 from gangplan.hybrid import MethodFailed
+from gangplan.instances.generators.gangs import gangs
 from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementProblem, Running, SpeedModel
 from gangplan.solvers.placement.methods import METHODS
 
@@ -120,3 +121,11 @@ def test_a_method_that_fails_leaves_the_conflict_to_the_others(monkeypatch: pyte
     monkeypatch.setitem(METHODS, "topology", replace(METHODS["topology"], run=fails))
     with pytest.warns(MethodFailed, match="no such luck"):
         assert len(reasons(GangJob("x", "a", (13,)))) == 2
+
+
+def test_a_demand_that_no_cluster_could_meet() -> None:
+    """Where even the relaxed problem would be too large to look at, the answer stands and the conflict has it in."""
+    problem = gangs(jobs=2, racks=1, nodes=4, load=0.3, seed=0)
+    first = replace(problem.jobs[0], worker=replace(problem.jobs[0].worker, gpu=9_000_000.0))
+    result = solve(replace(problem, jobs=(first, *problem.jobs[1:])), time_limit=20)
+    assert result.status == "INFEASIBLE" and any("job0" in words for words in result.conflict)
