@@ -69,7 +69,7 @@ def _solve(objective: str, file: Path, limit: float, folder: Path) -> str:
     if found["objective"] is None:
         return "no plan"
     gap = "no bound" if found["gap"] is None else f"{found['gap']:.2%}"
-    proved = f", proved in {found['wall_seconds']:.1f} s" if found["status"] == "optimal" else ""
+    proved = f", proved in {found['wall_seconds']:.1f} s" if found["status"] == "OPTIMAL" else ""
     return f"{found['objective']:.6g}, {gap}{proved}"
 
 
