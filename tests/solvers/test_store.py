@@ -93,6 +93,7 @@ def test_a_change_elsewhere_is_compiled_again(
 def test_a_broken_file_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
     """Files that were cut short, as by a power failure, are replaced when they are next asked for."""
     monkeypatch.setattr("gangplan.solvers.compiled.store.folder", lambda: tmp_path / "code")
+    monkeypatch.setattr("gangplan.solvers.compiled.store.places", lambda: [tmp_path / "code"])
     text = OUTER.format(inside="inside_of_broken")
     load(tmp_path, "inside_of_broken", INSIDE.format(number=1, constant=1))
     assert load(tmp_path, "outer_of_broken", text).total(0) == 2
