@@ -20,6 +20,7 @@ from typing import Any
 
 from gangplan.solvers import Run
 from gangplan.solvers.fork import Child
+from gangplan.solvers.watch import never
 
 from .guard import Step, execute, failed, guarded, reason_of
 from .registry import comes_with_gangplan
@@ -32,11 +33,6 @@ _GRACE, _LEAST_GRACE = 0.25, 0.2
 
 _WITHOUT_THREADS = ("", "numba")
 """Libraries that start no threads; others end the process where they cannot."""
-
-
-def never() -> bool:
-    """Return false."""
-    return False
 
 
 def can_thread(count: int) -> bool:
