@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from gangplan.solvers import Run
-from gangplan.solvers.compiled.cache import compile_kernel, in_memory, on_disk
+from gangplan.solvers.compiled.cache import compile_kernel, in_memory, name_of, on_disk
 from gangplan.solvers.compiled.folder import VARIABLE, folder, keeps, places
 from gangplan.solvers.method import Method, suite
 
@@ -39,14 +39,15 @@ _HERE = 30.0
 """Seconds left from which on a kernel is compiled in this process, where no other one can be started."""
 
 
-def kernels(objective: str) -> list[str]:
+def kernels(objective: str) -> list[Any]:
     """Return what the methods of an objective compile: first for proofs, then as the portfolio comes to need it."""
     methods = named(objective)
     entries = [entry for entry in own() if entry.objective == objective]
     entries.sort(key=lambda entry: (entry.learned, not entry.proves))
     order = [*(methods[entry.name] for entry in entries if not entry.learned), *suite(objective).methods.values()]
     order += [methods[entry.name] for entry in entries if entry.learned]
-    return list(dict.fromkeys(name for method in order if installed(method) for name in method.compiled))
+    compiled = [method.kernels for method in order if method.kernels is not None and installed(method)]
+    return list(dict.fromkeys(kernel for found in compiled for kernel in found()))
 
 
 class Compiler:
@@ -59,37 +60,37 @@ class Compiler:
 
     def has(self, method: Method) -> bool:
         """Return whether `method` can begin without compiling anything."""
-        if not method.compiled or in_memory(method.compiled):
+        if method.kernels is None or in_memory(method.kernels):
             return True
         if not self.run.can_import("numba"):
             return False
-        if on_disk(method.compiled):
+        if on_disk(method.kernels):
             return True
         if self._process is None:  # another processor, or other versions, than when the folder was last complete
             self._process = begin(self.objective)
         if self._process is not None or self.run.remaining() <= _HERE:
             return False
-        for name in method.compiled:
-            compile_kernel(name)
+        for kernel in method.kernels():
+            compile_kernel(kernel)
         return True
 
     def comes(self, method: Method) -> bool:
         """Return whether somebody is compiling what `method` lacks."""
         return self._process is not None and self._process.poll() in (None, _ELSEWHERE) and not self.has(method)
 
-    def wait(self, method: Method) -> bool:
+    def wait(self, method: Method, name: str) -> bool:
         """Return whether `method` can begin, once it can or its time is up; a note says so if it cannot."""
         with self.run.phase("compile"):
             while self.comes(method) and not self.run.stopped:
                 time.sleep(min(_POLL, self.run.remaining()))
-        return self.has(method) or self.missing(method)
+        return self.has(method) or self.missing(name)
 
-    def missing(self, method: Method) -> bool:
-        """Note that `method` is left out for want of compiled code; return false."""
+    def missing(self, name: str) -> bool:
+        """Note that the method `name` is left out for want of compiled code; return false."""
         if self._process is not None and self._process.poll() not in (None, 0, _ELSEWHERE):
-            self.run.note(f"{method.compiled[0]} cannot be compiled here; gangplan warm-up says why")
+            self.run.note(f"{name} cannot be compiled here; gangplan warm-up says why")
         else:
-            self.run.no_time(f"no time to compile {method.compiled[0]}: that goes on, for the solves to come")
+            self.run.no_time(f"no time to compile {name}: that goes on, for the solves to come")
         return False
 
 
@@ -135,18 +136,18 @@ def compile_all(objective: str, tell: Callable[[str, int, int], None] | None = N
         objective: as `solve` takes it.
         tell: called with each kernel before it is compiled, how many are done and how many there are.
     """
-    names = kernels(objective)
-    for done, name in enumerate(names):
+    found = kernels(objective)
+    for done, kernel in enumerate(found):
         if tell is not None:
-            tell(name, done, len(names))
-        compile_kernel(name)
+            tell(name_of(kernel), done, len(found))
+        compile_kernel(kernel)
     with suppress(OSError):
         (folder() / _MARK.format(objective)).write_text(json.dumps(_stamp()), encoding="utf-8")
 
 
 def _known(objective: str) -> bool:
     """Return whether all kernels have been there with the sources as they are; quick, since it looks into none."""
-    if os.environ.get("NUMBA_DISABLE_JIT") or not any(method.compiled for method in named(objective).values()):
+    if os.environ.get("NUMBA_DISABLE_JIT") or all(method.kernels is None for method in named(objective).values()):
         return True
     for place in places():
         with suppress(OSError, ValueError, TypeError, LookupError):

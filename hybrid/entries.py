@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from collections.abc import Callable
 from typing import Any
 
 from gangplan.solvers import Run
@@ -11,18 +11,35 @@ from gangplan.solvers.method import Method
 from .registry import Entry
 
 
-def _learned(problem: str, *compiled: str, least: float = 0.04) -> Entry:
-    def module() -> Any:
-        return import_module(f"gangplan.learned.{problem}.method")
+def _throughput() -> Any:
+    from gangplan.learned.throughput import method
 
+    return method
+
+
+def _step() -> Any:
+    from gangplan.learned.step import method
+
+    return method
+
+
+def _placement() -> Any:
+    from gangplan.learned.placement import method
+
+    return method
+
+
+def _schedule() -> Any:
+    from gangplan.learned.schedule import method
+
+    return method
+
+
+def _learned(problem: str, module: Callable[[], Any], least: float = 0.04) -> Entry:
     def run_learned(run: Run, prepared: Any) -> None:
-        if run.can_import("torch"):
-            module().learned(run, prepared)
+        module().learned(run, prepared)
 
-    def warm() -> None:
-        module().warm()
-
-    method = Method(run_learned, library="torch", warm=warm, compiled=compiled)
+    method = Method(run_learned, library="torch", warm=lambda: module().warm(), kernels=lambda: module().kernels())
     return Entry(problem, "learned", method, share=0.2, least=least, learned=True)
 
 
@@ -30,12 +47,7 @@ ENTRIES = (
     Entry("throughput", "greedy", quick=True),
     # a good pipeline is a good start for every variant
     Entry("throughput", "pipedream", variants=("free",), quick=True),
-    _learned(
-        "throughput",
-        *("solvers.partition.throughput.cuts:cut", "solvers.partition.throughput.polish:improve"),
-        *("solvers.partition.throughput.orders:extend", "solvers.partition.throughput.cuts:numbered"),
-        least=0.005,
-    ),
+    _learned("throughput", _throughput, least=0.005),
     Entry("throughput", "convex", variants=("convex",)),
     Entry("throughput", "pipeline", variants=("contiguous",)),
     Entry("throughput", "local_search", share=0.45),
@@ -53,12 +65,7 @@ ENTRIES = (
     Entry("step", "bounds", share=0.2, least=0.2, quick=True),
     Entry("step", "list_schedule", least=0.02, quick=True),
     Entry("step", "critical_path", least=0.02, quick=True),
-    _learned(
-        "step",
-        *("learned.step.decode:build", "solvers.partition.step.improve.polish:polish"),
-        *("learned.step.cluster:union", "solvers.partition.step.improve.descent:descend"),
-        least=0.005,
-    ),
+    _learned("step", _step, least=0.005),
     Entry("step", "contiguous", share=0.1, least=0.2),
     Entry("step", "local_search", share=0.15),
     # from what the searches have found
@@ -66,7 +73,7 @@ ENTRIES = (
     Entry("step", "lns"),
     Entry("step", "cpsat_below"),
     Entry("schedule", "lists", quick=True),
-    _learned("schedule", "learned.schedule.decode:place", "learned.schedule.play:play"),
+    _learned("schedule", _schedule),
     Entry("schedule", "starts", share=0.7, least=0.5),
     Entry("schedule", "local_search", share=0.1),
     Entry("schedule", "cpsat"),
@@ -74,7 +81,7 @@ ENTRIES = (
     Entry("placement", "topology", least=0.2, quick=True),
     Entry("placement", "local_search", share=0.1, quick=True),
     Entry("placement", "ruin_recreate", share=0.2, least=0.1),
-    _learned("placement", "solvers.placement.mend.search:search"),
+    _learned("placement", _placement),
     Entry("placement", "patterns", share=0.7, proves=True, soon=4096),
     # from what the others have found, with more time
     Entry("placement", "ruin_recreate", share=0.5),

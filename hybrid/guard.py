@@ -43,7 +43,7 @@ def execute(run: Run, step: Step) -> None:
     """Run a method within its share of the time, if what it needs compiled is there."""
     if step.interpreted:
         interpret()
-    if step.interpreted or run.compiled(*step.method.compiled):
+    if step.interpreted or run.compiled(step.method.kernels, step.name):
         with run.phase(step.name), run.share(step.share), in_time(run):
             step.method.run(run, step.prepared)
 

@@ -23,11 +23,7 @@ _warm: set[int] = set()
 
 def loaded(method: Method) -> bool:
     """Return whether `method` can begin at once."""
-    return (
-        _there(method.library)
-        and (method.warm is None or id(method) in _warm)
-        and (not method.compiled or in_memory(method.compiled))
-    )
+    return _there(method.library) and (method.warm is None or id(method) in _warm) and in_memory(method.kernels)
 
 
 def load(run: Run, method: Method) -> None:
@@ -37,9 +33,9 @@ def load(run: Run, method: Method) -> None:
     with run.phase("import"):
         with suppress(ImportError):
             import_module(method.library)
-        if run.remaining() > _WARM_SECONDS and run.compiled(*method.compiled):
-            for name in method.compiled:
-                compile_kernel(name)
+        if run.remaining() > _WARM_SECONDS and (method.kernels is None or run.compiled(method.kernels, method.library)):
+            for kernel in method.kernels() if method.kernels else ():
+                compile_kernel(kernel)
             _warm_up(method)
 
 

@@ -55,7 +55,7 @@ def _run(run: Run, tools: Suite, chosen: Method | None, method: str) -> None:
             run.note(unsuited(method))
         elif not installed(chosen):
             run.note(lacking(method, chosen.library))
-        elif compiler.wait(chosen):
+        elif compiler.wait(chosen, method):
             with run.phase(method):
                 chosen.run(run, prepared)
         return
@@ -106,8 +106,8 @@ class _Portfolio:
             if first is not None:
                 del left[first : first + self._next(left[first:])]
             elif not self._fill(left):
-                self.compiler.missing(left.pop(0)[1].method)
-        late = [step.method for _, step in left if self.compiler.comes(step.method)]
+                self.compiler.missing(left.pop(0)[1].name)
+        late = [step.name for _, step in left if self.compiler.comes(step.method)]
         if late and self.run.stop_reason == "time limit":
             self.compiler.missing(late[0])
 
@@ -123,7 +123,7 @@ class _Portfolio:
 
     def _is_next(self, i: int, step: Step) -> bool:
         """Return whether a step has its turn: the first one, and those that the first has waited for kernels with."""
-        return self.compiler.has(step.method) and (i == 0 or bool(step.method.compiled))
+        return self.compiler.has(step.method) and (i == 0 or step.method.kernels is not None)
 
     def _next(self, left: list[tuple[Entry, Step]]) -> int:
         """Run the first step, and as many after it as go into one process with it; return how many are over."""
@@ -161,14 +161,14 @@ class _Portfolio:
                 run_apart(run, [replace(step, interpreted=True)], self._beside)
                 left.pop(0)
             return can_fork()
-        waiting = [step.method for _, step in left if step.method.compiled]
+        waiting = [step.method for _, step in left if step.method.kernels is not None]
         if not any(compiler.comes(method) for method in waiting):
             return False
 
         def ready() -> bool:
             return any(map(compiler.has, waiting)) or not any(map(compiler.comes, waiting))
 
-        others = [replace(step, share=1.0) for _, step in left if not step.method.compiled]
+        others = [replace(step, share=1.0) for _, step in left if step.method.kernels is None]
         if others and can_fork() and run.remaining() >= APART:
             for other in others:
                 load(run, other.method)

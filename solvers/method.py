@@ -10,6 +10,7 @@ from typing import Any
 from gangplan.instances import InstanceError
 from gangplan.instances.verify import Problem
 
+from .compiled.cache import Kernels
 from .run import Run
 
 CPSAT = "ortools.sat.python.cp_model"
@@ -29,38 +30,37 @@ class Method:
     """A way to solve a problem.
 
     Attributes:
-        run: does it: offers plans and raises bounds on the `Run` until that has stopped or it is done; it may end with
-            `TimeoutError` then. Its second argument is what the suite has prepared.
+        function: does it: offers plans and raises bounds on the `Run` until that has stopped or it is done; it may end
+            with `TimeoutError` then. Its second argument is what the suite has prepared.
         exact: whether it proves optimality, given time.
         variants: the variants of the problem it solves; none named means all.
         suits: whether the prepared problem is small enough for its model to be worth building.
-        library: a heavy one that it begins with; who runs it in a process of its own loads that before.
+        library: a heavy one that it imports; who runs it in a process of its own loads that before.
         warm: loads whatever else takes long the first time.
-        compiled: functions that numba compiles when it is first run, see `gangplan.solvers.compiled.cache`.
+        kernels: what it calls of compiled code.
+        start: offers a plan to start from if there is none.
     """
 
-    run: Callable[[Run, Any], None]
+    function: Callable[[Run, Any], None]
     exact: bool = False
     variants: tuple[str, ...] = ()
     suits: Callable[[Any], bool] = _always
     library: str = ""
     warm: Callable[[], None] | None = None
-    compiled: tuple[str, ...] = ()
+    kernels: Kernels | None = None
+    start: Callable[[Run, Any], None] | None = None
 
-
-def lazily(libraries: str, module: str, name: str, **options: Any) -> Callable[[Run, Any], None]:
-    """Return the method `name` of `module`, imported when it is first run: some take longer to load than to solve.
-
-    It is left out, with a note, where there is no time to import the libraries it needs, given with blanks between.
-    """
-
-    def run_lazily(run: Run, prepared: Any) -> None:
-        if all(run.can_import(library) for library in libraries.split()):
+    def run(self, run: Run, prepared: Any) -> None:
+        """Do it, from a plan to start from; leave a note where there is no time to import its library."""
+        if self.start is not None:
+            self.start(run, prepared)
+            if run.stopped:
+                return
+        if not self.library or run.can_import(self.library):
             with run.phase("import"):
-                method = getattr(import_module(f"gangplan.solvers.{module}"), name)
-            method(run, prepared, **options)
-
-    return run_lazily
+                if self.library:
+                    import_module(self.library)
+            self.function(run, prepared)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any
 from gangplan.instances import verify
 from gangplan.instances.verify import Answer, Problem, clock_cost
 
-from .compiled.cache import in_memory, on_disk
+from .compiled.cache import Kernels, in_memory, on_disk
 from .result import OPTIMAL_GAP, Incumbent, relative_gap
 
 _IMPORT_SECONDS = {"torch": 4.0}
@@ -157,14 +157,14 @@ class Run:
             self.no_time(f"{library.partition('.')[0]} left out: no time to import it")
         return able
 
-    def compiled(self, *kernels: str) -> bool:
-        """Return whether kernels, see `gangplan.solvers.compiled.cache`, can run at once; note it if not.
+    def compiled(self, kernels: Kernels | None, name: str) -> bool:
+        """Return whether the kernels that the method `name` calls can run at once; note it if not.
 
         No solve compiles anything itself: nothing could stop that.
         """
-        there = in_memory(kernels) or (self.can_import("numba") and on_disk(kernels))
+        there = kernels is None or in_memory(kernels) or (self.can_import("numba") and on_disk(kernels))
         if not there:
-            self.no_time(f"no time to compile {kernels[0]}: that goes on, for the solves to come")
+            self.no_time(f"no time to compile {name}: that goes on, for the solves to come")
         return there
 
     @contextmanager

@@ -43,6 +43,13 @@ def learned(run: Run, prepared: Any) -> None:
             run.note(f"learned left out: {error}")
 
 
+def kernels() -> tuple[Any, ...]:
+    """Return what is compiled, see `Method.kernels`."""
+    from gangplan.solvers.placement.mend.search import search
+
+    return (search,)
+
+
 def warm() -> None:
     """Read the weights and load compiled code, so that no deadline pays for it."""
     from gangplan.solvers.placement.mend import SHORT

@@ -13,6 +13,14 @@ _PLAY = 0.5
 """What a schedule takes, as a share of what its base took: every step looks at several jobs."""
 
 
+def kernels() -> tuple[Any, ...]:
+    """Return what is compiled, see `Method.kernels`."""
+    from .decode import place
+    from .play import play
+
+    return place, play
+
+
 def warm() -> None:
     """Load weights and compiled code, so that no deadline pays for it."""
     from gangplan.solvers.schedule.prepare import prepare

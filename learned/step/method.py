@@ -40,6 +40,17 @@ def learned(run: Run, prepared: Any) -> None:
         run.offer(plan, "learned")
 
 
+def kernels() -> tuple[Any, ...]:
+    """Return what is compiled, see `Method.kernels`."""
+    from gangplan.solvers.partition.step.improve.descent import descend
+    from gangplan.solvers.partition.step.improve.polish import polish
+
+    from .cluster import union
+    from .decode import build
+
+    return build, polish, union, descend
+
+
 def warm() -> None:
     """Load weights and compiled code, so that no deadline pays for it."""
     _loaded()

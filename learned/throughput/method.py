@@ -31,6 +31,15 @@ def learned(run: Run, prepared: Any) -> None:
             _plan(run, q, policy)
 
 
+def kernels() -> tuple[Any, ...]:
+    """Return what is compiled, see `Method.kernels`."""
+    from gangplan.solvers.partition.throughput.cuts import cut, numbered
+    from gangplan.solvers.partition.throughput.orders import extend
+    from gangplan.solvers.partition.throughput.polish import improve
+
+    return cut, improve, extend, numbered
+
+
 def warm() -> None:
     """Load weights and compiled code, so that no deadline pays for it."""
     from ..labels import make

@@ -1,35 +1,38 @@
-"""Whether kernels are compiled: that takes longer than many a deadline, and cannot be stopped.
-
-A kernel is named ``module:function``, the module from `gangplan` on.
-"""
+"""Whether kernels are compiled: that takes longer than many a deadline, and cannot be stopped."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from importlib import import_module
+from collections.abc import Callable
 from typing import Any
 
+Kernels = Callable[[], tuple[Any, ...]]
+"""Imports kernels, and numba with them, and returns them."""
 
-def in_memory(names: Iterable[str]) -> bool:
+
+def in_memory(kernels: Kernels | None) -> bool:
     """Return whether the kernels have run in this process."""
-    return all(f"gangplan.{name.partition(':')[0]}" in sys.modules and _signatures(_kernel(name)) for name in names)
+    return kernels is None or ("numba" in sys.modules and all(map(_signatures, kernels())))
 
 
-def on_disk(names: Iterable[str]) -> bool:
+def on_disk(kernels: Kernels) -> bool:
     """Return whether the kernels have run in this process, or can be loaded from what an earlier one has kept."""
     from .kernel import signature
 
-    return all(_signatures(kernel) or kernel._cache.has(signature(kernel)) for kernel in map(_kernel, names))
+    return all(_signatures(kernel) or kernel._cache.has(signature(kernel)) for kernel in kernels())
 
 
-def compile_kernel(name: str) -> None:
+def compile_kernel(kernel: Any) -> None:
     """Compile a kernel, or load it where its code is kept."""
     from .kernel import signature
 
-    kernel = _kernel(name)
     if not _signatures(kernel):
         kernel.compile(signature(kernel))
+
+
+def name_of(kernel: Any) -> str:
+    """Return a kernel's module, from `gangplan` on, and its name."""
+    return f"{kernel.__module__.removeprefix('gangplan.')}:{kernel.__name__}"
 
 
 def interpret() -> None:
@@ -43,11 +46,6 @@ def interpret() -> None:
             for at, function in list(vars(module).items()):
                 if isinstance(function, Dispatcher):
                     setattr(module, at, function.py_func)
-
-
-def _kernel(name: str) -> Any:
-    module, _, function = name.partition(":")
-    return getattr(import_module(f"gangplan.{module}"), function)
 
 
 def _signatures(kernel: Any) -> bool:

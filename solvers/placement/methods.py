@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..method import CPSAT, Method, Suite, lazily
+from ..method import CPSAT, Method, Suite
 from ..run import Run
 from .best_fit import best_fit
 from .bounds import bound
@@ -74,21 +74,55 @@ def _one_by_one(name: str, policy: Policy) -> Callable[[Run, Any], None]:
     return place_all
 
 
-METHODS: dict[str, Method] = {name: Method(_one_by_one(name, policy)) for name, policy in POLICIES.items()}
-METHODS["local_search"] = Method(local_search)
-METHODS["ruin_recreate"] = Method(
-    lazily("numba", "placement.ruin_recreate", "ruin_recreate"),
-    suits=suits_ruin_recreate,
-    library="numba",
-    compiled=("solvers.placement.mend.search:search",),
-)
-METHODS["lns"] = Method(lazily("ortools", "placement.lns", "lns"), library=CPSAT)
-METHODS["patterns"] = Method(
-    lazily("ortools numba", "placement.patterns", "patterns"),
-    suits=suits_patterns,
-    library=CPSAT,
-    compiled=("solvers.placement.pricing:_search",),
-)
-METHODS["cpsat"] = Method(lazily("ortools", "placement.cpsat", "cpsat"), exact=True, suits=suits_cpsat, library=CPSAT)
-METHODS["milp"] = Method(lazily("pulp", "placement.milp", "milp"), exact=True, suits=suits_milp)
+def _ruin_recreate(run: Run, batch: Batch) -> None:
+    from .ruin_recreate import ruin_recreate
+
+    ruin_recreate(run, batch)
+
+
+def _ruins() -> tuple[Any, ...]:
+    from .mend.search import search
+
+    return (search,)
+
+
+def _lns(run: Run, batch: Batch) -> None:
+    from .lns import lns
+
+    lns(run, batch)
+
+
+def _patterns(run: Run, batch: Batch) -> None:
+    from .patterns import patterns
+
+    patterns(run, batch)
+
+
+def _pricing() -> tuple[Any, ...]:
+    from .pricing import _search
+
+    return (_search,)
+
+
+def _cpsat(run: Run, batch: Batch) -> None:
+    from .cpsat import cpsat
+
+    cpsat(run, batch)
+
+
+def _milp(run: Run, batch: Batch) -> None:
+    from .milp import milp
+
+    milp(run, batch)
+
+
+METHODS: dict[str, Method] = {
+    **{name: Method(_one_by_one(name, policy)) for name, policy in POLICIES.items()},
+    "local_search": Method(local_search),
+    "ruin_recreate": Method(_ruin_recreate, suits=suits_ruin_recreate, library="numba", kernels=_ruins),
+    "lns": Method(_lns, library=CPSAT),
+    "patterns": Method(_patterns, suits=suits_patterns, library=CPSAT, kernels=_pricing),
+    "cpsat": Method(_cpsat, exact=True, suits=suits_cpsat, library=CPSAT),
+    "milp": Method(_milp, exact=True, suits=suits_milp, library="pulp"),
+}
 SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from ..method import CPSAT, Method, Suite, lazily
+from ..method import CPSAT, Method, Suite
 from ..result import OPTIMAL_GAP
 from ..run import Run
 from .bounds import bound
@@ -37,41 +37,101 @@ def _prepare(run: Run) -> Prepared:
     return p
 
 
-def _seeded(method: Callable[[Run, Prepared], None]) -> Callable[[Run, Prepared], None]:
-    """Give `method` a plan to start from if there is none."""
-
-    def run_seeded(run: Run, p: Prepared) -> None:
-        begins = run.plan is None or run.trace[-1].by == BY
-        if begins and not run.stopped and run.compiled(*_SERIAL):
-            _lists(run, p)
-        if not run.stopped:
-            method(run, p)
-
-    return run_seeded
+def _start(run: Run, p: Prepared) -> None:
+    """Offer list schedules if there is no plan yet but the one in which who comes first runs first."""
+    begins = run.plan is None or run.trace[-1].by == BY
+    if begins and not run.stopped and run.compiled(_serial, "lists"):
+        _lists(run, p)
 
 
-_lists = lazily("numba", "schedule.lists", "lists")
-_cpsat = lazily("ortools", "schedule.cpsat", "cpsat")
-_milp_time = lazily("pulp", "schedule.milp_time", "milp_time")
-_milp_events = lazily("pulp", "schedule.milp_events", "milp_events")
-_SERIAL = ("solvers.schedule.decode:serial",)
-_ANNEAL = (*_SERIAL, "solvers.schedule.local_search:_anneal")
-_PRICES = (*_SERIAL, *(f"solvers.schedule.prices:{name}" for name in ("cheapest", "busy")))
-_STARTS = (*_PRICES, *(f"solvers.schedule.starts:{name}" for name in ("at_least", "extend", "dominated")))
-METHODS: dict[str, Method] = {
-    "lists": Method(_lists, compiled=_SERIAL),
-    "local_search": Method(lazily("numba", "schedule.local_search", "local_search"), library="numba", compiled=_ANNEAL),
-    "lp": Method(_seeded(lazily("highspy", "schedule.priced", "lp")), suits=suits_prices, compiled=_PRICES),
-    "starts": Method(
-        _seeded(lazily("highspy", "schedule.priced", "starts")),
-        suits=suits_prices,
-        library="highspy",
-        compiled=_STARTS,
-    ),
-    "rolling": Method(_seeded(lazily("highspy", "schedule.rolling", "rolling")), compiled=(*_STARTS, _ANNEAL[-1])),
-    "milp_time": Method(_seeded(_milp_time), exact=True, suits=suits_milp_time),
-    "milp_events": Method(_seeded(_milp_events), exact=True, suits=suits_milp_events),
-    "cpsat": Method(_seeded(_cpsat), exact=True, suits=suits_cpsat, library=CPSAT),
+def _lists(run: Run, p: Prepared) -> None:
+    from .lists import lists
+
+    lists(run, p)
+
+
+def _local_search(run: Run, p: Prepared) -> None:
+    from .local_search import local_search
+
+    local_search(run, p)
+
+
+def _lp(run: Run, p: Prepared) -> None:
+    from .priced import lp
+
+    lp(run, p)
+
+
+def _starts(run: Run, p: Prepared) -> None:
+    from .priced import starts
+
+    starts(run, p)
+
+
+def _rolling(run: Run, p: Prepared) -> None:
+    from .rolling import rolling
+
+    rolling(run, p)
+
+
+def _milp_time(run: Run, p: Prepared) -> None:
+    from .milp_time import milp_time
+
+    milp_time(run, p)
+
+
+def _milp_events(run: Run, p: Prepared) -> None:
+    from .milp_events import milp_events
+
+    milp_events(run, p)
+
+
+def _cpsat(run: Run, p: Prepared) -> None:
+    from .cpsat import cpsat
+
+    cpsat(run, p)
+
+
+def _serial() -> tuple[Any, ...]:
+    from .decode import serial
+
+    return (serial,)
+
+
+def _annealing() -> tuple[Any, ...]:
+    from .local_search import _anneal
+
+    return (*_serial(), _anneal)
+
+
+def _pricing() -> tuple[Any, ...]:
+    from .prices import busy, cheapest
+
+    return (*_serial(), cheapest, busy)
+
+
+def _searching() -> tuple[Any, ...]:
+    from .starts import at_least, dominated, extend
+
+    return (*_pricing(), at_least, extend, dominated)
+
+
+_SEARCHES: dict[str, Method] = {
+    "lists": Method(_lists, library="numba", kernels=_serial),
+    "local_search": Method(_local_search, library="numba", kernels=_annealing),
+    "lp": Method(_lp, suits=suits_prices, library="highspy", kernels=_pricing, start=_start),
+    "starts": Method(_starts, suits=suits_prices, library="highspy", kernels=_searching, start=_start),
+    "rolling": Method(_rolling, library="highspy", kernels=lambda: (*_searching(), _annealing()[-1]), start=_start),
+    "milp_time": Method(_milp_time, exact=True, suits=suits_milp_time, library="pulp", start=_start),
+    "milp_events": Method(_milp_events, exact=True, suits=suits_milp_events, library="pulp", start=_start),
+    "cpsat": Method(_cpsat, exact=True, suits=suits_cpsat, library=CPSAT, start=_start),
 }
-METHODS = {name: replace(method, run=from_first_release(method.run)) for name, method in METHODS.items()}
+METHODS: dict[str, Method] = {
+    name: replace(
+        method,
+        function=from_first_release(method.function),
+        start=method.start and from_first_release(method.start),
+    )
+    for name, method in _SEARCHES.items()
+}
 SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem)

@@ -4,38 +4,39 @@ from __future__ import annotations
 
 from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
 import pytest
 
 from gangplan.hybrid.loading import compile_all
 from gangplan.hybrid.registry import named
 from gangplan.solvers import Run
-from gangplan.solvers.compiled.cache import in_memory, on_disk
-from gangplan.solvers.compiled.kernel import signature
-from gangplan.solvers.method import OBJECTIVES, suite
+from gangplan.solvers.compiled.cache import in_memory, name_of, on_disk
+from gangplan.solvers.compiled.kernel import kernel, signature
+from gangplan.solvers.method import OBJECTIVES, Method, suite
 
 _PROBLEMS = 12
 """Tiny problems for each method: every goal, capacity and collective is among them."""
 
 
 @pytest.mark.parametrize(
-    "name", sorted({name for objective in OBJECTIVES for m in named(objective).values() for name in m.compiled})
+    "method", [m for objective in OBJECTIVES for m in named(objective).values() if m.kernels is not None]
 )
-def test_names_are_those_of_compiled_functions(name: str) -> None:
+def test_kernels_are_compiled_functions(method: Method) -> None:
     """What a method says it compiles is a function that numba compiles."""
-    module, _, function = name.partition(":")
-    assert hasattr(getattr(import_module(f"gangplan.{module}"), function), "signatures")
+    assert method.kernels is not None
+    assert all(hasattr(kernel, "signatures") for kernel in method.kernels())
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_no_problem_needs_a_second_compilation(objective: str) -> None:
     """Whatever is solved, a kernel is called with the types that it declares, for which it was compiled."""
     tools = suite(objective)
-    names: set[str] = set()
+    kernels: set[Any] = set()
     for method in named(objective).values():
-        if not method.compiled or (method.library and find_spec(method.library.partition(".")[0]) is None):
+        if method.kernels is None or (method.library and find_spec(method.library.partition(".")[0]) is None):
             continue
-        names.update(method.compiled)
+        kernels.update(method.kernels())
         for variant in tools.variants_of(method):
             for seed in range(_PROBLEMS):
                 run = Run(tools.random_problem(seed, variant), time_limit=60.0, workers=1)
@@ -43,10 +44,8 @@ def test_no_problem_needs_a_second_compilation(objective: str) -> None:
                 if not run.stopped and method.suits(prepared):
                     method.run(run, prepared)
     compile_all(objective)
-    for name in names:
-        module, _, function = name.partition(":")
-        compiled = getattr(import_module(f"gangplan.{module}"), function)
-        assert compiled.signatures == [signature(compiled)], name
+    for found in kernels:
+        assert found.signatures == [signature(found)], name_of(found)
 
 
 def test_what_has_run_is_in_memory_and_on_disk() -> None:
@@ -55,16 +54,16 @@ def test_what_has_run_is_in_memory_and_on_disk() -> None:
 
     from gangplan.solvers.schedule.prices import busy
 
-    name = "solvers.schedule.prices:busy"
     busy(0.5, 2.0, 0.0, 1.0, 4)
-    assert in_memory([name]) and on_disk([name])
-    assert not in_memory(["solvers.schedule.no_such_module:busy"])
+    assert in_memory(lambda: (busy,)) and on_disk(lambda: (busy,))
+    assert not in_memory(lambda: (kernel(busy.py_func),))
     assert np.isfinite(busy.py_func(0.5, 2.0, 0.0, 1.0, 4)[0])
 
 
 def kernels(objective: str) -> list[str]:
     """Return the names of all kernels that methods of an objective say they compile."""
-    return sorted({name for method in named(objective).values() for name in method.compiled})
+    methods = named(objective).values()
+    return sorted({name_of(kernel) for method in methods if method.kernels is not None for kernel in method.kernels()})
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from gangplan.instances import LatencyProblem
 
-from ...method import CPSAT, Method, Suite, lazily
+from ...method import CPSAT, Method, Suite
 from ...run import Run
 from ..draft import draft
 from .bounds import impossible, path_bound
@@ -40,28 +40,42 @@ def _at_most(literals: int) -> Callable[[Reduced], bool]:
     return suits
 
 
-def _seeded(method: Callable[[Run, Reduced], None]) -> Callable[[Run, Reduced], None]:
-    """Give `method` greedy's plan to start from if there is none: a ceiling scales integers and cuts off trees."""
-
-    def run_seeded(run: Run, r: Reduced) -> None:
-        if run.plan is None:
-            greedy(run, r)
-        if not run.stopped:
-            method(run, r)
-
-    return run_seeded
+def _start(run: Run, r: Reduced) -> None:
+    """Offer greedy's plan if there is none: a ceiling scales integers and cuts off trees."""
+    if run.plan is None:
+        greedy(run, r)
 
 
-_chain = lazily("ortools", "partition.latency.chain_bound", "chain_bound")
-_neighbourhood = lazily("ortools", "partition.latency.neighbourhood", "neighbourhood")
-_cpsat = lazily("ortools", "partition.latency.cpsat", "cpsat")
-_milp = lazily("pulp", "partition.latency.milp", "milp")
+def _chain(run: Run, r: Reduced) -> None:
+    from .chain_bound import chain_bound
+
+    chain_bound(run, r)
+
+
+def _neighbourhood(run: Run, r: Reduced) -> None:
+    from .neighbourhood import neighbourhood
+
+    neighbourhood(run, r)
+
+
+def _cpsat(run: Run, r: Reduced) -> None:
+    from .cpsat import cpsat
+
+    cpsat(run, r)
+
+
+def _milp(run: Run, r: Reduced) -> None:
+    from .milp import milp
+
+    milp(run, r)
+
+
 METHODS: dict[str, Method] = {
     "greedy": Method(greedy),
-    "chain": Method(_seeded(_chain), library=CPSAT),
-    "local_search": Method(_seeded(local_search)),
-    "neighbourhood": Method(_seeded(_neighbourhood), library=CPSAT),
-    "cpsat": Method(_seeded(_cpsat), exact=True, suits=_at_most(60_000), library=CPSAT),
-    "milp": Method(_seeded(_milp), exact=True, suits=_at_most(400_000)),
+    "chain": Method(_chain, library=CPSAT, start=_start),
+    "local_search": Method(local_search, start=_start),
+    "neighbourhood": Method(_neighbourhood, library=CPSAT, start=_start),
+    "cpsat": Method(_cpsat, exact=True, suits=_at_most(60_000), library=CPSAT, start=_start),
+    "milp": Method(_milp, exact=True, suits=_at_most(400_000), library="pulp", start=_start),
 }
 SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem, draft)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from ...method import CPSAT, Method, Suite, lazily
+from ...method import CPSAT, Method, Suite
 from ...run import Run
 from ..draft import draft
 from .bounds import delay_bound, impossible, path_bound
@@ -46,17 +47,11 @@ def _bounds(run: Run, p: Prepared) -> None:
             series_bound(run, p)
 
 
-def _seeded(method: Callable[[Run, Prepared], None]) -> Callable[[Run, Prepared], None]:
-    """Give `method` a plan to start from if there is none."""
-
-    def run_seeded(run: Run, p: Prepared) -> None:
-        for start in (heft, contiguous):
-            if run.plan is None and not run.stopped:
-                start(run, p)
-        if not run.stopped:
-            method(run, p)
-
-    return run_seeded
+def _start(run: Run, p: Prepared) -> None:
+    """Offer a plan if there is none."""
+    for start in (heft, contiguous):
+        if run.plan is None and not run.stopped:
+            start(run, p)
 
 
 def _at_most(literals: int, transfers: int) -> Callable[[Prepared], bool]:
@@ -70,30 +65,53 @@ def _at_most(literals: int, transfers: int) -> Callable[[Prepared], bool]:
     return suits
 
 
-_local_search = lazily("numba", "partition.step.local_search", "local_search")
-_lns = lazily("ortools", "partition.step.lns", "lns")
-_cpsat = lazily("ortools", "partition.step.cpsat", "cpsat")
-_cpsat_below = lazily("ortools", "partition.step.cpsat", "cpsat", below=True)
-_milp = lazily("pulp", "partition.step.milp", "milp")
+def _local_search(run: Run, p: Prepared) -> None:
+    from .local_search import local_search
+
+    local_search(run, p)
+
+
+def _annealing() -> tuple[Any, ...]:
+    from .improve.annealing import anneal
+
+    return (anneal,)
+
+
+def _lns(run: Run, p: Prepared) -> None:
+    from .lns import lns
+
+    lns(run, p)
+
+
+def _cpsat(run: Run, p: Prepared) -> None:
+    from .cpsat import cpsat
+
+    cpsat(run, p)
+
+
+def _cpsat_below(run: Run, p: Prepared) -> None:
+    from .cpsat import cpsat
+
+    cpsat(run, p, below=True)
+
+
+def _milp(run: Run, p: Prepared) -> None:
+    from .milp import milp
+
+    milp(run, p)
+
+
+_EXACT = _at_most(20_000, 40_000)
 METHODS: dict[str, Method] = {
     "heft": Method(heft),
     "critical_path": Method(critical_path),
     "list_schedule": Method(list_schedule),
     "contiguous": Method(contiguous),
-    "local_search": Method(
-        _seeded(_local_search),
-        library="numba",
-        compiled=("solvers.partition.step.improve.annealing:anneal",),
-    ),
-    "lns": Method(_seeded(_lns), suits=_at_most(400_000, 40_000), library=CPSAT),
-    "cpsat": Method(_seeded(_cpsat), exact=True, suits=_at_most(20_000, 40_000), library=CPSAT),
-    "cpsat_below": Method(
-        _seeded(_cpsat_below),
-        exact=True,
-        suits=_at_most(20_000, 40_000),
-        library=CPSAT,
-    ),
-    "milp": Method(_seeded(_milp), exact=True, suits=_at_most(1_000, 400)),
+    "local_search": Method(_local_search, library="numba", kernels=_annealing, start=_start),
+    "lns": Method(_lns, suits=_at_most(400_000, 40_000), library=CPSAT, start=_start),
+    "cpsat": Method(_cpsat, exact=True, suits=_EXACT, library=CPSAT, start=_start),
+    "cpsat_below": Method(_cpsat_below, exact=True, suits=_EXACT, library=CPSAT, start=_start),
+    "milp": Method(_milp, exact=True, suits=_at_most(1_000, 400), library="pulp", start=_start),
     "bounds": Method(_bounds),
 }
 SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem, draft)

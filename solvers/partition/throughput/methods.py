@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 from gangplan.instances import PartitionProblem
 from gangplan.instances.partition import VARIANTS
 
-from ...method import CPSAT, Method, Suite, lazily
+from ...method import CPSAT, Method, Suite
 from ...run import Run
 from ...watch import never
 from ..draft import draft
@@ -64,33 +65,47 @@ def _at_most(literals: int) -> Callable[[Reduced], bool]:
     return suits
 
 
-def _seeded(method: Callable[[Run, Quotient], None]) -> Callable[[Run, Reduced], None]:
-    """Give `method` greedy's plan to start from if there is none: a ceiling scales integers and cuts off trees."""
-
-    def run_seeded(run: Run, reduced: Reduced) -> None:
-        if run.plan is None:
-            greedy(run, reduced.pipeline)
-        if not run.stopped:
-            method(run, reduced.own)
-
-    return run_seeded
+def _start(run: Run, reduced: Reduced) -> None:
+    """Offer greedy's plan if there is none: a ceiling scales integers and cuts off trees."""
+    if run.plan is None:
+        greedy(run, reduced.pipeline)
 
 
-_cpsat = lazily("ortools", "partition.throughput.cpsat", "cpsat")
-_local_search = lazily("numba", "partition.throughput.local_search", "local_search")
-_milp = lazily("pulp", "partition.throughput.milp", "milp")
+def _local_search(run: Run, reduced: Reduced) -> None:
+    from .local_search import local_search
+
+    local_search(run, reduced.own)
+
+
+def _annealing() -> tuple[Any, ...]:
+    from .anneal import anneal
+    from .moves import count
+
+    return count, anneal
+
+
+def _cpsat(run: Run, reduced: Reduced) -> None:
+    from .cpsat import cpsat
+
+    cpsat(run, reduced.own)
+
+
+def _milp(run: Run, reduced: Reduced) -> None:
+    from .milp import milp
+
+    milp(run, reduced.own)
+
+
 METHODS: dict[str, Method] = {
     "greedy": Method(lambda run, reduced: greedy(run, reduced.pipeline)),
     "pipedream": Method(lambda run, reduced: pipedream(run, reduced.pipeline)),
-    "local_search": Method(
-        _seeded(_local_search),
-        library="numba",
-        compiled=("solvers.partition.throughput.moves:count", "solvers.partition.throughput.anneal:anneal"),
-    ),
+    "local_search": Method(_local_search, library="numba", kernels=_annealing, start=_start),
     "pipeline": Method(lambda run, reduced: pipeline(run, reduced.own), exact=True, variants=("contiguous",)),
-    "neighbourhood": Method(_seeded(neighbourhood), variants=("contiguous",)),
+    "neighbourhood": Method(
+        lambda run, reduced: neighbourhood(run, reduced.own), variants=("contiguous",), start=_start
+    ),
     "convex": Method(lambda run, reduced: convex(run, reduced.own, reduced.pipeline), variants=("convex",)),
-    "cpsat": Method(_seeded(_cpsat), exact=True, suits=_at_most(25_000), library=CPSAT),
-    "milp": Method(_seeded(_milp), exact=True, suits=_at_most(400_000)),
+    "cpsat": Method(_cpsat, exact=True, suits=_at_most(25_000), library=CPSAT, start=_start),
+    "milp": Method(_milp, exact=True, suits=_at_most(400_000), library="pulp", start=_start),
 }
 SUITE = Suite(METHODS, VARIANTS, _prepare, optimum, random_problem, draft)
