@@ -36,7 +36,7 @@ def _seen(size: float, status: str, seconds: float, limit: float) -> tuple[float
 
 
 def _made(row: hybrid_rows.HybridRow) -> Any:
-    from gangplan.learned.labels import make
+    from gangplan.instances.generators.families import make
 
     return make(row.problem, row.family, row.seed, row.size)
 

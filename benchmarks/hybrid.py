@@ -57,7 +57,7 @@ def jobs(which: str, instances: int, alone: int, longest: int, deadline: float) 
         longest: of these, so many with the longest deadline of the small set.
         deadline: of the medium set, seconds.
     """
-    from gangplan.learned.labels import FAMILIES, seed_of
+    from gangplan.instances.generators.families import FAMILIES, seed_of
 
     sizes = SMALL if which == "small" else MEDIUM
     for i in range(instances):
@@ -104,7 +104,7 @@ def run(todo: Iterator[Job], *, only: str = "", path: Path = CSV, say: Callable[
 
 
 def _make(job: Job) -> Any:
-    from gangplan.learned.labels import make
+    from gangplan.instances.generators.families import make
 
     return make(job.problem, job.family, job.seed, job.size)
 

@@ -24,18 +24,10 @@ def add(commands: Any) -> None:
 
     hardness = commands.add_parser("hardness", help="fit hybrid/hardness.json to the ledgers")
     hardness.set_defaults(act=lambda options: _fit())
-    familiar = commands.add_parser("familiar", help="write hybrid/familiar.json: what policies have seen in training")
-    familiar.set_defaults(act=lambda options: _ranges())
 
 
 def _fit() -> int:
     from .hardness import main
-
-    return main()
-
-
-def _ranges() -> int:
-    from .familiar import main
 
     return main()
 

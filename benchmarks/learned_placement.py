@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from gangplan.instances.generators.families import seed_of
 from gangplan.instances.placement import PlacementProblem
-from gangplan.learned.labels import seed_of
 from gangplan.learned.placement.batches import sized, small
 from gangplan.solvers.placement.mend import LONG, SHORT
 from gangplan.solvers.placement.methods import POLICIES

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from gangplan.instances.generators.families import seed_of
 from gangplan.instances.generators.gangs import gangs
-from gangplan.learned.labels import seed_of
 from gangplan.learned.placement.decode import Decoder
 from gangplan.learned.placement.features import AT
 from gangplan.learned.placement.shipped import shipped_policy

@@ -91,7 +91,7 @@ def _speed(rows: Sequence[LearnedRow]) -> str:
 
 
 def _nodes(row: LearnedRow) -> int:
-    from gangplan.learned.labels import make
+    from gangplan.instances.generators.families import make
 
     return make("placement", row.family, row.seed, row.size).fleet.n_nodes
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gangplan.instances import verify
-from gangplan.learned.labels import make, seed_of
-from gangplan.learned.schedule.families import unseen
+from gangplan.instances.generators.families import make, seed_of, unseen
 
 from . import learned_schedule_rivals as rivals
 from .learned import Task

@@ -69,7 +69,7 @@ def _speed(rows: Sequence[LearnedRow]) -> str:
 
 
 def _jobs(row: LearnedRow) -> int:
-    from gangplan.learned.labels import make
+    from gangplan.instances.generators.families import make
 
     return len(make("schedule", row.family, row.seed, row.size).jobs)
 

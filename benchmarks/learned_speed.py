@@ -55,7 +55,7 @@ def speed(
 
 
 def _ops(row: LearnedRow) -> int:
-    from gangplan.learned.labels import make
+    from gangplan.instances.generators.families import make
 
     return make(row.problem, row.family, row.seed, row.size).graph.n_ops  # type: ignore[union-attr]
 

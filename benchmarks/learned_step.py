@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gangplan.instances import StepProblem
-from gangplan.learned.labels import make, seed_of
+from gangplan.instances.generators.families import make, seed_of
 from gangplan.learned.step.dials import draw
 from gangplan.learned.step.schema import BASE
 from gangplan.solvers.partition.step.bounds import impossible

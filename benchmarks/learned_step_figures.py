@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.learned.labels import make, seed_of
+from gangplan.instances.generators.families import make, seed_of
 from gangplan.learned.step.features import Case
 from gangplan.learned.step.play import search
 from gangplan.solvers.partition.step.model import prepare

@@ -82,7 +82,7 @@ def chosen(problem: StepProblem, base: StepPolicy, settings: Callable[[Case], An
 @cache
 def policy(path: Any) -> StepPolicy:
     """Return the policy of a file of weights, with all that is compiled compiled."""
-    from gangplan.learned.labels import make
+    from gangplan.instances.generators.families import make
 
     found: StepPolicy = load(path)
     for family in ("fork_join", "pipeline"):

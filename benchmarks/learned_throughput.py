@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from gangplan.instances import PartitionProblem, content_hash
-from gangplan.learned.labels import make, seed_of
+from gangplan.instances.generators.families import make, seed_of
 
 from . import learned_throughput_rivals as rivals
 from .learned import Task

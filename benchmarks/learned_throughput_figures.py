@@ -52,8 +52,8 @@ def draw_sizes(rows: Sequence[LearnedRow] | None = None, picture: Path = SIZES) 
 def draw_saliency(weights: Path = WEIGHTS, picture: Path = SALIENCY) -> None:
     """Draw the scores of one head on a graph, and what speaks for the score that is farthest from the mean."""
 
+    from gangplan.instances.generators.families import make, seed_of
     from gangplan.learned.gnn import collate
-    from gangplan.learned.labels import make, seed_of
     from gangplan.learned.throughput.decode import decoder
     from gangplan.learned.throughput.encode import encode
     from gangplan.learned.throughput.policy import ThroughputPolicy

@@ -136,7 +136,7 @@ def _trees(path: Path) -> Any:
 @lru_cache(maxsize=1)
 def _warm(weights: Path) -> None:
     """Compile, import and load whatever is needed later."""
-    from gangplan.learned.labels import make, seed_of
+    from gangplan.instances.generators.families import make, seed_of
 
     problem: Any = make("throughput", "layered", seed_of("validation", 1), 150)
     for method in methods(weights):

@@ -1,4 +1,4 @@
-"""Who gets the time: the portfolio's order and shares for one problem, by how hard and how familiar that is."""
+"""Who gets the time: the portfolio's order and shares for one problem, by how hard that is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 from gangplan.instances.verify import Problem
 from gangplan.solvers import Run
 
-from .familiar import trust
 from .hardness import chance, parts, size
 from .loading import loaded
 from .registry import Entry, installed, is_own, named, suited
@@ -64,8 +63,8 @@ def plan(run: Run, prepared: Any, done: Sequence[Entry] = ()) -> list[Entry]:
         elif entry.learned:
             if run.remaining() < _needs(entry, problem):
                 run.no_time(f"{entry.name} left out: no time to encode the problem")
-            elif (known := trust(run) if run.remaining() >= APART else 1.0) > 0:
-                entries.append(replace(entry, share=entry.share * known))
+            else:
+                entries.append(entry)
         elif method.exact or entry.proves:
             entries.append(replace(entry, share=_hopeful(entry.share, chance(problem, entry.share * run.remaining()))))
         else:

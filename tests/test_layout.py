@@ -91,7 +91,7 @@ def test_the_check_itself(path: str, source: str, bad: bool) -> None:
 DOORS = {"instances/intake/content.py", "instances/intake/structure.py", "instances/intake/tables.py"}
 """Where inputs are opened and parsed."""
 OWN_FILES = {
-    *("hybrid/hardness.py", "hybrid/familiar.py", "hybrid/compiling.py", "solvers/compiled/store.py"),
+    *("hybrid/hardness.py", "hybrid/compiling.py", "solvers/compiled/store.py"),
     "api/cli/__init__.py",
 }
 """Who reads what comes with the package or the system, or what it has written itself for its next start."""

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from gangplan.learned.labels import FAMILIES, SPLITS, Configuration, Engine, collect, up_to
+from gangplan.instances.generators.families import FAMILIES, SPLITS
+from gangplan.learned.labels import Configuration, Engine, collect, up_to
 
 from . import options
 from .numbers import number, whole

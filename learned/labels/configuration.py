@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_number
+from gangplan.instances.generators.families import FAMILIES, seed_of
 
-from .instances import FAMILIES, seed_of
 from .values import LEVELS
 
 

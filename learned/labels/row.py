@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import InstanceError, content_hash, dump
+from gangplan.instances.generators.families import FAMILIES, make, seed_of
 from gangplan.instances.verify import Problem
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite_of
 
 from .configuration import Configuration
-from .instances import FAMILIES, make, seed_of
 from .space import Space, State
 from .values import LEVELS, Labels
 

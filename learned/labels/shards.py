@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import InstanceError, content_hash, load
+from gangplan.instances.generators.families import make
 from gangplan.instances.intake import io_error, read_json
 from gangplan.instances.limits import BYTES, ROWS
 from gangplan.instances.outlet import write_whole
@@ -19,7 +20,6 @@ from gangplan.instances.verify import Problem
 
 from ..policy.config import build
 from .configuration import Configuration
-from .instances import make
 from .row import Row
 from .space import State
 from .values import Labels

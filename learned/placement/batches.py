@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from gangplan.instances.generators.families import make, seed_of
 from gangplan.instances.generators.gangs import gangs
 from gangplan.instances.placement import PlacementProblem
 from gangplan.solvers import Run
 from gangplan.solvers.placement.methods import SUITE
 from gangplan.solvers.placement.prepare import Batch
-
-from ..labels.instances import make, seed_of
 
 SMALL = 16
 """Nodes of the batches that are labelled, at most."""

@@ -6,10 +6,10 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
+from gangplan.instances.generators.families import make, seed_of
 from gangplan.solvers.schedule.lists import start_lists
 from gangplan.solvers.schedule.prepare import prepare
 
-from ..labels import make, seed_of
 from .labels import solve
 from .policy import SchedulePolicy
 

@@ -23,9 +23,9 @@ def kernels() -> tuple[Any, ...]:
 
 def warm() -> None:
     """Load weights and compiled code, so that no deadline pays for it."""
+    from gangplan.instances.generators.families import make
     from gangplan.solvers.schedule.prepare import prepare
 
-    from ..labels import make
     from .player import Player
     from .policy import shipped
     from .search import plans

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
+from gangplan.instances.generators.families import make, seed_of
 from gangplan.solvers.schedule.prepare import prepare
 
 from ..encode.encoding import Encoding
-from ..labels import make, seed_of
 from .imitate import Example, example_of, joined
 from .labels import best_list
 from .play import Net

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from gangplan.instances import verify
+from gangplan.instances.generators.families import make, seed_of
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite
 from gangplan.solvers.partition.step.model import prepare
 
-from ..labels import make, seed_of
 from ..policy.means import above_best
 
 HEURISTICS = ("heft", "list_schedule", "contiguous", "critical_path")

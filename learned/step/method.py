@@ -76,7 +76,8 @@ def _policy(run: Run) -> Any:
 def _loaded() -> Any:
     """Return the shipped policy with all that is compiled compiled, once a process."""
 
-    from ..labels import make
+    from gangplan.instances.generators.families import make
+
     from ..policy import weights
     from .policy import StepPolicy
 

@@ -9,10 +9,10 @@ from functools import lru_cache
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
+from gangplan.instances.generators.families import make, seed_of
 from gangplan.solvers.partition.step.model import prepare
 
 from ..encode.encoding import Encoding
-from ..labels import make, seed_of
 from .features import Case, case_of
 from .play import costs
 from .schema import BASE

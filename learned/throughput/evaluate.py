@@ -7,10 +7,10 @@ from time import perf_counter
 from typing import Any
 
 from gangplan.instances import verify
+from gangplan.instances.generators.families import make, seed_of
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite
 
-from ..labels import make, seed_of
 from ..policy.means import above_best
 
 HEURISTICS = ("greedy", "pipedream", "local_search")

@@ -11,11 +11,12 @@ import numpy as np
 
 from gangplan.instances import PartitionProblem
 from gangplan.instances.arrays import FloatArray
+from gangplan.instances.generators.families import make, seed_of
 from gangplan.solvers.partition.throughput.orders import Ints
 from gangplan.solvers.partition.throughput.polish import stage_of
 
 from ..encode.encoding import Encoding
-from ..labels import Configuration, collect, make, read_labels, seed_of
+from ..labels import Configuration, collect, read_labels
 from .decode import Decoder, Draft, decoder
 from .encode import encode
 from .settings import Settings

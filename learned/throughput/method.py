@@ -42,7 +42,8 @@ def kernels() -> tuple[Any, ...]:
 
 def warm() -> None:
     """Load weights and compiled code, so that no deadline pays for it."""
-    from ..labels import make
+    from gangplan.instances.generators.families import make
+
     from .decode import Decoder
     from .drafts import greedy
 

@@ -1,4 +1,4 @@
-"""Who gets the time: by chance of a proof, by what is loaded, by how familiar a problem is."""
+"""Who gets the time: by chance of a proof, by what is loaded."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ import time
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from gangplan import warm_up
-from gangplan.hybrid import familiar, hardness, order
+from gangplan.hybrid import hardness, order
 from gangplan.hybrid.portfolio import no_solver
 from gangplan.hybrid.registry import Entry
 from gangplan.instances import InstanceError
 from gangplan.instances.generators import generate
+from gangplan.instances.generators.families import make, seed_of
 from gangplan.instances.generators.gangs import gangs
-from gangplan.learned.labels import make, seed_of
 from gangplan.solvers import Run
 from gangplan.solvers.method import Method, suite
 
@@ -77,37 +76,6 @@ def test_harder_with_size_easier_with_time() -> None:
     growing = [hardness.chance(shapes[1], t) for t in (0.1, 1.0, 100.0)]
     assert falling == sorted(falling, reverse=True) and falling[0] > 0.5 > falling[-1]
     assert growing == sorted(growing) and growing[0] < growing[-1]
-
-
-@pytest.mark.parametrize("kind", ["throughput", "step", "placement", "schedule"])
-def test_validation_instances_are_familiar(kind: str) -> None:
-    """Instances of the training distribution that no range was made from lose at most a fifth of the policy's time."""
-    family = {"placement": "gangs", "schedule": "moldable"}.get(kind, "layered")
-    runs = [Run(make(kind, family, seed_of("validation", i), 24), time_limit=60) for i in range(6)]
-    assert np.mean([familiar.trust(run) for run in runs]) > 0.8
-
-
-@pytest.mark.parametrize("kind", ["throughput", "step", "placement", "schedule"])
-def test_nothing_of_training_is_strange(kind: str) -> None:
-    """Of an instance that ranges were made from nothing lies outside, columns that never vary among it."""
-    family = {"placement": "gangs", "schedule": "moldable"}.get(kind, "layered")
-    size = {"placement": 16, "schedule": 20}.get(kind, 30)
-    assert familiar.outside(make(kind, family, seed_of("train", 3), size)) == []
-
-
-@pytest.mark.usefixtures("with_learned")
-def test_strange_problems_get_less(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A graph whose features are nothing like those of training lowers the policy's share, and the result says so."""
-    problem = small()
-    graph = replace(problem.graph, edge_bytes=problem.graph.edge_bytes * 1e9)
-    run = Run(replace(problem, graph=graph), time_limit=60)
-    left = familiar.trust(run)
-    assert left < 1
-    assert any(note.startswith(f"learned gets {left:.0%} of its time") for note in run.notes)
-    monkeypatch.setattr(order, "trust", lambda run: 0.25)
-    assert planned(problem, 60)["learned"] == pytest.approx(0.05)
-    monkeypatch.setattr(order, "trust", lambda run: 0.0)
-    assert "learned" not in planned(problem, 60)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ if fault == "no torch":
 
 from gangplan import solve, verify, warm_up
 from gangplan.hybrid import order
-from gangplan.learned.labels import make, seed_of
+from gangplan.instances.generators.families import make, seed_of
 from gangplan.learned.policy import weights
 
 order.chance = lambda problem, seconds: 0.0  # the policy has its turn, however easy the problem is

@@ -12,19 +12,10 @@ import pytest
 
 from gangplan.instances import PartitionPlan, PartitionProblem, StepProblem, verify
 from gangplan.instances.generators import generate
+from gangplan.instances.generators.families import FAMILIES, make
 from gangplan.instances.generators.gangs import gangs
 from gangplan.instances.generators.moldable import moldable
-from gangplan.learned.labels import (
-    FAMILIES,
-    Configuration,
-    Labels,
-    State,
-    label_instance,
-    label_state,
-    make,
-    space_of,
-    up_to,
-)
+from gangplan.learned.labels import Configuration, Labels, State, label_instance, label_state, space_of, up_to
 from gangplan.learned.labels.placement import LEFT_OUT, PlacementSpace
 from gangplan.learned.labels.schedule import WAIT, ScheduleSpace
 from gangplan.solvers import Run

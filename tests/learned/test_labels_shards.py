@@ -14,18 +14,8 @@ import pytest
 
 from gangplan.cli import main
 from gangplan.instances import InstanceError, content_hash, verify
-from gangplan.learned.labels import (
-    FAMILIES,
-    SPLITS,
-    Configuration,
-    Engine,
-    collect,
-    fill,
-    make,
-    read_labels,
-    seed_of,
-    up_to,
-)
+from gangplan.instances.generators.families import FAMILIES, SPLITS, make, seed_of
+from gangplan.learned.labels import Configuration, Engine, collect, fill, read_labels, up_to
 from gangplan.learned.training.alone import LOCK
 
 ONE = Engine(processes=1)

@@ -11,12 +11,11 @@ import pytest
 import torch
 
 from gangplan.instances import InstanceError, RampTopology, verify
+from gangplan.instances.generators.families import make, unseen
 from gangplan.instances.generators.moldable import moldable
 from gangplan.instances.schedule import MoldableJob, Pool, ScheduleProblem
-from gangplan.learned.labels import make
 from gangplan.learned.policy.run import train_policy
 from gangplan.learned.schedule import method
-from gangplan.learned.schedule.families import unseen
 from gangplan.learned.schedule.imitate import example_of, loss_of
 from gangplan.learned.schedule.labels import best_list
 from gangplan.learned.schedule.network import Network, compiled

@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from gangplan.instances import InstanceError, verify
+from gangplan.instances.generators.families import make
 from gangplan.learned.gnn import schema_of
 from gangplan.learned.gnn.network import Schema
 from gangplan.learned.gnn.onnx import OnnxNetwork
-from gangplan.learned.labels import make
 from gangplan.learned.policy.run import train_policy
 from gangplan.learned.step.book import pick
 from gangplan.learned.step.choose import expected_best

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gangplan.instances import Cluster, DeviceType, Level, OpGraph, StepProblem, TreeTopology, verify
-from gangplan.learned.labels import make, seed_of
+from gangplan.instances.generators.families import make, seed_of
 from gangplan.learned.step.dials import DIALS, draw
 from gangplan.learned.step.features import case_of
 from gangplan.learned.step.plans import decode as decode_with

@@ -9,7 +9,7 @@ import pytest
 
 from gangplan.instances import verify
 from gangplan.instances.generators import generate
-from gangplan.learned.labels import make, seed_of
+from gangplan.instances.generators.families import make, seed_of
 from gangplan.learned.throughput.decode import Decoder, decoder
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite

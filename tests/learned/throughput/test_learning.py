@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from gangplan.instances import InstanceError, verify
+from gangplan.instances.generators.families import make, seed_of
 from gangplan.learned.gnn import collate
 from gangplan.learned.gnn.onnx import OnnxNetwork, export
-from gangplan.learned.labels import make, seed_of
 from gangplan.learned.policy.weights import find
 from gangplan.learned.throughput import method, recipe
 from gangplan.learned.throughput.decode import decoder

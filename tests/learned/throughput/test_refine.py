@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gangplan.instances import verify
-from gangplan.learned.labels import make, seed_of
+from gangplan.instances.generators.families import make, seed_of
 from gangplan.learned.policy.weights import find
 from gangplan.learned.throughput import refine
 from gangplan.learned.throughput.decode import Draft, decoder
