@@ -1,59 +1,87 @@
 """gangplan: how distributed deep-learning jobs share a GPU cluster."""
 
+import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import early as _early  # noqa: F401  # first: it looks after Ctrl-C while the rest is imported
-
-# ruff: isort: split
-from gangplan.hybrid import Entry, MethodFailed, methods, register, solve, unregister, warm_up
-from gangplan.instances import (
-    Cluster,
-    DeviceType,
-    InstanceError,
-    LatencyPlan,
-    LatencyProblem,
-    Level,
-    OpGraph,
-    PartitionPlan,
-    PartitionProblem,
-    RampTopology,
-    StagesPlan,
-    StagesProblem,
-    StepPlan,
-    StepProblem,
-    TensorMenu,
-    TreeTopology,
-    Verdict,
-    content_hash,
-    dump,
-    load,
-    megatron,
-    verify,
-    with_objective,
-)
-from gangplan.instances.generators import generate
-from gangplan.instances.readers import read
-from gangplan.solvers import Incumbent, Result, Run, Status
-
 if TYPE_CHECKING:
-    from gangplan.hybrid.online import Scheduler
+    from gangplan.hybrid import Entry, MethodFailed, methods, register, solve, unregister, warm_up
+    from gangplan.hybrid.online import Decision, Scheduler
+    from gangplan.instances import (
+        Cluster,
+        DeviceType,
+        InstanceError,
+        LatencyPlan,
+        LatencyProblem,
+        Level,
+        OpGraph,
+        PartitionPlan,
+        PartitionProblem,
+        RampTopology,
+        StagesPlan,
+        StagesProblem,
+        StepPlan,
+        StepProblem,
+        TensorMenu,
+        TreeTopology,
+        Verdict,
+        content_hash,
+        dump,
+        load,
+        megatron,
+        save,
+        verify,
+        with_objective,
+    )
+    from gangplan.instances.generators import generate
+    from gangplan.instances.placement import Fleet, GangJob, PlacementPlan, PlacementProblem
+    from gangplan.instances.readers import read
+    from gangplan.instances.schedule import MoldableJob, NodePool, Pool, SchedulePlan, ScheduleProblem
+    from gangplan.solvers import Incumbent, Result, Run, Status
+
+    from .draw import draw
+
+_HOMES = {
+    ".draw": "draw",
+    ".hybrid": "Entry MethodFailed methods register solve unregister warm_up",
+    ".hybrid.online": "Decision Scheduler",
+    ".instances": "Cluster DeviceType InstanceError LatencyPlan LatencyProblem Level OpGraph PartitionPlan "
+    "PartitionProblem RampTopology StagesPlan StagesProblem StepPlan StepProblem TensorMenu TreeTopology Verdict "
+    "content_hash dump load megatron save verify with_objective",
+    ".instances.generators": "generate",
+    ".instances.placement": "Fleet GangJob PlacementPlan PlacementProblem",
+    ".instances.readers": "read",
+    ".instances.schedule": "MoldableJob NodePool Pool SchedulePlan ScheduleProblem",
+    ".solvers": "Incumbent Result Run Status",
+}
+"""Where each name lives: it is imported when it is first asked for."""
 
 __all__ = [
     "Cluster",
+    "Decision",
     "DeviceType",
     "Entry",
+    "Fleet",
+    "GangJob",
     "Incumbent",
     "InstanceError",
     "LatencyPlan",
     "LatencyProblem",
     "Level",
     "MethodFailed",
+    "MoldableJob",
+    "NodePool",
     "OpGraph",
     "PartitionPlan",
     "PartitionProblem",
+    "PlacementPlan",
+    "PlacementProblem",
+    "Pool",
     "RampTopology",
     "Result",
     "Run",
+    "SchedulePlan",
+    "ScheduleProblem",
     "Scheduler",
     "StagesPlan",
     "StagesProblem",
@@ -64,6 +92,7 @@ __all__ = [
     "TreeTopology",
     "Verdict",
     "content_hash",
+    "draw",
     "dump",
     "generate",
     "load",
@@ -71,6 +100,7 @@ __all__ = [
     "methods",
     "read",
     "register",
+    "save",
     "solve",
     "unregister",
     "verify",
@@ -79,10 +109,18 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Import what takes longer to import once it is asked for."""
-    if name == "Scheduler":
-        from gangplan.hybrid.online import Scheduler
+def _asked_for(name: str) -> Any:
+    home = next((module for module, names in _HOMES.items() if name in names.split()), None)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    setattr(sys.modules[__name__], name, getattr(import_module(home, __name__), name))
+    return getattr(sys.modules[__name__], name)
 
-        return Scheduler
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+if not TYPE_CHECKING:
+    # in an assignment: a type checker that saw the function would take every name for one of ours
+    __getattr__ = _asked_for
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gangplan.instances import GraphProblem, InstanceError, content_hash, verify, with_objective
+from gangplan.instances import InstanceError, content_hash, verify, with_objective
 from gangplan.instances.arrays import require_number
-from gangplan.instances.verify import Answer, Problem
+from gangplan.instances.kinds import GRAPHS, PROBLEMS
 from gangplan.solvers import Result, Run, Status
 from gangplan.solvers.result import OPTIMAL_GAP
 from gangplan.solvers.run import Callback
@@ -21,14 +21,17 @@ from gangplan.solvers.run import Callback
 from .display import Display
 from .hardness import parts
 
+if TYPE_CHECKING:
+    from gangplan.instances.verify import Answer
+
 _HASHED, _LATE = 2e-6, 0.1
 """Seconds that the hash takes for each part of a problem, and may take when the time is up."""
 
 
 def solve(
-    instance: Problem,
-    *,
+    instance: Any,
     time_limit: float,
+    *,
     objective: str | None = None,
     method: str = "auto",
     seed: int = 0,
@@ -63,7 +66,7 @@ def solve(
     started = time.perf_counter()
     workers = workers if workers is not None else _cores()
     _check(instance, time_limit, seed, workers, gap)
-    if objective is not None and isinstance(instance, GraphProblem):
+    if objective is not None and instance.objective in GRAPHS:
         instance = with_objective(instance, objective)
     elif objective not in (None, instance.objective):
         raise InstanceError("objective", f"{objective!r} is not that of {type(instance).__name__}")
@@ -117,7 +120,8 @@ def _cores() -> int:
 
 
 def _check(instance: object, time_limit: float, seed: int, workers: int, gap: float) -> None:
-    if not isinstance(instance, Problem):
+    objective: Any = getattr(instance, "objective", None)
+    if objective not in PROBLEMS or not isinstance(instance, PROBLEMS[objective]):
         raise InstanceError("instance", f"{type(instance).__name__} is no problem that gangplan knows")
     require_number(time_limit, "time_limit", positive=True)
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**31:

@@ -1,29 +1,50 @@
 """What the problem is: clusters, op graphs, problems, plans, and the verifier."""
 
-from .cluster import Cluster, DeviceType
-from .documents import content_hash, dump, json_schema, load
-from .errors import InstanceError
-from .graph import OpGraph
-from .objectives import with_objective
-from .partition import (
-    GraphProblem,
-    LatencyPlan,
-    LatencyProblem,
-    PartitionPlan,
-    PartitionProblem,
-    Plan,
-    StagesPlan,
-    StagesProblem,
-    StepPlan,
-    StepProblem,
-    TensorMenu,
-    megatron,
-    precedence,
-)
-from .topology import Level, RampTopology, Topology, TreeTopology
-from .verify import Verdict, verify
+from typing import TYPE_CHECKING
+
+from .lazy import exported
+from .verify import verify  # at once: its package has the same name
+
+if TYPE_CHECKING:
+    from .cluster import Cluster, DeviceType
+    from .documents import content_hash, dump, json_schema, load, save
+    from .errors import InstanceError
+    from .graph import OpGraph
+    from .kinds import Answer, Plan, Problem, with_objective
+    from .partition import (
+        GraphProblem,
+        LatencyPlan,
+        LatencyProblem,
+        PartitionPlan,
+        PartitionProblem,
+        StagesPlan,
+        StagesProblem,
+        StepPlan,
+        StepProblem,
+        TensorMenu,
+        megatron,
+        precedence,
+    )
+    from .topology import Level, RampTopology, Topology, TreeTopology
+    from .verify import Verdict
+else:
+    __getattr__ = exported(
+        __name__,
+        {
+            ".cluster": "Cluster DeviceType",
+            ".documents": "content_hash dump json_schema load save",
+            ".errors": "InstanceError",
+            ".graph": "OpGraph",
+            ".kinds": "Answer Plan Problem with_objective",
+            ".partition": "GraphProblem LatencyPlan LatencyProblem PartitionPlan PartitionProblem StagesPlan "
+            "StagesProblem StepPlan StepProblem TensorMenu megatron precedence",
+            ".topology": "Level RampTopology Topology TreeTopology",
+            ".verify": "Verdict",
+        },
+    )
 
 __all__ = [
+    "Answer",
     "Cluster",
     "DeviceType",
     "GraphProblem",
@@ -35,6 +56,7 @@ __all__ = [
     "PartitionPlan",
     "PartitionProblem",
     "Plan",
+    "Problem",
     "RampTopology",
     "StagesPlan",
     "StagesProblem",
@@ -50,6 +72,7 @@ __all__ = [
     "load",
     "megatron",
     "precedence",
+    "save",
     "verify",
     "with_objective",
 ]

@@ -13,12 +13,10 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from .errors import InstanceError
-from .schedule.capacity import NodePool, Pool
-from .topology import RampTopology, TreeTopology
+from .errors import InstanceError, unknown
 
-KINDS: dict[str, type] = {"tree": TreeTopology, "ramp": RampTopology, "pool": Pool, "nodes": NodePool}
-"""The members of unions, by the ``kind`` they carry in JSON."""
+KINDS = {"TreeTopology": "tree", "RampTopology": "ramp", "Pool": "pool", "NodePool": "nodes"}
+"""The ``kind`` that members of unions carry in JSON, by the names of their types."""
 
 
 def to_data(value: Any) -> Any:
@@ -53,7 +51,7 @@ def from_data(cls: type, data: Any) -> Any:
         raise InstanceError("", f"{_brief(data)} is not an object")
     known = {f.name: f for f in fields(cls)}
     for name in data:
-        if name not in known and not (name == "kind" and cls in KINDS.values()):
+        if name not in known and not (name == "kind" and cls.__name__ in KINDS):
             raise InstanceError(name, "is not a known field")
     values = {}
     for name, f in known.items():
@@ -83,8 +81,7 @@ def schema(cls: type) -> dict[str, Any]:
 
 def _tag(cls: type) -> dict[str, Any]:
     """Return what tells a member of a union from the others, nothing for other classes."""
-    names = [name for name, member in KINDS.items() if member is cls]
-    return {"kind": names[0]} if names else {}
+    return {"kind": KINDS[cls.__name__]} if cls.__name__ in KINDS else {}
 
 
 @cache
@@ -112,9 +109,9 @@ def _read(hint: Any, f: Field[Any], data: Any) -> Any:
     classes = [m for m in _members(hint) if isinstance(m, type) and is_dataclass(m)]
     if len(classes) > 1:
         kind = data.get("kind") if isinstance(data, dict) else data
-        known = {name: cls for name, cls in KINDS.items() if cls in classes}
+        known = {KINDS[cls.__name__]: cls for cls in classes}
         if not isinstance(kind, str) or kind not in known:
-            raise InstanceError("kind", f"{kind!r} is not one of {', '.join(known)}")
+            raise InstanceError("kind", unknown(kind, known))
         return from_data(known[kind], data)
     if classes:
         return from_data(classes[0], data)

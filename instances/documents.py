@@ -4,57 +4,65 @@ from __future__ import annotations
 
 import hashlib
 import json
+from os import PathLike, fspath
+from pathlib import Path
 from typing import Any
 
 from .codec import from_data, schema, to_data
-from .errors import InstanceError
-from .intake import parse_json
-from .partition import (
-    LatencyPlan,
-    LatencyProblem,
-    PartitionPlan,
-    PartitionProblem,
-    StagesPlan,
-    StagesProblem,
-    StepPlan,
-    StepProblem,
-)
-from .placement import PlacementPlan, PlacementProblem
-from .schedule import SchedulePlan, ScheduleProblem
+from .errors import InstanceError, unknown
+from .kinds import DOCUMENTS
 
 SCHEMA_VERSION = 1
-DOCUMENTS: dict[str, type] = {
-    "partition": PartitionProblem,
-    "partition_plan": PartitionPlan,
-    "latency": LatencyProblem,
-    "latency_plan": LatencyPlan,
-    "step": StepProblem,
-    "step_plan": StepPlan,
-    "stages": StagesProblem,
-    "stages_plan": StagesPlan,
-    "placement": PlacementProblem,
-    "placement_plan": PlacementPlan,
-    "schedule": ScheduleProblem,
-    "schedule_plan": SchedulePlan,
-}
-"""The kinds of documents there are."""
 
 
 def dump(value: Any) -> str:
     """Return `value` as a JSON document of one line."""
-    kind = next(name for name, cls in DOCUMENTS.items() if type(value) is cls)
+    kind = _kind(value)
     data = to_data(value)
     head = {"schema_version": SCHEMA_VERSION, "kind": kind, "content_hash": _hash(data)}
     return json.dumps(head | data, allow_nan=False)
 
 
-def load(text: str) -> Any:
-    """Read a document that `dump` wrote, or one written by hand without a content hash.
+def save(value: Any, path: str | PathLike[str]) -> None:
+    """Write a problem or a plan to a file, whole or not at all; `load` and `read` take it back.
 
     Raises:
-        InstanceError: naming the field and the value found.
+        InstanceError: naming the file, if it cannot be written.
     """
-    return from_document(parse_json(text))
+    from .outlet import write_whole
+
+    write_whole({path: f"{dump(value)}\n".encode()})
+
+
+def load(source: str | PathLike[str]) -> Any:
+    """Return the problem or the plan in a gangplan document: what `dump` and `save` wrote, or one written by hand.
+
+    Args:
+        source: the text of the document, or the path of its file. Text has a brace or a line break; a path has none.
+
+    Raises:
+        InstanceError: naming file, field and the value found. A file of another format is for `read`.
+    """
+    from .intake import parse_json, read_text
+    from .limits import JSON_BYTES
+
+    if isinstance(source, str) and (not source.strip() or any(c in source for c in '{}[]"\n')):
+        return from_document(parse_json(source))
+    path = str(fspath(source))
+    if isinstance(source, str) and not (Path(path).suffix or Path(path).exists()):
+        return from_document(parse_json(source))  # a word: neither document nor file
+    text = read_text(path, limit=JSON_BYTES)
+    try:
+        if not text.lstrip().startswith(("{", "[")):
+            raise InstanceError("content", f"is no gangplan document; for other formats: gangplan.read({path!r})")
+        data = parse_json(text)
+        if isinstance(data, dict) and "schema_version" not in data:
+            if "plan" in data and "status" in data:  # what `gangplan solve --json` prints
+                return from_document(data["plan"])
+            raise InstanceError("schema_version", f"is missing; for other formats: gangplan.read({path!r})")
+        return from_document(data)
+    except InstanceError as error:
+        raise error.of(path) from None
 
 
 def from_document(data: Any) -> Any:
@@ -66,7 +74,7 @@ def from_document(data: Any) -> Any:
     if isinstance(version, bool) or version != SCHEMA_VERSION:
         raise InstanceError("schema_version", f"{version!r} is not {SCHEMA_VERSION}")
     if not isinstance(kind, str) or kind not in DOCUMENTS:
-        raise InstanceError("kind", f"{kind!r} is not one of {', '.join(DOCUMENTS)}")
+        raise InstanceError("kind", unknown(kind, DOCUMENTS))
     value = from_data(DOCUMENTS[kind], body)
     if stated is not None and stated != content_hash(value):
         raise InstanceError("content_hash", f"{stated!r} does not match the content: the document was altered or cut")
@@ -93,6 +101,14 @@ def json_schema(kind: str) -> dict[str, Any]:
         "properties": head | body["properties"],
         "required": ["schema_version", "kind", *body["required"]],
     }
+
+
+def _kind(value: Any) -> str:
+    """Return the kind of document that `value` makes, told by the name of its type."""
+    for kind in DOCUMENTS:
+        if DOCUMENTS.attribute(kind) == type(value).__name__:
+            return kind
+    raise InstanceError("document", f"{type(value).__name__} is no problem and no plan")
 
 
 def _hash(data: Any) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class InstanceError(ValueError):
     """Say which field of which input is wrong and what was found there.
@@ -33,3 +36,15 @@ def _one_line(text: str) -> str:
     if len(text) > 300:
         text = f"{text[:200]} ... {text[-60:]}"
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def unknown(value: object, known: Iterable[str]) -> str:
+    """Return that `value` is none of the known words, and the one that was probably meant."""
+    words = list(known)
+    return f"{value!r} is not one of {', '.join(words)}{did_you_mean(value, words)}"
+
+
+def did_you_mean(value: object, known: Iterable[str]) -> str:
+    """Return the question whether the known word nearest to `value` is meant, nothing if none is near."""
+    near = get_close_matches(value, list(known), 1) if isinstance(value, str) else []
+    return f"; did you mean {near[0]}?" if near else ""

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gangplan.instances import InstanceError
-from gangplan.instances.verify import Problem
+from gangplan.instances.errors import InstanceError, unknown
 
 from .compiled.cache import Kernels
 from .run import Run
+
+if TYPE_CHECKING:
+    from gangplan.instances.verify import Problem
 
 CPSAT = "ortools.sat.python.cp_model"
 """What all methods with CP-SAT load."""
@@ -107,7 +109,7 @@ def suite(objective: str) -> Suite:
         InstanceError: naming the objective if there is none of that name.
     """
     if objective not in _HOME:
-        raise InstanceError("objective", f"{objective!r} is not one of {', '.join(_HOME)}")
+        raise InstanceError("objective", unknown(objective, _HOME))
     found: Suite = import_module(_HOME[objective]).SUITE
     return found
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from math import ulp
-
-from gangplan.instances import Plan
+from typing import Any
 
 OPTIMAL_GAP = 1e-6
 """A plan within this relative gap of the bound is called optimal: integer solvers round times, profiles do more."""
@@ -65,7 +64,7 @@ class Result:
 
     status: Status
     stop_reason: str
-    plan: Plan | None
+    plan: Any
     objective: float | None
     bound: float | None
     trace: tuple[Incumbent, ...]

@@ -6,13 +6,16 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gangplan.instances import verify
-from gangplan.instances.verify import Answer, Problem, clock_cost
+from gangplan.instances.verify import clock_cost
 
 from .compiled.cache import Kernels, in_memory, on_disk
 from .result import OPTIMAL_GAP, Incumbent, relative_gap
+
+if TYPE_CHECKING:
+    from gangplan.instances.verify import Answer, Problem
 
 _IMPORT_SECONDS = {"torch": 4.0}
 _IMPORT_AT_MOST = 0.5

@@ -29,7 +29,7 @@ from gangplan.instances import (
     dump,
     json_schema,
 )
-from gangplan.instances.documents import DOCUMENTS
+from gangplan.instances.kinds import DOCUMENTS
 from gangplan.instances.placement import Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
 from gangplan.instances.schedule import MoldableJob, NodePool, SchedulePlan, ScheduleProblem
 

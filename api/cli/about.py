@@ -10,7 +10,7 @@ import typer
 
 from gangplan.hybrid.solve import versions as used
 from gangplan.instances import InstanceError, json_schema
-from gangplan.instances.documents import DOCUMENTS
+from gangplan.instances.kinds import DOCUMENTS
 
 from . import options
 from .output import emit, emit_blocks, emit_json, facts, table

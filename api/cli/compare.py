@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from gangplan.instances import GraphProblem, InstanceError, Plan, StepPlan, content_hash, with_objective
+from gangplan.instances.kinds import objective_of
 from gangplan.instances.outlet import write_whole
-from gangplan.instances.partition import OBJECTIVES, VARIANTS
+from gangplan.instances.partition import VARIANTS
 from gangplan.instances.schedule import ScheduleProblem
-from gangplan.instances.verify import PLANS
 
 from . import options, schedules
 from .files import check_output, foreign, read_result
@@ -102,8 +102,7 @@ def _candidates(paths: list[str], instance: str, given: dict[str, Any]) -> Itera
 
 
 def _objective(plan: Plan, given: dict[str, Any]) -> str:
-    own = next(name for name, kind in OBJECTIVES.items() if isinstance(plan, PLANS[kind]))
-    return own if given["objective"] is None else str(given["objective"])
+    return str(given["objective"] or objective_of(plan))
 
 
 def _choices(instance: str, objective: str, given: dict[str, Any]) -> dict[str, GraphProblem]:

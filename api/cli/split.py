@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gangplan.instances import GraphProblem, InstanceError, Plan, StepPlan, dump, verify
+from gangplan.instances.kinds import objective_of
 from gangplan.instances.outlet import write_whole
-from gangplan.instances.partition import OBJECTIVES
 from gangplan.instances.torch_model.load import load_model
-from gangplan.instances.verify import PLANS
 
 from ..units import quantity
 from . import options
@@ -94,7 +93,7 @@ def split(
 def _problem(graph: str, given: dict[str, Any], plan: Plan) -> GraphProblem:
     """Read the problem with these options; the plan says the objective if nobody does."""
     if given["objective"] is None:
-        given["objective"] = next(name for name, kind in OBJECTIVES.items() if isinstance(plan, PLANS[kind]))
+        given["objective"] = objective_of(plan)
     if given["contention"] is None and isinstance(plan, StepPlan) and len(plan.sent):
         given["contention"] = True
     return options.problem(graph, given)

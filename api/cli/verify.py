@@ -10,9 +10,9 @@ import typer
 
 from gangplan.instances import StepPlan, content_hash
 from gangplan.instances import verify as check
+from gangplan.instances.kinds import objective_of
 from gangplan.instances.placement import PlacementProblem
 from gangplan.instances.schedule import ScheduleProblem
-from gangplan.instances.verify import PLANS
 
 from ..units import words
 from . import options, schedules
@@ -41,7 +41,7 @@ def verify(
     if batch is not None:
         return _verify_batch(batch, answer, as_json)
     if given["objective"] is None:
-        given["objective"] = next(kind.objective for kind, answers in PLANS.items() if isinstance(answer, answers))
+        given["objective"] = objective_of(answer)
     if given["contention"] is None and isinstance(answer, StepPlan) and len(answer.sent):
         given["contention"] = True
     problem = options.problem(instance, given)

@@ -1,110 +1,122 @@
-"""Partition problems that the project makes itself: networks from their architectures, and random graphs."""
+"""Problems that the project makes itself: networks, random graphs, gangs, and jobs over time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from inspect import signature
-from typing import Any
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from ..devices import server
-from ..errors import InstanceError
-from ..partition import PartitionProblem
-from ..placement import PlacementProblem
-from ..schedule import ScheduleProblem
-from ..workload import Workload
-from .arrivals import arrivals
-from .builder import ELEMENT_BYTES, GraphBuilder
-from .dlrm import dlrm
-from .gangs import gangs
-from .gnmt import gnmt
-from .inception import inception
-from .moe import moe
-from .moldable import moldable
-from .pipeline import pipeline
-from .random_dag import fork_join, layered
-from .resnet import resnet
-from .roofline import EFFICIENCY
-from .series_parallel import series_parallel
-from .transformer import bert, gpt
-from .vgg import vgg
+from ..errors import InstanceError, did_you_mean, unknown
+from ..lazy import Lazy, exported
+
+if TYPE_CHECKING:
+    from ..partition import PartitionProblem
+    from ..placement import PlacementProblem
+    from ..schedule import ScheduleProblem
+    from ..workload import Workload
+    from .builder import ELEMENT_BYTES, GraphBuilder
+else:
+    __getattr__ = exported(__name__, {".builder": "ELEMENT_BYTES GraphBuilder"})
 
 __all__ = [
+    "COMMON",
     "ELEMENT_BYTES",
     "GENERATORS",
     "JOBS",
-    "PLACEMENTS",
-    "SCHEDULES",
-    "WORKLOADS",
     "GraphBuilder",
     "defaults",
     "generate",
 ]
 
-GENERATORS: dict[str, Callable[..., GraphBuilder]] = {
-    "bert": bert,
-    "gpt": gpt,
-    "moe": moe,
-    "gnmt": gnmt,
-    "resnet": resnet,
-    "vgg": vgg,
-    "inception": inception,
-    "dlrm": dlrm,
-    "layered": layered,
-    "fork_join": fork_join,
-    "series_parallel": series_parallel,
-    "pipeline": pipeline,
-}
-"""What `generate` can make, by kind; the functions' keyword arguments are its options."""
-PLACEMENTS: dict[str, Callable[..., PlacementProblem]] = {"gangs": gangs}
-"""Generators of placement problems, by kind."""
-SCHEDULES: dict[str, Callable[..., ScheduleProblem]] = {"moldable": moldable}
-"""Generators of schedule problems, by kind."""
-WORKLOADS: dict[str, Callable[..., Workload]] = {"arrivals": arrivals}
-"""Generators of workloads, by kind."""
-JOBS: dict[str, Callable[..., PlacementProblem | ScheduleProblem | Workload]] = {**PLACEMENTS, **SCHEDULES, **WORKLOADS}
-"""Generators of jobs: all that make no op graph."""
+GENERATORS = Lazy(
+    __name__,
+    {
+        "bert": ".transformer",
+        "gpt": ".transformer",
+        "moe": ".moe",
+        "gnmt": ".gnmt",
+        "resnet": ".resnet",
+        "vgg": ".vgg",
+        "inception": ".inception",
+        "dlrm": ".dlrm",
+        "layered": ".random_dag",
+        "fork_join": ".random_dag",
+        "series_parallel": ".series_parallel",
+        "pipeline": ".pipeline",
+    },
+)
+"""Functions that make an op graph, a `GraphBuilder`, by kind; their arguments are its options."""
+JOBS = Lazy(__name__, {"gangs": ".gangs", "moldable": ".moldable", "arrivals": ".arrivals"})
+"""Functions that make jobs, by kind: a placement problem, a schedule problem, and a workload to simulate."""
 
 
+@overload
+def generate(kind: Literal["gangs"], **options: Any) -> PlacementProblem: ...
+@overload
+def generate(kind: Literal["moldable"], **options: Any) -> ScheduleProblem: ...
+@overload
+def generate(kind: Literal["arrivals"], **options: Any) -> Workload: ...
+@overload
+def generate(kind: str, *, objective: Literal["throughput"] = "throughput", **options: Any) -> PartitionProblem: ...
+@overload
+def generate(kind: str, **options: Any) -> Any: ...
 def generate(
     kind: str,
     *,
     training: bool = True,
-    efficiency: float = EFFICIENCY,
+    efficiency: float = 0.5,
     devices: int = 4,
     device_type: str = "A100",
     memory: float | None = None,
     bandwidth: float | None = None,
     variant: str = "contiguous",
+    objective: str = "throughput",
     **options: Any,
-) -> PartitionProblem:
-    """Make a partition problem, the same for the same arguments.
+) -> Any:
+    """Make a problem, the same for the same arguments.
 
     Args:
-        kind: one of `GENERATORS`.
-        training: add the backward ops, see `with_backward`.
+        kind: an op graph, one of `GENERATORS`, or jobs, one of `JOBS`: ``gangs`` is a placement problem, ``moldable`` a
+            schedule problem, ``arrivals`` a workload to simulate. Of jobs, all arguments are `options`.
+        training: add the backward ops, see `with_backward`; latency is of a forward pass, and never has them.
         efficiency: share of the peak FLOP/s that is reached, see `roofline`.
         devices, device_type, memory, bandwidth: see `gangplan.instances.devices.server`; the device type must be
             one of its catalogue.
-        variant: of the partition problem.
+        variant: of the objective throughput.
+        objective: ``throughput``, ``latency``, ``step`` or ``stages``.
         options: of the kind, e.g. ``layers=24``; see `defaults`. One that is None is as if not given.
 
     Raises:
         InstanceError: naming the argument and the value found.
     """
-    if not isinstance(kind, str) or kind not in GENERATORS:
-        raise InstanceError("kind", f"{kind!r} is not one of {', '.join(GENERATORS)}")
+    if not isinstance(kind, str) or not (kind in GENERATORS or kind in JOBS):
+        raise InstanceError("kind", unknown(kind, (*GENERATORS, *JOBS)))
     given = {name: value for name, value in options.items() if value is not None}
+    if kind in JOBS:
+        common = {"training": training, "efficiency": efficiency, "devices": devices, "device_type": device_type}
+        common |= {"memory": memory, "bandwidth": bandwidth, "variant": variant, "objective": objective}
+        given |= {name: value for name, value in common.items() if value != COMMON[name]}
     for name, value in given.items():
         if name not in defaults(kind):
-            raise InstanceError(
-                name, f"{value!r} does not apply to {kind}; its options are {', '.join(defaults(kind))}"
-            )
+            known = [*defaults(kind), *(COMMON if kind in GENERATORS else ())]
+            words = f"{value!r} does not apply to {kind}{did_you_mean(name, known)}; its options are {', '.join(known)}"
+            raise InstanceError(name, words)
+    if kind in JOBS:
+        return JOBS[kind](**given)
+    from ..devices import server
+    from ..kinds import with_objective
+    from ..partition import PartitionProblem
+
     cluster = server(devices, device_type, memory, bandwidth)
+    training = False if objective == "latency" else training
     graph = GENERATORS[kind](**given).graph(*cluster.device_types, training=training, efficiency=efficiency)
-    return PartitionProblem(graph, cluster, variant)
+    return with_objective(PartitionProblem(graph, cluster, variant), objective)
+
+
+COMMON = {name: x.default for name, x in signature(generate).parameters.items() if x.kind is Parameter.KEYWORD_ONLY}
+"""What every op graph can be told, with defaults."""
 
 
 def defaults(kind: str) -> dict[str, Any]:
     """Return the options of a kind with their defaults, whose types are the options' types."""
-    function: Callable[..., Any] = JOBS[kind] if kind in JOBS else GENERATORS[kind]
+    function = JOBS[kind] if kind in JOBS else GENERATORS[kind]
     return {name: parameter.default for name, parameter in signature(function).parameters.items()}

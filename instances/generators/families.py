@@ -17,7 +17,7 @@ from ..placement import PlacementProblem
 from ..schedule import MoldableJob, NodePool, Pool, ScheduleProblem
 from ..topology import Level, TreeTopology
 from ..verify import Problem
-from . import GENERATORS, PLACEMENTS, SCHEDULES, generate
+from . import GENERATORS, generate
 from .moldable import moldable
 
 SPLITS = {"train": 0, "validation": 1 << 29, "test": 1 << 30}
@@ -74,9 +74,11 @@ def make(problem: str, family: str, seed: int, size: int) -> Problem:
         raise InstanceError("size", f"{size!r} is less than 4")
     rng = np.random.default_rng([*problem.encode(), *family.encode(), seed])
     if problem == "placement":
-        return PLACEMENTS[family](**_gangs(rng, size), seed=seed)
+        batch: PlacementProblem = generate("gangs", **_gangs(rng, size), seed=seed)
+        return batch
     if problem == "schedule":
-        return SCHEDULES[family](**_moldable(rng, size), seed=seed)
+        jobs: ScheduleProblem = generate("moldable", **_moldable(rng, size), seed=seed)
+        return jobs
     return _partition(rng, problem, family, seed, size)
 
 
@@ -116,8 +118,8 @@ _GRAPHS: dict[str, Callable[[np.random.Generator, int], dict[str, Any]]] = {
 FAMILIES: dict[str, tuple[str, ...]] = {
     "throughput": tuple(name for name in GENERATORS if name in _GRAPHS),
     "step": tuple(name for name in GENERATORS if name in _GRAPHS),
-    "placement": tuple(PLACEMENTS),
-    "schedule": tuple(SCHEDULES),
+    "placement": ("gangs",),
+    "schedule": ("moldable",),
 }
 """The families of each problem that have seeds: networks as published are no random choice."""
 
@@ -130,7 +132,9 @@ def _partition(rng: np.random.Generator, problem: str, family: str, seed: int, s
     if family == "pipeline":
         options["intensity"] *= 10  # one op of it stands for a layer
     devices = _any(rng, 2, 3, 4, 6, 8)
-    made = generate(family, training=training, devices=devices, device_type=_any(rng, *_GPUS), seed=seed, **options)
+    made: PartitionProblem = generate(
+        family, training=training, devices=devices, device_type=_any(rng, *_GPUS), seed=seed, **options
+    )
     tight, room, two = rng.random() < 0.5, float(rng.uniform(1.2, 2.0)), rng.random() < 0.5
     cluster = _tight(made, room) if tight else made.cluster
     if problem == "throughput":

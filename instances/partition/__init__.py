@@ -1,23 +1,33 @@
 """The partition problems: which device runs which op of one job, a file an objective."""
 
-from .job import GraphProblem
-from .latency import LatencyPlan, LatencyProblem
-from .menu import TensorMenu, megatron
-from .stages import MEMORY_MODELS, StagesPlan, StagesProblem
-from .step import StepPlan, StepProblem
-from .throughput import VARIANTS, PartitionPlan, PartitionProblem, precedence
+from typing import TYPE_CHECKING
 
-OBJECTIVES: dict[str, type[GraphProblem]] = {
-    kind.objective: kind for kind in (PartitionProblem, LatencyProblem, StepProblem, StagesProblem)
-}
-"""Every partition problem by what it minimises."""
+from ..lazy import exported
 
-Plan = PartitionPlan | LatencyPlan | StepPlan | StagesPlan
-"""An answer to one of them."""
+if TYPE_CHECKING:
+    from ..kinds import Plan
+    from .job import GraphProblem
+    from .latency import LatencyPlan, LatencyProblem
+    from .menu import TensorMenu, megatron
+    from .stages import MEMORY_MODELS, StagesPlan, StagesProblem
+    from .step import StepPlan, StepProblem
+    from .throughput import VARIANTS, PartitionPlan, PartitionProblem, precedence
+else:
+    __getattr__ = exported(
+        __name__,
+        {
+            "..kinds": "Plan",
+            ".job": "GraphProblem",
+            ".latency": "LatencyPlan LatencyProblem",
+            ".menu": "TensorMenu megatron",
+            ".stages": "MEMORY_MODELS StagesPlan StagesProblem",
+            ".step": "StepPlan StepProblem",
+            ".throughput": "VARIANTS PartitionPlan PartitionProblem precedence",
+        },
+    )
 
 __all__ = [
     "MEMORY_MODELS",
-    "OBJECTIVES",
     "VARIANTS",
     "GraphProblem",
     "LatencyPlan",

@@ -1,13 +1,13 @@
-"""What all partition problems share: one job's graph on one cluster."""
+"""What all partition problems share, one job's graph on one cluster, and what all their plans do."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ..arrays import FloatArray
+from ..arrays import FloatArray, frozen, require, require_text
 from ..cluster import Cluster
 from ..errors import InstanceError
 from ..graph import OpGraph
@@ -59,3 +59,21 @@ class GraphProblem:
     def hosts(self) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
         """Return which devices are hosts, bool (n_devices,)."""
         return np.array([kind.host for kind in self.cluster.device_types])[self.cluster.type_of]
+
+
+def check_assignment(plan: Any, *whole: str) -> None:
+    """Check and freeze `plan.ops`, `plan.instance` and the int32 (n,) fields named in `whole`, none of it negative.
+
+    Raises:
+        InstanceError: naming the field and the value found.
+    """
+    object.__setattr__(plan, "ops", tuple(plan.ops))
+    if set(map(type, plan.ops)) != {str} or not all(plan.ops):
+        for i, name in enumerate(plan.ops):
+            require_text(name, f"ops[{i}]")
+    if plan.instance is not None:
+        require_text(plan.instance, "instance")
+    for field in whole:
+        object.__setattr__(plan, field, frozen(getattr(plan, field), np.int32, field, (len(plan.ops),)))
+        values = getattr(plan, field)
+        require(values >= 0, values, field, "is negative")

@@ -7,8 +7,7 @@ from typing import ClassVar
 
 from ..arrays import IntArray
 from ..errors import InstanceError
-from .assignment import check_assignment
-from .job import GraphProblem
+from .job import GraphProblem, check_assignment
 
 
 @dataclass(frozen=True, slots=True, eq=False)

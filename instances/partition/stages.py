@@ -12,8 +12,7 @@ import numpy as np
 from ..arrays import FloatArray, IntArray, frozen, require
 from ..errors import InstanceError
 from ..topology import Level, RampTopology, TreeTopology
-from .assignment import check_assignment
-from .job import GraphProblem
+from .job import GraphProblem, check_assignment
 from .menu import TensorMenu, single
 
 MEMORY_MODELS = ("1f1b", "pipedream", "none")

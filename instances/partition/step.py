@@ -10,8 +10,7 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray, frozen, require
 from ..errors import InstanceError
-from .assignment import check_assignment
-from .job import GraphProblem
+from .job import GraphProblem, check_assignment
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,8 +10,7 @@ import numpy as np
 from ..arrays import IntArray
 from ..errors import InstanceError
 from ..graph import OpGraph
-from .assignment import check_assignment
-from .job import GraphProblem
+from .job import GraphProblem, check_assignment
 
 VARIANTS = ("contiguous", "convex", "free")
 

@@ -12,9 +12,9 @@ from typing import Any
 from ..documents import from_document
 from ..errors import InstanceError
 from ..intake import parse_json, read_text
+from ..kinds import GRAPHS, PROBLEMS, with_objective
 from ..limits import JSON_BYTES
-from ..objectives import with_objective
-from ..partition import OBJECTIVES, GraphProblem, PartitionProblem, StagesProblem, megatron
+from ..partition import GraphProblem, PartitionProblem, StagesProblem, megatron
 from . import msr, networkx_graph, pipedream
 from .overrides import arranged, shape, with_cluster, with_speeds
 
@@ -75,7 +75,7 @@ def parse(
     return with_objective(problem, objective, **own)
 
 
-OWN_FIELDS = {f.name for kind in OBJECTIVES.values() for f in fields(kind)} - {"graph", "cluster", "variant", "menu"}
+OWN_FIELDS = {f.name for x in GRAPHS for f in fields(PROBLEMS[x])} - {"graph", "cluster", "variant", "menu"}
 """Options that are fields of the problem of some objective."""
 
 

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from ..errors import InstanceError
-from ..partition import (
-    GraphProblem,
-    LatencyPlan,
-    LatencyProblem,
-    PartitionPlan,
-    PartitionProblem,
-    Plan,
-    StagesPlan,
-    StagesProblem,
-    StepPlan,
-    StepProblem,
-)
-from ..placement import PlacementPlan, PlacementProblem
-from ..schedule import SchedulePlan, ScheduleProblem
-from .clock import clock_cost
-from .latency import verify_latency
-from .placement import PlacementVerdict, verify_placement
-from .schedule import ScheduleVerdict, verify_schedule
-from .stages import verify_stages
-from .step import verify_step
-from .throughput import verify_throughput
-from .verdict import TOLERANCE, Verdict
+from ..kinds import PLANS, PROBLEMS, VERIFIERS
+from ..lazy import exported
+
+if TYPE_CHECKING:
+    from ..kinds import Answer, Problem
+    from ..partition import GraphProblem
+    from ..placement import PlacementProblem
+    from ..schedule import ScheduleProblem
+    from .clock import clock_cost
+    from .placement import PlacementVerdict
+    from .schedule import ScheduleVerdict
+    from .verdict import TOLERANCE, Verdict
+else:
+    __getattr__ = exported(
+        __name__,
+        {
+            "..kinds": "Answer Problem",
+            ".clock": "clock_cost",
+            ".placement": "PlacementVerdict",
+            ".schedule": "ScheduleVerdict",
+            ".verdict": "TOLERANCE Verdict",
+        },
+    )
 
 __all__ = [
     "PLANS",
@@ -40,30 +40,6 @@ __all__ = [
     "clock_cost",
     "verify",
 ]
-
-Problem = GraphProblem | PlacementProblem | ScheduleProblem
-"""Whatever can be solved."""
-Answer = Plan | PlacementPlan | SchedulePlan
-"""A plan of any of them."""
-
-PLANS: dict[Any, type] = {
-    PartitionProblem: PartitionPlan,
-    LatencyProblem: LatencyPlan,
-    StepProblem: StepPlan,
-    StagesProblem: StagesPlan,
-    PlacementProblem: PlacementPlan,
-    ScheduleProblem: SchedulePlan,
-}
-"""What an answer to each problem is."""
-
-_VERIFIERS: dict[type, Callable[[Any, Any], Any]] = {
-    PartitionProblem: verify_throughput,
-    LatencyProblem: verify_latency,
-    StepProblem: verify_step,
-    StagesProblem: verify_stages,
-    PlacementProblem: verify_placement,
-    ScheduleProblem: verify_schedule,
-}
 
 
 @overload
@@ -78,10 +54,10 @@ def verify(problem: Any, plan: Any) -> Any:
     Raises:
         InstanceError: if `plan` is no plan of this kind of problem.
     """
-    kind = type(problem)
-    if kind not in PLANS:
-        raise InstanceError("problem", f"{kind.__name__} is no problem that the verifier knows")
-    if not isinstance(plan, PLANS[kind]):
-        wanted, found = PLANS[kind].__name__, type(plan).__name__
-        raise InstanceError("plan", f"{found} is not a {wanted}, which answers a {problem.objective} problem")
-    return _VERIFIERS[kind](problem, plan)
+    objective: Any = getattr(problem, "objective", None)
+    if objective not in PROBLEMS or type(problem) is not PROBLEMS[objective]:
+        raise InstanceError("problem", f"{type(problem).__name__} is no problem that the verifier knows")
+    if not isinstance(plan, PLANS[objective]):
+        wanted, found = PLANS[objective].__name__, type(plan).__name__
+        raise InstanceError("plan", f"{found} is not a {wanted}, which answers a {objective} problem")
+    return VERIFIERS[objective](problem, plan)

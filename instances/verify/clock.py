@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from math import fsum
+from typing import TYPE_CHECKING, Any
 
-from ..schedule import ScheduleProblem
+if TYPE_CHECKING:
+    from ..schedule import ScheduleProblem
 
 
 def first_release(problem: ScheduleProblem) -> float:
@@ -19,14 +21,14 @@ def first_release(problem: ScheduleProblem) -> float:
     return 0.0 if late or optional else zero
 
 
-def clock_cost(problem: object) -> float:
+def clock_cost(problem: Any) -> float:
     """Return what any plan costs at least because the clock does not start at the first release.
 
     Gaps are shares of what an objective is above that: at Unix times any plan is within a millionth of any other. A job
     pays its weight for each second before the first release, or its value if that is less. It is 0 of all that is no
     schedule problem.
     """
-    if not isinstance(problem, ScheduleProblem) or problem.goal not in ("makespan", "weighted_completion"):
+    if problem.objective != "schedule" or problem.goal not in ("makespan", "weighted_completion"):
         return 0.0
     zero = first_release(problem)
     if problem.goal == "makespan" or not zero:

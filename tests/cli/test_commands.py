@@ -23,8 +23,8 @@ from gangplan.instances import (
     json_schema,
     load,
 )
-from gangplan.instances.documents import DOCUMENTS
 from gangplan.instances.generators import GENERATORS, defaults, generate
+from gangplan.instances.kinds import DOCUMENTS
 from gangplan.solvers.partition.throughput.methods import METHODS
 
 COMMAND = [sys.executable, "-m", "gangplan"]

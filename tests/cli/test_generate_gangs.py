@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gangplan.instances import dump, load
-from gangplan.instances.generators import PLACEMENTS, defaults
+from gangplan.instances.generators import JOBS, defaults
 from gangplan.instances.generators.gangs import gangs
 
 
@@ -37,7 +37,7 @@ def test_generate(tmp_path: Path, cli: Any) -> None:
 def test_help(cli: Any) -> None:
     """The help and the list name every option."""
     text, table = cli("generate", "gangs", "--help"), cli("generate", "--list")
-    assert "gangs" in PLACEMENTS and text.code == table.code == 0
+    assert "gangs" in JOBS and text.code == table.code == 0
     for name in defaults("gangs"):
         assert f"--{name.replace('_', '-')} " in text.out
         assert f"{name}=" in table.out

@@ -28,7 +28,7 @@ from gangplan.instances import (
     load,
 )
 from gangplan.instances.codec import from_data, to_data
-from gangplan.instances.documents import parse_json
+from gangplan.instances.intake import parse_json
 
 FAST = DeviceType("fast", flops=1e12, memory=1e9, memory_bandwidth=1e11)
 HOST = DeviceType("host", host=True)

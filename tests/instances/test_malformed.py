@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gangplan.instances import InstanceError, dump
-from gangplan.instances.documents import DOCUMENTS
 from gangplan.instances.generators import generate
+from gangplan.instances.kinds import DOCUMENTS
 from gangplan.instances.readers import parse, read, to_networkx
 
 PROFILE = """\

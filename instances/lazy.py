@@ -1,0 +1,56 @@
+"""Names that are imported when they are first asked for, so that a program loads what it uses and no more."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from typing import Any
+
+
+class Lazy(Mapping[str, Any]):
+    """Values by name; looking one up imports the module it lives in, counting and listing them imports nothing.
+
+    Args:
+        package: from which the modules are named.
+        homes: for each name ``module:attribute``, or ``module`` where the attribute has the name itself.
+    """
+
+    def __init__(self, package: str, homes: Mapping[str, str]) -> None:
+        self._package = package
+        self._homes = homes
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(import_module(self._homes[name].partition(":")[0], self._package), self.attribute(name))
+
+    def attribute(self, name: str) -> str:
+        """Return what the value is called where it lives."""
+        return self._homes[name].partition(":")[2] or name
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._homes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._homes)
+
+    def __len__(self) -> int:
+        return len(self._homes)
+
+
+def exported(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a package whose names live in its modules.
+
+    Args:
+        package: its name.
+        homes: the names, separated by blanks, that each module has.
+    """
+    names = Lazy(package, {name: module for module, names in homes.items() for name in names.split()})
+
+    def attribute(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = names[name]
+        setattr(sys.modules[package], name, value)  # the next time it is there
+        return value
+
+    return attribute
