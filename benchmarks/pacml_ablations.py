@@ -70,8 +70,8 @@ def judge(
 def _trained(
     folder: Path, name: str, units: Units, data: Path, budget: Mapping[str, Any], say: Callable[[str], None]
 ) -> Path:
-    from gangplan.learned.policy.config import read_config
     from gangplan.learned.policy.run import train_policy
+    from gangplan.learned.policy.settings import read_config
 
     weights = folder / "pacml.safetensors"
     if weights.exists():

@@ -161,7 +161,7 @@ def test_curves_are_kept_by_run(tmp_path: Path) -> None:
 
 def test_ablations_differ_in_one_thing() -> None:
     """Every variant's configuration is one that the policy takes, and what is left out of it is left out."""
-    from gangplan.learned.policy.config import build, read_config
+    from gangplan.learned.policy.settings import build, read_config
     from gangplan.learned.ramp.settings import Settings
 
     made = {}

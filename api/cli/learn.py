@@ -137,7 +137,7 @@ def export(
 def list_policies(as_json: options.AsJson = False) -> None:
     """List the policies that can be trained, and the weights and configurations that come with the package."""
     from gangplan.learned.policy import RECIPES, read_card, recipe, shipped
-    from gangplan.learned.policy.config import shipped_configs
+    from gangplan.learned.policy.settings import shipped_configs
 
     policies = [{"policy": name, "about": recipe(name).about} for name in RECIPES]
     cards = [read_card(path) for path in shipped().values()]

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from gangplan.instances.generators.families import FAMILIES, SPLITS
-from gangplan.learned.labels import Configuration, Engine, collect, up_to
+from gangplan.instances.generators.families import SPLITS
+from gangplan.learned.labels import PROBLEMS, Configuration, Engine, collect, up_to
 
 from . import options
 from .numbers import number, whole
@@ -20,13 +20,13 @@ INTERRUPTED = 130
 
 
 def labels(
-    problem: Annotated[str, typer.Argument(metavar="PROBLEM", help=", ".join(FAMILIES))],
+    problem: Annotated[str, typer.Argument(metavar="PROBLEM", help=", ".join(PROBLEMS))],
     folder: Annotated[str, typer.Argument(metavar="FOLDER", help="for the shards; what is there is not made again")],
     shards: Annotated[int, typer.Option(help="how many there are to be", metavar="N", parser=whole)] = 4,
     shard_size: Annotated[int, typer.Option(help="instances a shard", metavar="N", parser=whole)] = 16,
     size: Annotated[
         int,
-        typer.Option(help="of an instance: at most so many ops, nodes, or jobs to schedule", metavar="N", parser=whole),
+        typer.Option(help="of an instance: ops at most, backward ones among them", metavar="N", parser=whole),
     ] = 50,
     family: Annotated[
         list[str] | None, typer.Option(help="of instances; may be repeated  [default: all of them]", metavar="NAME")

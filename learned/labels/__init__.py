@@ -2,18 +2,16 @@
 
 from gangplan.instances.generators.families import FAMILIES, SPLITS, make, seed_of
 
-from .configuration import Configuration
+from .actions import Labels, State
+from .configuration import PROBLEMS, Configuration, up_to
 from .engine import Engine
-from .fill import Collected, collect
-from .row import label_instance, label_state, space_of
-from .shards import Labelled, read_labels
-from .space import Action, State
-from .values import Labels, up_to
+from .files import Collected, Labelled, collect, read_labels
+from .instance import label_instance, label_state
 
 __all__ = [
     "FAMILIES",
+    "PROBLEMS",
     "SPLITS",
-    "Action",
     "Collected",
     "Configuration",
     "Engine",
@@ -26,6 +24,5 @@ __all__ = [
     "make",
     "read_labels",
     "seed_of",
-    "space_of",
     "up_to",
 ]

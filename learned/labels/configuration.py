@@ -8,7 +8,10 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_number
 from gangplan.instances.generators.families import FAMILIES, seed_of
 
-from .values import LEVELS
+PROBLEMS = ("throughput",)
+"""The problems that have labels."""
+LEVELS = (0.0, 0.01, 0.02, 0.05, 0.1)
+"""Tolerances, as shares of the best value of a state; the last one is what `near` means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,12 +19,12 @@ class Configuration:
     """What makes a data set what it is.
 
     Attributes:
-        problem: throughput, step, placement or schedule.
-        families: of instances, taken in turn.
-        size: see `make`.
+        problem: one of `PROBLEMS`.
+        families: of instances, taken in turn; none means all of the problem.
+        size: see `gangplan.instances.generators.families.make`.
         split: train, validation or test.
         states: how many states on the way are labelled, besides the empty one.
-        levels: see `values.LEVELS`.
+        levels: see `LEVELS`.
         time_limit: seconds an instance.
         shard: instances in a file.
     """
@@ -36,13 +39,13 @@ class Configuration:
     shard: int = 16
 
     def __post_init__(self) -> None:
-        if self.problem not in FAMILIES:
-            raise InstanceError("problem", f"{self.problem!r} is not one of {', '.join(FAMILIES)}")
-        object.__setattr__(self, "families", tuple(self.families) or FAMILIES[self.problem])
+        if self.problem not in PROBLEMS:
+            raise InstanceError("problem", f"{self.problem!r} is not one of {', '.join(PROBLEMS)}")
+        known = FAMILIES[self.problem]
+        object.__setattr__(self, "families", tuple(self.families) or known)
         for i, family in enumerate(self.families):
-            if family not in FAMILIES[self.problem]:
-                words = f"{family!r} is not one of {', '.join(FAMILIES[self.problem])}"
-                raise InstanceError(f"families[{i}]", words)
+            if family not in known:
+                raise InstanceError(f"families[{i}]", f"{family!r} is not one of {', '.join(known)}")
         object.__setattr__(self, "levels", tuple(map(float, self.levels)))
         for i, level in enumerate(self.levels):
             require_number(level, f"levels[{i}]")
@@ -55,3 +58,13 @@ class Configuration:
         require_number(self.states, "states", whole=True)
         require_number(self.time_limit, "time_limit", positive=True)
         require_number(self.shard, "shard", positive=True, whole=True)
+
+
+def up_to(near: float) -> tuple[float, ...]:
+    """Return the levels of `LEVELS` below `near`, then `near`.
+
+    Raises:
+        InstanceError: if it is no number from 0 on.
+    """
+    require_number(near, "near")
+    return (*(level for level in LEVELS if level < near), near)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from gangplan.instances import InstanceError
 
-from .config import build
+from .settings import build
 from .weights import Card, load, match
 
 Settings = TypeVar("Settings")

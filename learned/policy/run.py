@@ -19,8 +19,8 @@ from ..training.checkpoint import read_checkpoint
 from ..training.loop import INTERRUPTED
 from ..training.stages import StageReport, train_stages
 from ..training.state import under
-from .config import build, read_config
 from .recipe import Recipe, recipe
+from .settings import build, read_config
 from .weights import Card, files, save
 
 

@@ -15,7 +15,7 @@ from gangplan.instances.intake import read_bytes, read_json
 from gangplan.instances.outlet import write_whole
 
 from ..training.checkpoint import Tensors
-from .config import build
+from .settings import build
 
 FORMAT = 1
 LIMIT = 2_000_000

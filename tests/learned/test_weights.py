@@ -16,8 +16,8 @@ import torch
 
 from gangplan.instances import InstanceError
 from gangplan.learned.policy import RECIPES, Card, Recipe, find, load, read_card, save, shipped, train_policy
-from gangplan.learned.policy.config import build, read_config, shipped_configs
 from gangplan.learned.policy.recipe import recipe
+from gangplan.learned.policy.settings import build, read_config, shipped_configs
 from gangplan.learned.policy.weights import match
 from gangplan.learned.training import Stage
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from importlib.util import find_spec
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,8 @@ import pytest
 
 from gangplan.cli import main
 from gangplan.instances import InstanceError, content_hash, verify
-from gangplan.instances.generators.families import FAMILIES, SPLITS, make, seed_of
-from gangplan.learned.labels import Configuration, Engine, collect, fill, read_labels, up_to
+from gangplan.instances.generators.families import make
+from gangplan.learned.labels import Configuration, Engine, collect, files, read_labels, up_to
 from gangplan.learned.training.alone import LOCK
 
 ONE = Engine(processes=1)
@@ -60,7 +59,7 @@ def test_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An interrupted run keeps its finished shards; going on leaves them as they are and ends like one in one go."""
     one, two = tmp_path / "one", tmp_path / "two"
     collect(one, SMALL, 3, ONE)
-    real = fill.label_instance
+    real = files.label_instance
 
     def interrupted(configuration: Configuration, index: int) -> Any:
         if index == 3:
@@ -68,7 +67,7 @@ def test_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         return real(configuration, index)
 
     with monkeypatch.context() as patch:
-        patch.setattr(fill, "label_instance", interrupted)
+        patch.setattr(files, "label_instance", interrupted)
         with pytest.raises(KeyboardInterrupt):
             collect(two, SMALL, 3, ONE)
     before = contents(two)
@@ -98,9 +97,7 @@ def test_refuses_another_configuration(tmp_path: Path, field: str, value: Any) -
 def test_refuses_a_changed_instance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Labels are not read beside a problem that they were not made for."""
     collect(tmp_path, replace(SMALL, states=0), 1, ONE)
-    from gangplan.learned.labels import shards
-
-    monkeypatch.setattr(shards, "make", lambda p, f, seed, size: make(p, f, seed + 1, size))
+    monkeypatch.setattr(files, "make", lambda p, f, seed, size: make(p, f, seed + 1, size))
     with pytest.raises(InstanceError, match="hash: of layered 0 is not"):
         next(iter(read_labels(tmp_path)))
 
@@ -117,32 +114,6 @@ def test_refuses_what_is_no_shard(tmp_path: Path) -> None:
         next(iter(read_labels(tmp_path)))
 
 
-def test_splits_are_apart() -> None:
-    """No seed is in two splits, and every family is drawn anew for each seed."""
-    ends = sorted((seed_of(split, 0), seed_of(split, (1 << 29) - 1)) for split in SPLITS)
-    assert all(last < first for (_, last), (first, _) in pairwise(ends))
-    with pytest.raises(InstanceError, match="index"):
-        seed_of("train", 1 << 29)
-    for problem, families in FAMILIES.items():
-        for family in families:
-            hashes = [content_hash(make(problem, family, seed_of(s, i), 12)) for s in SPLITS for i in range(3)]
-            assert len(set(hashes)) == 9
-            assert content_hash(make(problem, family, seed_of("test", 2), 12)) == hashes[-1]
-
-
-@pytest.mark.parametrize("problem", FAMILIES)
-def test_sizes(problem: str) -> None:
-    """No instance is larger than asked for, and the largest are about as large."""
-    sizes = []
-    for seed in range(40):
-        made: Any = make(problem, FAMILIES[problem][seed % len(FAMILIES[problem])], seed, 24)
-        nodes = made.fleet.n_nodes if problem == "placement" else len(getattr(made, "jobs", ()))
-        sizes.append(nodes or made.graph.n_ops)
-    assert max(sizes) <= 24
-    assert max(sizes) >= 20
-    assert min(sizes) < 16
-
-
 def test_levels() -> None:
     """Levels end at what is asked for."""
     assert up_to(0.05) == (0.0, 0.01, 0.02, 0.05)
@@ -154,27 +125,27 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The command says what it has done, and two processes write what one writes."""
     options = ["--size", "8", "--shards", "1", "--shard-size", "2", "--states", "1"]
     for name, processes in (("one", "1"), ("two", "2")):
-        command = ["learn", "labels", "schedule", str(tmp_path / name), *options, "--processes", processes, "--json"]
+        command = ["learn", "labels", "throughput", str(tmp_path / name), *options, "--processes", processes, "--json"]
         assert main(command) == 0
         said = json.loads(capsys.readouterr().out)
-        assert (said["problem"], said["shards"], said["written"], said["instances"]) == ("schedule", 1, 1, 2)
+        assert (said["problem"], said["shards"], said["written"], said["instances"]) == ("throughput", 1, 1, 2)
         assert said["settled"] == said["actions"] > 0
     assert without_time(tmp_path / "one") == without_time(tmp_path / "two")
-    assert main(["learn", "labels", "schedule", str(tmp_path / "one"), *options]) == 0
+    assert main(["learn", "labels", "throughput", str(tmp_path / "one"), *options]) == 0
     assert "1 shards in" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["nothing", "x"], "problem: 'nothing' is not one of throughput, step, placement, schedule"),
-        (["step", "x", "--split", "all"], "split: 'all' is not one of"),
-        (["step", "x", "--family", "gangs"], "families[0]: 'gangs' is not one of"),
-        (["step", "x", "--size", "3"], "size: 3 is less than 4"),
-        (["step", "x", "--near", "-1"], "near: -1.0 is negative"),
-        (["step", "x", "--shards", "0"], "shards: 0 is not positive"),
-        (["step", "x", "--engine", "dask"], "engine: 'dask' is not one of local, ray"),
-        (["step", "x", "--address", "here:1"], "address: 'here:1' is of a Ray cluster, and the engine is local"),
+        (["nothing", "x"], "problem: 'nothing' is not one of throughput"),
+        (["throughput", "x", "--split", "all"], "split: 'all' is not one of"),
+        (["throughput", "x", "--family", "gangs"], "families[0]: 'gangs' is not one of"),
+        (["throughput", "x", "--size", "3"], "size: 3 is less than 4"),
+        (["throughput", "x", "--near", "-1"], "near: -1.0 is negative"),
+        (["throughput", "x", "--shards", "0"], "shards: 0 is not positive"),
+        (["throughput", "x", "--engine", "dask"], "engine: 'dask' is not one of local, ray"),
+        (["throughput", "x", "--address", "here:1"], "address: 'here:1' is of a Ray cluster, and the engine is local"),
     ],
 )
 def test_bad_input(

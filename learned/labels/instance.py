@@ -1,61 +1,38 @@
-"""One instance solved and labelled: its optimum, the actions at its start and in states on the way."""
+"""Solve and label one instance: its optimum, the actions at its start and in states on the way."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from importlib.metadata import version
 from math import inf, isfinite, isnan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gangplan.instances import InstanceError, content_hash, dump
-from gangplan.instances.generators.families import FAMILIES, make, seed_of
-from gangplan.instances.verify import Problem
+from gangplan.instances import PartitionProblem, content_hash, dump
+from gangplan.instances.generators.families import make, seed_of
 from gangplan.solvers import Run
-from gangplan.solvers.method import suite_of
+from gangplan.solvers.method import suite
 
-from .configuration import Configuration
-from .space import Space, State
-from .values import LEVELS, Labels
+from .actions import Labels, State
+from .configuration import LEVELS, Configuration
+
+if TYPE_CHECKING:
+    from .search import Pipelines
 
 Row = dict[str, Any]
-"""One instance as a shard holds it, see `shards.COLUMNS`."""
+"""One instance as a shard holds it, see `files.COLUMNS`."""
+METHODS = ("greedy", "pipeline", "cpsat")
+"""What solves an instance, one after the other."""
 _SOLVE = 0.4
 """What the optimum may take of an instance's time."""
 _ASTRAY, _TRIES = 0.25, 4
 """Share of the states on the way to plans that a solve has left behind; draws a state, for some come out twice."""
 
 
-def space_of(problem: Any) -> Space:
-    """Return the decisions of `problem`.
-
-    Raises:
-        InstanceError: if it has no labels.
-    """
-    # a space imports CP-SAT's models, which take a second
-    if problem.objective == "throughput":
-        from .throughput import ThroughputSpace
-
-        return ThroughputSpace(problem)
-    if problem.objective == "step":
-        from .step import StepSpace
-
-        return StepSpace(problem)
-    if problem.objective == "placement":
-        from .placement import PlacementSpace
-
-        return PlacementSpace(problem)
-    if problem.objective == "schedule":
-        from .schedule import ScheduleSpace
-
-        return ScheduleSpace(problem)
-    raise InstanceError("problem", f"{problem.objective!r} is not one of {', '.join(FAMILIES)}")
-
-
 def label_state(
-    problem: Problem,
+    problem: PartitionProblem,
     state: State,
     *,
     time_limit: float,
@@ -63,30 +40,31 @@ def label_state(
     levels: tuple[float, ...] = LEVELS,
     seed: int = 0,
 ) -> Labels:
-    """Return what the actions of any state of any problem are worth, e.g. of one that a policy has got itself into.
+    """Return what the actions of any state are worth, e.g. of one that a policy has got itself into.
 
     Args:
-        problem: of one of the kinds in `FAMILIES`.
+        problem: a pipeline.
         state: its plan says how the policy, or anything else, has gone on from there.
         time_limit: seconds.
         whole: whether to label every open decision, or only the next one.
         levels: see `values.LEVELS`.
         seed: of CP-SAT.
     """
-    from .search import label
+    from .search import Pipelines, label
 
-    return label(space_of(problem), state, Run(problem, time_limit=time_limit, seed=seed), whole=whole, levels=levels)
+    return label(Pipelines(problem), state, Run(problem, time_limit=time_limit, seed=seed), whole=whole, levels=levels)
 
 
 def label_instance(configuration: Configuration, index: int) -> Row:
     """Solve and label the `index`-th instance of a data set on one thread."""
-    from .search import label
+    # these import CP-SAT's models, which take a second
+    from .search import Pipelines, label
 
     c = configuration
     started = time.perf_counter()
     family, seed = c.families[index % len(c.families)], seed_of(c.split, index)
-    problem = make(c.problem, family, seed, c.size)
-    space = space_of(problem)
+    problem = make("throughput", family, seed, c.size)
+    space = Pipelines(problem)
     deadline = started + c.time_limit
     known: list[tuple[Any, float]] = []
     run = _solved(space, seed, _SOLVE * c.time_limit, known)
@@ -98,15 +76,14 @@ def label_instance(configuration: Configuration, index: int) -> Row:
         if left <= 0:
             break
         clock = Run(problem, time_limit=left / (c.states + 1 - i) if i else left / 2, seed=seed)
-        whole = not i and c.problem != "step"
-        found = label(space, state, clock, whole=whole, levels=c.levels, bound=run.bound)
+        found = label(space, state, clock, whole=not i, levels=c.levels, bound=run.bound)
         states.append((state, found))
         plans += [pair for pair in found.plans if pair[0] is not state.plan]
     plans += [pair for pair in known if any(pair[0] is state.plan for state, _ in states) and pair not in plans]
     return _row(c, family, seed, problem, run, plans, states) | {"seconds": time.perf_counter() - started}
 
 
-def _solved(space: Space, seed: int, seconds: float, known: list[tuple[Any, float]]) -> Run:
+def _solved(space: Pipelines, seed: int, seconds: float, known: list[tuple[Any, float]]) -> Run:
     """Solve the problem; `known` takes the plans that were the best for a while."""
 
     def keep(run: Run) -> None:
@@ -114,29 +91,27 @@ def _solved(space: Space, seed: int, seconds: float, known: list[tuple[Any, floa
             known.append((run.plan, float(run.objective or 0.0)))
 
     run = Run(space.problem, time_limit=seconds, seed=seed, callbacks=(keep,))
-    tools = suite_of(space.problem)
+    tools = suite("throughput")
     prepared = tools.prepare(run)
-    for name in space.methods:
+    for name in METHODS:
         method = tools.methods[name]
-        if run.stopped:
-            break
-        if method.suits(prepared):
-            with run.share(1.0 if name == space.methods[-1] else 0.5):
+        if not run.stopped and method.suits(prepared):
+            with run.share(1.0 if name == METHODS[-1] else 0.5):
                 method.run(run, prepared)
     return run
 
 
 def _states(
-    space: Space,
+    space: Pipelines,
     good: list[tuple[Any, float]],
     known: list[tuple[Any, float]],
     c: Configuration,
     rng: np.random.Generator,
 ) -> Iterator[State]:
     """Yield the empty state, then others on the way to good plans, which grow meanwhile, and some to lesser ones."""
-    if not good or space.depth(good[0][0]) < 1:
+    if not good or space.n_groups < 1:
         return
-    seen: set[Hashable] = set()
+    seen: set[tuple[int, ...]] = set()
     most = (1 + c.levels[-1]) * good[0][1]
     yield State(good[0][0])
     for _ in range(_TRIES * c.states):
@@ -144,17 +119,18 @@ def _states(
             return
         among = known if rng.random() < _ASTRAY else [pair for pair in good if pair[1] <= most]
         plan = among[int(rng.integers(len(among)))][0]
-        state = State(plan, int(rng.integers(1, max(2, space.depth(plan)))))
-        if state.depth < space.depth(plan) and (key := space.key(state)) not in seen:
-            seen.add(key)
-            yield state
+        depth = int(rng.integers(1, max(2, space.n_groups)))
+        taken = tuple(space.stages(plan)[:depth])
+        if depth < space.n_groups and taken not in seen:
+            seen.add(taken)
+            yield State(plan, depth)
 
 
 def _row(
     c: Configuration,
     family: str,
     seed: int,
-    problem: Problem,
+    problem: PartitionProblem,
     run: Run,
     plans: list[tuple[Any, float]],
     states: list[tuple[State, Labels]],

@@ -1,4 +1,4 @@
-"""What was found out about the actions of a state."""
+"""A state on the way to a pipeline, and what is known of the actions in it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray, IntArray, require_number
+from gangplan.instances import PartitionPlan
+from gangplan.instances.arrays import FloatArray, IntArray
 from gangplan.solvers.result import OPTIMAL_GAP
 
-LEVELS = (0.0, 0.01, 0.02, 0.05, 0.1)
-"""Tolerances, as shares of the best value of the state; the last one is what `near` means."""
+Action = tuple[int, int]
+"""(group of ops, stage that it is in)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """What a policy has decided so far: the stages of the first `depth` groups of `plan`.
+
+    Attributes:
+        plan: any feasible plan; what it does later only says that the state can be completed, and how well.
+        depth: 0 is the empty state.
+    """
+
+    plan: PartitionPlan
+    depth: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,7 +38,7 @@ class Labels:
         decision, action: int32 (a,).
         value: float64 (a,), objective of the best completion found that takes the action, nan if none is within the
             last level.
-        lower: float64 (a,), proved: no completion that takes it is better; inf if there is none.
+        lower: float64 (a,), proved: no completion that takes it is better.
         plans: those of the values, each with its objective, the best one first.
     """
 
@@ -51,13 +65,3 @@ class Labels:
         worth = np.where(np.isnan(self.value), self.lower, self.value)
         cost = np.maximum(worth / self.objective - 1 if self.objective > 0 else worth - self.objective, 0.0)
         return np.where(np.isnan(self.value) & (cost <= OPTIMAL_GAP), np.nan, cost)
-
-
-def up_to(near: float) -> tuple[float, ...]:
-    """Return the levels of `LEVELS` below `near`, then `near`.
-
-    Raises:
-        InstanceError: if it is no number from 0 on.
-    """
-    require_number(near, "near")
-    return (*(level for level in LEVELS if level < near), near)

@@ -1,10 +1,11 @@
-"""Configuration: one TOML file a policy, checked against the fields of a dataclass."""
+"""Settings: a dataclass whose fields say what they may be, and the TOML file that a policy is trained with."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -14,8 +15,33 @@ from gangplan.instances.intake import parse_toml, read_text
 from gangplan.instances.limits import JSON_BYTES
 
 C = TypeVar("C")
+Limit = tuple[str, Callable[[Any, Any], bool], str]
+_LIMITS: tuple[Limit, ...] = (
+    ("least", operator.ge, "is not {limit} or more"),
+    ("above", operator.gt, "is not above {limit}"),
+    ("most", operator.le, "is not {limit} or less"),
+    ("below", operator.lt, "is not below {limit}"),
+)
 FOLDER = Path(__file__).parent.parent / "configs"
 """Where the configurations that come with the package lie."""
+
+
+def limited(default: Any, **limits: float) -> Any:
+    """Return a dataclass field with that default and limits: ``least``, ``above``, ``most``, ``below``."""
+    return dataclasses.field(default=default, metadata=limits)
+
+
+class Settings:
+    """The base of dataclasses that hold settings: every number is within the limits of its field."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        for x in dataclasses.fields(self):  # type: ignore[arg-type]  # what derives from this is a dataclass
+            value = getattr(self, x.name)
+            for name, holds, words in _LIMITS:
+                if name in x.metadata and not holds(value, x.metadata[name]):
+                    raise InstanceError(x.name, f"{value!r} {words.format(limit=x.metadata[name])}")
 
 
 def shipped_configs() -> dict[str, Path]:
