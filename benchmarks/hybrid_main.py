@@ -22,15 +22,6 @@ def add(commands: Any) -> None:
     hybrid.add_argument("--check", action="store_true", help="run nothing; fail if the page would change")
     hybrid.set_defaults(act=_act)
 
-    hardness = commands.add_parser("hardness", help="fit hybrid/hardness.json to the ledgers")
-    hardness.set_defaults(act=lambda options: _fit())
-
-
-def _fit() -> int:
-    from .hardness import main
-
-    return main()
-
 
 def _act(options: argparse.Namespace) -> int:
     from .hybrid_tables import write_page

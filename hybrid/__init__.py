@@ -1,8 +1,8 @@
 """Everything together: `solve`, which picks methods under one deadline, and guards against their faults."""
 
-from .guard import MethodFailed
-from .loading import warm_up
-from .registry import Entry, register, unregister
-from .solve import methods, solve
+from .compiling import warm_up
+from .processes import MethodFailed
+from .solve import solve
+from .table import Entry, methods, register, unregister
 
 __all__ = ["Entry", "MethodFailed", "methods", "register", "solve", "unregister", "warm_up"]

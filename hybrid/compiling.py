@@ -1,11 +1,13 @@
-"""Compile beside a solve: in a process of its own, which outlives it, so that the next one finds everything there.
+"""Have what methods need at hand: libraries loaded, and kernels compiled, beside a solve or before it.
 
-A fresh installation has nothing compiled. The first solve of an objective starts that process in its first
-milliseconds; a kernel is used as soon as its code is in the folder of compiled code.
+A fresh installation has nothing compiled. The first solve of an objective starts a process in its first milliseconds,
+which outlives it, so that the next one finds everything there; a kernel is used as soon as its code is in the folder of
+compiled code.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -13,14 +15,25 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from typing import Any
 
-from gangplan.solvers import Run
-from gangplan.solvers.compiled.cache import compile_kernel, in_memory, name_of, on_disk
-from gangplan.solvers.compiled.folder import VARIABLE, folder, keeps, places
-from gangplan.solvers.method import Method, suite
+from gangplan.instances.errors import InstanceError
+from gangplan.solvers.compiled.cache import (
+    VARIABLE,
+    compile_kernel,
+    folder,
+    in_memory,
+    keeps,
+    name_of,
+    on_disk,
+    places,
+)
+from gangplan.solvers.method import OBJECTIVES, Method, suite
+from gangplan.solvers.processes import POLL
+from gangplan.solvers.run import Run
 
-from .registry import installed, named, own
+from .table import ENTRIES, installed, named
 
 _CODE = """
 import json, sys
@@ -33,19 +46,20 @@ _MARK = "{}.json"
 """The file that says that all kernels of an objective are there."""
 _ELSEWHERE = 3
 """Exit code of a process that has found another one at the same work."""
-_POLL = 0.05
-"""Seconds between looks at the folder."""
 _HERE = 30.0
 """Seconds left from which on a kernel is compiled in this process, where no other one can be started."""
+_WARM_SECONDS = 2.0
+"""What `Method.warm` takes on a slow or cold machine."""
+_warm: set[int] = set()
+_begun: dict[str, Any] = {}
 
 
 def kernels(objective: str) -> list[Any]:
-    """Return what the methods of an objective compile: first for proofs, then as the portfolio comes to need it."""
+    """Return what the methods of an objective compile, as the portfolio comes to need it, policies last."""
     methods = named(objective)
-    entries = [entry for entry in own() if entry.objective == objective]
-    entries.sort(key=lambda entry: (entry.learned, not entry.proves))
-    order = [*(methods[entry.name] for entry in entries if not entry.learned), *suite(objective).methods.values()]
-    order += [methods[entry.name] for entry in entries if entry.learned]
+    entries = sorted((entry for entry in ENTRIES if entry.objective == objective), key=lambda entry: entry.learned)
+    order = [*(methods[e.name] for e in entries if not e.learned), *suite(objective).methods.values()]
+    order += [methods[e.name] for e in entries if e.learned]
     compiled = [method.kernels for method in order if method.kernels is not None and installed(method)]
     return list(dict.fromkeys(kernel for found in compiled for kernel in found()))
 
@@ -82,7 +96,7 @@ class Compiler:
         """Return whether `method` can begin, once it can or its time is up; a note says so if it cannot."""
         with self.run.phase("compile"):
             while self.comes(method) and not self.run.stopped:
-                time.sleep(min(_POLL, self.run.remaining()))
+                time.sleep(min(POLL, self.run.remaining()))
         return self.has(method) or self.missing(name)
 
     def missing(self, name: str) -> bool:
@@ -94,29 +108,23 @@ class Compiler:
         return False
 
 
-_begun: dict[str, Any] = {}
-
-
 def begin(objective: str) -> Any:
     """Start the process that compiles what an objective lacks, once; return it, `None` where none can be started."""
     before = _begun.get(objective)
     if before is not None and before.poll() == _ELSEWHERE:
         del _begun[objective]  # the other one may have been killed since
-    if objective not in _begun and not keeps():
-        _begun[objective] = None
     if objective not in _begun:
-        command = [sys.executable, "-P", "-c", _CODE, json.dumps(sys.path), objective]
-        try:
-            _begun[objective] = subprocess.Popen(
-                command,
-                env={**os.environ, VARIABLE: str(folder())},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C ends the solve, not this
-            )
-        except (OSError, ValueError):
-            _begun[objective] = None
+        _begun[objective] = None
+        if keeps():
+            with suppress(OSError, ValueError):
+                _begun[objective] = subprocess.Popen(
+                    [sys.executable, "-P", "-c", _CODE, json.dumps(sys.path), objective],
+                    env={**os.environ, VARIABLE: str(folder())},
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,  # Ctrl-C ends the solve, not this
+                )
     return _begun[objective]
 
 
@@ -186,3 +194,63 @@ def alone(objective: str, *, wait: bool = False) -> Iterator[bool]:
             yield False
         else:
             yield True
+
+
+def loaded(method: Method) -> bool:
+    """Return whether `method` can begin at once."""
+    there = not method.library or method.library in sys.modules
+    return there and (method.warm is None or id(method) in _warm) and in_memory(method.kernels)
+
+
+def load(run: Run, method: Method) -> None:
+    """Load what `method` needs if there is time; why something cannot be loaded is for the method to say.
+
+    It is done in this process, before those of methods begin, so that it is there for the next solve as well.
+    """
+    if loaded(method) or (method.library and not run.can_import(method.library)):
+        return
+    with run.phase("import"):
+        _import(method)
+        if run.remaining() > _WARM_SECONDS and run.compiled(method.kernels, method.library):
+            for kernel in method.kernels() if method.kernels is not None else ():
+                compile_kernel(kernel)
+            _warm_up(method)
+
+
+def warm_up(*objectives: str, tell: Callable[[str, int, int], None] | None = None) -> None:
+    """Load everything that `solve` may use on these objectives, by default on all, so that short deadlines suffice.
+
+    Nobody has to: `solve` has what it lacks compiled beside its methods. A server calls this once, since PyTorch alone
+    takes seconds to import, which no deadline of a tenth of a second has; an image is built with it, so that nothing is
+    compiled later. What is there by then, of others too, the garbage collector leaves alone from now on (`gc.freeze`).
+
+    Args:
+        objectives: as `solve` takes them.
+        tell: called before each kernel with its name, how many of the objective's are done, and how many it has.
+
+    Raises:
+        InstanceError: naming an objective that there is not.
+    """
+    for objective in objectives:
+        if objective not in OBJECTIVES:
+            raise InstanceError("objectives", f"{objective!r} is not one of {', '.join(OBJECTIVES)}")
+    for objective in objectives or OBJECTIVES:
+        compile_all(objective, tell)
+        for method in named(objective).values():
+            _import(method)
+            _warm_up(method)
+    gc.collect()
+    gc.freeze()  # a collection would look at all of it, which takes longer than a tenth of a second
+
+
+def _import(method: Method) -> None:
+    if method.library:
+        with suppress(ImportError):
+            import_module(method.library)
+
+
+def _warm_up(method: Method) -> None:
+    if method.warm is not None and id(method) not in _warm:
+        with suppress(Exception):  # it fails again, and is guarded, when it is run
+            method.warm()
+        _warm.add(id(method))

@@ -7,19 +7,20 @@ few steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from gangplan.instances import GraphProblem, InstanceError, OpGraph, PartitionProblem, StagesProblem
-from gangplan.instances.placement import PlacementProblem
-from gangplan.instances.schedule import ScheduleProblem
+from gangplan.instances import GraphProblem, InstanceError, OpGraph, StagesProblem
+from gangplan.instances.placement import Fleet, GangJob, PlacementProblem
+from gangplan.instances.schedule import Pool, ScheduleProblem
+from gangplan.instances.schedule.capacity import total
 from gangplan.solvers import Run
 
-from .guard import in_time
 from .portfolio import run_here
+from .processes import in_time
 
 _SHARE = 0.25
 """What one test of feasibility may take of the time left."""
@@ -78,13 +79,9 @@ def conflict(run: Run) -> tuple[str, ...]:
 def requirements(problem: Any) -> list[Requirement]:
     """Return what a plan of `problem` has to respect: memory, device support, colocation, the variant, ..."""
     if isinstance(problem, PlacementProblem):
-        from . import conflict_placement
-
-        return conflict_placement.requirements(problem)
+        return [*_fleet(problem), *_types(problem), *_pinned(problem), *_wishes(problem), *_gangs(problem)]
     if isinstance(problem, ScheduleProblem):
-        from . import conflict_schedule
-
-        return conflict_schedule.requirements(problem)
+        return _jobs(problem)
     if isinstance(problem, StagesProblem):
         # a backward op is in the stage of its forward op: there is no such plan without that
         return [*_support(problem), *_memory(problem), *_stashing(problem)]
@@ -134,7 +131,7 @@ def _colocation(problem: GraphProblem) -> list[Requirement]:
         members = np.flatnonzero(graph.colocation == label)
         if len(members) > 1:
             need = graph.memory[members].sum()
-            words = f"colocation: {_names(graph, members)} share a device; together they need {need:.6g} bytes"
+            words = f"colocation: {_ops(graph, members)} share a device; together they need {need:.6g} bytes"
             parts.append(Requirement(words, _without_classes([label]), label))
     return parts
 
@@ -148,55 +145,49 @@ def _without_classes(labels: list[int]) -> Callable[[GraphProblem], GraphProblem
 
 
 def _support(problem: GraphProblem) -> list[Requirement]:
-    time, graph = problem.time(), problem.graph
-    present = problem.cluster.counts() > 0
+    def supported(name: str) -> Callable[[GraphProblem], GraphProblem]:
+        def without(problem: GraphProblem) -> GraphProblem:
+            time = problem.graph.time.copy()
+            row = time[problem.graph.device_types.index(name)]
+            row[~np.isfinite(row)] = 0.0
+            return replace(problem, graph=replace(problem.graph, time=time))
+
+        return without
+
     parts = []
-    for t, kind in enumerate(problem.cluster.device_types):
-        barred = np.flatnonzero(~np.isfinite(time[t]))
-        if present[t] and len(barred):
-            words = f"device type: {kind.name} cannot run {_names(graph, barred)}"
-            parts.append(Requirement(words, _with_support(kind.name)))
+    for kind, count, row in zip(problem.cluster.device_types, problem.cluster.counts(), problem.time(), strict=True):
+        barred = np.flatnonzero(~np.isfinite(row))
+        if count and len(barred):
+            words = f"device type: {kind.name} cannot run {_ops(problem.graph, barred)}"
+            parts.append(Requirement(words, supported(kind.name)))
     return parts
-
-
-def _with_support(name: str) -> Callable[[GraphProblem], GraphProblem]:
-    def without(problem: GraphProblem) -> GraphProblem:
-        time = problem.graph.time.copy()
-        row = time[problem.graph.device_types.index(name)]
-        row[~np.isfinite(row)] = 0.0
-        return replace(problem, graph=replace(problem.graph, time=time))
-
-    return without
 
 
 def _memory(problem: GraphProblem) -> list[Requirement]:
-    cluster = problem.cluster
-    parts = []
-    for t, (kind, count) in enumerate(zip(cluster.device_types, cluster.counts().tolist(), strict=True)):
-        if kind.memory is not None and count:
-            words = (
-                f"memory: each of {count} {kind.name} has {kind.memory:.6g} bytes; "
-                f"all ops need {problem.graph.memory.sum():.6g}"
-            )
-            parts.append(Requirement(words, _with_memory(t)))
-    return parts
+    def unlimited(t: int) -> Callable[[GraphProblem], GraphProblem]:
+        def without(problem: GraphProblem) -> GraphProblem:
+            kinds = problem.cluster.device_types
+            kinds = (*kinds[:t], replace(kinds[t], memory=None), *kinds[t + 1 :])
+            return replace(problem, cluster=replace(problem.cluster, device_types=kinds))
 
+        return without
 
-def _with_memory(t: int) -> Callable[[GraphProblem], GraphProblem]:
-    def without(problem: GraphProblem) -> GraphProblem:
-        kinds: list[Any] = list(problem.cluster.device_types)
-        kinds[t] = replace(kinds[t], memory=None)
-        return replace(problem, cluster=replace(problem.cluster, device_types=tuple(kinds)))
-
-    return without
+    need = problem.graph.memory.sum()
+    return [
+        Requirement(
+            f"memory: each of {count} {kind.name} has {kind.memory:.6g} bytes; all ops need {need:.6g}", unlimited(t)
+        )
+        for t, (kind, count) in enumerate(
+            zip(problem.cluster.device_types, problem.cluster.counts().tolist(), strict=True)
+        )
+        if kind.memory is not None and count
+    ]
 
 
 def _variant(problem: GraphProblem) -> list[Requirement]:
-    if not isinstance(problem, PartitionProblem) or problem.variant == "free":
+    if problem.variant in ("", "free"):
         return []
-    return [
-        Requirement(f"variant: the plan is {problem.variant}", lambda p: PartitionProblem(p.graph, p.cluster, "free"))
-    ]
+    return [Requirement(f"variant: the plan is {problem.variant}", lambda p: replace(p, variant="free"))]
 
 
 def _stashing(problem: StagesProblem) -> list[Requirement]:
@@ -206,7 +197,169 @@ def _stashing(problem: StagesProblem) -> list[Requirement]:
     return [Requirement(words, lambda p: replace(p, stashing=False))]
 
 
-def _names(graph: OpGraph, members: Any, most: int = 4) -> str:
-    names = [graph.names[i] for i in members[:most]]
-    more = len(members) - len(names)
-    return f"{', '.join(names)} and {more} more" if more > 0 else ", ".join(names)
+def _ops(graph: OpGraph, members: Any) -> str:
+    return _few([graph.names[i] for i in members])
+
+
+def _few(names: Sequence[str], most: int = 4) -> str:
+    more = len(names) - most
+    return f"{', '.join(names[:most])} and {more} more" if more > 0 else ", ".join(names)
+
+
+def _fleet(problem: PlacementProblem) -> list[Requirement]:
+    fleet, jobs = problem.fleet, problem.jobs
+    usable = np.asarray(fleet.usable)
+    parts = []
+    for field, name in (("gpus", "GPUs"), ("cpu", "cores"), ("memory", "bytes of memory")):
+        has = getattr(fleet, field)[usable]
+        need = sum(_need(job, field) for job in jobs if job.value is None)
+        enough = sum(_need(job, field, most=True) for job in jobs)
+        most = float(has.max(initial=0))
+        words = (
+            f"{name}: {len(has)} nodes have {float(has.sum()):.6g}, at most {most:.6g} each; all jobs need {need:.6g}"
+        )
+        parts.append(Requirement(words, _with_fleet(_ample(field, enough))))
+    if any(job.worker.nic or job.server.nic for job in jobs):
+        parts.append(_nics(problem))
+    down = int((~usable).sum())
+    if down:
+        words = f"nodes: {down} of {fleet.n_nodes} are not usable"
+        parts.append(Requirement(words, _with_fleet(lambda x: replace(x, usable=None))))
+    return parts
+
+
+def _nics(problem: PlacementProblem) -> Requirement:
+    """Return what NICs allow; without it, those of all nodes have room for everything."""
+    nodes, level = int(np.asarray(problem.fleet.usable).sum()), problem.fleet.topology.levels[0]
+    need = sum(_need(job, "nic") for job in problem.jobs if job.value is None)
+    enough = sum(_need(job, "nic", most=True) for job in problem.jobs)
+    words = f"NICs: {nodes} nodes have {level.bandwidth:.6g} bytes/s each; all jobs need {need:.6g}"
+
+    def ample(fleet: Fleet) -> Fleet:
+        levels = replace(level, bandwidth=max(level.bandwidth, enough)), *fleet.topology.levels[1:]
+        return replace(fleet, topology=replace(fleet.topology, levels=levels))
+
+    return Requirement(words, _with_fleet(ample))
+
+
+def _need(job: GangJob, field: str, most: bool = False) -> float:
+    workers = job.workers[-1 if most else 0]
+    if field == "gpus":
+        return workers * (job.worker.grants if most else job.worker.gpu)
+    return float(workers * getattr(job.worker, field) + job.servers * getattr(job.server, field))
+
+
+def _ample(field: str, enough: float) -> Callable[[Fleet], Fleet]:
+    def ample(fleet: Fleet) -> Fleet:
+        has = getattr(fleet, field)
+        # a node without GPUs has none because of what it is
+        more = np.where((has > 0) | (field != "gpus"), np.maximum(has, int(enough) + 1), has)
+        return replace(fleet, **{field: more})
+
+    return ample
+
+
+def _with_fleet(change: Callable[[Fleet], Fleet]) -> Callable[[PlacementProblem], PlacementProblem]:
+    return lambda problem: replace(problem, fleet=change(problem.fleet))
+
+
+def _types(problem: PlacementProblem) -> list[Requirement]:
+    def runs(t: int, k: int) -> Callable[[PlacementProblem], PlacementProblem]:
+        def without(problem: PlacementProblem) -> PlacementProblem:
+            compute = problem.speeds.compute.copy()
+            compute[t, k] = 1.0
+            return replace(problem, speeds=replace(problem.speeds, compute=compute))
+
+        return without
+
+    speeds, parts = problem.speeds, []
+    present = {problem.fleet.gpu_types[t] for t in np.unique(problem.fleet.gpu_type[problem.fleet.gpus > 0])}
+    asked = {job.model for job in problem.jobs}
+    for t, k in np.argwhere(~np.isfinite(speeds.compute)).tolist():
+        if speeds.gpu_types[t] in present and speeds.models[k] in asked:
+            words = f"GPU type: {speeds.models[k]} does not run on {speeds.gpu_types[t]}"
+            parts.append(Requirement(words, runs(t, k)))
+    return parts
+
+
+def _pinned(problem: PlacementProblem) -> list[Requirement]:
+    def without(name: str) -> Callable[[PlacementProblem], PlacementProblem]:
+        return lambda problem: replace(problem, running=tuple(run for run in problem.running if run.job != name))
+
+    return [
+        Requirement(f"pinned: job {run.job} stays on {_few(run.nodes)}", without(run.job))
+        for run in problem.running
+        if not run.movable
+    ]
+
+
+def _wishes(problem: PlacementProblem) -> list[Requirement]:
+    parts = []
+    fleet = problem.fleet
+    for job in problem.jobs:
+        if job.requires:
+            able = fleet.labelled[[fleet.labels.index(x) for x in job.requires]].all(axis=0) & np.asarray(fleet.usable)
+            words = (
+                f"selector: job {job.name} goes to nodes with {', '.join(job.requires)}: "
+                f"{int(able.sum())} of {fleet.n_nodes}, with {int(fleet.gpus[able].sum())} GPUs"
+            )
+            parts.append(_wish(words, job, requires=()))
+        for name in job.apart:
+            rest = tuple(other for other in job.apart if other != name)
+            parts.append(_wish(f"apart: jobs {job.name} and {name} share no node", job, apart=rest))
+        if job.most_per_node is not None:
+            words = f"spread: job {job.name} has at most {job.most_per_node} of its {job.gang} workers on a node"
+            parts.append(_wish(words, job, most_per_node=None))
+        if job.whole_nodes:
+            parts.append(_wish(f"whole nodes: job {job.name} shares no node", job, whole_nodes=False))
+    return parts
+
+
+def _gangs(problem: PlacementProblem) -> list[Requirement]:
+    parts = []
+    for job in problem.jobs:
+        if job.value is None:
+            task = job.worker
+            words = (
+                f"gang: job {job.name} runs whole, {job.gang} workers of {task.gpu:g} GPU, {task.cpu:g} cores "
+                f"and {task.memory:.6g} bytes"
+            )
+            if task.nic:
+                words += f", {task.nic:.6g} bytes/s of a NIC"
+            if job.servers:
+                words += f", {job.servers} servers of {job.server.cpu:g} cores and {job.server.memory:.6g} bytes"
+            parts.append(_wish(words, job, value=0.0))
+    return parts
+
+
+def _wish(words: str, job: GangJob, **change: Any) -> Requirement:
+    """Return what `job` asks; without it, the job is changed."""
+
+    def changed(now: GangJob) -> GangJob:
+        if "apart" in change:  # of the jobs kept apart one goes at a time, whatever went before
+            return replace(now, apart=tuple(name for name in now.apart if name in change["apart"]))
+        return replace(now, **change)
+
+    def without(problem: PlacementProblem) -> PlacementProblem:
+        return replace(problem, jobs=tuple(changed(x) if x.name == job.name else x for x in problem.jobs))
+
+    return Requirement(words, without)
+
+
+def _jobs(problem: ScheduleProblem) -> list[Requirement]:
+    """Return what a schedule has to respect: the GPUs there are, deadlines, and that jobs run."""
+
+    def changed(j: int, **change: Any) -> Callable[[ScheduleProblem], ScheduleProblem]:
+        return lambda p: replace(p, jobs=(*p.jobs[:j], replace(p.jobs[j], **change), *p.jobs[j + 1 :]))
+
+    ample = Pool(sum(job.degrees[-1] for job in problem.jobs))
+    parts = [Requirement(f"GPUs: there are {total(problem.capacity)}", lambda p: replace(p, capacity=ample))]
+    for j, job in enumerate(problem.jobs):
+        if problem.price(j) is not None:
+            continue
+        degrees = " or ".join(map(str, job.degrees))
+        parts.append(Requirement(f"run: job {job.name} must run, on {degrees} GPUs", changed(j, value=0.0)))
+        if job.deadline is not None:
+            words = f"deadline: job {job.name} is due {job.deadline - job.release:.6g} s after its release"
+            parts.append(Requirement(words, changed(j, deadline=None)))
+    return parts

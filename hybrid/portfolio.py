@@ -3,71 +3,59 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from time import sleep
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gangplan.instances import InstanceError
-from gangplan.instances.verify import Problem
-from gangplan.solvers import Run
-from gangplan.solvers.fork import can_fork
-from gangplan.solvers.method import Method, Suite, suite_of
+from gangplan.instances.errors import InstanceError
+from gangplan.solvers.method import Method, Suite, suite
+from gangplan.solvers.processes import POLL, can_fork
+from gangplan.solvers.run import Run
 
-from .apart import Apart, look, run_apart
-from .compiling import Compiler
-from .guard import Step, guarded, in_time
-from .hardness import parts
-from .loading import load, loaded
-from .order import APART, SHORT, first, lacking, plan, unsuited
-from .registry import Entry, installed, is_own, named, suited
+from .compiling import Compiler, load, loaded
+from .processes import Process, guarded, in_time, listen, run_in_processes
+from .table import Entry, installed, named, parts, suited
 
+if TYPE_CHECKING:
+    from gangplan.instances.verify import Problem
+
+PROCESS = 0.04
+"""Seconds left from which on a process of its own is worth its start."""
+SHORT, _SHORT_SHARE, _QUICK_SHARE = 0.5, 0.9, 0.5
+"""Seconds left below which everybody has a larger share, or it would be too small for anything; quick ones less.
+
+Without this `auto` with 0.1 s is 23 and 6% worse on placements of 8 and 40 nodes.
+"""
+_EACH = 1e-4
+"""Seconds for each part of a problem that a policy takes to encode it and to answer."""
 _IMPORT = 6.0
 """Seconds left from which on a policy may import PyTorch: it has half of them at least, then."""
-
-_POLL = 0.05
-"""Seconds between two looks for what is compiled."""
 _LARGE = 100_000
 """Parts of a problem from which on a draft comes first: preparing may take all of the time, and a draft some of it."""
 
 
 def run_methods(run: Run, method: str) -> None:
     """Run `method`, or for ``auto`` the methods that suit the problem, until the run has stopped."""
-    tools = suite_of(run.problem)
-    chosen = None if method == "auto" else _named(run.problem, tools, method)
+    tools = suite(run.problem.objective)
+    chosen = None if method == "auto" else _chosen(run.problem, tools, method)
     with in_time(run):
-        _run(run, tools, chosen, method)
+        compiler = Compiler(run)
+        if parts(run.problem) > _LARGE:
+            with run.phase("draft"):
+                tools.draft(run)
+        with run.phase("prepare"):
+            prepared = tools.prepare(run)
+        if run.infeasible:
+            return
+        if chosen is None:
+            _Portfolio(run, prepared, compiler).run_all()
+        elif _usable(run, Entry(run.problem.objective, method, chosen), prepared) and compiler.wait(chosen, method):
+            with run.phase(method):
+                chosen.run(run, prepared)
     if run.plan is None and not run.infeasible and run.stop_reason in (None, "time limit"):
         with run.phase("draft"):
             tools.draft(run)
-
-
-def _run(run: Run, tools: Suite, chosen: Method | None, method: str) -> None:
-    compiler = Compiler(run)
-    if parts(run.problem) > _LARGE:
-        with run.phase("draft"):
-            tools.draft(run)
-    with run.phase("prepare"):
-        prepared = tools.prepare(run)
-    if run.infeasible:
-        return
-    if chosen is not None:
-        if not chosen.suits(prepared):
-            run.note(unsuited(method))
-        elif not installed(chosen):
-            run.note(lacking(method, chosen.library))
-        elif compiler.wait(chosen, method):
-            with run.phase(method):
-                chosen.run(run, prepared)
-        return
-    portfolio = _Portfolio(run, prepared, compiler)
-    try:
-        quick = first(run)
-        portfolio.run_all(quick)
-        if not run.stopped:
-            portfolio.run_all(plan(run, prepared, quick))
-            portfolio.wait()
-    finally:
-        portfolio.end()
 
 
 def run_here(run: Run) -> None:
@@ -75,14 +63,89 @@ def run_here(run: Run) -> None:
 
     It is for many small questions about one problem, for each of which a process would take too long.
     """
-    prepared = suite_of(run.problem).prepare(run)
-    methods = named(run.problem.objective)
-    deciding = [x for x in suited(run.problem) if is_own(x) and not x.learned and methods[x.name].suits(prepared)]
-    for entry in deciding:
+    prepared = suite(run.problem.objective).prepare(run)
+    entries = [x for x in suited(run.problem) if not x.added and not x.learned and _of(x).suits(prepared)]
+    for entry in _last_gets_all(entries):
         if run.stopped:
             return
-        share = 1.0 if entry is deciding[-1] else entry.share
-        guarded(run, Step(entry.name, share, methods[entry.name], prepared))
+        guarded(run, entry, prepared)
+
+
+def first(run: Run) -> list[Entry]:
+    """Return the quick methods that are worth their milliseconds now; where there are few, each may take them all."""
+    left = run.remaining()
+    if _policy_begins(run):
+        return []
+    share = _least_share(left, _QUICK_SHARE)
+    quick = [entry for entry in suited(run.problem) if entry.quick and left >= entry.least]
+    return [replace(entry, share=max(entry.share, share)) for entry in quick]
+
+
+def rest(run: Run, prepared: Any, done: Sequence[Entry] = ()) -> list[Entry]:
+    """Return what runs after the quick methods in `done`, in order, with the shares they get; the last gets all."""
+    left, begins, over = run.remaining(), _policy_begins(run), {entry.name for entry in done}
+    found = sorted(suited(run.problem), key=lambda x: (not (begins and x.learned), left < x.least))
+    entries = []
+    for entry in found:
+        if entry.quick and (entry.name in over or (left >= entry.least and not begins)):
+            continue
+        if _usable(run, entry, prepared):
+            if entry.learned and left < _needs(entry, run.problem):
+                run.no_time(f"{entry.name} left out: no time to encode the problem")
+            else:
+                entries.append(replace(entry, share=max(entry.share, _least_share(left, _SHORT_SHARE))))
+    return _last_gets_all(entries)
+
+
+def can_run_here(method: Method) -> bool:
+    """Return whether `method` can begin at once and looks at the clock all the time, as solvers do not."""
+    return loaded(method) and not method.exact and method.library in ("", "numba", "torch")
+
+
+def _last_gets_all(entries: list[Entry]) -> list[Entry]:
+    return [*entries[:-1], *(replace(entry, share=1.0) for entry in entries[-1:])]
+
+
+def _policy_begins(run: Run) -> bool:
+    """Return whether a policy goes before the quick methods: in milliseconds, where it is there and has the time."""
+    left = run.remaining()
+    return left < PROCESS and any(
+        entry.learned and left >= _needs(entry, run.problem) and loaded(_of(entry)) for entry in suited(run.problem)
+    )
+
+
+def _needs(entry: Entry, problem: Problem) -> float:
+    return max(entry.least, _EACH * parts(problem))
+
+
+def _least_share(left: float, short: float) -> float:
+    """Return the share that everybody has at least: all where there are milliseconds, `short` of a short time."""
+    return 1.0 if left < PROCESS else short if left < SHORT else 0.0
+
+
+def _of(entry: Entry) -> Method:
+    assert entry.method is not None
+    return entry.method
+
+
+def _usable(run: Run, entry: Entry, prepared: Any) -> bool:
+    """Return whether a method suits the problem and is installed; note it if not."""
+    if not _of(entry).suits(prepared):
+        run.note(f"{entry.name} left out: it does not model all of the problem, or its model would be too large")
+    elif not installed(_of(entry)):
+        run.note(f"{entry.name} left out: {_of(entry).library} is not installed")
+    else:
+        return True
+    return False
+
+
+def _chosen(problem: Problem, tools: Suite, method: Any) -> Method:
+    methods = named(problem.objective)
+    if not isinstance(method, str) or method not in methods:
+        raise InstanceError("method", f"{method!r} is not one of auto, {', '.join(methods)}")
+    if problem.variant not in tools.variants_of(methods[method]):
+        raise InstanceError("method", f"{method!r} does not solve the variant {problem.variant!r}")
+    return methods[method]
 
 
 class _Portfolio:
@@ -95,106 +158,94 @@ class _Portfolio:
 
     def __init__(self, run: Run, prepared: Any, compiler: Compiler) -> None:
         self.run, self.prepared, self.compiler = run, prepared, compiler
-        self._beside: list[Apart] = []
+        self._beside: list[Process] = []
 
-    def run_all(self, entries: list[Entry]) -> None:
-        """Run the entries in their order; what runs apart does so in as few processes as it can."""
-        methods = named(self.run.problem.objective)
-        left = [(entry, Step(entry.name, entry.share, methods[entry.name], self.prepared)) for entry in entries]
+    def run_all(self) -> None:
+        """Run the quick methods, then the rest, and wait for what runs beside them."""
+        run = self.run
+        try:
+            quick = first(run)
+            self._run(quick)
+            if not run.stopped:
+                self._run(rest(run, self.prepared, quick))
+                while not run.stopped and any(not process.done for process in self._beside):
+                    listen(self._beside)
+        finally:
+            for process in self._beside:
+                process.end()
+
+    def _run(self, left: list[Entry]) -> None:
+        """Run methods in their order; those with processes of their own do so in as few as they can."""
+        compiler = self.compiler
         while left and not self.run.stopped:
-            first = next((i for i, (_, step) in enumerate(left) if self._is_next(i, step)), None)
-            if first is not None:
-                del left[first : first + self._next(left[first:])]
+            turn = next((i for i, entry in enumerate(left) if self._is_next(i, _of(entry))), None)
+            if turn is not None:
+                del left[turn : turn + self._next(left[turn:])]
             elif not self._fill(left):
-                self.compiler.missing(left.pop(0)[1].name)
-        late = [step.name for _, step in left if self.compiler.comes(step.method)]
+                compiler.missing(left.pop(0).name)
+        late = [entry.name for entry in left if compiler.comes(_of(entry))]
         if late and self.run.stop_reason == "time limit":
-            self.compiler.missing(late[0])
+            compiler.missing(late[0])
 
-    def wait(self) -> None:
-        """Wait for what runs beside the others; nothing else is left to do."""
-        while not self.run.stopped and any(not apart.done for apart in self._beside):
-            look(self._beside)
+    def _is_next(self, i: int, method: Method) -> bool:
+        """Return whether a method has its turn: the first one, and those that the first has waited for kernels with."""
+        return self.compiler.has(method) and (i == 0 or method.kernels is not None)
 
-    def end(self) -> None:
-        """End what still runs."""
-        for apart in self._beside:
-            apart.end()
-
-    def _is_next(self, i: int, step: Step) -> bool:
-        """Return whether a step has its turn: the first one, and those that the first has waited for kernels with."""
-        return self.compiler.has(step.method) and (i == 0 or step.method.kernels is not None)
-
-    def _next(self, left: list[tuple[Entry, Step]]) -> int:
-        """Run the first step, and as many after it as go into one process with it; return how many are over."""
-        run, (entry, step) = self.run, left[0]
-        here = entry.quick or (is_own(entry) and run.remaining() < SHORT and no_solver(step.method))
-        if not here and can_fork() and run.remaining() >= APART:
-            if entry.learned and step.method.library not in sys.modules:
-                self._begin_beside(step)
+    def _next(self, left: list[Entry]) -> int:
+        """Run the first method, and as many after it as go into one process with it; return how many are over."""
+        run, entry, method = self.run, left[0], _of(left[0])
+        here = entry.quick or (not entry.added and run.remaining() < SHORT and can_run_here(method))
+        if not here and can_fork() and run.remaining() >= PROCESS:
+            if entry.learned and method.library not in sys.modules:
+                self._begin_beside(entry)
                 return 1
-            load(run, step.method)
-            alone = (i for i in range(1, len(left)) if not self._is_there(left[i][1].method))
+            load(run, method)
+            alone = (i for i in range(1, len(left)) if not self._is_there(_of(left[i])))
             end = next(alone, len(left))
-            run_apart(run, [step for _, step in left[:end]], self._beside)
+            run_in_processes(run, left[:end], self.prepared, self._beside)
             return end
-        if not is_own(entry):
+        if entry.added:
             run.no_time(f"{entry.name} left out: no process of its own, for want of time or of a system that has them")
-        elif not here and can_fork() and not no_solver(step.method):
+        elif not here and can_fork() and not can_run_here(method):
             run.no_time(f"{entry.name} left out: no time for a process of its own")
         else:
-            guarded(run, step)
+            guarded(run, entry, self.prepared)
         return 1
 
     def _is_there(self, method: Method) -> bool:
         """Return whether neither a library nor a kernel of `method` has to be waited for."""
         return method.library in ("", *sys.modules) and self.compiler.has(method)
 
-    def _fill(self, left: list[tuple[Entry, Step]]) -> bool:
+    def _fill(self, left: list[Entry]) -> bool:
         """Use the time until some kernels are compiled: return whether that was worth it.
 
         A quick method runs as Python; else those that need nothing compiled are at work until one that does can begin.
         """
-        run, compiler, (entry, step) = self.run, self.compiler, left[0]
-        if entry.quick:
+        run, compiler = self.run, self.compiler
+        if left[0].quick:
             if can_fork():
-                run_apart(run, [replace(step, interpreted=True)], self._beside)
-                left.pop(0)
+                run_in_processes(run, [left.pop(0)], self.prepared, self._beside, interpreted=True)
             return can_fork()
-        waiting = [step.method for _, step in left if step.method.kernels is not None]
+        waiting = [_of(entry) for entry in left if _of(entry).kernels is not None]
         if not any(compiler.comes(method) for method in waiting):
             return False
 
         def ready() -> bool:
             return any(map(compiler.has, waiting)) or not any(map(compiler.comes, waiting))
 
-        others = [replace(step, share=1.0) for _, step in left if step.method.kernels is None]
-        if others and can_fork() and run.remaining() >= APART:
+        others = [replace(entry, share=1.0) for entry in left if _of(entry).kernels is None]
+        if others and can_fork() and run.remaining() >= PROCESS:
             for other in others:
-                load(run, other.method)
-            run_apart(run, others, self._beside, ready)
+                load(run, _of(other))
+            run_in_processes(run, others, self.prepared, self._beside, until=ready)
         with run.phase("compile"):
             while not (run.stopped or ready()):
-                sleep(min(_POLL, run.remaining()))
+                sleep(min(POLL, run.remaining()))
         return True
 
-    def _begin_beside(self, step: Step) -> None:
+    def _begin_beside(self, entry: Entry) -> None:
         """Have a policy import PyTorch and decide while the others are at work."""
         if self.run.remaining() < _IMPORT:
-            self.run.no_time(f"{step.name} left out: no time to import {step.method.library}")
+            self.run.no_time(f"{entry.name} left out: no time to import {_of(entry).library}")
         else:
-            self._beside.append(Apart(self.run, [replace(step, share=1.0)]))
-
-
-def no_solver(method: Method) -> bool:
-    """Return whether `method` can begin at once and looks at the clock all the time, as solvers do not."""
-    return loaded(method) and not method.exact and method.library in ("", "numba", "torch")
-
-
-def _named(problem: Problem, tools: Suite, method: Any) -> Method:
-    methods = named(problem.objective)
-    if not isinstance(method, str) or method not in methods:
-        raise InstanceError("method", f"{method!r} is not one of auto, {', '.join(methods)}")
-    if problem.variant not in tools.variants_of(methods[method]):
-        raise InstanceError("method", f"{method!r} does not solve the variant {problem.variant!r}")
-    return methods[method]
+            self._beside.append(Process(self.run, [replace(entry, share=1.0)], self.prepared))

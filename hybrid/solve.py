@@ -11,15 +11,12 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from gangplan.instances import InstanceError, content_hash, verify, with_objective
 from gangplan.instances.arrays import require_number
-from gangplan.instances.kinds import GRAPHS, PROBLEMS
-from gangplan.solvers import Result, Run, Status
-from gangplan.solvers.result import OPTIMAL_GAP
-from gangplan.solvers.run import Callback
-
-from .display import Display
-from .hardness import parts
+from gangplan.instances.errors import InstanceError
+from gangplan.instances.kinds import GRAPHS, PROBLEMS, with_objective
+from gangplan.instances.verify import verify
+from gangplan.solvers.result import OPTIMAL_GAP, Result, Status
+from gangplan.solvers.run import Callback, Run
 
 if TYPE_CHECKING:
     from gangplan.instances.verify import Answer
@@ -71,7 +68,7 @@ def solve(
     elif objective not in (None, instance.objective):
         raise InstanceError("objective", f"{objective!r} is not that of {type(instance).__name__}")
     _check_callbacks(callbacks)
-    displays = (Display(),) if display else ()
+    displays = _displays() if display else ()
     run = Run(
         instance,
         time_limit=time_limit,
@@ -104,16 +101,6 @@ def solve(
     return result
 
 
-def methods(objective: str = "throughput") -> dict[str, tuple[str, ...]]:
-    """Return the names of all methods for `objective`, each with the variants it solves; ``auto`` picks among them."""
-    from gangplan.solvers.method import suite
-
-    from .registry import named
-
-    tools = suite(objective)
-    return {name: tools.variants_of(method) for name, method in named(objective).items()}
-
-
 def _cores() -> int:
     """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -131,6 +118,12 @@ def _check(instance: object, time_limit: float, seed: int, workers: int, gap: fl
     require_number(gap, "gap")
     if gap >= 1:
         raise InstanceError("gap", f"{gap!r} is not from 0 up to 1")
+
+
+def _displays() -> Sequence[Any]:
+    from .display import Display
+
+    return (Display(),)
 
 
 def _check_callbacks(callbacks: Sequence[Callback]) -> None:
@@ -187,6 +180,10 @@ def _result(run: Run, method: str) -> Result:
 
 def _stamped(run: Run) -> Any:
     """Return the best plan with the hash of its problem, without where that would take long after the time is up."""
+    from gangplan.instances.documents import content_hash
+
+    from .table import parts
+
     if run.plan is None or parts(run.problem) * _HASHED > run.remaining() + _LATE:
         return run.plan
     return replace(run.plan, instance=content_hash(run.problem))

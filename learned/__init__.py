@@ -1,5 +1,12 @@
 """What is learned from data: policies, what trains them and their contract; how fast jobs run together."""
 
-from .policy.check import Case, check_policy
+from typing import TYPE_CHECKING
+
+from gangplan.instances.lazy import exported
+
+if TYPE_CHECKING:
+    from .policy.check import Case, check_policy
+else:
+    __getattr__ = exported(__name__, {".policy.check": "Case check_policy"})
 
 __all__ = ["Case", "check_policy"]

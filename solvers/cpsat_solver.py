@@ -7,7 +7,7 @@ from typing import Any
 
 from ortools.sat.python import cp_model
 
-from .interrupt import interruptible
+from .processes import interruptible
 from .result import OPTIMAL_GAP
 from .run import Run
 

@@ -9,9 +9,7 @@ import pulp
 
 from gangplan.instances import verify
 
-from .fork import can_fork
-from .forked import forked
-from .interrupt import interruptible
+from .processes import can_fork, forked, interruptible
 from .run import Run
 
 TOLERANCE = 1e-7

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gangplan.instances import verify
 from gangplan.instances.verify import clock_cost
@@ -24,6 +24,10 @@ _IMPORT_AT_MOST = 0.5
 _PROPOSALS = 8
 """Proposals kept at most."""
 
+_OFTEN = 256
+"""Turns of a loop between two looks at the clock: a look takes as long as a short turn."""
+
+T = TypeVar("T")
 Callback = Callable[["Run"], bool | None]
 """Called at every new plan or bound; returning true stops the solve."""
 
@@ -210,3 +214,20 @@ class Run:
                 self.failure, stop = error, True
             if stop and self.stop_reason is None:
                 self.stop_reason = "callback"
+
+
+def never() -> bool:
+    """Return false: there is no clock."""
+    return False
+
+
+def watched(items: Iterable[T], stopped: Callable[[], bool], often: int = _OFTEN) -> Iterator[T]:
+    """Yield the items, and look at the clock every so `often` items.
+
+    Raises:
+        TimeoutError: once `stopped` is true.
+    """
+    for i, item in enumerate(items):
+        if not i % often and stopped():
+            raise TimeoutError
+        yield item

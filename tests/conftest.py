@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 
 from gangplan.hybrid.compiling import alone, compile_all
-from gangplan.solvers import fork
+from gangplan.solvers import processes
 from gangplan.solvers.method import OBJECTIVES
 
 # a shared machine may pause any example; a time limit on each would only test the machine
@@ -58,7 +58,7 @@ def spent() -> Iterator[Callable[[], float]]:
     """
 
     def total() -> float:
-        for child in fork._left:
+        for child in processes._left:
             child.join(60.0)
         times = os.times()
         return times.user + times.children_user

@@ -91,7 +91,7 @@ def test_the_check_itself(path: str, source: str, bad: bool) -> None:
 DOORS = {"instances/intake/content.py", "instances/intake/structure.py", "instances/intake/tables.py"}
 """Where inputs are opened and parsed."""
 OWN_FILES = {
-    *("hybrid/hardness.py", "hybrid/compiling.py", "solvers/compiled/store.py"),
+    *("hybrid/compiling.py", "solvers/compiled/store.py"),
     "api/cli/__init__.py",
 }
 """Who reads what comes with the package or the system, or what it has written itself for its next start."""
@@ -151,7 +151,6 @@ def test_wheel_is_whole(tmp_path: Path) -> None:
         archive.extractall(installed)
     modules = {m.relative_to(ROOT) for f in ORDER for m in (ROOT / f).rglob("*.py")}
     shipped = {x.relative_to(ROOT) for f in ("configs", "weights") for x in (ROOT / "learned" / f).iterdir()}
-    shipped |= {x.relative_to(ROOT) for x in (ROOT / "hybrid").glob("*.json")}
     assert shipped
     wanted = {Path(*m.parts[m.parts[0] == "api" :]) for m in modules} | {Path("py.typed")} | shipped
     assert wanted == {f.relative_to(installed / "gangplan") for f in (installed / "gangplan").rglob("*") if f.is_file()}

@@ -34,7 +34,7 @@ def versions(as_json: options.AsJson = False) -> None:
 
 def methods(as_json: options.AsJson = False) -> None:
     """List the methods that `gangplan solve --method` knows, by objective."""
-    from gangplan.hybrid.registry import named
+    from gangplan.hybrid.table import named
     from gangplan.solvers.method import OBJECTIVES, suite
 
     suites = {objective: suite(objective) for objective in OBJECTIVES}

@@ -10,7 +10,7 @@ from ortools.sat.python import cp_model
 
 from gangplan.instances import Plan, verify
 from gangplan.solvers import Run
-from gangplan.solvers.interrupt import interruptible
+from gangplan.solvers.processes import interruptible
 from gangplan.solvers.pulp_solvers import available_solvers, pulp_solver
 
 

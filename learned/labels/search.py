@@ -18,9 +18,9 @@ from ortools.sat.python import cp_model
 from gangplan.instances import InstanceError, PartitionPlan, PartitionProblem, verify
 from gangplan.solvers import Run
 from gangplan.solvers.cpsat_solver import cpsat_solver
-from gangplan.solvers.interrupt import interruptible
 from gangplan.solvers.partition.throughput.cpsat import Model
 from gangplan.solvers.partition.throughput.quotient import quotient
+from gangplan.solvers.processes import interruptible
 from gangplan.solvers.result import OPTIMAL_GAP
 
 from .actions import Action, Labels, State

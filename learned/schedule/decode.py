@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.solvers.compiled.kernel import Floats, Ints, Ints2, inner, kernel
-from gangplan.solvers.compiled.reference import by_reference
+from gangplan.solvers.compiled.kernel import Floats, Ints, Ints2, by_reference, inner, kernel
 from gangplan.solvers.schedule.decode import data_of, keep, room_of, rows_of, seat
 from gangplan.solvers.schedule.prepare import Prepared
 from gangplan.solvers.schedule.profile import Data, Room, clear, find, occupy

@@ -7,8 +7,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numba import types
 
-from gangplan.solvers.compiled.kernel import Floats2, Ints, Ints2, Ints3, inner, kernel
-from gangplan.solvers.compiled.reference import by_reference
+from gangplan.solvers.compiled.kernel import Floats2, Ints, Ints2, Ints3, by_reference, inner, kernel
 from gangplan.solvers.schedule.decode import seat
 from gangplan.solvers.schedule.profile import Data, Room, find, idle_at
 

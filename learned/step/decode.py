@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gangplan.solvers.compiled.heap import pop, push
-from gangplan.solvers.compiled.kernel import Floats, Floats2, lean, lean_kernel
-from gangplan.solvers.compiled.reference import by_reference
+from gangplan.solvers.compiled.kernel import Floats, Floats2, by_reference, lean, lean_kernel
+from gangplan.solvers.compiled.routines import pop, push
 from gangplan.solvers.partition.step.improve.arrays import Arrays
 
 from .state import COSTS, State, open_devices, put, settle, weigh

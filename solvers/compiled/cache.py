@@ -1,13 +1,93 @@
-"""Whether kernels are compiled: that takes longer than many a deadline, and cannot be stopped."""
+"""Compiled code: whether it is there, and the folder it is kept in, one that can be written to.
+
+To compile takes longer than many a deadline, and cannot be stopped.
+"""
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 Kernels = Callable[[], tuple[Any, ...]]
 """Imports kernels, and numba with them, and returns them."""
+
+
+VARIABLE = "GANGPLAN_CACHE_DIR"
+"""The environment variable that names the folder."""
+PACKAGE = Path(__file__).with_name("__pycache__")
+"""The package's own, which an image of a container is built with; whoever may not write there reads it all the same."""
+
+
+@cache
+def folder() -> Path:
+    """Return where compiled code is kept: the named folder, the package's own, the user's cache, or a temporary one."""
+    for path in _wanted():
+        if _writable(path):
+            return path
+    with suppress(OSError):
+        return _temporary()
+    return PACKAGE  # nothing can be kept
+
+
+def places() -> list[Path]:
+    """Return where compiled code is looked for: the folder, and the package's own unless another one is named."""
+    return [folder()] if _named() or folder() == PACKAGE else [folder(), PACKAGE]
+
+
+def keeps() -> bool:
+    """Return whether code can be kept at all."""
+    return _writable(folder())
+
+
+def _wanted() -> Iterator[Path]:
+    if _named():
+        yield Path(_named())
+        return
+    yield PACKAGE
+    with suppress(RuntimeError):  # a user without a home, as containers have
+        yield _users() / "gangplan"
+
+
+def _named() -> str:
+    return os.environ.get(VARIABLE) or os.environ.get("NUMBA_CACHE_DIR") or ""
+
+
+def _users() -> Path:
+    """Return the folder for what programs keep for this user."""
+    if sys.platform == "darwin":
+        return Path("~/Library/Caches").expanduser()
+    if os.name == "nt":
+        return Path(os.environ.get("LOCALAPPDATA") or "~/AppData/Local").expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+
+
+def _writable(path: Path) -> bool:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=path).close()
+    except OSError:
+        return False
+    return True
+
+
+def _temporary() -> Path:
+    """Return a folder that is this user's alone, since code that others could write would be run."""
+    if not hasattr(os, "getuid"):
+        return Path(tempfile.mkdtemp(prefix="gangplan-"))
+    path = Path(tempfile.gettempdir()) / f"gangplan-{os.getuid()}"
+    with suppress(OSError):
+        path.mkdir(mode=0o700, exist_ok=True)
+        found = path.lstat()
+        if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077:
+            return path
+    return Path(tempfile.mkdtemp(prefix="gangplan-"))
 
 
 def in_memory(kernels: Kernels | None) -> bool:

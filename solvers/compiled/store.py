@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
 
-from .folder import folder, places
+from .cache import folder, places
 
 
 class Store:
@@ -120,7 +120,7 @@ def digest(function: Any) -> str:
 @cache
 def _ourselves() -> bytes:
     """Return the text of what decides how functions are compiled."""
-    return b"".join(Path(__file__).with_name(f"{name}.py").read_bytes() for name in ("kernel", "linking", "reference"))
+    return Path(__file__).with_name("kernel.py").read_bytes()
 
 
 def _parts(function: Any, seen: set[int]) -> Iterator[str]:

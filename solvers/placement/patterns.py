@@ -6,7 +6,7 @@ from typing import Any
 
 from ortools.sat.python import cp_model
 
-from ..interrupt import interruptible
+from ..processes import interruptible
 from ..run import Run
 from .columns import Columns, Pattern
 from .cpsat import read_plan, suitable_solver

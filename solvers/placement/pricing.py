@@ -8,10 +8,9 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray, IntArray
 
-from ..compiled.kernel import Bools, Bools2, Floats, Floats2, Ints, Ints2, inner, kernel
-from ..compiled.reference import by_reference
-from ..compiled.sorting import argsort
-from ..interrupt import interruptible
+from ..compiled.kernel import Bools, Bools2, Floats, Floats2, Ints, Ints2, by_reference, inner, kernel
+from ..compiled.routines import argsort
+from ..processes import interruptible
 from ..run import Run
 from .options import Kinship, Options
 from .prepare import Batch

@@ -8,8 +8,7 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 
-from ..compiled.kernel import Floats, Ints, Ints2, inner, kernel
-from ..compiled.reference import by_reference
+from ..compiled.kernel import Floats, Ints, Ints2, by_reference, inner, kernel
 from .prepare import Prepared
 from .profile import Data, Room, clear, find, new, occupy
 

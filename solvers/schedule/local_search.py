@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compiled.kernel import Bools, Floats, Floats2, Ints, Ints2, inner, kernel
-from ..compiled.reference import by_reference
+from ..compiled.kernel import Bools, Floats, Floats2, Ints, Ints2, by_reference, inner, kernel
 from ..run import Run
 from .decode import data_of, decode, room_of, rows_of, whole
 from .lists import best_list

@@ -10,7 +10,7 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 
-from ..interrupt import interruptible
+from ..processes import interruptible
 from ..run import Run
 from .decode import data_of
 from .prepare import Ints, Prepared

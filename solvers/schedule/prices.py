@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiled.kernel import Floats, inner, kernel
-from ..compiled.reference import by_reference
+from ..compiled.kernel import Floats, by_reference, inner, kernel
 from .profile import Data
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compiled.kernel import Floats, Floats2, Ints, Ints2, inner
-from ..compiled.sorting import argsort
+from ..compiled.routines import argsort
 
 
 class Data(NamedTuple):

@@ -13,9 +13,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numba import types
 
-from ..compiled.kernel import Bools, Floats, Floats2, Ints, inner, kernel
-from ..compiled.reference import by_reference
-from ..compiled.sorting import argsort
+from ..compiled.kernel import Bools, Floats, Floats2, Ints, by_reference, inner, kernel
+from ..compiled.routines import argsort
 from .prices import Grid, integral, run_cost
 from .profile import Data
 

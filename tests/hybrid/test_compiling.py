@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from gangplan.hybrid import compiling
-from gangplan.hybrid.order import plan
-from gangplan.hybrid.registry import named
+from gangplan.hybrid.portfolio import rest
+from gangplan.hybrid.table import named
 from gangplan.instances.generators.moldable import moldable
 from gangplan.solvers import Run
 from gangplan.solvers.method import Method, suite_of
@@ -104,7 +104,7 @@ def test_a_policy_without_pytorch_is_not_waited_for(monkeypatch: pytest.MonkeyPa
     """Where PyTorch is not installed, the policy is left out with a note, and what it compiles is nowhere missed."""
     monkeypatch.setitem(sys.modules, "torch", None)
     run = Run(moldable(jobs=20, load=2.0, seed=0), time_limit=3600.0)
-    entries = plan(run, suite_of(run.problem).prepare(run))
+    entries = rest(run, suite_of(run.problem).prepare(run))
     assert not any(entry.learned for entry in entries) and not run.hurried
     assert run.notes == ["learned left out: torch is not installed"]
     assert not any(".learned." in kernel.__module__ for kernel in compiling.kernels("schedule"))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gangplan import PartitionPlan, solve, verify
-from gangplan.hybrid import Entry, MethodFailed, apart, guard, order, portfolio, register, unregister
+from gangplan.hybrid import Entry, MethodFailed, portfolio, processes, register, unregister
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run
 from gangplan.solvers.method import Method
@@ -108,8 +108,8 @@ def test_all_that_is_left_sleeps(added: Any, monkeypatch: pytest.MonkeyPatch) ->
     problem = generate("layered", ops=300, layers=10, degree=3.0, devices=7, variant="free", seed=5)
     added(sleeps)
     kept = ("greedy", "sleeps")
-    known = order.suited
-    monkeypatch.setattr(order, "suited", lambda *of: [entry for entry in known(*of) if entry.name in kept])
+    known = portfolio.suited
+    monkeypatch.setattr(portfolio, "suited", lambda *of: [entry for entry in known(*of) if entry.name in kept])
     result = solve(problem, time_limit=1.5, workers=1)
     assert result.trace[-1].by == "greedy" and result.stop_reason == "time limit"
 
@@ -117,9 +117,10 @@ def test_all_that_is_left_sleeps(added: Any, monkeypatch: pytest.MonkeyPatch) ->
 def test_who_overruns_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A method may take a quarter and a fifth of a second more than it was given, and not a moment more."""
     now = [100.0]
-    monkeypatch.setattr(apart.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(processes.time, "perf_counter", lambda: now[0])
     run = Run(generate("layered", ops=12, layers=6, devices=3), time_limit=60)
-    watch = apart._Watch(run, [guard.Step("sleeps", 0.5, Method(sleeps), None)])
+    monkeypatch.setattr(processes, "Child", lambda work: None)
+    watch = processes.Process(run, [Entry("throughput", "sleeps", Method(sleeps), share=0.5)], None)
     watch.take("begin", 2.0)
     now[0] = 102.69
     assert not watch.overrun() and watch.over == 0
@@ -137,8 +138,8 @@ def own_clock(run: Run, prepared: Any) -> None:
 def test_a_solvers_own_clock_is_time(added: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the last method, in its own process, ran out of time, the solve did, though some of ours is left."""
     added(own_clock)
-    known = order.suited
-    monkeypatch.setattr(order, "suited", lambda *of: [e for e in known(*of) if e.name in ("greedy", "own_clock")])
+    known = portfolio.suited
+    monkeypatch.setattr(portfolio, "suited", lambda *of: [e for e in known(*of) if e.name in ("greedy", "own_clock")])
     problem = generate("layered", ops=300, layers=10, degree=3.0, devices=7, variant="free", seed=5)
     result = solve(problem, time_limit=3600, workers=1)
     assert result.stop_reason == "time limit"
@@ -159,8 +160,8 @@ def test_no_processes_no_strangers(added: Any, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(portfolio, "can_fork", lambda: False)
     problem = generate("layered", ops=30, layers=6, training=False, devices=3, seed=1)
     ran = []
-    execute = guard.execute
-    monkeypatch.setattr(guard, "execute", lambda run, step: (ran.append(step.name), execute(run, step))[1])
+    execute = processes.execute
+    monkeypatch.setattr(processes, "execute", lambda run, entry, p: (ran.append(entry.name), execute(run, entry, p))[1])
     result = solve(problem, time_limit=60, workers=1)
     assert any(note.startswith("sleeps left out: no process of its own") for note in result.notes)
     assert result.plan is not None and "greedy" in ran and "sleeps" not in ran

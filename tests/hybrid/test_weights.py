@@ -19,11 +19,9 @@ if fault == "no torch":
     sys.modules["torch"] = None  # importing it fails, as where it is not installed
 
 from gangplan import solve, verify, warm_up
-from gangplan.hybrid import order
 from gangplan.instances.generators.families import make, seed_of
 from gangplan.learned.policy import weights
 
-order.chance = lambda problem, seconds: 0.0  # the policy has its turn, however easy the problem is
 LIMIT = 1.5
 
 if fault != "no torch":

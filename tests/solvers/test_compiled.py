@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from gangplan.hybrid.loading import compile_all
-from gangplan.hybrid.registry import named
+from gangplan.hybrid.compiling import compile_all
+from gangplan.hybrid.table import named
 from gangplan.solvers import Run
 from gangplan.solvers.compiled.cache import in_memory, name_of, on_disk
 from gangplan.solvers.compiled.kernel import kernel, signature

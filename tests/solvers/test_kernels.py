@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from gangplan.solvers.compiled.kernel import Floats, inner
-from gangplan.solvers.compiled.reference import by_reference
-from gangplan.solvers.compiled.sorting import argsort
+from gangplan.solvers.compiled.kernel import Floats, by_reference, inner
+from gangplan.solvers.compiled.routines import argsort
 
 plain: Any = njit
 

@@ -20,11 +20,10 @@ from gangplan.instances import (
 )
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run
-from gangplan.solvers.fork import can_fork
-from gangplan.solvers.forked import forked
 from gangplan.solvers.method import suite
 from gangplan.solvers.partition.draft import draft
 from gangplan.solvers.partition.step.model import prepare
+from gangplan.solvers.processes import can_fork, forked
 
 KINDS = [PartitionProblem, LatencyProblem, StepProblem]
 

@@ -14,8 +14,7 @@ from ortools.sat.python import cp_model
 from gangplan.instances import LatencyPlan
 
 from ...cpsat_solver import cpsat_solver, minimise, search
-from ...run import Run
-from ...watch import watched
+from ...run import Run, watched
 from ..sizes import Covers, whole
 from .bounds import ceiling
 from .cpsat_hint import Toll, values

@@ -27,7 +27,7 @@ from math import fsum
 
 import numpy as np
 
-from ...watch import never, watched
+from ...run import never, watched
 from .reduced import Reduced
 from .reduction import merged
 

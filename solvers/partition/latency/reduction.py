@@ -12,7 +12,7 @@ from gangplan.instances import LatencyProblem
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, sums
 from gangplan.instances.graph import topological_order
 
-from ...watch import never, watched
+from ...run import never, watched
 from .reduced import Reduced, Slot
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from gangplan.instances.arrays import BoolArray, FloatArray
 from gangplan.instances.verify import TOLERANCE
 
-from ...watch import never, watched
+from ...run import never, watched
 from ..sizes import edge
 from .reduced import Units
 

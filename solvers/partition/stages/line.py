@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ...watch import never, watched
+from ...run import never, watched
 from ..throughput.lattice import linear_extension, prefixes
 from .family import Family
 from .reduced import Units

@@ -11,7 +11,7 @@ import numpy as np
 from gangplan.instances import PartitionProblem, StagesPlan, StagesProblem
 from gangplan.instances.arrays import FloatArray, IntArray
 
-from ...watch import never
+from ...run import never
 from ..throughput.quotient import Quotient, merged, quotient
 
 

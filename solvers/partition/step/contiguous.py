@@ -8,8 +8,7 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray, IntArray
 
-from ...run import Run
-from ...watch import watched
+from ...run import Run, watched
 from .greedy import offer_placement
 from .model import Prepared
 from .rank import mean_rank, ranked

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from ortools.sat.python import cp_model
 
-from ...watch import watched
+from ...run import watched
 from ..sizes import Covers, whole
 from .cpsat_segments import Segments, reach
 from .cpsat_windows import Ticks, local_windows

@@ -12,7 +12,7 @@ from gangplan.instances import StepPlan
 from gangplan.instances.arrays import FloatArray
 
 from ...cpsat_solver import cpsat_solver
-from ...interrupt import interruptible
+from ...processes import interruptible
 from ...run import Run
 from .cpsat_links import Transfers
 from .cpsat_model import StepModel

@@ -8,7 +8,7 @@ import numpy as np
 
 from gangplan.instances.arrays import IntArray
 
-from ...watch import never
+from ...run import never
 from .model import Prepared
 
 _TRIES = 40

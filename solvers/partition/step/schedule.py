@@ -17,7 +17,7 @@ import numpy as np
 from gangplan.instances import StepPlan
 from gangplan.instances.arrays import FloatArray, IntArray
 
-from ...watch import never
+from ...run import never
 from .busy import Busy, common_gap
 from .model import Prepared
 

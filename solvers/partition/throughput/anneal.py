@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...compiled.draw import below, sow, uniform
-from ...compiled.kernel import Floats, Ints, lean, lean_kernel
-from ...compiled.reference import by_reference
+from ...compiled.kernel import Floats, Ints, by_reference, lean, lean_kernel
+from ...compiled.routines import below, sow, uniform
 from .moves import Data, State, along, count_all, highest, loads, put, span, weigh
 
 SOFT = 50.0

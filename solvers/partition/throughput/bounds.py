@@ -9,7 +9,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.verify import TOLERANCE
 
-from ...watch import never
+from ...run import never
 from .quotient import Quotient
 
 

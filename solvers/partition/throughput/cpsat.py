@@ -12,8 +12,7 @@ from ortools.sat.python import cp_model
 from gangplan.instances import PartitionPlan, precedence
 
 from ...cpsat_solver import cpsat_solver, minimise
-from ...run import Run
-from ...watch import watched
+from ...run import Run, watched
 from ..sizes import Covers, whole
 from .bounds import load_ceiling
 from .quotient import Quotient

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from gangplan.instances.verify import TOLERANCE
 
 from ...compiled import kernel
-from ...compiled.kernel import Bools, Bools2, Floats, Floats2, Halves2, Ints2, lean, lean_kernel
-from ...compiled.reference import by_reference
+from ...compiled.kernel import Bools, Bools2, Floats, Floats2, Halves2, Ints2, by_reference, lean, lean_kernel
 from .orders import Ints, ragged
 from .quotient import Quotient
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from gangplan.instances import precedence
 
-from ...watch import never, watched
+from ...run import never, watched
 from .quotient import Quotient, merged
 
 _SLACK = 1e-12

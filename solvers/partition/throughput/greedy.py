@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...run import Run
-from ...watch import watched
+from ...run import Run, watched
 from .bounds import impossible
 from .evaluate import Loads
 from .lattice import linear_extension

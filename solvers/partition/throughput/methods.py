@@ -11,8 +11,7 @@ from gangplan.instances import PartitionProblem
 from gangplan.instances.partition import VARIANTS
 
 from ...method import CPSAT, Method, Suite
-from ...run import Run
-from ...watch import never
+from ...run import Run, never
 from ..draft import draft
 from .bounds import counting_bound, impossible
 from .cycles import convex

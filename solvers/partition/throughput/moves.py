@@ -8,8 +8,7 @@ import numpy as np
 
 from gangplan.instances.verify import TOLERANCE
 
-from ...compiled.kernel import Bools, Floats, Floats2, Halves2, Ints, lean, lean_kernel
-from ...compiled.reference import by_reference
+from ...compiled.kernel import Bools, Floats, Floats2, Halves2, Ints, by_reference, lean, lean_kernel
 from .orders import ragged
 from .quotient import Quotient
 

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from gangplan.instances.arrays import FloatArray
 
 from ...compiled import kernel
-from ...compiled.heap import pop, push
 from ...compiled.kernel import Floats, lean_kernel
+from ...compiled.routines import pop, push
 from .quotient import Quotient
 
 Ints = NDArray[np.int64]

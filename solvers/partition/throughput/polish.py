@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...compiled.kernel import lean, lean_kernel
-from ...compiled.reference import by_reference
+from ...compiled.kernel import by_reference, lean, lean_kernel
 from .cuts import Stages
 from .moves import Data, State, count_all, data_of, highest, span, uncounted, weigh
 from .orders import Ints

@@ -13,7 +13,7 @@ from gangplan.instances import InstanceError, PartitionPlan, PartitionProblem, p
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, sums
 from gangplan.instances.graph import topological_order
 
-from ...watch import never, watched
+from ...run import never, watched
 
 _REDUCED = 20_000
 """More groups than that keep the edges that longer paths imply."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...compiled.kernel import Bools, Ints, Ints2, inner, lean
-from ...compiled.sorting import argsort
+from ...compiled.routines import argsort
 from .moves import fit, price
 from .state import Fixed, Live
 

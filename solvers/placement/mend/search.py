@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...compiled.kernel import Floats, Ints, Ints3, inner, kernel, lean
-from ...compiled.reference import by_reference
+from ...compiled.kernel import Floats, Ints, Ints3, by_reference, inner, kernel, lean
 from .moves import add, remove, rooms, settle
 from .places import better, copied, insert
 from .state import Fixed, Live

@@ -6,7 +6,7 @@ from numba import njit
 
 from gangplan.instances import Cluster, DeviceType, Level, OpGraph, StepProblem, TreeTopology
 from gangplan.instances.generators.families import make
-from gangplan.solvers.compiled.reference import by_reference
+from gangplan.solvers.compiled.kernel import by_reference
 from gangplan.solvers.partition.step.improve import reorder, timetable
 from gangplan.solvers.partition.step.improve.arrays import arrays_of
 from gangplan.solvers.partition.step.improve.descent import descended

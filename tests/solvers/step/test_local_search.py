@@ -12,7 +12,7 @@ from numba import njit
 from gangplan import solve
 from gangplan.instances import StepProblem, verify
 from gangplan.instances.generators.families import make
-from gangplan.solvers.compiled.reference import by_reference
+from gangplan.solvers.compiled.kernel import by_reference
 from gangplan.solvers.partition.step.improve import balls
 from gangplan.solvers.partition.step.improve.annealing import anneal, begin
 from gangplan.solvers.partition.step.improve.arrays import arrays_of

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gangplan import methods, solve
-from gangplan.hybrid.registry import named
+from gangplan.hybrid.table import named
 from gangplan.instances import PartitionProblem, verify
 from gangplan.solvers.partition.throughput.enumeration import optimum
 

@@ -11,7 +11,7 @@ from numba import njit
 from gangplan import generate
 from gangplan.instances import Cluster, DeviceType, OpGraph, PartitionPlan, PartitionProblem, verify
 from gangplan.solvers import Run
-from gangplan.solvers.compiled.reference import by_reference
+from gangplan.solvers.compiled.kernel import by_reference
 from gangplan.solvers.partition.throughput import moves
 from gangplan.solvers.partition.throughput.enumeration import optimum
 from gangplan.solvers.partition.throughput.local_search import local_search

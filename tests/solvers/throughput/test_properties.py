@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gangplan import methods, solve
-from gangplan.hybrid.registry import named
+from gangplan.hybrid.table import named
 from gangplan.instances import Cluster, PartitionPlan, PartitionProblem, TreeTopology
 from gangplan.instances.generators import generate
 from gangplan.solvers import Result, Run

@@ -6,9 +6,8 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray, IntArray
 
-from ....compiled.draw import below, normal, sow, uniform
-from ....compiled.kernel import lean, lean_kernel
-from ....compiled.reference import by_reference
+from ....compiled.kernel import by_reference, lean, lean_kernel
+from ....compiled.routines import below, normal, sow, uniform
 from .arrays import Arrays
 from .balls import Annealing, propose, take_back
 from .links import Links, forward_on_links

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....compiled.draw import below, uniform
 from ....compiled.kernel import Floats, Ints, lean
+from ....compiled.routines import below, uniform
 from .arrays import Arrays
 from .links import Links
 from .workroom import Workroom

@@ -10,8 +10,7 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray, IntArray
 
-from ....compiled.kernel import Floats, Ints, lean, lean_kernel
-from ....compiled.reference import by_reference
+from ....compiled.kernel import Floats, Ints, by_reference, lean, lean_kernel
 from .arrays import Arrays
 from .neighbour import critical, time_if
 from .polish import end_of, ranks, times

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....compiled.heap import first, pop, push
-from ....compiled.kernel import Floats, Ints, lean, lean_kernel
-from ....compiled.reference import by_reference
+from ....compiled.kernel import Floats, Ints, by_reference, lean, lean_kernel
+from ....compiled.routines import first, pop, push
 from .arrays import Arrays
 from .timetable import first_gap, occupy
 from .workroom import Workroom

@@ -1,15 +1,74 @@
-"""Sort within compiled code: numpy's sorts bring ten times as much to compile."""
+"""What compiled searches share: random numbers, a heap, and sorting."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from .kernel import Floats, Ints, inner
+from .kernel import Floats, Ints, inner, lean
 
 _SMALL = 15
 """Keys at a stretch that insertion sorts faster."""
 _DEEPEST = 64
 """Stretches put off at once: each is the longer part of the one before, so that they are no more than the bits of n."""
+
+
+@lean
+def sow(seed: int) -> None:
+    """Begin anew with a seed."""
+    np.random.seed(seed)  # noqa: NPY002
+
+
+@lean
+def below(n: int) -> int:
+    """Return a whole number from 0 to n - 1."""
+    return np.random.randint(n)  # noqa: NPY002
+
+
+@lean
+def uniform() -> float:
+    """Return a number from 0 to 1, which it never is."""
+    return np.random.random()  # noqa: NPY002
+
+
+@lean
+def normal() -> float:
+    """Return a number with mean 0 and deviation 1."""
+    return np.random.normal()  # noqa: NPY002
+
+
+@lean
+def first(x: int, y: int, value: Floats, place: Ints) -> bool:
+    """Return whether x comes before y: the higher value, of equals the first in `place`."""
+    return bool(value[x] > value[y] or (value[x] == value[y] and place[x] < place[y]))
+
+
+@lean
+def push(heap: Ints, size: int, v: int, value: Floats, place: Ints) -> int:
+    """Enter v into a heap, the highest value on top, of equals the first in `place`; return its size."""
+    i = size
+    heap[i] = v
+    while i > 0 and first(heap[i], heap[(i - 1) // 2], value, place):
+        heap[i], heap[(i - 1) // 2] = heap[(i - 1) // 2], heap[i]
+        i = (i - 1) // 2
+    return size + 1
+
+
+@lean
+def pop(heap: Ints, size: int, value: Floats, place: Ints) -> int:
+    """Take the top off the heap and return its size."""
+    size -= 1
+    heap[0] = heap[size]
+    i = 0
+    while True:
+        child = 2 * i + 1
+        if child >= size:
+            return size
+        if child + 1 < size and first(heap[child + 1], heap[child], value, place):
+            child += 1
+        if not first(heap[child], heap[i], value, place):
+            return size
+        heap[i], heap[child] = heap[child], heap[i]
+        i = child
 
 
 @inner

@@ -1,4 +1,4 @@
-"""A process that is a copy of this one: begun, watched and ended.
+"""Processes and threads for what cannot be stopped otherwise: forks that are watched and killed, deaf solvers.
 
 `multiprocessing` does not do: it refuses in a worker of its own pools, which are daemons and must have no children.
 These children need no such rule: they end with the thread that began them, however that ends.
@@ -14,7 +14,16 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from multiprocessing.connection import Connection, Pipe
+from threading import Event, Thread
+from typing import Any, TypeVar
 
+T = TypeVar("T")
+
+POLL = 0.05
+"""Seconds between looks at the clock, at a process, or at a folder."""
+_GRACE = 0.1
+"""Seconds that an answer may come late."""
 _PDEATHSIG = 1
 """Linux's ``PR_SET_PDEATHSIG``: the signal that a process gets when the thread that began it has ended."""
 _left: list[Child] = []
@@ -27,7 +36,7 @@ def can_fork() -> bool:
 
 
 class Child:
-    """A process that runs `work` and ends.
+    """A process that is a copy of this one, runs `work` and ends.
 
     Raises:
         OSError: if the system has no process or no memory to give.
@@ -87,3 +96,88 @@ def _settle(parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+
+
+def forked(work: Callable[[], T], stopped: Callable[[], bool]) -> T | None:
+    """Return `work()`, done in a fork, or `None` if that is killed: by a crash, or soon after `stopped` turns true.
+
+    It is for a solver that is deaf even to its own clock.
+
+    Raises:
+        KeyboardInterrupt: on Ctrl-C, at once.
+        OSError: if the system has no process to give.
+        Exception: what `work` raises.
+    """
+    inbox, outbox = Pipe(duplex=False)
+    try:
+        child = Child(lambda: _tell(work, outbox))
+    finally:
+        outbox.close()
+    try:
+        found: T | None = _answer(inbox, stopped)
+    finally:
+        child.kill()
+        child.join(_GRACE)
+        inbox.close()
+    return found
+
+
+def _answer(inbox: Connection, stopped: Callable[[], bool]) -> Any:
+    late: float | None = None
+    while not inbox.poll(POLL):
+        if stopped():
+            late = time.perf_counter() if late is None else late
+            if time.perf_counter() - late > _GRACE:
+                return None
+    try:
+        done, value = inbox.recv()
+    except EOFError:  # it crashed
+        return None
+    if not done:
+        raise value
+    return value
+
+
+def _tell(work: Callable[[], Any], outbox: Connection) -> None:
+    with suppress(OSError):  # nobody listens any more
+        try:
+            outbox.send((True, work()))
+        except Exception as error:
+            outbox.send((False, error))
+
+
+def interruptible(work: Callable[[], T], stop: Callable[[], None], stopped: Callable[[], bool]) -> T:
+    """Return `work()`, run in a thread; call `stop` when `stopped` turns true or on Ctrl-C.
+
+    Native solvers hold the main thread, where Python handles signals; here the main thread only waits.
+
+    Raises:
+        KeyboardInterrupt: after `work` has returned, so that what it found is kept.
+    """
+    outcome: list[T] = []
+    failure: list[BaseException] = []
+
+    done = Event()  # not join: a KeyboardInterrupt there makes Python 3.11 take the thread for ended (bpo-45274)
+
+    def body() -> None:
+        try:
+            outcome.append(work())
+        except BaseException as error:  # handed to the caller below
+            failure.append(error)
+        finally:
+            done.set()
+
+    Thread(target=body, daemon=True).start()
+    interrupt: KeyboardInterrupt | None = None
+    while not done.is_set():
+        try:
+            done.wait(POLL)
+        except KeyboardInterrupt as error:
+            interrupt = error
+        if interrupt or stopped():
+            stop()
+    if interrupt:
+        raise interrupt
+    if failure:
+        raise failure[0]
+    return outcome[0]

@@ -15,16 +15,16 @@ from typing import Any
 import pytest
 
 import gangplan
-from gangplan.hybrid import Entry, apart, register, unregister
-from gangplan.hybrid.guard import Step, guarded
+from gangplan.hybrid import Entry, register, unregister
+from gangplan.hybrid.processes import guarded
 from gangplan.instances.generators import generate
-from gangplan.solvers import Run, fork
+from gangplan.solvers import Run, processes
 from gangplan.solvers.method import Method
 
 HARD = {"ops": 20, "layers": 6, "degree": 3.0, "training": False, "devices": 3, "variant": "free", "seed": 4}
 """A problem whose best plan none of the quick methods finds."""
 
-linux = pytest.mark.skipif(not fork.can_fork(), reason="no forks")
+linux = pytest.mark.skipif(not processes.can_fork(), reason="no forks")
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_no_process_to_be_had(best: float, monkeypatch: pytest.MonkeyPatch) -> N
     def never(run: Run, prepared: Any) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(fork.os, "fork", refuse)
+    monkeypatch.setattr(processes.os, "fork", refuse)
     register(Entry("throughput", "stranger", Method(never), share=0.1))
     try:
         result = gangplan.solve(generate("layered", **HARD), time_limit=60, workers=1)
@@ -83,8 +83,8 @@ def test_no_thread_to_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_thread(self: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(fork.os, "fork", refuse)
-    monkeypatch.setattr(apart.threading.Thread, "start", no_thread)
+    monkeypatch.setattr(processes.os, "fork", refuse)
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
     result = gangplan.solve(generate("layered", **HARD), time_limit=10, workers=1)
     assert result.plan is not None
     assert any("no threads for ortools" in note for note in result.notes), result.notes
@@ -94,7 +94,7 @@ def test_no_thread_to_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_children_end_with_their_parent() -> None:
     """What a killed program was solving with does not go on without it."""
     program = (
-        "import os, time\nfrom gangplan.solvers.fork import Child\n"
+        "import os, time\nfrom gangplan.solvers.processes import Child\n"
         "child = Child(lambda: time.sleep(600))\nprint(child.pid, flush=True)\nos.kill(os.getpid(), 9)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
@@ -110,7 +110,7 @@ def test_what_ends_programs_ends_no_solve(error: BaseException) -> None:
         raise error
 
     run = Run(generate("layered", **HARD), time_limit=60)
-    guarded(run, Step("leave", 1.0, Method(leave), None))
+    guarded(run, Entry("throughput", "leave", Method(leave)), None)
     assert run.notes[0].startswith(f"leave left out: it failed with {type(error).__name__}")
 
 
@@ -123,6 +123,6 @@ def test_ctrl_c_is_for_the_caller() -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            guarded(Run(generate("layered", **HARD), time_limit=60), Step("press", 1.0, Method(press), None))
+            guarded(Run(generate("layered", **HARD), time_limit=60), Entry("throughput", "press", Method(press)), None)
     finally:
         signal.signal(signal.SIGINT, before)

@@ -1,4 +1,4 @@
-"""Who gets the time: by chance of a proof, by what is loaded."""
+"""Who gets the time: by the table, by what is loaded, by how much time there is."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from typing import Any
 import pytest
 
 from gangplan import warm_up
-from gangplan.hybrid import hardness, order
-from gangplan.hybrid.portfolio import no_solver
-from gangplan.hybrid.registry import Entry
+from gangplan.hybrid import Entry, portfolio
+from gangplan.hybrid.portfolio import can_run_here
 from gangplan.instances import InstanceError
 from gangplan.instances.generators import generate
 from gangplan.instances.generators.families import make, seed_of
-from gangplan.instances.generators.gangs import gangs
 from gangplan.solvers import Run
 from gangplan.solvers.method import Method, suite
 
@@ -31,17 +29,16 @@ LEARNED = Entry("throughput", "learned", Method(idle), share=0.2, learned=True)
 @pytest.fixture
 def with_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give throughput a learned method, and nothing else that is."""
-    known, methods = order.suited, order.named
+    known = portfolio.suited
     monkeypatch.setattr(
-        order, "suited", lambda *of: [known(*of)[0], LEARNED, *(e for e in known(*of)[1:] if not e.learned)]
+        portfolio, "suited", lambda *of: [known(*of)[0], LEARNED, *(e for e in known(*of)[1:] if not e.learned)]
     )
-    monkeypatch.setattr(order, "named", lambda name: {**methods(name), "learned": LEARNED.method})
 
 
 def planned(problem: Any, seconds: float) -> dict[str, float]:
     """Return the shares by name, in order."""
     run = Run(problem, time_limit=seconds)
-    return {entry.name: entry.share for entry in order.plan(run, suite("throughput").prepare(run))}
+    return {entry.name: entry.share for entry in portfolio.rest(run, suite("throughput").prepare(run))}
 
 
 def small() -> Any:
@@ -50,32 +47,11 @@ def small() -> Any:
 
 
 @pytest.mark.usefixtures("with_learned")
-def test_easy_problems_are_for_exact_methods(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is likely to be proved at once does not wait for a policy to be loaded; elsewhere that goes first."""
-    monkeypatch.setattr(order, "chance", lambda problem, seconds: 0.6)
-    assert list(planned(small(), 60)) == ["pipeline", "local_search", "cpsat", "learned", "neighbourhood"]
-    assert next(iter(planned(small(), 2))) == "learned"
-    monkeypatch.setattr(order, "chance", lambda problem, seconds: 0.3)
-    assert next(iter(planned(small(), 60))) == "learned"
-
-
-def test_hopeless_proofs_leave_time_to_searches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An exact method without a chance has half of its share; the last of all has all that is left."""
-    monkeypatch.setattr(order, "chance", lambda problem, seconds: 0.01)
-    hopeless = planned(small(), 60)
-    monkeypatch.setattr(order, "chance", lambda problem, seconds: 0.5)
-    hopeful = planned(small(), 60)
-    assert hopeless["pipeline"] == hopeful["pipeline"] / 2 and hopeless["cpsat"] == hopeful["cpsat"] / 2
-    assert list(hopeless.values())[-1] == 1.0
-
-
-def test_harder_with_size_easier_with_time() -> None:
-    """The chance of a proof falls with the size of a problem and grows with the seconds."""
-    shapes = [generate("layered", ops=n, layers=6, training=False, devices=4, seed=1) for n in (20, 200, 2000)]
-    falling = [hardness.chance(problem, 0.1) for problem in shapes]
-    growing = [hardness.chance(shapes[1], t) for t in (0.1, 1.0, 100.0)]
-    assert falling == sorted(falling, reverse=True) and falling[0] > 0.5 > falling[-1]
-    assert growing == sorted(growing) and growing[0] < growing[-1]
+def test_the_order_of_the_table() -> None:
+    """After the quick methods comes the policy, then the table; the last of all has all that is left."""
+    found = planned(small(), 60)
+    assert list(found) == ["learned", "pipeline", "local_search", "cpsat", "neighbourhood"]
+    assert list(found.values()) == [0.2, 0.6, 0.45, 0.6, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -100,11 +76,11 @@ def test_short_deadlines_leave_slow_heuristics_for_the_end() -> None:
     problem = make("step", "layered", seed_of("validation", 1), 30)
     run = Run(problem, time_limit=60)
     prepared = suite("step").prepare(run)
-    assert {"heft", "bounds"} <= {entry.name for entry in order.first(run)}
+    assert {"heft", "bounds"} <= {entry.name for entry in portfolio.first(run)}
     run.deadline = time.perf_counter() + 0.1
-    now = order.first(run)
+    now = portfolio.first(run)
     assert {"bounds", "contiguous"}.isdisjoint(entry.name for entry in now)
-    later = [entry.name for entry in order.plan(run, prepared, now)]
+    later = [entry.name for entry in portfolio.rest(run, prepared, now)]
     assert later.index("local_search") < later.index("bounds")
     assert "heft" in {entry.name for entry in now} and "heft" not in later
 
@@ -117,12 +93,12 @@ def test_milliseconds_are_for_the_policy(
     monkeypatch: pytest.MonkeyPatch, there: bool, seconds: float, begins: bool
 ) -> None:
     """With hundredths of a second HEFT, whose plan the policy has too, comes after it if that is loaded and in time."""
-    monkeypatch.setattr(order, "loaded", lambda method: there)
+    monkeypatch.setattr(portfolio, "loaded", lambda method: there)
     run = Run(make("step", "layered", seed_of("validation", 1), 30), time_limit=60)
     prepared = suite("step").prepare(run)
     run.deadline = time.perf_counter() + seconds
-    now = order.first(run)
-    later = [entry.name for entry in order.plan(run, prepared, now)]
+    now = portfolio.first(run)
+    later = [entry.name for entry in portfolio.rest(run, prepared, now)]
     if begins:
         assert now == [] and later.index("learned") < later.index("heft")
     else:
@@ -134,16 +110,16 @@ def test_where_there_is_little_everybody_may_take_all() -> None:
     run = Run(small(), time_limit=60)
     prepared = suite("throughput").prepare(run)
     run.deadline = time.perf_counter() + 0.03
-    assert {entry.share for entry in (*order.first(run), *order.plan(run, prepared))} == {1.0}
+    assert {entry.share for entry in (*portfolio.first(run), *portfolio.rest(run, prepared))} == {1.0}
 
 
 def test_what_needs_no_solver_may_run_here() -> None:
     """Searches of ours run in the caller's process where time is short, compiled ones once they are loaded."""
     methods = {name: suite(name).methods for name in ("latency", "step", "schedule")}
-    assert no_solver(methods["latency"]["local_search"])
-    assert not no_solver(methods["step"]["cpsat"]) and not no_solver(methods["step"]["lns"])
+    assert can_run_here(methods["latency"]["local_search"])
+    assert not can_run_here(methods["step"]["cpsat"]) and not can_run_here(methods["step"]["lns"])
     warm_up("schedule")
-    assert no_solver(methods["schedule"]["local_search"]) and gc.get_freeze_count() > 0
+    assert can_run_here(methods["schedule"]["local_search"]) and gc.get_freeze_count() > 0
 
 
 @pytest.mark.usefixtures("with_learned")
@@ -153,17 +129,7 @@ def test_no_policy_where_encoding_takes_too_long() -> None:
     run = Run(problem, time_limit=60)
     prepared = suite("throughput").prepare(run)
     run.deadline = time.perf_counter() + 0.3
-    assert "learned" not in {entry.name for entry in order.plan(run, prepared)}
+    assert "learned" not in {entry.name for entry in portfolio.rest(run, prepared)}
     assert "learned left out: no time to encode the problem" in run.notes
     run.deadline = time.perf_counter() + 30
-    assert "learned" in {entry.name for entry in order.plan(run, prepared)}
-
-
-def test_small_batches_do_not_wait_for_a_policy() -> None:
-    """Patterns, done sooner than a policy is loaded, go first where a batch is small and there is time for both."""
-    firsts = []
-    for jobs, nodes, seconds in ((16, 8, 10), (64, 16, 10), (16, 8, 3)):
-        run = Run(gangs(jobs=jobs, racks=2, nodes=nodes, load=0.8), time_limit=seconds)
-        entries = order.plan(run, suite("placement").prepare(run), order.first(run))
-        firsts.append(entries[0].name)
-    assert firsts[:2] == ["patterns", "learned"] and firsts[2] != "patterns"
+    assert "learned" in {entry.name for entry in portfolio.rest(run, prepared)}

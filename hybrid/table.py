@@ -1,0 +1,197 @@
+"""The portfolio as a table: which methods `auto` runs on each kind of problem, in which order, and for how long."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from gangplan.instances.arrays import require_number, require_text
+from gangplan.instances.errors import InstanceError
+from gangplan.solvers.method import OBJECTIVES, Method, suite
+
+if TYPE_CHECKING:
+    from gangplan.instances.verify import Problem
+    from gangplan.solvers.run import Run
+
+SHARE = 0.6
+"""What a method may take of the time left while others wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A method's place in the portfolio of one objective.
+
+    Attributes:
+        objective: ``throughput``, ``latency``, ``step``, ``stages``, ``placement`` or ``schedule``.
+        name: of the method, as ``method=`` of `solve` takes it.
+        method: the one of that name in the objective's suite by default; another one is given here.
+        variants: of the problem for which `auto` runs it; none named means all.
+        share: of the time left that it may take while others wait.
+        least: seconds left with which it is of use; with less the others go first.
+        quick: it takes milliseconds and stops when told: it runs first, in the caller's process.
+        learned: it decides by a network, whose library takes seconds to import.
+        added: by `register`.
+    """
+
+    objective: str
+    name: str
+    method: Method | None = None
+    variants: tuple[str, ...] = ()
+    share: float = SHARE
+    least: float = 0.0
+    quick: bool = False
+    learned: bool = False
+    added: bool = False
+
+    def __post_init__(self) -> None:
+        require_text(self.name, "name")
+        require_number(self.share, "share", positive=True)
+        if self.share > 1:
+            raise InstanceError("share", f"{self.share!r} is more than 1")
+        if self.objective not in OBJECTIVES:
+            raise InstanceError("objective", f"{self.objective!r} is not one of {', '.join(OBJECTIVES)}")
+        if self.name == "auto":
+            raise InstanceError("name", "'auto' is the portfolio itself")
+
+
+def _learned(objective: str, module: Callable[[], Any], least: float = 0.04) -> Entry:
+    def run_learned(run: Run, prepared: Any) -> None:
+        module().learned(run, prepared)
+
+    method = Method(run_learned, library="torch", warm=lambda: module().warm(), kernels=lambda: module().kernels())
+    return Entry(objective, "learned", method, share=0.2, least=least, learned=True)
+
+
+def _throughput() -> Any:
+    from gangplan.learned.throughput import method
+
+    return method
+
+
+def _step() -> Any:
+    from gangplan.learned.step import method
+
+    return method
+
+
+def _placement() -> Any:
+    from gangplan.learned.placement import method
+
+    return method
+
+
+def _schedule() -> Any:
+    from gangplan.learned.schedule import method
+
+    return method
+
+
+ENTRIES = (
+    Entry("throughput", "greedy", quick=True),
+    # a good pipeline is a good start for every variant
+    Entry("throughput", "pipedream", variants=("free",), quick=True),
+    _learned("throughput", _throughput, least=0.005),
+    Entry("throughput", "convex", variants=("convex",)),
+    Entry("throughput", "pipeline", variants=("contiguous",)),
+    Entry("throughput", "local_search", share=0.45),
+    Entry("throughput", "cpsat"),
+    Entry("throughput", "neighbourhood", variants=("contiguous",)),
+    Entry("latency", "greedy", quick=True),
+    Entry("latency", "chain"),
+    Entry("latency", "local_search"),
+    Entry("latency", "cpsat"),
+    Entry("latency", "neighbourhood"),
+    Entry("stages", "ideals"),
+    Entry("stages", "chain"),
+    Entry("step", "heft", quick=True),
+    # bounds and pipelines take tens of milliseconds
+    Entry("step", "bounds", share=0.2, least=0.2, quick=True),
+    Entry("step", "list_schedule", least=0.02, quick=True),
+    Entry("step", "critical_path", least=0.02, quick=True),
+    _learned("step", _step, least=0.005),
+    Entry("step", "contiguous", share=0.1, least=0.2),
+    Entry("step", "local_search", share=0.15),
+    # from what the searches have found
+    Entry("step", "cpsat", share=0.5, least=0.5),
+    Entry("step", "lns"),
+    Entry("step", "cpsat_below"),
+    Entry("schedule", "lists", quick=True),
+    _learned("schedule", _schedule),
+    Entry("schedule", "starts", share=0.7, least=0.5),
+    Entry("schedule", "local_search", share=0.1),
+    Entry("schedule", "cpsat"),
+    # local search begins with several of its kind, and is as quick on small problems
+    Entry("placement", "topology", least=0.2, quick=True),
+    Entry("placement", "local_search", share=0.1, quick=True),
+    Entry("placement", "ruin_recreate", share=0.2, least=0.1),
+    _learned("placement", _placement),
+    Entry("placement", "patterns", share=0.7),
+    # from what the others have found, with more time
+    Entry("placement", "ruin_recreate", share=0.5),
+    Entry("placement", "local_search", share=0.3),
+    Entry("placement", "lns", share=0.5),
+    Entry("placement", "cpsat"),
+)
+"""In this order, but the quick ones go first, then the learned one, then what others have added."""
+_ADDED: list[Entry] = []
+
+
+def register(entry: Entry) -> None:
+    """Add a method to the portfolio, and to what `solve` takes by name.
+
+    In `auto` it runs after the quick methods and before the exact ones, in a process of its own, and whatever it does
+    there cannot hurt: its plans are verified, it is stopped when its time is up, and if it fails the others go on.
+
+    Raises:
+        InstanceError: if there is a method of that name.
+    """
+    if entry.name in named(entry.objective):
+        raise InstanceError("name", f"{entry.name!r} is a method of {entry.objective} already")
+    if entry.method is None:
+        raise InstanceError("method", "is not given")
+    if entry.quick:
+        raise InstanceError("quick", "is for methods that come with gangplan: they run in the caller's process")
+    _ADDED.append(replace(entry, added=True))
+
+
+def unregister(objective: str, name: str) -> None:
+    """Take back what `register` added."""
+    _ADDED[:] = [entry for entry in _ADDED if (entry.objective, entry.name) != (objective, name)]
+
+
+def named(objective: str) -> dict[str, Method]:
+    """Return every method of an objective by its name."""
+    more = {e.name: e.method for e in (*ENTRIES, *_ADDED) if e.objective == objective and e.method is not None}
+    return {**suite(objective).methods, **more}
+
+
+def methods(objective: str = "throughput") -> dict[str, tuple[str, ...]]:
+    """Return the names of all methods for `objective`, each with the variants it solves; ``auto`` picks among them."""
+    return {name: suite(objective).variants_of(method) for name, method in named(objective).items()}
+
+
+def suited(problem: Problem) -> list[Entry]:
+    """Return what `auto` runs on `problem`, with methods, in order: quick, learned, added by others, ours."""
+    known = named(problem.objective)
+    found = [
+        replace(entry, method=known[entry.name])
+        for entry in (*_ADDED, *ENTRIES)
+        if entry.objective == problem.objective and (not entry.variants or problem.variant in entry.variants)
+    ]
+    return sorted(found, key=lambda entry: (not entry.quick, not entry.learned))
+
+
+def installed(method: Method) -> bool:
+    """Return whether the library of `method` is there; what it compiles is not compiled without."""
+    package = method.library.partition(".")[0]
+    return not package or sys.modules.get(package) is not None or find_spec(package) is not None
+
+
+def parts(problem: Any) -> int:
+    """Return of how many parts a problem consists: ops, jobs and nodes, or jobs."""
+    if problem.objective == "placement":
+        return len(problem.jobs) + int(problem.fleet.n_nodes)
+    return len(problem.jobs) if problem.objective == "schedule" else int(problem.graph.n_ops)
