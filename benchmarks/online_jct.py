@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gangplan.hybrid.online.trace import Elastic, Online
+from gangplan.hybrid.online.engine_policy import SchedulerPolicy
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Fleet
 from gangplan.instances.readers.traces import read_trace
@@ -149,7 +149,7 @@ def simulated(case: Case, work: Workload, label: str, seed: int) -> Found:
         return Found(summary(found).mean_jct, 0.0, 0.0, time.process_time() - began)
     mine, policy = None, None
     if name == "Scheduler":
-        policy = mine = (Elastic if case.degrees else Online)(policy=rule, price=price)
+        policy = mine = SchedulerPolicy(policy=rule, price=price)
     elif price is None:
         policy = Widest(name, more[0] == "fits")
     else:

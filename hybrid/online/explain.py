@@ -1,20 +1,156 @@
-"""Why a decision is as it is."""
+"""Why a decision is as it is, and why a job waits."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .decision import Candidate, Explanation
-from .desk import Desk
-from .scene import Scene, scene
+from .queue import Request
+from .starts import FULL, Reservation
+from .state import ClusterState
 
+if TYPE_CHECKING:
+    from .scheduler import Scheduler
+
+Change = Callable[["Scheduler"], object]
 SHOWN = 16
 """Candidates and waiting jobs that are named."""
+WIDTH = 80
+"""Columns of what is printed."""
+_ENDS = 256
+"""Ends of running jobs that are played to see when a job starts."""
+_UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Something that could have been decided.
+
+    Attributes:
+        action: in words.
+        score: the less the better: seconds, or what the tier's own scores are in.
+        why_not: why it was not chosen, "" if it was.
+    """
+
+    action: str
+    score: float
+    why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a decision is as it is.
+
+    Attributes:
+        decision: its number.
+        tier: the most considered tier that had a say.
+        candidates: by tier, what was considered.
+        waiting: why the first jobs that still wait do, by name; `Scheduler.explain` of a name says more.
+        objective: mean seconds that the jobs of then have still to be there, as the best candidate's simulation has it;
+            `None` if none was run.
+        bound: no schedule of these jobs has a smaller mean.
+        notes: those of the decision.
+    """
+
+    decision: int
+    tier: str
+    candidates: Mapping[str, tuple[Candidate, ...]]
+    waiting: Mapping[str, str]
+    objective: float | None
+    bound: float | None
+    notes: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        """Return it as lines to be read."""
+        lines = [f"decision {self.decision}, by {self.tier}"]
+        for tier, candidates in self.candidates.items():
+            lines.append(f"{tier}:")
+            for c in candidates:
+                lines.append(f"  {c.score:10.4g}  {c.action}{'  -- ' + c.why_not if c.why_not else ''}")
+        if self.bound is not None:
+            found = "" if self.objective is None else f"{span(self.objective)} simulated, "
+            lines.append(f"mean time still to be there: {found}at least {span(self.bound)}")
+        lines += [f"{name} waits: {why}" for name, why in self.waiting.items()]
+        return "\n".join(wrapped([*lines, *(f"note: {note}" for note in self.notes)]))
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingJob:
+    """Why a job waits.
+
+    Attributes:
+        job: its name.
+        now: seconds of the user's clock.
+        submit: when it was submitted.
+        why: in a sentence.
+        workers: the numbers of workers that it may have.
+        gpus: GPUs that it needs with the fewest workers, whole nodes if it takes several.
+        together: whether workers that fit on one node stay on one, and others take whole nodes.
+        seconds: how long it is expected to run with each number of workers.
+        idle: GPUs of nodes that are up which nobody holds.
+        largest: of these the most on one node.
+        fits: whether there is room for it now.
+        place: its place in the queue, from 1 on.
+        queue: how many jobs wait.
+        ahead: the first jobs before it.
+        earliest: when it starts by the scheduler's own rules if nobody else comes and estimates hold; `None` if it does
+            not within the next 256 ends of jobs.
+        remedies: what would let it start now, each tried out.
+    """
+
+    job: str
+    now: float
+    submit: float
+    why: str
+    workers: tuple[int, ...]
+    gpus: int
+    together: bool
+    seconds: tuple[float, ...]
+    idle: int
+    largest: int
+    fits: bool
+    place: int
+    queue: int
+    ahead: tuple[str, ...]
+    earliest: float | None
+    remedies: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        """Return it as lines to be read."""
+        degrees = " or ".join(map(str, self.workers))
+        where = ", which stay together" if self.together and self.workers[-1] > 1 else ""
+        ahead = ", ".join(self.ahead) + (" ..." if self.place - 1 > len(self.ahead) else "")
+        earliest = f"not within the next {_ENDS} ends of jobs"
+        if self.earliest is not None:
+            wait = self.earliest - self.now
+            when = f"at {self.earliest:.6g} s, in {span(wait)}" if wait else "at once, by the next decision"
+            earliest = f"{when}, if nobody else comes and estimates hold"
+        rows = [
+            ("needs", f"{self.gpus} GPUs: {degrees} workers{where}; for {span(self.seconds[0])}"),
+            ("free", f"{self.idle} GPUs, at most {self.largest} on one node"),
+            ("ahead", f"{self.place - 1} of the {self.queue} jobs that wait{': ' + ahead if ahead else ''}"),
+            ("starts", earliest),
+            *(("to start now" if not i else "or", words) for i, words in enumerate(self.remedies)),
+        ]
+        head = f"{self.job} waits since {self.submit:.6g} s: {self.why}"
+        lines = (fill(f"  {name:14}{words}", WIDTH, subsequent_indent=" " * 16) for name, words in rows)
+        return "\n".join([*wrapped([head]), *lines])
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """What is remembered of a decision.
 
@@ -22,10 +158,11 @@ class Record:
         number, tier, notes: its own.
         changes: events before and by it: only while there is no other, objective and bound can be told.
         starts: names of the jobs that it started.
-        scores: of a learned tier or a policy, the best first.
+        scores: of a learned order or a policy, the best first.
         orders: what the lookahead found of each order.
         stops: jobs that were stopped, and for whom.
         waits: why jobs wait.
+        scorer: whose the scores are.
     """
 
     number: int
@@ -36,39 +173,148 @@ class Record:
     orders: tuple[Candidate, ...]
     stops: tuple[Candidate, ...]
     waits: dict[str, str]
-    scorer: str = "learned"
-    notes: tuple[str, ...] = field(default=())
+    scorer: str
+    notes: tuple[str, ...]
+
+    def explain(self, state: ClusterState) -> Explanation:
+        """Return what is known of the decision; of the latest, while nothing else has happened, what it is worth."""
+        found: dict[str, tuple[Candidate, ...]] = {}
+        if self.orders:
+            found["lookahead"] = self.orders
+        if self.stops:
+            found["stops"] = self.stops[:SHOWN]
+        if self.scores:
+            rows = []
+            for action, score in self.scores[:SHOWN]:
+                name = action.rsplit(" on ", 1)[0]
+                why = "" if name in self.starts else self.waits.get(name, "it was not its turn")
+                rows.append(Candidate(action, score, why))
+            found[self.scorer] = tuple(rows)
+        objective = bound = None
+        if self.changes == state.changes and state.waiting:
+            from .lookahead import worth
+
+            objective, bound = worth(state)
+        waits = dict(list(self.waits.items())[:SHOWN])
+        return Explanation(self.number, self.tier, found, waits, objective, bound, self.notes)
 
 
-def explain(record: Record, desk: Desk) -> Explanation:
-    """Put a record into an explanation."""
-    found: dict[str, tuple[Candidate, ...]] = {}
-    if record.orders:
-        found["lookahead"] = record.orders
-    if record.stops:
-        found["stops"] = record.stops[:SHOWN]
-    if record.scores:
-        rows = []
-        for action, score in record.scores[:SHOWN]:
-            name = action.rsplit(" on ", 1)[0]
-            why = "" if name in record.starts else record.waits.get(name, "it was not its turn")
-            rows.append(Candidate(action, score, why))
-        found[record.scorer] = tuple(rows)
-    objective = bound = None
-    if record.changes == desk.changes and desk.book.waiting:
-        objective, bound = _worth(scene(desk), desk.settings.reserve, desk.line.order)
-    waits = dict(list(record.waits.items())[:SHOWN])
-    return Explanation(record.number, record.tier, found, waits, objective, bound, record.notes)
+def why_waits(state: ClusterState, name: str, last: str | None, twin: Callable[[], Scheduler]) -> WaitingJob:
+    """Return why a job waits.
 
-
-def _worth(seen: Scene, reserve: bool, order: float) -> tuple[float, float]:
-    """Return the mean time that the jobs which are shown still have to be there, simulated, and a bound on it.
-
-    The bound squashes all work on one machine as fast as all GPUs together, the least work first, and no job is done
-    before it has run (the relaxations of `mean_jct_bound`).
+    Args:
+        state: of the cluster.
+        name: of a job that waits.
+        last: what the last decision said of it; `None` if it was not there.
+        twin: makes a scheduler of the same state, with which may be done what one likes.
     """
-    from .rollout import rollout
+    request, order = state.waiting[name], list(state.queue)
+    degree, place = request.job.workers[0], order.index(name) + 1
+    job = state.placed(request, degree)
+    fits = state.placer.room(job).total >= job.workers[0]
+    earliest = _first_start(twin(), name)
+    if earliest == state.now:
+        why = "the next decision starts it" + ("; none was made since it came" if last is None else "")
+    elif fits:
+        why = last or "there is room for it, but not beside those before it"
+        why = why if why != FULL else "there is room for it now, but those before it come first"
+    else:
+        why = FULL if state.idle else "no GPU is idle"
+    return WaitingJob(
+        name, state.now, request.submit, why, request.job.workers, state.holds(request, degree), request.together,
+        tuple(request.lasts(d) for d in request.job.workers), state.idle, int(state.placer.free.max()), fits,
+        place, len(order), tuple(order[: min(place - 1, SHOWN)]), earliest,
+        () if earliest == state.now else tuple(_remedies(state, request, order[: place - 1], fits, twin)),
+    )  # fmt: skip
 
-    gpus, left, need, _, _ = seen
-    squashed = np.cumsum(np.sort(need * left)) / max(1, gpus)
-    return float(rollout(*seen, reserve, order).mean()), max(float(left.mean()), float(squashed.mean()))
+
+def _first_start(twin: Scheduler, name: str) -> float | None:
+    """Play on until a job starts, and return when that is; `None` if it takes too long."""
+    for _ in range(_ENDS):
+        if any(start.job == name for start in twin.decide(60.0).starts):
+            return twin.now
+        if not twin.running:
+            return None
+        left = {name: job.left(twin.now) for name, job in twin._state.running.items()}
+        now = twin.now + min(left.values())
+        for ended in [name for name, seconds in left.items() if twin.now + seconds <= now]:
+            twin.finish(ended, now=now)
+    return None
+
+
+def _remedies(
+    state: ClusterState, request: Request, ahead: list[str], fits: bool, twin: Callable[[], Scheduler]
+) -> Iterator[str]:
+    """Yield what would let a job start now: tried out with a scheduler of the same state."""
+    name, job = request.name, request.job
+
+    def starts(change: Change) -> bool:
+        other = twin()
+        change(other)
+        return any(start.job == name for start in other.decide(60.0).starts)
+
+    def instead(**changes: Any) -> Change:
+        def put(other: Scheduler) -> None:
+            other._state.forget(other._state.leave(name))
+            other._state.wait(replace(request, **changes))
+
+        return put
+
+    def ended(names: list[str]) -> Change:
+        return lambda other: [other._state.free(n) for n in names]
+
+    def repaired(other: Scheduler) -> None:
+        for node in down:
+            other._state.turn(node, True)
+
+    down = [i for i, up in enumerate(state.up) if not up]
+    blockers = [n for n in ahead if not _fits(state, state.waiting[n])][:1]
+    if blockers and starts(lambda other: other.withdraw(blockers[0])):
+        held = state.waiting[blockers[0]]
+        gang = state.placed(held, held.job.workers[0])
+        time = Reservation(state, state.placer.room(gang), gang.workers[0]).time
+        shorter = instead(seconds=(time - state.now,) * len(job.workers), left=1.0, again=False)
+        if fits and state.now < time < np.inf and starts(shorter):
+            yield f"run for at most {span(time - state.now)}, until {held.name} has room"
+        yield f"withdraw {held.name}, which is before it and does not fit"
+    for workers in (job.workers[0] // 2**i for i in range(1, job.workers[0].bit_length())):
+        longer = request.seconds[0] * job.workers[0] / workers
+        if starts(instead(job=replace(job, workers=(workers,)), seconds=(longer,))):
+            yield f"submit it with {workers} workers"
+            break
+    if request.bundle(job.workers[0], state.size) > 1 and starts(instead(together=False)):
+        yield "submit it with together=False, so that its workers may spread over nodes"
+    if down and starts(repaired):
+        yield f"repair {', '.join(state.fleet.names[node] for node in down[:SHOWN])}"
+    gang = state.placed(request, job.workers[0])
+    ends = Reservation(state, state.placer.room(gang), gang.workers[0]).ends[:_ENDS]
+    if ends and starts(ended(ends)):
+        for n in reversed(ends[:SHOWN]):
+            fewer_ends = [x for x in ends if x != n]
+            if fewer_ends and starts(ended(fewer_ends)):
+                ends = fewer_ends
+        held_by = sum(state.running[n].gpus for n in ends)
+        more = f" and {len(ends) - SHOWN} more" if len(ends) > SHOWN else ""
+        yield f"end or stop {', '.join(ends[:SHOWN])}{more} ({held_by} GPUs)"
+
+
+def _fits(state: ClusterState, request: Request) -> bool:
+    job = state.placed(request, request.job.workers[0])
+    return state.placer.room(job).total >= job.workers[0]
+
+
+def span(seconds: float) -> str:
+    """Return seconds in words: ``90 s``, ``2.5 h``."""
+    size, unit = next(((size, unit) for size, unit in _UNITS if seconds >= 2 * size), (1.0, "s"))
+    return f"{seconds / size:.3g} {unit}"
+
+
+def wrapped(lines: list[str]) -> list[str]:
+    """Return lines of at most `WIDTH` columns; what goes on is indented."""
+    return [fill(line, WIDTH, subsequent_indent=" " * 8, drop_whitespace=True) for line in lines]
+
+
+def listed(rows: list[str]) -> list[str]:
+    """Return the first rows, and how many more there are."""
+    more = [f"  and {len(rows) - SHOWN} more"] if len(rows) > SHOWN else []
+    return [*islice(rows, SHOWN), *more]

@@ -1,24 +1,144 @@
-"""The tier that looks ahead: by which order jobs go now, by playing what is there through with each."""
+"""Look ahead: by which order jobs go now, found by playing what is there through with each (compiled rollouts)."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import NamedTuple
 
 import numpy as np
 
-from .decision import Candidate
-from .scene import scene
+from gangplan.solvers.compiled.kernel import Bools, Floats, Ints, inner, kernel
 
-if TYPE_CHECKING:
-    from .desk import Desk
+from .explain import Candidate
+from .state import EXPENSIVE, ClusterState
 
 ORDERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Exponents of GPUs in the order of jobs: the shortest first with 0, the least work first with 1."""
+MOST = 128
+"""Jobs that are played."""
 FAR = 3.0
 """Times the mean until a job is done: by then others have come, and it goes otherwise than it was played."""
 _SAME = 1e-9
 """Of two sums of equal seconds, by how much one may be off."""
+
+
+class Scene(NamedTuple):
+    """What a rollout starts from, n jobs.
+
+    Attributes:
+        gpus: of the cluster.
+        left: seconds of each job on its GPUs, (n,).
+        need: GPUs of each job, (n,).
+        price: seconds that a stop costs each job, infinite if it may not be stopped, (n,).
+        running: which jobs run, (n,).
+    """
+
+    gpus: int
+    left: Floats
+    need: Ints
+    price: Floats
+    running: Bools
+
+
+@kernel
+def rollout(scene: Scene, reserve: bool, order: float) -> Floats:
+    """Return in how many seconds each job is done if nobody else comes, 0 if it never has room, float64 (n,).
+
+    Whenever a job is done, as many jobs as have room together run, those first that have least left times their GPUs
+    to the power `order`, counted in GPUs as if jobs could always be moved. A running job keeps its GPUs unless it has
+    more left than another and `EXPENSIVE` times its price.
+
+    Args:
+        scene: the jobs.
+        reserve: whether jobs that may not be stopped start only if they do not delay the first that does not fit.
+        order: the exponent.
+    """
+    need, price = scene.need, scene.price
+    n = len(scene.left)
+    rest, runs, weight = scene.left.copy(), scene.running.copy(), need.astype(np.float64) ** order
+    jobs, count = np.arange(n), n
+    key, done = np.empty(n), np.zeros(n)
+    time = 0.0
+    while count:
+        for i in range(count):
+            j = jobs[i]
+            key[i] = rest[j] * weight[j]
+            if runs[j]:
+                key[i] = max(rest[j] - EXPENSIVE * price[j], 0.0) * weight[j] if price[j] < np.inf else -1.0
+        room, step = scene.gpus, np.inf
+        shadow, spare = np.inf, scene.gpus  # when the first that does not fit will, and the GPUs that it leaves then
+        for i in np.argsort(key[:count]):
+            j = jobs[i]
+            late = not runs[j] and price[j] == np.inf and rest[j] > shadow
+            if need[j] <= room and not (late and need[j] > spare):
+                room -= need[j]
+                runs[j] = True
+                step = min(step, rest[j])
+                if late:
+                    spare -= need[j]
+            elif runs[j]:
+                runs[j] = False
+                rest[j] += price[j]
+            elif shadow == np.inf and reserve:
+                shadow, spare = _reserve(need[j], room, jobs[:count], runs, rest, need)
+        if step == np.inf:
+            break
+        time += step
+        kept = 0
+        for i in range(count):
+            j = jobs[i]
+            if runs[j]:
+                rest[j] -= step
+                if rest[j] <= 1e-6:
+                    done[j] = time
+                    continue
+            jobs[kept] = j
+            kept += 1
+        count = kept
+    return done
+
+
+@inner
+def _reserve(asked: int, room: int, jobs: Ints, runs: Bools, rest: Floats, need: Ints) -> tuple[float, int]:
+    """Return in how many seconds `asked` GPUs are free if nobody else starts, and how many more there are then."""
+    for j in jobs[np.argsort(rest[jobs])]:
+        if runs[j]:
+            room += need[j]
+            if room >= asked:
+                return rest[j], room - asked
+    return np.inf, room
+
+
+def scene_of(state: ClusterState) -> Scene:
+    """Return the first jobs that wait, and of those that run as many as there are places, the first to end."""
+    wait = [(r, state.degrees(r)[0]) for r in (state.waiting[name] for name in state.queue.first(MOST))]
+    (end, since, price), (_, _, wide, head) = state.running.table()
+    left = np.where(end > state.now, end - state.now, state.now - since)
+    shown = np.flatnonzero(head)
+    if len(shown) > MOST - len(wait):
+        shown = shown[np.argsort(left[shown], kind="stable")[: MOST - len(wait)]]
+    lasts = [request.lasts(degree) for request, degree in wait]
+    need = [state.holds(request, degree) for request, degree in wait]
+    costs = [np.inf if request.price is None else request.price for request, _ in wait]
+    return Scene(
+        gpus=state.idle + int(wide[shown].sum()),
+        left=np.concatenate([left[shown], np.array(lasts, dtype=float)]),
+        need=np.concatenate([wide[shown], np.array(need, dtype=np.int64)]),
+        price=np.concatenate([price[shown], np.array(costs, dtype=float)]),
+        running=np.arange(len(shown) + len(wait)) < len(shown),
+    )
+
+
+def worth(state: ClusterState) -> tuple[float, float]:
+    """Return the mean seconds that the first jobs still have to be there, simulated, and a bound on it.
+
+    The bound squashes all work on one machine as fast as all GPUs together, the least work first, and no job is done
+    before it has run (the relaxations of `mean_jct_bound`).
+    """
+    scene = scene_of(state)
+    squashed = np.cumsum(np.sort(scene.need * scene.left)) / max(1, scene.gpus)
+    played = rollout(scene, state.settings.reserve, state.queue.order)
+    return float(played.mean()), max(float(scene.left.mean()), float(squashed.mean()))
 
 
 class Lookahead:
@@ -29,55 +149,41 @@ class Lookahead:
     are not played, and change most what is far.
 
     Args:
-        orders: the exponents.
-        usual: the one of them that is taken without a rollout, or where none is better.
+        usual: the order that is taken without a rollout, or where none is better.
     """
 
-    def __init__(self, orders: tuple[float, ...], usual: float) -> None:
-        self.orders, self.usual = orders, usual
-        self.order = usual
+    def __init__(self, usual: float) -> None:
+        self.usual = self.order = usual
         self.found: tuple[float, ...] = ()
         """Mean seconds by order, far ones cut, of the last decision; none if it was not looked ahead."""
-        self.took = 0.0
+        self._took = 0.0
         """Seconds that the longest rollout lately took."""
         one = np.ones(1)
-        _play(1, one, one.astype(np.int64), one, one.astype(bool), True, 1.0)  # compiled before a deadline
+        rollout(Scene(1, one, one.astype(np.int64), one, one.astype(bool)), True, 1.0)  # compiled before a deadline
 
-    def choose(self, desk: Desk, stop: float) -> None:
+    def choose(self, state: ClusterState, stop: float) -> None:
         """Find the order for a decision, if there is time until `stop` of the machine's clock."""
         self.order, self.found = self.usual, ()
-        desk.line.order = self.usual
-        if (
-            not desk.book.waiting
-            or not desk.parts.stoppable
-            or time.perf_counter() + 1.5 * len(self.orders) * self.took > stop
-        ):
-            self.took *= 0.9
+        state.queue.order = self.usual
+        late = time.perf_counter() + 1.5 * len(ORDERS) * self._took > stop
+        if not state.waiting or not state.running.stoppable or late:
+            self._took *= 0.9
             return
-        state = scene(desk)
-        ends = []
-        for order in self.orders:
+        scene, ends = scene_of(state), []
+        for order in ORDERS:
             began = time.perf_counter()
-            ends.append(_play(*state, desk.settings.reserve, order))
-            self.took = max(0.9 * self.took, time.perf_counter() - began)
+            ends.append(rollout(scene, state.settings.reserve, order))
+            self._took = max(0.9 * self._took, time.perf_counter() - began)
         far = FAR * max(1e-9, min(float(end.mean()) for end in ends))
         self.found = found = tuple(float(far * -np.expm1(-end / far).mean()) for end in ends)
         least = min(found) * (1 + _SAME)
-        best = min(range(len(found)), key=lambda i: (max(found[i], least), self.orders[i] != self.usual))
-        self.order = desk.line.order = self.orders[best]
+        best = min(range(len(found)), key=lambda i: (max(found[i], least), ORDERS[i] != self.usual))
+        self.order = state.queue.order = ORDERS[best]
 
     def candidates(self) -> tuple[Candidate, ...]:
         """Return the orders with the mean time until the jobs are done, seconds, far ones cut."""
         rows, best = [], min(self.found, default=0.0)
-        for order, found in zip(self.orders, self.found, strict=False):
+        for order, found in zip(ORDERS, self.found, strict=False):
             why = "" if order == self.order else f"{found / best - 1:+.2%}" if best else "no better"
             rows.append(Candidate(f"seconds left x GPUs^{order:g}, the least first", found, why))
         return tuple(rows)
-
-
-def _play(*state: Any) -> np.ndarray:
-    """Play through; importing what compiles takes longer than most imports."""
-    from .rollout import rollout
-
-    found: np.ndarray = rollout(*state)
-    return found

@@ -1,20 +1,35 @@
-"""What a policy of one's own may be: an object that says who comes first, or who starts where."""
+"""Policies that are asked before the heuristic: the user's own, the learned order, and how to ask them safely."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any, Protocol, runtime_checkable
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from .book import Book, Stint
-from .job import Request
+from .queue import Request
+from .state import ClusterState, Nodes, RunningJob
 
-Proposal = tuple[str, int, Mapping[int, tuple[int, ...]] | None]
+if TYPE_CHECKING:
+    from gangplan.learned.schedule.policy import SchedulePolicy
+
+T = TypeVar("T")
+Proposal = tuple[str, int, Nodes | None]
 """A job, how many workers, and its GPUs by number of the node; where it goes is left to others if that is `None`."""
 AHEAD = 64
 """Of the jobs that wait, so many are shown to a policy, the first by the order of the heuristic."""
+_MOST = 100_000
+"""Proposals that are looked at: more than any cluster starts at a time."""
+STRIKES = 3
+"""Faults after which a policy is left out for good."""
+_WARNED = 256
+"""Kinds of notes that are warned of: one may have a job's name in it."""
 
 
 class View:
@@ -24,34 +39,30 @@ class View:
         now: seconds of the user's clock.
         fleet: the nodes, m of them.
         waiting: the first jobs that wait, in the order of the heuristic.
-        running: the jobs that run, by name; a copy.
-        free: GPUs of each node that nobody holds, 0 where it is down, int64 (m,); a copy.
+        running: the jobs that run, by name; a copy, made when it is asked for.
+        free: GPUs of each node that nobody holds, 0 where it is down, int64 (m,); a copy, likewise.
         up: which nodes are up, (m,).
+        options: each waiting job that is shown with each number of workers it may have.
     """
 
-    def __init__(self, book: Book, first: Sequence[str], free: np.ndarray) -> None:
-        self.now, self.fleet = book.now, book.fleet
-        self.waiting: tuple[Request, ...] = tuple(book.waiting[name] for name in first)
-        self._book, self._free = book, free
+    def __init__(self, state: ClusterState) -> None:
+        self.now, self.fleet, self._state = state.now, state.fleet, state
+        self.waiting: tuple[Request, ...] = tuple(state.waiting[name] for name in state.queue.first(AHEAD))
 
     @property
-    def running(self) -> Mapping[str, Stint]:
-        """The jobs that run, by name; made when it is asked for."""
-        return dict(self._book.running)
+    def running(self) -> Mapping[str, RunningJob]:  # noqa: D102, of the class
+        return dict(self._state.running)
 
     @property
-    def free(self) -> np.ndarray:
-        """GPUs of each node that nobody holds, int64 (m,); made when it is asked for."""
-        return self._free.copy()
+    def free(self) -> np.ndarray:  # noqa: D102
+        return self._state.placer.free.copy()
 
     @property
-    def up(self) -> tuple[bool, ...]:
-        """Which nodes are up, (m,)."""
-        return tuple(self._book.up)
+    def up(self) -> tuple[bool, ...]:  # noqa: D102
+        return tuple(self._state.up)
 
     @property
-    def options(self) -> list[tuple[Request, int]]:
-        """Each waiting job that is shown with each number of workers it may have."""
+    def options(self) -> list[tuple[Request, int]]:  # noqa: D102
         return [(request, degree) for request in self.waiting for degree in request.job.workers]
 
 
@@ -74,10 +85,6 @@ class Proposes(Protocol):
     def propose(self, view: View) -> Iterable[Proposal]:
         """Return who starts, in order; each is verified by itself."""
         ...
-
-
-_MOST = 100_000
-"""Proposals that are looked at: more than any cluster starts at a time."""
 
 
 def _sound(job: str, degree: int, nodes: Mapping[int, Sequence[int]] | None) -> Proposal:
@@ -106,3 +113,138 @@ def proposals(policy: Any, view: View) -> tuple[list[Proposal], list[tuple[str, 
     order = [int(i) for i in np.argsort(scores, kind="stable") if scores[i] < np.inf]
     ranked: list[Proposal] = [(options[i][0].name, options[i][1], None) for i in order]
     return ranked, [(f"{options[i][0].name} on {options[i][1]}", float(scores[i])) for i in order]
+
+
+class LearnedOrder:
+    """The order in which the learned schedule policy would start the jobs that wait; a `Ranks`.
+
+    Jobs that it would start later than now are not ranked, and neither are degrees that it did not choose. The weights
+    are read, and the network is run once on a small queue, when this is made, so that decisions need not wait for it.
+
+    Args:
+        policy: its weights; by default those that come with the package.
+
+    Raises:
+        InstanceError: if they are missing or broken.
+        ImportError: if torch is not installed.
+    """
+
+    def __init__(self, policy: SchedulePolicy | None = None) -> None:
+        from gangplan.learned.schedule.online import Queue, ranked
+        from gangplan.learned.schedule.policy import shipped
+
+        self._policy = policy or shipped()
+        one = np.ones(1, dtype=np.int64)
+        ranked([Queue(np.array([0, 1]), one, np.ones(1), np.ones(1), 2, one, np.ones(1))], self._policy)
+
+    def rank(self, view: View) -> tuple[float, ...]:
+        """Return the place of each option that is to start now, infinite for others."""
+        from gangplan.learned.schedule.online import Queue, ranked
+
+        jobs, running = view.waiting, list(view.running.values())
+        queue = Queue(
+            np.cumsum([0, *(len(request.job.workers) for request in jobs)]),
+            np.array([request.gpus(degree) for request, degree in view.options]),
+            np.array([request.lasts(degree) for request, degree in view.options]),
+            np.ones(len(jobs)),
+            int(view.fleet.gpus[np.array(view.up)].sum()),
+            np.array([job.gpus for job in running], dtype=np.int64),
+            np.array([max(0.0, job.end - view.now) for job in running], dtype=float),
+        )
+        (found,) = ranked([queue], self._policy)
+        if np.isnan(found.score).any():
+            raise FloatingPointError("the network's scores are not finite")
+        scores = np.full(len(queue.gpus), np.inf)
+        now = (found.option >= 0) & (found.start <= 0)
+        scores[found.option[now]] = found.place[now]
+        return tuple(scores.tolist())
+
+
+class Overrun(BaseException):
+    """The time of a policy is up: no `Exception`, so that a policy that catches those does not catch it."""
+
+
+class Watchdog:
+    """Asks policies within a time, so that what they do costs no more than that and no decision; notes what goes wrong.
+
+    A function cannot be stopped from outside without a thread, so on the main thread an alarm is set (a policy that
+    sleeps or loops in Python is stopped at once, compiled code when it comes back); elsewhere an overrun is seen when
+    it is over, and the policy is not asked again.
+    """
+
+    def __init__(self) -> None:
+        self.faults: dict[str, int] = {}
+        self._warned: set[str] = set()
+        self._notes: list[str] = []
+
+    def out(self, tier: str) -> bool:
+        """Return whether a tier is left out."""
+        return self.faults.get(tier, 0) >= STRIKES
+
+    def call(self, tier: str, budget: float, act: Callable[[], T]) -> T | None:
+        """Return what `act` returns, `None` if it failed or took longer than `budget` seconds."""
+        began = time.perf_counter()
+        alarm = threading.current_thread() is threading.main_thread()
+        try:
+            found = _timed(act, budget) if alarm else act()
+        except Overrun:
+            self._fault(tier, f"was stopped after {budget * 1e3:.0f} ms")
+            return None
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # whatever a policy raises, to end the program too, the decision is made
+            self._fault(tier, f"raised {type(error).__name__}: {str(error)[:200]}")
+            return None
+        took = time.perf_counter() - began
+        if took > budget:
+            why = "and did not let itself be stopped" if alarm else "off the main thread, where it cannot be stopped"
+            self._fault(tier, f"took {took * 1e3:.0f} ms {why}", STRIKES)
+            return None
+        return found
+
+    def load(self, what: str, make: Callable[[], T]) -> T | None:
+        """Return what `make` makes, `None` with a note if it cannot."""
+        try:
+            return make()
+        except (Exception, SystemExit) as error:  # no torch, no weights, broken weights
+            self.note(f"{what} is left out: {type(error).__name__}: {str(error)[:200]}")
+            return None
+
+    def _fault(self, tier: str, words: str, strikes: int = 1) -> None:
+        self.faults[tier] = self.faults.get(tier, 0) + strikes
+        self.note(f"{tier} {words}{'; it is asked no more' if self.out(tier) else ''}")
+
+    def note(self, words: str) -> None:
+        """Note something for the decision, and warn once of each kind."""
+        self._notes.append(words)
+        kind = words.split(":", maxsplit=1)[0][:60]
+        if kind not in self._warned and len(self._warned) < _WARNED:
+            self._warned.add(kind)
+            warnings.warn(f"gangplan.Scheduler: {words}", RuntimeWarning, stacklevel=3)
+
+    def taken(self) -> tuple[str, ...]:
+        """Return the notes since the last call."""
+        notes, self._notes = tuple(self._notes), []
+        return notes
+
+
+def _timed(act: Callable[[], T], budget: float) -> T:
+    """Call `act` under an alarm; one that was set before goes on afterwards."""
+    if budget <= 0:
+        raise Overrun
+
+    def ring(number: int, frame: FrameType | None) -> Any:
+        raise Overrun
+
+    before = signal.signal(signal.SIGALRM, ring)
+    rest, interval = signal.setitimer(signal.ITIMER_REAL, budget)
+    began = time.perf_counter()
+    try:
+        try:
+            return act()
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    finally:  # reached even if the alarm rings in the line above; it rings once
+        signal.signal(signal.SIGALRM, before if before is not None else signal.SIG_DFL)
+        if rest:
+            signal.setitimer(signal.ITIMER_REAL, max(1e-6, rest - (time.perf_counter() - began)), interval)

@@ -4,29 +4,73 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, overload
 
 from gangplan.instances import Cluster, InstanceError
 from gangplan.instances.arrays import require_number
 from gangplan.instances.placement import Fleet, GangJob, SpeedModel
 
-from .decision import TIERS, Decision, Explanation
-from .desk import Desk
-from .explain import Record, explain
-from .guard import Guard
-from .job import Seconds
-from .policy import Proposes, Ranks
-from .settings import STOPPING, USUAL, Settings
-from .snapshot import load as load_snapshot
-from .snapshot import save
-from .stops import Stopping
-from .tiers import Tiers
+from .explain import Explanation, Record, WaitingJob, listed, span, why_waits, wrapped
+from .policy import LearnedOrder, Proposes, Ranks, View, Watchdog, proposals
+from .queue import Request, Seconds, given_seconds
+from .snapshot import load, save
+from .starts import Start, Starts
+from .state import ClusterState, Settings
+from .stops import Stop, Stops
+
+if TYPE_CHECKING:
+    from .lookahead import Lookahead
 
 POLICIES = ("hybrid", "learned", "heuristic")
+TIERS = ("lookahead", "learned", "policy", "stops", "heuristic")
+"""Who may have decided, the most considered first; a policy of the user's own stands where the learned one does."""
+USUAL, STOPPING = 0.0, 0.5
+"""The exponent of GPUs in the order of jobs where none is given, without and with stops, and no rollout says better."""
 _KEEP = 64
 """Decisions that can be explained."""
-_LOOK, _FILL = 0.4, 0.9
-"""Of the deadline, when the lookahead is over and when the last start is begun."""
+_LOOK, _POLICY, _START = 0.4, 0.5, 0.9
+"""Of the deadline, when the lookahead is over; of the rest, what a policy may take; when the last start is begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What `Scheduler.decide` did.
+
+    Attributes:
+        number: counted from 1.
+        now: of the user's clock.
+        starts: the jobs that start, in the order in which they were chosen; they run from now on.
+        tier: the most considered tier that had a say.
+        notes: what went wrong on the way and who decided instead.
+        seconds: of the machine's clock that it took.
+        stops: the jobs that stop first; none unless a stop has a price.
+        more: whether the deadline came before all that could start did; `decide` goes on where it was.
+    """
+
+    number: int
+    now: float
+    starts: tuple[Start, ...]
+    tier: str
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+    more: bool = False
+    stops: tuple[Stop, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        """Return it as lines to be read: who stops, who starts where."""
+        rows = [f"  stop   {x.job} for {x.other}: {span(x.left)} left, {span(x.price)} to pay" for x in self.stops]
+        for x in self.starts:
+            nodes = ", ".join(f"{len(gpus)} on {name}" for name, gpus in x.nodes.items())
+            rows.append(f"  start  {x.job}, {x.degree} workers, for {span(x.seconds)}; GPUs: {nodes}")
+        head = f"decision {self.number} at {self.now:.6g} s, by {self.tier}, in {span(self.seconds)}"
+        rows = listed(rows or ["  nobody starts"])
+        rows += ["  the deadline came first: call decide again"] if self.more else []
+        return "\n".join(wrapped([head, *rows, *(f"  note: {note}" for note in self.notes)]))
 
 
 class Scheduler:
@@ -63,47 +107,57 @@ class Scheduler:
         order: float | None = None,
         price: float | None = None,
     ) -> None:
+        if not isinstance(cluster, Fleet | Cluster):
+            words = "write Fleet.regular(racks=1, nodes=2, gpus=8) for two nodes of eight GPUs"
+            raise InstanceError("cluster", f"{cluster!r} is neither a Fleet nor a Cluster; {words}")
         fleet = cluster if isinstance(cluster, Fleet) else Fleet.of(cluster)
-        if isinstance(policy, str) and policy not in POLICIES:
+        mine = not isinstance(policy, str)
+        if not mine and policy not in POLICIES:
             raise InstanceError("policy", f"{policy!r} is not one of {', '.join(POLICIES)}")
-        if not isinstance(policy, str) and not isinstance(policy, Ranks | Proposes):
+        if mine and not isinstance(policy, Ranks | Proposes):
             raise InstanceError("policy", f"{policy!r} has neither rank nor propose")
-        ahead = order is None and policy not in ("heuristic", "learned")
+        look = order is None and policy not in ("heuristic", "learned")
         usual = order if order is not None else USUAL if price is None else STOPPING
-        self._settings = Settings(together, bool(reserve), usual, ahead, price)
-        self._policy = policy
-        self._arguments: dict[str, Any] = {
-            "speeds": speeds,
-            "together": together,
-            "reserve": reserve,
-            "order": order,
-            "price": price,
-        }
-        self._guard = Guard()
-        self._desk = Desk(fleet, speeds, self._settings)
-        self._tiers = Tiers(self._desk, self._guard, policy)
+        self._policy: Any = policy
+        self._arguments: dict[str, Any] = {"speeds": speeds, "together": together, "reserve": reserve}
+        self._arguments |= {"order": order, "price": price}
+        self._state = state = ClusterState(fleet, speeds, Settings(together, bool(reserve), usual, look, price))
+        self._watchdog = Watchdog()
+        self._ahead: Lookahead | None = None
+        self._asked: Any = policy if mine else None  # who is asked before the heuristic
+        self._tier = "policy" if mine else "learned"
+        if policy in ("hybrid", "learned") and speeds is not None:
+            state.learned = self._watchdog.load("learned places", lambda: _learned_places(fleet, speeds))
+        if policy == "learned":
+            self._asked = self._watchdog.load("learned order", LearnedOrder)
         self._records: dict[int, Record] = {}
         self._count = 0
+
+    def __repr__(self) -> str:
+        """Return the cluster and how many jobs there are."""
+        s = self._state
+        size = f"{s.fleet.n_nodes} nodes, {s.idle} of {s.gpus} GPUs idle"
+        return f"<Scheduler at {s.now:.6g} s: {size}; {len(s.running)} jobs run, {len(s.waiting)} wait>"
 
     @property
     def now(self) -> float:
         """The latest time that was heard of."""
-        return self._desk.book.now
+        return self._state.now
 
     @property
     def idle(self) -> int:
         """GPUs of nodes that are up which nobody holds."""
-        return self._desk.book.idle
+        return self._state.idle
 
     @property
     def waiting(self) -> tuple[str, ...]:
         """The names of the jobs that wait, by submission."""
-        return tuple(self._desk.book.waiting)
+        return tuple(self._state.waiting)
 
     @property
     def running(self) -> tuple[str, ...]:
         """The names of the jobs that run, by start."""
-        return tuple(self._desk.book.running)
+        return tuple(self._state.running)
 
     def submit(
         self,
@@ -126,7 +180,33 @@ class Scheduler:
         Raises:
             InstanceError: naming the field; nothing has changed then.
         """
-        self._tiers.expect(self._desk.submit(job, seconds, now, together, price))
+        state, settings = self._state, self._state.settings
+        if not isinstance(job, GangJob):
+            name = job if isinstance(job, str) and job else "job1"
+            raise InstanceError("job", f"{job!r} is no GangJob; write GangJob({name!r}, 'any', workers=(8,))")
+        at, known = state.at(now), given_seconds(job, seconds)
+        require_number(price, "price", optional=True)
+        request = Request(
+            job,
+            at,
+            known or state.estimates.seconds(job),
+            known is not None,
+            settings.together if together is None else together,
+            state.serial,
+            settings.price if price is None else float(price),
+        )
+        state.check(request)
+        state.now, state.serial = at, state.serial + 1
+        state.wait(request)
+        self._expect(request)
+
+    def _expect(self, request: Request) -> None:
+        """Load what is slow to load when a job comes that needs it, and not when a decision is due."""
+        settings = self._state.settings
+        if self._ahead is None and settings.ahead and request.price is not None:
+            from .lookahead import Lookahead
+
+            self._ahead = Lookahead(settings.order)
 
     def finish(self, job: str, *, now: float | None = None) -> None:
         """Note that a running job is done, and free its GPUs.
@@ -134,7 +214,13 @@ class Scheduler:
         Raises:
             InstanceError: if no such job runs; nothing has changed then.
         """
-        self._desk.finish(job, now)
+        state = self._state
+        state.find(job, "runs")
+        state.now = state.at(now)
+        done = state.free(job)
+        state.forget(done.request)
+        state.over(job)
+        state.estimates.learn(done.request.job, done.request.done + done.ran(state.now) * done.gpus)
 
     def withdraw(self, job: str, *, now: float | None = None) -> None:
         """Forget a waiting job.
@@ -142,7 +228,11 @@ class Scheduler:
         Raises:
             InstanceError: if no such job waits; nothing has changed then.
         """
-        self._desk.withdraw(job, now)
+        state = self._state
+        state.find(job, "waits")
+        state.now = state.at(now)
+        state.forget(state.leave(job))
+        state.over(job)
 
     def fail_node(self, node: str | int, *, now: float | None = None) -> tuple[str, ...]:
         """Note that a node is down; return the jobs that ran there, which wait again.
@@ -150,7 +240,17 @@ class Scheduler:
         Raises:
             InstanceError: if there is no such node, or it is down already.
         """
-        return self._desk.fail(node, now)
+        state = self._state
+        at = state.node(node)
+        if not state.up[at]:
+            raise InstanceError("node", f"{node!r} is down already")
+        state.now = state.at(now)
+        lost = tuple(sorted({*state.holders[at].values()}))
+        for name in lost:
+            request = state.free(name).request
+            state.wait(replace(request, again=request.price is not None))
+        state.turn(at, False)
+        return lost
 
     def repair_node(self, node: str | int, *, now: float | None = None) -> None:
         """Note that a node is up again.
@@ -158,7 +258,12 @@ class Scheduler:
         Raises:
             InstanceError: if there is no such node, or it is up.
         """
-        self._desk.repair(node, now)
+        state = self._state
+        at = state.node(node)
+        if state.up[at]:
+            raise InstanceError("node", f"{node!r} is up")
+        state.now = state.at(now)
+        state.turn(at, True)
 
     def decide(self, deadline: float = 0.05, *, now: float | None = None) -> Decision:
         """Stop whoever should make room, and start whoever should start now.
@@ -173,34 +278,57 @@ class Scheduler:
         """
         began = time.perf_counter()
         require_number(deadline, "deadline", positive=True)
-        desk, tiers = self._desk, self._tiers
-        desk.book.now = desk.book.at(now)
+        state, ahead = self._state, self._ahead
+        state.now = state.at(now)
         self._count += 1
         scores: list[tuple[str, float]] = []
-        fill = desk.fill(self._guard, began + _FILL * deadline)
-        tiers.look(began + _LOOK * deadline)
-        stopping = Stopping(desk, fill)
-        if desk.book.waiting and desk.book.idle:
-            scores = tiers.ask(fill, began + deadline)
-        if desk.book.waiting and desk.parts.stoppable:
-            stopping.run()
-        if desk.book.waiting and desk.book.idle:
-            fill.all(desk.degrees, tiers.usual)
-        said = {start.tier for start in fill.starts}
+        starts = Starts(state, self._watchdog, began + _START * deadline)
+        stops = Stops(state, starts)
+        if ahead is not None:
+            ahead.choose(state, began + _LOOK * deadline)
+        if state.waiting and state.idle:
+            scores = self._ask(starts, began + deadline)
+        if state.waiting and state.running.stoppable:
+            stops.run()
+        if state.waiting and state.idle:
+            starts.all("lookahead" if ahead is not None and ahead.found else "heuristic")
+        said = {start.tier for start in starts.starts}
         tier = next((tier for tier in TIERS if tier in said), "heuristic")
-        notes = self._guard.taken()
-        names = tuple(start.job for start in fill.starts)
-        orders = tiers.ahead.candidates() if tiers.ahead is not None else ()
-        stops = stopping.told
-        record = Record(self._count, tier, desk.changes, names, scores, orders, stops, fill.waits, tiers.name, notes)
-        self._records[self._count] = record
+        notes = self._watchdog.taken()
+        self._records[self._count] = Record(
+            self._count, tier, state.changes, tuple(start.job for start in starts.starts), scores,
+            () if ahead is None else ahead.candidates(), stops.candidates, starts.waits, self._tier, notes,
+        )  # fmt: skip
         self._records.pop(self._count - _KEEP, None)
         took = time.perf_counter() - began
-        return Decision(self._count, self.now, tuple(fill.starts), tier, notes, took, fill.more, tuple(stopping.stops))
+        made = tuple(starts.starts), tier, notes, took, starts.more, tuple(stops.stops)
+        return Decision(self._count, state.now, *made)
+
+    def _ask(self, starts: Starts, end: float) -> list[tuple[str, float]]:
+        """Have the learned order, or the user's policy, start jobs; return its scores."""
+        policy, tier, watchdog, state = self._asked, self._tier, self._watchdog, self._state
+        if policy is None or watchdog.out(tier):
+            return []
+        view = View(state)
+        found = watchdog.call(tier, _POLICY * (end - time.perf_counter()), lambda: proposals(policy, view))
+        if found is None:
+            return []
+        for name, degree, nodes in found[0]:
+            if starts.over():
+                break
+            request = state.waiting.get(name)
+            if request is not None and degree not in request.job.workers:
+                words = f"{name}: {degree} is not one of its numbers of workers, {request.job.workers}"
+                watchdog.note(f"{tier}: {words}")
+            elif request is not None:
+                starts.one(name, (degree,), tier, nodes)
+            elif name not in {start.job for start in starts.starts}:
+                watchdog.note(f"{tier} would start {name!r}, which does not wait")
+        return found[1]
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state, for JSON: what runs and waits, and what was learned."""
-        return save(self._desk, self._guard, self._count)
+        return save(self._state, self._watchdog.faults, self._count)
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Take over a state that `snapshot` returned, of a scheduler of the same cluster and arguments.
@@ -210,19 +338,46 @@ class Scheduler:
         Raises:
             InstanceError: naming what is wrong with it; nothing has changed then.
         """
-        fresh = Scheduler(self._desk.book.fleet, self._policy, **self._arguments)
-        fresh._count = load_snapshot(snapshot, fresh._desk, fresh._guard)
-        for request in fresh._desk.requests():
-            fresh._tiers.expect(request)
-        self.__dict__.update(fresh.__dict__)
+        self.__dict__.update(self._twin(self._policy, snapshot).__dict__)
 
-    def explain(self, decision: Decision | int) -> Explanation:
-        """Return why a decision is as it is: candidates, scores, which tier decided, the bound, why not the others.
+    def _twin(self, policy: Any, snapshot: Mapping[str, Any]) -> Scheduler:
+        """Return a scheduler of the same cluster and arguments with another policy and state."""
+        fresh = Scheduler(self._state.fleet, policy, **self._arguments)
+        fresh._count = load(snapshot, fresh._state, fresh._watchdog.faults)
+        for job in fresh._state.running.values():
+            fresh._expect(job.request)
+        for request in fresh._state.waiting.values():
+            fresh._expect(request)
+        return fresh
+
+    @overload
+    def explain(self, what: str) -> WaitingJob: ...
+    @overload
+    def explain(self, what: Decision | int) -> Explanation: ...
+    def explain(self, what: Decision | int | str) -> Explanation | WaitingJob:
+        """Return why a decision is as it is, or why a job waits; to be printed, or read.
+
+        Of a decision, one of the last 64: candidates, scores, which tier decided, the bound, why not the others. Of a
+        job, by its name and whether or not a decision has been made since it came: what it needs and what is free, who
+        is before it, when it starts if nobody else comes, and what would let it start now. A policy of the user's own
+        and learned ones are not asked for that.
 
         Raises:
-            InstanceError: if it is not one of the last ones.
+            InstanceError: if it is no such decision, or no job that waits.
         """
-        number = decision.number if isinstance(decision, Decision) else decision
+        if isinstance(what, str):
+            self._state.find(what, "waits")
+            last = self._records[self._count].waits.get(what) if self._records else None
+            saved = self.snapshot()
+            policy = "hybrid" if self._state.settings.ahead and self._state.speeds is None else "heuristic"
+            return why_waits(self._state, what, last, lambda: self._twin(policy, saved))
+        number = what.number if isinstance(what, Decision) else what
         if number not in self._records:
-            raise InstanceError("decision", f"{number!r} is not one of the last {_KEEP}")
-        return explain(self._records[number], self._desk)
+            raise InstanceError("decision", f"{number!r} is not one of the last {_KEEP}, nor the name of a job")
+        return self._records[number].explain(self._state)
+
+
+def _learned_places(fleet: Fleet, speeds: SpeedModel) -> Any:
+    from gangplan.learned.placement.online import LearnedGang
+
+    return LearnedGang(fleet, speeds)

@@ -8,102 +8,104 @@ from typing import Any
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_number, require_text
-from gangplan.instances.placement import Demand, Fleet, GangJob
+from gangplan.instances.placement import Demand, GangJob
 
-from .book import Stint
-from .desk import Desk
-from .guard import Guard
-from .job import Request
+from .queue import Request
+from .state import ClusterState, RunningJob
 
 VERSION = 3
 
 
-def save(desk: Desk, guard: Guard, count: int) -> dict[str, Any]:
-    """Return the state: names, numbers, lists and dicts only."""
-    book, fleet = desk.book, desk.book.fleet
+def save(state: ClusterState, faults: Mapping[str, int], count: int) -> dict[str, Any]:
+    """Return the state after `count` decisions: names, numbers, lists and dicts only."""
     return {
         "gangplan": "scheduler",
         "version": VERSION,
-        "settings": asdict(desk.settings),
-        "nodes": fleet.n_nodes,
-        "gpus": fleet.n_gpus,
-        "now": book.now,
-        "serial": book.serial,
+        "settings": asdict(state.settings),
+        "nodes": state.fleet.n_nodes,
+        "gpus": state.fleet.n_gpus,
+        "now": state.now,
+        "serial": state.serial,
         "decisions": count,
-        "down": [node for node, up in enumerate(book.up) if not up],
-        "waiting": [asdict(request) for request in book.waiting.values()],
-        "running": [_stint(stint) for stint in book.running.values()],
-        "finished": list(book.finished),
-        "guess": desk.guess.state(),
-        "faults": dict(guard.faults),
+        "down": [node for node, up in enumerate(state.up) if not up],
+        "waiting": [asdict(request) for request in state.waiting.values()],
+        "running": [
+            {
+                "request": asdict(job.request),
+                "degree": job.degree,
+                "since": job.since,
+                "end": job.end,
+                "nodes": [[node, list(gpus)] for node, gpus in job.nodes.items()],
+            }
+            for job in state.running.values()
+        ],
+        "finished": list(state.finished),
+        "guess": state.estimates.save(),
+        "faults": dict(faults),
     }
 
 
-def _stint(stint: Stint) -> dict[str, Any]:
-    nodes = [[node, list(gpus)] for node, gpus in stint.nodes.items()]
-    plain = {"degree": stint.degree, "since": stint.since, "end": stint.end, "nodes": nodes}
-    return {"request": asdict(stint.request), **plain}
-
-
-def load(document: Mapping[str, Any], desk: Desk, guard: Guard) -> int:
-    """Enter a state into a desk on which nothing has happened yet; return how many decisions there were.
+def load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, int]) -> int:
+    """Enter a document into a state in which nothing has happened yet; return how many decisions there were.
 
     Raises:
         InstanceError: naming what of the document is wrong.
     """
     try:
-        _whole(document, desk.book.fleet)
-        return _load(document, desk, guard)
+        return _load(document, state, faults)
     except InstanceError as error:
         raise error.within("snapshot") from None
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, AssertionError, ArithmeticError) as error:
         raise InstanceError("snapshot", f"is not what snapshot returned: {type(error).__name__}: {error}") from None
 
 
-def _whole(document: Mapping[str, Any], fleet: Fleet) -> None:
+def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, int]) -> int:
     if document.get("gangplan") != "scheduler" or document.get("version") != VERSION:
         raise InstanceError("version", f"{document.get('version')!r} of {document.get('gangplan')!r} cannot be read")
-    for field, value in (("nodes", fleet.n_nodes), ("gpus", fleet.n_gpus)):
+    for field, value in (("nodes", state.fleet.n_nodes), ("gpus", state.fleet.n_gpus)):
         if document[field] != value:
             raise InstanceError(field, f"{document[field]!r} where the cluster has {value}")
-
-
-def _load(document: Mapping[str, Any], desk: Desk, guard: Guard) -> int:
-    book = desk.book
-
-    up = {node for node, is_up in enumerate(book.up) if is_up}
-    for node in document["down"]:
-        book.node(node)
-    for node in up & set(document["down"]):
-        desk.fail(node, None)
-    for node in set(range(len(book.up))) - up - set(document["down"]):
-        desk.repair(node, None)
+    down = {state.node(node) for node in document["down"]}
+    for node, up in enumerate(list(state.up)):
+        if up == (node in down):
+            state.turn(node, not up)
     for row in document["running"]:
-        request = _request(row["request"])
-        desk.check(request)
-        for field in ("since", "end"):
-            require_number(row[field], f"running.{field}")
-        if row["degree"] not in request.job.workers:
-            raise InstanceError("running.degree", f"{row['degree']!r} is not on the menu of {request.name!r}")
-        nodes = {node: tuple(gpus) for node, gpus in row["nodes"]}
-        desk.enter(Stint(request, row["degree"], row["since"], row["end"], nodes))
+        _run(state, row)
     for row in document["waiting"]:
         request = _request(row)
-        desk.check(request)
-        desk.wait(request)
+        state.check(request)
+        state.wait(request)
     for i, name in enumerate(document["finished"]):
         require_text(name, f"finished[{i}]")
-        book.over(name)
+        state.over(name)
     require_number(document["now"], "now")
     for field in ("serial", "decisions"):
         require_number(document[field], field, whole=True)
-    book.now, book.serial = float(document["now"]), document["serial"]
-    desk.guess.load(document["guess"])
+    state.now, state.serial = float(document["now"]), document["serial"]
+    state.estimates.load(document["guess"])
     for tier, count in document["faults"].items():
         require_text(tier, "faults")
         require_number(count, f"faults.{tier}", whole=True)
-        guard.faults[tier] = count
+        faults[tier] = count
     return int(document["decisions"])
+
+
+def _run(state: ClusterState, row: Mapping[str, Any]) -> None:
+    """Have a job run where it ran, once the verifier agrees."""
+    request = _request(row["request"])
+    state.check(request)
+    for field in ("since", "end"):
+        require_number(row[field], f"running.{field}")
+    if row["degree"] not in request.job.workers:
+        words = f"{row['degree']!r} is not one of the numbers of workers of {request.name!r}"
+        raise InstanceError("running.degree", words)
+    job = RunningJob(
+        request, row["degree"], row["since"], row["end"], {node: tuple(gpus) for node, gpus in row["nodes"]}
+    )
+    if wrong := state.wrong(request, job.degree, job.nodes):
+        raise InstanceError("running", wrong[0])
+    state.wait(request)
+    state.put(job)
 
 
 def _request(row: Mapping[str, Any]) -> Request:
@@ -111,9 +113,9 @@ def _request(row: Mapping[str, Any]) -> Request:
     for part in ("worker", "server"):
         job[part] = Demand(**job[part])
     require_number(row["price"], "price", optional=True)
-    seconds = row["seconds"]
     for field in ("submit", "left", "done"):
         require_number(row[field], field)
+    seconds = row["seconds"]
     for i, value in enumerate(seconds):
         require_number(value, f"seconds[{i}]")
     require_number(row["serial"], "serial", whole=True)
@@ -123,4 +125,4 @@ def _request(row: Mapping[str, Any]) -> Request:
     if len(seconds) != len(job["workers"]):
         raise InstanceError("seconds", f"has {len(seconds)} entries for {len(job['workers'])} numbers of workers")
     rest = {key: value for key, value in row.items() if key not in ("job", "seconds")}
-    return Request(job=GangJob(**job), seconds=tuple(row["seconds"]), **rest)
+    return Request(job=GangJob(**job), seconds=tuple(seconds), **rest)

@@ -7,8 +7,7 @@ import pytest
 
 import gangplan.hybrid.online.lookahead as ahead
 from gangplan.hybrid.online import Scheduler
-from gangplan.hybrid.online.lookahead import ORDERS, Lookahead
-from gangplan.hybrid.online.rollout import rollout
+from gangplan.hybrid.online.lookahead import ORDERS, Lookahead, Scene, rollout
 from gangplan.instances.placement import Fleet, GangJob
 
 FLEET = Fleet.regular(racks=1, nodes=1, gpus=4)
@@ -16,8 +15,8 @@ FLEET = Fleet.regular(racks=1, nodes=1, gpus=4)
 
 def played(left: list[float], need: list[int], price: list[float], running: list[bool], order: float) -> list[float]:
     """Return when each job is done on four GPUs, nobody held up by a reservation."""
-    state = np.array(left), np.array(need), np.array(price), np.array(running)
-    return rollout(4, *state, False, order).tolist()
+    scene = Scene(4, np.array(left), np.array(need), np.array(price), np.array(running))
+    return rollout(scene, False, order).tolist()
 
 
 def test_rollout_tells_when_each_job_is_done() -> None:
@@ -40,14 +39,14 @@ def test_stop_must_be_worth_twice_its_price(price: float, ends: list[float]) -> 
 def test_far_seconds_count_less(monkeypatch: pytest.MonkeyPatch, far: float, best: float) -> None:
     """An order by which one is soon done and the other late is best if far seconds are cut, and not if they are not."""
     ends = {order: np.array([10.0, 10.0]) for order in ORDERS} | {0.0: np.array([1.0, 20.0])}
-    monkeypatch.setattr(ahead, "_play", lambda *state: ends[state[-1]])
+    monkeypatch.setattr(ahead, "rollout", lambda scene, reserve, order: ends[order])
     monkeypatch.setattr(ahead, "FAR", far)
     scheduler = Scheduler(FLEET, price=1.0)
     scheduler.submit(GangJob("runs", "m", (4,)), 100.0)
     scheduler.decide(1.0)
     scheduler.submit(GangJob("waits", "m", (4,)), 50.0)
-    look = Lookahead(ORDERS, 1.0)
-    look.choose(scheduler._desk, np.inf)
+    look = Lookahead(1.0)
+    look.choose(scheduler._state, np.inf)
     assert look.order == best
     assert [c.why_not for c in look.candidates()].count("") == 1
 
@@ -55,11 +54,12 @@ def test_far_seconds_count_less(monkeypatch: pytest.MonkeyPatch, far: float, bes
 @pytest.mark.parametrize("usual", ORDERS)
 def test_equal_orders_leave_the_usual_one(monkeypatch: pytest.MonkeyPatch, usual: float) -> None:
     """Where all orders end alike but for the last digits of their sums, the usual one is kept."""
-    monkeypatch.setattr(ahead, "_play", lambda *state: np.array([10.0, 10.0 - 1e-12 * abs(state[-1] - usual)]))
+    rows = {order: np.array([10.0, 10.0 - 1e-12 * abs(order - usual)]) for order in ORDERS}
+    monkeypatch.setattr(ahead, "rollout", lambda scene, reserve, order: rows[order])
     scheduler = Scheduler(FLEET, price=1.0)
     scheduler.submit(GangJob("runs", "m", (4,)), 100.0)
     scheduler.decide(1.0)
     scheduler.submit(GangJob("waits", "m", (4,)), 50.0)
-    look = Lookahead(ORDERS, usual)
-    look.choose(scheduler._desk, np.inf)
+    look = Lookahead(usual)
+    look.choose(scheduler._state, np.inf)
     assert look.order == usual

@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 
 from gangplan.hybrid.online import Decision, Scheduler
-from gangplan.hybrid.online.trace import Elastic, Online
 from gangplan.instances import Cluster, DeviceType, InstanceError
 from gangplan.instances.placement import Demand, Fleet, GangJob
-from gangplan.simulator.engine import check_policy
 
 FLEET = Fleet.regular(racks=2, nodes=2, gpus=4)
 
@@ -181,6 +179,16 @@ def test_refusals_change_nothing(act: Any, words: str) -> None:
     assert json.dumps(scheduler.snapshot()) == before
 
 
+def test_first_mistakes_say_what_to_write() -> None:
+    """Whoever gives a number of GPUs for a cluster, or a name for a job, is told what to write."""
+    with pytest.raises(
+        InstanceError, match=r"cluster: 16 is neither .*write Fleet.regular\(racks=1, nodes=2, gpus=8\)"
+    ):
+        Scheduler(16)  # type: ignore[arg-type]
+    with pytest.raises(InstanceError, match=r"job: 'x' is no GangJob; write GangJob\('x', 'any', workers=\(8,\)\)"):
+        plain().submit("x")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("options", [{"policy": "best"}, {"policy": 3}, {"order": -1.0}, {"price": "much"}])
 def test_bad_arguments(options: dict[str, Any]) -> None:
     """An argument that is wrong is named."""
@@ -217,9 +225,3 @@ def test_explanation_tells_orders_and_bound() -> None:
     assert told.bound is not None
     assert 0 < told.bound <= told.objective
     assert "at least" in str(told)
-
-
-@pytest.mark.parametrize("make", [Online, lambda: Online(price=60.0), lambda: Elastic(policy="heuristic")])
-def test_contract_of_the_simulator(make: Any) -> None:
-    """Traces run through it, with failures: every job is done, twice alike, every schedule passes the check."""
-    check_policy(make, traces=1)

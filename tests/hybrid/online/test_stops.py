@@ -101,8 +101,8 @@ def test_stops_that_help_nobody_are_taken_back() -> None:
     scheduler = Scheduler(fleet, price=1.0)
     scheduler.submit(job("fixed", 1, worker=Demand(1.0, cpu=7.0)), 9000.0)
     scheduler.decide(1.0)
-    book = scheduler._desk.book
-    book.running["fixed"] = replace(book.running["fixed"], request=replace(book.running["fixed"].request, price=None))
+    running = scheduler._state.running
+    running["fixed"] = replace(running["fixed"], request=replace(running["fixed"].request, price=None))
     scheduler.submit(job("long", 3), 1000.0)
     scheduler.decide(1.0)
     before = scheduler.snapshot()["running"]
@@ -147,7 +147,7 @@ def test_every_job_is_done() -> None:
             assert start.seconds == pytest.approx(left[start.job] + paid)
             since[start.job] = now + paid
             ends[start.job] = now + start.seconds
-        held = [gpu for stint in scheduler._desk.book.running.values() for n, g in stint.nodes.items() for gpu in g]
+        held = [gpu for stint in scheduler._state.running.values() for n, g in stint.nodes.items() for gpu in g]
         assert len(held) + scheduler.idle == 8
     assert not left
     assert stops

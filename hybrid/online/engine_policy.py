@@ -1,4 +1,4 @@
-"""`Scheduler` in the simulator: as a policy of the engine, so that traces run through it."""
+"""`Scheduler` as a policy of the simulator's engine, so that traces run through it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _AMPLE = 600.0
 """Seconds a decision may take in a simulation: counted budgets end first, so that runs can be repeated."""
 
 
-class Online:
-    """A `Scheduler` as a policy of the engine, for the disciplines ``head`` and ``overtake``.
+class SchedulerPolicy:
+    """A `Scheduler` as a policy of the engine, for the disciplines ``head`` and ``overtake``, preemptive.
 
     Before each round of the engine it is told what ended, failed, came up and arrived, and decides once. The engine
-    then starts those that it chose where it put them.
+    then starts those that it chose where it put them, on as many GPUs of their menus as it chose.
 
     Args:
         told: whether the durations of the trace are given as estimates; otherwise they are learned from jobs that end.
@@ -39,8 +39,13 @@ class Online:
 
     def preempt(self, view: View) -> Long:
         """Decide, and return the jobs that stop."""
-        if view is not self._view:
-            self._begin(view)
+        if view is not self._view:  # a new simulation
+            self._view, self._up = view, view.up.copy()
+            self.scheduler = Scheduler(view.fleet, **self._options)
+            self._node = {name: i for i, name in enumerate(view.fleet.names)}
+            self._runs: set[int] = set()
+            self._known: set[int] = set()
+            self._plan: dict[int, tuple[int, list[tuple[int, int]]]] = {}
         self._hear(view)
         decision = self.scheduler.decide(_AMPLE, now=view.now)
         self.took.append(decision.seconds)
@@ -49,14 +54,17 @@ class Online:
             where = [(self._node[name], len(gpus)) for name, gpus in start.nodes.items()]
             self._plan[int(start.job)] = start.degree, where
         stops = [int(stop.job) for stop in decision.stops]
-        for job in stops:
-            del self._runs[job]
+        self._runs.difference_update(stops)
         return np.array(stops, dtype=np.int64)
 
     def select(self, view: View, jobs: Long) -> FloatArray:
         """Put those that are to start first."""
         order = {job: float(i) for i, job in enumerate(self._plan)}
         return np.array([order.get(job, np.inf) for job in jobs.tolist()])
+
+    def degree(self, job: int, view: View) -> int:
+        """Return the degree chosen."""
+        return self._plan[job][0] if job in self._plan else int(view.menu.degrees(job)[0])
 
     def place(self, job: int, degree: int, view: View) -> Rows | None:
         """Start a job where it was put, or not at all."""
@@ -67,53 +75,29 @@ class Online:
             node.append(where)
             gpus.append(min(rest, count))
             rest -= gpus[-1]
-        self._runs[job] = view.now
+        self._runs.add(job)
         return Rows(np.array(node), np.array(gpus), np.full(len(node), -1))
-
-    def _begin(self, view: View) -> None:
-        self._view = view
-        self._node = {name: i for i, name in enumerate(view.fleet.names)}
-        self.scheduler = Scheduler(view.fleet, **self._options)
-        self._runs: dict[int, float] = {}
-        self._known: set[int] = set()
-        self._up = view.up.copy()
-        self._plan: dict[int, tuple[int, list[tuple[int, int]]]] = {}
 
     def _hear(self, view: View) -> None:
         """Tell the scheduler what happened since it last decided."""
-        jobs = view.waiting
-        waits, running = set(jobs.tolist()), set(view.running.tolist())
-        for job in [job for job in self._runs if job not in running]:
-            del self._runs[job]
-            if job not in waits:
-                self.scheduler.finish(str(job), now=view.now)
+        scheduler, jobs, running = self.scheduler, view.waiting.tolist(), set(view.running.tolist())
+        gone = [job for job in self.scheduler.running if int(job) in self._runs and int(job) not in running]
+        self._runs &= running
+        for job in gone:
+            if int(job) not in jobs:
+                scheduler.finish(job, now=view.now)
         for node in np.flatnonzero(self._up & ~view.up).tolist():
-            self.scheduler.fail_node(node, now=view.now)
+            scheduler.fail_node(node, now=view.now)
         for node in np.flatnonzero(~self._up & view.up).tolist():
-            self.scheduler.repair_node(node, now=view.now)
+            scheduler.repair_node(node, now=view.now)
         self._up = view.up.copy()
-        for job in jobs.tolist():
-            if job not in self._known:
-                self._known.add(job)
-                self._submit(view, job)
+        for number in jobs:
+            if number not in self._known:
+                self._known.add(number)
+                self._submit(view, number)
 
     def _submit(self, view: View, job: int) -> None:
-        work, menu = view.workload, view.menu
-        degrees = tuple(menu.degrees(job).tolist()) if self._elastic else (int(work.gpus[job]),)
-        asked = int(work.gpus[job])
+        work, menu, asked = view.workload, view.menu, int(view.workload.gpus[job])
         demand = Demand(1.0, float(work.cpu[job]) / asked, float(work.memory[job]) / asked)  # type: ignore[index]
-        gang = GangJob(str(job), work.model[job] or "any", degrees, demand)
-        seconds = menu.durations(job).tolist() if self._elastic else [float(work.duration[job])]
-        self.scheduler.submit(gang, seconds if self._told else None, now=view.now)
-
-    _elastic = False
-
-
-class Elastic(Online):
-    """The same for jobs that may run on several numbers of GPUs, chosen when they start."""
-
-    _elastic = True
-
-    def degree(self, job: int, view: View) -> int:
-        """Return the degree chosen."""
-        return self._plan[job][0] if job in self._plan else int(view.menu.degrees(job)[0])
+        gang = GangJob(str(job), work.model[job] or "any", tuple(menu.degrees(job).tolist()), demand)
+        self.scheduler.submit(gang, menu.durations(job).tolist() if self._told else None, now=view.now)

@@ -11,20 +11,26 @@ from gangplan.solvers.placement.online.gangs import GangPolicy, topology
 from gangplan.solvers.placement.online.placer import LOG, Placer, Seat
 from gangplan.solvers.placement.online.rooms import Kind, Room
 
-__all__ = ["Seat", "Seats"]
+ANY_MODEL = "any"
+"""The model of all jobs, where models make no difference."""
 
 
-class Seats(Placer):
+class FailingPlacer(Placer):
     """A `Placer` whose nodes fail and come back.
 
     A node that is down has nothing free, so no kind of worker has room there: the kept sums of its rack and of the
-    parts above are mended like those of any node that changed.
+    parts above are updated like those of any node that changed.
 
     Args:
-        fleet, speeds: see `Placer`.
+        fleet: the nodes.
+        speeds: see `Placer`; by default all jobs are of one model that runs on all GPUs alike.
     """
 
-    def __init__(self, fleet: Fleet, speeds: SpeedModel) -> None:
+    def __init__(self, fleet: Fleet, speeds: SpeedModel | None) -> None:
+        if speeds is None:
+            one = np.ones(1)
+            same = np.ones((len(fleet.gpu_types), 1))
+            speeds = SpeedModel((ANY_MODEL,), fleet.gpu_types, same, one, one, 0 * one[None], 0 * one[None])
         super().__init__(fleet, speeds, "topology")
         self._whole = self._nodes.free.copy()
         self._down: dict[int, tuple[np.ndarray, list[int]]] = {}
@@ -41,27 +47,20 @@ class Seats(Placer):
         self._nodes.free[:, node] = 0
         self._nodes.guarded[node] = True
         self._idle[node] = []
-        self._note(node)
+        self._changed(node)
 
     def repair(self, node: int) -> None:
         """Bring a node back."""
         self._nodes.free[:, node], self._idle[node] = self._down.pop(node)
         self._nodes.guarded[node] = False
-        self._note(node)
+        self._changed(node)
 
-    def most(self, kind: Kind) -> int:
-        """Return how many workers of a kind the cluster takes if it is empty and every node is up."""
-        room = np.where(self._nodes.allowed(kind), kind.most, 0)
-        for free, need in zip(self._whole, kind.need, strict=True):
-            if need:
-                room = np.minimum(room, free // need)
-        return int(room.sum())
-
-    def most_on(self, job: GangJob) -> np.ndarray:
-        """Return how many of a job's workers each node takes if it is empty, 0 where it is down, int64 (m,)."""
+    def most_on(self, job: GangJob, *, up: bool = True) -> np.ndarray:
+        """Return how many of a job's workers each node takes if it is empty, int64 (m,); 0 if `up` and it is down."""
         kind = Kind.workers(job)
         room = np.where(self._nodes.allowed(kind), kind.most, 0)
-        room[list(self._down)] = 0
+        if up:
+            room[list(self._down)] = 0
         for whole, need in zip(self._whole, kind.need, strict=True):
             if need:
                 room = np.minimum(room, whole // need)
@@ -76,14 +75,12 @@ class Seats(Placer):
         return self._room(Kind.workers(job), self._blocked(job))
 
     def put(self, job: GangJob, nodes: Mapping[int, tuple[int, ...]]) -> None:
-        """Seat a job, whose GPUs are known, where a snapshot or a policy has it."""
+        """Seat a job whose GPUs are known: a snapshot or a policy has chosen them."""
         need = max(1, job.worker.grants)
-        seats = {n: Seat(len(gpus) // need, 0, tuple(gpus)) for n, gpus in sorted(nodes.items())}
-        for node, seat in seats.items():
-            idle = [gpu for gpu in self._idle[node] if gpu not in seat.gpus]
-            self._idle[node] = [*seat.gpus, *idle]  # they are taken from the front
-        self._take(job, {n: s.workers for n, s in seats.items()}, {})
-        for node in seats:
+        for node, gpus in nodes.items():
+            self._idle[node] = [*gpus, *(gpu for gpu in self._idle[node] if gpu not in gpus)]  # taken from the front
+        self._take(job, {node: len(gpus) // need for node, gpus in sorted(nodes.items())}, {})
+        for node in nodes:
             self._idle[node].sort()
 
     def place_by(self, policy: GangPolicy, job: GangJob) -> Mapping[int, Seat] | None:
@@ -94,17 +91,9 @@ class Seats(Placer):
         finally:
             self._policy = topology
 
-    def _note(self, node: int) -> None:
+    def _changed(self, node: int) -> None:
         self._log.append(node)
         if len(self._log) > LOG:
             forgotten = len(self._log) - LOG // 2
             del self._log[:forgotten]
             self._forgotten += forgotten
-
-
-def no_difference(fleet: Fleet, name: str) -> SpeedModel:
-    """Return speeds by which all jobs, of one model, run on all GPUs alike."""
-    one = np.ones(1)
-    return SpeedModel(
-        (name,), fleet.gpu_types, np.ones((len(fleet.gpu_types), 1)), one, one, 0 * one[None], 0 * one[None]
-    )

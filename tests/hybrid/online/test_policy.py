@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import itertools
 import signal
 import threading
 import time
@@ -51,9 +51,9 @@ def crowd(policy: Any, **options: Any) -> Scheduler:
     scheduler.fail_node(0)
     for name in ("done", "runs"):
         scheduler.submit(GangJob(name, "m", (4,)), 1.0)
-        policy_was, scheduler._tiers.own = scheduler._tiers.own, None
+        policy_was, scheduler._asked = scheduler._asked, None
         scheduler.decide(1.0)
-        scheduler._tiers.own = policy_was
+        scheduler._asked = policy_was
         if name == "done":
             scheduler.finish(name)
     for i in range(6):
@@ -179,66 +179,6 @@ def test_off_the_main_thread_an_overrun_is_the_last() -> None:
     assert "off the main thread" in notes[0]
 
 
-def test_snapshot_goes_on_alike() -> None:
-    """A scheduler restored from JSON decides as the one it was taken of, and twice alike."""
-
-    def play(scheduler: Scheduler, first: int, last: int) -> list[tuple[Any, ...]]:
-        found = []
-        for i in range(first, last):
-            price = None if i % 5 == 0 else 3.0
-            scheduler.submit(GangJob(f"j{i}", "m", (1 + i % 4,)), float(10 ** (i % 6)), now=float(i), price=price)
-            if i == 70:
-                scheduler.fail_node(2)
-            if i % 3 == 0 and scheduler.running:
-                scheduler.finish(scheduler.running[0])
-            decision = scheduler.decide(5.0)
-            found += [(s.job, s.other, s.left) for s in decision.stops]
-            found += [(s.job, s.tier, dict(s.nodes)) for s in decision.starts]
-        return found
-
-    fleet = Fleet.regular(1, 4, 4)
-    one, two = (Scheduler(fleet) for _ in range(2))
-    before = play(one, 0, 160)
-    assert before == play(two, 0, 160)
-    assert any(isinstance(entry[2], float) for entry in before), "nobody was stopped"
-    state = json.loads(json.dumps(one.snapshot()))
-    other = Scheduler(fleet)
-    other.restore(state)
-    assert json.loads(json.dumps(other.snapshot())) == state
-    assert play(one, 160, 200) == play(other, 160, 200)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"version": 0},
-        {"nodes": 5},
-        {"down": ["x"]},
-        {"running": [{"request": 1}]},
-        {"now": "later"},
-        {"waiting": [{"seconds": []}]},
-    ],
-)
-def test_bad_snapshots_change_nothing(change: dict[str, Any]) -> None:
-    """What is no snapshot of such a cluster is refused, naming it, and the scheduler is as before."""
-    scheduler = crowd("hybrid", price=1.0)
-    before = scheduler.snapshot()
-    with pytest.raises(ValueError, match="snapshot"):
-        scheduler.restore(before | change)
-    assert scheduler.snapshot() == before
-
-
-def test_double_booking_in_a_snapshot_is_seen() -> None:
-    """Two jobs on one GPU are refused by the verifier."""
-    scheduler = crowd("heuristic")
-    state = json.loads(json.dumps(scheduler.snapshot()))
-    twin = json.loads(json.dumps(state["running"][0]))
-    twin["request"]["job"]["name"] = "twin"
-    state["running"].append(twin)
-    with pytest.raises(ValueError, match="is held by runs"):
-        scheduler.restore(state)
-
-
 @pytest.mark.parametrize("what", ["order", "places"])
 def test_learned_tier_that_does_not_load(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Broken weights, or no torch, leave the decision to the heuristic, with a warning and a note."""
@@ -246,8 +186,8 @@ def test_learned_tier_that_does_not_load(what: str, monkeypatch: pytest.MonkeyPa
     def broken(*_: object, **__: object) -> None:
         raise ImportError("No module named 'torch'") if what == "order" else ValueError("weights are truncated")
 
-    monkeypatch.setattr("gangplan.hybrid.online.learned.LearnedOrder.load", broken)
-    monkeypatch.setattr("gangplan.hybrid.online.learned.LearnedPlaces.__init__", broken)
+    monkeypatch.setattr("gangplan.hybrid.online.policy.LearnedOrder.__init__", broken)
+    monkeypatch.setattr("gangplan.hybrid.online.scheduler._learned_places", broken)
     one, none = np.ones(1), np.zeros((1, 1))
     speeds = SpeedModel(("m",), ("A100",), np.ones((1, 1)), one, one, none, none) if what == "places" else None
     with pytest.warns(RuntimeWarning, match="learned order is left out|learned places is left out"):
@@ -268,3 +208,41 @@ def test_learned_tier_decides() -> None:
     assert decision.starts
     assert "learned" in {start.tier for start in decision.starts}, decision.notes
     assert "learned" in scheduler.explain(decision).candidates
+
+
+def leave(view: View) -> Any:
+    """End the program."""
+    raise SystemExit(3)
+
+
+def close(view: View) -> Any:
+    """Do as generators do that are closed."""
+    raise GeneratorExit
+
+
+@pytest.mark.parametrize("act", [leave, close, lambda view: itertools.repeat(1.0)])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_policies_that_end_programs(act: Callable[[View], Any]) -> None:
+    """A policy that would end the program, or whose answer has no end, is left out like any that fails."""
+
+    class Policy:
+        rank = staticmethod(act)
+
+    scheduler = Scheduler(Fleet.regular(1, 1, 2), Policy())
+    scheduler.submit(GangJob("a", "m", (1,)), 1.0)
+    decision = scheduler.decide(20.0)
+    assert [start.job for start in decision.starts] == ["a"]
+    assert decision.tier == "heuristic" and decision.notes[0].startswith("policy raised")
+
+
+def test_ctrl_c_amid_a_policy() -> None:
+    """Ctrl-C is for whoever called."""
+
+    class Policy:
+        def rank(self, view: View) -> Any:
+            raise KeyboardInterrupt
+
+    scheduler = Scheduler(Fleet.regular(1, 1, 2), Policy())
+    scheduler.submit(GangJob("a", "m", (1,)), 1.0)
+    with pytest.raises(KeyboardInterrupt):
+        scheduler.decide(20.0)

@@ -1,0 +1,291 @@
+"""The jobs that wait: what was submitted, how long they are expected to run, and their queue."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import require_number
+from gangplan.instances.placement import Demand, GangJob
+from gangplan.solvers.placement.online.rooms import Kind
+
+Seconds = float | Sequence[float] | Mapping[int, float] | None
+"""An estimate: one number for a rigid job, one for each number of workers, or by number of workers."""
+USUAL = 3600.0
+"""Seconds that a job is expected to run before any has finished."""
+_LAST, _KINDS, _FEW = 256, 1024, 8
+"""Finished jobs of a kind that count; kinds that are remembered; jobs of a kind that are needed to judge by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A job that was submitted.
+
+    Attributes:
+        job: the gang.
+        submit: seconds of the user's clock.
+        seconds: how long it is expected to run with each number of workers of ``job.workers``.
+        told: whether these were given; they come from the history of finished jobs otherwise.
+        together: whether workers that fit on one node stay on one, and others take whole nodes.
+        serial: how many were submitted before it.
+        price: seconds that its GPUs are held without getting on when it runs again after a stop; `None` if it may not
+            be stopped.
+        left: of its work, what was left when it last began to wait.
+        done: GPU seconds for which it got on until then.
+        again: whether it runs again when it starts, and pays its price.
+    """
+
+    job: GangJob
+    submit: float
+    seconds: tuple[float, ...]
+    told: bool
+    together: bool
+    serial: int
+    price: float | None = None
+    left: float = 1.0
+    done: float = 0.0
+    again: bool = False
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self.job.name
+
+    @property
+    def pays(self) -> float:
+        """The seconds that its next start costs."""
+        return self.price or 0.0 if self.again else 0.0
+
+    def gpus(self, degree: int) -> int:
+        """Return how many GPUs it holds with so many workers."""
+        return degree * self.job.worker.grants
+
+    def lasts(self, degree: int) -> float:
+        """Return the seconds it is expected to run from its next start on, with so many workers."""
+        return self.seconds[self.job.workers.index(degree)] * self.left + self.pays
+
+    def stopped(self, degree: int, ran: float) -> Request:
+        """Return it after it got on for so many seconds with so many workers.
+
+        One that had run longer than expected is expected to run as long again.
+        """
+        whole = self.seconds[self.job.workers.index(degree)]
+        left = self.left - ran / whole if whole else 0.0
+        if left <= 0.0:
+            left = ran / whole if whole else 0.0
+        return replace(self, left=left, done=self.done + ran * self.gpus(degree), again=self.price is not None)
+
+    def bundle(self, degree: int, node: int) -> int:
+        """Return how many workers stick together on nodes of so many GPUs."""
+        need = self.job.worker.grants
+        if not self.together or not need or self.job.worker.gpu < 1:
+            return 1
+        return max(1, min(degree, node // need))
+
+    def placed(self, degree: int, node: int, model: str | None = None) -> GangJob:
+        """Return the gang as the placer sees it: bundled, if it is to stay together.
+
+        A bundle is a worker to the placer: all workers on one node, or a node's fill of them; so the room that is kept
+        for a bundle says at once where the gang fits.
+
+        Args:
+            degree: how many workers.
+            node: the GPUs of the largest node.
+            model: instead of its own, where models make no difference.
+        """
+        job, need, size = self.job, self.job.worker, self.bundle(degree, node)
+        if model is not None:
+            job = replace(job, model=model)
+        if size == 1:
+            return replace(job, workers=(degree,))
+        demand = Demand(need.gpu * size, need.cpu * size, need.memory * size, need.nic * size)
+        most = None if job.most_per_node is None else max(1, job.most_per_node // size)
+        return replace(job, workers=(-(-degree // size),), worker=demand, most_per_node=most)
+
+
+def given_seconds(job: GangJob, seconds: Seconds) -> tuple[float, ...] | None:
+    """Return an estimate for each number of workers, `None` if none is given.
+
+    One number for a job of several degrees is that of the most workers; fewer take longer in proportion.
+
+    Raises:
+        InstanceError: if there is not one finite number from 0 on for each.
+    """
+    if seconds is None:
+        return None
+    if isinstance(seconds, Mapping):
+        missing = [degree for degree in job.workers if degree not in seconds]
+        if missing:
+            raise InstanceError("seconds", f"names no seconds for {missing[0]} workers")
+        values = [seconds[degree] for degree in job.workers]
+    elif isinstance(seconds, Sequence) and not isinstance(seconds, str):
+        values = list(seconds)
+        if len(values) != len(job.workers):
+            raise InstanceError("seconds", f"has {len(values)} entries for {len(job.workers)} numbers of workers")
+    else:
+        require_number(seconds, "seconds")
+        values = [seconds * job.workers[-1] / degree for degree in job.workers]
+    for i, value in enumerate(values):
+        require_number(value, f"seconds[{i}]")
+    return tuple(float(value) for value in values)
+
+
+class Estimates:
+    """Medians of the GPU seconds of finished jobs: by model and GPUs, by GPUs, of all."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, int], deque[float]] = {}
+
+    @staticmethod
+    def _keys(job: GangJob) -> tuple[tuple[str, int], ...]:
+        most = job.workers[-1] * job.worker.grants
+        return (job.model, most), ("", most), ("", 0)
+
+    def learn(self, job: GangJob, work: float) -> None:
+        """Learn from a job that finished after so many GPU seconds."""
+        for key in self._keys(job):
+            works = self._seen.pop(key, deque(maxlen=_LAST))
+            works.append(work)
+            self._seen[key] = works  # the latest last
+        while len(self._seen) > _KINDS:
+            del self._seen[next(iter(self._seen))]
+
+    def seconds(self, job: GangJob) -> tuple[float, ...]:
+        """Return what a job is expected to take with each number of workers, in inverse proportion to it."""
+        for key in self._keys(job):
+            seen = self._seen.get(key, ())
+            if len(seen) >= (_FEW if key[1] else 1):
+                work = float(np.median(np.array(seen)))
+                return tuple(work / (degree * job.worker.grants) for degree in job.workers)
+        return tuple(USUAL * job.workers[-1] / degree for degree in job.workers)
+
+    def save(self) -> list[list[object]]:
+        """Return what was learned, for JSON."""
+        return [[model, gpus, list(works)] for (model, gpus), works in self._seen.items()]
+
+    def load(self, saved: list[list[Any]]) -> None:
+        """Take over what `save` returned.
+
+        Raises:
+            InstanceError: naming what of it is wrong.
+        """
+        self._seen.clear()
+        for i, (model, gpus, works) in enumerate(saved[-_KINDS:]):
+            if not isinstance(model, str):
+                raise InstanceError(f"guess[{i}]", f"{model!r} is no model")
+            require_number(gpus, f"guess[{i}]", whole=True)
+            for work in works:
+                require_number(work, f"guess[{i}]")
+            self._seen[model, gpus] = deque(works, maxlen=_LAST)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What jobs of one line of the queue have in common.
+
+    Attributes:
+        kind: of their workers.
+        degrees: how many workers they may have.
+        gpus: that they hold with the most workers.
+        alone: the job's name, if which nodes it may use is its own affair.
+    """
+
+    kind: Kind
+    degrees: tuple[int, ...]
+    gpus: int
+    alone: str = ""
+
+
+Place = tuple[float, int, str]
+"""A job's seconds, how many were submitted before it, and its name: its place in its line."""
+
+
+class Queue:
+    """Lines of jobs that need the same, each the shortest job first; ties go to who was submitted first.
+
+    Where the first of a line does not fit, none behind it does. Jobs of a line need equally many GPUs, so that a line
+    is in order whatever the exponent is.
+
+    Attributes:
+        order: the key of a job is its seconds times its GPUs to this power.
+    """
+
+    def __init__(self, order: float) -> None:
+        self.order = order
+        self._lines: dict[Shape, list[Place]] = {}
+        self._at: dict[str, tuple[Shape, Place]] = {}
+
+    def add(self, request: Request, shape: Shape, seconds: float) -> None:
+        """Let a job wait."""
+        place = seconds, request.serial, request.name
+        insort(self._lines.setdefault(shape, []), place)
+        self._at[request.name] = shape, place
+
+    def remove(self, name: str) -> None:
+        """Take a job out."""
+        shape, place = self._at.pop(name)
+        line = self._lines[shape]
+        del line[bisect_left(line, place)]
+        if not line:
+            del self._lines[shape]
+
+    def key(self, name: str) -> float:
+        """Return the key of a job."""
+        shape, place = self._at[name]
+        return float(place[0] * shape.gpus**self.order)
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names of all jobs in the order of their keys."""
+        walk = Walk(self)
+        while head := walk.next():
+            yield head[1]
+            walk.skip(head[0])
+
+    def first(self, count: int) -> list[str]:
+        """Return the names of the first jobs of all lines, in the order of their keys."""
+        return list(islice(self, count))
+
+
+class Walk:
+    """One pass over a queue: always the least key of those lines that are still open.
+
+    Args:
+        queue: jobs may be taken out of it while the pass goes on.
+    """
+
+    def __init__(self, queue: Queue) -> None:
+        self._lines, self._at = queue._lines, queue._at
+        self._weight = {shape: shape.gpus**queue.order for shape in queue._lines}
+        self._heap = [(jobs[0][0] * self._weight[shape], *jobs[0][1:], shape) for shape, jobs in queue._lines.items()]
+        heapify(self._heap)
+
+    def next(self) -> tuple[Shape, str] | None:
+        """Return the next job and its line, which is closed unless `again` or `skip` is called."""
+        if not self._heap:
+            return None
+        _, _, name, shape = heappop(self._heap)
+        self._place = self._at[name][1]
+        return shape, name
+
+    def again(self, shape: Shape) -> None:
+        """Go on with a line whose first job was taken out."""
+        if jobs := self._lines.get(shape):
+            self._push(jobs[0], shape)
+
+    def skip(self, shape: Shape) -> None:
+        """Go on with a line behind the job that was returned last, which stays."""
+        jobs = self._lines[shape]
+        at = bisect_left(jobs, self._place) + 1
+        if at < len(jobs):
+            self._push(jobs[at], shape)
+
+    def _push(self, place: Place, shape: Shape) -> None:
+        heappush(self._heap, (place[0] * self._weight[shape], *place[1:], shape))

@@ -1,0 +1,119 @@
+"""Why a job waits, and why a decision is as it is: told rightly, in 80 columns, as a value too."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gangplan.hybrid.online import Scheduler
+from gangplan.instances.placement import Fleet, GangJob
+
+FLEET = Fleet.regular(racks=1, nodes=2, gpus=8)
+
+
+def busy(**options: Any) -> Scheduler:
+    """Return a scheduler of two nodes with four and two GPUs idle: `long` ends at 3600 s, `short` at 1200 s."""
+    scheduler = Scheduler(FLEET, **options)
+    scheduler.submit(GangJob("long", "m", (6,)), 3600.0)
+    scheduler.submit(GangJob("short", "m", (4,)), 1200.0)
+    scheduler.decide(5.0)
+    return scheduler
+
+
+def test_job_that_has_just_come() -> None:
+    """It needs a node, four of whose GPUs are free from 1200 s on; half of it, or without `short`, would start."""
+    scheduler = busy()
+    scheduler.submit(GangJob("new", "m", (8,)), 500.0, now=100.0)
+    before = json.dumps(scheduler.snapshot())
+    told = scheduler.explain("new")
+    assert (told.why, told.gpus, told.idle, told.largest, told.fits) == ("it does not fit", 8, 6, 4, False)
+    assert (told.place, told.queue, told.ahead, told.earliest) == (1, 1, (), 1200.0)
+    assert told.remedies == ("submit it with 4 workers", "end or stop short (4 GPUs)")
+    assert json.dumps(scheduler.snapshot()) == before
+    scheduler.decide(5.0)
+    scheduler.finish("short", now=1200.0)
+    assert [start.job for start in scheduler.decide(5.0).starts] == ["new"]
+
+
+def test_job_that_the_next_decision_starts() -> None:
+    """Nothing keeps it but that no decision was made since it came."""
+    scheduler = busy()
+    scheduler.submit(GangJob("new", "m", (4,)), 500.0, now=100.0)
+    told = scheduler.explain("new")
+    assert told.earliest == 100.0 and told.fits and not told.remedies
+    assert told.why == "the next decision starts it; none was made since it came"
+
+
+def test_job_behind_one_that_does_not_fit() -> None:
+    """There is room, but it would delay the wide one: it starts when that is done, or now if it is over by then."""
+    scheduler = busy()
+    scheduler.submit(GangJob("wide", "m", (8,)), 500.0, now=100.0)
+    scheduler.submit(GangJob("late", "m", (4,)), 5000.0)
+    for why in ("there is room for it, but not beside those before it", "it would delay a job before it"):
+        told = scheduler.explain("late")
+        assert (told.why, told.ahead, told.earliest) == (why, ("wide",), 1700.0)
+        assert "run for at most 18.3 min, until wide has room" in told.remedies
+        assert "withdraw wide, which is before it and does not fit" in told.remedies
+        scheduler.decide(5.0)
+    scheduler.withdraw("wide")
+    assert [start.job for start in scheduler.decide(5.0).starts] == ["late"]
+
+
+def test_nodes_that_are_down_and_workers_apart() -> None:
+    """A repair, and workers that may spread, are told where they help."""
+    scheduler = busy()
+    scheduler.submit(GangJob("split", "m", (5,)), 10.0)
+    assert any("together=False" in words for words in scheduler.explain("split").remedies)
+    scheduler.withdraw("split")
+    assert scheduler.fail_node("node1") == ("long",)
+    scheduler.submit(GangJob("next", "m", (8,)), 10.0)
+    told = scheduler.explain("next")
+    assert "repair node1" in told.remedies and told.why == "it does not fit"
+
+
+def test_jobs_start_when_it_is_said() -> None:
+    """If nobody else comes and jobs end when they are expected to, each starts when it was said: 30 random clusters."""
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        scheduler = Scheduler(FLEET, "heuristic")
+        for i in range(12):
+            scheduler.submit(GangJob(f"j{i}", "m", (int(rng.choice([1, 2, 4, 8])),)), float(rng.integers(10, 99)))
+        scheduler.decide(5.0)
+        ends = {name: job.end for name, job in scheduler._state.running.items()}
+        told = {name: scheduler.explain(name) for name in scheduler.waiting}
+        while ends:
+            now = min(ends.values())
+            for name in [name for name, end in ends.items() if end == now]:
+                scheduler.finish(name, now=ends.pop(name))
+            for start in scheduler.decide(5.0).starts:
+                assert told.pop(start.job).earliest == scheduler.now
+                ends[start.job] = scheduler.now + start.seconds
+        assert not told
+
+
+def test_printed_in_eighty_columns() -> None:
+    """Decisions, explanations and the scheduler are readable, as values they are JSON."""
+    scheduler = busy(price=60.0)
+    for i in range(40):
+        scheduler.submit(GangJob(f"a-job-with-a-long-name-{i}", "m", (1, 2, 4, 8)), 10.0**i if i < 9 else None)
+    told: list[Any] = [scheduler.explain("a-job-with-a-long-name-7")]
+    decision = scheduler.decide(5.0)
+    told += [decision, scheduler.explain(decision), scheduler.explain(scheduler.waiting[-1])]
+    for value in told:
+        assert max(map(len, str(value).splitlines())) <= 80
+        json.dumps(value.as_dict(), allow_nan=False)
+    assert "start  a-job-with-a-long-name-0, 8 workers, for 125 ms" in str(decision) or decision.starts
+    assert repr(scheduler).startswith("<Scheduler at 0 s: 2 nodes")
+
+
+def test_unknown_names() -> None:
+    """A name that is like one that waits is asked for, and a job that runs is said to."""
+    scheduler = busy()
+    scheduler.submit(GangJob("waits", "m", (8,)))
+    with pytest.raises(ValueError, match=r"job: 'wait' does not wait: it is not known; did you mean 'waits'\?"):
+        scheduler.explain("wait")
+    with pytest.raises(ValueError, match="job: 'long' does not wait: it runs"):
+        scheduler.explain("long")

@@ -1,0 +1,118 @@
+"""Snapshots: a state comes back from JSON, of earlier versions too, and what is no such state is refused."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+from typing import Any
+
+import pytest
+
+from gangplan.hybrid.online import Scheduler
+from gangplan.instances import InstanceError
+from gangplan.instances.placement import Fleet, GangJob
+
+
+def state() -> dict[str, Any]:
+    """Return a snapshot with a job of each kind."""
+    scheduler = Scheduler(Fleet.regular(1, 2, 2), "heuristic", price=1.0)
+    scheduler.submit(GangJob("done", "m", (1,)))
+    scheduler.decide(1.0)
+    scheduler.finish("done", now=1.0)
+    scheduler.submit(GangJob("runs", "m", (2, 4)), (5.0, 3.0))
+    scheduler.decide(1.0)
+    scheduler.submit(GangJob("waits", "m", (4,)))
+    found: dict[str, Any] = json.loads(json.dumps(scheduler.snapshot()))
+    return found
+
+
+VALUES: list[Any] = [None, True, -1, 0.5, 10**400, float("nan"), float("inf"), "x", [], {}, [[1]], {"a": 1}]
+
+
+def places(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return the paths of all values."""
+    inner = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    return [path, *(place for key, value in inner for place in places(value, (*path, key)))]
+
+
+def test_any_value_in_a_snapshot() -> None:
+    """A snapshot with any value anywhere is refused, and nothing has changed, or it is a state one can go on from."""
+    good = state()
+    for place, value in itertools.product(places(good)[1:], VALUES):
+        bad = copy.deepcopy(good)
+        holder: Any = bad
+        for key in place[:-1]:
+            holder = holder[key]
+        holder[place[-1]] = value
+        scheduler = Scheduler(Fleet.regular(1, 2, 2), "heuristic", price=1.0)
+        try:
+            scheduler.restore(bad)
+        except InstanceError as error:
+            assert str(error).startswith("snapshot")
+            assert (scheduler.waiting, scheduler.running, scheduler.now) == ((), (), 0.0)
+        else:
+            scheduler.decide(1.0)
+            for name in scheduler.running:
+                scheduler.finish(name, now=scheduler.now + 1.0)
+            json.dumps(scheduler.snapshot(), allow_nan=False)
+
+
+def test_snapshot_goes_on_alike() -> None:
+    """A scheduler restored from JSON decides as the one it was taken of, and twice alike."""
+
+    def play(scheduler: Scheduler, first: int, last: int) -> list[tuple[Any, ...]]:
+        found = []
+        for i in range(first, last):
+            price = None if i % 5 == 0 else 3.0
+            scheduler.submit(GangJob(f"j{i}", "m", (1 + i % 4,)), float(10 ** (i % 6)), now=float(i), price=price)
+            if i == 70:
+                scheduler.fail_node(2)
+            if i % 3 == 0 and scheduler.running:
+                scheduler.finish(scheduler.running[0])
+            decision = scheduler.decide(5.0)
+            found += [(s.job, s.other, s.left) for s in decision.stops]
+            found += [(s.job, s.tier, dict(s.nodes)) for s in decision.starts]
+        return found
+
+    fleet = Fleet.regular(1, 4, 4)
+    one, two = (Scheduler(fleet) for _ in range(2))
+    before = play(one, 0, 160)
+    assert before == play(two, 0, 160)
+    assert any(isinstance(entry[2], float) for entry in before), "nobody was stopped"
+    state = json.loads(json.dumps(one.snapshot()))
+    other = Scheduler(fleet)
+    other.restore(state)
+    assert json.loads(json.dumps(other.snapshot())) == state
+    assert play(one, 160, 200) == play(other, 160, 200)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": 0},
+        {"nodes": 5},
+        {"down": ["x"]},
+        {"running": [{"request": 1}]},
+        {"now": "later"},
+        {"waiting": [{"seconds": []}]},
+    ],
+)
+def test_bad_snapshots_change_nothing(change: dict[str, Any]) -> None:
+    """What is no snapshot of such a cluster is refused, naming it, and the scheduler is as before."""
+    scheduler = Scheduler(Fleet.regular(1, 2, 2), "heuristic", price=1.0)
+    scheduler.restore(state())
+    before = scheduler.snapshot()
+    with pytest.raises(ValueError, match="snapshot"):
+        scheduler.restore(before | change)
+    assert scheduler.snapshot() == before
+
+
+def test_double_booking_in_a_snapshot_is_seen() -> None:
+    """Two jobs on one GPU are refused by the verifier."""
+    found = state()
+    twin = copy.deepcopy(found["running"][0])
+    twin["request"]["job"]["name"] = "twin"
+    found["running"].append(twin)
+    with pytest.raises(ValueError, match="is held by runs"):
+        Scheduler(Fleet.regular(1, 2, 2), "heuristic", price=1.0).restore(found)
