@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import platform
 import subprocess
 import sys
 import time
@@ -19,7 +20,7 @@ from importlib import import_module
 from typing import Any
 
 from gangplan.instances.errors import InstanceError
-from gangplan.solvers.compiled.cache import (
+from gangplan.solvers.kernels import (
     VARIABLE,
     compile_kernel,
     folder,
@@ -70,11 +71,15 @@ class Compiler:
     def __init__(self, run: Run) -> None:
         self.run = run
         self.objective: str = run.problem.objective
-        self._process = None if _known(self.objective) else begin(self.objective)
+        mark = _mark(self.objective)
+        self._trusted = mark == platform.node()
+        self._process = None if mark is not None else begin(self.objective)
 
     def has(self, method: Method) -> bool:
         """Return whether `method` can begin without compiling anything."""
         if method.kernels is None or in_memory(method.kernels):
+            return True
+        if self._trusted and "numba" not in sys.modules:  # numba and kernels take longer to import than many a proof
             return True
         if not self.run.can_import("numba"):
             return False
@@ -153,25 +158,28 @@ def compile_all(objective: str, tell: Callable[[str, int, int], None] | None = N
         (folder() / _MARK.format(objective)).write_text(json.dumps(_stamp()), encoding="utf-8")
 
 
-def _known(objective: str) -> bool:
-    """Return whether all kernels have been there with the sources as they are; quick, since it looks into none."""
+def _mark(objective: str) -> str | None:
+    """Return the machine on which all kernels have been there with the sources as they are, `None` if on none.
+
+    It is quick, since it looks into no kernel.
+    """
     if os.environ.get("NUMBA_DISABLE_JIT") or all(method.kernels is None for method in named(objective).values()):
-        return True
+        return platform.node()
     for place in places():
         with suppress(OSError, ValueError, TypeError, LookupError):
             known = json.loads((place / _MARK.format(objective)).read_text(encoding="utf-8"))
             if known[0] == sys.version and all(_stat(path) == [size, at] for path, size, at in known[1]):
-                return True
-    return False
+                return str(known[2])
+    return None
 
 
 def _stamp() -> list[Any]:
-    """Return the version of Python, and size and time of every source that has something compiled."""
-    sources = set()
+    """Return Python's version, size and time of numba and of every source that has something compiled, the machine."""
+    sources = {str(sys.modules["numba"].__file__)} if "numba" in sys.modules else set()
     for name, module in list(sys.modules.items()):
         if name.startswith("gangplan.") and any(hasattr(value, "py_func") for value in vars(module).values()):
             sources.add(str(module.__file__))
-    return [sys.version, [[path, *_stat(path)] for path in sorted(sources)]]
+    return [sys.version, [[path, *_stat(path)] for path in sorted(sources)], platform.node()]
 
 
 def _stat(path: str) -> list[int]:

@@ -19,7 +19,7 @@ from functools import partial
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any
 
-from gangplan.solvers.compiled.cache import interpret
+from gangplan.solvers.kernels import interpret
 from gangplan.solvers.processes import POLL, Child
 from gangplan.solvers.run import Run, never
 

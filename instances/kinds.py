@@ -77,11 +77,8 @@ def objective_of(value: Any) -> str | None:
 
 def __getattr__(name: str) -> Any:
     """Return one of the three unions, which bring every kind of problem with them."""
-    members = {
-        "Plan": [PLANS[x] for x in GRAPHS],
-        "Problem": PROBLEMS.values(),
-        "Answer": PLANS.values(),
-    }
-    if name not in members:
+    if name == "Plan":
+        return reduce(or_, (PLANS[x] for x in GRAPHS))
+    if name not in ("Problem", "Answer"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return reduce(or_, members[name])
+    return reduce(or_, (PROBLEMS if name == "Problem" else PLANS).values())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gangplan.instances.errors import InstanceError, unknown
 
-from .compiled.cache import Kernels
+from .kernels import Kernels
 from .run import Run
 
 if TYPE_CHECKING:
@@ -65,6 +65,10 @@ class Method:
             self.function(run, prepared)
 
 
+Referee = tuple[Callable[[Any], float | None], Callable[[int, str], Any]]
+"""What enumerates the plans of a tiny problem, and what makes such a problem from a seed and a variant."""
+
+
 @dataclass(frozen=True, slots=True)
 class Suite:
     """Everything that solves one kind of problem.
@@ -74,21 +78,27 @@ class Suite:
         variants: of the problem; ``("",)`` if there is but one.
         prepare: turns a run's problem into what all its methods share; proves on the way that there is no plan if
             that is easy to see, and the bounds that cost nothing. Raises `TimeoutError` once the run has stopped.
-        optimum: finds the optimum of a tiny problem by looking at every plan, `None` if there is none.
-        random_problem: makes a tiny problem from a seed and a variant.
+        referee: imports and returns what `optimum` and `random_problem` call, which no solve needs.
         draft: offers a plan that costs next to nothing, without what is prepared.
     """
 
     methods: Mapping[str, Method]
     variants: tuple[str, ...]
     prepare: Callable[[Run], Any]
-    optimum: Callable[[Any], float | None]
-    random_problem: Callable[[int, str], Any]
+    referee: Callable[[], Referee]
     draft: Callable[[Run], None] = _no_draft
 
     def variants_of(self, method: Method) -> tuple[str, ...]:
         """Return the variants that `method` solves."""
         return method.variants or self.variants
+
+    def optimum(self, problem: Any) -> float | None:
+        """Return the optimum of a tiny problem by looking at every plan, `None` if there is none."""
+        return self.referee()[0](problem)
+
+    def random_problem(self, seed: int, variant: str) -> Any:
+        """Return a tiny problem."""
+        return self.referee()[1](seed, variant)
 
 
 _HOME = {

@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gangplan.instances import verify
-from gangplan.instances.verify import clock_cost
 
-from .compiled.cache import Kernels, in_memory, on_disk
+from .kernels import Kernels, in_memory, on_disk
 from .result import OPTIMAL_GAP, Incumbent, relative_gap
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ class Run:
         self.started = time.perf_counter() if started is None else started
         # a method knows which problem it solves and what answers it, this class need not
         self.problem: Any = problem
-        self.zero = clock_cost(problem)
+        self.zero = _zero(problem)
         self.deadline = self.started + time_limit
         self.seed = seed
         self.workers = workers
@@ -214,6 +213,14 @@ class Run:
                 self.failure, stop = error, True
             if stop and self.stop_reason is None:
                 self.stop_reason = "callback"
+
+
+def _zero(problem: Any) -> float:
+    if problem.objective != "schedule":
+        return 0.0
+    from gangplan.instances.verify.clock import clock_cost
+
+    return clock_cost(problem)
 
 
 def never() -> bool:

@@ -137,6 +137,23 @@ def test_import_is_light(tmp_path: Path) -> None:
     assert loaded & HEAVY == set()
 
 
+FIRST = """
+import json, sys, gangplan
+made = [len([name for name in sys.modules if name.startswith("gangplan")])]
+problem = gangplan.generate("gpt", devices=4)
+made.append(len([name for name in sys.modules if name.startswith("gangplan")]))
+assert gangplan.solve(problem, time_limit=60).status == "OPTIMAL"
+print(json.dumps([*made, len([name for name in sys.modules if name.startswith("gangplan")]), "numba" in sys.modules]))
+"""
+
+
+def test_a_first_solve_touches_few_files(tmp_path: Path) -> None:
+    """The package is one file, a generated problem twenty, its solve thirty more; numba waits for a search."""
+    done = subprocess.run([sys.executable, "-c", FIRST], cwd=tmp_path, capture_output=True, text=True, check=True)
+    package, generated, solved, numba = json.loads(done.stdout)
+    assert package == 1 and generated <= 20 and solved <= 50 and not numba
+
+
 def test_wheel_is_whole(tmp_path: Path) -> None:
     """A wheel built from the source distribution holds every module and runs where there is nothing else."""
     tree, dist, installed, empty = (tmp_path / name for name in ("tree", "dist", "installed", "empty"))

@@ -25,7 +25,7 @@ def warm_up(
     """
     from gangplan.hybrid import warm_up as warm
     from gangplan.hybrid.compiling import kernels
-    from gangplan.solvers.compiled.cache import folder
+    from gangplan.solvers.kernels import folder
     from gangplan.solvers.method import OBJECTIVES
 
     chosen = objectives or list(OBJECTIVES)

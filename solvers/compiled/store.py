@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
 
-from .cache import folder, places
+from ..kernels import folder, places
 
 
 class Store:

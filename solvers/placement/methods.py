@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..method import CPSAT, Method, Suite
+from ..method import CPSAT, Method, Referee, Suite
 from ..run import Run
 from .best_fit import best_fit
 from .bounds import bound
 from .build import build
 from .closest import nearest, nearest_by_size, nearest_to_centre
-from .enumeration import optimum
 from .first_fit import first_fit
 from .gang import Policy
 from .impossible import impossible
@@ -21,7 +20,6 @@ from .local_search import local_search
 from .pack import pack
 from .prepare import Batch
 from .quick import quick
-from .random_problem import random_problem
 from .scored import dot_prod, fgd, gpu_clustering, gpu_packing
 from .sizes import suits_cpsat, suits_milp, suits_patterns, suits_ruin_recreate
 from .topology import topology
@@ -116,6 +114,13 @@ def _milp(run: Run, batch: Batch) -> None:
     milp(run, batch)
 
 
+def _referee() -> Referee:
+    from .enumeration import optimum
+    from .random_problem import random_problem
+
+    return optimum, random_problem
+
+
 METHODS: dict[str, Method] = {
     **{name: Method(_one_by_one(name, policy)) for name, policy in POLICIES.items()},
     "local_search": Method(local_search),
@@ -125,4 +130,4 @@ METHODS: dict[str, Method] = {
     "cpsat": Method(_cpsat, exact=True, suits=suits_cpsat, library=CPSAT),
     "milp": Method(_milp, exact=True, suits=suits_milp, library="pulp"),
 }
-SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem)
+SUITE = Suite(METHODS, ("",), _prepare, _referee)

@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ..method import CPSAT, Method, Suite
+from ..method import CPSAT, Method, Referee, Suite
 from ..result import OPTIMAL_GAP
 from ..run import Run
 from .bounds import bound
 from .door import Door, from_first_release
-from .enumeration import optimum
 from .first import BY, first_come
 from .grain import rounded_up
 from .prepare import Prepared, prepare
-from .random_problem import random_problem
 from .sizes import suits_cpsat, suits_milp_events, suits_milp_time, suits_prices
 
 
@@ -116,6 +114,13 @@ def _searching() -> tuple[Any, ...]:
     return (*_pricing(), at_least, extend, dominated)
 
 
+def _referee() -> Referee:
+    from .enumeration import optimum
+    from .random_problem import random_problem
+
+    return optimum, random_problem
+
+
 _SEARCHES: dict[str, Method] = {
     "lists": Method(_lists, library="numba", kernels=_serial),
     "local_search": Method(_local_search, library="numba", kernels=_annealing),
@@ -134,4 +139,4 @@ METHODS: dict[str, Method] = {
     )
     for name, method in _SEARCHES.items()
 }
-SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem)
+SUITE = Suite(METHODS, ("",), _prepare, _referee)

@@ -77,7 +77,7 @@ class Process:
 
 def compiler(monkeypatch: pytest.MonkeyPatch, process: Process | None, seconds: float) -> compiling.Compiler:
     """Return what compiles beside a solve of so many seconds, with `process` at work on kernels that never come."""
-    monkeypatch.setattr(compiling, "_known", lambda objective: False)
+    monkeypatch.setattr(compiling, "_mark", lambda objective: None)
     monkeypatch.setattr(compiling, "begin", lambda objective: process)
     monkeypatch.setattr(compiling, "in_memory", lambda names: False)
     monkeypatch.setattr(compiling, "on_disk", lambda names: False)

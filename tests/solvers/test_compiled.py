@@ -11,8 +11,8 @@ import pytest
 from gangplan.hybrid.compiling import compile_all
 from gangplan.hybrid.table import named
 from gangplan.solvers import Run
-from gangplan.solvers.compiled.cache import in_memory, name_of, on_disk
 from gangplan.solvers.compiled.kernel import kernel, signature
+from gangplan.solvers.kernels import in_memory, name_of, on_disk
 from gangplan.solvers.method import OBJECTIVES, Method, suite
 
 _PROBLEMS = 12

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from gangplan.solvers.compiled import cache as folders
+from gangplan.solvers import kernels as folders
 from gangplan.solvers.compiled.kernel import Floats, Ints2, by_reference, inner, kernel, signature
 from gangplan.solvers.compiled.store import digest
 
@@ -144,7 +144,7 @@ def test_a_user_who_has_no_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_solve_in_a_container_without_a_home(tmp_path: Path) -> None:
     """Nothing fails where neither the package nor the home nor any other folder can be written to."""
     code = (
-        "import tempfile, pathlib; from gangplan.solvers.compiled import cache as f; f._writable = lambda path: False;"
+        "import tempfile, pathlib; from gangplan.solvers import kernels as f; f._writable = lambda path: False;"
         "tempfile.gettempdir = lambda: '/nonexistent'; tempfile.tempdir = '/nonexistent';"
         "import gangplan; r = gangplan.solve(gangplan.generate('layered', ops=30, layers=5, devices=2), time_limit=5);"
         "print(r.status)"
@@ -167,8 +167,8 @@ def test_code_of_an_image_serves_who_may_not_write_there(tmp_path: Path, monkeyp
     monkeypatch.setattr(folders, "PACKAGE", tmp_path / "package")
     load(tmp_path, "inside_of_image", INSIDE.format(number=1, constant=1))
     for place in ("package", "own"):
-        for module in ("store", "cache"):
-            monkeypatch.setattr(f"gangplan.solvers.compiled.{module}.folder", lambda place=place: tmp_path / place)
+        for module in ("compiled.store", "kernels"):
+            monkeypatch.setattr(f"gangplan.solvers.{module}.folder", lambda place=place: tmp_path / place)
         outer = load(tmp_path, "outer_of_image", OUTER.format(inside="inside_of_image"))
         assert outer.total._cache.has(signature(outer.total)) == (place == "own")
         assert outer.total(0) == 2

@@ -6,15 +6,13 @@ from collections.abc import Callable
 
 from gangplan.instances import LatencyProblem
 
-from ...method import CPSAT, Method, Suite
+from ...method import CPSAT, Method, Referee, Suite
 from ...run import Run
-from ..draft import draft
+from .. import offer_draft
 from .bounds import impossible, path_bound
 from .dominate import dominate
-from .enumeration import optimum
 from .greedy import greedy
 from .local_search import local_search
-from .random_problem import random_problem
 from .reduced import Reduced
 from .reduction import reduce
 
@@ -70,6 +68,13 @@ def _milp(run: Run, r: Reduced) -> None:
     milp(run, r)
 
 
+def _referee() -> Referee:
+    from .enumeration import optimum
+    from .random_problem import random_problem
+
+    return optimum, random_problem
+
+
 METHODS: dict[str, Method] = {
     "greedy": Method(greedy),
     "chain": Method(_chain, library=CPSAT, start=_start),
@@ -78,4 +83,4 @@ METHODS: dict[str, Method] = {
     "cpsat": Method(_cpsat, exact=True, suits=_at_most(60_000), library=CPSAT, start=_start),
     "milp": Method(_milp, exact=True, suits=_at_most(400_000), library="pulp", start=_start),
 }
-SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem, draft)
+SUITE = Suite(METHODS, ("",), _prepare, _referee, offer_draft)

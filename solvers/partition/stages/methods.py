@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from ...method import Method, Suite
+from ...method import Method, Referee, Suite
 from ...run import Run
-from ..draft import draft
-from .enumeration import optimum
-from .random_problem import random_problem
+from .. import offer_draft
 from .reduced import Reduced
 from .search import chain, ideals
 
@@ -22,8 +20,15 @@ def _prepare(run: Run) -> Reduced:
     return reduced
 
 
+def _referee() -> Referee:
+    from .enumeration import optimum
+    from .random_problem import random_problem
+
+    return optimum, random_problem
+
+
 METHODS: dict[str, Method] = {
     "chain": Method(chain),
     "ideals": Method(ideals, exact=True),
 }
-SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem, draft)
+SUITE = Suite(METHODS, ("",), _prepare, _referee, offer_draft)

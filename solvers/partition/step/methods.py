@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...method import CPSAT, Method, Suite
+from ...method import CPSAT, Method, Referee, Suite
 from ...run import Run
-from ..draft import draft
+from .. import offer_draft
 from .bounds import delay_bound, impossible, path_bound
 from .contiguous import contiguous
 from .critical_path import critical_path
-from .enumeration import optimum
 from .heft import heft
 from .list_schedule import list_schedule
 from .model import Prepared, prepare
-from .random_problem import random_problem
 from .series_bound import series_bound
 
 _SHARE, _SHARE_IF_SCARCE = 0.15, 0.3
@@ -101,6 +99,13 @@ def _milp(run: Run, p: Prepared) -> None:
     milp(run, p)
 
 
+def _referee() -> Referee:
+    from .enumeration import optimum
+    from .random_problem import random_problem
+
+    return optimum, random_problem
+
+
 _EXACT = _at_most(20_000, 40_000)
 METHODS: dict[str, Method] = {
     "heft": Method(heft),
@@ -114,4 +119,4 @@ METHODS: dict[str, Method] = {
     "milp": Method(_milp, exact=True, suits=_at_most(1_000, 400), library="pulp", start=_start),
     "bounds": Method(_bounds),
 }
-SUITE = Suite(METHODS, ("",), _prepare, optimum, random_problem, draft)
+SUITE = Suite(METHODS, ("",), _prepare, _referee, offer_draft)

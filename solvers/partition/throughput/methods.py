@@ -10,17 +10,14 @@ from typing import Any
 from gangplan.instances import PartitionProblem
 from gangplan.instances.partition import VARIANTS
 
-from ...method import CPSAT, Method, Suite
+from ...method import CPSAT, Method, Referee, Suite
 from ...run import Run, never
-from ..draft import draft
+from .. import offer_draft
 from .bounds import counting_bound, impossible
-from .cycles import convex
 from .dominate import dominate
-from .enumeration import optimum
 from .greedy import greedy
 from .pipeline import neighbourhood, pipedream, pipeline
 from .quotient import Quotient, quotient
-from .random_problem import random_problem
 
 
 class Reduced:
@@ -70,6 +67,12 @@ def _start(run: Run, reduced: Reduced) -> None:
         greedy(run, reduced.pipeline)
 
 
+def _convex(run: Run, reduced: Reduced) -> None:
+    from .cycles import convex
+
+    convex(run, reduced.own, reduced.pipeline)
+
+
 def _local_search(run: Run, reduced: Reduced) -> None:
     from .local_search import local_search
 
@@ -95,6 +98,13 @@ def _milp(run: Run, reduced: Reduced) -> None:
     milp(run, reduced.own)
 
 
+def _referee() -> Referee:
+    from .enumeration import optimum
+    from .random_problem import random_problem
+
+    return optimum, random_problem
+
+
 METHODS: dict[str, Method] = {
     "greedy": Method(lambda run, reduced: greedy(run, reduced.pipeline)),
     "pipedream": Method(lambda run, reduced: pipedream(run, reduced.pipeline)),
@@ -103,8 +113,8 @@ METHODS: dict[str, Method] = {
     "neighbourhood": Method(
         lambda run, reduced: neighbourhood(run, reduced.own), variants=("contiguous",), start=_start
     ),
-    "convex": Method(lambda run, reduced: convex(run, reduced.own, reduced.pipeline), variants=("convex",)),
+    "convex": Method(_convex, variants=("convex",)),
     "cpsat": Method(_cpsat, exact=True, suits=_at_most(25_000), library=CPSAT, start=_start),
     "milp": Method(_milp, exact=True, suits=_at_most(400_000), library="pulp", start=_start),
 }
-SUITE = Suite(METHODS, VARIANTS, _prepare, optimum, random_problem, draft)
+SUITE = Suite(METHODS, VARIANTS, _prepare, _referee, offer_draft)

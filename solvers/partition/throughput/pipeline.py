@@ -12,7 +12,6 @@ from .bounds import counting_bound, impossible, load_ceiling
 from .chain import best_chain, effort, groups_of, ideals_of
 from .family import Family
 from .lattice import all_ideals, linear_extension, prefixes
-from .neighbourhood import Neighbourhood
 from .quotient import Quotient
 
 _ORDERS = 8
@@ -91,6 +90,8 @@ def few_mixes(q: Quotient) -> Quotient:
 
 def neighbourhood(run: Run, q: Quotient) -> None:
     """Bound by cuts, and improve the best pipeline within larger and larger families around its boundaries."""
+    from .neighbourhood import Neighbourhood
+
     if run.objective is not None:
         _bound_by_cuts(run, q, run.objective)
         _bound_by_shares(run, q, run.objective)

@@ -18,10 +18,9 @@ from typing import Any
 Kernels = Callable[[], tuple[Any, ...]]
 """Imports kernels, and numba with them, and returns them."""
 
-
 VARIABLE = "GANGPLAN_CACHE_DIR"
 """The environment variable that names the folder."""
-PACKAGE = Path(__file__).with_name("__pycache__")
+PACKAGE = Path(__file__).parent / "compiled" / "__pycache__"
 """The package's own, which an image of a container is built with; whoever may not write there reads it all the same."""
 
 
@@ -97,14 +96,14 @@ def in_memory(kernels: Kernels | None) -> bool:
 
 def on_disk(kernels: Kernels) -> bool:
     """Return whether the kernels have run in this process, or can be loaded from what an earlier one has kept."""
-    from .kernel import signature
+    from .compiled.kernel import signature
 
     return all(_signatures(kernel) or kernel._cache.has(signature(kernel)) for kernel in kernels())
 
 
 def compile_kernel(kernel: Any) -> None:
     """Compile a kernel, or load it where its code is kept."""
-    from .kernel import signature
+    from .compiled.kernel import signature
 
     if not _signatures(kernel):
         kernel.compile(signature(kernel))
