@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
-from math import isfinite
+from collections.abc import Iterable
+from math import floor, isfinite, log10
+from typing import TYPE_CHECKING
 
-from gangplan.instances import GraphProblem, TreeTopology
+if TYPE_CHECKING:
+    from gangplan.instances import GraphProblem
 
-PREFIXES = {
-    "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")),
-    "B": ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")),
+STEPS = {
+    "s": (
+        *((172800.0, 86400.0, "d"), (7200.0, 3600.0, "h"), (600.0, 60.0, "min")),
+        *((1.0, 1.0, "s"), (1e-3, 1e-3, "ms"), (1e-6, 1e-6, "µs"), (1e-9, 1e-9, "ns")),
+    ),
+    "B": tuple(
+        (x, x, f"{prefix}B") for x, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""))
+    ),
 }
+"""From which size on a prefix is used, what it stands for, and the unit with it."""
 SLOWEST_LINK = 1e3
 """Bytes/s. Files that state transfers as times, in a unit they do not name, are kept as bytes over a link of 1."""
 
 
 def time_unit(problem: GraphProblem) -> str:
     """Return ``s``, or the empty string where the file's times are in a unit of its own (the NeurIPS 2020 inputs)."""
-    topology = problem.cluster.topology
-    return "" if isinstance(topology, TreeTopology) and topology.slowest_link()[0] <= SLOWEST_LINK else "s"
+    bandwidth, _ = getattr(problem.cluster.topology, "slowest_link", lambda: (float("inf"), 0.0))()
+    return "" if bandwidth <= SLOWEST_LINK else "s"
 
 
 def scale(largest: float, unit: str) -> tuple[float, str]:
     """Return (factor, prefixed unit) to show numbers up to `largest` by; divide by the factor."""
-    steps = PREFIXES.get(unit)
-    if steps is None:
+    steps = STEPS.get(unit)
+    if steps is None or largest <= 0:
         return 1.0, unit
-    if largest <= 0:
-        return 1.0, unit
-    return next((step for step in steps if largest >= step[0] * 0.9995), steps[-1])
+    return next(((factor, name) for least, factor, name in steps if largest >= least * 0.9995), steps[-1][1:])
 
 
 def quantity(value: float | None, unit: str, digits: int = 4) -> str:
@@ -37,14 +44,33 @@ def quantity(value: float | None, unit: str, digits: int = 4) -> str:
     if not isfinite(value):
         return "unlimited"
     factor, name = scale(value, unit)
-    return f"{value / factor:.{digits}g} {name}".rstrip()
+    return f"{short(value / factor, digits)} {name}".rstrip()
 
 
-def percent(gap: float | None) -> str:
-    """Return a relative gap in percent; a dash for None."""
-    if gap is None:
+def short(value: float | None, digits: int = 4) -> str:
+    """Return a number with `digits` significant digits, but a large one as a whole number; a dash for None."""
+    if value is None:
         return "-"
-    return f"{gap:.4%}" if gap >= 5e-7 else "0%"
+    if not isfinite(value):
+        return "unlimited"
+    if abs(value) >= 10**digits:
+        return f"{value:.0f}"
+    return f"{value:.{digits}g}" if abs(value) >= 1e-4 or not value else f"{value:.1e}"
+
+
+def column(values: Iterable[float], digits: int = 4) -> list[str]:
+    """Return numbers with as many decimals as the largest needs to have `digits` significant digits."""
+    numbers = [float(x) for x in values]
+    largest = max((abs(x) for x in numbers if isfinite(x)), default=0.0)
+    decimals = min(max(digits - 1 - floor(log10(largest)), 0), 9) if largest > 0 else 0
+    return [f"{x:.{decimals}f}" if isfinite(x) else "-" for x in numbers]
+
+
+def percent(ratio: float | None) -> str:
+    """Return a ratio in percent, with three significant digits; a dash for None."""
+    if ratio is None:
+        return "-"
+    return "0%" if abs(ratio) < 5e-7 else f"{short(100 * ratio, 3)}%"
 
 
 def words(problem: GraphProblem) -> str:

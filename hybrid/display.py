@@ -64,8 +64,6 @@ class Display:
             self._line(last.seconds, result.objective, result.bound, last.by)
         elif self._moved(result.bound):
             self._line(result.wall_seconds, result.objective, result.bound, "bound")
-        for note in result.notes:
-            _LOG.info("note: %s", note)
         _LOG.info("\n%s after %.3f s: %s\n", result.status, result.wall_seconds, result.stop_reason)
 
     def _moved(self, now: float | None) -> bool:

@@ -66,10 +66,18 @@ class Cluster:
             spans, has = self.topology.n_devices, len(self.type_of)
             raise InstanceError("topology", f"spans {spans} devices, the cluster has {has}")
 
+    def __repr__(self) -> str:
+        return f"Cluster({self.words()})"
+
     @property
     def n_devices(self) -> int:
         """How many devices there are."""
         return len(self.type_of)
+
+    def words(self) -> str:
+        """Return how many devices there are of which type, e.g. ``4 x A100``."""
+        counts = zip(self.counts().tolist(), self.device_types, strict=True)
+        return ", ".join(f"{count} x {kind.name}" for count, kind in counts)
 
     def counts(self) -> IntArray:
         """Return the number of devices of each type, int32 (T,)."""

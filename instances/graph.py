@@ -64,6 +64,9 @@ class OpGraph:
         self._check_items()
         self._check_references()
 
+    def __repr__(self) -> str:
+        return f"OpGraph({self.n_ops} ops, {self.n_edges} edges, times on {', '.join(self.device_types)})"
+
     @property
     def n_ops(self) -> int:
         """How many ops there are."""

@@ -62,6 +62,10 @@ class TreeTopology:
         if self.n_devices and np.ptp(self.group[-1]):
             raise InstanceError(f"group[{len(self.levels) - 1}]", "the top level does not join all devices")
 
+    def __repr__(self) -> str:
+        levels = ", ".join(f"{x.name} {x.bandwidth:.4g} bytes/s" for x in self.levels)
+        return f"TreeTopology({self.n_devices} devices: {levels})"
+
     @property
     def n_devices(self) -> int:
         """How many devices the topology spans."""

@@ -62,6 +62,10 @@ class Workload:
         share = np.asarray(self.share)
         require((share > 0) & (share <= 1), share, "share", "is not above 0 and at most 1")
 
+    def __repr__(self) -> str:
+        days = float(self.submit.max() - self.submit.min()) / 86400
+        return f"Workload({self.n_jobs} jobs of 1 to {self.gpus.max()} GPUs, arriving in {days:.3g} days)"
+
     @property
     def n_jobs(self) -> int:
         """How many jobs there are."""

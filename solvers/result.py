@@ -41,7 +41,7 @@ class Incumbent:
     by: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Result:
     """The answer and how far to trust it.
 
@@ -77,6 +77,22 @@ class Result:
     notes: tuple[str, ...] = ()
     conflict: tuple[str, ...] = ()
     zero: float = 0.0
+
+    def __repr__(self) -> str:
+        """Return status, numbers, method and plan, one a line; times in seconds."""
+        unit = " s" if hasattr(self.plan, "ops") else ""
+        known = {"objective": self.objective, "bound": self.bound}
+        numbers = [f"{name} {value:.4g}{unit}" for name, value in known.items() if value is not None]
+        gap = [] if self.gap is None else [f"gap {self.gap:.3g}" if self.gap else "gap 0"]
+        lines = [
+            f"{self.status} after {self.wall_seconds:.3g} s: {self.stop_reason}",
+            ", ".join([*numbers, *gap]) or "no plan and no bound",
+            f"method {self.method}, seed {self.seed}, {self.workers} workers",
+            *([] if self.plan is None else [repr(self.plan)]),
+            *(f"conflict: {words}" for words in self.conflict),
+            *([f"{len(self.notes)} notes"] if self.notes else []),
+        ]
+        return "\n".join(lines)
 
     @property
     def gap(self) -> float | None:

@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from gangplan.instances import InstanceError
+from ..early import INTERRUPTED, end_guard  # first: it looks after Ctrl-C while the rest is imported
 
-from ..early import INTERRUPTED, end_guard
+# ruff: isort: split
+from gangplan.instances.errors import InstanceError
+
 from . import streams
 
 BAD_INPUT = 2

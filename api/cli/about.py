@@ -1,30 +1,37 @@
-"""`gangplan schema`, `versions` and `methods`: what this installation knows."""
+"""`gangplan schema`, `versions`, `methods` and `warm-up`: what this installation knows, and has compiled."""
 
 from __future__ import annotations
 
-import json
-import platform
-from typing import Annotated
+import time
+from typing import Annotated, Any
 
 import typer
 
-from gangplan.hybrid.solve import versions as used
-from gangplan.instances import InstanceError, json_schema
+from gangplan.instances.errors import InstanceError, unknown
 from gangplan.instances.kinds import DOCUMENTS
 
 from . import options
 from .output import emit, emit_blocks, emit_json, facts, table
+from .progress import Bar
 
 
-def schema(kind: Annotated[str, typer.Argument(metavar="KIND", help=" or ".join(DOCUMENTS))]) -> None:
+def schema(kind: Annotated[str, typer.Argument(metavar="KIND", help=", ".join(DOCUMENTS))]) -> None:
     """Print the JSON Schema of one kind of document."""
     if kind not in DOCUMENTS:
-        raise InstanceError("kind", f"{kind!r} is not one of {', '.join(DOCUMENTS)}")
+        raise InstanceError("kind", unknown(kind, DOCUMENTS))
+    import json
+
+    from gangplan.instances import json_schema
+
     emit(json.dumps(json_schema(kind), indent=2))
 
 
 def versions(as_json: options.AsJson = False) -> None:
     """List the versions of everything that can change a result."""
+    import platform
+
+    from gangplan.hybrid.solve import versions as used
+
     found = {**used(), "platform": platform.platform()}
     if as_json:
         emit_json(found)
@@ -32,28 +39,62 @@ def versions(as_json: options.AsJson = False) -> None:
         emit_blocks(facts(found.items()))
 
 
-def methods(as_json: options.AsJson = False) -> None:
+def methods(
+    objective: Annotated[
+        str | None, typer.Argument(metavar="[OBJECTIVE]", help="throughput, step, ...  [default: all]")
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
     """List the methods that `gangplan solve --method` knows, by objective."""
     from gangplan.hybrid.table import named
     from gangplan.solvers.method import OBJECTIVES, suite
 
-    suites = {objective: suite(objective) for objective in OBJECTIVES}
+    found: dict[str, dict[str, Any]] = {
+        x: {
+            name: {"variants": list(suite(x).variants_of(method)), "exact": method.exact}
+            for name, method in named(x).items()
+        }
+        for x in ([objective] if objective else OBJECTIVES)
+    }
     if as_json:
-        emit_json(
-            {
-                objective: {
-                    name: {"variants": list(tools.variants_of(x)), "exact": x.exact}
-                    for name, x in named(objective).items()
-                }
-                for objective, tools in suites.items()
-            }
-        )
+        emit_json(found)
         return
     rows = []
-    for objective, tools in suites.items():
-        rows.append((objective, "auto", ", ".join(tools.variants), "yes"))
-        rows += [
-            ("", name, ", ".join(tools.variants_of(x)), "yes" if x.exact else "no")
-            for name, x in named(objective).items()
-        ]
+    for x, entries in found.items():
+        rows.append((x, "auto", ", ".join(suite(x).variants), "yes"))
+        rows += [("", name, ", ".join(m["variants"]), "yes" if m["exact"] else "no") for name, m in entries.items()]
     emit_blocks(table(("objective", "method", "variants", "can prove"), rows, left=4))
+
+
+def warm_up(
+    objectives: Annotated[
+        list[str] | None, typer.Argument(metavar="[OBJECTIVE]...", help="as of `solve`  [default: all]")
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Compile what `solve` uses, so that no later process has to.
+
+    Nobody needs this to solve something: `solve` compiles what it lacks beside its methods. It is for images of
+    containers, and says where compiled code is kept; GANGPLAN_CACHE_DIR names another folder.
+    """
+    from gangplan.hybrid import warm_up as warm
+    from gangplan.hybrid.compiling import kernels
+    from gangplan.solvers.kernels import folder
+    from gangplan.solvers.method import OBJECTIVES
+
+    chosen = objectives or list(OBJECTIVES)
+    spent = {}
+    with Bar("compiling", hidden=as_json) as bar:
+        for i, objective in enumerate(chosen):
+            started = time.process_time()
+            warm(objective, tell=lambda _, done, count, at=i: bar((at + done / count) / len(chosen)))  # type: ignore[misc]
+            spent[objective] = time.process_time() - started
+    found = {
+        objective: {"kernels": len(kernels(objective)), "processor_seconds": seconds}
+        for objective, seconds in spent.items()
+    }
+    if as_json:
+        emit_json({"folder": str(folder()), "objectives": found})
+        return
+    rows = [(name, str(row["kernels"]), f"{row['processor_seconds']:.1f} s") for name, row in found.items()]
+    emit_blocks(table(("objective", "kernels", "processor time"), rows), f"compiled code: {folder()}")

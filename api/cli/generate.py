@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable
-from inspect import Parameter, Signature, cleandoc, signature
+from inspect import Parameter, Signature, cleandoc
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from gangplan.instances import GraphProblem, dump
-from gangplan.instances.generators import GENERATORS, JOBS, defaults
+from gangplan.instances.errors import InstanceError, unknown
+from gangplan.instances.generators import COMMON, GENERATORS, JOBS, defaults
 from gangplan.instances.generators import generate as make
-from gangplan.instances.generators.fitted import fit_workload
 from gangplan.instances.outlet import write_whole
-from gangplan.instances.placement import PlacementProblem
-from gangplan.instances.readers.traces import as_csv, read_trace
-from gangplan.instances.schedule import ScheduleProblem
-from gangplan.instances.workload import Workload
 
 from .files import check_output
+from .help import made_of, write_groups
 from .numbers import number, whole
-from .output import emit, emit_blocks, table
+from .output import emit, emit_blocks
 
-generate = typer.Typer(
-    help="Generate the op graph of a network, or a random one; a batch of jobs on a cluster; or jobs that arrive.",
-    invoke_without_command=True,
-    no_args_is_help=True,
-)
-
-COMMON = {name: x for name, x in signature(make).parameters.items() if x.kind is Parameter.KEYWORD_ONLY}
 TYPES: dict[str, Any] = {"memory": float | None, "bandwidth": float | None}
 """Of the options whose default does not tell."""
 PARSERS: dict[Any, tuple[str, Callable[[Any], Any]]] = {
@@ -45,25 +36,10 @@ HELP = {
     "memory": "bytes of a GPU, instead of the data sheet's",
     "bandwidth": "bytes/s of a GPU's link, instead of the data sheet's",
     "variant": "contiguous, convex or free",
+    "objective": "throughput, latency, step or stages",
     "seed": "of the random choices",
     "out": "write the problem here instead of printing it",
 }
-
-
-@generate.callback()
-def _list(
-    context: typer.Context,
-    kinds: Annotated[bool, typer.Option("--list", help="list the kinds and their options")] = False,
-) -> None:
-    """Generate the op graph of a network, or a random one; a batch of jobs on a cluster; or jobs that arrive."""
-    if kinds:
-        rows = [
-            (kind, _summary(kind), ", ".join(f"{name}={value}" for name, value in defaults(kind).items()))
-            for kind in (*GENERATORS, *JOBS)
-        ]
-        every = ", ".join(f"{name}={x.default}" for name, x in COMMON.items())
-        emit_blocks(table(("kind", "makes", "options"), rows, left=3), f"every op graph: {every}")
-        raise typer.Exit(0)
 
 
 def _command(kind: str) -> Callable[..., None]:
@@ -72,12 +48,12 @@ def _command(kind: str) -> Callable[..., None]:
             check_output(out)
         if "seed" not in defaults(kind):
             options.pop("seed")
-        _write(JOBS[kind](**options) if kind in JOBS else make(kind, **options), out)
+        _write(make(kind, **options), out)
 
     explained = {**HELP, **_arguments(_docstring(kind))}
     own = defaults(kind)
     if kind in GENERATORS:
-        own |= {name: x.default for name, x in COMMON.items()}
+        own |= COMMON
     if "seed" not in own:
         own["seed"] = 0
         explained["seed"] = "changes nothing: the architecture leaves nothing to chance"
@@ -89,7 +65,6 @@ def _command(kind: str) -> Callable[..., None]:
     return command
 
 
-@generate.command("like")
 def _like(
     trace: Annotated[str, typer.Argument(metavar="TRACE", help="any trace that `gangplan simulate` reads")],
     jobs: Annotated[int, typer.Option(help="how many", metavar="N", parser=whole)] = 1000,
@@ -102,19 +77,29 @@ def _like(
     """Make jobs that arrive, ask for GPUs and last like those of a trace."""
     if out is not None:
         check_output(out)
+    from gangplan.instances.generators.fitted import fit_workload
+    from gangplan.instances.readers.traces import read_trace
+
     read = read_trace(trace, skip_bad=skip_bad).workload
     model = fit_workload(read if queue is None else read.only(queue))
     _write(model.draw(jobs, seed, load), out)
 
 
-def _write(made: GraphProblem | PlacementProblem | ScheduleProblem | Workload, out: str | None) -> None:
+def _write(made: Any, out: str | None) -> None:
     """Print a document, or a workload as CSV, or write it and say what it is."""
-    document = as_csv(made) if isinstance(made, Workload) else f"{dump(made)}\n"
+    if hasattr(made, "objective"):
+        from gangplan.instances import dump
+
+        document = f"{dump(made)}\n"
+    else:
+        from gangplan.instances.readers.traces import as_csv
+
+        document = as_csv(made)
     if out is None:
         emit(document)
         return
     write_whole({out: document.encode()})
-    emit(f"{out}: {_words(made)}")
+    emit(f"{out}: {repr(made).partition('(')[2][:-1]}")
 
 
 def _option(name: str, kind: Any, default: Any, text: str) -> Parameter:
@@ -126,6 +111,8 @@ def _option(name: str, kind: Any, default: Any, text: str) -> Parameter:
 
 
 def _summary(kind: str) -> str:
+    if kind == "like":
+        return cleandoc(_like.__doc__ or "")
     return cleandoc(_docstring(kind)).splitlines()[0]
 
 
@@ -148,21 +135,53 @@ def _arguments(docstring: str) -> dict[str, str]:
     return {name: text.rstrip(".") for name, text in found.items()}
 
 
-def _words(problem: GraphProblem | PlacementProblem | ScheduleProblem | Workload) -> str:
-    if isinstance(problem, Workload):
-        days = float(problem.submit.max() - problem.submit.min()) / 86400
-        return f"{problem.n_jobs} jobs of 1 to {problem.gpus.max()} GPUs, arriving in {days:.3g} days"
-    if isinstance(problem, ScheduleProblem):
-        from .schedules import capacity_words
-
-        return f"{len(problem.jobs)} jobs on {capacity_words(problem.capacity)}, {problem.goal}"
-    if isinstance(problem, PlacementProblem):
-        fleet = problem.fleet
-        return f"{len(problem.jobs)} jobs on {fleet.n_nodes} nodes with {fleet.n_gpus} GPUs, {problem.goal}"
-    kind = problem.cluster.device_types[0].name
-    graph = problem.graph
-    return f"{graph.n_ops} ops, {graph.n_edges} edges on {problem.cluster.n_devices} x {kind}, {problem.variant}"
+GROUPS = {
+    "Networks": ("bert", "gpt", "moe", "gnmt", "resnet", "vgg", "inception", "dlrm"),
+    "Random graphs": ("layered", "fork_join", "series_parallel", "pipeline"),
+    "Jobs": ("gangs", "moldable", "arrivals", "like"),
+}
+"""The kinds; `like` makes arrivals after a trace."""
 
 
-for _kind in (*GENERATORS, *JOBS):
-    generate.command(name=_kind)(_command(_kind))
+class Kinds(TyperGroup):
+    """A command for each kind, made when it is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all kinds."""
+        return [kind for kinds in GROUPS.values() for kind in kinds]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Make the command of a kind."""
+        known = self.list_commands(ctx)
+        if cmd_name not in known:
+            raise InstanceError("kind", unknown(cmd_name, known))
+        source = "jobs.csv " if cmd_name == "like" else ""
+        out = "more.csv" if cmd_name in ("arrivals", "like") else f"{cmd_name}.json"
+        example = f"gangplan generate {cmd_name} {source}--out {out}"
+        return made_of(cmd_name, _like if cmd_name == "like" else _command(cmd_name), example)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write what each kind makes."""
+        write_groups(formatter, {title: {kind: _summary(kind) for kind in kinds} for title, kinds in GROUPS.items()})
+
+
+generate = typer.Typer()
+
+
+@generate.callback(cls=Kinds, invoke_without_command=True, no_args_is_help=True)
+def _list(
+    kinds: Annotated[bool, typer.Option("--list", help="list the kinds and their options")] = False,
+) -> None:
+    """Generate the op graph of a network, or a random one; a batch of gangs; jobs over time; jobs that arrive.
+
+    `gangplan generate KIND --help` explains the options of a kind.
+    """
+    if kinds:
+        blocks = [[f"{kind}: {_summary(kind)}", f"  {_words_of(defaults(kind))}"] for kind in (*GENERATORS, *JOBS)]
+        emit_blocks(*("\n".join(lines) for lines in [*blocks, ["every op graph:", f"  {_words_of(COMMON)}"]]))
+        raise typer.Exit(0)
+
+
+def _words_of(options: dict[str, Any]) -> str:
+    words = textwrap.wrap(", ".join(f"{name}={value}" for name, value in options.items()), 76, break_long_words=False)
+    return "\n  ".join(words)

@@ -8,91 +8,48 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from gangplan.instances import GraphProblem
-from gangplan.instances.readers import read
-
 from .numbers import number, numbers, whole, wholes
 
+AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object instead")]
 File = Annotated[
     str, typer.Argument(metavar="FILE", help="a gangplan document, PipeDream graph.txt, NeurIPS 2020 or networkx JSON")
 ]
-Objective = Annotated[
-    str | None,
-    typer.Option(
-        help="throughput (busiest device of a pipeline), latency (one sample), step (makespan of a step), "
-        "stages (slowest of replicated stages)  [default: the file's, or throughput]",
-        metavar="NAME",
-    ),
-]
-Contention = Annotated[
-    bool | None, typer.Option("--contention/--no-contention", help="of a step: links carry one transfer at a time")
-]
-Variant = Annotated[
-    str | None, typer.Option(help="contiguous, convex or free  [default: the file's, or contiguous]", metavar="NAME")
-]
-Devices = Annotated[
-    int | None, typer.Option(help="accelerators, instead of the file's (4 if it has none)", metavar="N", parser=whole)
-]
-Kind = Annotated[
-    str | None,
-    typer.Option(help="of a file without devices: A100, V100, H100, ... or a name of its own", metavar="NAME"),
-]
-Memory = Annotated[
-    float | None, typer.Option(help="of one accelerator, instead of the file's", metavar="BYTES", parser=number)
-]
-Bandwidth = Annotated[
-    float | None,
-    typer.Option(
-        help="of a device's link, instead of the file's; of a cluster's levels from the inside out: IN,BETWEEN",
-        metavar="BYTES/S",
-        parser=numbers,
-    ),
-]
-Shape = Annotated[
-    str | None,
-    typer.Option(help="instead of --devices: 2x8 is two servers of 8 devices, with a --bandwidth each", metavar="NxM"),
-]
-Training = Annotated[
-    bool | None,
-    typer.Option("--training/--no-training", help="of a PipeDream profile: with the backward pass, or without"),
-]
-KeepInputs = Annotated[
-    bool | None,
-    typer.Option("--keep-inputs/--no-keep-inputs", help="of a PipeDream profile: the ops that load data"),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object instead")]
 
 
-Activations = Annotated[
-    bool | None, typer.Option("--activations/--no-activations", help="of stages: moving activations takes time")
-]
-Recompute = Annotated[
-    bool | None, typer.Option("--recompute/--no-recompute", help="of stages: keep inputs only, run forward again")
-]
-Stashing = Annotated[
-    bool | None, typer.Option("--stashing/--no-stashing", help="of stages: a version of the weights a sample under way")
-]
-MemoryModel = Annotated[str | None, typer.Option(help="of stages: 1f1b, pipedream or none", metavar="NAME")]
-Degrees = Annotated[
-    str | None,
-    typer.Option(help="of stages: how many devices may share ops, e.g. 1,2,4", metavar="N,N", parser=wholes),
-]
+def _option(kind: Any, text: str, panel: str, metavar: str | None = "NAME", parser: Any = None) -> Any:
+    return Annotated[kind | None, typer.Option(help=text, metavar=metavar, parser=parser, rich_help_panel=panel)]
+
+
+def _switch(name: str, text: str, panel: str) -> Any:
+    return Annotated[bool | None, typer.Option(f"--{name}/--no-{name}", help=text, rich_help_panel=panel)]
+
+
+_PROBLEM, _CLUSTER, _STAGES = "The problem, instead of the file's", "Its devices, instead of the file's", "Of stages"
 PROBLEM: dict[str, Any] = {
-    "objective": Objective,
-    "contention": Contention,
-    "variant": Variant,
-    "devices": Devices,
-    "cluster": Shape,
-    "device_type": Kind,
-    "memory": Memory,
-    "bandwidth": Bandwidth,
-    "training": Training,
-    "keep_inputs": KeepInputs,
-    "activations": Activations,
-    "recompute": Recompute,
-    "stashing": Stashing,
-    "memory_model": MemoryModel,
-    "degrees": Degrees,
+    "objective": _option(
+        str,
+        "throughput (busiest device of a pipeline), latency (one sample), step (makespan of a step), "
+        "stages (slowest of replicated stages)  [default: the file's, or throughput]",
+        _PROBLEM,
+    ),
+    "contention": _switch("contention", "of a step: links carry one transfer at a time", _PROBLEM),
+    "variant": _option(str, "contiguous, convex or free  [default: the file's, or contiguous]", _PROBLEM),
+    "devices": _option(int, "accelerators (4 if the file has none)", _CLUSTER, "N", whole),
+    "cluster": _option(
+        str, "instead of --devices: 2x8 is two servers of 8 devices, with a --bandwidth each", _CLUSTER, "NxM"
+    ),
+    "device_type": _option(str, "of a file without devices: A100, V100, H100, ... or a name of its own", _CLUSTER),
+    "memory": _option(float, "of one accelerator", _CLUSTER, "BYTES", number),
+    "bandwidth": _option(
+        float, "of a device's link; of a cluster's levels from the inside out: IN,BETWEEN", _CLUSTER, "BYTES/S", numbers
+    ),
+    "training": _switch("training", "of a PipeDream profile: with the backward pass, or without", _PROBLEM),
+    "keep_inputs": _switch("keep-inputs", "of a PipeDream profile: the ops that load data", _PROBLEM),
+    "activations": _switch("activations", "moving activations takes time", _STAGES),
+    "recompute": _switch("recompute", "keep inputs only, run forward again", _STAGES),
+    "stashing": _switch("stashing", "a version of the weights a sample under way", _STAGES),
+    "memory_model": _option(str, "1f1b, pipedream or none", _STAGES),
+    "degrees": _option(str, "how many devices may share ops, e.g. 1,2,4", _STAGES, "N,N", wholes),
 }
 """What can be said of a problem besides its file; keyword arguments of `read`."""
 
@@ -116,10 +73,12 @@ def with_problem(command: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def problem(file: str, given: Mapping[str, Any]) -> GraphProblem:
+def problem(file: str, given: Mapping[str, Any]) -> Any:
     """Read the problem in `file` with the options of `PROBLEM`; what is None is left to the file.
 
     Raises:
         InstanceError: naming file, field and the value found.
     """
+    from gangplan.instances.readers import read
+
     return read(file, **given)

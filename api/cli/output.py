@@ -6,6 +6,7 @@ import io
 import json
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -13,10 +14,12 @@ from gangplan.instances import InstanceError
 
 from . import streams
 
-WIDTH = 160
-"""Columns where stdout is no terminal."""
 LEAST_WIDTH = 60
-"""Columns for which tables are made even if the terminal has fewer; its lines then go on below."""
+"""Columns for which tables are made even if there are fewer; lines then go on below."""
+LONGEST = 1000
+"""Columns of the widest table."""
+LEAST_WORDS = 20
+"""Characters of a word up to which it is not folded."""
 
 
 def emit(text: str) -> None:
@@ -44,40 +47,63 @@ def emit_json(data: Any) -> None:
 
 
 def emit_blocks(*blocks: Any) -> None:
-    """Print lines of text and rich tables, with an empty line between blocks."""
+    """Print lines of text and rich tables, with an empty line between blocks.
+
+    Tables are as wide as the terminal, or 80 columns; one whose numbers alone need more is wider, for no number is cut.
+    """
     from rich.console import Console
 
-    console = Console(width=WIDTH, markup=False, highlight=False, emoji=False, soft_wrap=True)
-    if sys.stdout.isatty():
-        console.width = max(LEAST_WIDTH, shutil.get_terminal_size().columns)
+    width = _width()
+    console = Console(width=width, markup=False, highlight=False, emoji=False, soft_wrap=True)
     with console.capture() as capture:
         for i, block in enumerate(blocks):
             if i:
                 console.print()
+            needs = (
+                0
+                if isinstance(block, str)
+                else console.measure(block, options=console.options.update(width=LONGEST)).minimum
+            )
+            console.width = max(width, needs)
             console.print(block, soft_wrap=isinstance(block, str))
     emit("\n".join(line.rstrip() for line in capture.get().splitlines()))
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> Any:
-    """Return a rich table whose first `left` columns are words and whose others are numbers."""
+    """Return a rich table whose first `left` columns are words, folded where need be, and whose others are numbers."""
     from rich import box
     from rich.table import Table
 
-    result = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    cells = [tuple(row) for row in rows]
+    result = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold", collapse_padding=True)
     for i, column in enumerate(columns):
-        result.add_column(column, justify="left" if i < left else "right", overflow="fold")
-    for row in rows:
+        if i < left:
+            longest = max((len(word) for row in cells for word in row[i].split()), default=0)
+            result.add_column(column, overflow="fold", min_width=min(longest, LEAST_WORDS))
+            continue
+        # a head is folded between its words, to be as narrow as the numbers below it
+        room = max([len(row[i]) for row in cells] + [len(word) for word in column.split()] or [1])
+        result.add_column("\n".join(textwrap.wrap(column, room)), justify="right", no_wrap=True)
+    for row in cells:
         result.add_row(*row)
     return result
 
 
-def facts(rows: Iterable[tuple[str, str]]) -> Any:
-    """Return a rich grid of names and values."""
-    from rich.table import Table
+def facts(rows: Iterable[tuple[str, str]]) -> str:
+    """Return names and values below one another; a value folds between words, one that is too long has its own line."""
+    pairs = list(rows)
+    indent = max((len(name) for name, _ in pairs), default=0) + 2
+    lines = []
+    for name, value in pairs:
+        room = _width() - indent
+        if max(map(len, value.split()), default=0) > room:
+            lines += [name, f"  {value}"]
+            continue
+        head, *rest = textwrap.wrap(value, room, break_on_hyphens=False) or [""]
+        lines += [f"{name:{indent}}{head}", *(f"{'':{indent}}{line}" for line in rest)]
+    return "\n".join(lines)
 
-    result = Table.grid(padding=(0, 2))
-    result.add_column(style="bold")
-    result.add_column(overflow="fold")
-    for name, value in rows:
-        result.add_row(name, value)
-    return result
+
+def _width() -> int:
+    """Return the columns of the terminal, 80 where there is none."""
+    return max(LEAST_WIDTH, shutil.get_terminal_size((80, 24)).columns)

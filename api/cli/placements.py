@@ -15,7 +15,7 @@ from gangplan.instances.placement import PlacementPlan, PlacementProblem
 from gangplan.instances.schedule import ScheduleProblem
 from gangplan.instances.verify import PlacementVerdict
 
-from ..units import quantity
+from ..units import column, percent, quantity
 from .output import facts, table
 
 ROWS = 64
@@ -59,7 +59,9 @@ def problem_blocks(file: str, problem: PlacementProblem) -> list[Any]:
             ("jobs", f"{len(jobs)}, {len(problem.running)} of them running"),
             (
                 "demand",
-                f"{least:g} GPUs at least, {least / usable:.1%} of {usable}" if usable else f"{least:g} GPUs, of none",
+                f"{least:g} GPUs at least, {percent(least / usable)} of {usable}"
+                if usable
+                else f"{least:g} GPUs, of none",
             ),
             ("nodes", f"{fleet.n_nodes} with {fleet.n_gpus} GPUs: {', '.join(fleet.gpu_types)}"),
             ("links", f"nodes {quantity(float(fleet.link.max()), 'B')}/s, {levels}"),
@@ -87,30 +89,29 @@ def plan_blocks(problem: PlacementProblem, plan: PlacementPlan, verdict: Placeme
     slowdown = verdict.rates.slowdown
     placed = np.unique(plan.job)
     shown = np.sort(placed[np.argsort(-slowdown[placed], kind="stable")[:ROWS]])
+    rates = verdict.rates
+    numbers = [column(1e3 * x[shown]) for x in (rates.compute, rates.sync, rates.step)] + [column(slowdown[shown])]
     rows = []
-    for j in shown.tolist():
+    for i, j in enumerate(shown.tolist()):
         mine = plan.job == j
-        names = [problem.fleet.names[n] for n in plan.node[mine][:4].tolist()]
+        names = [problem.fleet.names[n] for n in plan.node[mine][:2].tolist()]
         more = int(mine.sum()) - len(names)
         rows.append(
             (
                 problem.jobs[j].name,
                 problem.jobs[j].model,
+                ", ".join(names) + (f", {more} more" if more else ""),
                 f"{plan.workers[mine].sum()}",
-                ", ".join(names) + (f" and {more} more" if more else ""),
-                f"{verdict.rates.compute[j] * 1e3:.2f}",
-                f"{verdict.rates.sync[j] * 1e3:.2f}",
-                f"{verdict.rates.step[j] * 1e3:.2f}",
-                f"{slowdown[j]:.4f}",
+                *(x[i] for x in numbers),
             )
         )
-    columns = ("job", "model", "workers", "nodes", "compute, ms", "sync, ms", "step, ms", "slowdown")
+    columns = ("job", "model", "nodes", "workers", "compute, ms", "sync, ms", "step, ms", "slowdown")
     rest = [
         f"{len(placed) - len(shown)} less slowed jobs are not shown" if len(placed) > len(shown) else "",
         f"{len(problem.jobs) - len(placed)} jobs are left out" if len(placed) < len(problem.jobs) else "",
         f"{verdict.gpus.sum():g} of {problem.fleet.n_gpus} GPUs are in use",
     ]
-    return [table(columns, rows, left=2), "; ".join(filter(None, rest))]
+    return [table(columns, rows, left=3), "; ".join(filter(None, rest))]
 
 
 def plan_file_blocks(file: str, plan: PlacementPlan) -> list[Any]:

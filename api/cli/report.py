@@ -13,7 +13,7 @@ from gangplan.instances.placement import PlacementProblem
 from gangplan.instances.schedule import ScheduleProblem
 from gangplan.solvers import Result
 
-from ..units import percent, quantity, scale, time_unit
+from ..units import column, percent, quantity, scale, short, time_unit
 from .output import facts, table
 
 ROWS = 64
@@ -51,33 +51,48 @@ def as_data(result: Result) -> dict[str, Any]:
     }
 
 
-def as_blocks(problem: Any, result: Result) -> list[Any]:
-    """Return the summary and, if there is a plan, the table of its devices, or of its jobs."""
+def as_blocks(problem: Any, result: Result, *, verbose: bool = False) -> list[Any]:
+    """Return the summary and, if there is a plan, the table of its devices, or of its jobs.
+
+    Args:
+        problem: what was solved.
+        result: the answer.
+        verbose: whether to add the notes of the methods, and where the time went.
+    """
+    notes = [("note", note) for note in result.notes]
+    if verbose:
+        notes += [("phases", ", ".join(f"{name} {seconds:.3g} s" for name, seconds in result.phases.items()))]
+        notes += [("trace", f"{len(result.trace)} plans, the last by {result.trace[-1].by}")] if result.trace else []
+    elif notes:
+        notes = [("notes", f"{len(notes)} on how it came about: --verbose shows them")]
     summary = facts(
         [
             ("status", f"{result.status} ({result.stop_reason})"),
             ("objective", amount(problem, result.objective)),
             ("bound", amount(problem, result.bound)),
             ("gap", percent(result.gap)),
-            ("wall", f"{result.wall_seconds:.3f} s, {result.phases['read']:.3f} s of it to start and read"),
+            ("time", f"{result.wall_seconds:.3g} s, {result.phases['read']:.3g} s of it to start and read"),
             ("method", f"{result.method}, seed {result.seed}, workers {result.workers}"),
             *(("conflict", words) for words in result.conflict),
-            *(("note", note) for note in result.notes),
+            *notes,
         ]
     )
     if result.plan is None:
         return [summary]
+    return [summary, *plan_blocks(problem, result.plan, verify(problem, result.plan))]
+
+
+def plan_blocks(problem: Any, plan: Any, verdict: Any) -> list[Any]:
+    """Return the table of a feasible plan: of its devices, of its stages or of its jobs."""
     if isinstance(problem, ScheduleProblem):
         from . import schedules
 
-        plan: Any = result.plan
-        return [summary, *schedules.plan_blocks(problem, plan, verify(problem, plan))]
+        return schedules.plan_blocks(problem, plan, verdict)
     if isinstance(problem, PlacementProblem):
-        from .placements import plan_blocks
+        from . import placements
 
-        answer: Any = result.plan
-        return [summary, *plan_blocks(problem, answer, verify(problem, answer))]
-    return [summary, *devices(problem, result.plan, verify(problem, result.plan))]
+        return placements.plan_blocks(problem, plan, verdict)
+    return devices(problem, plan, verdict)
 
 
 _GOALS = {
@@ -95,12 +110,13 @@ def amount(problem: GraphProblem | PlacementProblem | ScheduleProblem, value: fl
     if isinstance(problem, ScheduleProblem):
         from .schedules import WORDS
 
-        return f"{value:.9g} {WORDS[problem.goal]}"
+        unit = "s" if WORDS[problem.goal].startswith("s ") else ""
+        return f"{quantity(value, unit, 5)} {WORDS[problem.goal].removeprefix('s ')}"
     if isinstance(problem, PlacementProblem):
-        return f"{value:.6g} {_GOALS[problem.goal]}"
+        return f"{short(value)} {_GOALS[problem.goal]}"
     unit = time_unit(problem)
     per = {"throughput": " per sample", "stages": " per sample"}.get(problem.objective, "")
-    return f"{quantity(value, unit, 6)}{per}{'' if unit else ', in the unit of the file'}"
+    return f"{quantity(value, unit)}{per}{'' if unit else ', in the unit of the file'}"
 
 
 def devices(problem: GraphProblem, plan: Plan, verdict: Verdict) -> list[Any]:
@@ -121,14 +137,16 @@ def devices(problem: GraphProblem, plan: Plan, verdict: Verdict) -> list[Any]:
     factor, seconds = scale(float(verdict.load.max()), unit)
     small, size = scale(float(verdict.memory.max()), "B")
     suffix = f", {seconds}" if seconds else ""
+    numbers = zip(
+        *(column(x[shown] / factor) for x in (verdict.load - verdict.transfer, verdict.transfer, verdict.load)),
+        column(verdict.memory[shown] / small),
+        strict=True,
+    )
     rows = []
-    for i in shown.tolist():
+    for i, times in zip(shown.tolist(), numbers, strict=True):
         kind = cluster.device_types[cluster.type_of[i]]
-        load, transfer = verdict.load[i] / factor, verdict.transfer[i] / factor
-        share = "-" if kind.memory is None else f"{verdict.memory[i] / kind.memory:.1%}"
-        row = (kind.name, *([f"{stage[i]}"] if staged else []), f"{i}", f"{ops[i]}")
-        times = (f"{load - transfer:.4f}", f"{transfer:.4f}", f"{load:.4f}")
-        rows.append((*row, *times, f"{verdict.memory[i] / small:.3f}", share))
+        share = "-" if kind.memory is None else percent(verdict.memory[i] / kind.memory)
+        rows.append((kind.name, *([f"{stage[i]}"] if staged else []), f"{i}", f"{ops[i]}", *times, share))
     seconds_of = (f"{name}{suffix}" for name in ("compute", "transfer", "load"))
     where = ("type", *(["stage"] if staged else []), "device", "ops")
     blocks: list[Any] = [table((*where, *seconds_of, f"memory, {size}", "of capacity"), rows)]

@@ -12,7 +12,7 @@ from gangplan.instances.schedule import Capacity, NodePool, SchedulePlan, Schedu
 from gangplan.instances.schedule.capacity import total
 from gangplan.instances.verify import ScheduleVerdict, verify
 
-from ..units import percent, quantity
+from ..units import column, percent, quantity, scale
 from .files import foreign, read_answer
 from .output import facts, table
 
@@ -51,8 +51,11 @@ def problem_blocks(file: str, problem: ScheduleProblem) -> list[Any]:
             ("holds", f"moldable jobs over time: {problem.goal}"),
             ("jobs", f"{len(jobs)}, {due} with a deadline, {may} that may be left out"),
             ("capacity", capacity_words(problem.capacity)),
-            ("released", f"from {min(x.release for x in jobs):.6g} s to {max(x.release for x in jobs):.6g} s"),
-            ("least work", f"{work / total(problem.capacity):.6g} s of all GPUs"),
+            (
+                "released",
+                f"from {quantity(min(x.release for x in jobs), 's')} to {quantity(max(x.release for x in jobs), 's')}",
+            ),
+            ("least work", f"{quantity(work / total(problem.capacity), 's')} of all GPUs"),
             ("content", content_hash(problem)),
         ]
     )
@@ -78,22 +81,24 @@ def plan_blocks(problem: ScheduleProblem, plan: SchedulePlan, verdict: ScheduleV
     """Return the table of the jobs of a feasible plan, and a line on what is left out."""
     runs = np.flatnonzero(plan.degree >= 0)
     shown = runs[np.argsort(plan.start[runs], kind="stable")[:ROWS]]
+    latest = float(np.nanmax(verdict.finish)) if len(runs) else 0.0
+    factor, unit = scale(latest, "s")
     rows = []
     for j in shown.tolist():
         job = problem.jobs[j]
         nodes = plan.node[plan.job == j]
         where = ", ".join(map(str, nodes[:8].tolist())) + (f" and {len(nodes) - 8} more" if len(nodes) > 8 else "")
         finish = float(verdict.finish[j])
-        times = (f"{plan.start[j]:.6g}", f"{finish:.6g}", f"{finish - job.release:.6g}")
-        rows.append((job.name, f"{job.degrees[plan.degree[j]]}", where or "-", *times))
+        times = column((plan.start[j] / factor, finish / factor, (finish - job.release) / factor, latest / factor))[:3]
+        rows.append((job.name, where or "-", f"{job.degrees[plan.degree[j]]}", *times))
     out = len(problem.jobs) - len(runs)
     rest = [
         f"{len(runs) - len(shown)} jobs that start later are not shown" if len(runs) > len(shown) else "",
         f"{out} jobs are left out" if out else "",
         f"GPUs are in use {percent(utilisation(problem, plan, verdict))} of the time to the last completion",
     ]
-    columns = ("job", "GPUs", "nodes", "start, s", "end, s", "JCT, s")
-    return [table(columns, rows, left=1), "; ".join(filter(None, rest))]
+    columns = ("job", "nodes", "GPUs", *(f"{name}, {unit}" for name in ("start", "end", "JCT")))
+    return [table(columns, rows, left=2), "; ".join(filter(None, rest))]
 
 
 def utilisation(problem: ScheduleProblem, plan: SchedulePlan, verdict: ScheduleVerdict) -> float:

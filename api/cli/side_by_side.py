@@ -9,7 +9,7 @@ from ..units import percent, quantity, time_unit, words
 from .measure import Measured
 from .output import table
 
-MOST = 5
+MOST = 3
 """Plans in one table."""
 
 
@@ -49,7 +49,7 @@ def as_blocks(found: Sequence[Measured]) -> list[Any]:
     for first in range(0, len(found), MOST):
         shown = found[first : first + MOST]
         rows = [(name, *map(cell, shown)) for name, cell in ROWS.items()]
-        heads = [f"{i}: {m.candidate.label}" for i, m in enumerate(shown, first + 1)]
+        heads = [f"{i}: {_short(m.candidate.label)}" for i, m in enumerate(shown, first + 1)]
         # a row in which no plan has anything to say would say nothing
         blocks.append(table(("", *heads), [row for row in rows if set(row[1:]) != {"-"}]))
     lines = []
@@ -64,13 +64,17 @@ def as_blocks(found: Sequence[Measured]) -> list[Any]:
     return [*blocks, *(["\n".join(lines)] if lines else [])]
 
 
+def _short(label: str) -> str:
+    return label if len(label) <= 16 else f"...{label[-14:]}"
+
+
 def _seconds(value: float | None, m: Measured) -> str:
-    return quantity(value, time_unit(m.candidate.problem), 6)
+    return quantity(value, time_unit(m.candidate.problem))
 
 
 def _wall(m: Measured) -> str:
     wall = m.candidate.number("wall_seconds")
-    return "-" if wall is None else f"{wall:.3f} s"
+    return "-" if wall is None else quantity(wall, "s")
 
 
 def _devices(m: Measured) -> str:

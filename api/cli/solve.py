@@ -10,19 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
-from gangplan.hybrid import MethodFailed
-from gangplan.hybrid import solve as run_solve
-from gangplan.instances import InstanceError, dump, verify
-from gangplan.instances.outlet import write_whole
-from gangplan.instances.schedule import ScheduleProblem
-from gangplan.solvers import Result
+from gangplan.instances import verify
+from gangplan.instances.errors import InstanceError, unknown
 
 from . import options
 from .files import check_output, read_answer
 from .numbers import number, whole
 from .output import emit_blocks, emit_json
-from .placements import read_batch
-from .report import as_blocks, as_data, from_start
 
 LEAST = 0.05
 """Seconds a solve gets even if reading has used up the limit: enough for a plan."""
@@ -50,23 +44,26 @@ def solve(
         float, typer.Option(help="good enough: (objective - bound) / objective", metavar="RATIO", parser=number)
     ] = 0.0,
     initial: Annotated[str | None, typer.Option(help="a plan to start from", metavar="PLAN")] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="say what each method did, and where time went")] = False,
     as_json: options.AsJson = False,
     out: Annotated[str | None, typer.Option(help="write the plan here", metavar="PLAN")] = None,
-    plot: Annotated[
-        str | None, typer.Option(help="draw the plan here: .png, or .html by itself", metavar="FILE")
-    ] = None,
+    plot: Annotated[str | None, typer.Option(help="draw the plan here: .html, .png or .svg", metavar="FILE")] = None,
 ) -> int:
-    """Partition the op graph in FILE over its devices.
+    """Find a plan for the problem in FILE, and a bound that no plan can beat.
 
     Exit code: 0 with a plan, 1 without one (INFEASIBLE, UNKNOWN), 2 for bad input. Ctrl-C gives the best plan so far.
     """
+    from gangplan.hybrid import MethodFailed
+    from gangplan.hybrid import solve as run_solve
+
+    from .report import as_blocks, as_data, from_start
+
     if not 0 < time_limit < float("inf"):
         raise InstanceError("time_limit", f"{time_limit!r} is not a positive number of seconds")
     _check_outputs([path for path in (file, initial) if path], out, plot)
-    batch = read_batch(file, given)
-    if isinstance(batch, ScheduleProblem) and plot is not None:
+    problem = options.problem(file, given)
+    if plot is not None and problem.objective == "schedule":
         raise InstanceError("plot", "schedules are not drawn yet", plot)
-    problem: Any = options.problem(file, given) if batch is None else batch
     start = None if initial is None else _start(problem, initial)
     _check_method(problem, method)
     before = time.perf_counter() - context.obj
@@ -89,7 +86,7 @@ def solve(
     if as_json:
         emit_json(as_data(result))
     else:
-        emit_blocks(*as_blocks(problem, result))
+        emit_blocks(*as_blocks(problem, result, verbose=verbose))
     return 0 if result.plan is not None else 1
 
 
@@ -119,16 +116,20 @@ def _start(problem: Any, path: str) -> Any:
 def _check_method(problem: Any, method: str) -> None:
     if method == "auto":
         return
+    from gangplan.hybrid.table import named
     from gangplan.solvers.method import suite_of
 
-    tools = suite_of(problem)
-    if method not in tools.methods:
-        raise InstanceError("method", f"{method!r} is not one of auto, {', '.join(tools.methods)}")
-    if problem.variant not in tools.variants_of(tools.methods[method]):
+    known = named(problem.objective)
+    if method not in known:
+        raise InstanceError("method", unknown(method, ("auto", *known)))
+    if problem.variant not in suite_of(problem).variants_of(known[method]):
         raise InstanceError("method", f"{method!r} does not solve the variant {problem.variant!r}")
 
 
-def _write(file: str, problem: Any, result: Result, out: str | None, plot: str | None) -> None:
+def _write(file: str, problem: Any, result: Any, out: str | None, plot: str | None) -> None:
+    from gangplan.instances import dump
+    from gangplan.instances.outlet import write_whole
+
     files: dict[str, bytes] = {}
     if result.plan is None:
         for path in filter(None, (out, plot)):

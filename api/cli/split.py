@@ -96,7 +96,8 @@ def _problem(graph: str, given: dict[str, Any], plan: Plan) -> GraphProblem:
         given["objective"] = objective_of(plan)
     if given["contention"] is None and isinstance(plan, StepPlan) and len(plan.sent):
         given["contention"] = True
-    return options.problem(graph, given)
+    problem: GraphProblem = options.problem(graph, given)
+    return problem
 
 
 def _spread(problem: GraphProblem, plan: Plan) -> Plan:

@@ -11,7 +11,7 @@ import numpy as np
 from gangplan.instances import StagesPlan, StagesProblem, Verdict, content_hash
 from gangplan.instances.verify.nesting import Nest, nesting
 
-from ..units import quantity, scale, time_unit
+from ..units import column, percent, quantity, scale, time_unit
 from .output import facts, table
 
 
@@ -23,21 +23,25 @@ def stages_table(problem: StagesProblem, plan: StagesPlan, verdict: Verdict) -> 
     factor, seconds = scale(float(verdict.load.max()), unit)
     small, size = scale(float(verdict.memory.max()), "B")
     limit = problem.cluster.device_types[problem.kind].memory
-    order = problem.graph.topological_order().tolist()
-    rows = []
-    for s, degree in enumerate(plan.degree.tolist()):
-        mine = [i for i in order if plan.stage[i] == s]
-        devices = np.flatnonzero(plan.serves == s)
-        load, sync, memory = (float(x[devices[0]]) for x in (verdict.load, verdict.transfer, verdict.memory))
-        first, last = mine[0], [i for i in mine if not problem.graph.backward[i]][-1:] or mine[-1:]
-        row = (f"{s}", ranges(devices.tolist()), f"{problem.graph.names[first]} .. {problem.graph.names[last[0]]}")
-        times = (f"{x / factor:.4f}" for x in (load - sync, sync, load))
-        share = "-" if limit is None else f"{memory / limit:.1%}"
-        rows.append((*row, f"{len(mine)}", replicas[s], f"{degree}", *times, f"{memory / small:.3f}", share))
-    suffix = f", {seconds}" if seconds else ""
-    names = ("stage", "devices", "first and last op", "ops", "replicas", "share ops")
-    times = (f"{x}{suffix}" for x in ("compute", "sync", "load"))
-    blocks: list[Any] = [table((*names, *times, f"memory, {size}", "of capacity"), rows, left=3)]
+    order = problem.graph.topological_order()
+    serving = [np.flatnonzero(plan.serves == s) for s in range(len(plan.degree))]
+    load, sync, memory = (
+        x[[devices[0] for devices in serving]] for x in (verdict.load, verdict.transfer, verdict.memory)
+    )
+    columns: dict[str, list[str]] = {
+        "stage": [f"{s}" for s in range(len(serving))],
+        "devices": [ranges(devices.tolist()) for devices in serving],
+        "first op": [problem.graph.names[order[np.argmax(plan.stage[order] == s)]] for s in range(len(serving))],
+        "ops": [f"{x}" for x in np.bincount(plan.stage, minlength=len(serving))],
+        "replicas": [replicas[s] for s in range(len(serving))],
+        "share ops": [f"{x}" for x in plan.degree.tolist()] if plan.degree.max() > 1 else [],
+        f"sync, {seconds}" if seconds else "sync": column(sync / factor),
+        f"load, {seconds}" if seconds else "load": column(load / factor),
+        f"memory, {size}": column(memory / small),
+        "of capacity": [] if limit is None else [percent(x / limit) for x in memory],
+    }
+    shown = {name: cells for name, cells in columns.items() if cells}
+    blocks: list[Any] = [table(tuple(shown), zip(*shown.values(), strict=True), left=3)]
     return [*blocks, "\n".join(_summary(problem, plan, verdict))]
 
 
@@ -88,10 +92,10 @@ def _summary(problem: StagesProblem, plan: StagesPlan, verdict: Verdict) -> list
     one = float(problem.time()[problem.kind].sum())
     lines = []
     if objective > 0 and np.isfinite(one):
-        lines.append(f"{one / objective:.4f} times as fast as one device, which takes {quantity(one, unit)}")
+        lines.append(f"{one / objective:.4g} times as fast as one device, which takes {quantity(one, unit)}")
     load = float(verdict.load.max())
     if objective > load * (1 + 1e-9):
-        lines.append(f"moving activations between stages takes longest: {quantity(objective, unit, 6)} per sample")
+        lines.append(f"moving activations between stages takes longest: {quantity(objective, unit)} per sample")
     idle = int((plan.serves < 0).sum())
     if idle:
         lines.append(f"{idle} {'device is' if idle == 1 else 'devices are'} idle")

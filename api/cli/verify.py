@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import isfinite
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
-from gangplan.instances import StepPlan, content_hash
+from gangplan.instances import content_hash
 from gangplan.instances import verify as check
-from gangplan.instances.kinds import objective_of
-from gangplan.instances.placement import PlacementProblem
-from gangplan.instances.schedule import ScheduleProblem
+from gangplan.instances.kinds import GRAPHS, objective_of
 
 from ..units import words
-from . import options, schedules
+from . import options
 from .files import foreign, read_answer
 from .output import emit_blocks, emit_json
-from .placements import plan_blocks, read_batch
-from .report import amount
-from .report import devices as device_table
+
+LISTS = ("load", "transfer", "memory", "finish", "gpus")
+"""What verdicts have for each device, job or node."""
 
 
 @options.with_problem
@@ -35,74 +33,34 @@ def verify(
     Give the options that the problem was solved with. Exit code: 0 if the plan is feasible, 1 if not, 2 for bad input.
     """
     answer = read_answer(plan)
-    batch = read_batch(instance, given)
-    if isinstance(batch, ScheduleProblem):
-        return _verify_schedule(batch, answer, as_json)
-    if batch is not None:
-        return _verify_batch(batch, answer, as_json)
-    if given["objective"] is None:
-        given["objective"] = objective_of(answer)
-    if given["contention"] is None and isinstance(answer, StepPlan) and len(answer.sent):
+    objective = objective_of(answer)
+    if given["objective"] is None and objective in GRAPHS:
+        given["objective"] = objective
+    if given["contention"] is None and objective == "step" and len(answer.sent):
         given["contention"] = True
     problem = options.problem(instance, given)
     verdict = check(problem, answer)
-    notes = _notes(problem, answer)
+    notes = [f"the plan {note}" for note in foreign(answer, content_hash(problem))]
     if as_json:
-        emit_json(
-            {
-                "feasible": verdict.ok,
-                "objective": verdict.objective,
-                "violations": list(verdict.violations),
-                "load": verdict.load.tolist(),
-                "transfer": verdict.transfer.tolist(),
-                "memory": verdict.memory.tolist(),
-                "notes": notes,
-            }
-        )
+        found = {"feasible": verdict.ok, "objective": verdict.objective, "violations": list(verdict.violations)}
+        found |= {name: _numbers(getattr(verdict, name)) for name in LISTS if hasattr(verdict, name)}
+        if problem.objective == "placement":
+            found["slowdown"] = None if verdict.rates is None else _numbers(verdict.rates.slowdown)
+        emit_json({**found, "notes": notes})
         return 0 if verdict.ok else 1
+    kind = f", {words(problem)}" if problem.objective in GRAPHS else ""
     lines = [f"note: {note}" for note in notes]
     if verdict.ok:
-        lines.append(f"feasible, {words(problem)}: objective {amount(problem, verdict.objective)}")
-        emit_blocks("\n".join(lines), *device_table(problem, answer, verdict))
+        from .report import amount, plan_blocks
+
+        lines.append(f"feasible{kind}: objective {amount(problem, verdict.objective)}")
+        emit_blocks("\n".join(lines), *plan_blocks(problem, answer, verdict))
         return 0
     count = len(verdict.violations)
-    lines += [f"infeasible, {words(problem)}: {count} violation{'s' if count > 1 else ''}", *verdict.violations]
+    lines += [f"infeasible{kind}: {count} violation{'s' if count > 1 else ''}", *verdict.violations]
     emit_blocks("\n".join(lines))
     return 1
 
 
-def _notes(problem: Any, plan: Any) -> list[str]:
-    return [f"the plan {note}" for note in foreign(plan, content_hash(problem))]
-
-
-def _verify_batch(problem: PlacementProblem, plan: Any, as_json: bool) -> int:
-    verdict = check(problem, plan)
-    rates = verdict.rates
-    if as_json:
-        slowdown = None if rates is None else [x if isfinite(x) else None for x in rates.slowdown.tolist()]
-        found = {"feasible": verdict.ok, "objective": verdict.objective, "violations": list(verdict.violations)}
-        emit_json({**found, "slowdown": slowdown, "gpus": verdict.gpus.tolist(), "notes": _notes(problem, plan)})
-    else:
-        _emit(problem, plan, verdict, plan_blocks)
-    return 0 if verdict.ok else 1
-
-
-def _verify_schedule(problem: ScheduleProblem, plan: Any, as_json: bool) -> int:
-    verdict = check(problem, plan)
-    if as_json:
-        finish = [x if isfinite(x) else None for x in verdict.finish.tolist()]
-        found = {"feasible": verdict.ok, "objective": verdict.objective, "violations": list(verdict.violations)}
-        emit_json({**found, "finish": finish, "notes": _notes(problem, plan)})
-    else:
-        _emit(problem, plan, verdict, schedules.plan_blocks)
-    return 0 if verdict.ok else 1
-
-
-def _emit(problem: PlacementProblem | ScheduleProblem, plan: Any, verdict: Any, blocks: Callable[..., Any]) -> None:
-    lines = [f"note: {note}" for note in _notes(problem, plan)]
-    if verdict.ok:
-        lines.append(f"feasible: {amount(problem, verdict.objective)}")
-        emit_blocks("\n".join(lines), *blocks(problem, plan, verdict))
-        return
-    lines += [f"infeasible: {len(verdict.violations)} violations", *verdict.violations]
-    emit_blocks("\n".join(lines))
+def _numbers(array: Any) -> list[float | None]:
+    return [x if isfinite(x) else None for x in np.asarray(array).tolist()]

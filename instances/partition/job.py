@@ -36,6 +36,12 @@ class GraphProblem:
             if kind.name not in known:
                 raise InstanceError(f"cluster.device_types[{i}].name", f"the graph has no times for {kind.name!r}")
 
+    def __repr__(self) -> str:
+        graph = f"{self.graph.n_ops} ops, {self.graph.n_edges} edges"
+        contention = ", with contention" if getattr(self, "contention", False) else ""
+        own = f"{self.objective}{', ' if self.variant else ''}{self.variant}{contention}"
+        return f"{type(self).__name__}({graph} on {self.cluster.words()}: {own})"
+
     def time(self) -> FloatArray:
         """Return seconds, float64 (cluster's T, n): the rows of `graph.time` in the cluster's order."""
         row = {name: i for i, name in enumerate(self.graph.device_types)}

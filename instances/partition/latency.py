@@ -10,7 +10,7 @@ from ..errors import InstanceError
 from .job import GraphProblem, check_assignment
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LatencyProblem(GraphProblem):
     """Place every op so that one sample is through as soon as possible (Tarnawski et al., NeurIPS 2020, section 4).
 
@@ -48,3 +48,6 @@ class LatencyPlan:
 
     def __post_init__(self) -> None:
         check_assignment(self, "device")
+
+    def __repr__(self) -> str:
+        return f"LatencyPlan({len(self.ops)} ops on {len(set(self.device.tolist()))} devices)"

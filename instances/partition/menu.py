@@ -49,6 +49,9 @@ class TensorMenu:
             require(np.isfinite(values), values, field, "is not finite")
             require(values >= 0, values, field, "is negative")
 
+    def __repr__(self) -> str:
+        return f"TensorMenu({self.n_ops} ops at degrees {', '.join(map(str, self.degree.tolist()))})"
+
     @property
     def n_ops(self) -> int:
         """How many ops the menu is for."""

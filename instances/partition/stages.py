@@ -18,7 +18,7 @@ from .menu import TensorMenu, single
 MEMORY_MODELS = ("1f1b", "pipedream", "none")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StagesProblem(GraphProblem):
     """Cut the job into stages and replicate each, so that the slowest takes least time a sample (docs/stages.md).
 
@@ -203,3 +203,6 @@ class StagesPlan:
         require(known, self.serves, "serves", f"is neither -1 nor one of the {len(self.degree)} stages")
         known = self.stage < len(self.degree)
         require(known, self.stage, "stage", f"is not one of the {len(self.degree)} stages that have a degree")
+
+    def __repr__(self) -> str:
+        return f"StagesPlan({len(self.ops)} ops in {len(self.degree)} stages on {(self.serves >= 0).sum()} devices)"

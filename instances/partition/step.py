@@ -13,7 +13,7 @@ from ..errors import InstanceError
 from .job import GraphProblem, check_assignment
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StepProblem(GraphProblem):
     """Place every op and say when it starts, so that the last one is done as soon as possible.
 
@@ -77,3 +77,6 @@ class StepPlan:
         known = (self.sent >= 0) & (self.sent < len(self.ops))
         require(known, self.sent, "sent", f"is not one of the {len(self.ops)} ops")
         require(self.receiver >= 0, self.receiver, "receiver", "is negative")
+
+    def __repr__(self) -> str:
+        return f"StepPlan({len(self.ops)} ops on {len(np.unique(self.device))} devices, {len(self.sent)} transfers)"

@@ -15,7 +15,7 @@ from .job import GraphProblem, check_assignment
 VARIANTS = ("contiguous", "convex", "free")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PartitionProblem(GraphProblem):
     """Place every op of `graph` on one device of `cluster`, so that the busiest device has least to do a sample.
 
@@ -54,6 +54,9 @@ class PartitionPlan:
 
     def __post_init__(self) -> None:
         check_assignment(self, "device", "stage")
+
+    def __repr__(self) -> str:
+        return f"PartitionPlan({len(self.ops)} ops on {len(np.unique(self.device))} devices)"
 
 
 def precedence(graph: OpGraph) -> tuple[IntArray, IntArray]:

@@ -74,6 +74,9 @@ class Fleet:
         if self.topology.n_devices != m:
             raise InstanceError("topology", f"spans {self.topology.n_devices} nodes, the fleet has {m}")
 
+    def __repr__(self) -> str:
+        return f"Fleet({self.n_nodes} nodes with {self.n_gpus} GPUs: {', '.join(self.gpu_types)})"
+
     @property
     def n_nodes(self) -> int:
         """How many nodes there are."""

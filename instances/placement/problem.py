@@ -109,6 +109,10 @@ class PlacementProblem:
                 raise InstanceError(f"fleet.gpu_types[{i}]", f"{kind!r} has no speeds")
         self._check_running(index)
 
+    def __repr__(self) -> str:
+        fleet = self.fleet
+        return f"PlacementProblem({len(self.jobs)} jobs on {fleet.n_nodes} nodes with {fleet.n_gpus} GPUs: {self.goal})"
+
     def _check_running(self, index: dict[str, int]) -> None:
         nodes = set(self.fleet.names)
         require_unique([run.job for run in self.running], "running", ".job")
@@ -208,3 +212,7 @@ class PlacementPlan:
         for field, count, words in (("job", len(self.jobs), "jobs"), ("grant_row", len(self.job), "rows")):
             values = getattr(self, field)
             require((values >= 0) & (values < count), values, field, f"is not one of the {count} {words}")
+
+    def __repr__(self) -> str:
+        placed, nodes = len(np.unique(self.job)), len(np.unique(self.node))
+        return f"PlacementPlan({placed} of {len(self.jobs)} jobs on {nodes} nodes)"

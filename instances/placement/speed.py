@@ -62,3 +62,6 @@ class SpeedModel:
         for name in ("overlap", "duty"):
             values = getattr(self, name)
             require(values <= 1, values, name, "is more than 1")
+
+    def __repr__(self) -> str:
+        return f"SpeedModel({len(self.models)} models on {', '.join(self.gpu_types)})"

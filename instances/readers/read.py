@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from inspect import Parameter, signature
@@ -10,7 +11,7 @@ from os import PathLike, fspath
 from typing import Any
 
 from ..documents import from_document
-from ..errors import InstanceError
+from ..errors import InstanceError, did_you_mean
 from ..intake import parse_json, read_text
 from ..kinds import GRAPHS, PROBLEMS, with_objective
 from ..limits import JSON_BYTES
@@ -19,11 +20,12 @@ from . import msr, networkx_graph, pipedream
 from .overrides import arranged, shape, with_cluster, with_speeds
 
 
-def read(path: str | PathLike[str], *, objective: str | None = None, **options: Any) -> GraphProblem:
-    """Read a partition problem from a file of any known format.
+def read(path: str | PathLike[str], *, objective: str | None = None, **options: Any) -> Any:
+    """Read a problem from a file of any known format.
 
-    Formats: a gangplan document, PipeDream's ``graph.txt``, the NeurIPS 2020 device-placement JSON, networkx
-    node-link JSON. ``devices``, ``memory``, ``bandwidth`` and ``variant`` apply to all of them.
+    Formats: a gangplan document of any problem, PipeDream's ``graph.txt``, the NeurIPS 2020 device-placement JSON,
+    networkx node-link JSON. ``devices``, ``memory``, ``bandwidth`` and ``variant`` apply to all of a graph on devices;
+    a batch of gangs and jobs over time have no options.
 
     Args:
         path: the file.
@@ -54,8 +56,17 @@ def parse(
     bandwidth: float | Sequence[float] | None = None,
     degrees: Sequence[int] | None = None,
     **options: Any,
-) -> GraphProblem:
-    """Read a partition problem from text; see `read`."""
+) -> Any:
+    """Read a problem from text; see `read`."""
+    jobs = _jobs(text)
+    if jobs is not None:
+        other = None if objective == jobs.objective else objective
+        known = {"objective": other, "cluster": cluster, "bandwidth": bandwidth, "degrees": degrees, **options}
+        kind = "a batch of gangs" if jobs.objective == "placement" else "jobs over time"
+        for name, value in known.items():
+            if value is not None:
+                raise InstanceError(name, f"{value!r} does not apply to {kind}")
+        return jobs
     if objective == "latency" and options.get("training") is None and pipedream.recognises(text):
         options["training"] = False
     if objective not in (None, PartitionProblem.objective) and options.get("variant") is not None:
@@ -73,6 +84,14 @@ def parse(
         if name not in {f.name for f in fields(problem)}:
             raise InstanceError(name, f"{value!r} does not apply to the objective {objective}")
     return with_objective(problem, objective, **own)
+
+
+def _jobs(text: str) -> Any:
+    """Return the batch of gangs, or the jobs over time, whose document this is; `None` of anything else."""
+    if not text.lstrip().startswith("{") or not re.search(r'"kind": ?"(placement|schedule)"', text):
+        return None
+    data = parse_json(text)
+    return from_document(data) if isinstance(data, dict) and data.get("kind") in ("placement", "schedule") else None
 
 
 OWN_FIELDS = {f.name for x in GRAPHS for f in fields(PROBLEMS[x])} - {"graph", "cluster", "variant", "menu"}
@@ -139,7 +158,8 @@ def from_gangplan(
     """
     problem = from_document(data)
     if not isinstance(problem, GraphProblem):
-        raise InstanceError("kind", f"{data['kind']!r} is not a partition problem")
+        plan = "; a plan is read by gangplan.load" if data["kind"].endswith("_plan") else ""
+        raise InstanceError("kind", f"{data['kind']!r} is not a problem{plan}")
     if variant is not None:
         if not isinstance(problem, PartitionProblem):
             raise InstanceError("variant", f"{variant!r} does not apply to the objective {problem.objective}")
@@ -161,5 +181,5 @@ def _applicable(build: Builder, name: str, options: dict[str, Any]) -> dict[str,
     given = {option: value for option, value in options.items() if value is not None}
     for option, value in given.items():
         if option not in known:
-            raise InstanceError(option, f"{value!r} does not apply to {name}")
+            raise InstanceError(option, f"{value!r} does not apply to {name}{did_you_mean(option, known)}")
     return given

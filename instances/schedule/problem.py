@@ -11,7 +11,7 @@ import numpy as np
 from ..arrays import FloatArray, IntArray, frozen, require, require_number, require_text, require_unique
 from ..errors import InstanceError
 from ..workload import Workload
-from .capacity import Capacity
+from .capacity import Capacity, total
 from .job import MoldableJob
 
 GOALS = ("weighted_completion", "mean_jct", "makespan", "blocked", "throughput")
@@ -51,6 +51,9 @@ class ScheduleProblem:
         if (self.horizon is not None) != (self.goal == "throughput"):
             raise InstanceError("horizon", f"{self.horizon!r} does not go with the goal {self.goal}")
         require_unique([job.name for job in self.jobs], "jobs", ".name")
+
+    def __repr__(self) -> str:
+        return f"ScheduleProblem({len(self.jobs)} jobs over time on {total(self.capacity)} GPUs: {self.goal})"
 
     @classmethod
     def of(cls, workload: Workload, capacity: Capacity, goal: str = "mean_jct") -> ScheduleProblem:
@@ -112,3 +115,6 @@ class SchedulePlan:
         require((self.job >= 0) & (self.job < n), self.job, "job", f"is not one of the {n} jobs")
         require(self.node >= 0, self.node, "node", "is negative")
         require(self.gpus > 0, self.gpus, "gpus", "is not positive")
+
+    def __repr__(self) -> str:
+        return f"SchedulePlan({(self.degree >= 0).sum()} of {len(self.jobs)} jobs run)"

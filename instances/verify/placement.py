@@ -12,7 +12,7 @@ from ..placement import PlacementPlan, PlacementProblem, Running
 from ..placement.communication import communication
 from ..placement.rate import Rates, rates
 from .fragmentation import fragments
-from .verdict import TOLERANCE
+from .verdict import TOLERANCE, verdict_words
 
 _SHOWN = 5
 """Jobs on one node that are named."""
@@ -33,6 +33,9 @@ class PlacementVerdict:
     objective: float | None
     rates: Rates | None
     gpus: FloatArray
+
+    def __repr__(self) -> str:
+        return verdict_words(self)
 
     @property
     def ok(self) -> bool:

@@ -14,7 +14,7 @@ from ..ramp import is_block
 from ..schedule import MoldableJob, NodePool, Pool, SchedulePlan, ScheduleProblem
 from ..schedule.capacity import total
 from ..topology import RampTopology
-from .verdict import time_slack
+from .verdict import time_slack, verdict_words
 
 _SHOWN = 5
 """Overfull nodes that are named."""
@@ -33,6 +33,9 @@ class ScheduleVerdict:
     violations: tuple[str, ...]
     objective: float | None
     finish: FloatArray
+
+    def __repr__(self) -> str:
+        return verdict_words(self)
 
     @property
     def ok(self) -> bool:

@@ -24,6 +24,15 @@ def time_slack(seconds: Any, at: Any, places: int = _PLACES) -> Any:
     return TOLERANCE * seconds + places * np.spacing(np.abs(at))
 
 
+def verdict_words(verdict: Any) -> str:
+    """Return what a verdict says in a line, or a line for each of the first violations."""
+    name, wrong = type(verdict).__name__, verdict.violations
+    if not wrong:
+        return f"{name}(feasible, objective {verdict.objective:.4g}{' s' if name == 'Verdict' else ''})"
+    more = [f"... and {len(wrong) - 5} more"] if len(wrong) > 5 else []
+    return "\n  ".join([f"{name}(infeasible, {len(wrong)} violations):", *wrong[:5], *more])
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
     """What the verifier found.
@@ -41,6 +50,9 @@ class Verdict:
     load: FloatArray
     transfer: FloatArray
     memory: FloatArray
+
+    def __repr__(self) -> str:
+        return verdict_words(self)
 
     @property
     def ok(self) -> bool:

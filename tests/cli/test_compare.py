@@ -141,7 +141,7 @@ def test_table(cli: Any, folder: Path) -> None:
     lines = {line[:22].strip(): line[22:].split() for line in done.out.splitlines()}
     assert done.code == 0 and done.err == ""
     assert lines["objective"] == ["10", "best", "8"]
-    assert lines["above the best"] == ["25.0000%", "0%"]
+    assert lines["above the best"] == ["25%", "0%"]
     assert lines["devices used"] == ["1", "of", "3", "2", "of", "3"]
     assert lines["ops placed differently"] == ["0", "1"]
     assert "bound" not in lines and "status" not in lines

@@ -28,7 +28,7 @@ def test_generate(tmp_path: Path, cli: Any) -> None:
         "3",
     )
     done = cli("generate", "gangs", *options, "--out", path)
-    assert done.code == 0 and done.out == f"{path}: 5 jobs on 2 nodes with 16 GPUs, slowdown\n"
+    assert done.code == 0 and done.out == f"{path}: 5 jobs on 2 nodes with 16 GPUs: slowdown\n"
     expected = gangs(5, 1, 2, load=0.7, gpu_types="V100,A100", seed=3)
     assert path.read_text() == f"{dump(expected)}\n" == cli("generate", "gangs", *options).out
     assert dump(load(path.read_text())) == dump(expected)

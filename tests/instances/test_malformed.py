@@ -255,7 +255,7 @@ def test_document(path: tuple[Any, ...], value: Any, line: str | None) -> None:
 def test_plan_is_no_problem() -> None:
     """A plan where a problem is wanted is named as what it is."""
     plan = {"schema_version": 1, "kind": "partition_plan", "ops": ["a"], "device": [0], "stage": [0], "instance": None}
-    assert refusal(json.dumps(plan)) == "kind: 'partition_plan' is not a partition problem"
+    assert refusal(json.dumps(plan)) == "kind: 'partition_plan' is not a problem; a plan is read by gangplan.load"
 
 
 @pytest.mark.parametrize(

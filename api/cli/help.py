@@ -1,0 +1,59 @@
+"""What `--help` prints: options by group, an example for each command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import typer
+from typer.core import TyperCommand
+
+
+class Help(TyperCommand):
+    """A command whose help has its options by group, and an example."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return what follows the command's name."""
+        arguments = [x.metavar for x in self.params if x.param_type_name == "argument"]
+        return ["[OPTIONS]", *(f"{x}" for x in arguments)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options, by the group they are given."""
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for x in self.get_params(ctx):
+            name, text = x.get_help_record(ctx) or ("", "")
+            if x.param_type_name == "argument":
+                sections["Arguments"].append((str(x.metavar), text.replace("  [required]", "")))
+            elif name:
+                sections.setdefault(getattr(x, "rich_help_panel", None) or "Options", []).append((name, text))
+        for title, rows in sections.items():
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows, col_max=26)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write an example; an epilog is one."""
+        if self.epilog:
+            with formatter.section("Example"):
+                formatter.write(f"  $ {self.epilog}\n")
+
+
+def write_groups(formatter: Any, groups: Mapping[str, Mapping[str, str]]) -> None:
+    """Write a section for each group, names and words in the same columns throughout."""
+    width = max(len(name) for entries in groups.values() for name in entries)
+    for title, entries in groups.items():
+        with formatter.section(title):
+            formatter.write_dl([(f"{name:{width}}", about) for name, about in entries.items()])
+
+
+def made_of(name: str, made: Any, example: str = "", about: str | None = None) -> Any:
+    """Return a function, or a `typer.Typer`, as a command of `name`."""
+    app = made if isinstance(made, typer.Typer) else typer.Typer()
+    if app is not made:
+        app.command(name=name, epilog=example, help=about)(made)
+    app._add_completion, app.rich_markup_mode = False, None
+    for entry in app.registered_commands:
+        entry.cls = Help
+    found = typer.main.get_command(app)
+    found.name = name
+    return found
