@@ -65,18 +65,6 @@ def _learned(objective: str, module: Callable[[], Any], least: float = 0.04) -> 
     return Entry(objective, "learned", method, share=0.2, least=least, learned=True)
 
 
-def _throughput() -> Any:
-    from gangplan.learned.throughput import method
-
-    return method
-
-
-def _step() -> Any:
-    from gangplan.learned.step import method
-
-    return method
-
-
 def _placement() -> Any:
     from gangplan.learned.placement import method
 
@@ -90,10 +78,9 @@ def _schedule() -> Any:
 
 
 ENTRIES = (
-    Entry("throughput", "greedy", quick=True),
     # a good pipeline is a good start for every variant
-    Entry("throughput", "pipedream", variants=("free",), quick=True),
-    _learned("throughput", _throughput, least=0.005),
+    Entry("throughput", "pipedream", quick=True),
+    Entry("throughput", "random_keys", share=0.2, least=0.005),
     Entry("throughput", "convex", variants=("convex",)),
     Entry("throughput", "pipeline", variants=("contiguous",)),
     Entry("throughput", "local_search", share=0.45),
@@ -109,9 +96,7 @@ ENTRIES = (
     Entry("step", "heft", quick=True),
     # bounds and pipelines take tens of milliseconds
     Entry("step", "bounds", share=0.2, least=0.2, quick=True),
-    Entry("step", "list_schedule", least=0.02, quick=True),
-    Entry("step", "critical_path", least=0.02, quick=True),
-    _learned("step", _step, least=0.005),
+    Entry("step", "list_schedule", share=0.2, least=0.005),
     Entry("step", "contiguous", share=0.1, least=0.2),
     Entry("step", "local_search", share=0.15),
     # from what the searches have found

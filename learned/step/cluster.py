@@ -1,6 +1,6 @@
 """Groups that are dear to part become one before anything is placed: edge zeroing under limits, compiled.
 
-The dearest edge first, as long as what it joins stays within its share of a device (Sarkar, 1989); and once more, for
+The costliest edge first, as long as what it joins stays within its share of a device (Sarkar, 1989); and once more, for
 what is to stay in one zone of devices near one another.
 """
 
@@ -41,7 +41,7 @@ def clustered(a: Arrays, ends: tuple[IntArray, IntArray], inside: FloatArray, zo
 
 def _joined(a: Arrays, ends: tuple[IntArray, IntArray], limits: FloatArray, devices: int) -> IntArray:
     """Return which groups become one, numbered from 0, int64 (G,)."""
-    order, cost = a.dearest, a.way
+    order, cost = a.costliest, a.way
     order = order[cost[order] >= limits[0] * a.unit]
     least = float(float(a.room.min()) * devices * limits[1])
     work = np.where(np.isfinite(a.work), a.work, 0.0).max(axis=0)

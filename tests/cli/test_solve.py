@@ -77,7 +77,7 @@ def test_variant(tmp_path: Path, cli: Any) -> None:
 
 def test_initial(problem: Path, plan: Path, cli: Any) -> None:
     """A first plan is the first in the trace, and the answer is no worse."""
-    done = cli("solve", problem, "--json", "--initial", plan, "--method", "greedy")
+    done = cli("solve", problem, "--json", "--initial", plan, "--method", "pipedream")
     found = json.loads(done.out)
     assert found["trace"][0]["by"] == "initial"
     assert found["objective"] == verify(read(problem), load(plan.read_text())).objective
@@ -175,6 +175,6 @@ def test_writes_through_links_and_devices(tmp_path: Path) -> None:
 def test_the_wall_counts_from_the_start_of_the_process(problem: Path) -> None:
     """What a process has waited before the command begins is part of the wall time, as a person sees it."""
     code = "import sys, time; time.sleep(3); from gangplan.cli import main; sys.exit(main())"
-    command = [sys.executable, "-c", code, "solve", problem, "--json", "--method", "greedy"]
+    command = [sys.executable, "-c", code, "solve", problem, "--json", "--method", "pipedream"]
     found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     assert found["wall_seconds"] > found["phases"]["read"] >= 3

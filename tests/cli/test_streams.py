@@ -36,7 +36,7 @@ def test_full_stdout(words: tuple[str, ...], problem: Path) -> None:
 def test_closed_stdout(problem: Path, tmp_path: Path) -> None:
     """With stdout closed files are written as ever, none of them gets what was to be printed, and a line says so."""
     out = tmp_path / "plan.json"
-    done = run("solve", problem, "--method", "greedy", "--time-limit", "5", "--out", out, shell="0<&- 1>&-")
+    done = run("solve", problem, "--method", "pipedream", "--time-limit", "5", "--out", out, shell="0<&- 1>&-")
     assert done.returncode == 2
     assert done.stderr.endswith("error: stdout: is closed\n")
     assert run("verify", problem, out).returncode == 0

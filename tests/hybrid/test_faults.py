@@ -107,11 +107,11 @@ def test_all_that_is_left_sleeps(added: Any, monkeypatch: pytest.MonkeyPatch) ->
     """With nothing but heuristics and a method that hangs, the plan of the heuristics comes at the deadline."""
     problem = generate("layered", ops=300, layers=10, degree=3.0, devices=7, variant="free", seed=5)
     added(sleeps)
-    kept = ("greedy", "sleeps")
+    kept = ("pipedream", "sleeps")
     known = portfolio.suited
     monkeypatch.setattr(portfolio, "suited", lambda *of: [entry for entry in known(*of) if entry.name in kept])
     result = solve(problem, time_limit=1.5, workers=1)
-    assert result.trace[-1].by == "greedy" and result.stop_reason == "time limit"
+    assert result.trace[-1].by == "pipedream" and result.stop_reason == "time limit"
 
 
 def test_who_overruns_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,7 +139,8 @@ def test_a_solvers_own_clock_is_time(added: Any, monkeypatch: pytest.MonkeyPatch
     """Where the last method, in its own process, ran out of time, the solve did, though some of ours is left."""
     added(own_clock)
     known = portfolio.suited
-    monkeypatch.setattr(portfolio, "suited", lambda *of: [e for e in known(*of) if e.name in ("greedy", "own_clock")])
+    kept = ("pipedream", "own_clock")
+    monkeypatch.setattr(portfolio, "suited", lambda *of: [e for e in known(*of) if e.name in kept])
     problem = generate("layered", ops=300, layers=10, degree=3.0, devices=7, variant="free", seed=5)
     result = solve(problem, time_limit=3600, workers=1)
     assert result.stop_reason == "time limit"
@@ -164,7 +165,7 @@ def test_no_processes_no_strangers(added: Any, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(processes, "execute", lambda run, entry, p: (ran.append(entry.name), execute(run, entry, p))[1])
     result = solve(problem, time_limit=60, workers=1)
     assert any(note.startswith("sleeps left out: no process of its own") for note in result.notes)
-    assert result.plan is not None and "greedy" in ran and "sleeps" not in ran
+    assert result.plan is not None and "pipedream" in ran and "sleeps" not in ran
 
 
 def test_an_error_of_a_callback_is_no_failure_of_a_method() -> None:
@@ -172,7 +173,7 @@ def test_an_error_of_a_callback_is_no_failure_of_a_method() -> None:
     problem = generate("layered", ops=60, layers=10, degree=3.0, training=False, devices=5, variant="free", seed=5)
 
     def complain(run: Run) -> None:
-        if run.trace and run.trace[-1].by != "greedy":
+        if run.trace and run.trace[-1].by != "pipedream":
             raise KeyError("mine")
 
     with pytest.raises(KeyError, match="mine"):

@@ -250,13 +250,13 @@ def test_a_wrong_bound_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bound above a verified plan is not believed: the result is not called optimal, and a note says why."""
 
     def liar(run: Run, reduced: Reduced) -> None:
-        METHODS["greedy"].run(run, reduced)
+        METHODS["pipedream"].run(run, reduced)
         assert run.objective is not None
         run.raise_bound(run.objective * 2, "liar")
 
     monkeypatch.setitem(METHODS, "liar", Method(liar))
     result = solve(small(), time_limit=60, method="liar")
-    honest = solve(small(), time_limit=60, method="greedy")
+    honest = solve(small(), time_limit=60, method="pipedream")
     assert (result.status, result.bound) == (honest.status, honest.bound)
     assert any(note.startswith("liar claimed the bound") for note in result.notes)
 

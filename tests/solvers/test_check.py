@@ -34,7 +34,7 @@ def _never_feasible(run: Run, reduced: Reduced) -> None:
 
 def _deaf(run: Run, reduced: Reduced) -> None:
     run.stop_reason, run.deadline = None, float("inf")
-    METHODS["greedy"].run(run, reduced)
+    METHODS["pipedream"].run(run, reduced)
 
 
 def _infeasible(run: Run, reduced: Reduced) -> None:
@@ -47,7 +47,7 @@ class _Moody:
 
     def __call__(self, run: Run, reduced: Reduced) -> None:
         self.calls += 1
-        METHODS["greedy" if self.calls % 2 else "pipedream"].run(run, reduced)
+        METHODS["local_search" if self.calls % 2 else "pipedream"].run(run, reduced)
 
 
 @pytest.mark.parametrize(
@@ -70,4 +70,4 @@ def test_bad_methods_are_caught(run: object, complaint: str) -> None:
 def test_a_heuristic_is_not_exact() -> None:
     """Calling a heuristic exact is noticed."""
     with pytest.raises(AssertionError, match="exact, but left"):
-        check_solver(replace(METHODS["greedy"], exact=True))
+        check_solver(replace(METHODS["pipedream"], exact=True))

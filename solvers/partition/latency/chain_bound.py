@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -14,8 +14,7 @@ from ...run import Run
 from .bounds import ceiling
 from .call_cut import CallCut
 from .chain import Chain, longest
-from .reduced import Reduced
-from .rounding import offer, rounded
+from .reduced import Reduced, host_slots, offer
 
 _WORK = 2e9
 """Nets times pairs of places that a path may have."""
@@ -154,3 +153,36 @@ def chain_bound(run: Run, r: Reduced) -> None:
         for slots in rounded(chain, intervals, bound.chosen):
             if not run.stopped:
                 offer(run, r, slots, "chain")
+
+
+def rounded(
+    chain: Chain, intervals: Iterable[tuple[int, int]], chosen: Mapping[tuple[int, int], frozenset[int]]
+) -> list[list[int]]:
+    """Return slots for the groups, in a few ways: what two calls want goes to the first of them or to the last."""
+    r = chain.r
+    calls = []
+    for i, j in sorted(intervals):
+        hull, _ = chain.sides(i, j)
+        items = [*np.flatnonzero(hull).tolist(), *chosen.get((i, j), ())]
+        calls.append(sorted({int(r.group_of[v]) for v in items}))
+    if not calls or len(calls) > len(r.callers):
+        return []
+    home = host_slots(r)
+    found = []
+    for order in (calls, calls[::-1]):
+        slots = list(home)
+        taken: set[int] = set()
+        free = list(r.callers)
+        for groups in order:
+            able = [s for s in free if all(r.fits[g, s] for g in groups)]
+            if not able:
+                break
+            free.remove(able[0])
+            for g in groups:
+                if g not in taken:
+                    taken.add(g)
+                    slots[g] = able[0]
+        else:
+            if all(s >= 0 for s in slots):
+                found.append(slots)
+    return found

@@ -28,8 +28,7 @@ from math import fsum
 import numpy as np
 
 from ...run import never, watched
-from .reduced import Reduced
-from .reduction import merged
+from .reduced import Reduced, merged
 
 
 def dominate(r: Reduced, stopped: Callable[[], bool] = never) -> Reduced:

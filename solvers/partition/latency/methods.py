@@ -11,10 +11,9 @@ from ...run import Run
 from .. import offer_draft
 from .bounds import impossible, path_bound
 from .dominate import dominate
-from .greedy import greedy
 from .local_search import local_search
-from .reduced import Reduced
-from .reduction import reduce
+from .reduced import Reduced, reduce
+from .sequence import greedy
 
 
 def _prepare(run: Run) -> Reduced:

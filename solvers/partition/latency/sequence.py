@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import product
 
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray, IntArray
 
-from .reduced import Reduced
-from .rounding import host_slots
-from .segments import Line
+from ...run import Run
+from .line import Line, Orders
+from .reduced import Reduced, host_slots, offer
 
 _STATES = 128
 """Mixes of devices in use that the recurrence tells apart."""
@@ -89,3 +89,29 @@ def _traced(
         owner[i:j] = -1 if k < 0 else free[types[k]].pop(0)
     pool = host_slots(r)
     return [pool[g] if owner[p] < 0 else int(owner[p]) for g, p in enumerate(of_group)]
+
+
+_COARSE = 300
+"""Positions of a line that a plan is quickly found for."""
+
+
+def greedy(run: Run, r: Reduced) -> None:
+    """Offer everything on hosts and the best sequence of calls along nine lines; see `sequence`."""
+    home = host_slots(r)
+    if not run.stopped and all(s >= 0 for s in home):
+        offer(run, r, home, "hosts")
+    for line in _lines(Orders(r)):
+        if run.stopped:
+            return
+        slots = sequence(line, lambda: run.stopped)
+        if slots is not None and not run.stopped:
+            offer(run, r, slots, "greedy")
+
+
+def _lines(orders: Orders) -> Iterator[Line]:
+    first = orders.depth_first()
+    if first.length > _COARSE:
+        yield first.coarse(_COARSE)
+    yield first
+    for key in orders.candidates():
+        yield orders.by_key(key)

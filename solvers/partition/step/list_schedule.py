@@ -1,51 +1,111 @@
-"""List scheduling with lookahead (Bittencourt, Sakellariou, Madeira, PDP 2010)."""
+"""List scheduling under many settings, of which the best plans go on to a descent."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from gangplan.instances import StepPlan
+from gangplan.instances.arrays import FloatArray, IntArray
+
 from ...run import Run
-from .greedy import construct, together
+from .improve.arrays import Arrays, arrays_of
+from .improve.descent import descended
+from .improve.polish import polish
+from .improve.workroom import workroom
+from .list_scheduler import build, empty_state
 from .model import Prepared
-from .rank import mean_rank, ranked
-from .room import Room
-from .schedule import Partial
+from .schedule import Decoder, as_plan
+from .settings import Basis, basis_of, clustered, draw, prices_of
+
+DRAWN = 20
+"""Settings that are tried, HEFT's first."""
+DESCENTS = 6
+"""Plans, the shortest ones, from which there is a descent."""
+BUDGET, BUDGET_PER_OP = 30_000, 300
+"""Ops that may be scheduled in the descent from one plan, at most, and for each op of the problem."""
+_ROUNDS = 4
+"""Of `polish`."""
+_DRAWS = np.random.default_rng(0).random(4096)
+
+Found = tuple[float, IntArray, FloatArray]
+"""A makespan, the device of each group, and a start for each op."""
 
 
 def list_schedule(run: Run, p: Prepared) -> None:
-    """Offer the plan that puts each op where its consumers can end first.
+    """Offer the plans of ever more settings, then those that descents from the shortest of them lead to.
 
-    A consumer is judged on the best device, as if the op in question were its only input that is missing; one that is
-    colocated with something placed on its device; a backward twin, which comes much later, by what it will have to wait
-    for that is known today. The longest waiting consumer counts, ties go to the earlier end of the op itself.
+    Devices are chosen as if links were free, and plans timed with their contention.
     """
-    order = ranked(p, mean_rank(p))
-    together(run, p, order, "list_schedule")
-    if not run.stopped:
-        construct(run, p, order, _look, "list_schedule")
+    if run.stopped:
+        return
+    a = arrays_of(p)
+    for _, where, start in search(p, a, draw(np.random.default_rng(run.seed), DRAWN), lambda: run.stopped):
+        if run.stopped and run.plan is not None:
+            return
+        plan = plan_of(p, a, where, start)
+        run.propose(plan)
+        run.offer(plan, "list_schedule")
 
 
-def _look(partial: Partial, room: Room, v: int, choice: list[int]) -> int:
-    p, cost = partial.decoder.p, {}
-    group = int(p.group_of[v])
-    for d in choice:
-        if partial.stopped():
-            raise TimeoutError
-        end = worst = partial.would_end(v, d)
-        for w in partial.decoder.after[v]:
-            g = int(p.group_of[w])
-            home = d if g == group else room.where[g]
-            there = [home] if home >= 0 else [x for x, able in enumerate(room.allowed[g]) if able]
-            worst = max(worst, min(_end_of(partial, v, d, end, w, x) for x in there))
-        cost[d] = worst, end
-    return min(choice, key=cost.__getitem__)
+def search(p: Prepared, a: Arrays, settings: FloatArray, stopped: Callable[[], bool]) -> Iterator[Found]:
+    """Yield plans, each better than the one before: on one device, of the settings (K, D), of descents."""
+    basis, best, found = basis_of(p, a), np.inf, list[Found]()
+    for row in [None, *settings]:
+        plan = alone(p, a) if row is None else decode(p, a, basis, row)
+        if plan is not None:
+            found.append(plan)
+            if plan[0] < best * (1 - 1e-12):
+                best = plan[0]
+                yield plan
+        if stopped():
+            return
+    kept: dict[float, Found] = {}
+    for plan in sorted(found, key=lambda x: x[0]):
+        kept.setdefault(plan[0], plan)
+    for plan in list(kept.values())[:DESCENTS]:
+        if stopped():
+            return
+        lower = improved(a, plan)
+        if lower[0] < best * (1 - 1e-12):
+            best = lower[0]
+            yield lower
 
 
-def _end_of(partial: Partial, v: int, d: int, end: float, w: int, x: int) -> float:
-    """Return when op w could end on device x, if v ends on d at `end`, judged by the inputs that are known."""
-    decoder = partial.decoder
-    ready = end + decoder.delay[decoder.level[d][x]][v]
-    for u in decoder.before[w]:
-        if u != v and partial.device[u] >= 0:
-            ready = max(ready, partial.finish[u] + decoder.delay[decoder.level[partial.device[u]][x]][u])
-    # an op that follows v on its own device waits for it
-    free = max(partial.free(x), end) if x == d else partial.free(x)
-    return max(ready, free) + decoder.seconds[x][w]
+def decode(p: Prepared, arrays: Arrays, basis: Basis, settings: FloatArray) -> Found | None:
+    """Return the plan of settings, (D,); `None` if memory leads into a dead end."""
+    a, label = clustered(arrays, p, settings)
+    state = empty_state(a)
+    if not build(a, prices_of(basis, settings), state, p.memory_binds):
+        return None
+    length = polish(a, workroom(a), state.where, state.start, state.finish, _ROUNDS)
+    return float(length), state.where if label is None else state.where[label], state.start
+
+
+def alone(p: Prepared, a: Arrays) -> Found | None:
+    """Return the plan with everything on the one device that is fastest; `None` if none takes it."""
+    fits = p.allowed.all(axis=0) & (p.group_memory.sum() <= p.room)
+    seconds = np.where(fits, p.time.sum(axis=1)[p.type_of], np.inf)
+    best = int(seconds.argmin())
+    if not fits[best]:
+        return None
+    order = np.argsort(a.topological)
+    took = a.seconds[best, order]
+    start = np.empty(p.n)
+    start[order] = np.concatenate([[0.0], np.cumsum(took)[:-1]])
+    return float(seconds[best]), np.full(p.n_groups, best), start
+
+
+def improved(a: Arrays, found: Found) -> Found:
+    """Return the plan that descent leads to."""
+    where, start = found[1].copy(), found[2].copy()
+    finish = start + a.seconds[where[a.group], np.arange(len(start))]
+    return descended(a, where, start, finish, min(BUDGET, BUDGET_PER_OP * len(start)), _DRAWS), where, start
+
+
+def plan_of(p: Prepared, a: Arrays, where: IntArray, start: FloatArray) -> StepPlan:
+    """Return the plan with these devices of groups and this order of starts, timed as solvers do."""
+    device = where[p.group_of].tolist()
+    times, _, sent = Decoder(p).times(device, np.lexsort((a.topological, start)).tolist())
+    return as_plan(p, device, times, sent)

@@ -10,9 +10,7 @@ from ...run import Run
 from .. import offer_draft
 from .bounds import delay_bound, impossible, path_bound
 from .contiguous import contiguous
-from .critical_path import critical_path
 from .heft import heft
-from .list_schedule import list_schedule
 from .model import Prepared, prepare
 from .series_bound import series_bound
 
@@ -63,6 +61,21 @@ def _at_most(literals: int, transfers: int) -> Callable[[Prepared], bool]:
     return suits
 
 
+def _list_schedule(run: Run, p: Prepared) -> None:
+    from .list_schedule import list_schedule
+
+    list_schedule(run, p)
+
+
+def _listing() -> tuple[Any, ...]:
+    from .improve.descent import descend
+    from .improve.polish import polish
+    from .list_scheduler import build
+    from .settings import union
+
+    return build, polish, union, descend
+
+
 def _local_search(run: Run, p: Prepared) -> None:
     from .local_search import local_search
 
@@ -109,8 +122,7 @@ def _referee() -> Referee:
 _EXACT = _at_most(20_000, 40_000)
 METHODS: dict[str, Method] = {
     "heft": Method(heft),
-    "critical_path": Method(critical_path),
-    "list_schedule": Method(list_schedule),
+    "list_schedule": Method(_list_schedule, library="numba", kernels=_listing),
     "contiguous": Method(contiguous),
     "local_search": Method(_local_search, library="numba", kernels=_annealing, start=_start),
     "lns": Method(_lns, suits=_at_most(400_000, 40_000), library=CPSAT, start=_start),

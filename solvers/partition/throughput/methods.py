@@ -15,7 +15,6 @@ from ...run import Run, never
 from .. import offer_draft
 from .bounds import counting_bound, impossible
 from .dominate import dominate
-from .greedy import greedy
 from .pipeline import neighbourhood, pipedream, pipeline
 from .quotient import Quotient, quotient
 
@@ -62,9 +61,23 @@ def _at_most(literals: int) -> Callable[[Reduced], bool]:
 
 
 def _start(run: Run, reduced: Reduced) -> None:
-    """Offer greedy's plan if there is none: a ceiling scales integers and cuts off trees."""
+    """Offer a pipeline if there is no plan: a ceiling scales integers and cuts off trees."""
     if run.plan is None:
-        greedy(run, reduced.pipeline)
+        pipedream(run, reduced.pipeline)
+
+
+def _random_keys(run: Run, reduced: Reduced) -> None:
+    from .random_keys import random_keys
+
+    random_keys(run, reduced.pipeline)
+
+
+def _cutting() -> tuple[Any, ...]:
+    from .cuts import cut, numbered
+    from .orders import extend
+    from .polish import improve
+
+    return cut, improve, extend, numbered
 
 
 def _convex(run: Run, reduced: Reduced) -> None:
@@ -106,8 +119,8 @@ def _referee() -> Referee:
 
 
 METHODS: dict[str, Method] = {
-    "greedy": Method(lambda run, reduced: greedy(run, reduced.pipeline)),
     "pipedream": Method(lambda run, reduced: pipedream(run, reduced.pipeline)),
+    "random_keys": Method(_random_keys, library="numba", kernels=_cutting),
     "local_search": Method(_local_search, library="numba", kernels=_annealing, start=_start),
     "pipeline": Method(lambda run, reduced: pipeline(run, reduced.own), exact=True, variants=("contiguous",)),
     "neighbourhood": Method(

@@ -35,7 +35,7 @@ class Arrays(NamedTuple):
         zone: of each device, those that are near one another share one, int64 (k,).
         bond: groups of one bond, if it is not -1, go to one zone if they can, int64 (G,).
         way: longest time under way of each edge, seconds, float64 (m,).
-        dearest: edges by falling `way`, int64 (m,).
+        costliest: edges by falling `way`, int64 (m,).
         rank: upward rank of each op, the priority of HEFT, seconds, float64 (n,).
         unit: mean time of an op, seconds.
         even: an even load, seconds.
@@ -62,7 +62,7 @@ class Arrays(NamedTuple):
     zone: Ints
     bond: Ints
     way: Floats
-    dearest: Ints
+    costliest: Ints
     rank: Floats
     unit: float
     even: float
@@ -102,7 +102,7 @@ def arrays_of(p: Prepared) -> Arrays:
         zone=_zones(near),
         bond=np.full(p.n_groups, -1),
         way=way,
-        dearest=_int(np.argsort(-way, kind="stable")),
+        costliest=_int(np.argsort(-way, kind="stable")),
         rank=_float(mean_rank(p)),
         unit=float(busy.mean()) if len(busy) else 1.0,
         even=total / p.n_devices if total > 0 else 1.0,

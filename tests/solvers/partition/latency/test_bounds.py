@@ -19,8 +19,7 @@ from gangplan.solvers.partition.latency.dominate import dominate
 from gangplan.solvers.partition.latency.enumeration import optimum
 from gangplan.solvers.partition.latency.methods import METHODS
 from gangplan.solvers.partition.latency.random_problem import random_problem
-from gangplan.solvers.partition.latency.reduced import Reduced
-from gangplan.solvers.partition.latency.reduction import reduce
+from gangplan.solvers.partition.latency.reduced import Reduced, reduce
 
 from .conftest import Make
 

@@ -8,9 +8,9 @@ from gangplan.instances import LatencyProblem, with_objective
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run
 from gangplan.solvers.partition.latency.cpsat import Model
-from gangplan.solvers.partition.latency.greedy import greedy
 from gangplan.solvers.partition.latency.random_problem import random_problem
-from gangplan.solvers.partition.latency.reduction import reduce
+from gangplan.solvers.partition.latency.reduced import reduce
+from gangplan.solvers.partition.latency.sequence import greedy
 
 
 def _hinted(problem: LatencyProblem) -> tuple[Run, Model] | None:

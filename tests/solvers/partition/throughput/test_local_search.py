@@ -23,16 +23,16 @@ VARIANTS = ("contiguous", "convex", "free")
 
 
 def searched(problem: PartitionProblem, seed: int = 0, workers: int = 1, seconds: float = 20.0) -> tuple[Run, Any]:
-    """Return the run after greedy and local search, and what greedy's plan was worth."""
+    """Return the run after PipeDream's recurrence and local search, and what the first plan was worth."""
     run, reduced = Run(problem, time_limit=seconds, seed=seed, workers=workers), Reduced(problem)
-    METHODS["greedy"].run(run, reduced)
+    METHODS["pipedream"].run(run, reduced)
     start = run.objective
     local_search(run, reduced.own)
     return run, start
 
 
 def layered(ops: int = 40, **options: Any) -> PartitionProblem:
-    """Return a problem on which greedy is not the best."""
+    """Return a problem on which PipeDream's plan is not the best."""
     problem = generate("layered", ops=ops, layers=8, training=False, devices=4, seed=3, **options)
     assert isinstance(problem, PartitionProblem)
     return problem

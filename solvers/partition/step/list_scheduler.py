@@ -1,0 +1,286 @@
+"""List scheduling with prices: HEFT (Topcuoglu, Hariri, Wu, IEEE TPDS 2002) where all are zero; compiled."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...compiled.heap import pop, push
+from ...compiled.kernel import Bools, Floats, Floats2, Ints, lean, lean_kernel
+from ...compiled.reference import by_reference
+from .improve.arrays import Arrays
+from .improve.timetable import first_gap, occupy
+
+COSTS = ("load", "backlog", "opens", "fill", "idle", "last", "moved")
+"""What a device costs besides the end of the op, in the columns of `weigh`."""
+
+
+class ListState(NamedTuple):
+    """What is placed and scheduled so far; n ops, k devices, G groups.
+
+    Attributes:
+        start, finish: of each op that is in, float64 (n,).
+        where: device of each group, -1 without one, int64 (G,).
+        low, high, busy: busy stretches of each device and how many, see `timetable`; float64 (k, n) twice, int64 (k,).
+        load: seconds of the groups on each device, float64 (k,).
+        done: seconds of the ops that are in on each device, float64 (k,).
+        left: bytes left on each device, float64 (k,).
+        used: whether something is on the device, bool (k,).
+        home: zone of each bond, -1 without one, int64 (G,).
+        room: bytes that are left as `packs` fills the devices, float64 (k,).
+        choice: devices that a group may go to, int64 (k,).
+        row: see `weigh`, float64 (8,).
+        pull: see `attract`, float64 (k,).
+        value: of each op, the highest comes next, float64 (n,).
+        waiting: how much of what it reads is not in yet, int64 (n,).
+        heap: ops that may come next, int64 (n,).
+        order: in which the ops came in, int64 (n,).
+    """
+
+    start: Floats
+    finish: Floats
+    where: Ints
+    low: Floats2
+    high: Floats2
+    busy: Ints
+    load: Floats
+    done: Floats
+    left: Floats
+    used: Bools
+    home: Ints
+    room: Floats
+    choice: Ints
+    row: Floats
+    pull: Floats
+    value: Floats
+    waiting: Ints
+    heap: Ints
+    order: Ints
+
+
+def empty_state(a: Arrays) -> ListState:
+    """Return the state in which nothing is placed."""
+    n, k = len(a.group), len(a.room)
+    return ListState(
+        np.zeros(n), np.zeros(n), np.full(len(a.need), -1), np.zeros((k, n)), np.zeros((k, n)),
+        np.zeros(k, np.int64), np.zeros(k), np.zeros(k), a.room.copy(), np.zeros(k, np.bool_),
+        np.full(len(a.need), -1), np.zeros(k), np.zeros(k, np.int64), np.zeros(1 + len(COSTS)), np.zeros(k),
+        np.zeros(n), np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64),
+    )  # fmt: skip
+
+
+@lean
+def arrival(a: Arrays, s: ListState, v: int, d: int) -> float:
+    """Return when all that op v reads is on device d, seconds."""
+    ready = 0.0
+    for i in range(a.before_first[v], a.before_first[v + 1]):
+        u = a.before[i]
+        ready = max(ready, s.finish[u] + a.delay[a.level[d, s.where[a.group[u]]], u])
+    return ready
+
+
+@lean
+def put(a: Arrays, s: ListState, v: int) -> None:
+    """Schedule op v on the device of its group, in the first gap that holds it."""
+    d = s.where[a.group[v]]
+    took = a.seconds[d, v]
+    at = first_gap(s.low[d], s.high[d], s.busy[d], arrival(a, s, v, d), took)
+    s.start[v], s.finish[v] = at, at + took
+    s.busy[d] = occupy(s.low[d], s.high[d], s.busy[d], at, at + took)
+    s.done[d] += took
+
+
+@lean
+def settle(a: Arrays, s: ListState, g: int, d: int) -> None:
+    """Put group g, which has no device, on device d."""
+    s.where[g] = d
+    s.left[d] -= a.need[g]
+    s.load[d] += a.work[d, g]
+    s.used[d] = True
+    if a.bond[g] >= 0:
+        s.home[a.bond[g]] = a.zone[d]
+
+
+@lean
+def weigh(a: Arrays, s: ListState, v: int, d: int, last: int) -> None:
+    """Write into the row when op v would end on device d, in mean ops, and behind it the `COSTS` of it.
+
+    ``load`` is the work on d with the group of v, and ``backlog`` what of it is not scheduled yet, as shares of an even
+    load; ``opens``, whether d is unused; ``fill``, the share of its memory in use; ``idle``, how long it would wait
+    before v, and ``moved``, how long what v reads is on its way, in mean ops; ``last``, whether d took the last group.
+    """
+    g, took, row = a.group[v], a.seconds[d, v], s.row
+    at = first_gap(s.low[d], s.high[d], s.busy[d], arrival(a, s, v, d), took)
+    free = s.high[d, s.busy[d] - 1] if s.busy[d] else 0.0
+    moved = 0.0
+    for i in range(a.before_first[v], a.before_first[v + 1]):
+        u = a.before[i]
+        moved += a.delay[a.level[d, s.where[a.group[u]]], u]
+    row[0] = (at + took) / a.unit
+    row[1] = (s.load[d] + a.work[d, g]) / a.even
+    row[2] = row[1] - s.done[d] / a.even
+    row[3] = 0.0 if s.used[d] else 1.0
+    row[4] = 1.0 - (s.left[d] - a.need[g]) / a.room[d] if np.isfinite(a.room[d]) and a.room[d] > 0 else 0.0
+    row[5] = max(0.0, at - free) / a.unit
+    row[6] = 1.0 if d == last else 0.0
+    row[7] = moved / a.unit
+
+
+@lean
+def open_devices(a: Arrays, s: ListState, g: int, careful: bool) -> int:
+    """Write into `choice` the devices that group g may go to, of equal unused ones the first; return how many.
+
+    Args:
+        a, s: problem and state.
+        g: the group.
+        careful: whether only devices count after which the heaviest of the other groups can still be packed, if there
+            is such a device.
+    """
+    choice, count = s.choice, 0
+    for d in range(len(a.room)):
+        if not np.isfinite(a.work[d, g]) or a.need[g] > s.left[d]:
+            continue
+        twin = False
+        if not s.used[d]:
+            for x in range(d):
+                twin = twin or (not s.used[x] and a.twin[x] == a.twin[d])
+        if not twin:
+            choice[count] = d
+            count += 1
+    if a.bond[g] >= 0 and s.home[a.bond[g]] >= 0:
+        kept = 0
+        for i in range(count):
+            d = choice[i]
+            if a.zone[d] == s.home[a.bond[g]]:
+                choice[i], choice[kept] = choice[kept], d
+                kept += 1
+        count = kept if kept else count
+    if not careful or count < 2:
+        return count
+    kept = 0
+    for i in range(count):
+        d = choice[i]
+        if packs(a, s, g, d):
+            choice[i], choice[kept] = choice[kept], d
+            kept += 1
+    return kept if kept else count
+
+
+HEAVIEST = 48
+"""Groups that are looked at when packing."""
+
+
+@lean
+def packs(a: Arrays, s: ListState, g: int, d: int) -> bool:
+    """Return whether best fit finds room for the heaviest groups without a device, if group g goes to device d."""
+    left, seen = s.room, 0
+    for x in range(len(left)):
+        left[x] = s.left[x]
+    left[d] -= a.need[g]
+    for i in range(len(a.heavy)):
+        h = a.heavy[i]
+        if s.where[h] >= 0 or h == g:
+            continue
+        best = -1
+        for x in range(len(left)):
+            if left[x] >= a.need[h] and np.isfinite(a.work[x, h]) and (best < 0 or left[x] < left[best]):
+                best = x
+        if best < 0:
+            return False
+        left[best] -= a.need[h]
+        seen += 1
+        if seen == HEAVIEST:
+            break
+    return True
+
+
+class Prices(NamedTuple):
+    """What the decoder is told; all zero is HEFT.
+
+    Attributes:
+        priority: added to the upward rank of each op, in mean ops, float64 (n,).
+        costs: price of each of `COSTS` where the group of an op is placed as the op starts, in mean ops, float64
+            (n, C).
+        same: what it is worth, in mean ops, that the ends of an edge share a device, float64 (m,).
+        near: the same for devices that are near one another, see `Arrays.near`, float64 (m,).
+    """
+
+    priority: Floats
+    costs: Floats2
+    same: Floats
+    near: Floats
+
+
+def no_prices(ops: int, edges: int) -> Prices:
+    """Return the prices of HEFT."""
+    return Prices(np.zeros(ops), np.zeros((ops, len(COSTS))), np.zeros(edges), np.zeros(edges))
+
+
+@lean_kernel
+def build(arrays: Arrays, told: Prices, state: ListState, careful: bool) -> bool:
+    """Place and schedule all ops; return whether memory sufficed.
+
+    Of the ops that may come next the one with the highest rank and priority goes in first. The first op of a group
+    takes the group to the device with the least cost: end of the op, prices of `COSTS`, less what the edges to groups
+    on this device, and near it, are worth.
+
+    Args:
+        arrays, told: the problem, and what its ops and edges score.
+        state: an empty one; gets the plan.
+        careful: see `open_devices`.
+    """
+    a, prices, s = by_reference(arrays), by_reference(told), by_reference(state)
+    waiting, value, heap, row, size, n = s.waiting, s.value, s.heap, s.row, 0, len(a.group)
+    for v in range(n):
+        value[v] = a.rank[v] / a.unit + prices.priority[v]
+    for v in range(n):
+        waiting[v] = a.before_first[v + 1] - a.before_first[v]
+        if waiting[v] == 0:
+            size = push(heap, size, v, value, a.topological)
+    last = -1
+    for i in range(n):
+        v = heap[0]
+        size = pop(heap, size, value, a.topological)
+        s.order[i] = v
+        g = a.group[v]
+        if s.where[g] < 0:
+            count = open_devices(a, s, g, careful)
+            if count == 0:
+                return False
+            best = s.choice[0]
+            if count > 1:
+                attract(a, s, g, prices)
+                least = np.inf
+                for j in range(count):
+                    d = s.choice[j]
+                    weigh(a, s, v, d, last)
+                    cost = row[0] - s.pull[d]
+                    for c in range(prices.costs.shape[1]):
+                        cost += prices.costs[v, c] * row[c + 1]
+                    if cost < least:
+                        least, best = cost, d
+            settle(a, s, g, best)
+            last = best
+        put(a, s, v)
+        for j in range(a.after_first[v], a.after_first[v + 1]):
+            w = a.after[j]
+            waiting[w] -= 1
+            if waiting[w] == 0:
+                size = push(heap, size, w, value, a.topological)
+    return True
+
+
+@lean
+def attract(a: Arrays, s: ListState, g: int, prices: Prices) -> None:
+    """Write what the edges of group g to groups that are placed are worth on each device, float64 (k,)."""
+    pull = s.pull
+    for d in range(len(pull)):
+        pull[d] = 0.0
+    for i in range(a.edge_first[g], a.edge_first[g + 1]):
+        there = s.where[a.other[i]]
+        if there >= 0:
+            pull[there] += prices.same[a.edge[i]]
+            for d in range(len(pull)):
+                if a.near[d, there]:
+                    pull[d] += prices.near[a.edge[i]]

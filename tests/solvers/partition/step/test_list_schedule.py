@@ -1,0 +1,99 @@
+"""The list scheduler: HEFT without prices, feasible under any settings, timed as the solvers time it."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from gangplan.instances import Cluster, DeviceType, Level, OpGraph, StepProblem, TreeTopology, verify
+from gangplan.learned.labels import make
+from gangplan.solvers import Run
+from gangplan.solvers.method import suite
+from gangplan.solvers.partition.step.improve.arrays import arrays_of
+from gangplan.solvers.partition.step.list_schedule import decode, improved, plan_of, search
+from gangplan.solvers.partition.step.model import Prepared, prepare
+from gangplan.solvers.partition.step.settings import SETTINGS, basis_of, draw
+
+FAMILIES = ("layered", "fork_join", "series_parallel", "pipeline")
+
+
+def decoded(p: Prepared, settings: np.ndarray):
+    """Return the plan of some settings."""
+    a = arrays_of(p)
+    return decode(p, a, basis_of(p, a), settings)
+
+
+def objective(problem: StepProblem, method: str) -> float | None:
+    """Return the makespan of a method's plan."""
+    run = Run(problem, time_limit=10)
+    suite("step").methods[method].run(run, prepare(problem))
+    return run.objective
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_zero_is_heft(seed):
+    """With all settings at zero the plan is HEFT's, or a better timed one of the same placement."""
+    problem = make("step", FAMILIES[seed % 4], seed, 40)
+    found = decoded(prepare(problem), np.zeros(len(SETTINGS)))
+    assert found is None or min(found[0], objective(problem, "list_schedule")) <= objective(problem, "heft") * (
+        1 + 1e-9
+    )
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_plans_of_any_setting_are_feasible(seed):
+    """Whatever the settings say, the verifier takes the plan, and its makespan is the scheduler's or less."""
+    problem = suite("step").random_problem(seed, "") if seed % 2 else make("step", FAMILIES[seed // 2 % 4], seed, 40)
+    p = prepare(problem)
+    if not p.allowed.any(axis=1).all():
+        return
+    a = arrays_of(p)
+    for settings in draw(np.random.default_rng(seed), 12):
+        found = decoded(p, settings)
+        if found is None:
+            continue
+        better = improved(a, found)
+        assert better[0] <= found[0]
+        for length, where, start in (found, better):
+            verdict = verify(problem, plan_of(p, a, where, start))
+            assert verdict.objective is not None, verdict.violations
+            assert problem.contention or verdict.objective <= length * (1 + 1e-9)
+
+
+def pairs() -> StepProblem:
+    """Two pairs of ops side by side, a to b and c to d, each op a second; sending takes a second."""
+    graph = OpGraph(
+        names=("a", "b", "c", "d"), device_types=("x",), time=np.ones((1, 4)), memory=np.zeros(4),
+        parameter_bytes=np.zeros(4), activation_bytes=np.full(4, 1e9), source=[0, 2], target=[1, 3],
+        edge_bytes=[1e9, 1e9], colocation=[-1] * 4, twin=[-1] * 4, backward=[False] * 4,
+    )  # fmt: skip
+    levels = (Level("link", 1e9),)
+    return StepProblem(graph, Cluster((DeviceType("x"),), [0, 0], TreeTopology.regular(levels, (2,))))
+
+
+def test_what_is_costly_to_part_stays_together():
+    """Joined pairs go to one device each, although a price on loads would part them."""
+    settings = np.zeros(len(SETTINGS))
+    settings[SETTINGS.index("device_costly")] = 0.5
+    settings[SETTINGS.index("device_memory")], settings[SETTINGS.index("device_work")] = 1.0, 1.0
+    length, where, _ = decoded(prepare(pairs()), settings)
+    assert where[0] == where[1] != where[2] == where[3]
+    assert length == pytest.approx(2.0)
+
+
+def test_a_price_on_opening_a_device_keeps_to_one():
+    """Where a second device costs more than it saves, all ops stay on the first, four seconds."""
+    settings = np.zeros(len(SETTINGS))
+    settings[SETTINGS.index("opens")] = 100.0
+    length, where, _ = decoded(prepare(pairs()), settings)
+    assert length == pytest.approx(4.0)
+    assert len(set(where.tolist())) == 1
+
+
+def test_search_yields_ever_better_plans():
+    """Plans come in falling order of makespan; stopped, the first is all there is."""
+    p = prepare(make("step", "pipeline", 3, 60))
+    a = arrays_of(p)
+    found = [x[0] for x in search(p, a, draw(np.random.default_rng(1), 40), lambda: False)]
+    assert len(found) > 2 and all(a > b for a, b in pairwise(found))
+    assert [x[0] for x in search(p, a, draw(np.random.default_rng(1), 40), lambda: True)] == found[:1]

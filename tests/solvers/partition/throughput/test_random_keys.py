@@ -1,0 +1,161 @@
+"""Keys to pipelines: always feasible, exact along an order, never worse than PipeDream."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gangplan.instances import PartitionProblem, verify
+from gangplan.instances.generators import generate
+from gangplan.learned.labels import make, seed_of
+from gangplan.solvers import Run
+from gangplan.solvers.method import suite
+from gangplan.solvers.partition.throughput.bounds import impossible
+from gangplan.solvers.partition.throughput.chain import best_chain
+from gangplan.solvers.partition.throughput.family import Family
+from gangplan.solvers.partition.throughput.lattice import prefixes
+from gangplan.solvers.partition.throughput.methods import Reduced
+from gangplan.solvers.partition.throughput.pipeline import few_mixes
+from gangplan.solvers.partition.throughput.polish import stage_of
+from gangplan.solvers.partition.throughput.random_keys import KeyDecoder, Pipeline
+
+TOOLS = suite("throughput")
+
+
+def decoder(problem: PartitionProblem) -> KeyDecoder | None:
+    """Return the decoder of a problem of any variant, `None` if it is plain that there is no plan."""
+    q = Reduced(problem).pipeline
+    return None if impossible(q) is not None else KeyDecoder(few_mixes(q))
+
+
+def plan_of(made: KeyDecoder, found: Pipeline):
+    """Return the plan of a pipeline."""
+    return made.q.plan((t, groups.tolist()) for t, groups in found.stages)
+
+
+def _random(decoders: int, groups: int = 3) -> list[tuple[PartitionProblem, KeyDecoder]]:
+    found = []
+    for seed in range(40):
+        problem = TOOLS.random_problem(seed, TOOLS.variants[seed % 3])
+        made = decoder(problem)
+        if made is not None and made.q.n_groups >= groups and len(found) < decoders:
+            found.append((problem, made))
+    return found
+
+
+def test_every_decoded_plan_is_feasible_and_costs_what_the_decoder_says() -> None:
+    """On tiny problems of all variants, with hosts, types and memory that binds, the verifier finds the same load."""
+    planned = 0
+    for problem, made in _random(30):
+        rng = np.random.default_rng(0)
+        for row in rng.standard_normal((4, made.q.n_groups)):
+            found = made.decode(row)
+            if found is not None:
+                verdict = verify(problem, plan_of(made, found))
+                assert verdict.objective == pytest.approx(found.load, rel=1e-9)
+                planned += 1
+    assert planned > 60
+
+
+def test_a_line_is_cut_as_the_recurrence_of_the_solvers_cuts_it() -> None:
+    """Along one order, with several types of devices or memory, the cuts are those of `best_chain`."""
+    compared = 0
+    for _, made in _random(30):
+        order = made.orders.forward(np.random.default_rng(1).standard_normal(made.q.n_groups))
+        found = made.cuts.best(order[None, :], made.ceiling)
+        known = best_chain(Family(made.q, list(prefixes(order.tolist()))), made.ceiling)
+        assert (found is None) == (known is None)
+        if found is not None and known is not None:
+            assert found[0] == pytest.approx(known[0], rel=1e-9)
+            compared += 1
+    assert compared > 15
+
+
+def test_orders_together_are_no_worse_than_each_and_may_be_better() -> None:
+    """The recurrence over several orders changes between them where they have done the same groups."""
+    rng = np.random.default_rng(0)
+    better = 0
+    for i in range(12):
+        made = decoder(make("throughput", "series_parallel", seed_of("validation", i), 100))
+        if made is None:
+            continue
+        keys = made.place + 0.3 * rng.standard_normal((16, made.q.n_groups))
+        orders = np.stack([made.orders.forward(row) for row in keys])
+        each = [found[0] for x in orders if (found := made.cuts.best(x[None, :], made.ceiling)) is not None]
+        both = made.cuts.best(orders, made.ceiling)
+        if each:
+            assert both is not None and both[0] <= min(each) * (1 + 1e-9)
+            better += both[0] < min(each) * (1 - 1e-6)
+    assert better
+
+
+def test_orders_respect_the_graph_from_both_ends() -> None:
+    """Every order is a linear extension; keys of one give it back from either end."""
+    made = decoder(make("throughput", "layered", seed_of("validation", 8), 60))
+    assert made is not None
+    keys = np.random.default_rng(0).standard_normal(made.q.n_groups)
+    for order in (made.orders.forward(keys), made.orders.backward(keys)):
+        place = np.argsort(order)
+        assert sorted(order.tolist()) == list(range(made.q.n_groups))
+        assert all(place[a] < place[b] for a, b in made.q.edges)
+    assert made.orders.backward(np.argsort(order).astype(float)).tolist() == order.tolist()
+
+
+def test_equal_keys_give_pipedream_or_better() -> None:
+    """With keys of zero the plan is no worse than PipeDream's, of the same order; polish never makes it worse."""
+    for i, family in enumerate(("layered", "fork_join", "series_parallel", "pipeline") * 3):
+        problem = make("throughput", family, seed_of("validation", i), 60)
+        made = decoder(problem)
+        if made is None or made.base is None:
+            continue
+        run = Run(problem, time_limit=10)
+        TOOLS.methods["pipedream"].run(run, TOOLS.prepare(run))
+        assert run.objective == pytest.approx(made.base.load, rel=1e-9)
+        found = made.decode(np.zeros(made.q.n_groups))
+        assert found is not None and found.load <= made.base.load * (1 + 1e-9)
+
+
+def test_the_optimum_is_found_by_the_keys_that_say_it() -> None:
+    """Keys that are the stages of the optimal plan decode to it: the decoder can say every pipeline."""
+    problem = make("throughput", "layered", seed_of("validation", 11), 24)
+    run = Run(problem, time_limit=10)
+    TOOLS.methods["pipeline"].run(run, TOOLS.prepare(run))
+    made = decoder(problem)
+    assert made is not None and run.plan is not None and run.gap is not None and run.gap < 1e-6
+    first = np.unique(made.q.group_of, return_index=True)[1]
+    found = made.decode(2.0 * run.plan.stage[first])
+    assert found is not None and found.load == pytest.approx(run.objective, rel=1e-6)
+
+
+def test_join_is_no_worse_than_its_best() -> None:
+    """Plans put together give one that is no worse, and no plans give none."""
+    made = decoder(make("throughput", "series_parallel", seed_of("validation", 2), 100))
+    assert made is not None
+    rows = np.random.default_rng(0).standard_normal((8, made.q.n_groups))
+    founds = [x for row in rows if (x := made.decode(row)) is not None]
+    joined = made.join(founds)
+    assert joined is not None and joined.load <= min(x.load for x in founds)
+    assert made.join([]) is None
+    assert (stage_of(joined.stages, made.q.n_groups) < made.q.counts.sum()).all()
+
+
+def test_what_cannot_fit_has_no_plan() -> None:
+    """Where memory is short of what the ops need there is no decoder; where an order cannot be cut there is no plan."""
+    problem = generate("layered", ops=8, layers=4, devices=2, seed=0)
+    kinds = tuple(replace(x, memory=1.0) for x in problem.cluster.device_types)
+    assert decoder(replace(problem, cluster=replace(problem.cluster, device_types=kinds))) is None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_method_is_no_worse_than_pipedream_and_the_same_for_a_seed(seed: int) -> None:
+    """More keys only help, and a seed says what they find."""
+    problem = make("throughput", "layered", seed_of("validation", seed), 60)
+    found = []
+    for name in ("pipedream", "random_keys", "random_keys"):
+        run = Run(problem, time_limit=20)
+        TOOLS.methods[name].run(run, TOOLS.prepare(run))
+        found.append(run.objective)
+    assert found[1] <= found[0] * (1 + 1e-9)
+    assert found[1] == found[2]
