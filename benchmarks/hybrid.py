@@ -20,8 +20,8 @@ from .records import append_records
 PROOF = 20.0
 DEADLINES = (0.01, 0.1, 1.0, 2.0, 10.0)
 SINGLE = {
-    "throughput": ("pipedream", "random_keys", "pipeline", "local_search", "neighbourhood", "cpsat", "learned"),
-    "step": ("heft", "list_schedule", "contiguous", "local_search", "lns", "cpsat", "learned"),
+    "throughput": ("pipedream", "random_keys", "pipeline", "local_search", "neighbourhood", "cpsat"),
+    "step": ("heft", "list_schedule", "contiguous", "local_search", "lns", "cpsat"),
     "placement": ("topology", "least_interference", "local_search", "patterns", "cpsat", "learned"),
     "schedule": ("lists", "local_search", "starts", "cpsat", "learned"),
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 from .ledger import ROOT
 from .records import append_records, change_records, read_records
 
-PROBLEMS = ("throughput", "step", "placement", "schedule")
+PROBLEMS = ("placement", "schedule")
 Key = tuple[str, str, int, int, str]
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 """One instance as a shard holds it, see `files.COLUMNS`."""
-METHODS = ("greedy", "pipeline", "cpsat")
+METHODS = ("pipedream", "pipeline", "cpsat")
 """What solves an instance, one after the other."""
 _SOLVE = 0.4
 """What the optimum may take of an instance's time."""

@@ -13,10 +13,8 @@ from gangplan.instances import InstanceError
 from ..training.stages import Stage
 
 RECIPES: dict[str, str] = {
-    "step": "gangplan.learned.step.recipe",
     "pacml": "gangplan.learned.ramp.recipe",
     "placement": "gangplan.learned.placement.recipe",
-    "throughput": "gangplan.learned.throughput.recipe",
     "schedule": "gangplan.learned.schedule.recipe",
 }
 """Policies by name: the module that holds its `RECIPE`. Importing one loads no heavy package."""

@@ -76,7 +76,7 @@ def test_throughput(seed: int) -> None:
     problem = generate("layered", training=False, devices=3, ops=6, layers=3, intensity=800.0, seed=seed)
     space = Pipelines(problem)
     every = pipelines(problem, space.group_of)
-    plan = some_plan(problem, "greedy")
+    plan = some_plan(problem, "pipedream")
     worth: dict[tuple[int, int], float] = {}
     for stages, objective in every:
         for action in enumerate(stages):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gangplan.instances import Cluster, DeviceType, Level, OpGraph, StepProblem, TreeTopology, verify
-from gangplan.learned.labels import make
+from gangplan.instances.generators.families import make
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite
 from gangplan.solvers.partition.step.improve.arrays import arrays_of

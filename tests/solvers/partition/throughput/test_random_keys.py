@@ -9,7 +9,7 @@ import pytest
 
 from gangplan.instances import PartitionProblem, verify
 from gangplan.instances.generators import generate
-from gangplan.learned.labels import make, seed_of
+from gangplan.instances.generators.families import make, seed_of
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite
 from gangplan.solvers.partition.throughput.bounds import impossible

@@ -1,1 +1,0 @@
-"""A pipeline from scores: a network orders the ops, an exact recurrence cuts the orders into stages."""
