@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...compiled.heap import pop, push
-from ...compiled.kernel import Bools, Floats, Floats2, Ints, lean, lean_kernel
-from ...compiled.reference import by_reference
+from ...compiled.kernel import Bools, Floats, Floats2, Ints, by_reference, lean, lean_kernel
+from ...compiled.routines import pop, push
 from .improve.arrays import Arrays
 from .improve.timetable import first_gap, occupy
 
