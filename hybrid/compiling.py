@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any
 
-from gangplan.instances.errors import InstanceError
+from gangplan.instances.errors import InstanceError, unknown
 from gangplan.solvers.kernels import (
     VARIABLE,
     compile_kernel,
@@ -241,7 +241,7 @@ def warm_up(*objectives: str, tell: Callable[[str, int, int], None] | None = Non
     """
     for objective in objectives:
         if objective not in OBJECTIVES:
-            raise InstanceError("objectives", f"{objective!r} is not one of {', '.join(OBJECTIVES)}")
+            raise InstanceError("objectives", unknown(objective, OBJECTIVES))
     for objective in objectives or OBJECTIVES:
         compile_all(objective, tell)
         for method in named(objective).values():

@@ -8,7 +8,7 @@ from dataclasses import replace
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
-from gangplan.instances.errors import InstanceError
+from gangplan.instances.errors import InstanceError, unknown
 from gangplan.solvers.method import Method, Suite, suite
 from gangplan.solvers.processes import POLL, can_fork
 from gangplan.solvers.run import Run
@@ -142,7 +142,7 @@ def _usable(run: Run, entry: Entry, prepared: Any) -> bool:
 def _chosen(problem: Problem, tools: Suite, method: Any) -> Method:
     methods = named(problem.objective)
     if not isinstance(method, str) or method not in methods:
-        raise InstanceError("method", f"{method!r} is not one of auto, {', '.join(methods)}")
+        raise InstanceError("method", unknown(method, ("auto", *methods)))
     if problem.variant not in tools.variants_of(methods[method]):
         raise InstanceError("method", f"{method!r} does not solve the variant {problem.variant!r}")
     return methods[method]

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from gangplan.instances.arrays import require_number, require_text
-from gangplan.instances.errors import InstanceError
+from gangplan.instances.errors import InstanceError, unknown
 from gangplan.solvers.method import OBJECTIVES, Method, suite
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Entry:
         if self.share > 1:
             raise InstanceError("share", f"{self.share!r} is more than 1")
         if self.objective not in OBJECTIVES:
-            raise InstanceError("objective", f"{self.objective!r} is not one of {', '.join(OBJECTIVES)}")
+            raise InstanceError("objective", unknown(self.objective, OBJECTIVES))
         if self.name == "auto":
             raise InstanceError("name", "'auto' is the portfolio itself")
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .arrays import FloatArray, IntArray, frozen, require, require_number
-from .errors import InstanceError
+from .errors import InstanceError, unknown
 from .graph import OpGraph
 
 QUANTUM = 1e-5
@@ -136,7 +136,7 @@ def split(
 
 def _times(graph: OpGraph, device_type: str | None) -> FloatArray:
     if device_type is not None and device_type not in graph.device_types:
-        raise InstanceError("device_type", f"{device_type!r} is not one of {', '.join(graph.device_types)}")
+        raise InstanceError("device_type", unknown(device_type, graph.device_types))
     row = 0 if device_type is None else graph.device_types.index(device_type)
     times: FloatArray = graph.time[row]
     require(np.isfinite(times), times, f"time[{row}]", "is not finite: the op runs on another device type only")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import FloatArray, require_number
-from ..errors import InstanceError
+from ..errors import InstanceError, unknown
 from ..workload import Workload
 
 DAY = 86400.0
@@ -58,7 +58,7 @@ def arrivals(
         raise InstanceError("swing", f"{swing!r} is more than 1")
     for field, name, known in (("process", process, PROCESSES), ("duration", duration, DURATIONS)):
         if name not in known:
-            raise InstanceError(field, f"{name!r} is not one of {', '.join(known)}")
+            raise InstanceError(field, unknown(name, known))
     sizes, weights = _menu(gpus)
     rng = np.random.default_rng(seed)
     submit = PROCESSES[process](rng, jobs, rate, burst, swing)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..arrays import require_number
 from ..cluster import Cluster
-from ..errors import InstanceError
+from ..errors import InstanceError, unknown
 from ..partition import PartitionProblem, StepProblem
 from ..placement import PlacementProblem
 from ..schedule import MoldableJob, NodePool, Pool, ScheduleProblem
@@ -35,7 +35,7 @@ def seed_of(split: str, index: int) -> int:
         InstanceError: naming the argument and the value found.
     """
     if split not in SPLITS:
-        raise InstanceError("split", f"{split!r} is not one of {', '.join(SPLITS)}")
+        raise InstanceError("split", unknown(split, SPLITS))
     require_number(index, "index", whole=True)
     if index >= _SEEDS:
         raise InstanceError("index", f"{index!r} is not below {_SEEDS}")
@@ -65,9 +65,9 @@ def make(problem: str, family: str, seed: int, size: int) -> Problem:
         InstanceError: naming the argument and the value found.
     """
     if problem not in FAMILIES:
-        raise InstanceError("problem", f"{problem!r} is not one of {', '.join(FAMILIES)}")
+        raise InstanceError("problem", unknown(problem, FAMILIES))
     if family not in FAMILIES[problem]:
-        raise InstanceError("family", f"{family!r} is not one of {', '.join(FAMILIES[problem])}")
+        raise InstanceError("family", unknown(family, FAMILIES[problem]))
     require_number(seed, "seed", whole=True)
     require_number(size, "size", whole=True)
     if size < 4:

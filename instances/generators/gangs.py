@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arrays import FloatArray, require_number
 from ..devices import LINK_BANDWIDTH, catalogue
-from ..errors import InstanceError
+from ..errors import InstanceError, unknown
 from ..placement import Demand, Fleet, GangJob, PlacementProblem, Running, SpeedModel
 from ..placement.job import COLLECTIVES
 from .roofline import EFFICIENCY, roofline
@@ -168,7 +168,7 @@ def _noise(rng: np.random.Generator, n: int) -> FloatArray:
 def _fleet(rng: np.random.Generator, racks: int, nodes: int, gpus: int, types: list[str], down: float) -> Fleet:
     for name in types:
         if name not in catalogue:
-            raise InstanceError("gpu_types", f"{name!r} is not one of {', '.join(catalogue)}")
+            raise InstanceError("gpu_types", unknown(name, catalogue))
     kinds = tuple(dict.fromkeys(types))
     rack = np.arange(racks * nodes) // nodes
     kind = np.array([kinds.index(types[r % len(types)]) for r in rack.tolist()])

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import FloatArray, IntArray, frozen, require
-from ..errors import InstanceError
+from ..errors import InstanceError, unknown
 from ..topology import Level, RampTopology, TreeTopology
 from .job import GraphProblem, check_assignment
 from .menu import TensorMenu, single
@@ -51,7 +51,7 @@ class StagesProblem(GraphProblem):
             if not isinstance(getattr(self, field), bool):
                 raise InstanceError(field, f"{getattr(self, field)!r} is not true or false")
         if self.memory_model not in MEMORY_MODELS:
-            raise InstanceError("memory_model", f"{self.memory_model!r} is not one of {', '.join(MEMORY_MODELS)}")
+            raise InstanceError("memory_model", unknown(self.memory_model, MEMORY_MODELS))
         if self.recompute and not self.training:
             raise InstanceError("recompute", "True, but the graph has no backward pass to run forward again for")
         self._check_cluster()

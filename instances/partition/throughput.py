@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import IntArray
-from ..errors import InstanceError
+from ..errors import InstanceError, unknown
 from ..graph import OpGraph
 from .job import GraphProblem, check_assignment
 
@@ -33,7 +33,7 @@ class PartitionProblem(GraphProblem):
     def __post_init__(self) -> None:
         GraphProblem.__post_init__(self)
         if self.variant not in VARIANTS:
-            raise InstanceError("variant", f"{self.variant!r} is not one of {', '.join(VARIANTS)}")
+            raise InstanceError("variant", unknown(self.variant, VARIANTS))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

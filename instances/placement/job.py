@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..arrays import require_number, require_text
-from ..errors import InstanceError
+from ..errors import InstanceError, unknown
 from ..limits import DEVICES
 
 COLLECTIVES = ("ring", "tree", "hierarchical", "ps")
@@ -90,7 +90,7 @@ class GangJob:
             for i, name in enumerate(getattr(self, field)):
                 require_text(name, f"{field}[{i}]")
         if self.collective not in COLLECTIVES:
-            raise InstanceError("collective", f"{self.collective!r} is not one of {', '.join(COLLECTIVES)}")
+            raise InstanceError("collective", unknown(self.collective, COLLECTIVES))
         require_number(self.servers, "servers", whole=True)
         if (self.servers > 0) != (self.collective == "ps"):
             raise InstanceError("servers", f"{self.servers!r} does not go with the collective {self.collective}")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import FloatArray, IntArray, frozen, require, require_number, require_text, require_unique
-from ..errors import InstanceError
+from ..errors import InstanceError, unknown
 from .fleet import Fleet
 from .job import GangJob
 from .speed import SpeedModel
@@ -87,7 +87,7 @@ class PlacementProblem:
         object.__setattr__(self, "running", tuple(self.running))
         object.__setattr__(self, "mix", tuple(self.mix))
         if self.goal not in GOALS:
-            raise InstanceError("goal", f"{self.goal!r} is not one of {', '.join(GOALS)}")
+            raise InstanceError("goal", unknown(self.goal, GOALS))
         if not self.jobs:
             raise InstanceError("jobs", "the batch has no job")
         require_unique([job.name for job in self.jobs], "jobs", ".name")

@@ -8,7 +8,7 @@ from os import PathLike, fspath
 from typing import Any
 
 from ..arrays import require_number
-from ..errors import InstanceError
+from ..errors import InstanceError, unknown
 from ..intake import read_json
 
 _KEY = re.compile(r"\('(.+)', (\d{1,9})\)")
@@ -33,7 +33,7 @@ class Throughputs:
             InstanceError: if it was not measured.
         """
         if kind not in self.types:
-            raise InstanceError("type", f"{kind!r} is not one of {', '.join(self.types)}")
+            raise InstanceError("type", unknown(kind, self.types))
         try:
             return self.speed[kind, model, gpus]
         except KeyError:

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import FloatArray, IntArray, frozen, require, require_number, require_text, require_unique
-from ..errors import InstanceError
+from ..errors import InstanceError, unknown
 from ..workload import Workload
 from .capacity import Capacity, total
 from .job import MoldableJob
@@ -44,7 +44,7 @@ class ScheduleProblem:
     def __post_init__(self) -> None:
         object.__setattr__(self, "jobs", tuple(self.jobs))
         if self.goal not in GOALS:
-            raise InstanceError("goal", f"{self.goal!r} is not one of {', '.join(GOALS)}")
+            raise InstanceError("goal", unknown(self.goal, GOALS))
         if not self.jobs:
             raise InstanceError("jobs", "the problem has no job")
         require_number(self.horizon, "horizon", optional=True)

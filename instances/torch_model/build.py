@@ -16,7 +16,7 @@ import numpy as np
 from ..arrays import FloatArray, require_number, sums
 from ..cluster import Cluster, DeviceType
 from ..devices import server
-from ..errors import InstanceError
+from ..errors import InstanceError, unknown
 from ..generators.roofline import EFFICIENCY, roofline
 from ..graph import OpGraph
 from ..partition import PartitionProblem
@@ -79,7 +79,7 @@ def model_problem(
         InstanceError: naming the argument and the value found, or why the model cannot be traced.
     """
     if tied not in TIED:
-        raise InstanceError("tied", f"{tied!r} is not one of {', '.join(TIED)}")
+        raise InstanceError("tied", unknown(tied, TIED))
     cluster = _cluster(device_type, devices, memory, bandwidth, measured)
     kinds = [] if measured and device_type is None else [server(1, device_type or "A100").device_types[0]]
     ops = Ops(trace(model))

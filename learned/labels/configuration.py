@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_number
+from gangplan.instances.errors import unknown
 from gangplan.instances.generators.families import FAMILIES, seed_of
 
 PROBLEMS = ("throughput",)
@@ -40,12 +41,12 @@ class Configuration:
 
     def __post_init__(self) -> None:
         if self.problem not in PROBLEMS:
-            raise InstanceError("problem", f"{self.problem!r} is not one of {', '.join(PROBLEMS)}")
+            raise InstanceError("problem", unknown(self.problem, PROBLEMS))
         known = FAMILIES[self.problem]
         object.__setattr__(self, "families", tuple(self.families) or known)
         for i, family in enumerate(self.families):
             if family not in known:
-                raise InstanceError(f"families[{i}]", f"{family!r} is not one of {', '.join(known)}")
+                raise InstanceError(f"families[{i}]", unknown(family, known))
         object.__setattr__(self, "levels", tuple(map(float, self.levels)))
         for i, level in enumerate(self.levels):
             require_number(level, f"levels[{i}]")
