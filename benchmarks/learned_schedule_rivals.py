@@ -17,8 +17,7 @@ from gangplan.learned.schedule.player import Player, no_net
 from gangplan.learned.schedule.policy import SchedulePolicy, network_of
 from gangplan.learned.schedule.settings import Settings
 from gangplan.learned.schedule.teach import player_of, taught
-from gangplan.solvers.schedule.decode import decode
-from gangplan.solvers.schedule.lists import start_lists
+from gangplan.solvers.schedule.decode import decode, start_lists
 from gangplan.solvers.schedule.prepare import prepare
 
 Timed = tuple[Any, float]

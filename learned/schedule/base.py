@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.solvers.schedule.lists import ORDERS
+from gangplan.solvers.schedule.decode import ORDERS
 from gangplan.solvers.schedule.prepare import Ints, Prepared
 
 from .decode import Decoder

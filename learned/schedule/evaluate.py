@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from gangplan.instances.generators.families import make, seed_of
-from gangplan.solvers.schedule.lists import start_lists
+from gangplan.solvers.schedule.decode import start_lists
 from gangplan.solvers.schedule.prepare import prepare
 
 from .labels import solve

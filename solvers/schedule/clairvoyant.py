@@ -12,12 +12,11 @@ from gangplan.instances.workload import Workload
 
 from ..compiled.kernel import kernel
 from ..run import Run
-from .door import Door
-from .lists import lists
+from .bounds import flows
+from .decode import lists
 from .local_search import local_search
-from .one_machine import flows
-from .prepare import prepare
-from .priced import starts
+from .prepare import ShiftedRun, prepare
+from .starts import starts
 
 _flows = kernel(flows)
 EXACT, PRICED = 100, 2_000
@@ -64,7 +63,7 @@ def clairvoyant(workload: Workload, gpus: int, goal: str = "mean_jct", *, time_l
     problem = ScheduleProblem.of(workload, Pool(gpus), goal)
     run, p = Run(problem, time_limit=time_limit), prepare(problem)
     run.raise_bound(quick, "relaxation")
-    seen = Door(run, p)
+    seen = ShiftedRun(run, p)
     lists(seen, p)
     if not run.stopped:
         starts(seen, p)

@@ -18,8 +18,8 @@ from ..cpsat_solver import cpsat_solver, minimise
 from ..result import OPTIMAL_GAP
 from ..run import Run
 from .grain import Scale
+from .places import seated
 from .prepare import NODES, RAMP, Prepared
-from .seated import seated
 
 
 def cpsat(run: Run, p: Prepared) -> None:

@@ -1,4 +1,4 @@
-"""Times and costs as whole numbers: of the largest unit that all are multiples of, or of one that is small enough."""
+"""Times and costs as whole numbers, of the largest unit that all are multiples of; and how large models get by that."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 
-from .prepare import Prepared
+from .places import places_of
+from .prepare import RAMP, Prepared
 
 _PARTS = 1000
 """A common unit is looked for among so many parts of the smallest value."""
@@ -22,6 +23,8 @@ looks whole."""
 _HALF_ULP = 2.0**-52
 _MOST = 1 << 58
 """Units that all costs together may be: sums of products stay within 64 bits."""
+_TIME, _EVENTS, _LITERALS, _JOBS = 100_000, 4_000, 200_000, 2_000
+"""Binaries of the time-indexed and the event-based MILP, literals of CP-SAT, jobs of the master of the LP."""
 
 
 def common(values: FloatArray, ticks: float) -> float:
@@ -50,7 +53,7 @@ def tick_of(p: Prepared) -> tuple[float, bool]:
     unit = common(times, _TICKS)
     if unit:
         return unit, True
-    return float(p.release.max() + p.slowest()) / (_TICKS >> 2), False
+    return p.horizon / (_TICKS >> 2), False
 
 
 class Scale:
@@ -72,8 +75,7 @@ class Scale:
     def __init__(self, p: Prepared, most: float = np.inf) -> None:
         """Find units for a problem; of no interest are schedules whose goal is more than `most`."""
         self.tick, self.whole = tick_of(p)
-        end = float(p.release.max()) + p.slowest()
-        self.horizon = self.down(end) + 1
+        self.horizon = self.down(p.horizon) + 1
         gains = np.array([1.0]) if p.makespan else p.slope
         late = np.isfinite(p.price)
         self.constant = p.constant + float(p.slope @ p.release)
@@ -122,3 +124,34 @@ def down(value: float, unit: float) -> int:
     """Return `value` in whole units, rounded down unless it is whole but for rounding errors."""
     x = value / unit
     return round(x) if abs(x - round(x)) <= 1e-6 else floor(x)
+
+
+def ticks_of(p: Prepared, o: int, tick: float, end: float) -> range:
+    """Return the ticks at which option o may start, to be over by its deadline and `end`."""
+    j = int(p.owner[o])
+    last = min(float(p.deadline[j]), end) - float(p.seconds[o])
+    return range(down(float(p.release[j]), tick), down(last, tick) + 1)
+
+
+def suits_milp_time(p: Prepared) -> bool:
+    """Return whether times are whole ticks, and few enough."""
+    tick, whole = tick_of(p)
+    end = p.horizon
+    return whole and sum(places_of(p, o) * len(ticks_of(p, o, tick, end)) for o in range(len(p.gpus))) <= _TIME
+
+
+def suits_milp_events(p: Prepared) -> bool:
+    """Return whether there are few enough choices and events."""
+    return p.n * sum(places_of(p, o) for o in range(len(p.gpus))) <= _EVENTS
+
+
+def suits_cpsat(p: Prepared) -> bool:
+    """Return whether there are few enough options on nodes, or in blocks."""
+    if p.cluster.kind == RAMP:
+        return int(np.bincount(p.cluster.size, minlength=p.cluster.total + 1)[p.gpus].sum()) <= _LITERALS
+    return len(p.gpus) * p.cluster.nodes <= _LITERALS
+
+
+def suits_prices(p: Prepared) -> bool:
+    """Return whether there are few enough jobs; a makespan is no sum over jobs."""
+    return p.n <= _JOBS and not p.makespan

@@ -8,8 +8,7 @@ import numpy as np
 
 from ..compiled.kernel import Bools, Floats, Floats2, Ints, Ints2, by_reference, inner, kernel
 from ..run import Run
-from .decode import data_of, decode, room_of, rows_of, whole
-from .lists import best_list
+from .decode import best_list, data_of, decode, room_of, rows_of, whole
 from .prepare import EARLIEST, LEFT_OUT, Prepared
 from .profile import Data, Room
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,11 +12,9 @@ from ..method import CPSAT, Method, Referee, Suite
 from ..result import OPTIMAL_GAP
 from ..run import Run
 from .bounds import bound
-from .door import Door, from_first_release
-from .first import BY, first_come
-from .grain import rounded_up
-from .prepare import Prepared, prepare
-from .sizes import suits_cpsat, suits_milp_events, suits_milp_time, suits_prices
+from .first_come import BY, first_come
+from .grain import rounded_up, suits_cpsat, suits_milp_events, suits_milp_time, suits_prices
+from .prepare import Prepared, ShiftedRun, prepare
 
 
 def _prepare(run: Run) -> Prepared:
@@ -31,7 +30,7 @@ def _prepare(run: Run) -> Prepared:
     value, name = bound(p)
     if p.blur > OPTIMAL_GAP * value:
         run.note(f"starts are rounded on a clock of such numbers: bounds leave {p.blur:.2g} for it")
-    Door(run, p).raise_bound(rounded_up(p, value * (1 - 1e-12)), name)
+    ShiftedRun(run, p).raise_bound(rounded_up(p, value * (1 - 1e-12)), name)
     return p
 
 
@@ -43,7 +42,7 @@ def _start(run: Run, p: Prepared) -> None:
 
 
 def _lists(run: Run, p: Prepared) -> None:
-    from .lists import lists
+    from .decode import lists
 
     lists(run, p)
 
@@ -55,13 +54,13 @@ def _local_search(run: Run, p: Prepared) -> None:
 
 
 def _lp(run: Run, p: Prepared) -> None:
-    from .priced import lp
+    from .starts import lp
 
     lp(run, p)
 
 
 def _starts(run: Run, p: Prepared) -> None:
-    from .priced import starts
+    from .starts import starts
 
     starts(run, p)
 
@@ -73,13 +72,13 @@ def _rolling(run: Run, p: Prepared) -> None:
 
 
 def _milp_time(run: Run, p: Prepared) -> None:
-    from .milp_time import milp_time
+    from .milp import milp_time
 
     milp_time(run, p)
 
 
 def _milp_events(run: Run, p: Prepared) -> None:
-    from .milp_events import milp_events
+    from .milp import milp_events
 
     milp_events(run, p)
 
@@ -109,16 +108,20 @@ def _pricing() -> tuple[Any, ...]:
 
 
 def _searching() -> tuple[Any, ...]:
-    from .starts import at_least, dominated, extend
+    from .labels import at_least, dominated, extend
 
     return (*_pricing(), at_least, extend, dominated)
 
 
 def _referee() -> Referee:
-    from .enumeration import optimum
-    from .random_problem import random_problem
+    from .enumeration import optimum, random_problem
 
     return optimum, random_problem
+
+
+def _shifted(method: Callable[[Run, Prepared], None]) -> Callable[[Run, Prepared], None]:
+    """Return `method` on a run whose plan, objective and bound are those of the prepared problem."""
+    return lambda run, p: method(ShiftedRun(run, p), p)
 
 
 _SEARCHES: dict[str, Method] = {
@@ -134,8 +137,8 @@ _SEARCHES: dict[str, Method] = {
 METHODS: dict[str, Method] = {
     name: replace(
         method,
-        function=from_first_release(method.function),
-        start=method.start and from_first_release(method.start),
+        function=_shifted(method.function),
+        start=method.start and _shifted(method.start),
     )
     for name, method in _SEARCHES.items()
 }

@@ -1,4 +1,4 @@
-"""What all methods for schedules share: the options of each job as arrays, costs brought to one form."""
+"""What all methods for schedules share: options of jobs as arrays, costs in one form, times from the first release."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from gangplan.instances.schedule.capacity import holds, ramp_blocks, total
 from gangplan.instances.topology import RampTopology
 from gangplan.instances.verify.clock import clock_cost, first_release
 from gangplan.instances.verify.verdict import time_slack
+
+from ..run import Run
 
 Ints = NDArray[Any]
 """Whole numbers of any width."""
@@ -107,9 +109,10 @@ class Prepared:
             found[some] = order[self.first[:-1][some]]
         return found
 
-    def slowest(self) -> float:
-        """Return the seconds in which all jobs have run one after the other, at their slowest."""
-        return -float(self.least(-self.seconds).sum())
+    @property
+    def horizon(self) -> float:
+        """When all jobs have run one after the other, at their slowest."""
+        return float(self.release.max()) - float(self.least(-self.seconds).sum())
 
     def plan(self, option: Ints, start: FloatArray, rows: Ints) -> SchedulePlan:
         """Return the plan, with starts on the clock of the problem; `rows` are (job, node, GPUs), (3, r)."""
@@ -118,6 +121,14 @@ class Prepared:
         degree[runs] = self.menu[option[runs]]
         names = tuple(job.name for job in self.problem.jobs)
         return SchedulePlan(names, degree, np.where(runs, start + self.zero, 0.0), *np.asarray(rows, dtype=np.int32))
+
+    def cost(self, plan: SchedulePlan) -> float:
+        """Return what a plan from `zero` on costs, to more places than the difference of two large sums has."""
+        runs = plan.degree >= 0
+        chosen = zip(self.problem.jobs, plan.degree.tolist(), strict=True)
+        finish = (plan.start + [job.durations[d] if d >= 0 else 0.0 for job, d in chosen])[runs]
+        last = finish.max(initial=0.0) if self.makespan else self.slope[runs] @ finish
+        return float(self.price[~runs].sum()) + float(last)
 
     def starts(self, plan: SchedulePlan) -> FloatArray:
         """Return the starts of a plan in seconds from `zero` on, 0 where a job is left out, float64 (n,)."""
@@ -161,8 +172,8 @@ def prepare(problem: ScheduleProblem) -> Prepared:
         problem.goal == "makespan",
         zero,
     )
-    last = zero + float(p.release.max()) + p.slowest()
-    blur = (1.0 if p.makespan else float(slope.sum())) * np.spacing(last) + 2 * np.spacing(clock_cost(problem))
+    gain = 1.0 if p.makespan else float(slope.sum())
+    blur = gain * np.spacing(zero + p.horizon) + 2 * np.spacing(clock_cost(problem))
     return replace(p, blur=float(blur))
 
 
@@ -201,3 +212,57 @@ def _cluster(problem: ScheduleProblem, degrees: list[int]) -> Cluster:
     first = np.concatenate([[0], np.cumsum(size)]).astype(np.int32)
     server = np.concatenate([server, *(blocks.ravel() for blocks in known)]).astype(np.int32)
     return Cluster(RAMP, capacity.n_devices, capacity.n_devices, 1, size, first, server)
+
+
+class ShiftedRun(Run):
+    """A run as methods see it: its plan starts at `Prepared.zero`, its objective and bound are less `clock_cost`.
+
+    All else is the run's own. Plans are offered as they are, with the starts that `Prepared.plan` gives them. Bounds
+    are proved of starts that are not rounded: they are lowered by what that may be worth.
+    """
+
+    __slots__ = ("_p", "_run", "_seen")
+
+    def __init__(self, run: Run, p: Prepared) -> None:
+        self.__dict__ = run.__dict__
+        self._run, self._p = run, p
+        self._seen: tuple[Any, Any, float | None] = (None, None, None)
+
+    @property
+    def plan(self) -> Any:
+        """The best plan known, from `Prepared.zero` on."""
+        return self._look()[0]
+
+    @property
+    def objective(self) -> float | None:  # type: ignore[override]
+        """What it costs."""
+        return self._look()[1]
+
+    @property
+    def bound(self) -> float | None:  # type: ignore[override]
+        """What any plan costs."""
+        return None if self._run.bound is None else self._run.bound - self._run.zero
+
+    @property
+    def gap(self) -> float | None:
+        """As the run has it."""
+        return self._run.gap
+
+    def offer(self, plan: Any, by: str) -> bool:
+        """See `Run.offer`."""
+        return self._run.offer(plan, by)
+
+    def raise_bound(self, value: float, by: str) -> None:
+        """Record a bound on the goal of the prepared problem."""
+        blur = self._p.blur
+        self._run.raise_bound(self._run.zero + value - (blur if blur > 1e-12 * abs(value) else 0.0), by)
+
+    def _look(self) -> tuple[Any, float | None]:
+        """Return plan and objective, made anew where the run has another plan."""
+        run, p = self._run, self._p
+        if not p.zero:
+            return run.plan, run.objective
+        if run.plan is not self._seen[0]:
+            plan = None if run.plan is None else replace(run.plan, start=p.starts(run.plan))
+            self._seen = run.plan, plan, p.cost(plan) if plan is not None and run.zero else run.objective
+        return self._seen[1:]

@@ -10,11 +10,10 @@ from gangplan.instances.schedule import MoldableJob, ScheduleProblem
 
 from ..run import Run
 from .decode import decode
-from .door import Door
+from .grain import suits_prices
 from .local_search import list_of, local_search
-from .prepare import Prepared, prepare
-from .priced import starts
-from .sizes import suits_prices
+from .prepare import Prepared, ShiftedRun, prepare
+from .starts import starts
 
 _WINDOW, _KEPT = 60, 20
 """Jobs looked at together, and how many of them are then fixed."""
@@ -72,7 +71,7 @@ def _solve(run: Run, problem: ScheduleProblem, seconds: float) -> tuple[np.ndarr
     """Return (degree, start) of a good schedule of a window."""
     child = Run(problem, time_limit=min(seconds, run.remaining()), seed=run.seed, workers=run.workers)
     p = prepare(problem)
-    seen = Door(child, p)
+    seen = ShiftedRun(child, p)
     if suits_prices(p) and p.slope.any():
         with child.share(0.7):
             starts(seen, p)

@@ -1,265 +1,279 @@
-"""One step of the search over starts, compiled: every job that may start next, after what has started already.
+"""Prices of GPU-seconds for a bound, then starts in their order under these prices: most proofs and good schedules.
 
-Given prices pi of GPU-seconds (see `prices`), the cost of a schedule is Lagrange's bound, plus for each job what its
-run costs more than its cheapest (reduced cost), plus what idle GPU-seconds are worth. All three terms only grow while
-jobs are started in the order of their starts: a partial schedule whose sum exceeds that of a known schedule is not
-completed.
+The search keeps all promising beginnings of schedules side by side: exact while they are few, else a beam.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba import types
 
-from ..compiled.kernel import Bools, Floats, Floats2, Ints, by_reference, inner, kernel
-from ..compiled.routines import argsort
-from .prices import Grid, integral, run_cost
-from .profile import Data
+from gangplan.instances.arrays import FloatArray
+from gangplan.instances.verify import TOLERANCE
 
-_CACHE = 64
+from ..result import OPTIMAL_GAP
+from ..run import Run
+from .decode import data_of, decode
+from .grain import resolution, rounded_up
+from .labels import Labels, at_least, dominated, extend
+from .local_search import list_of
+from .prepare import Ints, Prepared
+from .prices import Master, Prices, cheapest
+
+_COARSE, _FINE = 50, 200
+"""Intervals of the grid: over all, then up to where GPUs cost something."""
+_WIDTHS = (10, 100, 1_000, 10_000, 100_000, 300_000)
+"""Beginnings kept side by side, one search after the other."""
+_LABEL_BYTES = 2e9
+_POINTS = 4096
+"""Times at which what is to come is tabled."""
+_LOOKS = 60
+_STEPS, _LABELS, _JOBS = 10_000_000, 20_000, 50
+"""Between two looks at the clock: jobs times options of beginnings that are extended; beginnings compared; jobs whose
+costs are tabled."""
 
 
-class Labels(NamedTuple):
-    """Beginnings of schedules, l of them.
+def prices(run: Run, p: Prepared) -> Prices | None:
+    """Return prices whose bound is that of the time-indexed LP, or near; raise the bound as they get better."""
+    end = _end(run, p)
+    best: Prices | None = None
+    for intervals in (_COARSE, _FINE if p.n <= 100 else _FINE // 2):
+        if run.stopped:
+            break
+        master = Master(run, p, intervals, end)
+        master.solve()
+        if best is None or master.best.bound > best.bound:
+            best = master.best
+        run.raise_bound(rounded_up(p, best.bound - TOLERANCE * abs(best.bound)), "time-indexed LP")
+        priced = np.flatnonzero(master.best.grid.pi > 1e-9 * master.best.grid.pi.max(initial=0.0))
+        if not len(priced):
+            break
+        end = master.zero + master.step * float(min(intervals, priced[-1] + 2))
+    return best
+
+
+def lp(run: Run, p: Prepared) -> None:
+    """Raise the bound to that of the time-indexed LP, and offer the schedule in the order of its mean starts."""
+    found = prices(run, p)
+    if found is not None and not run.stopped:
+        _offer_rounded(run, p, found)
+
+
+def starts(run: Run, p: Prepared) -> None:
+    """Price GPU-seconds, then search over starts, wider and wider; exact where GPUs are only counted."""
+    with run.phase("prices"):
+        found = prices(run, p)
+    if found is None or run.stopped:
+        return
+    _offer_rounded(run, p, found)
+    if not p.slope.any():
+        return  # every order costs the same: there is nothing to search by
+    for width in _WIDTHS:
+        if run.stopped or width * max(1, min(p.n, p.cluster.total)) * 48 > _LABEL_BYTES:
+            return
+        known = run.objective if run.objective is not None else _ceiling(p)
+        search = Search(run, p, found)
+        missed = search.run(width, known, resolution(p) * (1 - 1e-6) or OPTIMAL_GAP / 2 * abs(known))
+        if run.stopped:
+            return
+        best = min(known, search.value)
+        if search.best is not None and search.value < known:
+            _offer(run, p, *search.best)
+        elif missed == np.inf and run.plan is None:
+            run.prove_infeasible()
+            return
+        run.raise_bound(min(best, rounded_up(p, missed - TOLERANCE * abs(missed))), "starts")
+        if missed == np.inf:
+            return
+
+
+def _ceiling(p: Prepared) -> float:
+    """Return more than any schedule without needless delay costs."""
+    last = p.release.max() + p.seconds.sum() + 1.0
+    return p.constant + 1.0 + float(p.slope.sum() * last + p.price[np.isfinite(p.price)].sum())
+
+
+def _end(run: Run, p: Prepared) -> float:
+    """Return when the best schedule known ends, or when all jobs have run one after the other."""
+    if run.plan is not None:
+        chosen = zip(run.problem.jobs, run.plan.degree.tolist(), run.plan.start.tolist(), strict=True)
+        return float(max([p.release.max(), *(s + job.durations[d] for job, d, s in chosen if d >= 0)]))
+    return p.horizon
+
+
+def _offer(run: Run, p: Prepared, option: Ints, start: FloatArray) -> None:
+    """Offer a schedule of counted GPUs, put on nodes or blocks in the order of its starts."""
+    drawn = p.plan(option, start, np.zeros((3, 0), dtype=int))
+    value, used, begin, rows = decode(p, *list_of(p, drawn.degree, drawn.start))
+    if np.isfinite(value) and not run.stopped:
+        run.offer(p.plan(used, begin, rows), "starts")
+
+
+def _offer_rounded(run: Run, p: Prepared, found: Prices) -> None:
+    """Offer the schedule that starts jobs in the order of their mean starts in the LP, at their favourite degrees."""
+    if not len(found.option):
+        return
+    owner = p.owner[found.option]
+    weight = np.bincount(owner, weights=found.share, minlength=p.n)
+    mean = np.bincount(owner, weights=found.share * found.start, minlength=p.n) / np.maximum(weight, 1e-9)
+    share = np.bincount(found.option, weights=found.share, minlength=len(p.gpus))
+    wish = np.where(weight >= 0.5, p.first_least(-share.astype(float), -1), -1)
+    late = np.where(weight > 0, mean, np.inf)
+    for choice in (wish, np.where(np.isfinite(p.price), wish, np.where(wish < 0, -2, wish)), np.full(p.n, -2)):
+        value, option, start, rows = decode(p, np.argsort(late, kind="stable"), choice)
+        if np.isfinite(value) and not run.stopped:
+            run.offer(p.plan(option, start, rows), "rounded LP")
+
+
+class Layer(NamedTuple):
+    """Beginnings of one length.
 
     Attributes:
-        started: a bit set of the jobs, (l, w).
-        time, last: when and which the last started, (l,).
-        true: the cost of those that run without prices, (l,).
-        used: reduced costs and idle GPUs so far, (l,).
-        bound: that and the least of what is to come, (l,).
-        running, ends, held: how many run, (l,), until when, and on how many GPUs each, by ends, (l, wide).
+        labels: of each, l of them.
+        parent: the beginning one job shorter, (l,).
+        option: of the job that started last, (l,).
     """
 
-    started: Annotated[Any, types.Array(types.uint64, 2, "C")]
-    time: Floats
-    last: Ints
-    true: Floats
-    used: Floats
-    bound: Floats
-    running: Ints
-    ends: Floats2
-    held: Annotated[Any, types.Array(types.int32, 2, "C")]
+    labels: Labels
+    parent: Ints
+    option: Ints
+
+    def part(self, which: Ints | slice) -> Layer:
+        """Return some of the beginnings."""
+        return Layer(Labels(*(column[which] for column in self.labels)), self.parent[which], self.option[which])
+
+    def joined(self, other: Layer) -> Layer:
+        """Return these and others."""
+        columns = (np.concatenate(pair) for pair in zip(self.labels, other.labels, strict=True))
+        parents, options = (np.concatenate(pair) for pair in zip(self[1:], other[1:], strict=True))
+        return Layer(Labels(*columns), parents, options)
 
 
-@kernel
-def at_least(
-    prices: Grid, problem: Data, least: Floats, leave: Floats, points: Floats, begin: int, end: int, found: Floats2
-) -> None:
-    """Write the least reduced cost of each job that starts at a point or later or is left out, (n, points).
+class Search:
+    """The search over starts for one set of prices.
 
-    Only those of jobs from `begin` up to `end`.
+    Attributes:
+        best: the cheapest schedule found: option and start of each job, with -1 for one left out.
+        value: what it costs.
     """
-    grid, data = by_reference(prices), by_reference(problem)
-    zero, step, count_of = grid.zero, grid.step, len(grid.pi)
-    first, seconds, release, deadline = data.first, data.seconds, data.release, data.deadline
-    many = len(points)
-    inside = np.empty(2 * count_of + 3)
-    for j in range(begin, end):
-        for i in range(many):
-            found[j, i] = leave[j]
-        for o in range(first[j], first[j + 1]):
-            p = seconds[o]
-            last = deadline[j] - p
-            count = 1
-            inside[0] = release[j]
-            for k in range(2 * count_of + 2):
-                s = zero + k // 2 * step - (p if k % 2 else 0.0)
-                if release[j] < s <= last:
-                    inside[count] = s
-                    count += 1
-            if last < np.inf and last > release[j]:
-                inside[count] = last
-                count += 1
-            order = argsort(inside[:count], False)
-            low, k = np.inf, count - 1
-            for i in range(many - 1, -1, -1):
-                while k >= 0 and inside[order[k]] >= points[i]:
-                    low = min(low, run_cost(grid, data, j, o, inside[order[k]]))
-                    k -= 1
-                value = low
-                s = max(points[i], release[j])
-                if s <= last:
-                    value = min(value, run_cost(grid, data, j, o, s))
-                found[j, i] = min(found[j, i], value - least[j])
-        for i in range(many):
-            found[j, i] = max(found[j, i], 0.0)
 
-
-@kernel
-def extend(  # noqa: PLR0912, PLR0915, one loop read from top to bottom
-    prices: Grid,
-    problem: Data,
-    capacity: int,
-    least: Floats,
-    rest: Floats2,
-    fine: float,
-    limit: float,
-    old: Labels,
-    new: Labels,
-    parent: Ints,
-    chosen: Ints,
-    begin: int,
-    end: int,
-) -> tuple[int, int]:
-    """Extend labels from `begin` up to `end` by every job that may start next; return (labels made, labels looked at).
-
-    Stops when the room for new ones may not suffice.
-
-    A job that could be over before another starts goes first, and of jobs that start together the lower index.
-    """
-    grid, data = by_reference(prices), by_reference(problem)
-    zero = grid.zero
-    first, gpus, seconds, release, deadline = data.first, data.gpus, data.seconds, data.release, data.deadline
-    slope, price = data.slope, data.price
-    started, time, last, true, used = old.started, old.time, old.last, old.true, old.used
-    running, ends, held = old.running, old.ends, old.held
-    started_n, time_n, last_n, true_n, used_n, bound_n = new.started, new.time, new.last, new.true, new.used, new.bound
-    running_n, ends_n, held_n = new.running, new.ends, new.held
-    n, options = len(release), len(gpus)
-    at, idle = np.empty(options), np.empty(options)
-    tabled, tabled_sum = np.empty(_CACHE, np.int64), np.empty(_CACHE)
-    made, i = 0, begin
-    while i < end and made + options <= len(time_n):
-        now = time[i]
-        free = capacity
-        for k in range(running[i]):
-            free -= held[i, k]
-        soonest = np.inf
-        for k in range(_CACHE):
-            tabled[k] = -1
-        for j in range(n):
-            if started[i, j // 64] >> np.uint64(j % 64) & np.uint64(1):
-                continue
-            for o in range(first[j], first[j + 1]):
-                s, room, k, value, before = now, free, 0, 0.0, now
-                # GPUs become free one job after the other; what is idle until the start is paid for
-                need = gpus[o] if seconds[o] > 0 else 0
-                while room < need:
-                    s = ends[i, k]
-                    value += room * (integral(grid, s) - integral(grid, before))
-                    room, before = room + held[i, k], s
-                    k += 1
-                while s < release[j]:
-                    s = ends[i, k] if k < running[i] and ends[i, k] < release[j] else release[j]
-                    value += room * (integral(grid, s) - integral(grid, before))
-                    before = s
-                    if k < running[i] and ends[i, k] <= s:
-                        room += held[i, k]
-                        k += 1
-                at[o], idle[o] = s, value
-                done = s + seconds[o]
-                if done <= deadline[j] and slope[j] * done <= price[j]:
-                    soonest = min(soonest, done)
-        for j in range(n):
-            if started[i, j // 64] >> np.uint64(j % 64) & np.uint64(1):
-                continue
-            for o in range(first[j], first[j + 1]):
-                s, done = at[o], at[o] + seconds[o]
-                if (s >= soonest and seconds[o] > 0) or done > deadline[j]:
-                    continue
-                if s == now and j < last[i] and seconds[o] > 0:
-                    continue
-                spent = used[i] + idle[o] + run_cost(grid, data, j, o, s) - least[j]
-                if spent >= limit:
-                    continue
-                column = min(rest.shape[1] - 1, int((s - zero) / fine))
-                # most children start at one of a few times
-                place = column % _CACHE
-                if tabled[place] != column:
-                    tabled[place] = column
-                    waiting = 0.0
-                    for other in range(n):
-                        if not started[i, other // 64] >> np.uint64(other % 64) & np.uint64(1):
-                            waiting += rest[other, column]
-                    tabled_sum[place] = waiting
-                most = spent + tabled_sum[place] - rest[j, column]
-                if most >= limit:
-                    continue
-                parent[made], chosen[made] = i, o
-                for k in range(started.shape[1]):
-                    started_n[made, k] = started[i, k]
-                started_n[made, j // 64] |= np.uint64(1) << np.uint64(j % 64)
-                # a job of 0 s goes before all others of its time, whatever its index
-                time_n[made], last_n[made] = s, j if seconds[o] > 0 else last[i] if s == now else -1
-                true_n[made] = true[i] + slope[j] * done
-                used_n[made], bound_n[made] = spent, most
-                k, placed = 0, False
-                for r in range(running[i]):
-                    if ends[i, r] <= s:
-                        continue
-                    if not placed and ends[i, r] > done:
-                        ends_n[made, k], held_n[made, k] = done, gpus[o]
-                        placed = True
-                        k += 1
-                    ends_n[made, k], held_n[made, k] = ends[i, r], held[i, r]
-                    k += 1
-                if not placed and done > s:
-                    ends_n[made, k], held_n[made, k] = done, gpus[o]
-                    k += 1
-                running_n[made] = k
-                made += 1
-        i += 1
-    return made, i
-
-
-@kernel
-def dominated(order: Ints, labels: Labels, looks: int, begin: int, end: int, group: int, out: Bools) -> int:
-    """Write which labels some other with the same jobs makes superfluous, bool; `order` has equal sets together.
-
-    One does if it has cost no more, is not later, and leaves at least as many GPUs free at any time. Each is compared
-    with at most so many before it in `order`: from `begin` up to `end`, of which the first set begins at `group`.
-    Return where the last one begins.
-    """
-    known = by_reference(labels)
-    started = known.started
-    words = started.shape[1]
-    for x in range(begin, end):
-        b = order[x]
-        for w in range(words):
-            if started[order[group], w] != started[b, w]:
-                group = x
+    def __init__(self, run: Run, p: Prepared, prices: Prices) -> None:
+        self._run, self._p, self._prices = run, p, prices
+        self._data, self._grid = data_of(p), prices.grid
+        cost, at = np.zeros(len(p.gpus)), np.zeros(len(p.gpus))
+        cheapest(self._grid, self._data, p.cluster.total, cost, at)
+        self._least = np.minimum(p.least(cost, np.inf), p.price)
+        self._fine = self._grid.step * len(self._grid.pi) / (_POINTS - 1) or 1.0
+        points = self._grid.zero + self._fine * np.arange(_POINTS)
+        self._rest = np.zeros((p.n, _POINTS))
+        given = self._grid, self._data, self._least, p.price - self._least, points
+        for j in range(0, p.n, _JOBS):
+            if run.stopped:
                 break
-        seen = 0
-        for y in range(x - 1, group - 1, -1):
-            a = order[y]
-            if out[a]:
-                continue
-            seen += 1
-            if seen > looks:
-                break
-            if _better(known, a, b):
-                out[b] = True
-                break
-            if _better(known, b, a):
-                out[a] = True
-    return group
+            at_least(*given, j, min(j + _JOBS, p.n), self._rest)
+        self._wide = max(1, min(p.n, p.cluster.total))
+        self.value = np.inf
+        self.best: tuple[Ints, FloatArray] | None = None
 
+    def run(self, width: int, known: float, step: float) -> float:
+        """Keep `width` beginnings of each length; return what any schedule costs that was not looked at.
 
-@inner
-def _better(labels: Labels, a: int, b: int) -> bool:
-    time, last, true = labels.time, labels.last, labels.true
-    running, ends, held = labels.running, labels.ends, labels.held
-    if true[a] > true[b] or time[a] > time[b] or (time[a] == time[b] and last[a] > last[b]):
-        return False
-    # GPUs that b holds less those that a holds, just after b's last start and each of b's ends
-    k, difference = 0, 0
-    for i in range(running[b]):
-        difference += held[b, i]
-    for i in range(running[a]):
-        difference -= held[a, i]
-    while k < running[a] and ends[a, k] <= time[b]:
-        difference += held[a, k]
-        k += 1
-    if difference < 0:
-        return False
-    for i in range(running[b]):
-        difference -= held[b, i]
-        while k < running[a] and ends[a, k] <= ends[b, i]:
-            difference += held[a, k]
-            k += 1
-        if difference < 0:
-            return False
-    return True
+        It is inf if none that is cheaper than both `known` and `value` was left out.
+
+        Args:
+            width: see above.
+            known: the cost of a schedule, or more than any costs.
+            step: values that are cheaper by less than this are of no interest.
+        """
+        bound, proved = self._prices.bound, np.inf
+        budget = known - step - bound
+        layer, taken = self._root(), list[tuple[Ints, Ints, FloatArray]]()
+        for _ in range(self._p.n):
+            layer, lost = self._next(layer.labels, width, budget)
+            proved = min(proved, bound + lost)
+            if self._run.stopped:
+                return bound
+            if not len(layer.parent):
+                break
+            taken.append((layer.parent, layer.option, layer.labels.time))
+            self._close(layer.labels, taken)
+            budget = min(budget, self.value - step - bound)
+        return float(proved)
+
+    def _room(self, count: int) -> Layer:
+        """Return room for so many beginnings."""
+        labels = Labels(
+            started=np.empty((count, (self._p.n + 63) // 64), dtype=np.uint64),
+            time=np.empty(count),
+            last=np.empty(count, dtype=np.int64),
+            true=np.empty(count),
+            used=np.empty(count),
+            bound=np.empty(count),
+            running=np.empty(count, dtype=np.int64),
+            ends=np.empty((count, self._wide)),
+            held=np.empty((count, self._wide), dtype=np.int32),
+        )
+        return Layer(labels, np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64))
+
+    def _root(self) -> Layer:
+        """Return the beginning in which no job has started."""
+        layer = self._room(1)
+        labels = layer.labels
+        for column in (labels.started, labels.true, labels.used, labels.running):
+            column[:] = 0
+        labels.time[:], labels.last[:] = self._grid.zero, -1
+        labels.bound[:] = self._rest[:, 0].sum()
+        return layer
+
+    def _next(self, labels: Labels, width: int, budget: float) -> tuple[Layer, float]:
+        """Return beginnings one job longer, and the least bound of those left out."""
+        p, lost = self._p, np.inf
+        new = self._room(2 * width + 2 * len(p.gpus))
+        kept: Layer | None = None
+        begin, few = 0, max(1, _STEPS // (p.n * max(1, len(p.gpus))))
+        while begin < len(labels.time) and not self._run.stopped:
+            made, begin = extend(
+                self._grid, self._data, p.cluster.total, self._least, self._rest, self._fine, budget,
+                labels, *new, begin, min(begin + few, len(labels.time)),
+            )  # fmt: skip
+            part = new.part(slice(made))
+            kept, left = self._best_of(part if kept is None else kept.joined(part), width)
+            lost = min(lost, left)
+        return (self._room(0) if kept is None else kept), lost
+
+    def _best_of(self, layer: Layer, width: int) -> tuple[Layer, float]:
+        """Return the beginnings that no other makes superfluous, at most `width`, and the least bound of the others."""
+        labels, count = layer.labels, len(layer.parent)
+        if not count:
+            return layer, np.inf
+        order = np.lexsort((labels.true, *labels.started.T))
+        out, group = np.zeros(count, dtype=np.bool_), 0
+        for begin in range(0, count, _LABELS):
+            if self._run.stopped:
+                break
+            group = dominated(order, labels, _LOOKS, begin, min(begin + _LABELS, count), group, out)
+        keep, lost = np.flatnonzero(~out), np.inf
+        if len(keep) > width:
+            keep = keep[np.argpartition(labels.bound[keep], width)]
+            lost = float(labels.bound[keep[width]])
+            keep = keep[:width]
+        return layer.part(keep), lost
+
+    def _close(self, labels: Labels, taken: list[tuple[Ints, Ints, FloatArray]]) -> None:
+        """Look at every beginning as if what has not started were left out; `taken` are the steps up to these."""
+        p = self._p
+        price = np.zeros(len(labels.true))
+        for j in range(p.n):
+            inside = (labels.started[:, j // 64] >> np.uint64(j % 64)) & np.uint64(1)
+            price += np.where(inside.astype(bool), 0.0, p.price[j])
+        value = labels.true + price
+        i = int(np.argmin(value))
+        if value[i] + p.constant < self.value:
+            self.value = float(value[i]) + p.constant
+            option, start = np.full(p.n, -1), np.zeros(p.n)
+            for parent, chosen, time in reversed(taken):
+                o = int(chosen[i])
+                option[p.owner[o]], start[p.owner[o]] = o, time[i]
+                i = int(parent[i])
+            self.best = option, start

@@ -17,12 +17,12 @@ from gangplan.instances.schedule import MoldableJob, NodePool, Pool, SchedulePla
 from gangplan.instances.verify import clock_cost, verify
 from gangplan.instances.workload import Workload
 from gangplan.solvers import Run
+from gangplan.solvers.schedule import bounds
 from gangplan.solvers.schedule import local_search as annealing
-from gangplan.solvers.schedule import one_machine
 from gangplan.solvers.schedule.bounds import area, squashed
 from gangplan.solvers.schedule.clairvoyant import mean_jct_bound
 from gangplan.solvers.schedule.decode import decoding
-from gangplan.solvers.schedule.first import first_come
+from gangplan.solvers.schedule.first_come import first_come
 from gangplan.solvers.schedule.grain import Scale
 from gangplan.solvers.schedule.methods import METHODS, SUITE
 from gangplan.solvers.schedule.prepare import prepare
@@ -109,10 +109,10 @@ def test_squashing_ends(zero: float, seconds: float, gpus: int, monkeypatch: pyt
         assert len(pops) <= 40, "the loop does not get on"
         return pop(heap)
 
-    monkeypatch.setattr(one_machine.heapq, "heappop", counted)
+    monkeypatch.setattr(bounds.heapq, "heappop", counted)
     n = 10
     work = [seconds / gpus] * n
-    ended, busy = one_machine.flows([zero] * n, work, [1.0] * n, list(range(n)), False)
+    ended, busy = bounds.flows([zero] * n, work, [1.0] * n, list(range(n)), False)
     assert ended == pytest.approx(sum(range(1, n + 1)) * seconds / gpus)
     assert busy == pytest.approx(sum(k + 0.5 for k in range(n)) * seconds / gpus)
 

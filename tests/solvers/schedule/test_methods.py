@@ -15,9 +15,8 @@ from gangplan.instances.generators.moldable import moldable
 from gangplan.instances.schedule import MoldableJob, NodePool, Pool, ScheduleProblem
 from gangplan.solvers import Run
 from gangplan.solvers.check import check_solver
-from gangplan.solvers.schedule.enumeration import optimum
+from gangplan.solvers.schedule.enumeration import optimum, random_problem
 from gangplan.solvers.schedule.methods import METHODS, SUITE
-from gangplan.solvers.schedule.random_problem import random_problem
 
 EXACT = [name for name, method in METHODS.items() if method.exact]
 

@@ -1,10 +1,12 @@
-"""The event-based MILP, through PuLP: which jobs run after each event (Kone, Artigues, Lopez and Mongeau 2011, OOE).
+"""Two MILPs, through PuLP: time-indexed, a binary for each option, place and start in whole ticks; and event-based.
 
-Events are starts, as many as jobs, in order; times are continuous, so any durations will do.
+The second chooses which jobs run after each event (Kone, Artigues, Lopez and Mongeau 2011, OOE). Events are starts, as
+many as jobs, in order; times are continuous, so any durations will do.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 import numpy as np
@@ -14,35 +16,95 @@ from gangplan.instances.schedule import SchedulePlan
 
 from ..pulp_solvers import available_solvers, minimise_lp
 from ..run import Run
-from .milp_time import constant, cost, unit_of
-from .places import places
+from .grain import down, tick_of, ticks_of
+from .places import Place, places, seated
 from .prepare import Prepared
-from .seated import Place, seated
-from .sizes import horizon
 
 
-def milp_events(run: Run, p: Prepared, name: str | None = None) -> None:
-    """Minimise the goal by the event-based MILP and offer the schedule found.
+def milp_time(run: Run, p: Prepared, name: str | None = None) -> None:
+    """Minimise the goal by the time-indexed MILP and offer the schedule found.
 
     Args:
         run, p: as for every method.
         name: ``HiGHS`` or ``PULP_CBC_CMD``; by default the first that is available.
     """
+    _minimise(run, p, _ByTime, name)
+
+
+def milp_events(run: Run, p: Prepared, name: str | None = None) -> None:
+    """Minimise the goal by the event-based MILP and offer the schedule found; see `milp_time`."""
+    _minimise(run, p, _ByEvents, name)
+
+
+def _minimise(run: Run, p: Prepared, make: type[_ByTime | _ByEvents], name: str | None) -> None:
     with run.phase("milp model"):
-        model = _Model(run, p)
+        model = make(run, p)
     if not run.stopped:
         with run.phase("milp"):
             minimise_lp(run, model.lp, name or available_solvers()[0], model.unit, model.plan)
 
 
-class _Model:
+class _ByTime:
+    """x[o, place, s]: option o runs there from tick s on; out[j]: job j is left out."""
+
+    def __init__(self, run: Run, p: Prepared) -> None:
+        self.p = p
+        self.lp = pulp.LpProblem("schedule", pulp.LpMinimize)
+        self.unit = unit_of(run, p)
+        tick, _ = tick_of(p)
+        end_of_all = p.horizon
+        self.x: list[tuple[Any, int, Place, int]] = []
+        rows: dict[tuple[int, int], list[Any]] = defaultdict(list)
+        terms: list[Any] = [constant(p, self.unit)]
+        last = pulp.LpVariable("last", 0) if p.makespan else None
+        for j in range(p.n):
+            if run.stopped:
+                return
+            mine, ends = [], []
+            for o in p.options(j):
+                for place in places(p, o):
+                    for s in ticks_of(p, o, tick, end_of_all):
+                        x = pulp.LpVariable(f"x{len(self.x)}", cat="Binary")
+                        self.x.append((x, o, place, s))
+                        mine.append(x)
+                        end = s * tick + float(p.seconds[o])
+                        ends.append(cost(float(p.slope[j]) * end if last is None else end, self.unit) * x)
+                        for t in range(s, s + down(float(p.seconds[o]), tick)):
+                            for v, amount in place:
+                                rows[v, t].append(amount * x)
+            if last is None:
+                terms += ends
+            else:
+                self.lp += last >= pulp.lpSum(ends)
+            if np.isfinite(p.price[j]):
+                out = pulp.LpVariable(f"out{j}", cat="Binary")
+                terms.append(cost(float(p.price[j]), self.unit) * out)
+                mine.append(out)
+            self.lp += pulp.lpSum(mine) == 1
+        self.lp.setObjective(pulp.lpSum([*terms, *([] if last is None else [last])]))
+        for held in rows.values():
+            self.lp += pulp.lpSum(held) <= p.cluster.gpus
+
+    def plan(self) -> SchedulePlan | None:
+        """Return the plan of the solution."""
+        p = self.p
+        option, start = np.full(p.n, -1), np.zeros(p.n)
+        held: list[Place] = [[] for _ in range(p.n)]
+        for x, o, place, s in self.x:
+            if pulp.value(x) > 0.5:
+                j = int(p.owner[o])
+                option[j], start[j], held[j] = o, s, place
+        return seated(p, option, start, held)
+
+
+class _ByEvents:
     """y[c]: choice c of an option and a place is made; z[c, e]: it runs after event e; t[e]: when that is."""
 
     def __init__(self, run: Run, p: Prepared) -> None:
         self.p, self.lp = p, pulp.LpProblem("schedule", pulp.LpMinimize)
         self.unit = unit_of(run, p)
         self.choices = [(o, place) for o in range(len(p.gpus)) for place in places(p, o)]
-        self.long = horizon(p) or 1.0
+        self.long = p.horizon or 1.0
         self.t = [pulp.LpVariable(f"t{e}", 0, 1) for e in range(p.n)]
         self.y = [pulp.LpVariable(f"y{c}", cat="Binary") for c in range(len(self.choices))]
         self.z = [[pulp.LpVariable(f"z{c}_{e}", cat="Binary") for e in self.t] for c in range(len(self.choices))]
@@ -119,3 +181,21 @@ class _Model:
                 option[j], held[j] = o, place
                 start[j] = next(e for e, z in enumerate(self.z[c]) if pulp.value(z) > 0.5)
         return seated(p, option, start, held)
+
+
+def unit_of(run: Run, p: Prepared) -> float:
+    """Return what an objective of about 1 stands for."""
+    if run.objective:
+        return run.objective
+    worst = float((p.slope * p.horizon).sum() + p.price[np.isfinite(p.price)].sum())
+    return max(worst, p.horizon if p.makespan else 0.0) or 1.0
+
+
+def cost(amount: float, unit: float) -> float:
+    """Return a cost in the unit. More than two of them is no better than two, and digits of 1e9 drown the others."""
+    return min(amount / unit, 2.0)
+
+
+def constant(p: Prepared, unit: float) -> Any:
+    """Return the constant of the goal as a term; solvers differ in whether they count one in their bound."""
+    return p.constant / unit * pulp.LpVariable("one", 1, 1)
