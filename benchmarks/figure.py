@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .ledger import LEDGER, ROOT, read
-from .rows import Rows
+from .ledger import LEDGER, ROOT, Rows, read
 from .suites import PUBLISHED
 from .tables import COMPARED
 

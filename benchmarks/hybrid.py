@@ -6,6 +6,7 @@ Everything runs in one process that has solved something before: what is compare
 
 from __future__ import annotations
 
+import argparse
 import os
 import time
 import warnings
@@ -14,9 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .hybrid_rows import CSV, HybridRow, read
-from .records import append_records
+from .ledger import ROOT
+from .records import append_records, read_records
 
+CSV = ROOT / "benchmarks" / "hybrid.csv"
+Key = tuple[str, str, str, int, int, str, float]
 PROOF = 20.0
 DEADLINES = (0.01, 0.1, 1.0, 2.0, 10.0)
 SINGLE = {
@@ -32,6 +35,61 @@ MEDIUM = {"throughput": 600, "step": 300, "placement": 40, "schedule": 60}
 WORKERS = 2
 HOT = 0.1
 """Seconds up to which a solve is made twice: the processor's caches hold another problem's code the first time."""
+
+
+@dataclass(frozen=True, slots=True)
+class HybridRow:
+    """One solve.
+
+    Attributes:
+        set: ``small`` or ``medium``.
+        problem, family, size, seed: of the instance, see `gangplan.learned.labels.make`.
+        method: ``auto``, or a single one.
+        deadline: seconds given.
+        seconds: taken.
+        status: of the result.
+        objective: as the verifier says; None without a plan.
+        bound: proved; None if nothing is.
+        trace: ``seconds:objective`` of every incumbent, with blanks between.
+        notes: of the result, with semicolons between.
+        load: runnable processes of the machine over the last minute.
+    """
+
+    set: str
+    problem: str
+    family: str
+    size: int
+    seed: int
+    method: str
+    deadline: float
+    seconds: float
+    status: str
+    objective: float | None
+    bound: float | None
+    trace: str
+    notes: str
+    load: float
+
+    @property
+    def instance(self) -> tuple[str, str, str, int, int]:
+        """What the rows of several methods have in common."""
+        return self.set, self.problem, self.family, self.size, self.seed
+
+    @property
+    def key(self) -> Key:
+        """What makes another row a repetition of this one."""
+        return *self.instance, self.method, self.deadline
+
+    @property
+    def incumbents(self) -> list[tuple[float, float]]:
+        """When each better plan came, and its objective."""
+        pairs = (part.split(":") for part in self.trace.split())
+        return [(float(a), float(b)) for a, b in pairs]
+
+
+def read(path: Path = CSV) -> list[HybridRow]:
+    """Return the rows, oldest first."""
+    return read_records(path, HybridRow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,3 +184,33 @@ def _row(job: Job, result: Any, seconds: float) -> HybridRow:
         result.status.value, result.objective, result.bound, trace, "; ".join(result.notes),
         round(os.getloadavg()[0], 2),
     )  # fmt: skip
+
+
+def add(commands: Any) -> None:
+    """Add the command."""
+    hybrid = commands.add_parser(
+        "hybrid", help="auto against single methods: run what hybrid.csv lacks, write the page"
+    )
+    hybrid.add_argument("what", choices=("small", "medium", "page"))
+    hybrid.add_argument("--instances", type=int, default=100, help="of each problem  [default: 100]")
+    hybrid.add_argument("--alone", type=int, default=30, help="of these for single methods  [default: 30]")
+    hybrid.add_argument("--longest", type=int, default=10, help="of these with 10 s as well  [default: 10]")
+    hybrid.add_argument("--deadline", type=float, default=10.0, help="of the medium set, seconds  [default: 10]")
+    hybrid.add_argument(
+        "--only", default="", help="only solves with this in 'set problem family size seed method deadline'"
+    )
+    hybrid.add_argument("--check", action="store_true", help="run nothing; fail if the page would change")
+    hybrid.set_defaults(act=_act)
+
+
+def _act(options: argparse.Namespace) -> int:
+    from .hybrid_tables import draw, write_page
+
+    if options.what != "page" and not options.check:
+        run(
+            jobs(options.what, options.instances, options.alone, options.longest, options.deadline),
+            only=options.only,
+        )
+    if not options.check:
+        draw()
+    return write_page(check=options.check)

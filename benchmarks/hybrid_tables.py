@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from .cells import table
-from .hybrid import DEADLINES, PROOF, SINGLE
-from .hybrid_rows import CSV, HybridRow, read
+from .hybrid import CSV, DEADLINES, PROOF, SINGLE, HybridRow, read
 from .learned_tables import interval
 from .ledger import ROOT
-from .report import SECTION
+from .report import renew
 
-PAGE = ROOT / "docs" / "hybrid.md"
+PAGE, PICTURE = ROOT / "docs" / "hybrid.md", ROOT / "docs" / "images" / "primal_integral.png"
+FROM, DEADLINE = 1e-3, 1.0
+SHOWN = (0.01, 0.1, 1.0, 10.0)
+"""Deadlines that single methods have been given as well."""
 WORSE = 0.005
 """By how much `auto` may be worse than CP-SAT alone, as a share."""
 
@@ -37,30 +40,41 @@ def gap(objective: float | None, optimum: float) -> float:
     return float(min(max(objective / optimum - 1, 0.0), 1.0))
 
 
-def small(rows: Sequence[HybridRow], problem: str) -> str:
-    """Return a line a method: mean gap at each deadline over the instances that all methods have been given."""
+def small(rows: Sequence[HybridRow]) -> str:
+    """Return a line a method: mean gap at each deadline, over the instances that all methods have been given."""
     best = optima(rows)
-    found = {row.key: row for row in rows if row.problem == problem and row.instance in best}
+    found = {row.key: row for row in rows if row.instance in best}
     lines = []
-    for method in ("auto", *SINGLE[problem]):
+    for problem, methods in SINGLE.items():
+        alone = [m for m in methods if any(row.method == m and row.problem == problem for row in rows)]
+        for method in ("auto", *alone):
+            cells = []
+            for deadline in SHOWN:
+                shared = [x for x in best if x[1] == problem and all((*x, m, deadline) in found for m in alone)]
+                gaps = [gap(found[(*x, method, deadline)].objective, best[x]) for x in shared]
+                cells.append(f"{np.mean(gaps):.2%}" if gaps else "-")
+            lines.append((problem, f"`{method}`", *(f"**{x}**" if method == "auto" else x for x in cells)))
+    return table(("problem", "method", *(f"{d:g} s" for d in SHOWN)), lines)
+
+
+def many(rows: Sequence[HybridRow]) -> str:
+    """Return a line a problem: the mean gap of `auto` with its interval, over all instances."""
+    best = optima(rows)
+    lines = []
+    for problem in SINGLE:
         cells = []
         for deadline in DEADLINES:
-            shared = [x for x in best if x[1] == problem and (*x, method, deadline) in found]
-            if method == "auto" or not shared:
-                cells.append(_mean([gap(found[(*x, method, deadline)].objective, best[x]) for x in shared]))
-                continue
-            own = np.array([gap(found[(*x, method, deadline)].objective, best[x]) for x in shared])
-            autos = np.array([gap(found[(*x, "auto", deadline)].objective, best[x]) for x in shared])
-            cells.append(f"{own.mean():.2%} (auto {autos.mean():.2%}, {len(shared)})")
-        lines.append((f"`{method}`", *cells))
-    return table(("method", *(f"{d:g} s" for d in DEADLINES)), lines)
+            own = [r for r in rows if r.problem == problem and r.method == "auto" and r.deadline == deadline]
+            cells.append(_mean([gap(r.objective, best[r.instance]) for r in own if r.instance in best]))
+        lines.append((problem, *cells))
+    return table(("`auto`", *(f"{d:g} s" for d in DEADLINES)), lines)
 
 
 def _mean(gaps: list[float]) -> str:
     if not gaps:
         return "-"
     low, high = interval(gaps)
-    return f"**{np.mean(gaps):.2%}** ({low:.2%} to {high:.2%}, {len(gaps)})"
+    return f"{np.mean(gaps):.2%} ({low:.2%} to {high:.2%}, {len(gaps)})"
 
 
 def medium(rows: Sequence[HybridRow]) -> str:
@@ -115,25 +129,68 @@ def late(rows: Sequence[HybridRow]) -> str:
 
 
 TABLES: dict[str, Callable[[Sequence[HybridRow]], str]] = {
-    **{f"small_{problem}": lambda rows, p=problem: small(rows, p) for problem in SINGLE},  # type: ignore[misc]
+    "small": small,
+    "many": many,
     "medium": medium,
     "deadlines": late,
 }
 
 
-def renew(page: str, rows: Sequence[HybridRow]) -> str:
-    """Return `page` with every generated section made anew."""
-    return SECTION.sub(lambda match: f"{match[1]}\n{TABLES[match[2]](rows)}\n\n{match[3]}", page)
-
-
 def write_page(path: Path = CSV, page: Path = PAGE, check: bool = False) -> int:
-    """Renew the page; with `check` write nothing and return 1 if it does not agree with the rows."""
-    before = page.read_text(encoding="utf-8")
-    after = renew(before, read(path))
-    if check and before != after:
-        print(f"{page.name} does not agree with {path.name}: python -m benchmarks hybrid page")
-        return 1
-    if not check:
-        page.write_text(after, encoding="utf-8")
-    print(f"{page.name} agrees with {path.name}")
-    return 0
+    """Renew docs/hybrid.md from the rows, see `renew`."""
+    rows = read(path)
+    return renew(page, {name: partial(make, rows) for name, make in TABLES.items()}, "hybrid page", check=check)
+
+
+def curve(rows: Sequence[HybridRow], best: dict[tuple[object, ...], float], times: Sequence[float]) -> list[float]:
+    """Return the mean gap at each of `times` of solves with one deadline; 1 where there is no plan yet."""
+    total = np.zeros(len(times))
+    for row in rows:
+        steps = row.incumbents
+        for i, second in enumerate(times):
+            value = next((v for t, v in reversed(steps) if t <= second), None)
+            total[i] += gap(value, best[row.instance])
+    return (total / max(len(rows), 1)).tolist()  # type: ignore[no-any-return]
+
+
+def draw(path: Path = CSV, picture: Path = PICTURE) -> None:
+    """Write the picture: a panel a problem, a line a method; the number is the area below it in linear time."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    rows = read(path)
+    best = optima(rows)
+    times = np.geomspace(FROM, DEADLINE, 60)
+    figure, panels = plt.subplots(2, 2, figsize=(9.6, 6.8), dpi=110)
+    for axes, problem in zip(panels.flat, SINGLE, strict=True):
+        for i, method in enumerate(("auto", *SINGLE[problem])):
+            found = {
+                row.instance: row
+                for row in rows
+                if row.problem == problem and row.method == method and row.deadline == DEADLINE and row.instance in best
+            }
+            alone = {row.instance for row in rows if row.method != "auto" and row.problem == problem}
+            mine = [row for key, row in found.items() if key in alone]
+            if not mine:
+                continue
+            values = curve(mine, best, times)
+            integral = float(np.trapezoid(values, times))
+            style = (
+                {"color": "black", "linewidth": 2.4} if method == "auto" else {"color": f"C{i - 1}", "linewidth": 1.2}
+            )
+            axes.step(times, values, where="post", label=f"{method} ({integral:.3f})", **style)
+        axes.set_xscale("log")
+        axes.set_yscale("symlog", linthresh=1e-3)
+        axes.set_ylim(0, 1.2)
+        axes.set_title(problem, fontsize=10)
+        axes.set_xlabel("seconds")
+        axes.set_ylabel("mean gap (1: no plan)")
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, fontsize=7, title="method (primal integral, s)", title_fontsize=7)
+    figure.tight_layout()
+    figure.savefig(picture, metadata={"Software": None})
+    plt.close(figure)
+    print(f"{picture.name} drawn")

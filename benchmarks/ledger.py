@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import os
 import subprocess
-from dataclasses import dataclass, fields
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from .records import locked, parse
+from .records import append_records, columns, read_records
 
 ROOT = Path(__file__).parent.parent
 LEDGER = ROOT / "benchmarks" / "ledger.csv"
@@ -67,7 +64,22 @@ class Row:
 
 
 Key = tuple[str, str, str, str, int, int, float]
-COLUMNS = tuple(f.name for f in fields(Row))
+COLUMNS = columns(Row)
+
+
+class Rows:
+    """The newest row of each (suite, instance, variant, method)."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self.newest = {(r.suite, r.instance, r.variant, r.method): r for r in rows}
+
+    def find(self, suite: str, instance: str, variant: str = "contiguous", method: str = "auto") -> Row | None:
+        """Return that row, `None` if it has not been run."""
+        return self.newest.get((suite, instance, variant, method))
+
+    def of(self, suite: str) -> list[Row]:
+        """Return the newest rows of a suite."""
+        return [row for row in self.newest.values() if row.suite == suite]
 
 
 def read(path: Path = LEDGER) -> list[Row]:
@@ -76,46 +88,18 @@ def read(path: Path = LEDGER) -> list[Row]:
     Raises:
         ValueError: naming file and line, if a row is not whole.
     """
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        lines = csv.reader(file)
-        _check_header(path, next(lines, []))
-        return [parse(Row, cells, f"{path}:{lines.line_num}") for cells in lines]
+    return read_records(path, Row)
 
 
 def append(row: Row, path: Path = LEDGER) -> None:
-    """Add a row: whole or not at all, on the disk when this returns, whoever else appends at the same time."""
-    line = _line(str(getattr(row, name)) if getattr(row, name) is not None else "" for name in COLUMNS)
-    with locked(path) as file:
-        file.seek(0)
-        content = file.read()
-        whole = content.rfind(b"\n") + 1  # a writer that was killed may have left half a row
-        file.truncate(whole)
-        if whole:
-            _check_header(path, next(csv.reader(content.decode().splitlines())))
-        else:
-            line = _line(COLUMNS) + line
-        file.write(line)
-        file.flush()
-        os.fsync(file.fileno())
+    """Add a row, see `append_records`."""
+    append_records([row], path)
 
 
 def measured_commit(root: Path = ROOT) -> str:
     """Return the short hash of the last commit that changed `MEASURED`, with a + if the working tree differs."""
     commit = _git(root, "log", "-1", "--format=%h", "--abbrev=9", "--", *MEASURED)
     return commit + ("+" if _git(root, "status", "--porcelain", "--", *MEASURED) else "")
-
-
-def _line(cells: Any) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(cells)
-    return text.getvalue().encode()
-
-
-def _check_header(path: Path, cells: list[str]) -> None:
-    if tuple(cells) != COLUMNS:
-        raise ValueError(f"{path}:1: columns are {', '.join(cells)}; expected {', '.join(COLUMNS)}")
 
 
 def _git(root: Path, *arguments: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import fcntl
 import io
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, fields
@@ -30,38 +31,55 @@ def read_records(path: Path, cls: type[Record]) -> list[Record]:
         return []
     with path.open(newline="", encoding="utf-8") as file:
         lines = csv.reader(file)
-        names = columns(cls)
-        if tuple(next(lines, [])) != names:
-            raise ValueError(f"{path}:1: columns are not {', '.join(names)}")
+        _check_header(path, next(lines, []), columns(cls))
         return [parse(cls, cells, f"{path}:{lines.line_num}") for cells in lines]
 
 
 def append_records(rows: Sequence[Any], path: Path) -> None:
-    """Add rows; two processes may do so at the same time. An empty cell is what is not known."""
+    """Add rows: whole or not at all, on the disk when this returns, whoever else appends at the same time.
+
+    An empty cell is what is not known.
+
+    Raises:
+        ValueError: naming the file, if it has other columns.
+    """
     if not rows:
         return
+    names = columns(type(rows[0]))
     with locked(path) as file:
-        text = io.StringIO()
-        lines = csv.writer(text, lineterminator="\n")
-        file.seek(0, io.SEEK_END)
-        if not file.tell():
-            lines.writerow(columns(type(rows[0])))
-        lines.writerows(["" if x is None else x for x in astuple(row)] for row in rows)
-        file.write(text.getvalue().encode())
+        file.seek(0)
+        content = file.read()
+        whole = content.rfind(b"\n") + 1  # a writer that was killed may have left half a row
+        file.truncate(whole)
+        if whole:
+            _check_header(path, next(csv.reader(content.decode().splitlines())), names)
+        file.write(_text(([] if whole else [names]) + [_cells(row) for row in rows]))
         file.flush()
+        os.fsync(file.fileno())
 
 
 def change_records(change: Callable[[Record], Record], path: Path, cls: type[Record]) -> None:
     """Put `change(row)` in the place of each row of a file; no other process adds rows meanwhile."""
     with locked(path) as file:
-        rows = [change(row) for row in read_records(path, cls)]
-        text = io.StringIO()
-        lines = csv.writer(text, lineterminator="\n")
-        lines.writerow(columns(cls))
-        lines.writerows(["" if x is None else x for x in astuple(row)] for row in rows)  # type: ignore[call-overload]
+        rows = [_cells(change(row)) for row in read_records(path, cls)]
         file.truncate(0)
-        file.write(text.getvalue().encode())
+        file.write(_text([columns(cls), *rows]))
         file.flush()
+
+
+def _cells(row: Any) -> list[Any]:
+    return ["" if x is None else x for x in astuple(row)]
+
+
+def _text(lines: Sequence[Sequence[Any]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    return text.getvalue().encode()
+
+
+def _check_header(path: Path, cells: Sequence[str], names: Sequence[str]) -> None:
+    if tuple(cells) != tuple(names):
+        raise ValueError(f"{path}:1: columns are {', '.join(cells)}; expected {', '.join(names)}")
 
 
 def parse(cls: type[Record], cells: Sequence[str], where: str) -> Record:

@@ -1,41 +1,40 @@
-"""Put the tables into docs/benchmarks.md, between its markers; the prose around them is written by hand."""
+"""Put tables into pages, between their markers; the prose around them is written by hand."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
-from .ledger import LEDGER, ROOT, read
-from .rows import Rows
+from .ledger import LEDGER, ROOT, Rows, read
 from .tables import TABLES
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 SECTION = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end of \2 -->)", re.DOTALL)
 
 
-def renew(page: str, ledger: Path = LEDGER) -> str:
-    """Return `page` with every generated section made anew from the ledger.
+def renew(page: Path, tables: Mapping[str, Callable[[], str]], command: str, *, check: bool = False) -> int:
+    """Make every generated section of a page anew; with `check` write nothing and return 1 if it does not agree.
 
     Raises:
         ValueError: if a table has no section, or a section no table.
     """
-    rows = Rows(read(ledger))
-    named = [match[2] for match in SECTION.finditer(page)]
-    if sorted(named) != sorted(TABLES):
-        raise ValueError(f"sections are {', '.join(named)}; tables are {', '.join(TABLES)}")
-    return SECTION.sub(lambda match: f"{match[1]}\n{TABLES[match[2]](rows)}\n\n{match[3]}", page)
+    before = page.read_text(encoding="utf-8")
+    named = [match[2] for match in SECTION.finditer(before)]
+    if sorted(named) != sorted(tables):
+        raise ValueError(f"sections are {', '.join(named)}; tables are {', '.join(tables)}")
+    after = SECTION.sub(lambda match: f"{match[1]}\n{tables[match[2]]()}\n\n{match[3]}", before)
+    if check and before != after:
+        print(f"{page.name} does not agree with its rows: python -m benchmarks {command}")
+        return 1
+    if before != after:
+        page.write_text(after, encoding="utf-8")
+    print(f"{page.name} {'agrees with its rows' if before == after else 'renewed'}")
+    return 0
 
 
 def write_page(ledger: Path = LEDGER, page: Path = PAGE, check: bool = False) -> int:
-    """Renew the page; with `check` write nothing and return 1 if it does not agree with the ledger."""
-    before = page.read_text(encoding="utf-8")
-    after = renew(before, ledger)
-    if before == after:
-        print(f"{page.name} agrees with the ledger")
-        return 0
-    if check:
-        print(f"{page.name} does not agree with the ledger: python -m benchmarks report")
-        return 1
-    page.write_text(after, encoding="utf-8")
-    print(f"{page.name} renewed")
-    return 0
+    """Renew docs/benchmarks.md from the ledger, see `renew`."""
+    rows = Rows(read(ledger))
+    return renew(page, {name: partial(make, rows) for name, make in TABLES.items()}, "report", check=check)

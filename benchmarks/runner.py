@@ -19,9 +19,9 @@ from gangplan.instances import GraphProblem
 from gangplan.instances.placement import PlacementProblem
 from gangplan.solvers.result import OPTIMAL_GAP
 
-from .case import Case
 from .ledger import LEDGER, ROOT, Key, Row, append, measured_commit, read
 from .rivals import RIVALS, solve_by_rival
+from .suites import Case
 
 
 @dataclass(frozen=True, slots=True)

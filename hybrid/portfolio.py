@@ -74,8 +74,6 @@ def run_here(run: Run) -> None:
 def first(run: Run) -> list[Entry]:
     """Return the quick methods that are worth their milliseconds now; where there are few, each may take them all."""
     left = run.remaining()
-    if _policy_begins(run):
-        return []
     share = _least_share(left, _QUICK_SHARE)
     quick = [entry for entry in suited(run.problem) if entry.quick and left >= entry.least]
     return [replace(entry, share=max(entry.share, share)) for entry in quick]
@@ -83,14 +81,13 @@ def first(run: Run) -> list[Entry]:
 
 def rest(run: Run, prepared: Any, done: Sequence[Entry] = ()) -> list[Entry]:
     """Return what runs after the quick methods in `done`, in order, with the shares they get; the last gets all."""
-    left, begins, over = run.remaining(), _policy_begins(run), {entry.name for entry in done}
-    found = sorted(suited(run.problem), key=lambda x: (not (begins and x.learned), left < x.least))
+    left, over = run.remaining(), {entry.name for entry in done}
     entries = []
-    for entry in found:
-        if entry.quick and (entry.name in over or (left >= entry.least and not begins)):
+    for entry in sorted(suited(run.problem), key=lambda entry: left < entry.least):
+        if entry.quick and (entry.name in over or left >= entry.least):
             continue
         if _usable(run, entry, prepared):
-            if entry.learned and left < _needs(entry, run.problem):
+            if entry.learned and left < max(entry.least, _EACH * parts(run.problem)):
                 run.no_time(f"{entry.name} left out: no time to encode the problem")
             else:
                 entries.append(replace(entry, share=max(entry.share, _least_share(left, _SHORT_SHARE))))
@@ -104,18 +101,6 @@ def can_run_here(method: Method) -> bool:
 
 def _last_gets_all(entries: list[Entry]) -> list[Entry]:
     return [*entries[:-1], *(replace(entry, share=1.0) for entry in entries[-1:])]
-
-
-def _policy_begins(run: Run) -> bool:
-    """Return whether a policy goes before the quick methods: in milliseconds, where it is there and has the time."""
-    left = run.remaining()
-    return left < PROCESS and any(
-        entry.learned and left >= _needs(entry, run.problem) and loaded(_of(entry)) for entry in suited(run.problem)
-    )
-
-
-def _needs(entry: Entry, problem: Problem) -> float:
-    return max(entry.least, _EACH * parts(problem))
 
 
 def _least_share(left: float, short: float) -> float:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.hybrid_rows import HybridRow, read
-from benchmarks.hybrid_tables import gap, medium, optima, small, write_page
+from benchmarks.hybrid import SINGLE, HybridRow, read
+from benchmarks.hybrid_tables import gap, many, medium, optima, small, write_page
 
 ROW = HybridRow("small", "step", "layered", 50, 1, "auto", 20.0, 0.1, "OPTIMAL", 2.0, 2.0, "0.01:3 0.05:2", "", 0.5)
 
@@ -31,8 +31,16 @@ def test_only_proved_optima_count() -> None:
     """An instance that nobody proved is in no table."""
     tried = replace(ROW, deadline=0.1, objective=3.0, status="FEASIBLE")
     assert optima([ROW, tried]) == {ROW.instance: 2.0}
-    assert "**50.00%**" in small([ROW, tried], "step")
-    assert "%" not in small([replace(ROW, status="FEASIBLE"), tried], "step")
+    assert "50.00%" in many([ROW, tried])
+    assert "%" not in many([replace(ROW, status="FEASIBLE"), tried])
+
+
+def test_methods_are_compared_on_the_same_instances() -> None:
+    """An instance that one of the methods has not been given counts for none."""
+    runs = [replace(ROW, deadline=0.1, method=m, objective=3.0) for m in ("auto", "heft", "cpsat")]
+    other = [replace(row, seed=2, objective=2.0) for row in (ROW, *runs[:2])]
+    assert "| `heft` | - | 50.00% |" in small([ROW, *runs, *other])
+    assert "| `heft` | - | 25.00% |" in small([ROW, *runs[:2], *other])
 
 
 def test_medium_counts_pairs() -> None:

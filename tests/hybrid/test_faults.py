@@ -105,7 +105,7 @@ def test_the_others_answer(added: Any, fault: Callable[[Run, Any], None], note: 
 @pytest.mark.filterwarnings("ignore::gangplan.hybrid.MethodFailed")
 def test_all_that_is_left_sleeps(added: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """With nothing but heuristics and a method that hangs, the plan of the heuristics comes at the deadline."""
-    problem = generate("layered", ops=300, layers=10, degree=3.0, devices=7, variant="free", seed=5)
+    problem = generate("layered", ops=100, layers=10, degree=3.0, devices=4, variant="free", seed=5)
     added(sleeps)
     kept = ("pipedream", "sleeps")
     known = portfolio.suited

@@ -85,27 +85,6 @@ def test_short_deadlines_leave_slow_heuristics_for_the_end() -> None:
     assert "heft" in {entry.name for entry in now} and "heft" not in later
 
 
-CASES = [(True, 0.03, True), (False, 0.03, False), (True, 0.0008, False)]
-
-
-@pytest.mark.usefixtures("with_learned")
-@pytest.mark.parametrize(("there", "seconds", "begins"), CASES)
-def test_milliseconds_are_for_the_policy(
-    monkeypatch: pytest.MonkeyPatch, there: bool, seconds: float, begins: bool
-) -> None:
-    """With hundredths of a second the quick methods come after the policy if that is loaded and in time."""
-    monkeypatch.setattr(portfolio, "loaded", lambda method: there)
-    run = Run(small(), time_limit=60)
-    prepared = suite("throughput").prepare(run)
-    run.deadline = time.perf_counter() + seconds
-    now = portfolio.first(run)
-    later = [entry.name for entry in portfolio.rest(run, prepared, now)]
-    if begins:
-        assert now == [] and later.index("learned") < later.index("pipedream")
-    else:
-        assert now[0].name == "pipedream" and "pipedream" not in later
-
-
 def test_where_there_is_little_everybody_may_take_all() -> None:
     """Below the time that a process needs, each method has all that is left."""
     run = Run(small(), time_limit=60)
