@@ -39,7 +39,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def snippets(text: str) -> list[tuple[str, str]]:
-    """Return the (language, code) of the blocks that can run: python, and the gangplan lines of console."""
+    """Return the (language, code) of the blocks that can run: python, and the gangplan lines of console and bash."""
     found = []
     for block in BLOCK.finditer(text):
         language, code = block.groups()
@@ -48,6 +48,8 @@ def snippets(text: str) -> list[tuple[str, str]]:
             found.append((language, "\n" * text.count("\n", 0, block.start(2)) + code))
         elif language == "console":
             found += [("console", line[2:]) for line in code.splitlines() if line.startswith("$ gangplan ")]
+        elif language == "bash":
+            found += [("console", line) for line in code.splitlines() if line.startswith("gangplan ")]
     return found
 
 
@@ -74,7 +76,8 @@ def test_snippets_are_found() -> None:
     """The README shows both code and commands, and a command's output is not taken for one."""
     assert {language for language, _ in snippets((ROOT / "README.md").read_text())} == {"python", "console"}
     text = "```console\n$ gangplan versions\ngangplan 1\n$ ls\n```\n```text\n$ gangplan x\n```\n"
-    assert snippets(text) == [("console", "gangplan versions")]
+    text += "```bash\ngangplan methods\nls\n```\n```sh\ngangplan x\n```\n"
+    assert snippets(text) == [("console", "gangplan versions"), ("console", "gangplan methods")]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=names)
