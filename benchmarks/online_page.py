@@ -5,26 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from .ledger import ROOT
 from .online_rows import OnlineRow, read
 
 PAGE = ROOT / "docs" / "scheduler.md"
 PICTURE = ROOT / "docs" / "images" / "scheduler_latency.png"
 ENDS = {" 5,000 jobs": "nobody is stopped", " 5,000 jobs, stops": "jobs are stopped"}
-"""How rows end between which the slope is fitted, in words."""
+"""How rows end that are one line of the picture, in words."""
 MOLDABLE = ", moldable"
 """How traces end whose jobs have a choice of GPUs."""
-MARKS = {
-    kind: (f"<!-- generated: {kind} -->", f"<!-- end of {kind} -->") for kind in ("latency", "jct", "stops", "moldable")
-}
+MARKS = {kind: (f"<!-- generated: {kind} -->", f"<!-- end of {kind} -->") for kind in ("latency", "traces", "moldable")}
 
 
 def write_page(*, check: bool = False, page: Path = PAGE) -> int:
     """Write tables and picture; return 1 if `check` finds that the page would change."""
     rows, text = read(), page.read_text()
-    tables = {"latency": latency(rows), "jct": jct(rows), "stops": stops(rows), "moldable": moldable(rows)}
+    tables = {"latency": latency(rows), "traces": traces(rows), "moldable": moldable(rows)}
     for kind, lines in tables.items():
         head, tail = MARKS[kind]
         before, rest = text.split(head, 1)
@@ -37,54 +33,36 @@ def write_page(*, check: bool = False, page: Path = PAGE) -> int:
     return 0
 
 
-def slope(rows: Sequence[OnlineRow], field: str, end: str) -> float:
-    """Return the slope of a time over GPUs, both as logarithms, by least squares: of rows with equally many jobs."""
-    found = [(row.size, getattr(row, field)) for row in rows if row.kind == "latency" and row.set.endswith(end)]
-    x, y = np.log(np.array(found, dtype=float)).T
-    return float(np.polyfit(x, y, 1)[0])
-
-
 def latency(rows: Sequence[OnlineRow]) -> Iterator[str]:
     """Yield the table of latencies."""
-    found = sorted((row for row in rows if row.kind == "latency"), key=lambda row: row.size)
-    yield "| cluster | p99, ms of the clock | p99, ms of the thread | median, ms of the thread | resident, MiB |"
-    yield "| --- | ---: | ---: | ---: | ---: |"
-    for row in found:
-        times = " | ".join(f"{1e3 * t:.2f}" for t in (row.value, row.thread, row.median))
-        yield f"| {row.set} | {times} | {row.memory / 2**20:.0f} |"
-    for end, words in ENDS.items():
-        if sum(row.set.endswith(end) for row in found) > 1:
-            clock, thread = (slope(found, field, end) for field in ("value", "thread"))
-            yield ""
-            yield f"Slope of the p99 over GPUs (log-log) where {words}: {clock:.2f}; {thread:.2f} by the thread."
+    yield "| GPUs | p99, ms | median, ms | p99, ms, with stops | median, ms, with stops |"
+    yield "| ---: | ---: | ---: | ---: | ---: |"
+    found = [row for row in rows if row.kind == "latency"]
+    for size in sorted({row.size for row in found}):
+        pair = sorted((row for row in found if row.size == size), key=lambda row: row.set.endswith("stops"))
+        times = (f"{1e3 * t:.2f}" for row in pair for t in (row.value, row.median))
+        yield f"| {size:,} | {' | '.join(times)} |"
 
 
-def jct(rows: Sequence[OnlineRow]) -> Iterator[str]:
-    """Yield a table of traces where nobody is stopped: `Scheduler` against the best classic policy."""
-    yield "| trace | jobs | best classic | | `Scheduler(fleet)` | bound |"
-    yield "| --- | ---: | --- | ---: | ---: | ---: |"
+def traces(rows: Sequence[OnlineRow]) -> Iterator[str]:
+    """Yield a table of traces: `Scheduler` against the best classic policy that stops nobody, and at each price."""
+    prices = (300, 1800)
+    each = " | ".join(f"best at {price:,} s | `Scheduler(price={price})`" for price in prices)
+    yield f"| trace | jobs | best without stops | `Scheduler(fleet)` | {each} | bound |"
+    yield f"| --- | ---: | --- | ---: |{' --- | ---: |' * len(prices)} ---: |"
     for name, mine in _traces(rows):
-        best = _best(mine, [p for p in mine if len(p.split()) == 2])
-        told = _against(mine.get("Scheduler hybrid"), best)
-        if told and MOLDABLE not in name:
-            yield f"| {name} | {best.size:,} | `{best.policy}` | {best.value:,.0f} | {told} | {best.bound:,.0f} |"
+        if MOLDABLE in name:
+            continue
+        cells = []
+        for end, own in (("", "Scheduler hybrid"), *((f" {price}", f"Scheduler hybrid {price}") for price in prices)):
+            best = _best(mine, [p for p in mine if (p.endswith(end) if end else len(p.split()) == 2)])
+            order, rule, *_ = best.policy.split()
+            cells += [f"`{order if end else f'{order} {rule}'}` {best.value:,.0f}", _against(mine.get(own), best)]
+        yield f"| {_short(name)} | {best.size:,} | {' | '.join(cells)} | {best.bound:,.0f} |"
 
 
-def stops(rows: Sequence[OnlineRow]) -> Iterator[str]:
-    """Yield a table of traces where jobs are stopped: against the best classic that stops them too, and the other."""
-    yield "| trace | price, s | best that stops | | `Scheduler(price=)` | best that does not | | `srtf`, free | bound |"
-    yield "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |"
-    for name, mine in _traces(rows):
-        still = _best(mine, [p for p in mine if len(p.split()) == 2])
-        for price in sorted({int(p.split()[2]) for p in mine if p.split()[2:] and p.split()[2].isdigit()} - {0}):
-            found = mine.get(f"Scheduler hybrid {price}")
-            if found is None or MOLDABLE in name:
-                continue
-            best = _best(mine, [p for p in mine if p.endswith(f" {price}")])
-            free = mine["srtf overtake 0"].value
-            cells = [f"`{best.policy.split()[0]}`", f"{best.value:,.0f}", _against(found, best), f"{still.value:,.0f}"]
-            last = f"{found.value / still.value - 1:+.1%} | {free:,.0f} | {best.bound:,.0f}"
-            yield f"| {name} | {price:,} | {' | '.join(cells)} | {last} |"
+def _short(name: str) -> str:
+    return name.removesuffix(MOLDABLE).replace("virtual cluster ", "").replace(", pods that ended, whole GPUs", "")
 
 
 def moldable(rows: Sequence[OnlineRow]) -> Iterator[str]:
@@ -97,8 +75,8 @@ def moldable(rows: Sequence[OnlineRow]) -> Iterator[str]:
         asked = _best(mine, [p for p in mine if len(p.split()) == 2 and not p.startswith("optimus")])
         best = _best(mine, [p for p in mine if p.startswith("optimus") or p.split()[-1] in ("most", "fits")])
         told = " | ".join(_against(mine.get(f"Scheduler {way}"), best) for way in ("hybrid", "learned", "hybrid 300"))
-        short = name.replace(MOLDABLE, "")
-        yield f"| {short} | {asked.value:,.0f} | `{best.policy}` | {best.value:,.0f} | {told} | {best.bound:,.0f} |"
+        means = f"{asked.value:,.0f} | `{best.policy}` | {best.value:,.0f}"
+        yield f"| {_short(name)} | {means} | {told} | {best.bound:,.0f} |"
 
 
 def _traces(rows: Sequence[OnlineRow]) -> Iterator[tuple[str, dict[str, OnlineRow]]]:
