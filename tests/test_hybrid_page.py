@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.hybrid import SINGLE, HybridRow, read
+from benchmarks.hybrid import HybridRow, read
 from benchmarks.hybrid_tables import gap, many, medium, optima, small, write_page
 
 ROW = HybridRow("small", "step", "layered", 50, 1, "auto", 20.0, 0.1, "OPTIMAL", 2.0, 2.0, "0.01:3 0.05:2", "", 0.5)

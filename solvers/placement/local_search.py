@@ -64,10 +64,10 @@ def first(run: Run, batch: Batch) -> State | None:
         return from_plan(batch, run.plan)
     best: tuple[float, State] | None = None
     for policy in (alone, least_interference, nearest_by_size, topology):
-        state = build(run, batch, [policy], "local search")
+        state = build(run, batch, [policy], "local_search")
         if state is not None and (best is None or state.total < best[0]):
             best = state.total, state
-    return best[1] if best else build(run, batch, POLICIES, "local search")
+    return best[1] if best else build(run, batch, POLICIES, "local_search")
 
 
 def from_plan(batch: Batch, plan: PlacementPlan) -> State:
@@ -94,7 +94,7 @@ class _Search:
         self.record = state.exact()
         self.kept = state.snapshot()
         before = time.perf_counter()
-        run.offer(state.plan(), "local search")
+        run.offer(state.plan(), "local_search")
         self.look = time.perf_counter() - before
         self.shown = self.record if run.objective is None else run.objective
 
@@ -215,7 +215,7 @@ class _Search:
             before = time.perf_counter()
             current = self.state.snapshot()
             self.state.restore(self.kept)
-            self.run.offer(self.state.plan(), "local search")
+            self.run.offer(self.state.plan(), "local_search")
             self.state.restore(current)
             self.shown = self.record
             self.look = time.perf_counter() - before

@@ -67,7 +67,7 @@ def _prepare(run: Run) -> Batch:
 
 def _one_by_one(name: str, policy: Policy) -> Callable[[Run, Any], None]:
     def place_all(run: Run, batch: Batch) -> None:
-        build(run, batch, [policy], name.replace("_", " "))
+        build(run, batch, [policy], name)
 
     return place_all
 

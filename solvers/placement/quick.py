@@ -27,7 +27,7 @@ def quick(run: Run, batch: Batch) -> None:
             return
         failed = next((j for j in order if not nodes.place(j) and batch.jobs[j].value is None), None)
         if failed is None:
-            run.offer(as_plan(batch, nodes.rows, nodes.shared), "first fit")
+            run.offer(as_plan(batch, nodes.rows, nodes.shared), "first_fit")
             return
         if failed == order[0]:
             return

@@ -27,6 +27,6 @@ def ruin_recreate(run: Run, batch: Batch) -> None:
         seed += 1
         if found < best * (1 - 1e-9):
             best, rows, stall = found, mender.state.snapshot(), 0
-            run.offer(mender.state.plan(), "ruin and recreate")
+            run.offer(mender.state.plan(), "ruin_recreate")
         else:
             rounds, stall = rounds + rounds // 2, stall + 1

@@ -10,7 +10,7 @@ from gangplan.instances.arrays import FloatArray
 
 from .prepare import NODES, POOL, Ints, Prepared
 
-BY = "first come"
+BY = "first_come"
 Held = list[tuple[int, int]]
 """(node, GPUs) that a job holds."""
 

@@ -153,4 +153,4 @@ def _offer(run: Run, p: Prepared, order: Ints, wish: Ints) -> None:
     if run.stopped:
         return
     _, option, start, rows = decode(p, order, wish)
-    run.offer(p.plan(option, start, rows), "local search")
+    run.offer(p.plan(option, start, rows), "local_search")

@@ -37,7 +37,7 @@ def local_search(run: Run, r: Reduced) -> None:
         tried += 1
         slots = sequence(orders.by_key(_perturbed(base, r, rng)), lambda: run.stopped)
         if slots is not None and not run.stopped:
-            offer(run, r, slots, "local search")
+            offer(run, r, slots, "local_search")
         _walk(run, r, moves)
         if run.objective != value:
             base, value, tried = _starts(run, r), run.objective, 0
@@ -58,7 +58,7 @@ def _walk(run: Run, r: Reduced, moves: Moves) -> None:
             slots = moved
             if seconds < value:
                 value = seconds
-                run.offer(plan, "local search")
+                run.offer(plan, "local_search")
 
 
 def _starts(run: Run, r: Reduced) -> FloatArray:

@@ -40,7 +40,7 @@ def local_search(run: Run, q: Quotient) -> None:
     moves, stalled = min(_FIRST, longest), 0
     with ThreadPoolExecutor(run.workers) if run.workers > 1 else nullcontext() as pool:
         while not run.stopped and stalled < _STALLED and search.peak > 0:
-            with run.phase("local search"):
+            with run.phase("local_search"):
                 better = search.cycle(moves, pool)
             stalled = 0 if better else stalled + (moves >= longest)
             moves = min(longest, int(_LONGER * moves))
@@ -109,7 +109,7 @@ class _Search:
         plan = self.q.plan(stages)
         # a convex plan need not be a pipeline: then a move can break it
         if self.q.problem.variant != "convex" or verify(run.problem, plan).ok:
-            run.offer(plan, "local search")
+            run.offer(plan, "local_search")
 
 
 def _slots(q: Quotient, run: Run) -> tuple[Ints, Ints]:

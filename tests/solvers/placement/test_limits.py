@@ -37,7 +37,7 @@ def test_a_plan_without_any_time() -> None:
     late, early = Run(problem, time_limit=0.0), Run(problem, time_limit=1000.0)
     SUITE.prepare(late)
     SUITE.prepare(early)
-    assert late.plan is not None and late.trace[0].by == "first fit"
+    assert late.plan is not None and late.trace[0].by == "first_fit"
     assert early.plan is None and early.bound is not None
 
 
