@@ -1,10 +1,12 @@
-"""GPUs by name, with their data-sheet figures, and a server full of one kind."""
+"""GPUs by name, with their data-sheet figures, a server full of one kind, and how long an op takes on one."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from .arrays import require_count, require_number
+import numpy as np
+
+from .arrays import FloatArray, require_count, require_number
 from .cluster import Cluster, DeviceType
 from .errors import InstanceError
 
@@ -37,6 +39,9 @@ LINK_BANDWIDTH: dict[str, float] = {
 }
 """NVLink bytes/s of one GPU in one direction: half of what the same data sheets give for both directions."""
 
+EFFICIENCY = 0.5
+"""Share of the data sheet's FLOP/s that large matrix products reach; a round figure, not a measurement."""
+
 
 def server(
     devices: int = 4, device_type: str = "A100", memory: float | None = None, bandwidth: float | None = None
@@ -64,3 +69,25 @@ def server(
         kind = DeviceType(device_type)
     link = LINK_BANDWIDTH[kind.name] if bandwidth is None else bandwidth
     return Cluster.flat((kind if memory is None else replace(kind, memory=memory), devices), bandwidth=link)
+
+
+def roofline(device: DeviceType, flops: FloatArray, moved: FloatArray, efficiency: float = EFFICIENCY) -> FloatArray:
+    """Return max(flops / (peak * efficiency), moved / memory bandwidth), seconds, of the shape of `flops`.
+
+    An op is bound by arithmetic or by memory, whichever is slower (Williams et al., "Roofline", CACM 2009).
+
+    Args:
+        device: gives the peak FLOP/s and the memory bandwidth in bytes/s.
+        flops: floating-point operations, a multiply-add counting as two.
+        moved: bytes read and written.
+        efficiency: share of the peak that is reached, in (0, 1].
+
+    Raises:
+        InstanceError: if the device has no peak or no bandwidth, or `efficiency` is out of range.
+    """
+    require_number(efficiency, "efficiency", positive=True)
+    if efficiency > 1:
+        raise InstanceError("efficiency", f"{efficiency!r} is more than 1")
+    if device.flops is None or device.memory_bandwidth is None:
+        raise InstanceError("device_type", f"{device.name!r} has no FLOP/s and memory bandwidth to compute times from")
+    return np.maximum(flops / (device.flops * efficiency), moved / device.memory_bandwidth)

@@ -8,7 +8,7 @@ import numpy as np
 import typer
 
 from gangplan.instances import dump
-from gangplan.instances.generators.roofline import EFFICIENCY
+from gangplan.instances.devices import EFFICIENCY
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.torch_model.load import load_model
 

@@ -13,10 +13,9 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..cluster import DeviceType
+from ..devices import EFFICIENCY, roofline
 from ..errors import InstanceError
-from ..graph import OpGraph
-from ..training import with_backward
-from .roofline import EFFICIENCY, roofline
+from ..graph import OpGraph, with_backward
 
 ELEMENT_BYTES = 2
 """Bytes of a weight or an activation."""

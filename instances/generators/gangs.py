@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..arrays import FloatArray, require_number
-from ..devices import LINK_BANDWIDTH, catalogue
+from ..devices import EFFICIENCY, LINK_BANDWIDTH, catalogue, roofline
 from ..errors import InstanceError, unknown
 from ..placement import Demand, Fleet, GangJob, PlacementProblem, Running, SpeedModel
 from ..placement.job import COLLECTIVES
-from .roofline import EFFICIENCY, roofline
 
 PCIE = 25e9
 """Bytes/s between a GPU and its host in one direction: PCIe 4.0 x16 less its overhead."""

@@ -6,9 +6,9 @@ import numpy as np
 
 from ..arrays import require_number
 from ..cluster import DeviceType
+from ..devices import EFFICIENCY
 from ..graph import OpGraph
 from .builder import ELEMENT_BYTES, GraphBuilder
-from .roofline import EFFICIENCY
 
 
 def pipeline(

@@ -13,9 +13,8 @@ import numpy as np
 
 from ..devices import server
 from ..errors import InstanceError
-from ..graph import OpGraph
+from ..graph import OpGraph, with_backward
 from ..partition import PartitionProblem
-from ..training import with_backward
 from .fields import Index
 
 MILLISECOND = 1e-3

@@ -15,12 +15,10 @@ import numpy as np
 
 from ..arrays import FloatArray, require_number, sums
 from ..cluster import Cluster, DeviceType
-from ..devices import server
+from ..devices import EFFICIENCY, roofline, server
 from ..errors import InstanceError, unknown
-from ..generators.roofline import EFFICIENCY, roofline
-from ..graph import OpGraph
+from ..graph import OpGraph, with_backward
 from ..partition import PartitionProblem
-from ..training import with_backward
 from .amounts import kernels, output_bytes, passed_bytes, weights
 from .load import Model
 from .measure import copy_bandwidth, measure

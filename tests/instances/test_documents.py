@@ -27,7 +27,7 @@ from gangplan.instances import (
     json_schema,
     load,
 )
-from gangplan.instances.codec import from_data, to_data
+from gangplan.instances.documents import from_data, to_data
 from gangplan.instances.intake import parse_json
 
 FAST = DeviceType("fast", flops=1e12, memory=1e9, memory_bandwidth=1e11)

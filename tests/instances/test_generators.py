@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gangplan.instances import DeviceType, InstanceError, dump
-from gangplan.instances.devices import LINK_BANDWIDTH, catalogue, server
+from gangplan.instances.devices import LINK_BANDWIDTH, catalogue, roofline, server
 from gangplan.instances.generators import ELEMENT_BYTES, GENERATORS, GraphBuilder, defaults, generate
-from gangplan.instances.generators.roofline import roofline
 
 SMALL: dict[str, dict[str, Any]] = {
     "bert": {"layers": 2},

@@ -24,7 +24,7 @@ from gangplan.instances import (
     verify,
     with_objective,
 )
-from gangplan.instances.training import with_backward
+from gangplan.instances.graph import with_backward
 from gangplan.instances.verify.nesting import nesting, totals
 
 

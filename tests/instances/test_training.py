@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gangplan.instances import InstanceError, OpGraph
-from gangplan.instances.training import with_backward
+from gangplan.instances.graph import with_backward
 
 FORWARD = OpGraph(
     names=("c", "a", "b"),

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import Cluster, DeviceType, Level, OpGraph, StagesProblem, TensorMenu, TreeTopology, megatron
+from gangplan.instances.graph import with_backward
 from gangplan.instances.partition import MEMORY_MODELS
-from gangplan.instances.training import with_backward
 
 SHAPES: tuple[tuple[int, ...], ...] = ((1,), (2,), (3,), (4,), (2, 2), (2, 2), (3, 2), (1, 2, 2), (2, 1), (2, 3))
 

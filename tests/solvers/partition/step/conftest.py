@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import Cluster, DeviceType, Level, OpGraph, StepProblem, TreeTopology
-from gangplan.instances.training import with_backward
+from gangplan.instances.graph import with_backward
 
 
 def graph(

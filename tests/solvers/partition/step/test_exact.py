@@ -11,7 +11,7 @@ import pytest
 
 from gangplan.instances import Cluster, DeviceType, Level, StepPlan, StepProblem, TreeTopology, verify
 from gangplan.instances.generators import generate
-from gangplan.instances.training import with_backward
+from gangplan.instances.graph import with_backward
 from gangplan.solvers import Run
 from gangplan.solvers.check import check_solver
 from gangplan.solvers.method import suite

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gangplan.instances import StepProblem
-from gangplan.instances.training import with_backward
+from gangplan.instances.graph import with_backward
 from gangplan.solvers import Run
 from gangplan.solvers.partition.step.bounds import (
     class_bound,
