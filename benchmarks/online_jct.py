@@ -16,7 +16,7 @@ from gangplan.instances.placement import Fleet
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
 from gangplan.simulator.engine import POLICIES, Scheduler, View, simulate, simulate_named
-from gangplan.simulator.engine.rows import Long
+from gangplan.simulator.engine.jobs import Long
 from gangplan.simulator.metrics import summary
 from gangplan.simulator.trace.menu import Menu
 from gangplan.solvers.schedule.clairvoyant import mean_jct_bound

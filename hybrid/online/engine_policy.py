@@ -9,7 +9,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Demand, GangJob
 from gangplan.simulator.engine import View
-from gangplan.simulator.engine.rows import Long, Rows
+from gangplan.simulator.engine.jobs import Long, Rows
 
 from .scheduler import Scheduler
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.simulator.engine.rows import Long, Rows
-from gangplan.simulator.engine.view import View
+from gangplan.simulator.engine.jobs import Long, Rows
+from gangplan.simulator.engine.policy import View
 
 from .online import Queue, ranked
 

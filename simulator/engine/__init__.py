@@ -2,16 +2,16 @@
 
 from .contract import check_policy
 from .failures import Outages
+from .jobs import Long, Rows
 from .named import simulate_named
 from .policies import POLICIES
-from .policy import DISCIPLINES, Scheduler
-from .rows import Rows
+from .policy import DISCIPLINES, Scheduler, View
 from .simulate import simulate
-from .view import View
 
 __all__ = [
     "DISCIPLINES",
     "POLICIES",
+    "Long",
     "Outages",
     "Rows",
     "Scheduler",

@@ -14,10 +14,9 @@ from gangplan.instances.workload import Workload
 from ..trace.menu import Menu
 from ..trace.outcome import Outcome
 from .failures import Outages
-from .policy import DECISIONS, Scheduler
-from .rows import Long
+from .jobs import Long
+from .policy import DECISIONS, Scheduler, View
 from .simulate import simulate
-from .view import View
 
 
 def check_policy(make: Callable[[], Any], *, traces: int = 8) -> None:

@@ -9,14 +9,12 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
 
+from ..fit import change, next_claim, next_fit, next_spare, reserve
 from ..held import told
-from . import ground
-from .policy import Scheduler
-from .queue import in_order
-from .reservations import Reservations
-from .rows import Long, Rows
+from .conservative import Reservations
+from .jobs import Long, Rows, in_order
+from .policy import Scheduler, View
 from .state import State
-from .view import View
 
 
 class Decider:
@@ -107,7 +105,7 @@ class Decider:
                 return at
             small = s.degree[s.queue.jobs[at:]] <= s.free[s.up, 0].sum()
             return at + int(np.argmax(small)) if small.any() else -1
-        return int(ground.next_fit(s.queue.jobs, at, s.degree, s.unit, s.kind, s.free, s.whole, s.ok, s.consolidate))
+        return int(next_fit(s.queue.jobs, at, s.gangs, s.nodes))
 
     def _try(self, at: int) -> bool:
         """Start the job at a place of the queue if it fits."""
@@ -163,60 +161,50 @@ class Decider:
         s = self.s
         s.settle()  # those that have just started have an end too
         held, queue = int(s.queue.jobs[at]), s.queue
-        common = (s.degree, s.unit, s.kind, s.free, s.whole, s.ok, s.consolidate)
-        shadow, later = ground.reserve(held, *common, *self._ends())
+        shadow, later = reserve(held, s.running.jobs, s.end, s.gangs, s.nodes, s.log.held)
         while True:
-            at = int(ground.next_spare(queue.jobs, at + 1, held, s.span, s.now, shadow, later, *common))
+            at = int(next_spare(queue.jobs, at + 1, held, s.now, shadow, later, s.gangs, s.nodes))
             if at < 0:
                 return
             job = int(queue.jobs[at])
             rows = s.find(job, int(s.degree[job]))
             assert rows is not None, "it was found to fit"
             if s.now + s.span[job] > shadow:
-                ground.change(later, s.unit[job], rows.node, rows.gpus, -1)
+                change(later, s.unit[job], rows.node, rows.gpus, -1)
             queue.remove(at)
             s.start(job, int(s.degree[job]), rows)
             at -= 1
-
-    def _ends(self) -> tuple[Any, ...]:
-        """Return the running jobs by their ends, and where their rows are."""
-        s = self.s
-        running = s.running.jobs
-        running = running[np.argsort(s.end[running], kind="stable")]
-        return s.end[running], running, s.log.first, s.log.count, s.log.node, s.log.gpus
 
     def _over_others(self) -> None:
         """Start jobs in their order, and stop running ones behind them to make room."""
         s, queue, at = self.s, self.s.queue, 0
         while at < queue.size and self._try(at):
             pass
-        ladder = self._ladder() if queue.size else np.zeros(0, dtype=np.int64)
+        victims = self._victims() if queue.size else np.zeros(0, dtype=np.int64)
         while at < queue.size:
             if self._plain:
                 seen = queue.jobs[: at + 1] if self.discipline == "head" else queue.jobs
-                common = (s.degree, s.unit, s.kind, s.free, s.whole, s.ok, s.consolidate)
-                log = (s.log.first, s.log.count, s.log.node, s.log.gpus)
-                at, stop = ground.next_claim(seen, at, s.key, s.rank, ladder, *common, *log)
+                at, stop = next_claim(seen, at, s.key, s.rank, victims, s.gangs, s.nodes, s.log.held)
                 if at < 0:
                     return
-                stopped, ladder = ladder[stop].tolist(), ladder[~stop]
+                stopped, victims = victims[stop].tolist(), victims[~stop]
                 for other in stopped:
                     s.stop(other)
                 fits = self._try(at)
                 assert fits, "room was made"
             else:
-                stopped = [] if self._try(at) else self._make_room(at, self._behind(ladder, int(queue.jobs[at])))
+                stopped = [] if self._try(at) else self._make_room(at, self._behind(victims, int(queue.jobs[at])))
                 if stopped is None:
                     if self.discipline == "head":
                         return
                     at += 1
                     continue
                 if stopped:
-                    ladder = ladder[~np.isin(ladder, stopped)]
+                    victims = victims[~np.isin(victims, stopped)]
             for other in stopped:
                 self.join(other)
 
-    def _ladder(self) -> Long:
+    def _victims(self) -> Long:
         """Return the jobs that ran before this decision, the last in order first."""
         s = self.s
         self._mark[s.fresh] = True
@@ -226,11 +214,11 @@ class Decider:
             self._ask(running)
         return in_order(running, s.key, s.rank)[::-1]
 
-    def _behind(self, ladder: Long, job: int) -> Long:
-        """Return those jobs of the ladder that come after `job`."""
+    def _behind(self, victims: Long, job: int) -> Long:
+        """Return those jobs of the victims that come after `job`."""
         s, key = self.s, self.s.key[job]
-        after = (s.key[ladder] > key) | ((s.key[ladder] == key) & (s.rank[ladder] > s.rank[job]))
-        return ladder[: int(np.count_nonzero(after))]
+        after = (s.key[victims] > key) | ((s.key[victims] == key) & (s.rank[victims] > s.rank[job]))
+        return victims[: int(np.count_nonzero(after))]
 
     def _make_room(self, at: int, behind: Long) -> list[int] | None:
         """Start the job at a place of the queue instead of some of those behind it; return which, None if it cannot."""

@@ -11,9 +11,8 @@ from gangplan.instances import InstanceError
 from ..held import told
 from .decide import Decider
 from .failures import Clock, Outages
-from .policy import Scheduler
+from .policy import Scheduler, View
 from .state import State
-from .view import View
 
 _PATIENCE = 10_000
 """Failures of one job, or looks at an idle cluster, after which it is given up that jobs will ever be done."""

@@ -14,7 +14,7 @@ from gangplan.solvers.placement.costs import Costs
 from gangplan.solvers.placement.prepare import Batch
 
 from ..trace.menu import Menu
-from .rows import Long, Rows
+from .jobs import Long, Rows
 
 Tasks = dict[int, tuple[int, int]]
 """Node -> (workers, servers); jobs of a trace have no servers."""

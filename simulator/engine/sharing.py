@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Fleet
 from gangplan.instances.workload import Workload
-from gangplan.solvers.compiled.kernel import kernel
+from gangplan.solvers.compiled.kernel import Floats, Floats2, Ints, inner, kernel
 
-from .ground import able
-from .log import Log
-from .rows import Rows
-from .running import Running
-
-_SLACK = 1e-9
+from ..fit import SLACK, Gangs, Nodes, able
+from .jobs import Log, Rows, Running
 
 
 class Sharing:
@@ -45,10 +39,10 @@ class Sharing:
         """Whether something came or went since `changes` was asked for."""
         return bool(self._touched)
 
-    def find(self, job: int, need: int, free: FloatArray, ok: Any, unit: FloatArray, consolidate: bool) -> Rows | None:
+    def find(self, job: int, need: int, nodes: Nodes, gangs: Gangs) -> Rows | None:
         """Return where `need` shares fit by default: see `find_shares`."""
         node, gpu = np.empty(need, dtype=np.int64), np.empty(need, dtype=np.int64)
-        if not find_shares(self.left, free, ok, unit, need, float(self.share[job]), consolidate, node, gpu):
+        if not find_shares(self.left, nodes, gangs, job, need, float(self.share[job]), node, gpu):
             return None
         return Rows(node, np.ones(need, dtype=np.int64), gpu)
 
@@ -90,7 +84,7 @@ class Sharing:
 
 @kernel
 def find_shares(  # noqa: PLR0912, read from top to bottom
-    left: Any, free: Any, ok: Any, unit: Any, need: int, share: float, consolidate: bool, node: Any, gpu: Any
+    left: Floats2, nodes: Nodes, gangs: Gangs, job: int, need: int, share: float, node: Ints, gpu: Ints
 ) -> bool:
     """Write where `need` shares, each of a GPU of its own, go to `node` and `gpu`; return whether they fit.
 
@@ -98,13 +92,14 @@ def find_shares(  # noqa: PLR0912, read from top to bottom
     on nodes all of whose GPUs have that share. Otherwise on whatever has it, lowest index first.
     """
     m, most = left.shape
+    free, unit, ok, consolidate = nodes.free, gangs.unit[job], nodes.ok[gangs.kind[job]], nodes.consolidate
     room = np.zeros(m, dtype=np.int64)
     biggest = 0
     size = np.zeros(m, dtype=np.int64)
     for n in range(m):
         for g in range(most):
             size[n] += left[n, g] > -np.inf
-            room[n] += left[n, g] >= share - _SLACK
+            room[n] += left[n, g] >= share - SLACK
         biggest = max(biggest, size[n])
         if not ok[n]:
             room[n] = 0
@@ -117,14 +112,14 @@ def find_shares(  # noqa: PLR0912, read from top to bottom
                 total = 0.0
                 for g in range(size[n]):
                     total += max(left[n, g], 0.0)
-                if total < least - _SLACK:
+                if total < least - SLACK:
                     best, least = n, total
         if best < 0:
             return False
         order = np.argsort(left[best, : size[best]], kind="mergesort")
         k = 0
         for g in order:
-            if k < need and left[best, g] >= share - _SLACK:
+            if k < need and left[best, g] >= share - SLACK:
                 node[k], gpu[k] = best, g
                 k += 1
         return True
@@ -136,15 +131,15 @@ def find_shares(  # noqa: PLR0912, read from top to bottom
         if consolidate and room[n] < size[n]:
             continue
         for g in range(size[n]):
-            if here > 0 and left[n, g] >= share - _SLACK:
+            if here > 0 and left[n, g] >= share - SLACK:
                 node[k], gpu[k] = n, g
                 k += 1
                 here -= 1
     return k == need
 
 
-@kernel
-def able_beside(free: Any, unit: Any, node: int, most: int) -> int:
+@inner
+def able_beside(free: Floats2, unit: Floats, node: int, most: int) -> int:
     """Return for how many shares a node has cores and memory."""
     beside = free[node : node + 1].copy()
     beside[0, 0] = most

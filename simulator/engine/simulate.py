@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -116,15 +116,20 @@ def prepare(
 def conclude(loop: Loop, menu: Menu | None = None) -> Outcome:
     """Return what came of a loop that has been run to its end, checked; `menu` as it was given to `prepare`."""
     state = loop.s
-    outcome = state.log.outcome(
-        state.workload,
-        np.where(np.asarray(state.fleet.usable), state.fleet.gpus, 0).astype(np.int32),
-        state.started,
-        state.finish,
-        loop.downs,
-        state.cost,
-        state.interval,
-        menu,
+    down = np.array(loop.downs, dtype=np.float64).reshape(-1, 3)
+    columns: dict[str, Any] = state.log.table()
+    outcome = Outcome(
+        workload=state.workload,
+        room=np.where(np.asarray(state.fleet.usable), state.fleet.gpus, 0).astype(np.int32),
+        start=state.started,
+        finish=state.finish,
+        **columns,
+        down_node=down[:, 0].astype(np.int32),
+        down_start=down[:, 1],
+        down_end=down[:, 2],
+        cost=state.cost,
+        interval=state.interval,
+        menu=menu,
     )
     wrong = check(outcome)
     if wrong:

@@ -12,13 +12,10 @@ from gangplan.instances.arrays import BoolArray, FloatArray
 from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.workload import Workload
 
+from ..fit import Gangs, change, find, nodes_of
 from ..trace.menu import Menu
-from . import ground
-from .log import Log
-from .queue import Queue
+from .jobs import Log, Long, Queue, Rows, Running
 from .rates import Rates
-from .rows import Long, Rows
-from .running import Running
 from .sharing import Sharing
 
 
@@ -40,6 +37,7 @@ class State:
         key: by which jobs are ordered, float64 (n,).
         span: seconds that waiting jobs will run, alone, float64 (n,).
         fresh: jobs started since the last `settle`.
+        gangs, nodes: the same for compiled code.
     """
 
     def __init__(
@@ -82,14 +80,16 @@ class State:
         self._ends: list[tuple[float, int]] = []
         self._stopped: dict[int, tuple[Any, ...]] = {}
         self.fresh: list[int] = []
+        self.gangs = Gangs(self.degree, self.unit, self.kind, self.span)
+        self.nodes = nodes_of(self.free, self.whole, self.ok, consolidate)
         self._node, self._gpus = np.zeros(fleet.n_nodes, dtype=np.int64), np.zeros(fleet.n_nodes, dtype=np.int64)
 
     def find(self, job: int, degree: int) -> Rows | None:
         """Return where a waiting job of that degree fits by default."""
         if self.sharing is not None:
-            return self.sharing.find(job, degree, self.free, self.ok[self.kind[job]], self.unit[job], self.consolidate)
-        node, gpus, ok = self._node, self._gpus, self.ok[self.kind[job]]
-        k = ground.find(self.free, self.whole, ok, self.unit[job], degree, self.consolidate, node, gpus)
+            return self.sharing.find(job, degree, self.nodes, self.gangs)
+        node, gpus = self._node, self._gpus
+        k = find(self.nodes, self.gangs, job, degree, node, gpus)
         return Rows(node[:k].copy(), gpus[:k].copy(), np.full(k, -1)) if k else None
 
     def has_room(self, job: int, rows: Rows) -> bool:
@@ -277,7 +277,7 @@ class State:
 
     def _occupy(self, job: int, rows: Rows, sign: int) -> None:
         if self.sharing is None:
-            ground.change(self.free, self.unit[job], rows.node, rows.gpus, sign)
+            change(self.free, self.unit[job], rows.node, rows.gpus, sign)
         else:
             self.sharing.change(job, rows, self.free, self.unit[job], sign)
         if self.rates is not None:

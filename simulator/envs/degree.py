@@ -14,7 +14,7 @@ from gangplan.instances.arrays import require_number
 from gangplan.instances.placement import Fleet, SpeedModel
 
 from ..engine import POLICIES, Scheduler, View
-from ..engine.rows import Rows
+from ..engine.jobs import Rows
 from .base import ClusterEnv, Mask, Observation
 from .cases import Cases, Synthetic
 from .episode import Episode, check_menu

@@ -11,7 +11,7 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Fleet, SpeedModel
 
 from ..engine import Scheduler
-from ..engine.rows import Rows
+from ..engine.jobs import Rows
 from ..engine.simulate import conclude, prepare
 from ..trace.menu import Menu
 from ..trace.outcome import Outcome

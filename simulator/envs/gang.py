@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..engine.rows import Long, Rows
+from ..engine.jobs import Long, Rows
 from ..engine.state import State
 
 _SLACK = 1e-9

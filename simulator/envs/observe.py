@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.solvers.compiled.kernel import kernel
 
-from ..engine.rows import Long
+from ..engine.jobs import Long
 from ..engine.state import State
 
 Float32 = NDArray[np.float32]

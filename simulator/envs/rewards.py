@@ -9,7 +9,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 
 from ..engine import View
-from ..engine.rows import Long
+from ..engine.jobs import Long
 
 
 class Stretch(NamedTuple):

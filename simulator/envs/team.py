@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError
 
-from ..engine.rows import Long
+from ..engine.jobs import Long
 from .base import Mask
 from .episode import Episode
 from .gang import Gang

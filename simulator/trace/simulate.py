@@ -53,15 +53,17 @@ def simulate(
     if (workload.gpus > room).any():
         i = int(np.argmax(workload.gpus > room))
         raise InstanceError(f"gpus[{i}]", f"job {workload.names[i]} needs {workload.gpus[i]}, the cluster has {room}")
-    from .loop import run_easy, run_ordered  # compiling takes longer than most imports
+    from ..fit import Gangs, nodes_of  # compiling takes longer than most imports
+    from .loop import run
 
+    n = workload.n_jobs
+    need, alike = workload.gpus.astype(np.int64), np.zeros(n, dtype=np.int64)
+    gangs = Gangs(need, np.ones((n, 1)), alike, np.array(workload.duration))
+    whole = np.full((nodes, 1), float(gpus)) if consolidate else np.full((1, 1), float(room))
+    cluster = nodes_of(whole.copy(), whole, np.ones((1, len(whole)), dtype=bool), consolidate)
     arrivals = np.argsort(workload.submit, kind="stable")
     rank = ranks(workload, policy)
-    data = (arrivals, workload.submit, workload.gpus.astype(np.int64), workload.duration, rank, nodes, gpus)
-    if discipline == "easy":
-        start, rows = run_easy(*data, consolidate)
-    else:
-        start, rows = run_ordered(*data, consolidate, discipline == "head")
+    start, rows = run(np.array(workload.submit), arrivals, rank, gangs, cluster, DISCIPLINES.index(discipline))
     outcome = _outcome(workload, np.full(nodes, gpus, dtype=np.int32), start, rows if consolidate else None)
     wrong = check(outcome)
     if wrong:

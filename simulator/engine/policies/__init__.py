@@ -1,4 +1,4 @@
-"""Policies of the engine, a file each."""
+"""Policies of the engine, by name."""
 
 from __future__ import annotations
 
@@ -7,13 +7,8 @@ from functools import partial
 from typing import Any
 
 from ...trace.policies import POLICIES as FIXED
-from .drf import DRF
-from .fixed import Fixed
-from .gandiva import Gandiva
-from .optimus import Optimus
-from .srtf import SRTF
-from .tetris import Tetris
-from .tiresias import Tiresias
+from .orders import DRF, SRTF, Fixed, Tiresias
+from .placing import Gandiva, Optimus, Tetris
 
 __all__ = ["DRF", "POLICIES", "SRTF", "Fixed", "Gandiva", "Optimus", "Tetris", "Tiresias"]
 

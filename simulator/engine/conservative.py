@@ -1,0 +1,216 @@
+"""Conservative backfilling: every waiting job has a reservation, and nobody that comes later may break it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gangplan.instances.arrays import BoolArray, FloatArray
+from gangplan.solvers.compiled.kernel import Floats, Floats3, Ints, inner, kernel
+
+from ..fit import Gangs, Nodes, change, find_in, nodes_of
+from .jobs import Long, Rows
+from .state import State
+
+
+class Reservations:
+    """When and where each waiting job is to start (Feitelson and Weil, IPPS 1998).
+
+    Reservations are made in the order of the queue, at the earliest time at which the job fits, and stand: until the
+    job starts, one that goes before it arrives, nodes fail or come up, or rates change.
+    """
+
+    def __init__(self, state: State) -> None:
+        self.s = state
+        self._jobs: Long = np.zeros(0, dtype=np.int64)
+        self._start: FloatArray = np.zeros(0)
+        self._count, self._node, self._gpus = (np.zeros(0, dtype=np.int64) for _ in range(3))
+        self._seen = -1
+
+    @property
+    def due(self) -> float:
+        """When the next job is to start that is not late already, infinite if none is."""
+        return float(self._start[self._start > self.s.now].min(initial=np.inf))
+
+    def decide(self) -> None:
+        """Make reservations for those that have none, and start the jobs that are due."""
+        s = self.s
+        if s.rates is not None or s.changes != self._seen:
+            self._keep(np.zeros(len(self._jobs), dtype=bool))
+            self._seen = s.changes
+        jobs = s.queue.jobs
+        n = min(len(jobs), len(self._jobs))
+        same = jobs[:n] == self._jobs[:n]
+        first = n if same.all() else int(np.argmin(same))
+        self._keep(np.arange(len(self._jobs)) < first)
+        if not first:
+            self._start_at_once()
+        if first < s.queue.size:
+            self._reserve(s.queue.jobs[first:].copy())
+        self._start_due()
+
+    def _start_at_once(self) -> None:
+        """Start jobs while they fit and nothing is reserved: what runs can only make more room."""
+        s = self.s
+        while s.queue.size:
+            job = int(s.queue.jobs[0])
+            rows = s.find(job, int(s.degree[job]))
+            if rows is None:
+                break
+            s.queue.remove(0)
+            s.start(job, int(s.degree[job]), rows)
+        s.settle()  # so that their ends are known
+
+    def _start_due(self) -> None:
+        s = self.s
+        started = np.zeros(len(self._jobs), dtype=bool)
+        last = np.cumsum(self._count)
+        for at in np.flatnonzero(self._start <= s.now).tolist():
+            job = int(self._jobs[at])
+            degree, part = int(s.degree[job]), slice(last[at] - self._count[at], last[at])
+            mine = Rows(self._node[part], self._gpus[part], np.full(self._count[at], -1))
+            rows = mine if self._named else s.find(job, degree)
+            if rows is None or not s.has_room(job, rows):
+                break  # a job of no time is still there; whoever is due after this one must not take its place
+            s.start(job, degree, rows)
+            started[at] = True
+        for at in np.flatnonzero(started)[::-1].tolist():
+            s.queue.remove(at)
+        self._keep(~started)
+
+    @property
+    def _named(self) -> bool:
+        """Whether it matters which nodes a job gets; otherwise any GPUs are as good as on one node."""
+        return self.s.consolidate or self.s.free.shape[1] > 1 or len(self.s.ok) > 1
+
+    def _keep(self, which: BoolArray) -> None:
+        if not which.all():
+            rows = np.repeat(which, self._count)
+            self._jobs, self._start, self._count = self._jobs[which], self._start[which], self._count[which]
+            self._node, self._gpus = self._node[rows], self._gpus[rows]
+
+    def _reserve(self, jobs: Long) -> None:
+        s, running = self.s, self.s.running.jobs
+        begin = np.concatenate([np.full(len(running), -np.inf), self._start])
+        end = np.concatenate([s.end[running], self._start + s.span[self._jobs]])
+        count, node, gpus, cluster = self._nodes(running) if self._named else self._one_node(running)
+        holder, first = np.concatenate([running, self._jobs]), np.concatenate([[0], np.cumsum(count)])
+        promises = Promises(holder, begin, end, first, node, gpus)
+        start, row, nodes, counts = reserve_in_turn(jobs, s.now, s.gangs, cluster, promises)
+        self._jobs, self._start = np.concatenate([self._jobs, jobs]), np.concatenate([self._start, start])
+        self._count = np.concatenate([self._count, np.diff(row)])
+        self._node = np.concatenate([self._node, nodes[: row[-1]]])
+        self._gpus = np.concatenate([self._gpus, counts[: row[-1]]])
+
+    def _nodes(self, running: Long) -> tuple[Long, Long, Long, Nodes]:
+        """Return the rows of what runs and of what is promised, how many each has, and the cluster."""
+        s, count = self.s, self.s.log.count[running]
+        at = np.repeat(s.log.first[running] - np.cumsum(count) + count, count) + np.arange(count.sum())
+        return (
+            np.concatenate([count, self._count]),
+            np.concatenate([s.log.node[at], self._node]),
+            np.concatenate([s.log.gpus[at], self._gpus]),
+            s.nodes,
+        )
+
+    def _one_node(self, running: Long) -> tuple[Long, Long, Long, Nodes]:
+        """Return the same with all nodes that are up as one."""
+        s = self.s
+        count = np.concatenate([np.ones(len(running), dtype=np.int64), self._count])
+        free, whole = (x[s.up].sum(axis=0, keepdims=True) for x in (s.free, s.whole))
+        cluster = nodes_of(free, whole, np.ones((1, 1), dtype=bool), False)
+        gpus = np.concatenate([s.degree[running], self._gpus])
+        return count, np.zeros(len(gpus), dtype=np.int64), gpus, cluster
+
+
+class Promises(NamedTuple):
+    """What jobs hold (they begin at minus infinity) or have reserved.
+
+    Attributes:
+        holder: the job of each, int64 (h,).
+        begin, end: seconds, float64 (h,).
+        first: its rows are first[i] up to first[i + 1], int64 (h + 1,).
+        node, gpus: of the rows, int64.
+    """
+
+    holder: Ints
+    begin: Floats
+    end: Floats
+    first: Ints
+    node: Ints
+    gpus: Ints
+
+
+@kernel
+def reserve_in_turn(
+    jobs: Ints, now: float, gangs: Gangs, nodes: Nodes, promises: Promises
+) -> tuple[Floats, Ints, Ints, Ints]:
+    """Return when each of `jobs` starts, float64, and its rows: where they begin, and their nodes and GPUs.
+
+    Each gets the earliest time at which it fits to its end, those before it having theirs.
+    """
+    m, resources = nodes.free.shape
+    size = 2 * len(promises.holder) + 2 * len(jobs) + 1
+    time = np.empty(size)  # from time[i] on, room[i] is free
+    room = np.empty((size, m, resources))
+    steps = _promised(now, gangs, nodes, promises, time, room)
+    start = np.full(len(jobs), np.inf)
+    row = np.zeros(len(jobs) + 1, dtype=np.int64)
+    node, gpus = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
+    out = np.empty((2, 4 * len(jobs) + m), dtype=np.int64)
+    low = np.empty((m, resources))
+    for i in range(len(jobs)):
+        job, span = jobs[i], gangs.span[jobs[i]]
+        k, at, past = 0, 0, 0
+        while at < steps and not k:
+            low[:] = room[at]
+            past = at + 1
+            while past < steps and time[past] < time[at] + span:
+                low[:] = np.minimum(low, room[past])
+                past += 1
+            k = find_in(low, nodes, gangs, job, gangs.degree[job], node, gpus)
+            at += not k
+        row[i + 1] = row[i] + k
+        if not k:
+            continue  # not while nodes are down
+        start[i] = time[at]
+        if row[i + 1] > out.shape[1]:
+            wider = np.empty((2, 2 * row[i + 1]), dtype=np.int64)
+            wider[:, : row[i]] = out[:, : row[i]]
+            out = wider
+        out[0, row[i] : row[i + 1]], out[1, row[i] : row[i + 1]] = node[:k], gpus[:k]
+        # a job of no time takes a step of no time: who comes next may have the one after it, but not run across it
+        if past == steps or time[past] > time[at] + span:
+            time[past + 1 : steps + 1] = time[past:steps].copy()
+            room[past + 1 : steps + 1] = room[past:steps].copy()
+            time[past], room[past] = time[at] + span, room[past - 1]
+            steps += 1
+        for step in range(at, past):
+            change(room[step], gangs.unit[job], node[:k], gpus[:k], -1)
+    return start, row, out[0], out[1]
+
+
+@inner
+def _promised(now: float, gangs: Gangs, nodes: Nodes, promises: Promises, time: Floats, room: Floats3) -> int:
+    """Write what is free over time, given what holders have and will have; return the number of steps."""
+    begin, end = promises.begin, promises.end
+    marks = np.unique(np.concatenate((np.array([now]), begin[begin > now], end[end > now])))
+    moments = np.maximum(begin[(end <= begin) | (end <= now)], now)  # of jobs of no time: a step of their own
+    steps = 0
+    for mark in marks[np.isfinite(marks)]:
+        for _ in range(2 if (moments == mark).any() else 1):
+            time[steps] = mark
+            room[steps] = nodes.free
+            steps += 1
+    for i in range(len(promises.holder)):
+        rows, unit = slice(promises.first[i], promises.first[i + 1]), gangs.unit[promises.holder[i]]
+        if begin[i] == -np.inf:  # it holds its GPUs now: they are free from its end on
+            for step in range(np.searchsorted(time[:steps], end[i]), steps):
+                change(room[step], unit, promises.node[rows], promises.gpus[rows], 1)
+        elif begin[i] < np.inf:
+            start = np.searchsorted(time[:steps], max(begin[i], now))
+            stop = max(np.searchsorted(time[:steps], end[i]), start + 1)
+            for step in range(start, stop):
+                change(room[step], unit, promises.node[rows], promises.gpus[rows], -1)
+    return steps

@@ -1,0 +1,137 @@
+"""Policies that say who is first: fixed orders, least left, least attained, and the poorest tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import FloatArray, require_number
+from gangplan.instances.workload import Workload
+
+from ...trace.policies import POLICIES
+from ..jobs import Long
+from ..policy import View
+
+_SLACK = 1e-9
+
+
+class Fixed:
+    """First in first out, shortest or longest job first, fewest GPUs, least work.
+
+    Shortest first has the least mean wait of all that do not preempt, on one machine (Smith, Naval Research Logistics
+    Quarterly 1956); longest first keeps the makespan low (Graham, SIAM Journal on Applied Mathematics 1969).
+
+    Args:
+        name: one of `gangplan.simulator.trace.POLICIES`.
+    """
+
+    steady = True
+
+    def __init__(self, name: str = "fifo") -> None:
+        if name not in POLICIES:
+            raise InstanceError("name", f"{name!r} is not one of {', '.join(POLICIES)}")
+        self.name = name
+        self._of: Workload | None = None
+        self._keys: FloatArray = np.zeros(0)
+
+    def select(self, view: View, jobs: Long) -> FloatArray:
+        """Order by the table's figure."""
+        if self._of is not view.workload:
+            self._of, self._keys = view.workload, POLICIES[self.name](view.workload)
+        return self._keys[jobs]
+
+
+class SRTF:
+    """Run whoever has least left to do, and stop others for it.
+
+    Schrage, "A proof of the optimality of the shortest remaining processing time discipline" (Operations Research
+    1968): on one machine no policy has a lower mean completion time. It needs to know durations.
+    """
+
+    preemptive = True
+    steady = True
+
+    def select(self, view: View, jobs: Long) -> FloatArray:
+        """Order by the work left."""
+        return view.left(jobs)
+
+
+class Tiresias:
+    """Run jobs that have held few GPU seconds before those that have held many; no duration is known.
+
+    Discretised 2D-LAS of Gu et al., "Tiresias: a GPU cluster manager for distributed deep learning" (NSDI 2019): the
+    service attained, GPUs times time, picks one of the queues between the thresholds; the lower goes first, and within
+    a queue the earlier submitted. Promotion of starving jobs is left out.
+
+    Args:
+        thresholds: GPU seconds, ascending; by default one and ten GPU hours.
+    """
+
+    preemptive = True
+    steady = True
+
+    def __init__(self, thresholds: Sequence[float] = (3600.0, 36000.0)) -> None:
+        for i, value in enumerate(thresholds):
+            require_number(value, f"thresholds[{i}]", positive=True)
+            if i and value <= thresholds[i - 1]:
+                raise InstanceError(f"thresholds[{i}]", f"{value!r} does not ascend")
+        self.thresholds = np.array(thresholds, dtype=np.float64)
+        self._reached = self.thresholds * (1 - _SLACK)  # waking at the very time, rounding may leave a little
+
+    def select(self, view: View, jobs: Long) -> FloatArray:
+        """Order by queue."""
+        return self._reached.searchsorted(view.attained(jobs), "right").astype(np.float64)
+
+    def wake(self, view: View) -> float:
+        """Look again when a running job comes to the next queue, if anyone waits."""
+        if not len(view.waiting):
+            return np.inf
+        running = view.running
+        attained = view.attained(running)
+        queue = self._reached.searchsorted(attained, "right")
+        on = queue < len(self.thresholds)
+        if not on.any():
+            return np.inf
+        seconds = (self.thresholds[queue[on]] - attained[on]) / view.degree[running[on]]
+        return float(max(view.now + seconds.min(), np.nextafter(view.now, np.inf)))
+
+
+class DRF:
+    """Serve the tenant whose dominant share is least.
+
+    That is the largest of its shares of the cluster's GPUs, cores and memory (Ghodsi et al., "Dominant resource
+    fairness", NSDI 2011). By progressive filling: the jobs of a tenant go in the order of their submission, and each
+    counts what its tenant's earlier ones would hold. A tenant is a queue of the trace.
+    """
+
+    def __init__(self) -> None:
+        self._of: Workload | None = None
+        self._tenant: Long = np.zeros(0, dtype=np.int64)
+        self._asks: FloatArray = np.zeros((0, 3))
+
+    def select(self, view: View, jobs: Long) -> FloatArray:
+        """Order by the dominant share that the tenant has when it is the job's turn."""
+        if self._of is not view.workload:
+            self._learn(view)
+        held = np.zeros((int(self._tenant.max()) + 1, self._asks.shape[1]))
+        waits = np.ones(len(self._tenant), dtype=bool)
+        waits[view.running] = False
+        np.add.at(held, self._tenant[view.running], self._asks[view.running])
+        order = np.lexsort((view.rank[jobs], waits[jobs], self._tenant[jobs]))
+        tenant, asks = self._tenant[jobs[order]], self._asks[jobs[order]] * waits[jobs[order], None]
+        before = np.cumsum(asks, axis=0) - asks
+        first = np.flatnonzero(np.diff(tenant, prepend=-1))
+        before -= np.repeat(before[first], np.diff(np.append(first, len(tenant))), axis=0)
+        share = np.empty(len(jobs))
+        share[order] = (held[tenant] + before).max(axis=1)
+        return share
+
+    def _learn(self, view: View) -> None:
+        work, fleet = view.workload, view.fleet
+        self._of = work
+        self._tenant = np.unique(np.array(work.queue), return_inverse=True)[1].astype(np.int64)
+        pairs = ((work.gpus * np.asarray(work.share), fleet.gpus), (work.cpu, fleet.cpu), (work.memory, fleet.memory))
+        columns = [np.asarray(asks) / max(float(has.sum()), 1e-300) for asks, has in pairs if np.any(asks)]
+        self._asks = np.stack(columns, axis=1)

@@ -1,0 +1,298 @@
+"""Where gangs fit on nodes, who may start before whom, and who must stop for whom; compiled.
+
+The loop of traces and the engine share it: there is one rule of placement, one EASY backfilling, and one choice of
+victims.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gangplan.solvers.compiled.heap import pop, push
+from gangplan.solvers.compiled.kernel import Bools, Bools2, Floats, Floats2, Ints, inner, kernel
+
+SLACK = 1e-9
+
+
+class Gangs(NamedTuple):
+    """What n jobs need.
+
+    Attributes:
+        degree: GPUs, int64 (n,).
+        unit: GPUs (1), and cores and bytes if jobs name them, for each GPU, float64 (n, R).
+        kind: class of the job, int64 (n,).
+        span: seconds that it will run, float64 (n,).
+    """
+
+    degree: Ints
+    unit: Floats2
+    kind: Ints
+    span: Floats
+
+
+class Nodes(NamedTuple):
+    """What m nodes have.
+
+    Attributes:
+        free: GPUs, cores and bytes that nobody holds, float64 (m, R).
+        whole: what there is at all, float64 (m, R).
+        ok: nodes that are up and suit the jobs of a class, bool (classes, m).
+        biggest: GPUs of the largest node.
+        consolidate: whether jobs go on as few nodes as hold them.
+    """
+
+    free: Floats2
+    whole: Floats2
+    ok: Bools2
+    biggest: int
+    consolidate: bool
+
+
+class Held(NamedTuple):
+    """What running jobs hold: the rows ``first[j]`` up to ``first[j] + count[j]`` are those of job j.
+
+    Attributes:
+        first, count: int64 (n,).
+        node, gpus: int64 (rows,).
+    """
+
+    first: Ints
+    count: Ints
+    node: Ints
+    gpus: Ints
+
+
+def nodes_of(free: Floats2, whole: Floats2, ok: Bools2, consolidate: bool) -> Nodes:
+    """Return the nodes as compiled code takes them."""
+    return Nodes(free, whole, ok, int(whole[:, 0].max()), consolidate)
+
+
+@inner
+def able(free: Floats2, unit: Floats, node: int) -> int:
+    """Return for how many GPUs of a job the node has room."""
+    most = int(free[node, 0])
+    for r in range(1, free.shape[1]):
+        if unit[r] > 0:
+            most = min(most, int(np.floor(free[node, r] / unit[r] * (1 + SLACK) + SLACK)))
+    return most
+
+
+@inner
+def find_in(free: Floats2, nodes: Nodes, gangs: Gangs, job: int, need: int, node: Ints, gpus: Ints) -> int:
+    """Do what `find` does, with `free` in the place of what is free now."""
+    m, unit, ok = len(free), gangs.unit[job], nodes.ok[gangs.kind[job]]
+    if nodes.consolidate and need <= nodes.biggest:
+        best = -1
+        for n in range(m):
+            if free[n, 0] < need or not ok[n] or (best >= 0 and free[n, 0] >= free[best, 0]):
+                continue
+            if free.shape[1] == 1 or able(free, unit, n) >= need:
+                best = n
+        if best < 0:
+            return 0
+        node[0], gpus[0] = best, need
+        return 1
+    left, k = need, 0
+    for n in range(m):
+        if not ok[n] or free[n, 0] == 0:
+            continue
+        if nodes.consolidate and free[n, 0] < nodes.whole[n, 0]:
+            continue
+        here = able(free, unit, n)
+        if nodes.consolidate and here < min(left, nodes.whole[n, 0]):
+            continue
+        if here <= 0:
+            continue
+        node[k], gpus[k] = n, min(left, here)
+        left -= gpus[k]
+        k += 1
+        if left == 0:
+            return k
+    return 0
+
+
+@kernel
+def find(nodes: Nodes, gangs: Gangs, job: int, need: int, node: Ints, gpus: Ints) -> int:
+    """Write where `need` GPUs of a job go to `node` and `gpus`; return how many nodes that takes, 0 if none will do.
+
+    Consolidated: on the node with the fewest free GPUs that fits, lowest index first; a job larger than any node on
+    whole free nodes. Otherwise on whatever is free, lowest index first.
+    """
+    return find_in(nodes.free, nodes, gangs, job, need, node, gpus)
+
+
+@kernel
+def change(free: Floats2, unit: Floats, node: Ints, gpus: Ints, sign: int) -> None:
+    """Take (-1) or give back (1) the GPUs in rows, and what goes with them."""
+    for k in range(len(node)):
+        for r in range(free.shape[1]):
+            free[node[k], r] += sign * gpus[k] * unit[r]
+
+
+@inner
+def move(free: Floats2, gangs: Gangs, held: Held, job: int, sign: int) -> None:
+    """Take or give back what a running job holds."""
+    rows = slice(held.first[job], held.first[job] + held.count[job])
+    change(free, gangs.unit[job], held.node[rows], held.gpus[rows], sign)
+
+
+@inner
+def total_free(nodes: Nodes) -> float:
+    """Return the free GPUs of all nodes."""
+    total = 0.0
+    for n in range(len(nodes.free)):
+        total += nodes.free[n, 0]
+    return total
+
+
+@kernel
+def next_fit(queue: Ints, begin: int, gangs: Gangs, nodes: Nodes) -> int:
+    """Return the first place in the queue from `begin` on whose job fits, -1 if there is none."""
+    total = total_free(nodes)
+    if total < 1:
+        return -1
+    node, gpus = np.empty(len(nodes.free), dtype=np.int64), np.empty(len(nodes.free), dtype=np.int64)
+    alike = nodes.free.shape[1] == 1 and len(nodes.ok) == 1
+    failed = np.zeros(int(total) + 1, dtype=np.bool_)  # sizes that do not fit, where jobs of a size are alike
+    for i in range(begin, len(queue)):
+        need = gangs.degree[queue[i]]
+        if need > total or (alike and failed[need]):
+            continue
+        if find_in(nodes.free, nodes, gangs, queue[i], need, node, gpus):
+            return i
+        failed[need] = True
+    return -1
+
+
+@kernel
+def reserve(job: int, running: Ints, end: Floats, gangs: Gangs, nodes: Nodes, held: Held) -> tuple[float, Floats2]:
+    """Return when a job fits if nothing else starts, and what is free then.
+
+    Args:
+        job: that waits first.
+        running: jobs.
+        end: of each job, float64 (n,).
+        gangs, nodes, held: of the cluster.
+    """
+    later = nodes.free.copy()
+    node, gpus = np.empty(len(later), dtype=np.int64), np.empty(len(later), dtype=np.int64)
+    urgency, order = -end[running], np.arange(len(running))
+    heap, size = np.empty(len(running), dtype=np.int64), 0
+    for i in order:
+        size = push(heap, size, i, urgency, order)
+    while size:
+        shadow = -urgency[heap[0]]
+        while size and -urgency[heap[0]] <= shadow:
+            move(later, gangs, held, running[heap[0]], 1)
+            size = pop(heap, size, urgency, order)
+        if find_in(later, nodes, gangs, job, gangs.degree[job], node, gpus):
+            return shadow, later
+    return np.inf, later
+
+
+@kernel
+def next_spare(
+    queue: Ints, begin: int, job: int, now: float, shadow: float, later: Floats2, gangs: Gangs, nodes: Nodes
+) -> int:
+    """Return the first place in the queue from `begin` on whose job fits and does not delay `job`, -1 if none does.
+
+    This is EASY backfilling (Lifka, JSSPP 1995): who fits starts if it has ended by `shadow`, when `job` starts, or if
+    what is free `later`, then, is enough for both. Whoever starts a job that runs on takes it from `later`.
+    """
+    total = total_free(nodes)
+    if total < 1:
+        return -1
+    node, gpus = np.empty(len(later), dtype=np.int64), np.empty(len(later), dtype=np.int64)
+    more, some = np.empty(len(later), dtype=np.int64), np.empty(len(later), dtype=np.int64)
+    alike = nodes.free.shape[1] == 1 and len(nodes.ok) == 1  # then jobs of a size have the same chances
+    never, late = np.zeros(int(total) + 1, dtype=np.bool_), np.zeros(int(total) + 1, dtype=np.bool_)
+    for i in range(begin, len(queue)):
+        other = queue[i]
+        need, early = gangs.degree[other], now + gangs.span[other] <= shadow
+        if need > total or (alike and (never[need] or (late[need] and not early))):
+            continue
+        k = find_in(nodes.free, nodes, gangs, other, need, node, gpus)
+        if k and early:
+            return i
+        if k:
+            change(later, gangs.unit[other], node[:k], gpus[:k], -1)
+            stands = find_in(later, nodes, gangs, job, gangs.degree[job], more, some)
+            change(later, gangs.unit[other], node[:k], gpus[:k], 1)
+            if stands:
+                return i
+        late[need], never[need] = True, not k
+    return -1
+
+
+@inner
+def make_room(job: int, worst: Ints, gangs: Gangs, nodes: Nodes, held: Held) -> Bools:
+    """Return which of the running jobs `worst` must stop for a job to fit: bool (len(worst),), none if it never does.
+
+    They are stopped from the first on until it fits; those of them that turn out to be in nobody's way are spared,
+    the last ones first.
+    """
+    stop = np.zeros(len(worst), dtype=np.bool_)
+    node, gpus = np.empty(len(nodes.free), dtype=np.int64), np.empty(len(nodes.free), dtype=np.int64)
+    total = total_free(nodes)
+    reach = total
+    for other in worst:
+        reach += gangs.degree[other]
+    if reach < gangs.degree[job]:
+        return stop
+    room = nodes.free.copy()
+    last = -1
+    for i in range(len(worst)):
+        move(room, gangs, held, worst[i], 1)
+        stop[i] = True
+        total += gangs.degree[worst[i]]
+        if total >= gangs.degree[job] and find_in(room, nodes, gangs, job, gangs.degree[job], node, gpus):
+            last = i
+            break
+    if last < 0:
+        stop[:] = False
+        return stop
+    for i in range(last - 1, -1, -1):
+        move(room, gangs, held, worst[i], -1)
+        if find_in(room, nodes, gangs, job, gangs.degree[job], node, gpus):
+            stop[i] = False
+        else:
+            move(room, gangs, held, worst[i], 1)
+    return stop
+
+
+@kernel
+def next_claim(
+    queue: Ints, begin: int, key: Floats, rank: Ints, victims: Ints, gangs: Gangs, nodes: Nodes, held: Held
+) -> tuple[int, Bools]:
+    """Return the first place in the queue from `begin` on whose job fits, or fits once some of `victims` are stopped.
+
+    The victims are running jobs, the last in order first; a job may stop those that come after it by key and rank. The
+    second thing returned is which of them it needs stopped, bool (len(victims),). The place is -1 if there is none.
+    """
+    node, gpus = np.empty(len(nodes.free), dtype=np.int64), np.empty(len(nodes.free), dtype=np.int64)
+    nobody = np.zeros(len(victims), dtype=np.bool_)
+    behind = len(victims)
+    # where jobs of a kind and size are alike, one that comes later has no better chance
+    alike = nodes.free.shape[1] == 1
+    failed = np.zeros((len(nodes.ok), int(nodes.whole[:, 0].sum()) + 1 if alike else 0), dtype=np.bool_)
+    for i in range(begin, len(queue)):
+        job = queue[i]
+        if alike:
+            if failed[gangs.kind[job], gangs.degree[job]]:
+                continue
+            failed[gangs.kind[job], gangs.degree[job]] = True
+        if find_in(nodes.free, nodes, gangs, job, gangs.degree[job], node, gpus):
+            return i, nobody
+        while behind:
+            last = victims[behind - 1]
+            if key[last] > key[job] or (key[last] == key[job] and rank[last] > rank[job]):
+                break
+            behind -= 1
+        if behind:
+            stop = make_room(job, victims[:behind], gangs, nodes, held)
+            if stop.any():
+                nobody[:behind] = stop
+                return i, nobody
+    return -1, nobody
