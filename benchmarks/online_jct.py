@@ -18,7 +18,7 @@ from gangplan.instances.workload import Workload
 from gangplan.simulator.engine import POLICIES, Scheduler, View, simulate, simulate_named
 from gangplan.simulator.engine.jobs import Long
 from gangplan.simulator.metrics import summary
-from gangplan.simulator.trace.menu import Menu
+from gangplan.simulator.options import Menu
 from gangplan.solvers.schedule.clairvoyant import mean_jct_bound
 
 from .policies_bounds import elastic

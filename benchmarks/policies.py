@@ -17,9 +17,8 @@ from gangplan.instances.workload import Workload
 from gangplan.simulator.engine.named import simulate_named
 from gangplan.simulator.engine.policies import POLICIES as NAMED
 from gangplan.simulator.metrics import summary
+from gangplan.simulator.options import Menu
 from gangplan.simulator.rounds import parse_cluster, simulate_rounds
-from gangplan.simulator.rounds import summary as summary_rounds
-from gangplan.simulator.trace.menu import Menu
 
 from .ledger import ROOT, measured_commit
 from .policies_bounds import Bounds, elastic, rigid, typed, unstopped
@@ -95,7 +94,7 @@ def _ready(trace: Trace | RoundTrace, data: Path, seed: int) -> Ready:
         jobs, cluster = trace.make(data), parse_cluster(trace.cluster)
 
         def leases(label: str) -> Any:
-            return summary_rounds(simulate_rounds(jobs, cluster, label))
+            return summary(simulate_rounds(jobs, cluster, label))
 
         # on the machine that a mean GPU of the cluster is to each job
         mean = jobs.speed @ np.array(cluster.count) / cluster.gpus

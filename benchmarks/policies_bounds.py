@@ -9,9 +9,8 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.workload import Workload
-from gangplan.simulator.rounds import RoundJobs
-from gangplan.simulator.rounds.cluster import Cluster
-from gangplan.simulator.trace.menu import Menu
+from gangplan.simulator.options import Menu
+from gangplan.simulator.rounds import Cluster, RoundJobs
 from gangplan.solvers.schedule.clairvoyant import clairvoyant, makespan_bound, mean_jct_bound
 
 _UNIT = 1_000_000

@@ -180,7 +180,7 @@ def reserve(job: int, running: Ints, end: Floats, gangs: Gangs, nodes: Nodes, he
     node, gpus = np.empty(len(later), dtype=np.int64), np.empty(len(later), dtype=np.int64)
     urgency, order = -end[running], np.arange(len(running))
     heap, size = np.empty(len(running), dtype=np.int64), 0
-    for i in order:
+    for i in range(len(running)):
         size = push(heap, size, i, urgency, order)
     while size:
         shadow = -urgency[heap[0]]

@@ -13,9 +13,8 @@ from gangplan.instances.generators.arrivals import arrivals
 from gangplan.instances.workload import Workload
 from gangplan.simulator.engine.named import simulate_named
 from gangplan.simulator.metrics import summary
+from gangplan.simulator.options import Menu
 from gangplan.simulator.rounds import RoundJobs, parse_cluster, simulate_rounds
-from gangplan.simulator.rounds import summary as summary_rounds
-from gangplan.simulator.trace.menu import Menu
 
 ROOT = Path(__file__).parent.parent
 if str(ROOT) not in sys.path:  # a folder of the repository, not of the package
@@ -128,7 +127,7 @@ def test_typed_bound(seed: int) -> None:
     jobs, cluster = jobs_of_types(seed), parse_cluster("4xV100+4xP100+4xK80")
     found = typed(jobs, cluster)
     for policy in ("fifo_perf", "max_min_fairness_perf", "min_total_duration"):
-        done = summary_rounds(simulate_rounds(jobs, cluster, policy))
+        done = summary(simulate_rounds(jobs, cluster, policy))
         assert done.mean_jct >= found.mean_jct and done.makespan >= found.makespan
     alike = replace(jobs, speed=np.repeat(jobs.speed[:, :1], 3, axis=1))
     plain = Workload(jobs.names, jobs.submit, jobs.gpus, jobs.steps / jobs.speed[:, 0])

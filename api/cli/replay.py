@@ -8,8 +8,8 @@ import typer
 
 from gangplan.instances import InstanceError
 from gangplan.instances.readers.openb import read_nodes, read_pods
-from gangplan.simulator.openb import Replay, ceilings, misfits
-from gangplan.simulator.openb import replay as run_replay
+from gangplan.simulator.replay import Replay, ceilings, misfits
+from gangplan.simulator.replay import replay as run_replay
 from gangplan.solvers.placement.online import POLICIES
 
 from . import options

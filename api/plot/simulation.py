@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gangplan.simulator.metrics import Metrics, period, summary, waiting_jobs
-from gangplan.simulator.metrics.bins import means
+from gangplan.simulator.metrics import Metrics, means_of_groups, period, summary, waiting_jobs
 from gangplan.simulator.trace import Outcome
 
 from .layout import FloatArray, IntArray
@@ -155,7 +154,7 @@ def _run(policy: str, outcome: Outcome, classes: Classes, edges: FloatArray) -> 
         metrics=summary(outcome),
         kind=kind,
         lanes=lanes(outcome) if small else None,
-        stack=means(kind[outcome.row_job], len(classes.names), amount, *time),
+        stack=means_of_groups(kind[outcome.row_job], len(classes.names), amount, *time),
         there=outcome.n_gpus - down(outcome, np.zeros(len(outcome.room), dtype=np.int64), edges)[0],
         waiting=waiting_jobs(outcome).means(edges),
         heat=None if counted else heat(outcome, amount, edges),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gangplan.simulator.metrics.bins import means
+from gangplan.simulator.metrics import means_of_groups
 from gangplan.simulator.trace import Outcome
 
 from .layout import FloatArray, IntArray
@@ -34,7 +34,7 @@ def heat(outcome: Outcome, amount: FloatArray, edges: FloatArray) -> Heat:
     each = -(-m // MOST_NODES)
     group = np.arange(m) // each
     count = int(group[-1]) + 1
-    held = means(group[outcome.row_node], count, amount, outcome.row_start, outcome.row_end, edges)
+    held = means_of_groups(group[outcome.row_node], count, amount, outcome.row_start, outcome.row_end, edges)
     total = np.bincount(group, weights=outcome.room, minlength=count)
     there = total[:, None] - down(outcome, group, edges)
     alive = there > 1e-6 * total[:, None]
@@ -47,4 +47,4 @@ def down(outcome: Outcome, group: IntArray, edges: FloatArray) -> FloatArray:
     """Return how many GPUs of each group are down, float (groups, spans), given the group of each node."""
     node = outcome.down_node
     time = (outcome.down_start, outcome.down_end, edges)
-    return means(group[node], int(group.max()) + 1, outcome.room[node], *time)
+    return means_of_groups(group[node], int(group.max()) + 1, outcome.room[node], *time)

@@ -11,8 +11,8 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Fleet
 from gangplan.instances.workload import Workload
 
-from ..trace.menu import Menu
-from ..trace.outcome import Outcome
+from ..options import Menu
+from ..outcome import Outcome
 from .failures import Outages
 from .jobs import Long
 from .policy import DECISIONS, Scheduler, View

@@ -9,8 +9,8 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
 
+from ..asking import converted
 from ..fit import change, next_claim, next_fit, next_spare, reserve
-from ..held import told
 from .conservative import Reservations
 from .jobs import Long, Rows, in_order
 from .policy import Scheduler, View
@@ -77,7 +77,7 @@ class Decider:
         if self._select is None:
             s.key[jobs] = s.workload.submit[jobs]
             return
-        keys = told(self._select.select(self.view, jobs), _floats, "select")
+        keys = converted(self._select.select(self.view, jobs), _floats, "select")
         if keys.shape != jobs.shape or np.isnan(keys).any():
             raise InstanceError("select", f"{self._select!r} did not give a number for each of {len(jobs)} jobs")
         s.key[jobs] = keys
@@ -126,7 +126,7 @@ class Decider:
         """Return the degree at which a job is to start."""
         if self._degree is None:
             return int(self.s.workload.gpus[job])
-        degree = told(self._degree.degree(job, self.view), int, "degree")
+        degree = converted(self._degree.degree(job, self.view), int, "degree")
         self.s.menu.entry(job, degree)
         return degree
 
@@ -139,7 +139,7 @@ class Decider:
         answer = self._place.place(job, degree, self.view)
         if answer is None:
             return None
-        rows = told(answer, _rows, "place")
+        rows = converted(answer, _rows, "place")
         s = self.s
         where = f"job {s.workload.names[job]} on nodes {rows.node.tolist()}"
         node, m = rows.node, s.fleet.n_nodes

@@ -8,7 +8,7 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 
-from ..held import told
+from ..asking import converted
 from .decide import Decider
 from .failures import Clock, Outages
 from .policy import Scheduler, View
@@ -114,7 +114,7 @@ class Loop:
         """Return when to look again though nothing happens."""
         if self._wake is None:
             return np.inf
-        alarm = told(self._wake.wake(self.view), float, "wake")
+        alarm = converted(self._wake.wake(self.view), float, "wake")
         if not alarm > now:
             raise InstanceError("wake", f"{alarm!r} is not after {now!r}, when it was asked")
         return alarm

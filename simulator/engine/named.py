@@ -11,11 +11,11 @@ from gangplan.instances.arrays import require_number
 from gangplan.instances.placement import Fleet
 from gangplan.instances.workload import Workload
 
+from ..options import Menu
+from ..outcome import Outcome
 from ..trace import policies as fixed
-from ..trace.menu import Menu
-from ..trace.outcome import Outcome
-from ..trace.partitions import by_queue
 from ..trace.simulate import DISCIPLINES as PLAIN
+from ..trace.simulate import by_queue
 from ..trace.simulate import simulate as simulate_fast
 from .failures import Outages
 from .policies import POLICIES

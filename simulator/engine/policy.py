@@ -13,7 +13,7 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.workload import Workload
 
-from ..trace.menu import Menu
+from ..options import Menu
 from .jobs import Long, Rows
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from gangplan.instances.workload import Workload
 from gangplan.solvers.placement.costs import Costs
 from gangplan.solvers.placement.prepare import Batch
 
-from ..trace.menu import Menu
+from ..options import Menu
 from .jobs import Long, Rows
 
 Tasks = dict[int, tuple[int, int]]

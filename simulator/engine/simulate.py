@@ -12,10 +12,10 @@ from gangplan.instances.arrays import require_number
 from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.workload import Workload
 
-from ..held import Held
-from ..trace.check import check
-from ..trace.menu import Menu
-from ..trace.outcome import Outcome
+from ..asking import asking
+from ..check import check
+from ..options import Menu
+from ..outcome import Outcome
 from .failures import Outages
 from .policy import Scheduler
 
@@ -69,7 +69,7 @@ def simulate(
         checkpoint_interval=checkpoint_interval,
         progress=progress,
     )
-    with Held():
+    with asking():
         loop.run()
     return conclude(loop, menu)
 

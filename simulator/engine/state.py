@@ -13,7 +13,7 @@ from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.workload import Workload
 
 from ..fit import Gangs, change, find, nodes_of
-from ..trace.menu import Menu
+from ..options import Menu
 from .jobs import Log, Long, Queue, Rows, Running
 from .rates import Rates
 from .sharing import Sharing

@@ -17,7 +17,7 @@ from gangplan.instances.placement import Fleet, SpeedModel
 
 from ..engine import Scheduler
 from ..metrics import summary
-from ..trace.outcome import Outcome
+from ..outcome import Outcome
 from .cases import Case, Cases
 from .episode import Episode, plain
 from .observe import Scene

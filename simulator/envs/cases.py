@@ -11,7 +11,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray, frozen, require, require_number
 from gangplan.instances.workload import Workload
 
-from ..trace.menu import Menu
+from ..options import Menu
 
 
 @dataclass(frozen=True, slots=True, eq=False)

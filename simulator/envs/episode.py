@@ -13,8 +13,8 @@ from gangplan.instances.placement import Fleet, SpeedModel
 from ..engine import Scheduler
 from ..engine.jobs import Rows
 from ..engine.simulate import conclude, prepare
-from ..trace.menu import Menu
-from ..trace.outcome import Outcome
+from ..options import Menu
+from ..outcome import Outcome
 from .cases import Case
 from .rewards import Reward, Stretch
 

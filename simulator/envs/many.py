@@ -16,7 +16,7 @@ from gangplan.instances.placement import Fleet, SpeedModel
 
 from ..engine import POLICIES, Scheduler
 from ..metrics import summary
-from ..trace.outcome import Outcome
+from ..outcome import Outcome
 from .base import Observation
 from .cases import Case, Cases, Synthetic
 from .episode import Episode, plain

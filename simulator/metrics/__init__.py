@@ -1,14 +1,10 @@
 """What a schedule is worth: figures, figures over time, tables of jobs and of policies."""
 
-from .cluster import available_gpus, held_gpus, period, present_jobs, waiting_jobs
-from .compare import Row, compare
-from .fairness import finish_time_fairness
-from .fragmentation import fragments
-from .regret import regret
-from .rows import job_rows
-from .steps import Steps
-from .summary import Metrics, summary
-from .tables import columns, to_csv, to_parquet
+from .compare import Row, compare, half_width, interval
+from .nodes import fragments
+from .series import Steps, available_gpus, held_gpus, means_of_groups, period, present_jobs, waiting_jobs
+from .summary import Metrics, finish_time_fairness, regret, summary
+from .tables import columns, job_rows, to_csv, to_parquet
 
 __all__ = [
     "Metrics",
@@ -19,8 +15,11 @@ __all__ = [
     "compare",
     "finish_time_fairness",
     "fragments",
+    "half_width",
     "held_gpus",
+    "interval",
     "job_rows",
+    "means_of_groups",
     "period",
     "present_jobs",
     "regret",

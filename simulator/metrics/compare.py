@@ -11,7 +11,6 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 
-from .student import quantile
 from .summary import Metrics
 
 FIGURES = tuple(field.name for field in dataclasses.fields(Metrics))
@@ -76,6 +75,17 @@ def compare(found: Mapping[str, Sequence[Metrics]], figures: Sequence[str] = FIG
 
 def interval(values: np.ndarray) -> tuple[float, float | None]:
     """Return the mean of `values`, float64 (n,), and half the width of its 95% interval, None if there is one value."""
+    margin = half_width(values)
+    return float(values.mean()), None if margin is None else float(margin)
+
+
+def half_width(values: np.ndarray) -> np.ndarray | None:
+    """Return half the width of the 95% intervals of the means over the first axis, by Student's t; None of one value.
+
+    Args:
+        values: float64 (n, ...).
+    """
+    from scipy.special import stdtrit
+
     n = len(values)
-    margin = quantile(LEVEL, n - 1) * float(values.std(ddof=1)) / sqrt(n) if n > 1 else None
-    return float(values.mean()), margin
+    return np.asarray(stdtrit(n - 1, (1 + LEVEL) / 2) * values.std(axis=0, ddof=1) / sqrt(n)) if n > 1 else None

@@ -10,13 +10,10 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Fleet
 
-from ..trace.outcome import Outcome
-from ..trace.restarts import restarts
-from ..trace.spans import Spans, spans
-from .cluster import available_gpus, period
-from .communication import communication
-from .fairness import finish_time_fairness
-from .fragmentation import fragmentation
+from ..outcome import Outcome
+from ..spans import Spans, restarts, spans
+from .nodes import communication, fragmentation
+from .series import available_gpus, period
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +79,7 @@ def summary(outcome: Outcome, fleet: Fleet | None = None) -> Metrics:
     submit, finish, duration = work.submit[ran], outcome.finish[ran], work.duration[ran]
     jct, wait = finish - submit, outcome.start[ran] - submit
     first, last = period(outcome)
-    held = outcome.row_gpus * outcome.row_share * (outcome.row_end - outcome.row_start)
+    held = outcome.held
     there = float(available_gpus(outcome).integral(np.array([last]))[0])
     done = float((work.gpus * np.asarray(work.share))[ran] @ duration)
     runs = duration > 0
@@ -125,5 +122,49 @@ def _goodput(outcome: Outcome, parts: Spans, held: FloatArray) -> float:
     lost, _ = restarts(outcome, parts)
     duration = outcome.workload.duration
     kept = np.divide(duration, duration + lost, out=np.ones(len(lost)), where=duration + lost > 0)
-    useful = np.where(outcome.row_rate > 0, held, 0.0) * kept[outcome.row_job]
+    useful = held * outcome.useful * kept[outcome.row_job]
     return float(useful.sum()) / total
+
+
+def finish_time_fairness(outcome: Outcome) -> FloatArray:
+    """Return each job's completion time over that on its own part of the cluster: jobs that ran and take some time.
+
+    The part is 1/N of it, N the mean number of jobs that there were from its submission to its end (Mahajan et al.,
+    NSDI 2020, section 3.1; Narayanan et al., OSDI 2020). How long a job takes there is `Outcome.alone`.
+    """
+    submit, finish = outcome.workload.submit[outcome.admitted], outcome.finish[outcome.admitted]
+    alone = outcome.alone(company(submit, finish))
+    rest = (outcome.workload.duration > 0)[outcome.admitted]
+    return np.asarray((finish - submit)[rest] / alone[rest])
+
+
+def company(submit: FloatArray, finish: FloatArray) -> FloatArray:
+    """Return the mean number of jobs that there were during the stay of each, itself included, float64 (n,)."""
+    first = submit.min(initial=np.inf)
+    enter, leave = submit - first, finish - first
+    stay = leave - enter
+    # the integral of how many jobs there are up to t: sum of max(0, t - enter) - max(0, t - leave)
+    there = _upto(enter, leave) - _upto(leave, leave) - _upto(enter, enter) + _upto(leave, enter)
+    return np.asarray(np.maximum(1.0, np.divide(there, stay, out=np.ones(len(stay)), where=stay > 0)))
+
+
+def _upto(events: FloatArray, times: FloatArray) -> FloatArray:
+    """Return the sum over events of max(0, time - event) for each time."""
+    ordered = np.sort(events)
+    count = np.searchsorted(ordered, times, side="right")
+    return np.asarray(count * times - np.concatenate([[0.0], np.cumsum(ordered)])[count])
+
+
+def regret(outcome: Outcome) -> float | None:
+    """Return the mean JCT over a bound on that of any schedule of these jobs, less 1; at least 0.
+
+    The bound is that of `mean_jct_bound` on all GPUs of the cluster, in O(n log n): that regret is not 0 does not say
+    that a better schedule exists. `None` where it does not hold: jobs were rejected, or chose their degree.
+    """
+    if outcome.menu is not None or not outcome.admitted.all():
+        return None
+    from gangplan.solvers.schedule.clairvoyant import mean_jct_bound  # brings solvers, which take long to import
+
+    bound = mean_jct_bound(outcome.workload, outcome.n_gpus)
+    mean = float((outcome.finish - outcome.workload.submit).mean())
+    return max(0.0, mean / bound - 1) if bound > 0 else 0.0

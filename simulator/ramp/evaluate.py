@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import sqrt
 from time import perf_counter
 
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 
-from ..metrics.student import quantile
+from ..metrics.compare import half_width
 from .arrivals import arrivals
 from .baselines import make_policy
 from .beta import Fractions
@@ -91,8 +90,8 @@ def evaluate(
 
 def margin(values: FloatArray) -> float | None:
     """Return half the width of the 95% interval of the mean, by Student's t; None of one value."""
-    n = len(values)
-    return None if n < 2 else quantile(0.95, n - 1) * float(values.std(ddof=1)) / sqrt(n)
+    width = half_width(values)
+    return None if width is None else float(width)
 
 
 def best_constants(rates: Sequence[Rates]) -> dict[str, Rates]:

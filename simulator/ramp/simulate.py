@@ -10,7 +10,7 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
 
-from ..held import Held, told
+from ..asking import asking, converted
 from .arrivals import Case
 from .blocks import Blocks, Long
 from .jobs import JobType, Placed
@@ -146,15 +146,14 @@ def simulate(case: Case, policy: Policy) -> Outcome:
     reason, degree, block = (np.full(n, value, dtype=np.int32) for value in (0, -1, -1))
     start, finish = np.full(n, np.nan), np.full(n, np.nan)
     rows: list[Long | IntArray] = []
-    held = Held()
     for i in range(n):
         state = State(case, i, limit[i], seen, accepted[:i])
-        with held:
+        with asking():
             choice = policy.decide(state)
         if choice is None:
             reason[i] = 1
             continue
-        placed = _place(state, told(choice, _choice, f"decisions[{i}]"), blocks)
+        placed = _place(state, converted(choice, _choice, f"decisions[{i}]"), blocks)
         if placed is None or placed.jct > limit[i]:
             reason[i] = 2 if placed is None else 3
             continue

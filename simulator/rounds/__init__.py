@@ -1,9 +1,8 @@
 """Rounds of leases on GPUs of several types, as Gavel schedules (Narayanan et al., OSDI 2020)."""
 
-from .cluster import Cluster, parse_cluster
-from .jobs import RoundJobs, from_gavel, from_workload
-from .metrics import RoundMetrics, finish_time_fairness, summary
-from .outcome import RoundOutcome, check
+from ..metrics.summary import finish_time_fairness, summary
+from .jobs import Cluster, RoundJobs, from_gavel, from_workload, parse_cluster
+from .outcome import RoundOutcome, check_rounds
 from .policies import POLICIES
 from .simulate import simulate_rounds
 
@@ -11,9 +10,8 @@ __all__ = [
     "POLICIES",
     "Cluster",
     "RoundJobs",
-    "RoundMetrics",
     "RoundOutcome",
-    "check",
+    "check_rounds",
     "finish_time_fairness",
     "from_gavel",
     "from_workload",

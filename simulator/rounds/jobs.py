@@ -1,7 +1,8 @@
-"""Jobs as a round-based scheduler sees them: steps to do, and how many a second on each type of GPU."""
+"""What a round-based scheduler sees: GPUs of several types, and jobs with steps to do at a speed on each type."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -9,15 +10,64 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray, IntArray, frozen, require
+from gangplan.instances.arrays import (
+    FloatArray,
+    IntArray,
+    frozen,
+    require,
+    require_number,
+    require_text,
+    require_unique,
+)
 from gangplan.instances.readers.gavel_trace import GavelTrace
 from gangplan.instances.readers.throughputs import Throughputs
 from gangplan.instances.workload import Workload
 
-from .cluster import Cluster
-
+_PART = re.compile(r"(\d+)x([A-Za-z][\w.-]*)")
 STEPS = 1000
 """Steps that a second of a plain workload's duration stands for: what is left of a job is whole milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """GPUs by type; each type's GPUs are numbered on from the type before it.
+
+    Attributes:
+        types: names, in lower case, the most wanted first: who is heterogeneity-aware fills them in this order.
+        count: GPUs of each type.
+    """
+
+    types: tuple[str, ...]
+    count: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.types or len(self.types) != len(self.count):
+            raise InstanceError("cluster", f"has {len(self.types)} types and {len(self.count)} counts")
+        for i, (name, count) in enumerate(zip(self.types, self.count, strict=True)):
+            require_text(name, f"types[{i}]")
+            require_number(count, f"count[{i}]", positive=True, whole=True)
+        require_unique(self.types, "types")
+
+    @property
+    def gpus(self) -> int:
+        """How many GPUs there are."""
+        return sum(self.count)
+
+
+def parse_cluster(text: str) -> Cluster:
+    """Build a cluster from words like ``8xV100+8xP100+8xK80``.
+
+    Raises:
+        InstanceError: naming the part that is wrong.
+    """
+    types, count = [], []
+    for part in text.split("+"):
+        match = _PART.fullmatch(part.strip())
+        if match is None or not 0 < int(match[1]) <= 10**6:
+            raise InstanceError("cluster", f"{part!r} of {text!r} is not GPUs x type, like 8xV100")
+        types.append(match[2].lower())
+        count.append(int(match[1]))
+    return Cluster(tuple(types), tuple(count))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +112,11 @@ class RoundJobs:
     def n_jobs(self) -> int:
         """How many jobs there are."""
         return len(self.names)
+
+    @property
+    def workload(self) -> Workload:
+        """The same jobs with the seconds that each takes on the type where it is fastest."""
+        return Workload(self.names, self.submit, self.gpus, self.steps / self.speed.max(axis=1))
 
 
 def from_gavel(trace: GavelTrace, throughputs: Throughputs, cluster: Cluster) -> RoundJobs:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from gangplan.solvers.compiled.kernel import kernel
+from gangplan.solvers.compiled.kernel import Bools, Ints, Ints2, inner, kernel
+from gangplan.solvers.compiled.reference import by_reference
 
-from .place import close, place
 from .state import (
     ACTIVE,
     ENDED,
     GAP,
+    HELD,
+    LEASES,
     LENGTH,
     NEXT,
     NOW,
@@ -24,6 +24,7 @@ from .state import (
     STAMP,
     STRICT,
     TRIED,
+    Rounds,
 )
 
 ALLOCATE, DONE, MORE, STUCK = range(4)
@@ -31,8 +32,9 @@ ALLOCATE, DONE, MORE, STUCK = range(4)
 
 
 @kernel
-def advance(s: Any, orders: Any) -> int:
+def advance(rounds: Rounds, orders: Ints2) -> int:
     """Run rounds until something else is due; `orders` are the types in the order each try fills them, (r, k)."""
+    s = by_reference(rounds)
     while True:
         _admit(s)
         if s.counts[ACTIVE] == 0 and s.counts[NEXT] == len(s.submit):
@@ -60,8 +62,8 @@ def advance(s: Any, orders: Any) -> int:
             return STUCK
 
 
-@kernel
-def _admit(s: Any) -> None:
+@inner
+def _admit(s: Rounds) -> None:
     while s.counts[NEXT] < len(s.submit) and s.submit[s.counts[NEXT]] <= s.times[NOW]:
         for j in range(len(s.room)):
             s.ranking[j, s.counts[ACTIVE]] = s.counts[NEXT]
@@ -71,8 +73,8 @@ def _admit(s: Any) -> None:
         s.counts[STALE] = 1
 
 
-@kernel
-def _rise(s: Any, j: int, at: int) -> None:
+@inner
+def _rise(s: Rounds, j: int, at: int) -> None:
     row = s.ranking[j]
     job = row[at]
     while at and _before(s, job, row[at - 1], j):
@@ -81,8 +83,8 @@ def _rise(s: Any, j: int, at: int) -> None:
     row[at] = job
 
 
-@kernel
-def _fall(s: Any, j: int, at: int) -> None:
+@inner
+def _fall(s: Rounds, j: int, at: int) -> None:
     row = s.ranking[j]
     job = row[at]
     while at + 1 < s.counts[ACTIVE] and _before(s, row[at + 1], job, j):
@@ -91,8 +93,8 @@ def _fall(s: Any, j: int, at: int) -> None:
     row[at] = job
 
 
-@kernel
-def _before(s: Any, one: int, other: int, j: int) -> bool:
+@inner
+def _before(s: Rounds, one: int, other: int, j: int) -> bool:
     if s.priority[one, j] != s.priority[other, j]:
         return bool(s.priority[one, j] > s.priority[other, j])
     if s.deficit[one, j] != s.deficit[other, j]:
@@ -102,8 +104,8 @@ def _before(s: Any, one: int, other: int, j: int) -> bool:
     return one < other
 
 
-@kernel
-def _choose(s: Any, order: Any) -> bool:
+@inner
+def _choose(s: Rounds, order: Ints) -> bool:
     """Fill one type after the other by priority, jobs that do not fit passed over; return whether anybody runs."""
     s.counts[STAMP] += 1
     runs = False
@@ -126,8 +128,8 @@ def _choose(s: Any, order: Any) -> bool:
     return runs
 
 
-@kernel
-def _work(s: Any) -> None:
+@inner
+def _work(s: Rounds) -> None:
     """Let the chosen make their steps; the round ends when the last of them is done with its own."""
     now = s.times[NOW]
     end = now
@@ -142,12 +144,11 @@ def _work(s: Any) -> None:
             s.left[job] -= steps
             s.received[job, j] += now + took - s.times[ENDED]
             s.priority[job, j] = s.share[job, j] / s.received[job, j]
-            s.busy[job] += took
+            s.open_span[job, 2] += took
             s.open_steps[job] += steps
             s.open_span[job, 1] = now + took
             end = max(end, now + took)
             if s.left[job] == 0:
-                s.finish[job] = now + took
                 close(s, job)
                 finished = True
             else:
@@ -162,8 +163,8 @@ def _work(s: Any) -> None:
         _drop_finished(s)
 
 
-@kernel
-def _drop_finished(s: Any) -> None:
+@inner
+def _drop_finished(s: Rounds) -> None:
     active = s.counts[ACTIVE]
     for j in range(len(s.room)):
         kept = 0
@@ -173,3 +174,80 @@ def _drop_finished(s: Any) -> None:
                 s.ranking[j, kept] = job
                 kept += 1
         s.counts[ACTIVE] = kept
+
+
+@inner
+def place(s: Rounds) -> None:
+    """Give the chosen of each type their GPUs, extending leases; end the leases of all others."""
+    for i in range(s.counts[RUNNING]):
+        if s.mark[s.running[i]] != s.counts[STAMP]:
+            close(s, s.running[i])
+    first = 0
+    for j in range(len(s.room)):
+        row = s.chosen[j, : s.many[j]].copy()
+        _largest_first(row, s.gpus)
+        taken = np.zeros(s.room[j], dtype=np.bool_)
+        free, i = 0, 0
+        while i < len(row):
+            upto = i
+            while upto < len(row) and s.gpus[row[upto]] == s.gpus[row[i]]:
+                if s.kind[row[upto]] >= 0 and (s.kind[row[upto]] != j or not _extend(s, row[upto], taken, first)):
+                    close(s, row[upto])
+                upto += 1
+            for at in range(i, upto):
+                if s.kind[row[at]] < 0:
+                    free = _start(s, row[at], j, taken, free, first)
+            i = upto
+        first += s.room[j]
+
+
+@inner
+def _largest_first(row: Ints, gpus: Ints) -> None:
+    for i in range(1, len(row)):
+        job, at = row[i], i
+        while at and gpus[row[at - 1]] < gpus[job]:
+            row[at] = row[at - 1]
+            at -= 1
+        row[at] = job
+
+
+@inner
+def _extend(s: Rounds, job: int, taken: Bools, first: int) -> bool:
+    """Keep a job's GPUs unless a larger one has got one of them."""
+    at = s.own_at[job]
+    for i in range(at, at + s.gpus[job]):
+        if taken[s.own[i] - first]:
+            return False
+    for i in range(at, at + s.gpus[job]):
+        taken[s.own[i] - first] = True
+    return True
+
+
+@inner
+def _start(s: Rounds, job: int, kind: int, taken: Bools, free: int, first: int) -> int:
+    """Open a lease on the lowest free GPUs of a type; return where to look for more."""
+    at = s.own_at[job]
+    for i in range(at, at + s.gpus[job]):
+        while taken[free]:
+            free += 1
+        taken[free] = True
+        s.own[i] = first + free
+    s.kind[job] = kind
+    s.open_steps[job] = 0
+    s.open_span[job, 0], s.open_span[job, 2] = s.times[NOW], 0.0
+    return free
+
+
+@inner
+def close(s: Rounds, job: int) -> None:
+    """Write the open lease of a job, if it has one."""
+    if s.kind[job] < 0:
+        return
+    row, held, at = s.counts[LEASES], s.counts[HELD], s.own_at[job]
+    s.lease[row, 0], s.lease[row, 1], s.lease[row, 2] = job, s.kind[job], s.open_steps[job]
+    s.span[row] = s.open_span[job]
+    for i in range(s.gpus[job]):
+        s.held[held + i] = s.own[at + i]
+    s.counts[LEASES] += 1
+    s.counts[HELD] += s.gpus[job]
+    s.kind[job] = -1

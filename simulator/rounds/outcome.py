@@ -1,4 +1,4 @@
-"""What came of a round-based simulation, and the check that leases are possible and do the jobs' work."""
+"""What comes of a round-based simulation, and the check that leases are possible and do the jobs' work."""
 
 from __future__ import annotations
 
@@ -7,95 +7,115 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.instances.arrays import FloatArray
 from gangplan.instances.verify.verdict import time_slack
 
-from .cluster import Cluster
-from .jobs import RoundJobs
+from ..check import check
+from ..outcome import Outcome
+from ..spans import spans
+from .jobs import Cluster, RoundJobs
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RoundOutcome:
-    """When each of n jobs was done, and its leases: spans in which it kept the same GPUs, r in all.
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class RoundOutcome(Outcome):
+    """An `Outcome` of leases: spans in which a job kept the same GPUs.
+
+    A type of GPU is a node, and each row is a GPU of it. Durations are those on the type where a job is fastest.
 
     Attributes:
-        jobs: in order of arrival.
+        jobs: n, in order of arrival.
         cluster: of k types.
-        finish: seconds, float64 (n,).
         begins: when each round began, seconds, ascending.
         allocations: how often the policy was asked.
-        lease_job, lease_type: int32 (r,).
-        lease_steps: that the job made, int64 (r,).
-        lease_start, lease_end: seconds, float64 (r,).
-        lease_gpus: numbers of the GPUs of one lease after the other, each as many as its job's, int32.
-        busy: seconds that each job held GPUs, waits for the end of a round left out, float64 (n,).
+        overhead: seconds that each lease loses at its start.
+        row_steps: steps of the lease that the row is of, int64 (r,).
+        row_busy: seconds of the lease, waits for the end of a round left out, float64 (r,).
     """
 
     jobs: RoundJobs
     cluster: Cluster
-    finish: FloatArray
     begins: FloatArray
     allocations: int
-    lease_job: IntArray
-    lease_type: IntArray
-    lease_steps: NDArray[np.int64]
-    lease_start: FloatArray
-    lease_end: FloatArray
-    lease_gpus: IntArray
-    busy: FloatArray
+    overhead: float
+    row_steps: NDArray[np.int64]
+    row_busy: FloatArray
+
+    @property
+    def held(self) -> FloatArray:
+        """GPU seconds of each row, waits for the end of a round left out, float64 (r,)."""
+        return self.row_busy
+
+    @property
+    def useful(self) -> FloatArray:
+        """The part of `held` in which the job made steps, float64 (r,)."""
+        return 1.0 - self.overhead / self.row_busy
+
+    def alone(self, parts: FloatArray) -> FloatArray:
+        """Return the seconds of each job on an equal part of every type's GPUs, at most all of its time there."""
+        share = np.array(self.cluster.count) / parts[:, None] / self.jobs.gpus[:, None]
+        share /= np.maximum(1.0, share.sum(axis=1))[:, None]
+        return np.asarray(self.jobs.steps / (share * self.jobs.speed).sum(axis=1))
 
 
-def check(outcome: RoundOutcome) -> list[str]:
-    """Return what is wrong with a simulation, in words: from the leases alone, whoever made them."""
-    o, jobs = outcome, outcome.jobs
-    job, close = o.lease_job, time_slack(o.lease_end - o.lease_start, o.lease_end)
-    done = np.bincount(job, weights=o.lease_steps, minlength=jobs.n_jobs)
-    words = [
-        f"job {jobs.names[i]} makes {done[i]:.0f} steps of {jobs.steps[i]}" for i in np.flatnonzero(done != jobs.steps)
+def outcome_of(
+    jobs: RoundJobs,
+    cluster: Cluster,
+    begins: FloatArray,
+    allocations: int,
+    overhead: float,
+    leases: tuple[NDArray[np.int64], FloatArray, NDArray[np.int64]],
+) -> RoundOutcome:
+    """Return the outcome of leases, by their start.
+
+    Args:
+        jobs, cluster, begins, allocations, overhead: as of the outcome.
+        leases: job, type and steps of each, int64 (l, 3); start, end and seconds at work, float64 (l, 3); and the
+            numbers of the GPUs of one lease after the other, counted on from type to type.
+    """
+    (job, kind, steps), (start, end, busy), gpu = leases[0].T, leases[1].T, leases[2]
+    work, lease = jobs.workload, np.repeat(np.arange(len(job)), jobs.gpus[job])
+    rate = work.duration[job] * (steps / jobs.steps[job]) / (end - start)
+    begin, finish = np.full(jobs.n_jobs, np.inf), np.full(jobs.n_jobs, -np.inf)
+    np.minimum.at(begin, job, start)
+    np.maximum.at(finish, job, end)
+    first = np.cumsum(cluster.count) - cluster.count
+    one = np.broadcast_to(np.int32(1), len(lease))
+    return RoundOutcome(
+        workload=work,
+        room=np.array(cluster.count, dtype=np.int32),
+        start=begin,
+        finish=finish,
+        row_job=job[lease].astype(np.int32),
+        row_node=kind[lease].astype(np.int32),
+        row_gpu=(gpu - first[kind[lease]]).astype(np.int32),
+        row_gpus=one,
+        row_share=np.broadcast_to(1.0, len(lease)),
+        row_start=start[lease],
+        row_end=end[lease],
+        row_rate=rate[lease],
+        jobs=jobs,
+        cluster=cluster,
+        begins=begins,
+        allocations=allocations,
+        overhead=overhead,
+        row_steps=steps[lease],
+        row_busy=busy[lease],
+    )
+
+
+def check_rounds(outcome: RoundOutcome) -> list[str]:
+    """Return what is wrong with a simulation, in words: as of any outcome, and what leases are held to besides."""
+    words = check(outcome)
+    if words:
+        return words
+    jobs, parts = outcome.jobs, spans(outcome)
+    row = parts.row[parts.first]
+    steps, kind, long = outcome.row_steps[row], outcome.row_node[row], parts.end - parts.start
+    done = np.bincount(parts.job, weights=steps, minlength=jobs.n_jobs)
+    words += [
+        f"job {jobs.names[i]} makes {done[i]:.0f} of {jobs.steps[i]} steps" for i in np.flatnonzero(done != jobs.steps)
     ]
-    early = o.lease_start < jobs.submit[job] - 2 * np.spacing(jobs.submit[job])
-    words += [f"job {jobs.names[i]} runs before it is submitted" for i in job[early]]
-    unknown = ~np.isin(o.lease_start, o.begins)
-    words += [f"a lease of job {jobs.names[i]} begins within a round" for i in job[unknown]]
-    speed = jobs.speed[job, o.lease_type]
-    fast = o.lease_steps > speed * (o.lease_end - o.lease_start + close)
-    words += [f"job {jobs.names[i]} makes more steps than its lease has time for" for i in job[fast]]
-    last = np.full(jobs.n_jobs, -np.inf)
-    np.maximum.at(last, job, o.lease_end)
-    words += [f"job {jobs.names[i]} does not end with its last lease" for i in np.flatnonzero(last != o.finish)]
-    return words + _shared(o) + _misplaced(o)
-
-
-def _rows(outcome: RoundOutcome) -> NDArray[np.int64]:
-    """Return the lease of each held GPU."""
-    return np.repeat(np.arange(len(outcome.lease_job)), outcome.jobs.gpus[outcome.lease_job])
-
-
-def _misplaced(outcome: RoundOutcome) -> list[str]:
-    held = outcome.lease_gpus
-    lease = _rows(outcome)
-    if len(lease) != len(held):
-        return [f"{len(held)} GPUs are held, {len(lease)} are needed"]
-    upto = np.cumsum(outcome.cluster.count)
-    wrong = np.searchsorted(upto, held, side="right") != outcome.lease_type[lease]
-    return [f"job {outcome.jobs.names[outcome.lease_job[lease[i]]]} holds GPU {held[i]} of another type"
-            for i in np.flatnonzero(wrong)]  # fmt: skip
-
-
-def _shared(outcome: RoundOutcome) -> list[str]:
-    """Compare neighbours in time, first on each GPU, then of each job, which runs in one place at a time."""
-    lease = _rows(outcome)
-    if len(lease) != len(outcome.lease_gpus):
-        return []
-    words = []
-    for what, key, of in (
-        ("GPU", outcome.lease_gpus, lease),
-        ("job", outcome.lease_job, np.arange(len(outcome.lease_job))),
-    ):
-        start, end = outcome.lease_start[of], outcome.lease_end[of]
-        order = np.lexsort((end, start, key))
-        both = (key[order][1:] == key[order][:-1]) & (start[order][1:] < end[order][:-1])
-        words += [
-            f"{what} {key[order[i + 1]]} has two leases at {start[order[i + 1]]:.6g} s" for i in np.flatnonzero(both)
-        ]
-    return words
+    unknown = ~np.isin(parts.start, outcome.begins)
+    words += [f"a lease of job {jobs.names[i]} begins within a round" for i in parts.job[unknown]]
+    fast = steps > jobs.speed[parts.job, kind] * (long + time_slack(long, parts.end))
+    return words + [f"job {jobs.names[i]} makes more steps than its lease has time for" for i in parts.job[fast]]

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray, require_number
 
-from .cluster import Cluster
-from .jobs import RoundJobs
-from .outcome import RoundOutcome, check
+from .jobs import Cluster, RoundJobs
+from .outcome import RoundOutcome, check_rounds, outcome_of
 from .policies import POLICIES, Policy
-from .state import ACTIVE, HELD, LEASES, LENGTH, NOW, RESET, ROUNDS, STALE, TRIED, State, initial
+from .state import ACTIVE, HELD, LEASES, LENGTH, NOW, RESET, ROUNDS, STALE, TRIED, Rounds, initial
 
 
 def simulate_rounds(
@@ -56,25 +55,19 @@ def simulate_rounds(
     s = initial(jobs, cluster, (length, gap, overhead), decide.strict, chunk)
     allocations, leases = _run(s, decide, random.Random(seed + 5), chunk)  # Gavel's generator: its figures come out
     begins, lease, span, held = (np.concatenate(part) for part in zip(*leases, strict=True))
-    first = jobs.submit[0]
-    outcome = RoundOutcome(
-        jobs=jobs,
-        cluster=cluster,
-        finish=first + s.finish,
-        begins=first + begins,
-        allocations=allocations,
-        lease_job=lease[:, 0].astype(np.int32),
-        lease_type=lease[:, 1].astype(np.int32),
-        lease_steps=lease[:, 2],
-        lease_start=first + span[:, 0],
-        lease_end=first + span[:, 1],
-        lease_gpus=held.astype(np.int32),
-        busy=s.busy,
-    )
-    wrong = check(outcome)
+    span[:, :2], begins = _absolute(span[:, :2], jobs), _absolute(begins, jobs)
+    outcome = outcome_of(jobs, cluster, begins, allocations, overhead, (lease, span, held))
+    wrong = check_rounds(outcome)
     if wrong:
         raise AssertionError(f"the simulator made impossible leases: {'; '.join(wrong[:3])}")
     return outcome
+
+
+def _absolute(times: FloatArray, jobs: RoundJobs) -> FloatArray:
+    """Return times that count from the first arrival as those of the trace; arrivals as the trace has them."""
+    there = jobs.submit - jobs.submit[0]
+    at = np.minimum(np.searchsorted(there, times), jobs.n_jobs - 1)
+    return np.where(there[at] == times, jobs.submit[at], jobs.submit[0] + times)
 
 
 def _ready(jobs: RoundJobs, cluster: Cluster, time: float) -> RoundJobs:
@@ -96,7 +89,7 @@ def _ready(jobs: RoundJobs, cluster: Cluster, time: float) -> RoundJobs:
 
 
 def _run(
-    s: State, decide: Policy, types: random.Random, chunk: int
+    s: Rounds, decide: Policy, types: random.Random, chunk: int
 ) -> tuple[int, list[tuple[FloatArray, NDArray[np.int64], FloatArray, NDArray[np.int64]]]]:
     from .loop import ALLOCATE, DONE, STUCK, advance  # compiling takes longer than most imports
 
@@ -127,7 +120,7 @@ def _shuffled(types: random.Random, k: int) -> list[int]:
     return order
 
 
-def _allocate(s: State, decide: Policy) -> None:
+def _allocate(s: Rounds, decide: Policy) -> None:
     """Settle what jobs are owed under the shares so far, and ask the policy for new ones."""
     active = np.sort(s.ranking[0, : s.counts[ACTIVE]])
     now, half = float(s.times[NOW]), float(s.times[LENGTH]) / 2

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from .cluster import Cluster
-from .jobs import RoundJobs
+from gangplan.solvers.compiled.kernel import Bools, Floats, Floats2, Ints, Ints2
+
+from .jobs import Cluster, RoundJobs
 
 NOW, RESET, LENGTH, GAP, OVERHEAD, ENDED = range(6)
-"""Places in `State.times`: now, the last allocation (0 lets the next one come at once), a round, the least time between
-allocations, a fresh start, and the end of the last round."""
+"""Places in `Rounds.times`: now, the last allocation (0 lets the next one come at once), a round, the least time
+between allocations, a fresh start, and the end of the last round."""
 ACTIVE, NEXT, STALE, TRIED, STRICT, ROUNDS, LEASES, HELD, RUNNING, STAMP = range(10)
-"""Places in `State.counts`: active jobs, the next to arrive, whether shares are stale, orders of types used up, whether
-a job without a share never runs, rounds that began, leases and GPUs of leases written, jobs with an open lease, and the
-number of the round that marks who is chosen in it."""
+"""Places in `Rounds.counts`: active jobs, the next to arrive, whether shares are stale, orders of types used up,
+whether a job without a share never runs, rounds that began, leases and GPUs of leases written, jobs with an open lease,
+and the number of the round that marks who is chosen in it."""
 
 
-class State(NamedTuple):
+class Rounds(NamedTuple):
     """Jobs n in order of arrival, types k, GPUs g; a type's ranking holds the active jobs, who is served first first.
 
     Times count from the first arrival, so that a trace in Unix time is run as finely as one from 0.
@@ -38,56 +39,53 @@ class State(NamedTuple):
         chosen, place, many: who runs this round on each type and its place in the ranking, int64 (k, n), and how many.
         mark: number of the last round in which a job ran, int64 (n,).
         running: jobs whose lease is open after a round, int64 (g,).
-        finish, busy: seconds, float64 (n,).
         kind: type of the open lease of each job, -1 if none, int64 (n,).
         own, own_at: GPUs of the open leases, int64, and where each job's begin.
         lease: job, type and steps of the leases written, int64 (r, 3).
-        span: start and end of the leases written, float64 (r, 2).
-        open_steps, open_span: steps so far, start and end of each job's open lease, int64 (n,) and float64 (n, 2).
+        span: start, end and seconds at work of the leases written, float64 (r, 3).
+        open_steps, open_span: steps so far, and the same of each job's open lease, int64 (n,) and float64 (n, 3).
         held: GPUs of the leases written, one lease after the other, int64.
         begins: when each round began, float64.
         times, counts: scalars, by the names above.
     """
 
-    submit: Any
-    gpus: Any
-    speed: Any
-    room: Any
-    left: Any
-    share: Any
-    known: Any
-    received: Any
-    deficit: Any
-    priority: Any
-    ranking: Any
-    chosen: Any
-    place: Any
-    many: Any
-    mark: Any
-    running: Any
-    finish: Any
-    busy: Any
-    kind: Any
-    own: Any
-    own_at: Any
-    lease: Any
-    span: Any
-    open_steps: Any
-    open_span: Any
-    held: Any
-    begins: Any
-    times: Any
-    counts: Any
+    submit: Floats
+    gpus: Ints
+    speed: Floats2
+    room: Ints
+    left: Ints
+    share: Floats2
+    known: Bools
+    received: Floats2
+    deficit: Floats2
+    priority: Floats2
+    ranking: Ints2
+    chosen: Ints2
+    place: Ints2
+    many: Ints
+    mark: Ints
+    running: Ints
+    kind: Ints
+    own: Ints
+    own_at: Ints
+    lease: Ints2
+    span: Floats2
+    open_steps: Ints
+    open_span: Floats2
+    held: Ints
+    begins: Floats
+    times: Floats
+    counts: Ints
 
 
-def initial(jobs: RoundJobs, cluster: Cluster, times: tuple[float, float, float], strict: bool, chunk: int) -> State:
+def initial(jobs: RoundJobs, cluster: Cluster, times: tuple[float, float, float], strict: bool, chunk: int) -> Rounds:
     """Return the state before the first job; `times` are a round, the least gap and the overhead."""
     n, k = jobs.speed.shape
     rows = (chunk + 2) * cluster.gpus  # each round ends at most as many leases as there are GPUs
     gpus = jobs.gpus.astype(np.int64)
     counts = np.zeros(10, dtype=np.int64)
     counts[STRICT] = strict
-    return State(
+    return Rounds(
         submit=jobs.submit - jobs.submit[0],
         gpus=gpus,
         speed=np.array(jobs.speed),
@@ -104,15 +102,13 @@ def initial(jobs: RoundJobs, cluster: Cluster, times: tuple[float, float, float]
         many=np.zeros(k, dtype=np.int64),
         mark=np.zeros(n, dtype=np.int64),
         running=np.zeros(cluster.gpus, dtype=np.int64),
-        finish=np.full(n, np.nan),
-        busy=np.zeros(n),
         kind=np.full(n, -1, dtype=np.int64),
         own=np.zeros(int(gpus.sum()), dtype=np.int64),
         own_at=np.cumsum(gpus) - gpus,
         lease=np.zeros((rows, 3), dtype=np.int64),
-        span=np.zeros((rows, 2)),
+        span=np.zeros((rows, 3)),
         open_steps=np.zeros(n, dtype=np.int64),
-        open_span=np.zeros((n, 2)),
+        open_span=np.zeros((n, 3)),
         held=np.zeros(rows, dtype=np.int64),
         begins=np.zeros(chunk),
         times=np.array([0.0, 0.0, *times, 0.0]),

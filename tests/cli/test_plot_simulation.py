@@ -25,8 +25,7 @@ from gangplan.plot.simulation_time import distribution, ticks, unit, words
 from gangplan.plot.simulation_words import jobs as texts
 from gangplan.simulator.engine import Outages, Scheduler
 from gangplan.simulator.engine import simulate as run_engine
-from gangplan.simulator.metrics import Steps, held_gpus, waiting_jobs
-from gangplan.simulator.metrics.bins import means
+from gangplan.simulator.metrics import Steps, held_gpus, means_of_groups, waiting_jobs
 from gangplan.simulator.trace import Outcome, check, simulate
 
 
@@ -139,7 +138,7 @@ def test_means_against_steps() -> None:
     end = np.where(rng.random(50) < 0.1, np.inf, start + rng.exponential(4, 50))
     group, amount = rng.integers(0, 3, 50), rng.uniform(0, 2, 50)
     edges = np.linspace(1, 15, 40)
-    found = means(group, 4, amount, start, end, edges)
+    found = means_of_groups(group, 4, amount, start, end, edges)
     for g in range(4):
         mine = group == g
         steps = Steps.of(np.concatenate([start[mine], end[mine]]), np.concatenate([amount[mine], -amount[mine]]))

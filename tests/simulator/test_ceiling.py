@@ -13,8 +13,7 @@ from gangplan.instances.placement import Demand, Fleet
 from gangplan.instances.placement.task import Task
 from gangplan.instances.readers.openb import read_nodes, read_pods
 from gangplan.simulator.ceiling import ceiling
-from gangplan.simulator.openb import ceilings, replay
-from gangplan.simulator.saturate import saturate
+from gangplan.simulator.replay import ceilings, replay, saturate
 from gangplan.solvers.placement.online import POLICIES, Mix, make_policy
 
 SHARE, SMALL, WHOLE = Task(Demand(0.6, 1.0)), Task(Demand(0.4, 1.0)), Task(Demand(1.0, 1.0))

@@ -13,8 +13,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.placement import Demand, Fleet
 from gangplan.instances.placement.task import Task
 from gangplan.instances.readers.openb import read_nodes, read_pods
-from gangplan.simulator.openb import replay
-from gangplan.simulator.saturate import arrivals, saturate
+from gangplan.simulator.replay import arrivals, replay, saturate
 from gangplan.solvers.placement.online import Mix, make_policy
 from gangplan.solvers.placement.online.units import GPU
 

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..cluster import Cluster
-from ..jobs import RoundJobs
+from ..jobs import Cluster, RoundJobs
 from .base import Policy
-from .fifo import Fifo
-from .fifo_perf import FifoPerf
-from .fifo_random import FifoRandom
-from .finish_time_fairness import FinishTimeFairness
-from .max_min_fairness import MaxMinFairness
-from .max_min_fairness_perf import MaxMinFairnessPerf
-from .max_sum_throughput import MaxSumThroughput
-from .min_total_duration import MinTotalDuration
+from .fifo import Fifo, FifoPerf, FifoRandom
+from .shares import FinishTimeFairness, MaxMinFairness, MaxMinFairnessPerf, MaxSumThroughput, MinTotalDuration
 
 POLICIES: dict[str, Callable[[RoundJobs, Cluster, int], Policy]] = {
     "fifo": Fifo,

@@ -1,9 +1,4 @@
-"""FIFO as Gavel's published simulator runs it (Narayanan et al., OSDI 2020), which is not what its name says.
-
-A type is drawn at random for a waiting job, but what the job gets is the last open type by name. A type is closed
-when its free GPUs come to exactly 0, and then it is the drawn one that closes; free GPUs may fall below 0. With V100,
-P100 and K80 most jobs end up taking turns on the V100s while the others idle. `fifo_random` does what was meant.
-"""
+"""First come, first served: on a type drawn at random, on the fastest, and as Gavel's published simulator has it."""
 
 from __future__ import annotations
 
@@ -14,13 +9,18 @@ from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
 
-from ..cluster import Cluster
-from ..jobs import RoundJobs
+from ..jobs import Cluster, RoundJobs
 from .base import Index
 
 
 class Fifo:
-    """Keeps a job on the type it was given; a job that ends hands its type to the first that waits, if it has room."""
+    """FIFO as Gavel's published simulator runs it (Narayanan et al., OSDI 2020), which is not what its name says.
+
+    A type is drawn at random for a waiting job, but what the job gets is the last open type by name. A type is closed
+    when its free GPUs come to exactly 0, and then it is the drawn one that closes; free GPUs may fall below 0. With
+    V100, P100 and K80 most jobs end up taking turns on the V100s while the others idle. `FifoRandom` does what was
+    meant. A job keeps its type; one that ends hands it to the first that waits, if that has room.
+    """
 
     in_order = False
     strict = True
@@ -65,3 +65,60 @@ class Fifo:
                 heir = waiting.pop()
                 self.kind[heir] = kind
                 free[kind] -= self.gpus[heir]
+
+
+class FifoRandom:
+    """In order of arrival, a job gets a random type with room and keeps it; who is without room blocks others."""
+
+    in_order = False
+    strict = True
+
+    def __init__(self, jobs: RoundJobs, cluster: Cluster, seed: int) -> None:
+        self.jobs, self.cluster = jobs, cluster
+        self.random = random.Random(seed)
+        self.kind: dict[int, int] = {}
+
+    def shares(self, active: Index, left: NDArray[np.int64], age: FloatArray) -> FloatArray:
+        """Return the shares of `active`; see `Policy`."""
+        free = np.array(self.cluster.count)
+        self.kind = {job: self.kind[job] for job in active.tolist() if job in self.kind}
+        for job, kind in self.kind.items():
+            free[kind] -= self.jobs.gpus[job]
+        found = np.zeros((len(active), len(free)))
+        for row, job in enumerate(active.tolist()):
+            if job not in self.kind:
+                runs = (free >= self.jobs.gpus[job]) & (self.jobs.speed[job] > 0)
+                if not runs.any():
+                    break
+                self.kind[job] = self.random.choice(np.flatnonzero(runs).tolist())
+                free[self.kind[job]] -= self.jobs.gpus[job]
+            found[row, self.kind[job]] = 1.0
+        return found
+
+
+class FifoPerf:
+    """In order of arrival, a job gets the fastest type with room (section 4.2); who fits nowhere blocks the others.
+
+    All are assigned anew each time, so a job may move to a faster type that has come free.
+    """
+
+    in_order = True
+    strict = True
+
+    def __init__(self, jobs: RoundJobs, cluster: Cluster, seed: int) -> None:
+        self.jobs, self.cluster = jobs, cluster
+        self.by_name = np.argsort(np.array(cluster.types))  # of two equally fast types, the first by name
+
+    def shares(self, active: Index, left: NDArray[np.int64], age: FloatArray) -> FloatArray:
+        """Return the shares of `active`; see `Policy`."""
+        free = np.array(self.cluster.count)
+        found = np.zeros((len(active), len(free)))
+        for row, job in enumerate(active.tolist()):
+            fits = [kind for kind in self.by_name.tolist() if free[kind] >= self.jobs.gpus[job]]
+            if not fits:
+                break
+            kind = max(fits, key=lambda j: self.jobs.speed[job, j])
+            if self.jobs.speed[job, kind] > 0:
+                found[row, kind] = 1.0
+                free[kind] -= self.jobs.gpus[job]
+        return found

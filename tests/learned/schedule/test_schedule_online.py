@@ -13,7 +13,7 @@ from gangplan.learned.schedule.settings import Settings
 from gangplan.learned.schedule.simulated import Learned
 from gangplan.simulator.engine import Scheduler, check_policy, simulate
 from gangplan.simulator.metrics import summary
-from gangplan.simulator.trace.menu import Menu
+from gangplan.simulator.options import Menu
 
 
 def quiet() -> SchedulePolicy:

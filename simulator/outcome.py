@@ -1,4 +1,4 @@
-"""What came of a trace: who held which GPUs when, and how fast the jobs got on."""
+"""What every simulator returns: who held which GPUs when, and how fast the jobs got on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gangplan.instances.arrays import FloatArray, IntArray
 from gangplan.instances.workload import Workload
 
-from .menu import Menu
+from .options import Menu
 
 
 def _no_nodes() -> IntArray:
@@ -72,3 +72,31 @@ class Outcome:
     def n_gpus(self) -> int:
         """GPUs of the cluster."""
         return int(self.room.sum())
+
+    @property
+    def held(self) -> FloatArray:
+        """GPU seconds of each row, shares added up, float64 (r,)."""
+        return np.asarray(self.row_gpus * self.row_share * (self.row_end - self.row_start))
+
+    @property
+    def useful(self) -> FloatArray:
+        """The part of `held` in which the job got on, float64 (r,)."""
+        return np.where(self.row_rate > 0, 1.0, 0.0)
+
+    def alone(self, parts: FloatArray) -> FloatArray:
+        """Return the seconds that each job that ran takes on a part of the cluster of its own, float64 (a,).
+
+        On a part smaller than its gang a job takes longer in proportion, on a larger one it is no faster; if it has
+        degrees to choose from, it takes the one that is best for that part.
+
+        Args:
+            parts: into how many equal parts the cluster is cut for each of these jobs, float64 (a,).
+        """
+        work, ran, part = self.workload, self.admitted, self.n_gpus / parts
+        if self.menu is None:
+            needs = work.gpus[ran] * np.asarray(work.share)[ran]
+            return np.asarray(work.duration[ran] * np.maximum(1.0, needs / part))
+        each = np.full(work.n_jobs, np.inf)
+        each[ran] = part
+        slower = np.maximum(1.0, self.menu.gpus * np.repeat(np.asarray(work.share) / each, np.diff(self.menu.first)))
+        return np.asarray(np.minimum.reduceat(self.menu.duration * slower, self.menu.first[:-1])[ran])

@@ -25,10 +25,10 @@ from gangplan.simulator.metrics import (
     summary,
     waiting_jobs,
 )
-from gangplan.simulator.metrics.communication import costs
-from gangplan.simulator.metrics.fairness import company
+from gangplan.simulator.metrics.nodes import costs
+from gangplan.simulator.metrics.summary import company
+from gangplan.simulator.spans import spans
 from gangplan.simulator.trace import Menu, Outcome, check, simulate
-from gangplan.simulator.trace.spans import spans
 
 
 def work(*jobs: tuple[float, int, float]) -> Workload:

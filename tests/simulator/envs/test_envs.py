@@ -36,8 +36,8 @@ from gangplan.simulator.envs import (
 from gangplan.simulator.envs.baselines import Agent, at_random, degree
 from gangplan.simulator.envs.observe import JOB, NODE
 from gangplan.simulator.metrics import summary
+from gangplan.simulator.options import Menu
 from gangplan.simulator.trace import Outcome
-from gangplan.simulator.trace.menu import Menu
 
 FLEET = Fleet.regular(2, 2, 4)
 MIXED = replace(FLEET, gpus=[4, 2, 4, 4], cpu=[4.0, 96.0, 8.0, 8.0])

@@ -24,7 +24,7 @@ from gangplan.simulator.rounds import (
     POLICIES,
     Cluster,
     RoundJobs,
-    check,
+    check_rounds,
     finish_time_fairness,
     from_gavel,
     from_workload,
@@ -34,7 +34,7 @@ from gangplan.simulator.rounds import (
 )
 from gangplan.simulator.rounds.policies.lp import AllocationLP
 
-GAVEL = Path(__file__).parents[3] / "shared" / "data" / "gavel"
+GAVEL = Path(__file__).parents[4] / "shared" / "data" / "gavel"
 MIXED = "8xV100+8xP100+8xK80"
 
 
@@ -132,7 +132,7 @@ def test_agrees_with_a_plain_simulator(policy: str, seed: int) -> None:
     work, cluster = random_jobs(seed), Cluster(("a", "b", "c"), (3, 2, 1))
     outcome = simulate_rounds(work, cluster, policy, length=60.0, gap=200.0, seed=seed)
     assert outcome.finish.tolist() == Plain(work, cluster, policy, seed).run(60.0, 200.0)
-    assert check(outcome) == []
+    assert check_rounds(outcome) == []
 
 
 def test_a_job_alone_keeps_one_lease() -> None:
@@ -140,8 +140,8 @@ def test_a_job_alone_keeps_one_lease() -> None:
     outcome = simulate_rounds(jobs((0.0, 1, 1000, [1.0])), Cluster(("a",), (2,)))
     assert outcome.finish.tolist() == [1000.0]
     assert outcome.begins.tolist() == [0.0, 360.0, 720.0]
-    assert outcome.lease_steps.tolist() == [1000]
-    assert outcome.lease_gpus.tolist() == [0]
+    assert outcome.row_steps.tolist() == [1000]
+    assert outcome.row_gpu.tolist() == [0]
 
 
 def test_only_whole_steps_are_made() -> None:
@@ -157,7 +157,7 @@ def test_equal_shares_take_turns() -> None:
         jobs((0.0, 1, 720, [1.0]), (0.0, 1, 360, [1.0])), Cluster(("a",), (1,)), "max_min_fairness"
     )
     assert outcome.finish.tolist() == [1080.0, 720.0]
-    assert outcome.lease_job.tolist() == [0, 1, 0]
+    assert outcome.row_job.tolist() == [0, 1, 0]
 
 
 def test_overhead_is_lost_at_each_new_lease() -> None:
@@ -199,8 +199,8 @@ def test_a_trace_in_unix_time_runs_as_one_from_zero(policy: str) -> None:
     work = replace(work, submit=work.submit - work.submit[0])
     here = simulate_rounds(work, cluster, policy, length=61.7)
     there = simulate_rounds(replace(work, submit=work.submit + 1.7e9), cluster, policy, length=61.7)
-    assert there.lease_gpus.tolist() == here.lease_gpus.tolist()
-    assert there.lease_steps.tolist() == here.lease_steps.tolist()
+    for column in ("row_job", "row_node", "row_gpu", "row_steps"):
+        assert getattr(there, column).tolist() == getattr(here, column).tolist()
     assert there.finish - 1.7e9 == pytest.approx(here.finish, abs=1e-6)
     assert finish_time_fairness(there) == pytest.approx(finish_time_fairness(here), rel=1e-6)
 
@@ -208,16 +208,19 @@ def test_a_trace_in_unix_time_runs_as_one_from_zero(policy: str) -> None:
 def test_the_check_is_as_strict_in_unix_time() -> None:
     """A lease one second too short for its steps is told, whenever the trace began."""
     good = simulate_rounds(jobs((1.7e9, 1, 720, [1.0])), Cluster(("a",), (1,)))
-    assert check(good) == []
-    late = replace(good, lease_start=good.lease_start + 1.0, begins=np.append(good.begins, good.lease_start + 1.0))
-    assert any("has time for" in w for w in check(late))
+    assert check_rounds(good) == []
+    start = good.row_start + 1.0
+    late = replace(
+        good, row_start=start, start=start, begins=np.append(good.begins, start), row_rate=good.row_rate * 720 / 719
+    )
+    assert any("has time for" in w for w in check_rounds(late))
 
 
 def test_fifo_perf_takes_the_fastest_and_blocks() -> None:
     """The first gets type b; the second needs two GPUs of a; the third fits nowhere before the second is done."""
     work = jobs((0.0, 1, 400, [1.0, 4.0]), (0.0, 2, 100, [1.0, 1.0]), (0.0, 1, 100, [1.0, 1.0]))
     outcome = simulate_rounds(work, Cluster(("a", "b"), (2, 1)), "fifo_perf", gap=0.0)
-    assert outcome.lease_type.tolist() == [0, 1, 0]
+    assert outcome.row_node.tolist() == [0, 0, 1, 0]  # a row for each GPU
     assert outcome.finish.tolist() == [100.0, 100.0, 200.0]
 
 
@@ -304,37 +307,37 @@ def test_metrics() -> None:
     """Two GPUs, 1,080 GPU seconds of work, 720 s: three quarters busy."""
     figures = summary(simulate_rounds(jobs((0.0, 1, 720, [1.0]), (0.0, 1, 360, [1.0])), Cluster(("a",), (2,))))
     assert (figures.mean_jct, figures.makespan, figures.utilisation) == (540.0, 720.0, 0.75)
-    assert figures.rounds == 2
+    assert figures.interruptions == 0
 
 
 def test_the_check_sees_what_is_wrong() -> None:
     """Each kind of impossible lease is told."""
     work = jobs((0.0, 1, 720, [1.0, 1.0]), (0.0, 1, 360, [1.0, 1.0]))
     good = simulate_rounds(work, Cluster(("a", "b"), (1, 1)))
-    assert check(good) == []
-    steps, start = good.lease_steps.copy(), good.lease_start.copy()
-    steps[0] -= 1
-    assert any(
-        "makes 719 steps of 720" in w or "makes 359 steps of 360" in w for w in check(replace(good, lease_steps=steps))
-    )
-    assert any("GPU 0 has two leases" in w for w in check(replace(good, lease_gpus=np.zeros_like(good.lease_gpus))))
-    assert any("of another type" in w for w in check(replace(good, lease_gpus=good.lease_gpus[::-1].copy())))
-    assert any("are needed" in w for w in check(replace(good, lease_gpus=good.lease_gpus[1:])))
-    assert any("does not end with" in w for w in check(replace(good, finish=good.finish + 1)))
+    assert check_rounds(good) == []
+    fewer, start = good.row_steps.copy(), good.row_start.copy()
+    fewer[0] -= 1
+    assert any("of 720 steps" in w or "of 360 steps" in w for w in check_rounds(replace(good, row_steps=fewer)))
+    same = np.zeros_like(good.row_node)
+    assert any("node 0 GPU 0 holds 2" in w or "GPU 0 holds 2" in w for w in check_rounds(replace(good, row_node=same)))
+    assert any("does not have" in w for w in check_rounds(replace(good, row_gpu=good.row_gpu + 1)))
+    assert any("does not end when" in w for w in check_rounds(replace(good, finish=good.finish + 1)))
     start[0] += 7.0
-    assert any("within a round" in w for w in check(replace(good, lease_start=start)))
-    assert any("has time for" in w for w in check(replace(good, lease_start=start)))
-    late = replace(good, jobs=replace(good.jobs, submit=np.array([1.0, 1.0])))
-    assert any("before it is submitted" in w for w in check(late))
+    rate = good.row_rate * (good.row_end - good.row_start) / (good.row_end - start)
+    late = replace(good, row_start=start, row_rate=rate, start=start[np.argsort(good.row_job)])
+    assert any("within a round" in w for w in check_rounds(late))
+    assert any("has time for" in w for w in check_rounds(late))
+    early = replace(good, workload=replace(good.workload, submit=np.array([1.0, 1.0])))
+    assert any("before it is submitted" in w for w in check_rounds(early))
 
 
 def test_same_seed_same_leases() -> None:
     """The whole trajectory repeats, and another seed gives another."""
     work, cluster = random_jobs(2, 20), Cluster(("a", "b", "c"), (3, 2, 1))
     runs = [simulate_rounds(work, cluster, "max_min_fairness", seed=seed) for seed in (4, 4, 5)]
-    assert runs[0].lease_gpus.tolist() == runs[1].lease_gpus.tolist()
-    assert runs[0].lease_start.tolist() == runs[1].lease_start.tolist()
-    assert runs[0].lease_start.tolist() != runs[2].lease_start.tolist()
+    assert runs[0].row_gpu.tolist() == runs[1].row_gpu.tolist()
+    assert runs[0].row_start.tolist() == runs[1].row_start.tolist()
+    assert runs[0].row_start.tolist() != runs[2].row_start.tolist()
 
 
 def test_a_plain_workload_has_milliseconds_for_steps() -> None:
@@ -456,15 +459,16 @@ def test_laws(policy: str, seed: int, overhead: float, per: int) -> None:
     """Whatever the jobs: leases are possible, work takes its time, nobody beats the fastest type."""
     work, cluster = random_jobs(seed), Cluster(("a", "b", "c"), (3, 2 * per, per))
     outcome = simulate_rounds(work, cluster, policy, length=40.0, gap=90.0, overhead=overhead, seed=seed)
-    assert check(outcome) == []
+    assert check_rounds(outcome) == []
     jct = outcome.finish - outcome.jobs.submit
     assert (jct >= outcome.jobs.steps / outcome.jobs.speed.max(axis=1) * (1 - 1e-9)).all()
-    speed = outcome.jobs.speed[outcome.lease_job, outcome.lease_type]
-    took = np.sum(outcome.lease_steps / speed) + overhead * len(outcome.lease_job)
-    assert outcome.busy.sum() == pytest.approx(took, rel=1e-9)
+    speed = outcome.jobs.speed[outcome.row_job, outcome.row_node]
+    assert outcome.held == pytest.approx(outcome.row_steps / speed + overhead, rel=1e-9)
     idle = outcome.begins[1:][np.diff(outcome.begins) > 40.0 + 1e-6]
     assert np.isin(idle, outcome.jobs.submit).all()  # only an arrival ends a wait in which nobody runs
-    assert 0 < summary(outcome).utilisation <= 1
+    figures = summary(outcome)
+    assert 0 < figures.utilisation <= 1
+    assert figures.goodput == pytest.approx(np.sum(outcome.row_steps / speed) / outcome.held.sum(), rel=1e-9)
 
 
 @pytest.mark.skipif(not GAVEL.exists(), reason="the data are not here")

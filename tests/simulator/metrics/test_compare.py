@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from gangplan.instances import InstanceError
 from gangplan.instances.workload import Workload
 from gangplan.simulator.metrics import Metrics, compare, summary
-from gangplan.simulator.metrics.student import quantile, within
 from gangplan.simulator.trace import simulate
 
 
@@ -27,13 +24,6 @@ def drawn(seed: int) -> Workload:
 def figures(policy: str, seeds: int) -> list[Metrics]:
     """Return the figures of a policy over seeds."""
     return [summary(simulate(drawn(seed), 1, 8, policy=policy)) for seed in range(seeds)]
-
-
-def test_student_against_scipy() -> None:
-    """Quantiles are those of SciPy, of odd and even degrees of freedom."""
-    for freedom in (1, 2, 3, 4, 5, 9, 10, 29, 30, 99, 100, 999):
-        assert quantile(0.95, freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=1e-9)
-        assert within(1.3, freedom) == pytest.approx(1 - 2 * stats.t.sf(1.3, freedom), rel=1e-9)
 
 
 def test_by_hand() -> None:
@@ -84,9 +74,3 @@ def test_bad_input() -> None:
         compare({"fifo": figures("fifo", 2), "sjf": figures("sjf", 1)})
     with pytest.raises(InstanceError, match=r"figures: 'jct' is not one of jobs, "):
         compare({"fifo": figures("fifo", 1)}, ["jct"])
-
-
-def test_without_scipy() -> None:
-    """The package does not need SciPy, which is there for its tests."""
-    folder = Path(__file__).parents[2] / "simulator" / "metrics"
-    assert not [p.name for p in folder.glob("*.py") if "import scipy" in p.read_text()]

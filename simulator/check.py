@@ -8,8 +8,7 @@ from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
 from gangplan.instances.verify.verdict import time_slack
 
 from .outcome import Outcome
-from .restarts import restarts
-from .spans import Long, Spans, spans
+from .spans import Long, Spans, restarts, spans
 
 _MOST = 5
 """Faults of a kind that are told."""
@@ -94,8 +93,8 @@ def _overfull(o: Outcome) -> list[str]:
     amount = o.row_gpus if (o.row_share == 1).all() else o.row_gpus * o.row_share
     if len(o.row_node) and o.row_node[0] < 0:
         return _sweep(o, np.zeros(len(amount), dtype=np.int64), amount, np.array([o.n_gpus]), "the cluster")
-    words = _sweep(o, o.row_node, amount, o.room, "node")
     told = o.row_gpu >= 0
+    words = [] if told.all() else _sweep(o, o.row_node, amount, o.room, "node")
     if told.any():
         most = int(o.room.max())
         gpu = o.row_node * most + o.row_gpu

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gangplan.instances.readers.openb import read_nodes, read_pods
-from gangplan.simulator.openb import replay
+from gangplan.simulator.replay import replay
 
 Row = dict[str, str]
 TYPES = ("T4", "G2", "G2|G3", "V100M16|V100M32", "P100|V100M16|V100M32", "P100|T4|V100M16|V100M32")
