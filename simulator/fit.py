@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gangplan.solvers.compiled.heap import pop, push
 from gangplan.solvers.compiled.kernel import Bools, Bools2, Floats, Floats2, Ints, inner, kernel
+from gangplan.solvers.compiled.routines import pop, push
 
 SLACK = 1e-9
 

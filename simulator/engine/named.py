@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,7 @@ def simulate_named(
     workload: Workload,
     nodes: int,
     gpus: int,
-    policy: str = "fifo",
+    policy: str | Callable[[], Any] = "fifo",
     *,
     discipline: str = "head",
     consolidate: bool = False,
@@ -51,7 +52,7 @@ def simulate_named(
     Args:
         workload: the jobs.
         nodes, gpus: the cluster, or that of each queue.
-        policy: a name of `POLICIES`.
+        policy: a name of `POLICIES`, or what makes a policy.
         discipline, consolidate: see `Scheduler`.
         preemptive: whether running jobs may be stopped; by default as the policy would have it.
         shared: whether GPUs may be shared; by default if the policy or the trace would have it.
@@ -64,7 +65,7 @@ def simulate_named(
     Raises:
         InstanceError: if an argument is wrong, or a job never fits.
     """
-    if policy not in POLICIES:
+    if isinstance(policy, str) and policy not in POLICIES:
         raise InstanceError("policy", f"{policy!r} is not one of {', '.join(POLICIES)}")
     for field, value in (("cpu", cpu), ("memory", memory)):
         require_number(value, field, optional=True)
@@ -74,12 +75,19 @@ def simulate_named(
         raise InstanceError("per_queue", "does not go with degrees")
     shares = bool((np.asarray(workload.share) < 1).any())
     shared = shared if shared is not None else True if shares else None
-    plain = policy in fixed.POLICIES and discipline in PLAIN and not (preemptive or shared or outages or degrees)
+    plain = (
+        isinstance(policy, str)
+        and policy in fixed.POLICIES
+        and discipline in PLAIN
+        and not (preemptive or shared or outages or degrees)
+    )
     if plain and cpu is None and memory is None:
+        name = str(policy)
 
         def run(jobs: Workload) -> Outcome:
-            return simulate_fast(jobs, nodes, gpus, policy=policy, discipline=discipline, consolidate=consolidate)
+            return simulate_fast(jobs, nodes, gpus, policy=name, discipline=discipline, consolidate=consolidate)
     else:
+        make = POLICIES[policy] if isinstance(policy, str) else policy
         fleet = Fleet.regular(
             1, nodes, gpus, cpu=_AMPLE if cpu is None else cpu, memory=_AMPLE if memory is None else memory
         )
@@ -88,7 +96,7 @@ def simulate_named(
             return simulate(
                 jobs,
                 fleet,
-                Scheduler((POLICIES[policy](),), discipline, consolidate, preemptive, shared),
+                Scheduler((make(),), discipline, consolidate, preemptive, shared),
                 menu=Menu.scaling(jobs, degrees, overhead) if degrees else None,
                 outages=outages,
                 preempt_cost=preempt_cost,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gangplan.solvers.compiled.kernel import Bools, Ints, Ints2, inner, kernel
-from gangplan.solvers.compiled.reference import by_reference
+from gangplan.solvers.compiled.kernel import Bools, Ints, Ints2, by_reference, inner, kernel
 
 from .state import (
     ACTIVE,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gangplan.solvers.compiled.heap import pop, push
 from gangplan.solvers.compiled.kernel import Floats, Ints, Ints2, inner, kernel
+from gangplan.solvers.compiled.routines import pop, push
 
 from ..fit import Gangs, Held, Nodes, find_in, move, next_fit, next_spare, reserve
 

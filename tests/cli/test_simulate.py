@@ -138,3 +138,73 @@ def test_what_is_left_out(cli: Any, tmp_path: Path) -> None:
     assert found["makespan"] == 90
     for wrong in ("ncf", "ncf=x", "ncf=-1"):
         assert cli("simulate", pollux, "--cluster", "1x2", "--lasts", wrong).code == 2
+
+
+def test_seeds(trace: Path, cli: Any) -> None:
+    """Means and margins over seeds, the same jobs for all policies; the differences are seed by seed."""
+    asked = ("simulate", trace, "--cluster", "1x2", "--like", "--policy", "fifo", "--policy", "sjf")
+    found = json.loads(cli(*asked, "--seeds", "3,5", "--json").out)
+    alone = [json.loads(cli(*asked, "--seed", seed, "--json").out) for seed in ("3", "5")]
+    fifo, sjf = ([runs[i]["mean_jct"] for runs in alone] for i in (0, 1))
+    assert found[0]["seeds"] == [3, 5]
+    assert found[1]["figures"]["mean_jct"]["values"] == sjf
+    assert found[1]["figures"]["mean_jct"]["mean"] == pytest.approx(sum(sjf) / 2)
+    assert found[1]["figures"]["mean_jct"]["difference"] == pytest.approx((sum(sjf) - sum(fifo)) / 2)
+    shown = cli(*asked, "--seeds", "2").out
+    assert "against fifo" in shown
+    assert max(map(len, shown.splitlines()[1:])) <= 80
+    assert "seeds: change nothing here" in cli("simulate", trace, "--cluster", "1x2", "--seeds", "2").err
+    assert cli(*asked, "--seeds", "0").code == 2
+
+
+POLICY = """
+class Last:
+    def select(self, view, jobs):
+        return -view.workload.submit[jobs]
+
+class Wrong:
+    def select(self, jobs):
+        return jobs
+
+class Breaks:
+    def select(self, view, jobs):
+        return 1 / 0
+
+class Idle:
+    pass
+"""
+
+
+def test_policy_of_a_file(trace: Path, cli: Any, tmp_path: Path) -> None:
+    """A class of a file is a policy, and what is wrong with one is told in a line."""
+    file = tmp_path / "mine.py"
+    file.write_text(POLICY)
+    base = ("simulate", trace, "--cluster", "1x2", "--policy")
+    found = json.loads(cli(*base, f"{file}:Last", "--policy", "fifo", "--json").out)
+    assert [one["policy"] for one in found] == ["Last", "fifo"]
+    assert found[0]["mean_jct"] > 0
+    for name, words in (
+        (f"{file}:Wrong", "Wrong.select must take (view, jobs)"),
+        (f"{file}:Breaks", "Breaks: ZeroDivisionError: division by zero"),
+        (f"{file}:Idle", "Idle has none of the methods select, admit"),
+        (f"{file}:Absent", "has no class 'Absent'; it has Last, Wrong, Breaks, Idle"),
+        ("none.py:X", "'none.py' is not a file"),
+    ):
+        done = cli(*base, name)
+        assert (done.code, words in done.err, "Traceback" in done.err) == (2, True, False)
+
+
+def test_online_scheduler(trace: Path, cli: Any) -> None:
+    """`gangplan.Scheduler` is a policy by the name of online."""
+    (found,) = json.loads(cli("simulate", trace, "--cluster", "1x2", "--policy", "online", "--json").out)
+    assert (found["jobs"], found["makespan"]) == (3, 15)  # c runs beside a, then b on both GPUs
+
+
+def test_ctrl_c_keeps_what_is_done(trace: Path, cli: Any, tmp_path: Path) -> None:
+    """The policies simulated before Ctrl-C are shown, and the exit code is that of an interruption."""
+    file = tmp_path / "mine.py"
+    file.write_text("class Stop:\n    def select(self, view, jobs):\n        raise KeyboardInterrupt\n")
+    done = cli("simulate", trace, "--cluster", "1x2", "--policy", "fifo", "--policy", f"{file}:Stop")
+    assert done.code == 130
+    assert "interrupted" in done.out
+    assert "fifo" in done.out

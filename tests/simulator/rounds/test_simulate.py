@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gangplan.cli import main
-from gangplan.cli.rounds import simulate_rounds as command
 from gangplan.instances import InstanceError
 from gangplan.instances.readers.gavel_trace import is_gavel_trace, read_gavel_trace
 from gangplan.instances.readers.throughputs import read_throughputs
@@ -420,22 +419,35 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace.write_text(LINE, encoding="utf-8")
     table.write_text(json.dumps(TABLE), encoding="utf-8")
     plain.write_text("job_id,num_gpu,submit_time,duration\na,1,0,60\n", encoding="utf-8")
-    command(str(trace), "2xV100", ["fifo", "fifo_perf"], 360.0, throughputs=str(table), as_json=True)
+    rounds = ["--cluster", "2xV100", "--rounds", "360", "--policy", "fifo_perf"]
+    assert main(["simulate", str(trace), *rounds, "--policy", "fifo", "--throughputs", str(table), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [(one["policy"], one["mean_jct"], one["makespan"]) for one in found] == [
-        ("fifo", 100.0, 105.5),
         ("fifo_perf", 100.0, 105.5),
+        ("fifo", 100.0, 105.5),
     ]
-    command(str(plain), "2xV100", ["fifo_perf"], 360.0, speeds="v100=2")
-    assert "30.000" in capsys.readouterr().out
-    with pytest.raises(InstanceError, match=r"throughputs: .* is Gavel's, it needs a table"):
-        command(str(trace), "2xV100", ["fifo"], 360.0)
-    with pytest.raises(InstanceError, match=r"speeds: .* names no models"):
-        command(str(plain), "2xV100", ["fifo"], 360.0)
-    with pytest.raises(InstanceError, match="throughputs: are for Gavel's traces"):
-        command(str(trace), "2xV100", ["fifo"], 360.0, throughputs=str(table), speeds="v100=1")
-    with pytest.raises(InstanceError, match="speeds: 'fast' is not name=number"):
-        command(str(plain), "2xV100", ["fifo"], 360.0, speeds="fast")
+    assert main(["simulate", str(plain), *rounds, "--speeds", "v100=2"]) == 0
+    assert "mean JCT, s" in capsys.readouterr().out
+    for path, options, words in (
+        (trace, [], "Gavel's, it needs a table"),
+        (plain, [], "names no models"),
+        (trace, ["--throughputs", str(table), "--speeds", "v100=1"], "throughputs: are for Gavel's traces"),
+        (plain, ["--speeds", "fast"], "speeds: 'fast' is not name=number"),
+    ):
+        assert main(["simulate", str(path), *rounds, *options]) == 2
+        assert words in capsys.readouterr().err
+
+
+def test_files_of_rounds(tmp_path: Path) -> None:
+    """Rows of jobs and a picture are written as of any simulation."""
+    plain, rows, picture = tmp_path / "x.csv", tmp_path / "rows.csv", tmp_path / "x.html"
+    plain.write_text("job_id,num_gpu,submit_time,duration\na,1,0,60\nb,2,0,30\n", encoding="utf-8")
+    line = ["simulate", str(plain), "--cluster", "2xV100+1xK80", "--speeds", "v100=1,k80=.5", "--rounds", "20"]
+    assert main([*line, "--policy", "fifo_perf", "--out", str(rows), "--plot", str(picture)]) == 0
+    lines = rows.read_text().splitlines()
+    assert lines[0].startswith("policy,job_id,submit,start,finish,jct,wait,gpus")
+    assert len(lines) == 3
+    assert picture.stat().st_size > 1000
 
 
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

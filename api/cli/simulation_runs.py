@@ -1,0 +1,321 @@
+"""What `gangplan simulate` runs: policies by name or from a file, on a trace or in rounds, over seeds."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gangplan.instances import InstanceError
+from gangplan.instances.generators.fitted import fit_workload
+from gangplan.instances.readers.gavel_trace import is_gavel_trace, read_gavel_trace
+from gangplan.instances.readers.throughputs import read_throughputs
+from gangplan.instances.readers.traces import read_trace
+from gangplan.simulator.outcome import Outcome
+
+from .numbers import by_name
+
+Maker = str | Callable[..., Any]
+"""The name of a policy, or what makes one."""
+Step = Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Jobs and a cluster.
+
+    Attributes:
+        run: simulates a policy with a seed, and says how far it is.
+        facts: names and values, for people.
+        about: the same of what was left out, for machines.
+        random: whether a seed changes anything.
+    """
+
+    run: Callable[[Maker, int, Step], Outcome]
+    facts: list[tuple[str, str]]
+    about: dict[str, Any]
+    random: bool
+
+
+def on_trace(
+    trace: str,
+    nodes: int,
+    gpus: int,
+    engine: dict[str, Any],
+    failures: tuple[float, float] | None,
+    *,
+    like: bool,
+    queue: str | None,
+    skip_bad: bool,
+    lasts: str | None,
+) -> Setting:
+    """Read a trace for a cluster of equal nodes.
+
+    Args:
+        trace: the file.
+        nodes, gpus: the cluster.
+        engine: arguments of `simulate_named`.
+        failures: mean seconds that a node is up and down, None if none fails.
+        like: draw a trace like this one for each seed.
+        queue: only the jobs of this virtual cluster.
+        skip_bad: leave bad rows out and count them.
+        lasts: seconds of applications whose trace does not say.
+    """
+    from gangplan.simulator.engine import Outages, simulate_named
+
+    read = read_trace(trace, skip_bad=skip_bad, seconds=by_name(lasts or "", "lasts"))
+    workload = read.workload if queue is None else read.workload.only(queue)
+    model = fit_workload(workload) if like else None
+    each = " for each queue" if engine["per_queue"] else ""
+    how = "consolidated" if engine["consolidate"] else "counted only"
+    facts = [
+        ("trace", f"{trace}: {workload.n_jobs} jobs of 1 to {workload.gpus.max()} GPUs"),
+        (
+            "cluster",
+            f"{nodes} nodes of {gpus} GPUs{each}, {how}",
+        ),
+        ("discipline", engine["discipline"]),
+        *(("left out", f"{count} rows {reason}") for reason, count in read.left_out.items()),
+        *_skipped(read.skipped),
+    ]
+
+    def run(policy: Maker, seed: int, progress: Step) -> Outcome:
+        jobs = workload if model is None else model.draw(workload.n_jobs, seed=seed)
+        outages = None if failures is None else Outages(mtbf=failures[0], mttr=failures[1], seed=seed)
+        return simulate_named(jobs, nodes, gpus, policy, **engine, outages=outages, progress=progress)
+
+    about = {"skipped": len(read.skipped), "left_out": read.left_out}
+    return Setting(run, facts, about, like or failures is not None)
+
+
+def in_rounds(
+    trace: str,
+    cluster: str,
+    length: float,
+    *,
+    throughputs: str | None = None,
+    speeds: str | None = None,
+    queue: str | None = None,
+    skip_bad: bool = False,
+) -> Setting:
+    """Read a trace, Gavel's or another, for leases on GPUs of several types.
+
+    Args:
+        trace: the file.
+        cluster: like ``8xV100+8xP100+8xK80``.
+        length: of a round, seconds.
+        throughputs: Gavel's table of measured steps a second, for Gavel's traces.
+        speeds: for other traces: how fast each type is, like ``v100=1,p100=0.6``; durations are on a type of speed 1.
+        queue: of other traces, only the jobs of this virtual cluster.
+        skip_bad: leave bad rows out and count them.
+
+    Raises:
+        InstanceError: if an argument or a file is wrong.
+    """
+    from gangplan.simulator.rounds import from_gavel, from_workload, parse_cluster, simulate_rounds
+
+    shape = parse_cluster(cluster)
+    skipped: Sequence[str]
+    if throughputs is not None:
+        if speeds is not None or queue is not None:
+            raise InstanceError("throughputs", "are for Gavel's traces, which take no speeds and have no queues")
+        found = read_gavel_trace(trace, skip_bad=skip_bad)
+        jobs, skipped = from_gavel(found, read_throughputs(throughputs), shape), found.skipped
+    elif is_gavel_trace(trace):
+        raise InstanceError("throughputs", f"{trace} is Gavel's, it needs a table of them")
+    elif speeds is None:
+        raise InstanceError("speeds", f"{trace} names no models: say how fast each type is, like v100=1,p100=0.6")
+    else:
+        read = read_trace(trace, skip_bad=skip_bad)
+        workload = read.workload if queue is None else read.workload.only(queue)
+        jobs, skipped = from_workload(workload, by_name(speeds.lower(), "speeds"), shape), read.skipped
+    facts = [
+        ("trace", f"{trace}: {jobs.n_jobs} jobs of 1 to {jobs.gpus.max()} GPUs"),
+        ("cluster", " + ".join(f"{n} {kind}" for kind, n in zip(shape.types, shape.count, strict=True))),
+        ("rounds", f"{length:g} s"),
+        *_skipped(skipped),
+    ]
+
+    def run(policy: Maker, seed: int, progress: Step) -> Outcome:
+        return simulate_rounds(jobs, shape, policy, length=length, seed=seed)
+
+    return Setting(run, facts, {"skipped": len(skipped)}, True)
+
+
+def _skipped(words: Sequence[str]) -> list[tuple[str, str]]:
+    more = [("skipped", f"{len(words) - 5} more rows")] if len(words) > 5 else []
+    return [*(("skipped", one) for one in words[:5]), *more]
+
+
+@dataclass
+class Found:
+    """What was simulated.
+
+    Attributes:
+        figures: of each policy, those of each seed.
+        outcomes: of the first seed, by policy.
+        seeds: those that all policies have.
+        interrupted: whether Ctrl-C ended it before all was done.
+    """
+
+    figures: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    seeds: list[int] = field(default_factory=list)
+    interrupted: bool = False
+
+
+def play(setting: Setting, policies: dict[str, Maker], seeds: Sequence[int], progress: Step) -> Found:
+    """Simulate every policy with every seed; with Ctrl-C return what is done, if anything is.
+
+    Args:
+        setting: jobs and cluster.
+        policies: by their labels.
+        seeds: one after the other; of each all policies are run.
+        progress: called with the share that is done.
+    """
+    found, done, total = Found(), 0, len(policies) * len(seeds)
+    row: dict[str, dict[str, Any]] = {}
+    try:
+        for seed in seeds:
+            row = {}
+            for label, policy in policies.items():
+                outcome = _run(setting, label, policy, seed, lambda share, done=done: progress((done + share) / total))
+                row[label] = figures(outcome)
+                if seed == seeds[0]:
+                    found.outcomes[label] = outcome
+                done += 1
+                progress(done / total)
+            found.seeds.append(seed)
+            for label, one in row.items():
+                found.figures.setdefault(label, []).append(one)
+    except KeyboardInterrupt:
+        if not done:
+            raise
+        found.interrupted = True
+        if not found.seeds:  # those policies that were done, with the one seed
+            found.seeds, found.figures = [seeds[0]], {label: [one] for label, one in row.items()}
+    return found
+
+
+def _run(setting: Setting, label: str, policy: Maker, seed: int, progress: Step) -> Outcome:
+    try:
+        return setting.run(policy, seed, progress)
+    except InstanceError:
+        raise
+    except Exception as error:
+        if isinstance(policy, str) or not hasattr(policy, "file"):
+            raise
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == policy.file]
+        where = f"{policy.file}, line {lines[-1]}" if lines else policy.file
+        raise InstanceError("policy", f"{label}: {type(error).__name__}: {error} ({where})") from error
+
+
+def figures(outcome: Outcome) -> dict[str, Any]:
+    """Return the figures of a simulation; of rounds, also how many there were."""
+    from gangplan.simulator.metrics import regret, summary
+    from gangplan.simulator.rounds import RoundOutcome
+
+    known = asdict(summary(outcome))
+    if isinstance(outcome, RoundOutcome):
+        return known | {
+            "rounds": len(outcome.begins),
+            "allocations": outcome.allocations,
+            "leases": round(known["jobs"] * (1 + known["interruptions"])),
+        }
+    return known | {"regret": regret(outcome)}
+
+
+def policies_of(names: Sequence[str], rounds: bool) -> dict[str, Maker]:
+    """Return policies by their labels, in order: of files what makes them.
+
+    Args:
+        names: of policies, or ``FILE.py:Class``.
+        rounds: whether they are policies of rounds.
+
+    Raises:
+        InstanceError: saying which names there are, or what is wrong with a file.
+    """
+    found: dict[str, Maker] = {}
+    for name in names:
+        if ":" in name:
+            found[name.rpartition(":")[2] if name not in found else name] = from_file(name, rounds)
+        else:
+            found[name] = name if rounds else _named(name)
+    return found
+
+
+def _named(name: str) -> Maker:
+    from gangplan.simulator.engine import POLICIES
+
+    if name == "online":
+        from gangplan.hybrid.online.engine_policy import SchedulerPolicy
+
+        return SchedulerPolicy
+    if name not in POLICIES:
+        raise InstanceError("policy", f"{name!r} is not one of {', '.join(POLICIES)}, online, nor FILE.py:Class")
+    return name
+
+
+class FromFile:
+    """Makes the policy of a class in a file, anew for each simulation."""
+
+    def __init__(self, file: str, maker: Callable[..., Any]) -> None:
+        self.file, self._maker = file, maker
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Return a policy."""
+        return self._maker(*arguments)
+
+
+def from_file(text: str, rounds: bool) -> FromFile:
+    """Return what makes the policy of ``FILE.py:Class``.
+
+    Raises:
+        InstanceError: if there is no such file or class, it cannot be imported or made, or a method takes other
+            arguments than it is given.
+    """
+    file, _, name = text.rpartition(":")
+    if not Path(file).is_file():
+        raise InstanceError("policy", f"{file!r} is not a file; write FILE.py:Class")
+    spec = importlib.util.spec_from_file_location(f"gangplan_policy_{Path(file).stem}", file)
+    if spec is None or spec.loader is None:
+        raise InstanceError("policy", f"{file!r} is not a Python file; write FILE.py:Class")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise InstanceError("policy", f"{file} cannot be imported: {type(error).__name__}: {error}") from error
+    maker = getattr(module, name, None)
+    if not callable(maker):
+        own = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == spec.name]
+        raise InstanceError("policy", f"{file} has no class {name!r}; it has {', '.join(own) or 'none'}")
+    made = FromFile(file, maker)
+    if not rounds:
+        try:
+            part = made()
+        except Exception as error:
+            raise InstanceError("policy", f"{name}() fails: {type(error).__name__}: {error}") from error
+        _check_methods(part, name)
+    return made
+
+
+def _check_methods(part: Any, name: str) -> None:
+    """Raise if a policy has no method that the engine asks, or one that takes other arguments."""
+    from gangplan.simulator.engine.policy import DECISIONS
+
+    found = [decision for decision in DECISIONS if hasattr(part, decision)]
+    if not found:
+        raise InstanceError("policy", f"{name} has none of the methods {', '.join(DECISIONS)}")
+    for decision in found:
+        wanted = [x for x in inspect.signature(getattr(DECISIONS[decision], decision)).parameters if x != "self"]
+        try:
+            signature = inspect.signature(getattr(part, decision))
+            signature.bind(*wanted)
+        except (TypeError, ValueError) as error:
+            raise InstanceError("policy", f"{name}.{decision} must take ({', '.join(wanted)}): {error}") from None
