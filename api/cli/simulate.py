@@ -139,18 +139,21 @@ def simulate(
     }
     failures = _failures(mtbf, mttr)
     check_files(trace, out, plot)
-    common = {"queue": queue, "skip_bad": skip_bad}
     if rounds is not None:
         alien = [
             name for name, value in {**engine, "mtbf": mtbf, "like": like or None}.items() if value != _PLAIN.get(name)
         ]
         if alien:
             raise InstanceError("rounds", f"of leases know no {', '.join(alien)}")
-        setting = in_rounds(trace, cluster, rounds, throughputs=throughputs, speeds=speeds, **common)
+        setting = in_rounds(
+            trace, cluster, rounds, throughputs=throughputs, speeds=speeds, queue=queue, skip_bad=skip_bad
+        )
     elif throughputs is not None or speeds is not None:
         raise InstanceError("throughputs" if speeds is None else "speeds", "mean something in --rounds only")
     else:
-        setting = on_trace(trace, *_shape(cluster), engine, failures, like=like, lasts=lasts, **common)
+        setting = on_trace(
+            trace, *_shape(cluster), engine, failures, like=like, lasts=lasts, queue=queue, skip_bad=skip_bad
+        )
     chosen = _seeds(seeds, seed, setting)
     policies = policies_of(policy or ["fifo"], rounds is not None)
     with Bar("simulating", hidden=as_json) as bar:

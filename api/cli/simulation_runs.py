@@ -184,7 +184,11 @@ def play(setting: Setting, policies: dict[str, Maker], seeds: Sequence[int], pro
         for seed in seeds:
             row = {}
             for label, policy in policies.items():
-                outcome = _run(setting, label, policy, seed, lambda share, done=done: progress((done + share) / total))
+
+                def step(share: float, before: int = done) -> None:
+                    progress((before + share) / total)
+
+                outcome = _run(setting, label, policy, seed, step)
                 row[label] = figures(outcome)
                 if seed == seeds[0]:
                     found.outcomes[label] = outcome

@@ -106,4 +106,3 @@ def test_command(trace: Path, cli: Any) -> None:
     out.unlink()
     assert cli(*call, "--out", out, "--plot", trace.with_name("jobs.svg")).code == 2
     assert not out.exists()
-    assert cli(*call, "--out", out, "--rounds", "360").err == "error: out: is not there in --rounds\n"
