@@ -65,12 +65,6 @@ def _learned(objective: str, module: Callable[[], Any], least: float = 0.04) -> 
     return Entry(objective, "learned", method, share=0.2, least=least, learned=True)
 
 
-def _placement() -> Any:
-    from gangplan.learned.placement import method
-
-    return method
-
-
 def _schedule() -> Any:
     from gangplan.learned.schedule import method
 
@@ -109,15 +103,12 @@ ENTRIES = (
     Entry("schedule", "starts", share=0.7, least=0.5),
     Entry("schedule", "local_search", share=0.1),
     Entry("schedule", "cpsat"),
-    # local search begins with several of its kind, and is as quick on small problems
     Entry("placement", "topology", least=0.2, quick=True),
-    Entry("placement", "local_search", share=0.1, quick=True),
-    Entry("placement", "ruin_recreate", share=0.2, least=0.1),
-    _learned("placement", _placement),
+    Entry("placement", "least_interference", least=0.2, quick=True),
+    Entry("placement", "local_search", share=0.3),
     Entry("placement", "patterns", share=0.7),
     # from what the others have found, with more time
-    Entry("placement", "ruin_recreate", share=0.5),
-    Entry("placement", "local_search", share=0.3),
+    Entry("placement", "local_search", share=0.5),
     Entry("placement", "lns", share=0.5),
     Entry("placement", "cpsat"),
 )

@@ -1,4 +1,4 @@
-"""Whole placements from scores: greedily, or sampled; then mended."""
+"""Whole placements from scores: greedily, or sampled."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.solvers.placement.mend import Mender
 from gangplan.solvers.placement.prepare import Batch
 
 from .build import Builder, Decision, run
@@ -40,9 +39,6 @@ def turns(batch: Batch) -> FloatArray:
 class Decoder:
     """Places one batch again and again.
 
-    Attributes:
-        mended: the mended placement.
-
     Args:
         policy: scores places; None takes the place of the least cost, in the order of the heuristics.
         batch: the problem as the methods see it.
@@ -60,7 +56,6 @@ class Decoder:
         self.policy, self.batch, self.builder = policy, batch, Builder(batch)
         self.context = context or (policy.context(batch.problem) if policy else None)
         self.until = until
-        self.mended = Mender(batch)
         self.turns = turns(batch) + (self.context.turn if self.context else 0.0)
 
     def order(self, rng: np.random.Generator | None = None, noise: float = 0.0) -> list[int]:
@@ -107,14 +102,3 @@ class Decoder:
             return found
 
         return self.builder.total() if run(self.builder, order, score, until=self.until) else None
-
-    def mend(self, rounds: int, seed: int = 0) -> float | None:
-        """Mend the placement that was made last, in `mended`; return what it costs then, `None` if there is none.
-
-        Args:
-            rounds: for each job, see `Mender`.
-            seed: of what is drawn.
-        """
-        if not self.builder.state.complete():
-            return None
-        return self.mended(self.builder.state.snapshot(), rounds, seed, self.until)

@@ -6,15 +6,13 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from gangplan.solvers.placement.mend import LONG, SHORT
-
 from .batches import bounded, sized, small
 from .decode import Decoder
 from .policy import PlacementPolicy
 
 
 def evaluate(policy: PlacementPolicy, seeds: Iterable[int], *, nodes: int = 0) -> list[dict[str, Any]]:
-    """Return a row a batch: nodes, jobs, the bound, what it costs placed by each and mended, and milliseconds.
+    """Return a row a batch: nodes, jobs, the bound, what it costs placed by each, and milliseconds.
 
     Args:
         policy: the learned one.
@@ -28,10 +26,10 @@ def evaluate(policy: PlacementPolicy, seeds: Iterable[int], *, nodes: int = 0) -
         greedy = Decoder(None, batch).place()
         start = time.process_time()
         decoder = Decoder(policy, batch)
-        placed, cost = decoder.place(), decoder.mend(SHORT)
+        placed = decoder.place()
         spent = time.process_time() - start
         rows.append({
             "seed": index, "nodes": batch.n_nodes, "jobs": len(batch.jobs), "bound": bound, "greedy": greedy,
-            "placed": placed, "learned": cost, "mended": decoder.mend(LONG), "ms": round(1e3 * spent, 2),
+            "placed": placed, "ms": round(1e3 * spent, 2),
         })  # fmt: skip
     return rows

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..run import Run
+from .best_fit import best_fit
+from .closest import nearest, nearest_by_size
 from .gang import Policy, placements
+from .grants import rows_of
+from .least_interference import least_interference
 from .prepare import Batch, Rows
 from .state import State
+from .topology import topology
+from .wide import alone
 
 _TRIES = 20
 """Orders of the jobs that are tried."""
@@ -47,6 +53,20 @@ def build(run: Run, batch: Batch, policies: Sequence[Policy], by: str) -> State 
         order.remove(failed)
         order.insert(0, failed)
     return None
+
+
+def first(run: Run, batch: Batch) -> State | None:
+    """Return the placement of the best plan there is, or that of the best of some policies, offered."""
+    if run.plan is not None:
+        state = State(batch)
+        state.restore(rows_of(batch, run.plan))
+        return state
+    best: tuple[float, State] | None = None
+    for policy in (alone, least_interference, nearest_by_size, topology):
+        state_ = build(run, batch, [policy], policy.__name__)
+        if state_ is not None and (best is None or state_.total < best[0]):
+            best = state_.total, state_
+    return best[1] if best else build(run, batch, (topology, best_fit, least_interference, nearest), "topology")
 
 
 def start(batch: Batch, stay: bool = True) -> State:

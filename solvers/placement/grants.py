@@ -106,6 +106,43 @@ def meeting(held: Sequence[dict[int, int]]) -> frozenset[tuple[int, int]]:
     return frozenset((a, b) for card in held for a in card for b in card if a < b)
 
 
+def plan_of(batch: Batch, rows: Sequence[Rows]) -> PlacementPlan | None:
+    """Return the plan of these rows with GPUs handed out, `None` if the shares on some node do not fit."""
+    shared: dict[int, list[dict[int, int]]] = {}
+    if ((batch.share < 1) & (batch.each > 0)).any():
+        items: dict[int, list[Item]] = {}
+        whole = np.zeros(batch.n_nodes, dtype=np.int64)
+        for j, row in enumerate(rows):
+            for node, (w, _) in row.items():
+                if w and batch.each[j] and batch.share[j] < 1:
+                    items.setdefault(node, []).append((j, float(batch.share[j]), w))
+                elif batch.share[j] == 1:
+                    whole[node] += w * int(batch.each[j])
+        for node, here in items.items():
+            held = pack(here, int(batch.problem.fleet.gpus[node] - whole[node]), lambda a, b: dislike(batch, a, b))
+            if held is None:
+                return None
+            shared[node] = held
+    return as_plan(batch, rows, lambda node: shared[node])
+
+
+def dislike(batch: Batch, one: int, two: int) -> float:
+    """Return what it costs two jobs to share a GPU rather than a host, alone and at best."""
+    speeds, total = batch.problem.speeds, 0.0
+    for j, other in ((one, two), (two, one)):
+        a, b = batch.model[j], batch.model[other]
+        total += batch.jobs[j].weight * float(speeds.gpu[a, b] - speeds.host[a, b])
+    return total
+
+
+def rows_of(batch: Batch, plan: PlacementPlan) -> list[Rows]:
+    """Return the rows of each job in a plan."""
+    rows: list[Rows] = [{} for _ in batch.jobs]
+    for j, node, w, p in zip(*(x.tolist() for x in (plan.job, plan.node, plan.workers, plan.servers)), strict=True):
+        rows[j][node] = (w, p)
+    return rows
+
+
 def as_plan(batch: Batch, rows: Sequence[Rows], shared: Callable[[int], list[dict[int, int]]]) -> PlacementPlan:
     """Return the plan of these rows with GPUs handed out: shares on the first GPUs of a node, whole ones after them.
 

@@ -12,8 +12,8 @@ from gangplan.instances.placement import PlacementPlan, PlacementProblem
 
 from ..run import Run
 from .best_case import BestCase
+from .build import first
 from .cpsat import cpsat, read_plan
-from .local_search import first
 from .patterns import patterns
 from .prepare import Batch, Rows
 from .sizes import suits_patterns

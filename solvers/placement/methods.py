@@ -16,12 +16,11 @@ from .gang import Policy
 from .impossible import impossible
 from .least_interference import least_interference
 from .load_balance import load_balance
-from .local_search import local_search
 from .pack import pack
 from .prepare import Batch
 from .quick import quick
 from .scored import dot_prod, fgd, gpu_clustering, gpu_packing
-from .sizes import suits_cpsat, suits_milp, suits_patterns, suits_ruin_recreate
+from .sizes import suits_cpsat, suits_milp, suits_patterns, suits_local_search
 from .topology import topology
 
 POLICIES: dict[str, Policy] = {
@@ -72,14 +71,14 @@ def _one_by_one(name: str, policy: Policy) -> Callable[[Run, Any], None]:
     return place_all
 
 
-def _ruin_recreate(run: Run, batch: Batch) -> None:
-    from .ruin_recreate import ruin_recreate
+def _local_search(run: Run, batch: Batch) -> None:
+    from .local_search import local_search
 
-    ruin_recreate(run, batch)
+    local_search(run, batch)
 
 
-def _ruins() -> tuple[Any, ...]:
-    from .mend.search import search
+def _search() -> tuple[Any, ...]:
+    from .ruin_recreate.search import search
 
     return (search,)
 
@@ -123,8 +122,7 @@ def _referee() -> Referee:
 
 METHODS: dict[str, Method] = {
     **{name: Method(_one_by_one(name, policy)) for name, policy in POLICIES.items()},
-    "local_search": Method(local_search),
-    "ruin_recreate": Method(_ruin_recreate, suits=suits_ruin_recreate, library="numba", kernels=_ruins),
+    "local_search": Method(_local_search, suits=suits_local_search, library="numba", kernels=_search),
     "lns": Method(_lns, library=CPSAT),
     "patterns": Method(_patterns, suits=suits_patterns, library=CPSAT, kernels=_pricing),
     "cpsat": Method(_cpsat, exact=True, suits=suits_cpsat, library=CPSAT),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from .prepare import Batch
 
 GOALS = ("slowdown", "throughput")
-"""What the MILP and the compiled costs minimise."""
-LARGE = 2048
-"""Nodes beyond which nothing is ruined and recreated: there is room to avoid everyone."""
+"""What the MILP minimises."""
+_LARGE = 20_000
+"""Nodes beyond which nothing is ruined and recreated."""
 _CPSAT, _MILP = 200_000, 20_000
 """Pairs of jobs, times nodes."""
 _WORKERS = 500
@@ -25,9 +25,9 @@ def suits_milp(batch: Batch) -> bool:
     return small and batch.even and batch.problem.goal in GOALS
 
 
-def suits_ruin_recreate(batch: Batch) -> bool:
-    """Return whether the compiled costs know the goal, and the cluster is small enough to look at all of it."""
-    return batch.problem.goal in GOALS and batch.n_nodes <= LARGE
+def suits_local_search(batch: Batch) -> bool:
+    """Return whether the cluster is small enough to look at all of it for each gang."""
+    return batch.n_nodes <= _LARGE
 
 
 def suits_patterns(batch: Batch) -> bool:

@@ -63,7 +63,7 @@ def test_hint_is_complete_and_taken() -> None:
     """CP-SAT takes the hint of every variable: with the search limited to it, it has the plan it started from."""
     problem = gangs(8, racks=2, nodes=3, gpus=4, load=0.9, seed=3)
     run, batch = Run(problem, time_limit=20.0), Batch(problem)
-    local_search(run, batch, 20)
+    local_search(run, batch, 200)
     assert run.plan is not None
     model, found = hinted(run, batch)
     assert len(model.proto.solution_hint.vars) == len(model.proto.variables)

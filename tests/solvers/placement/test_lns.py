@@ -9,8 +9,8 @@ from gangplan import solve
 from gangplan.instances.generators.gangs import gangs
 from gangplan.solvers import Run
 from gangplan.solvers.check import check_solver
+from gangplan.solvers.placement.build import first
 from gangplan.solvers.placement.lns import _neighbourhood, _promised
-from gangplan.solvers.placement.local_search import first
 from gangplan.solvers.placement.methods import METHODS
 from gangplan.solvers.placement.prepare import Batch
 

@@ -82,7 +82,7 @@ def test_the_choice_takes_little_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "suitable_solver", kept)
     run = Run(gangs(jobs=16, racks=2, nodes=8, load=0.8, seed=2005), time_limit=200, workers=2)
     batch = SUITE.prepare(run)
-    local_search(run, batch, rounds=300)
+    local_search(run, batch, 2000)
     module.patterns(run, batch)
     assert run.stop_reason == "proved" and len(solvers) == 3
     assert sum(solver.response_proto.deterministic_time for solver in solvers) < 4

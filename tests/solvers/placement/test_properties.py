@@ -174,7 +174,7 @@ def test_local_search_is_no_worse_than_policies(seed: int) -> None:
     for name in ("topology", "best_fit", "least_interference", "nearest_by_size", "local_search"):
         run, batch = Run(problem, time_limit=60.0), Batch(problem)
         if name == "local_search":
-            local_search(run, batch, rounds=200)
+            local_search(run, batch, 2000)
         else:
             METHODS[name].run(run, batch)
         assert run.objective is not None

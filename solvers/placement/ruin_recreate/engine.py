@@ -1,0 +1,208 @@
+"""Ruin and recreate for one batch: its arrays, made once, and searches that begin with any placement of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from gangplan.instances.arrays import FloatArray
+from gangplan.instances.placement.communication import pair_seconds
+from gangplan.instances.placement.job import COLLECTIVES
+from gangplan.instances.placement.problem import GOALS
+from gangplan.instances.verify import TOLERANCE
+
+from ..best_case import BestCase
+from ..prepare import Batch, Indices, Rows
+from .arrays import COMMUNICATION, FRAGMENTATION, SLOWDOWN, Given, Placement
+from .search import search
+
+CHUNK = 64
+"""Rounds, or jobs that are inserted, between two looks at the clock, at most."""
+_LARGE = 2048
+"""Nodes beyond which there are fewer."""
+_ROWS = 512
+"""Rows of one gang, at most."""
+_HERE = 64
+"""Jobs on a node, at most."""
+
+
+class RuinRecreate:
+    """Places the jobs of one batch by insertion, and improves placements of it.
+
+    Args:
+        batch: the problem as the methods see it.
+        until: ends whatever is done early once it says so.
+
+    Attributes:
+        failed: the job for which `insert` found no place.
+    """
+
+    def __init__(self, batch: Batch, until: Callable[[], bool] = lambda: False) -> None:
+        self.batch, self.until = batch, until
+        self._given = given_of(batch)
+        self.failed: int | None = None
+        self._step = max(1, min(CHUNK, _LARGE // batch.n_nodes))
+
+    def insert(self, rows: Sequence[Rows], queue: Sequence[int], seed: int = 0) -> tuple[list[Rows], float]:
+        """Put jobs one after the other where the batch then costs least; return the placement and its cost.
+
+        Args:
+            rows: of the jobs that are placed already, none for the others.
+            queue: jobs that are not.
+            seed: of what is drawn.
+
+        Returns:
+            Infinite cost if some job finds no place, which is noted in `failed`, or if it was ended early.
+        """
+        self.failed = None
+        best, count = self._arrays(rows)
+        now, waiting = empty(self._given), np.array(queue, dtype=np.int64)
+        cost = np.inf
+        for first in range(0, max(1, len(queue)), self._step):
+            if self.until():
+                return list(rows), np.inf
+            last = min(first + self._step, len(queue))
+            cost = search(self._given, now, best, count, waiting, first, last, len(queue), seed + first)
+            if cost < 0:
+                self.failed = int(now.changed[0])
+                return list(rows), np.inf
+        return _rows(best, count), cost
+
+    def improve(self, rows: Sequence[Rows], rounds: int, seed: int = 0) -> tuple[list[Rows], float]:
+        """Improve a placement in so many rounds, or leave it; return it and its cost.
+
+        Args:
+            rows: of all jobs, none for those that are left out.
+            rounds: in all; 0 to know the cost.
+            seed: of what is drawn.
+        """
+        best, count = self._arrays(rows)
+        now, none = empty(self._given), np.zeros(0, dtype=np.int64)
+        cost = np.inf
+        for first in range(0, max(1, rounds), self._step):
+            if first and self.until():
+                break
+            last = min(first + self._step, rounds)
+            cost = search(self._given, now, best, count, none, first, last, max(1, rounds), seed + first)
+        return _rows(best, count), cost
+
+    def _arrays(self, rows: Sequence[Rows]) -> tuple[Indices, Indices]:
+        shape = self._given.standing.shape
+        best, count = np.zeros(shape, np.int64), np.zeros(shape[0], np.int64)
+        for job, row in enumerate(rows):
+            if row:
+                count[job] = len(row)
+                best[job, : len(row)] = [(node, *tasks) for node, tasks in row.items()]
+        return best, count
+
+
+def _rows(best: Indices, count: Indices) -> list[Rows]:
+    return [
+        {int(node): (int(w), int(p)) for node, w, p in sorted(best[job, :rows].tolist())}
+        for job, rows in enumerate(count.tolist())
+    ]
+
+
+def empty(given: Given) -> Placement:
+    """Return the arrays of a placement with no job."""
+    jobs, most, _ = given.standing.shape
+    nodes, groups, models, gpus = len(given.kind), len(given.above), len(given.host), int(given.gpus.max(initial=1))
+    here = min(jobs, _HERE)
+    return Placement(
+        rows=np.zeros((jobs, most, 3), np.int64), count=np.zeros(jobs, np.int64), wide=np.zeros(jobs, np.bool_),
+        here=np.zeros((nodes, here, 3), np.int64), many=np.zeros(nodes, np.int64),
+        suffer=np.zeros((nodes, models)), extra=np.zeros((jobs, most)),
+        left=np.concatenate([given.gpus[:, None].astype(float), given.amounts], axis=1),
+        whole=np.zeros(nodes, np.int64), guarded=np.zeros(nodes, np.int64), load=np.zeros(groups),
+        compute=np.zeros(jobs), sync=np.zeros(jobs), cost=np.zeros(jobs), fragment=np.zeros(nodes),
+        record=np.zeros(1), dirty=np.zeros(jobs, np.bool_), other=np.zeros((jobs, 2)),
+        changed=np.zeros(jobs, np.int64), trial=np.zeros((most, 3), np.int64), place=np.zeros((most, 3), np.int64),
+        size=np.zeros(1, np.int64), least=np.zeros(1), room=np.zeros(nodes, np.int64),
+        groups=np.zeros((2, most + 1), np.int64), sums=np.zeros((2, most + 1, 3), np.int64),
+        mark=np.zeros(groups, np.int64), bins=np.zeros(max(1, gpus)),
+        bin_of=np.zeros((here + 1, max(1, gpus)), np.int64), order=np.zeros(here + 1, np.int64),
+    )  # fmt: skip
+
+
+def given_of(batch: Batch) -> Given:
+    """Return the arrays of a batch."""
+    problem, jobs, count = batch.problem, batch.jobs, len(batch.jobs)
+    goal, fleet = GOALS.index(problem.goal), problem.fleet
+    above, level, bandwidth = _network(batch)
+    widest = max((job.workers[-1] + job.servers for job in jobs), default=1)
+    stand = [rows for rows, _ in batch.standing.values()]
+    most = max(1, min(batch.n_nodes, widest, _ROWS), *map(len, [*stand, *batch.pinned.values()]))
+    standing, standing_rows, migration = np.zeros((count, most, 3), np.int64), np.zeros(count, np.int64), np.zeros(count)
+    for job, (rows, price) in batch.standing.items():
+        migration[job], standing_rows[job] = price, len(rows)
+        standing[job, : len(rows)] = [(node, *tasks) for node, tasks in rows.items()]
+    apart = np.zeros((count if any(batch.apart) else 0, count), np.bool_)
+    for job in range(len(apart)):
+        apart[job, list(batch.apart[job])] = True
+    degrees = np.zeros((count, max(len(job.workers) for job in jobs)), np.int64)
+    for row, job_ in zip(degrees, jobs, strict=True):
+        row[: len(job_.workers)] = job_.workers[::-1]
+    shared = (batch.share < 1) & (batch.each > 0)
+    free = np.ones(count, np.bool_)
+    free[list(batch.pinned)] = False
+    need = np.stack([
+        np.where(shared, 0, batch.each), batch.worker_cpu, batch.worker_memory, batch.worker_nic,
+        batch.server_cpu, batch.server_memory, batch.server_nic,
+    ], axis=1).astype(float)  # fmt: skip
+    inside, across = pair_seconds(fleet)
+    tasks = [x for x in problem.expected() if x.task.demand.grants] if goal == FRAGMENTATION else []
+    type_of = [fleet.gpu_types[fleet.gpu_type[n]] if fleet.gpus[n] else "" for n in batch.sample]
+    usable = np.asarray(fleet.usable)[batch.sample]
+    accepts = [[not x.task.gpu_types or kind in x.task.gpu_types for kind in type_of] for x in tasks]
+    chance = np.array([x.share for x in tasks], dtype=float)
+    whole = np.int64
+    return Given(
+        goal=goal, sharing=bool(shared.any()), above=above, level=level, bandwidth=bandwidth,
+        inside=inside.astype(float), across=across.astype(float), kind=batch.kind.astype(whole),
+        link=np.array(batch.link, dtype=float), gpus=fleet.gpus.astype(whole),
+        amounts=np.stack([fleet.cpu, fleet.memory, batch.nic], axis=1).astype(float),
+        usable=usable.astype(np.bool_), host=_matrix(problem.speeds.host), gpu=_matrix(problem.speeds.gpu),
+        model=batch.model.astype(whole), weight=batch.weight.astype(float), floor=_floor(batch, goal),
+        best=batch.best.astype(float), gradient=batch.gradient.astype(float), overlap=batch.overlap.astype(float),
+        duty=batch.duty.astype(float), collective=np.array([COLLECTIVES.index(job.collective) for job in jobs], whole),
+        servers=np.array([job.servers for job in jobs], whole),
+        value=np.array([np.inf if job.value is None else job.value for job in jobs], dtype=float), migration=migration,
+        alone_on_nodes=np.array([job.whole_nodes for job in jobs], np.bool_), free=free,
+        together=np.where(shared, np.floor((1 + TOLERANCE) / np.where(shared, batch.share, 1.0)), 0).astype(whole),
+        share=np.where(shared, batch.share, 0.0).astype(float), need=need, alone=_matrix(batch.alone),
+        room=batch.room.astype(whole), degrees=degrees, apart=apart, standing=standing, standing_rows=standing_rows,
+        expected=np.array(
+            [(d.grants, min(1.0, d.gpu), d.cpu, d.memory, d.nic) for d in (x.task.demand for x in tasks)], dtype=float
+        ).reshape(len(tasks), 5),
+        chance=chance, accepts=np.array(accepts, np.bool_).reshape(len(tasks), len(type_of)),
+    )  # fmt: skip
+
+
+def _matrix(values: FloatArray) -> FloatArray:
+    return np.array(values, dtype=float, order="C")
+
+
+def _floor(batch: Batch, goal: int) -> FloatArray:
+    """Return what each job costs at least where it is placed and need not move, as far as that is easily known."""
+    if goal == SLOWDOWN:
+        return batch.weight.astype(float)
+    if goal == COMMUNICATION:
+        best = BestCase(batch)
+        return np.array([min(best.least(j, d) for d in job.workers) for j, job in enumerate(batch.jobs)])
+    return np.zeros(len(batch.jobs))
+
+
+def _network(batch: Batch) -> tuple[Indices, Indices, FloatArray]:
+    """Return of each group what is above it, its level, and the bandwidth of its link."""
+    group = batch.group.astype(np.int64)
+    sizes = group.max(axis=1) + 1
+    offset = np.concatenate([[0], np.cumsum(sizes)])
+    above, level, bandwidth = np.zeros(offset[-1], np.int64), np.zeros(offset[-1], np.int64), np.zeros(offset[-1])
+    for i, size in enumerate(sizes):
+        here = slice(offset[i], offset[i] + size)
+        level[here] = i
+        bandwidth[here] = batch.bandwidth[i] if i < len(batch.bandwidth) else np.inf
+        high = min(i + 1, len(sizes) - 1)
+        above[offset[i] + group[i]] = offset[high] + group[high]
+    return above, level, bandwidth
