@@ -121,13 +121,11 @@ class Scheduler:
         self._policy: Any = policy
         self._arguments: dict[str, Any] = {"speeds": speeds, "together": together, "reserve": reserve}
         self._arguments |= {"order": order, "price": price}
-        self._state = state = ClusterState(fleet, speeds, Settings(together, bool(reserve), usual, look, price))
+        self._state = ClusterState(fleet, speeds, Settings(together, bool(reserve), usual, look, price))
         self._watchdog = Watchdog()
         self._ahead: Lookahead | None = None
         self._asked: Any = policy if mine else None  # who is asked before the heuristic
         self._tier = "policy" if mine else "learned"
-        if policy in ("hybrid", "learned") and speeds is not None:
-            state.learned = self._watchdog.load("learned places", lambda: _learned_places(fleet, speeds))
         if policy == "learned":
             self._asked = self._watchdog.load("learned order", LearnedOrder)
         self._records: dict[int, Record] = {}
@@ -375,9 +373,3 @@ class Scheduler:
         if number not in self._records:
             raise InstanceError("decision", f"{number!r} is not one of the last {_KEEP}, nor the name of a job")
         return self._records[number].explain(self._state)
-
-
-def _learned_places(fleet: Fleet, speeds: SpeedModel) -> Any:
-    from gangplan.learned.placement.online import LearnedGang
-
-    return LearnedGang(fleet, speeds)

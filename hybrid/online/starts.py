@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -206,25 +206,10 @@ class Starts:
         return nodes
 
     def _place(self, job: GangJob) -> dict[int, Seat] | None:
-        """Seat a gang by the learned policy if there is one, else, or if that fails, by the topology."""
-        learned, watchdog, placer = self._state.learned, self._watchdog, self._state.placer
-        if learned is not None and not watchdog.out("learned places"):
-            budget = 0.5 * (self._stop - time.perf_counter())
-            workers = watchdog.call("learned places", budget, lambda: self._chosen(learned.policy(job), job))
-            if workers is not None:
-                found = placer.place_by(lambda room, degree: workers, job)
-                if found is not None:
-                    return dict(found)
-        found = placer.place(job)
+        """Seat a gang where jobs mind it least if speeds are known, else by the topology."""
+        rule, placer = self._state.interference, self._state.placer
+        found = placer.place(job) if rule is None else placer.place_by(rule.policy(job), job)
         return None if found is None else dict(found)
-
-    def _chosen(self, policy: Callable[[Room, int], dict[int, int]], job: GangJob) -> dict[int, int]:
-        """Return node -> workers by the learned policy, checked."""
-        room = self._state.placer.room(job)
-        chosen = dict(policy(room, job.workers[0]))
-        if sum(chosen.values()) != job.workers[0] or any(w < 1 or w > room.room[node] for node, w in chosen.items()):
-            raise ValueError(f"there is no room for {job.name} on {chosen}")
-        return chosen
 
     def _full(self, job: GangJob, degree: int) -> str:
         """Note that such workers did not fit."""

@@ -6,7 +6,6 @@ from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,13 +13,11 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_number
 from gangplan.instances.placement import Fleet, GangJob, SpeedModel
 from gangplan.instances.verify.start import verify_start
+from gangplan.solvers.placement.online.interference import LeastInterference
 from gangplan.solvers.placement.online.rooms import Kind
 
 from .placer import ANY_MODEL, FailingPlacer
 from .queue import Estimates, Queue, Request, Shape
-
-if TYPE_CHECKING:
-    from gangplan.learned.placement.online import LearnedGang
 
 Nodes = Mapping[int, tuple[int, ...]]
 """The GPUs of a job by node."""
@@ -153,7 +150,7 @@ class ClusterState:
         serial: how many jobs were submitted.
         idle, gpus: GPUs of nodes that are up: those that nobody holds, and all.
         placer, queue, estimates: where gangs fit, who waits in which order, how long jobs without an estimate take.
-        learned: the learned placement policy, told who runs where; `None` without.
+        interference: the rule for nodes where `speeds` are known, told who runs where; `None` without.
         closed: the least number of workers of each kind that did not fit since something last became free.
         changes: how many events there were.
     """
@@ -172,7 +169,7 @@ class ClusterState:
         self.idle = self.gpus = int(fleet.gpus[usable].sum())
         self.placer = FailingPlacer(fleet, speeds)
         self.queue, self.estimates = Queue(settings.order), Estimates()
-        self.learned: LearnedGang | None = None
+        self.interference: LeastInterference | None = None if speeds is None else LeastInterference(fleet, speeds)
         self.closed: dict[Kind, int] = {}
         self.size = int(fleet.gpus.max())
         self._index = {name: node for node, name in enumerate(fleet.names)}
@@ -303,10 +300,10 @@ class ClusterState:
         for node, gpus in job.nodes.items():
             self.holders[node].update(dict.fromkeys(gpus, job.name))
         self.idle -= job.gpus
-        if self.learned is not None:
+        if self.interference is not None:
             placed = self.placed(job.request, job.degree)
             need = max(1, placed.worker.grants)
-            self.learned.note(placed, {node: (len(gpus) // need, 0) for node, gpus in job.nodes.items()})
+            self.interference.note(placed, {node: (len(gpus) // need, 0) for node, gpus in job.nodes.items()})
 
     def free(self, name: str) -> RunningJob:
         """Have a running job hold nothing any more, and return it."""
@@ -317,8 +314,8 @@ class ClusterState:
                 del self.holders[node][gpu]
         self.idle += job.gpus
         self.placer.remove(name)
-        if self.learned is not None:
-            self.learned.forget(name)
+        if self.interference is not None:
+            self.interference.forget(name)
         self.closed.clear()
         self.changes += 1
         return job

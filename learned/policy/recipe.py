@@ -14,7 +14,6 @@ from ..training.stages import Stage
 
 RECIPES: dict[str, str] = {
     "pacml": "gangplan.learned.ramp.recipe",
-    "placement": "gangplan.learned.placement.recipe",
     "schedule": "gangplan.learned.schedule.recipe",
 }
 """Policies by name: the module that holds its `RECIPE`. Importing one loads no heavy package."""

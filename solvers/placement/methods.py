@@ -20,7 +20,7 @@ from .pack import pack
 from .prepare import Batch
 from .quick import quick
 from .scored import dot_prod, fgd, gpu_clustering, gpu_packing
-from .sizes import suits_cpsat, suits_milp, suits_patterns, suits_local_search
+from .sizes import suits_cpsat, suits_local_search, suits_milp, suits_patterns
 from .topology import topology
 
 POLICIES: dict[str, Policy] = {

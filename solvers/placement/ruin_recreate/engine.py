@@ -133,7 +133,11 @@ def given_of(batch: Batch) -> Given:
     widest = max((job.workers[-1] + job.servers for job in jobs), default=1)
     stand = [rows for rows, _ in batch.standing.values()]
     most = max(1, min(batch.n_nodes, widest, _ROWS), *map(len, [*stand, *batch.pinned.values()]))
-    standing, standing_rows, migration = np.zeros((count, most, 3), np.int64), np.zeros(count, np.int64), np.zeros(count)
+    standing, standing_rows, migration = (
+        np.zeros((count, most, 3), np.int64),
+        np.zeros(count, np.int64),
+        np.zeros(count),
+    )
     for job, (rows, price) in batch.standing.items():
         migration[job], standing_rows[job] = price, len(rows)
         standing[job, : len(rows)] = [(node, *tasks) for node, tasks in rows.items()]

@@ -86,7 +86,9 @@ def _filled(given: Given, now: Placement, node: int, count: int, gpus: int, job:
         for _ in range(workers if other else now.here[node, one, 1]):
             best = -1
             for gpu in range(used):
-                if now.bins[gpu] + given.share[this] <= 1.0 + TOLERANCE and (best < 0 or now.bins[gpu] > now.bins[best]):
+                if now.bins[gpu] + given.share[this] <= 1.0 + TOLERANCE and (
+                    best < 0 or now.bins[gpu] > now.bins[best]
+                ):
                     best = gpu
             if best < 0:
                 if used == gpus:

@@ -19,15 +19,23 @@ _MARGIN = 0.02
 
 @kernel
 def search(  # noqa: PLR0912
-    batch: Given, moving: Placement, best: Ints3, count: Ints, queue: Ints, first: int, last: int, rounds: int, seed: int
+    batch: Given,
+    moving: Placement,
+    best: Ints3,
+    count: Ints,
+    queue: Ints,
+    first: int,
+    last: int,
+    rounds: int,
+    seed: int,
 ) -> float:
     """Insert the jobs of a queue, or do some rounds of ruin and recreate; return the least cost.
 
-    The jobs of the queue are put where the batch gains most, one after the other; -1 is returned once one finds no
-    place, and the job noted in `changed`. Of the rounds, two for each job come first, in which every gang that costs more than it must is put back by
-    itself. Then each takes off such a gang, drawn by how much, with some that are beside it, where it might go or
-    anywhere; they come back in random order or the largest first. A result that is hardly worse is kept
-    (record-to-record travel, Dueck 1993), the margin shrinking to none.
+    The jobs of the queue are put where the batch gains most, one after the other; once one finds no place it is noted
+    in `changed`, and -1 is returned. Of the rounds, two for each job come first, in which every gang that costs more than
+    it must is put back by itself. Then each takes off such a gang, drawn by how much, with some that are beside it,
+    where it might go or anywhere; they come back in random order or the largest first. A result that is hardly worse is
+    kept (record-to-record travel, Dueck 1993), the margin shrinking to none.
 
     Args:
         batch: what is placed.

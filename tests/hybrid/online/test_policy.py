@@ -179,27 +179,34 @@ def test_off_the_main_thread_an_overrun_is_the_last() -> None:
     assert "off the main thread" in notes[0]
 
 
-@pytest.mark.parametrize("what", ["order", "places"])
-def test_learned_tier_that_does_not_load(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_learned_tier_that_does_not_load(monkeypatch: pytest.MonkeyPatch) -> None:
     """Broken weights, or no torch, leave the decision to the heuristic, with a warning and a note."""
 
     def broken(*_: object, **__: object) -> None:
-        raise ImportError("No module named 'torch'") if what == "order" else ValueError("weights are truncated")
+        raise ImportError("No module named 'torch'")
 
     monkeypatch.setattr("gangplan.hybrid.online.policy.LearnedOrder.__init__", broken)
-    monkeypatch.setattr("gangplan.hybrid.online.scheduler._learned_places", broken)
-    one, none = np.ones(1), np.zeros((1, 1))
-    speeds = SpeedModel(("m",), ("A100",), np.ones((1, 1)), one, one, none, none) if what == "places" else None
-    with pytest.warns(RuntimeWarning, match="learned order is left out|learned places is left out"):
-        scheduler = Scheduler(Fleet.regular(1, 4, 4), "learned", speeds=speeds)
+    with pytest.warns(RuntimeWarning, match="learned order is left out"):
+        scheduler = Scheduler(Fleet.regular(1, 4, 4), "learned")
         scheduler.submit(GangJob("a", "m", (2,)), 10.0)
         decision = scheduler.decide(DEADLINE)
     assert [start.tier for start in decision.starts] == ["heuristic"]
-    assert any(f"learned {what} is left out" in note for note in decision.notes)
+    assert any("learned order is left out" in note for note in decision.notes)
+
+
+def test_gangs_go_where_jobs_mind_least() -> None:
+    """With speeds, a gang goes to the node whose jobs it does not disturb, and leaves the empty one alone."""
+    minds = np.array([[0.9, 0.9], [0.9, 0.0]])
+    speeds = SpeedModel(("loud", "calm"), ("A100",), np.ones((1, 2)), np.ones(2), np.ones(2), minds, minds)
+    scheduler = Scheduler(Fleet.regular(1, 3, 4), "heuristic", speeds=speeds)
+    for name, model in (("a", "loud"), ("b", "calm"), ("c", "calm")):
+        scheduler.submit(GangJob(name, model, (2,)), 10.0)
+    at = {start.job: set(start.nodes) for start in scheduler.decide(DEADLINE).starts}
+    assert at["b"] == at["c"] != at["a"]
 
 
 def test_learned_tier_decides() -> None:
-    """With the shipped weights, the learned order starts jobs of several degrees, and the learned places hold them."""
+    """With the shipped weights, the learned order starts jobs of several degrees."""
     pytest.importorskip("torch")
     scheduler = Scheduler(Fleet.regular(1, 4, 4), "learned")
     for i in range(6):

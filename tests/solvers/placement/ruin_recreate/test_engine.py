@@ -1,4 +1,4 @@
-"""Placements that ruin and recreate makes are feasible, cost what the verifier says, and are never worse than before."""
+"""Placements by ruin and recreate are feasible, cost what the verifier says, and are never worse than before."""
 
 from __future__ import annotations
 
