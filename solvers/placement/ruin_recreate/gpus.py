@@ -37,7 +37,7 @@ def shares_room(given: Given, now: Placement, job: int, node: int, most: int) ->
     gpus = given.gpus[node] - now.whole[node]
     count = _sharers(given, now, node, job)
     if count == 1:
-        return min(most, gpus * given.together[job])
+        return int(min(most, gpus * given.together[job]))
     found = 0
     while found < most and _filled(given, now, node, count, gpus, job, found + 1) >= 0:
         found += 1
@@ -143,11 +143,9 @@ def _open(now: Placement, count: int, gpu: int) -> None:
 def _dislike(given: Given, job: int, other: int) -> float:
     """Return what it costs two jobs to share a GPU rather than a node, alone and at best."""
     one, two = given.model[job], given.model[other]
-    return max(
-        0.0,
-        given.weight[job] * (given.gpu[one, two] - given.host[one, two])
-        + given.weight[other] * (given.gpu[two, one] - given.host[two, one]),
-    )
+    more = given.weight[job] * (given.gpu[one, two] - given.host[one, two])
+    more += given.weight[other] * (given.gpu[two, one] - given.host[two, one])
+    return float(max(0.0, more))
 
 
 @lean
