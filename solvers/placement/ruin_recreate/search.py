@@ -33,9 +33,9 @@ def search(  # noqa: PLR0912
 
     The jobs of the queue are put where the batch gains most, one after the other; once one finds no place it is noted
     in `changed`, and -1 is returned. Of the rounds, two for each job come first, in which every gang that costs more
-    than it must is put back by itself. Then each takes off such a gang, drawn by how much, with some that are beside it,
-    where it might go or anywhere; they come back in random order or the largest first. A result that is hardly worse is
-    kept (record-to-record travel, Dueck 1993), the margin shrinking to none.
+    than it must is put back by itself. Then each takes off such a gang, drawn by how much, with some beside it, where
+    it might go or anywhere; they come back in random order or the largest first. A result that is hardly worse is kept
+    (record-to-record travel, Dueck 1993), the margin shrinking to none.
 
     Args:
         batch: what is placed.
