@@ -15,10 +15,9 @@ from gangplan.instances.partition import VARIANTS
 from gangplan.instances.schedule import ScheduleProblem
 
 from . import options, schedules
-from .files import check_output, foreign, read_result
+from .files import check_output, foreign, read_answer, read_result
 from .measure import Candidate, Measured, measure
 from .output import emit_blocks, emit_json
-from .placements import read_batch
 from .side_by_side import as_blocks, as_data
 
 PROVED = {"status", "objective", "bound", "gap"}
@@ -48,11 +47,10 @@ def compare(
     Give the options that the problem was solved with; a variant or contention that is not given is the one that the
     plan names. Exit code: 0 if all plans are feasible, 1 if not, 2 for bad input.
     """
-    batch = read_batch(instance, given)
-    if isinstance(batch, ScheduleProblem):
+    if objective_of(read_answer(plans[0])) == "schedule":
         if plot is not None:
             raise InstanceError("plot", "schedules are not drawn yet", plot)
-        return _compare_schedules(instance, batch, plans, as_json)
+        return _compare_schedules(instance, options.problem(instance, given), plans, as_json)
     if plot is not None:
         from ..plot import check
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gangplan.instances import InstanceError, content_hash
-from gangplan.instances.documents import from_document
-from gangplan.instances.intake import parse_json, read_text
+from gangplan.instances import content_hash
 from gangplan.instances.placement import PlacementPlan, PlacementProblem
-from gangplan.instances.schedule import ScheduleProblem
 from gangplan.instances.verify import PlacementVerdict
 
 from ..units import column, percent, quantity
@@ -20,30 +15,6 @@ from .output import facts, table
 
 ROWS = 64
 """Jobs shown; of more, those that are slowed down most."""
-
-
-_KINDS = {PlacementProblem: "a batch of gangs", ScheduleProblem: "jobs over time"}
-
-
-def read_batch(file: str, given: Mapping[str, Any]) -> PlacementProblem | ScheduleProblem | None:
-    """Return the batch of gangs, or the jobs over time, in `file`; `None` if it holds something else.
-
-    Raises:
-        InstanceError: if it is one of them and an option was given: they are of other problems.
-    """
-    text = read_text(file) if Path(file).is_file() else ""
-    if not any(f'"kind":{gap}"{kind}"' in text for gap in ("", " ") for kind in ("placement", "schedule")):
-        return None
-    try:
-        found = from_document(parse_json(text))
-    except InstanceError as error:
-        raise error.of(file) from None
-    if not isinstance(found, PlacementProblem | ScheduleProblem):
-        return None
-    for name, value in given.items():
-        if value is not None and (name, value) != ("objective", found.objective):
-            raise InstanceError(name, f"{value!r} does not apply to {_KINDS[type(found)]}", file)
-    return found
 
 
 def problem_blocks(file: str, problem: PlacementProblem) -> list[Any]:
@@ -112,19 +83,3 @@ def plan_blocks(problem: PlacementProblem, plan: PlacementPlan, verdict: Placeme
         f"{verdict.gpus.sum():g} of {problem.fleet.n_gpus} GPUs are in use",
     ]
     return [table(columns, rows, left=3), "; ".join(filter(None, rest))]
-
-
-def plan_file_blocks(file: str, plan: PlacementPlan) -> list[Any]:
-    """Return the description of a plan whose problem is not at hand."""
-    head = facts(
-        [
-            ("file", file),
-            (
-                "holds",
-                f"a plan: {len(np.unique(plan.job))} of {len(plan.jobs)} jobs on {len(np.unique(plan.node))} nodes",
-            ),
-            ("instance", plan.instance or "not stated"),
-            ("content", content_hash(plan)),
-        ]
-    )
-    return [head]

@@ -111,21 +111,6 @@ def utilisation(problem: ScheduleProblem, plan: SchedulePlan, verdict: ScheduleV
     return used / (last * total(problem.capacity)) if last else 0.0
 
 
-def plan_file_blocks(file: str, plan: SchedulePlan) -> list[Any]:
-    """Return the description of a plan whose problem is not at hand."""
-    runs = plan.degree >= 0
-    head = facts(
-        [
-            ("file", file),
-            ("holds", f"a plan: {int(runs.sum())} of {len(plan.jobs)} jobs run"),
-            ("last start", quantity(float(plan.start[runs].max(initial=0.0)), "s")),
-            ("instance", plan.instance or "not stated"),
-            ("content", content_hash(plan)),
-        ]
-    )
-    return [head]
-
-
 def compare_data(problem: ScheduleProblem, paths: Sequence[str]) -> list[dict[str, Any]]:
     """Return what each plan is worth, as JSON-ready data."""
     found, own = [], content_hash(problem)

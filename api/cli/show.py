@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gangplan.instances import GraphProblem, InstanceError, OpGraph, Plan, StagesPlan, TreeTopology, content_hash
+from gangplan.instances import InstanceError, OpGraph, TreeTopology, content_hash
 from gangplan.instances.documents import from_document
 from gangplan.instances.intake import parse_json, read_text
-from gangplan.instances.placement import PlacementPlan
-from gangplan.instances.schedule import SchedulePlan, ScheduleProblem
+from gangplan.instances.kinds import objective_of
 
 from ..units import quantity, time_unit, words
-from . import options, schedules
+from . import options
 from .output import emit_blocks, facts, table
-from .placements import plan_file_blocks, problem_blocks, read_batch
 
 
 @options.with_problem
@@ -28,60 +27,56 @@ def show(
     if plan is not None:
         emit_blocks(*_plan_blocks(file, plan))
         return
-    batch = read_batch(file, given)
-    if batch is not None:
-        described = (
-            schedules.problem_blocks(file, batch) if isinstance(batch, ScheduleProblem) else problem_blocks(file, batch)
-        )
-        emit_blocks(*described)
-        return
     problem = options.problem(file, given)
-    emit_blocks(*_problem_blocks(file, problem))
+    if problem.objective == "schedule":
+        from .schedules import problem_blocks
+
+        emit_blocks(*problem_blocks(file, problem))
+    elif problem.objective == "placement":
+        from .placements import problem_blocks as batch_blocks
+
+        emit_blocks(*batch_blocks(file, problem))
+    else:
+        emit_blocks(*_problem_blocks(file, problem))
 
 
 def _plan(file: str) -> Any:
     """Return the plan in `file`, None if it is something else, right or wrong."""
-    text = read_text(file) if _regular(file) else ""
+    # a pipe can be read once only: it is taken for a problem
+    text = read_text(file) if Path(file).is_file() else ""
     if '_plan"' not in text:
         return None
     try:
         data = parse_json(text)
         kind = data.get("kind") if isinstance(data, dict) else None
-        value = from_document(data) if isinstance(kind, str) and kind.endswith("_plan") else None
+        return from_document(data) if isinstance(kind, str) and kind.endswith("_plan") else None
     except InstanceError as error:
         raise error.of(file) from None
-    return value if isinstance(value, Plan | PlacementPlan | SchedulePlan) else None
 
 
 def _plan_blocks(file: str, plan: Any) -> list[Any]:
-    if isinstance(plan, SchedulePlan):
-        return schedules.plan_file_blocks(file, plan)
-    if isinstance(plan, PlacementPlan):
-        return plan_file_blocks(file, plan)
-    if isinstance(plan, StagesPlan):
-        from .stages import plan_blocks
+    """Describe a plan without its problem: what it is in a line, then what its devices or stages begin with."""
+    rows = [("file", file), ("holds", f"a plan: {repr(plan).partition('(')[2][:-1]}")]
+    head = facts([*rows, ("instance", plan.instance or "not stated"), ("content", content_hash(plan))])
+    objective = objective_of(plan)
+    if objective in ("placement", "schedule"):
+        return [head]
+    if objective == "stages":
+        from .stages import plan_table
 
-        return plan_blocks(file, plan)
+        return [head, plan_table(plan)]
     stage = getattr(plan, "stage", np.zeros_like(plan.device))
     pairs, count = np.unique(np.stack([stage, plan.device]), axis=1, return_counts=True)
-    head = facts(
-        [
-            ("file", file),
-            ("holds", f"a plan: {len(plan.ops)} ops on {len(np.unique(plan.device))} devices"),
-            ("instance", plan.instance or "not stated"),
-            ("content", content_hash(plan)),
-        ]
-    )
-    rows = [
+    cells = [
         (f"{s}", f"{device}", f"{n}", plan.ops[int(np.argmax((stage == s) & (plan.device == device)))])
         for (s, device), n in zip(pairs.T.tolist(), count.tolist(), strict=True)
     ]
     staged = int(not hasattr(plan, "stage"))  # without stages that column goes
     names = ("stage", "device", "ops", "the first of them")
-    return [head, table(names[staged:], [row[staged:] for row in rows], left=4)]
+    return [head, table(names[staged:], [row[staged:] for row in cells], left=4)]
 
 
-def _problem_blocks(file: str, problem: GraphProblem) -> list[Any]:
+def _problem_blocks(file: str, problem: Any) -> list[Any]:
     graph, unit = problem.graph, time_unit(problem)
     backward = int(graph.backward.sum())
     classes, members = np.unique(graph.colocation[graph.colocation >= 0], return_counts=True)
@@ -110,7 +105,7 @@ def _problem_blocks(file: str, problem: GraphProblem) -> list[Any]:
     return [head, _devices(problem, unit), _heaviest(problem, fastest, unit)]
 
 
-def _devices(problem: GraphProblem, unit: str) -> Any:
+def _devices(problem: Any, unit: str) -> Any:
     cluster, time = problem.cluster, problem.time()
     topology = cluster.topology
     levels = topology.levels if isinstance(topology, TreeTopology) else ()
@@ -126,7 +121,7 @@ def _devices(problem: GraphProblem, unit: str) -> Any:
     return table(names, rows)
 
 
-def _heaviest(problem: GraphProblem, fastest: Any, unit: str, count: int = 5) -> Any:
+def _heaviest(problem: Any, fastest: Any, unit: str, count: int = 5) -> Any:
     graph = problem.graph
     total = max(float(fastest.sum()), 1e-300)
     rows = [
@@ -146,10 +141,3 @@ def critical_path(graph: OpGraph, seconds: Any) -> float:
         for v in successors[u]:
             finish[v] = max(finish[v], finish[u] + seconds[v])
     return float(finish.max())
-
-
-def _regular(file: str) -> bool:
-    # a pipe can be read once only: it is taken for a problem
-    from pathlib import Path
-
-    return Path(file).is_file()

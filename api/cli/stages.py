@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.instances import StagesPlan, StagesProblem, Verdict, content_hash
+from gangplan.instances import StagesPlan, StagesProblem, Verdict
 from gangplan.instances.verify.nesting import Nest, nesting
 
 from ..units import column, percent, quantity, scale, time_unit
-from .output import facts, table
+from .output import table
 
 
 def stages_table(problem: StagesProblem, plan: StagesPlan, verdict: Verdict) -> list[Any]:
@@ -45,20 +45,8 @@ def stages_table(problem: StagesProblem, plan: StagesPlan, verdict: Verdict) -> 
     return [*blocks, "\n".join(_summary(problem, plan, verdict))]
 
 
-def plan_blocks(file: str, plan: StagesPlan) -> list[Any]:
-    """Describe a plan without its problem."""
-    used = int((plan.serves >= 0).sum())
-    head = facts(
-        [
-            ("file", file),
-            (
-                "holds",
-                f"a plan: {len(plan.ops)} ops in {len(plan.degree)} stages on {used} devices",
-            ),
-            ("instance", plan.instance or "not stated"),
-            ("content", content_hash(plan)),
-        ]
-    )
+def plan_table(plan: StagesPlan) -> Any:
+    """Return the table of the stages of a plan whose problem is not at hand."""
     rows = [
         (
             f"{s}",
@@ -69,7 +57,7 @@ def plan_blocks(file: str, plan: StagesPlan) -> list[Any]:
         )
         for s, degree in enumerate(plan.degree.tolist())
     ]
-    return [head, table(("stage", "devices", "the first of its ops", "ops", "share ops"), rows, left=3)]
+    return table(("stage", "devices", "the first of its ops", "ops", "share ops"), rows, left=3)
 
 
 def ranges(numbers: Iterable[int]) -> str:

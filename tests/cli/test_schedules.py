@@ -77,7 +77,7 @@ def test_plan_of_another_problem(jobs: Path, cli: Any, tmp_path: Path, problem: 
     plan = tmp_path / "plan.json"
     cli("solve", jobs, "--time-limit", "20", "--out", plan)
     done = cli("compare", plan, "--instance", problem)
-    assert done.code == 2 and "kind: 'schedule_plan' is a plan of jobs over time, not of ops" in done.err
+    assert done.code == 2 and "SchedulePlan is not a PartitionPlan" in done.err
 
 
 def test_plan_of_another_instance(jobs: Path, cli: Any, tmp_path: Path) -> None:
