@@ -29,6 +29,17 @@ catalogue: dict[str, DeviceType] = {
 }
 """Device types by name: peak dense FLOP/s in 16-bit precision, bytes and bytes/s, decimal as data sheets count."""
 
+PEAK_32: dict[str, float] = {
+    "P100": 10.6e12,
+    "V100": 15.7e12,
+    "A100": 19.5e12,
+    "H100": 67e12,
+    "H200": 67e12,
+    "B200": 75e12,
+}
+"""Peak FLOP/s in 32-bit precision by the same data sheets, outside tensor cores: what PyTorch uses for products of
+32-bit matrices unless TF32 is switched on. In 64-bit precision it is half of that on all of them."""
+
 LINK_BANDWIDTH: dict[str, float] = {
     "P100": 80e9,
     "V100": 150e9,
@@ -41,6 +52,8 @@ LINK_BANDWIDTH: dict[str, float] = {
 
 EFFICIENCY = 0.5
 """Share of the data sheet's FLOP/s that large matrix products reach; a round figure, not a measurement."""
+LAUNCH = 5e-6
+"""Seconds between two kernels that PyTorch starts one by one; a round figure, not a measurement."""
 
 
 def server(
@@ -71,7 +84,13 @@ def server(
     return Cluster.flat((kind if memory is None else replace(kind, memory=memory), devices), bandwidth=link)
 
 
-def roofline(device: DeviceType, flops: FloatArray, moved: FloatArray, efficiency: float = EFFICIENCY) -> FloatArray:
+def roofline(
+    device: DeviceType,
+    flops: FloatArray,
+    moved: FloatArray,
+    efficiency: float = EFFICIENCY,
+    peak: FloatArray | None = None,
+) -> FloatArray:
     """Return max(flops / (peak * efficiency), moved / memory bandwidth), seconds, of the shape of `flops`.
 
     An op is bound by arithmetic or by memory, whichever is slower (Williams et al., "Roofline", CACM 2009).
@@ -81,6 +100,7 @@ def roofline(device: DeviceType, flops: FloatArray, moved: FloatArray, efficienc
         flops: floating-point operations, a multiply-add counting as two.
         moved: bytes read and written.
         efficiency: share of the peak that is reached, in (0, 1].
+        peak: FLOP/s of each op's precision, instead of the device's.
 
     Raises:
         InstanceError: if the device has no peak or no bandwidth, or `efficiency` is out of range.
@@ -90,4 +110,4 @@ def roofline(device: DeviceType, flops: FloatArray, moved: FloatArray, efficienc
         raise InstanceError("efficiency", f"{efficiency!r} is more than 1")
     if device.flops is None or device.memory_bandwidth is None:
         raise InstanceError("device_type", f"{device.name!r} has no FLOP/s and memory bandwidth to compute times from")
-    return np.maximum(flops / (device.flops * efficiency), moved / device.memory_bandwidth)
+    return np.maximum(flops / ((device.flops if peak is None else peak) * efficiency), moved / device.memory_bandwidth)

@@ -8,7 +8,7 @@ import numpy as np
 import typer
 
 from gangplan.instances import dump
-from gangplan.instances.devices import EFFICIENCY
+from gangplan.instances.devices import EFFICIENCY, LAUNCH
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.torch_model.load import load_model
 
@@ -37,6 +37,9 @@ def profile(
     measure: Annotated[
         bool, typer.Option("--measure", help="time every op here; the devices become machines like this one")
     ] = False,
+    device: Annotated[
+        str, typer.Option(help="where --measure computes: cpu, cuda, cuda:1 ...", metavar="NAME")
+    ] = "cpu",
     devices: Annotated[int, typer.Option(help="how many", metavar="N", parser=whole)] = 4,
     memory: Annotated[
         float | None, typer.Option(help="of a device, instead of the data sheet's", metavar="BYTES", parser=number)
@@ -49,6 +52,12 @@ def profile(
     efficiency: Annotated[
         float, typer.Option(help="share of the peak FLOP/s that is reached", metavar="X", parser=number)
     ] = EFFICIENCY,
+    launch: Annotated[
+        float, typer.Option(help="seconds that starting a kernel takes; 0 with CUDA graphs", metavar="S", parser=number)
+    ] = LAUNCH,
+    pipelining: Annotated[
+        bool, typer.Option("--pipelining", help="only plans that torch.distributed.pipelining can split")
+    ] = False,
     tied: Annotated[
         str, typer.Option(help="copy a parameter to every op that uses it, or colocate these", metavar="NAME")
     ] = "copy",
@@ -78,7 +87,9 @@ def profile(
         variant=variant,
         training=training,
         efficiency=efficiency,
-        measured=measure,
+        launch=launch,
+        pipelining=pipelining,
+        measured=device if measure else None,
         tied=tied,
         whole=whole_modules or (),
     )

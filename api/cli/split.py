@@ -13,7 +13,7 @@ from gangplan.instances.kinds import objective_of
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.torch_model.load import load_model
 
-from ..units import quantity
+from ..units import quantity, time_unit
 from . import options
 from .files import check_output, read_plan
 from .output import emit_blocks, emit_json, facts, table
@@ -60,6 +60,7 @@ def split(
     from gangplan.instances.torch_model.trace import trace
 
     from ..torch_split import mapping
+    from ..torch_split.equal_layers import compared
     from ..torch_split.pieces import forward_part, pieces, stage_devices
 
     ops = Ops(trace(loaded))
@@ -71,6 +72,11 @@ def split(
         raise error.of(plan) from None
     places, cuts = mapping.places(ops, device, stage), mapping.cuts(ops, stage)
     data = _data(model, answer, places, cuts) | {"stages": stage_devices(answer, device, stage)}
+    data["pipelining"] = {"obstacles": mapping.obstacles(ops, stage, cuts)}
+    equal = compared(problem, answer, ops)
+    if equal is not None:
+        points = mapping.split_points(mapping.cuts(ops, equal[0]))
+        data["equal_layers"] = {"objective": equal[1], "split_points": points}
     found: list[Difference] = []
     seconds: dict[int, dict[str, float]] = {}
     if run:
@@ -86,7 +92,7 @@ def split(
     if as_json:
         emit_json(data)
     else:
-        emit_blocks(*_blocks(places, cuts, found, seconds))
+        emit_blocks(*_blocks(places, cuts, found, seconds), *_advice(model, data, problem, verdict.objective, out))
     return 0 if all(x.same for x in found) else 1
 
 
@@ -165,6 +171,27 @@ def _blocks(
         blocks.append(table(("process of device", "forward", "backward"), times))
         blocks.append("\n".join(_words(x) for x in found))
     return blocks
+
+
+def _advice(
+    model: str, data: dict[str, Any], problem: GraphProblem, objective: float | None, out: str | None
+) -> list[str]:
+    """Return what the plan gains over equal layers, and how to run it or why torch.distributed.pipelining cannot."""
+    lines = []
+    unit = time_unit(problem)
+    if objective is not None and "equal_layers" in data:
+        equal = data["equal_layers"]["objective"]
+        words = f"this plan {quantity(objective, unit)} per mini-batch; equal layers "
+        if equal is None:
+            lines.append(f"{words}do not fit the memory of the devices")
+        else:
+            lines.append(f"{words}{quantity(equal, unit)}, {(equal / objective - 1) * 100:.3g}% more")
+    if data["pipelining"]["obstacles"]:
+        lines += [f"torch.distributed.pipelining cannot run it: {x}" for x in data["pipelining"]["obstacles"]]
+    elif out is not None and len(data["stages"]) > 1:
+        count = len(data["stages"])
+        lines.append(f"torchrun --nproc-per-node {count} -m gangplan.torch_split.run_pipeline {model} {out}")
+    return ["\n".join(lines)] if lines else []
 
 
 def _outermost(places: dict[str, Place]) -> list[tuple[str, Place]]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gangplan.instances.torch_model import pipelining
 from gangplan.instances.torch_model.ops import Ops
+from gangplan.instances.torch_model.pipelining import boundaries, stacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,7 @@ class Cut:
 def places(ops: Ops, device: list[int], stage: list[int]) -> dict[str, Place]:
     """Return where each module with ops is, by qualified name in the order of calls; the model is the empty name."""
     members: dict[str, set[tuple[int, int]]] = {}
-    stacks = _stacks(ops)
-    for i, stack in enumerate(stacks):
+    for i, stack in enumerate(stacks(ops)):
         for module in ("", *stack):
             members.setdefault(module, set()).add((stage[i], device[i]))
     return {
@@ -51,48 +52,34 @@ def places(ops: Ops, device: list[int], stage: list[int]) -> dict[str, Place]:
 
 def cuts(ops: Ops, stage: list[int]) -> list[Cut]:
     """Return where each stage but the first begins, in the order in which the model calls its modules."""
-    stacks = _stacks(ops)
+    points = boundaries(ops)
+    where = stacks(ops)
     names = [op.name for op in ops.ops]
-    runs = _runs(stacks)
-    used = sorted(set(stage))
+    taken: set[str] = set()
     found = []
-    for k, first in enumerate(used[1:], 1):
+    for k, first in enumerate(sorted(set(stage))[1:], 1):
         here = next(i for i, s in enumerate(stage) if s >= first)
         back = next((i for i in range(here, len(stage)) if stage[i] < first), None)
+        free = [point for point in points.get(here, ()) if point[0] not in taken]
         if back is not None:
             words = f"{names[here]} runs before {names[back]}, which belongs to an earlier stage"
             found.append(Cut(k, None, None, words))
-            continue
-        begins = [m for m, run in runs.items() if len(run) == 1 and run[0][0] == here]
-        ends = [m for m, run in runs.items() if len(run) == 1 and run[0][1] == here - 1]
-        if begins or ends:
-            point = "BEGINNING" if begins else "END"
-            found.append(Cut(k, min(begins or ends, key=lambda m: m.count(".")), point, None))
+        elif free:
+            taken.add(free[0][0])
+            found.append(Cut(k, *free[0], None))
         else:
-            where = stacks[here][-1] if stacks[here] else "the outermost module"
-            words = f"it falls between {names[here - 1]} and {names[here]}, inside {where}"
+            inside = where[here][-1] if where[here] else "the outermost module"
+            words = f"it falls between {names[here - 1]} and {names[here]}, inside {inside}"
             found.append(Cut(k, None, None, words))
     return found
+
+
+def obstacles(ops: Ops, stage: list[int], found: list[Cut]) -> list[str]:
+    """Return why `torch.distributed.pipelining` cannot run the stages, each with its remedy; none if it can."""
+    where = [f"stage {cut.stage}: {cut.problem}: profile the model with --pipelining" for cut in found if cut.problem]
+    return [*where, *pipelining.obstacles(ops, stage)]
 
 
 def split_points(found: list[Cut]) -> dict[str, str]:
     """Return what `torch.distributed.pipelining.pipeline` takes as its `split_spec`, names of points for the points."""
     return {cut.module: cut.point for cut in found if cut.module is not None and cut.point is not None}
-
-
-def _stacks(ops: Ops) -> list[tuple[str, ...]]:
-    """Return the modules in whose call each op is made."""
-    return [ops.nodes[ops.head(i)].stack for i in range(len(ops.ops))]
-
-
-def _runs(stacks: list[tuple[str, ...]]) -> dict[str, list[tuple[int, int]]]:
-    """Return for each module the stretches of ops, first and last, that its calls make."""
-    runs: dict[str, list[tuple[int, int]]] = {}
-    for i, stack in enumerate(stacks):
-        for module in dict.fromkeys(stack):
-            stretches = runs.setdefault(module, [])
-            if stretches and stretches[-1][1] == i - 1:
-                stretches[-1] = (stretches[-1][0], i)
-            else:
-                stretches.append((i, i))
-    return runs

@@ -82,6 +82,25 @@ def build(
     return model, (text[:, :-1], text[:, 1:])
 
 
+class Logits(GPT):
+    """The same without the loss, as pipelines want it: they give the targets to the loss, not to the model."""
+
+    def forward(self, tokens: Tensor) -> Tensor:  # type: ignore[override]
+        """Return logits (batch, tokens, vocabulary)."""
+        x = self.tokens(tokens) + self.positions(torch.arange(tokens.shape[1], device=tokens.device))
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+
 def tiny() -> tuple[GPT, tuple[Tensor, Tensor]]:
     """Return the same in miniature, for a quick try."""
     return build(layers=4, width=32, heads=4, vocabulary=101, context=16, sequence=16)
+
+
+def pipelined() -> tuple[Logits, tuple[Tensor]]:
+    """Return the miniature without its loss, for torch.distributed.pipelining."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = Logits(layers=6, width=32, heads=4, vocabulary=101, context=16)
+        return model, (torch.randint(101, (2, 16)),)

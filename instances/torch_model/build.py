@@ -8,21 +8,27 @@ else torch saves for it.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
+import torch
+from torch.utils import _pytree
 
 from ..arrays import FloatArray, require_number, sums
 from ..cluster import Cluster, DeviceType
-from ..devices import EFFICIENCY, roofline, server
+from ..devices import EFFICIENCY, LAUNCH, PEAK_32, roofline, server
 from ..errors import InstanceError, unknown
 from ..graph import OpGraph, with_backward
 from ..partition import PartitionProblem
 from .amounts import kernels, output_bytes, passed_bytes, weights
 from .load import Model
-from .measure import copy_bandwidth, measure
+from .measure import copy_bandwidth, measure, require_device
 from .ops import Ops
+from .pipelining import segments
 from .together import classes, tied_ops, whole_modules
 from .trace import trace
 
@@ -54,9 +60,11 @@ def model_problem(
     variant: str = "contiguous",
     training: bool = True,
     efficiency: float = EFFICIENCY,
-    measured: bool = False,
+    launch: float = LAUNCH,
+    measured: str | None = None,
     tied: str = "copy",
     whole: Sequence[str] = (),
+    pipelining: bool = False,
 ) -> Modelled:
     """Trace a model and make a partition problem of it.
 
@@ -69,50 +77,78 @@ def model_problem(
         variant: of the partition problem.
         training: add the backward ops.
         efficiency: share of the peak FLOP/s that is reached, see `roofline`.
-        measured: make the devices machines like this one, named ``here``, with times measured on it.
+        launch: seconds that a kernel takes at least, since the processor has to start it; 0 with CUDA graphs.
+        measured: ``cpu`` or ``cuda``: make the devices like this machine's, named ``here``, with times measured on it.
         tied: what to do with a parameter of several ops: ``copy`` it to each, or ``colocate`` the ops.
         whole: patterns of module names; the ops of a module that matches share a device.
+        pipelining: allow only plans that `torch.distributed.pipelining` can split.
 
     Raises:
         InstanceError: naming the argument and the value found, or why the model cannot be traced.
     """
     if tied not in TIED:
         raise InstanceError("tied", unknown(tied, TIED))
+    require_number(launch, "launch")
+    if measured is not None:
+        require_device(measured)
     cluster = _cluster(device_type, devices, memory, bandwidth, measured)
     kinds = [] if measured and device_type is None else [server(1, device_type or "A100").device_types[0]]
-    ops = Ops(trace(model))
+    ops = Ops(trace(model if measured in (None, "cpu") else _moved(model, measured)))
     if not ops.ops:
         raise InstanceError("model", f"{model.name!r} computes nothing")
-    rows = [_modelled(ops, kind, efficiency) for kind in kinds]
+    rows = [_modelled(ops, kind, efficiency, launch) for kind in kinds]
     if measured:
         kinds.append(cluster.device_types[0])
-        rows.append(_measured(ops, training))
+        rows.append(_measured(ops, training, measured))
     groups = [*whole_modules(ops, model, whole), *ops.written(), *(tied_ops(ops) if tied == "colocate" else [])]
-    graph = _graph(ops, [kind.name for kind in kinds], rows, groups, tied, training)
+    order: list[tuple[int, int]] = []
+    if pipelining:
+        parts = segments(ops)
+        groups += [set(part) for part in parts]
+        order = [(a[-1], b[0]) for a, b in pairwise(parts)]
+    graph = _graph(ops, [kind.name for kind in kinds], rows, groups, order, tied, training)
     return Modelled(PartitionProblem(graph, cluster, variant), ops)
 
 
+def _moved(model: Model, device: str) -> Model:
+    """Return a copy of a model and its inputs on another device."""
+
+    def moved(x: Any) -> Any:
+        return x.to(device) if isinstance(x, torch.Tensor) else x
+
+    args, kwargs = _pytree.tree_map(moved, (model.args, model.kwargs))
+    return Model(model.name, copy.deepcopy(model.module).to(device), args, kwargs)
+
+
 def _cluster(
-    device_type: str | None, devices: int, memory: float | None, bandwidth: float | None, measured: bool
+    device_type: str | None, devices: int, memory: float | None, bandwidth: float | None, measured: str | None
 ) -> Cluster:
     if not measured:
         return server(devices, device_type or "A100", memory, bandwidth)
     require_number(bandwidth, "bandwidth", positive=True, optional=True)
-    return server(devices, HERE, memory, copy_bandwidth() if bandwidth is None else bandwidth)
+    return server(devices, HERE, memory, copy_bandwidth(measured) if bandwidth is None else bandwidth)
 
 
-def _modelled(ops: Ops, kind: DeviceType, efficiency: float) -> tuple[FloatArray, FloatArray]:
-    """Return the seconds of each op, forward and backward: those of its kernels, one after the other."""
+def _modelled(ops: Ops, kind: DeviceType, efficiency: float, launch: float) -> tuple[FloatArray, FloatArray]:
+    """Return the seconds of each op, forward and backward: those of its kernels, one after the other.
+
+    The processor starts the next kernel while one runs, so that each takes the longer of roofline and launch.
+    """
+    peaks = {1: kind.flops, 2: kind.flops, 4: PEAK_32[kind.name], 8: PEAK_32[kind.name] / 2}
     rows = []
     for backward in (False, True):
         found, where = kernels(ops, backward)
-        flops, moved = (np.array([getattr(k, x) for k in found], dtype=float) for x in ("flops", "moved"))
-        rows.append(sums(where, roofline(kind, flops, moved, efficiency), len(ops.ops)))
+        flops, moved, launches = (
+            np.array([getattr(k, x) for k in found], dtype=float) for x in ("flops", "moved", "launches")
+        )
+        peak = np.array([peaks[k.precision] for k in found], dtype=float)
+        seconds = np.maximum(roofline(kind, flops, moved, efficiency, peak), launches * launch)
+        rows.append(sums(where, seconds, len(ops.ops)))
     return rows[0], rows[1]
 
 
-def _measured(ops: Ops, training: bool) -> tuple[FloatArray, FloatArray]:
-    seconds = measure(ops.profile, training)
+def _measured(ops: Ops, training: bool, device: str) -> tuple[FloatArray, FloatArray]:
+    seconds = measure(ops.profile, training, device=device)
     forward, backward = (np.array([sum(x[node] for node in op.nodes) for op in ops.ops]) for x in seconds)
     return forward, backward
 
@@ -122,11 +158,13 @@ def _graph(
     kinds: list[str],
     rows: list[tuple[FloatArray, FloatArray]],
     groups: list[set[int]],
+    order: list[tuple[int, int]],
     tied: str,
     training: bool,
 ) -> OpGraph:
     n = len(ops.ops)
-    edges = list(ops.edges)
+    passed = {**dict.fromkeys(order, ()), **ops.edges}
+    edges = sorted(passed)
     source, target = np.array(edges, dtype=np.int32).reshape(-1, 2).T
     output = np.array([output_bytes(ops, op) for op in ops.ops])
     owned, held = weights(ops, tied, training)
@@ -139,7 +177,7 @@ def _graph(
         activation_bytes=output,
         source=source,
         target=target,
-        edge_bytes=np.array([passed_bytes(ops, ops.edges[edge]) for edge in edges]),
+        edge_bytes=np.array([passed_bytes(ops, passed[edge]) for edge in edges]),
         colocation=classes(n, groups),
         twin=np.full(n, -1, dtype=np.int32),
         backward=np.zeros(n, dtype=bool),
@@ -148,7 +186,7 @@ def _graph(
         return forward
     graph = with_backward(forward, np.array([row[1] for row in rows]), np.zeros(n))
     sizes = graph.edge_bytes.copy()
-    wanted = [[name for name in ops.edges[edge] if ops.profile.has_gradient(name)] for edge in edges]
+    wanted = [[name for name in passed[edge] if ops.profile.has_gradient(name)] for edge in edges]
     # the second m edges are the first reversed; whole numbers among the values have no gradient
     sizes[len(edges) : 2 * len(edges)] = [passed_bytes(ops, names) for names in wanted]
     return replace(graph, edge_bytes=sizes)

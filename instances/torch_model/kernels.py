@@ -14,6 +14,9 @@ from .program import tensors
 ROWS = frozenset(["embedding", "index", "index_select", "gather", "nll_loss_forward", "_unsafe_index"])
 """Kernels that read of their table only as much as they return."""
 
+RECURRENT = frozenset(["mkldnn_rnn_layer", "mkldnn_rnn_layer_backward"])
+"""Kernels of a whole recurrent layer; the first axis of their input is time."""
+
 ALLOCATIONS = frozenset(["empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"])
 
 
@@ -27,6 +30,8 @@ class Kernel:
         moved: bytes read and written.
         product: whether it is a product of matrices, a convolution or an attention, whose FLOPs are exact.
         random: whether it draws random numbers.
+        precision: bytes of one of the numbers that it computes with.
+        launches: how often a GPU starts something for it: once, but for each step of a recurrent layer.
     """
 
     name: str
@@ -34,6 +39,8 @@ class Kernel:
     moved: float
     product: bool
     random: bool
+    precision: int = 4
+    launches: int = 1
 
 
 class Watch(TorchDispatchMode):  # type: ignore[misc]
@@ -56,7 +63,10 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
             written = sum(map(footprint, made))
             once = {id(x): x for x in read}.values()
             taken = sum(min(footprint(x), written) if name in ROWS else footprint(x) for x in once)
-            self.kernels.append(Kernel(name, flops, written + taken, exact is not None, random))
+            numbers = [x.dtype for x in (*made, *read) if x.is_floating_point()]
+            precision = max((kind.itemsize for kind in numbers), default=4)
+            steps = args[0].shape[0] if name in RECURRENT else 1
+            self.kernels.append(Kernel(name, flops, written + taken, exact is not None, random, precision, steps))
         return out
 
 

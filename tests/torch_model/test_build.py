@@ -31,7 +31,7 @@ def op(graph: Any, name: str) -> int:
 
 def test_one_layer_by_hand(load: Any) -> None:
     """A linear layer of 15 + 5 parameters for 2 samples has the bytes, FLOPs and times that paper and pencil give."""
-    made = model_problem(load("linear"), device_type="V100", efficiency=0.5)
+    made = model_problem(load("linear"), device_type="V100", efficiency=0.5, launch=0.0)
     graph, kind = made.problem.graph, catalogue["V100"]
     assert graph.names == ("linear", "linear/backward")
     # 20 parameters of 4 bytes, 16 while training; output 2 x 5 floats
@@ -148,9 +148,29 @@ def test_half_precision_counts_its_bytes() -> None:
     assert (graph.parameter_bytes[0], graph.activation_bytes[0], graph.memory[0]) == (40, 20, 60)
 
 
+def test_time_to_start_kernels(load: Any) -> None:
+    """A kernel takes no less than its start: once for a product, once for each step of a recurrent layer."""
+    made = model_problem(load("linear"), launch=1.0, training=False)
+    assert made.problem.graph.time.tolist() == [[1.0]]
+    lstm = Model("lstm", torch.nn.LSTM(12, 8), (torch.ones(32, 2, 12),), {})
+    made = model_problem(lstm, launch=1.0, training=False)
+    kernels = made.ops.profile.forward["lstm"]
+    times = dict(zip(made.problem.graph.names, made.problem.graph.time[0].tolist(), strict=True))
+    assert times["lstm"] == 32 + len(kernels) - 1 and sorted(kernel.launches for kernel in kernels)[-2:] == [1, 32]
+
+
+@pytest.mark.parametrize(("kind", "peak"), [("bfloat16", 312e12), ("float32", 19.5e12), ("float64", 9.75e12)])
+def test_precision_of_the_model(kind: str, peak: float) -> None:
+    """A product takes as long as the data sheet says for the numbers that the model computes with."""
+    module = torch.nn.Linear(4096, 4096, bias=False, dtype=getattr(torch, kind))
+    large = torch.ones(4096, 4096, dtype=getattr(torch, kind))
+    graph = model_problem(Model("large", module, (large,), {}), training=False, efficiency=1.0).problem.graph
+    assert graph.time[0, 0] == pytest.approx(2 * 4096**3 / peak)
+
+
 def test_measured_times(load: Any) -> None:
     """Measured devices are called here, every kernel takes some time, and a named type adds its own row."""
-    made = model_problem(load("gpt2"), measured=True, device_type="H100", devices=3, memory=1e9)
+    made = model_problem(load("gpt2"), measured="cpu", device_type="H100", devices=3, memory=1e9)
     graph, cluster = made.problem.graph, made.problem.cluster
     assert graph.device_types == ("H100", "here")
     assert [kind.name for kind in cluster.device_types] == ["here"] and cluster.n_devices == 3
@@ -159,7 +179,7 @@ def test_measured_times(load: Any) -> None:
     assert (graph.time[1, :n] > 0).all()
     works = np.array([any(made.ops.profile.backward[node] for node in x.nodes) for x in made.ops.ops])
     assert ((graph.time[1, n:][::-1] > 0) == works).all() and works.any() and not works.all()
-    alone = model_problem(load("linear"), measured=True, training=False).problem.graph
+    alone = model_problem(load("linear"), measured="cpu", training=False).problem.graph
     assert alone.device_types == ("here",)
 
 
@@ -178,7 +198,11 @@ def test_measured_times_follow_the_work() -> None:
         ({"devices": 0}, "devices"),
         ({"devices": 2.5}, "2.5"),
         ({"memory": -1.0}, "-1.0"),
-        ({"bandwidth": 0.0, "measured": True}, "bandwidth"),
+        ({"bandwidth": 0.0, "measured": "cpu"}, "bandwidth"),
+        ({"measured": True}, "True"),
+        ({"measured": "cuda:77"}, "cuda:77"),
+        ({"launch": -1.0}, "launch"),
+        ({"pipelining": True}, "no modules"),
         ({"efficiency": 2.0}, "efficiency"),
         ({"variant": "bent"}, "'bent'"),
         ({"tied": "knotted"}, "'knotted'"),

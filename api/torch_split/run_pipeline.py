@@ -1,0 +1,97 @@
+"""Run a model as a pipeline by `torch.distributed.pipelining`, cut where a plan cuts it.
+
+``torchrun --nproc-per-node STAGES -m gangplan.torch_split.run_pipeline MODEL split.json``
+
+Each process runs one stage, on its GPU if there is one. The example inputs are one micro-batch; outputs are compared
+with those of the whole model, and the mean seconds per micro-batch are printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from typing import Any
+
+import torch
+from torch import distributed
+from torch.distributed.pipelining import ScheduleGPipe, SplitPoint, pipeline
+from torch.utils import _pytree
+
+from gangplan.instances.intake.structure import read_json
+from gangplan.instances.torch_model.load import Model, load_model
+
+
+def main() -> None:
+    """Run one stage; the environment of `torchrun` says which."""
+    options = _options()
+    split = read_json(options.split)
+    points = split["equal_layers"]["split_points"] if options.equal_layers else split["split_points"]
+    rank, here = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
+    on_gpu = torch.cuda.is_available()
+    device = torch.device("cuda", here) if on_gpu else torch.device("cpu")
+    distributed.init_process_group("nccl" if on_gpu else "gloo")
+    try:
+        _run(load_model(options.model), points, rank, device, options.micro_batches, options.steps)
+    finally:
+        distributed.destroy_process_group()
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="run_pipeline", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("model", help="as for gangplan profile")
+    parser.add_argument("split", help="what gangplan split --out wrote")
+    parser.add_argument("--equal-layers", action="store_true", help="cut into equally many layers instead")
+    parser.add_argument("--micro-batches", type=int, default=8, help="of a step  [default: 8]")
+    parser.add_argument("--steps", type=int, default=5, help="that are timed, after one that is not  [default: 5]")
+    return parser.parse_args()
+
+
+def _run(model: Model, points: dict[str, str], rank: int, device: torch.device, micro_batches: int, steps: int) -> None:
+    module = model.module.to(device)
+    args, kwargs = _pytree.tree_map(lambda x: _on(x, device), (model.args, model.kwargs))
+    spec = {name: SplitPoint[point] for name, point in points.items()}
+    pipe = pipeline(module, mb_args=args, mb_kwargs=kwargs, split_spec=spec)
+    last, processes = pipe.num_stages - 1, distributed.get_world_size()
+    if processes != pipe.num_stages:
+        raise SystemExit(f"run_pipeline: {pipe.num_stages} stages need as many processes, not {processes}")
+    stage = pipe.build_stage(rank, device)
+    whole = _pytree.tree_map(lambda x: _repeated(x, micro_batches), (args, kwargs))
+    schedule = ScheduleGPipe(stage, micro_batches)
+    given = whole[0] if rank == 0 else ()
+    with torch.no_grad():
+        found = schedule.step(*given, **(whole[1] if rank == 0 else {}))
+        distributed.barrier()
+        start = time.perf_counter()
+        for _ in range(steps):
+            schedule.step(*given, **(whole[1] if rank == 0 else {}))
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        distributed.barrier()
+        seconds = (time.perf_counter() - start) / (steps * micro_batches)
+        if rank == last:
+            expected = module(*args, **kwargs)
+            print(f"{last + 1} stages, {micro_batches} micro-batches a step: {seconds:.4g} s per micro-batch")
+            print(
+                f"largest relative difference from the whole model: {_difference(expected, found, micro_batches):.3g}"
+            )
+
+
+def _on(x: Any, device: torch.device) -> Any:
+    return x.to(device) if isinstance(x, torch.Tensor) else x
+
+
+def _repeated(x: Any, times: int) -> Any:
+    return torch.cat([x] * times) if isinstance(x, torch.Tensor) and x.dim() else x
+
+
+def _difference(expected: Any, found: Any, micro_batches: int) -> float:
+    """Return the largest difference between outputs of the first micro-batch, relative to the largest number."""
+    pairs = zip(_pytree.tree_leaves(expected), _pytree.tree_leaves(found), strict=True)
+    return max(float((a - b.chunk(micro_batches)[0]).abs().max() / a.abs().max().clamp_min(1e-30)) for a, b in pairs)
+
+
+if __name__ == "__main__":
+    main()
