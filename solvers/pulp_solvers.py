@@ -1,4 +1,4 @@
-"""PuLP's solvers with a time limit set when they start and an ear for Ctrl-C."""
+"""HiGHS by way of PuLP, with a time limit set when it starts and an ear for Ctrl-C."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from .run import Run
 TOLERANCE = 1e-7
 """On rows and whole numbers. With 1e-8 HiGHS 1.14 now and then cuts off optima; 1e-6, its default, shows in bounds."""
 ABOVE_ONE = 1.001
-"""The upper bound of times that need not exceed 1: with 1 itself CBC takes an objective of them for whole numbers
-("Cutoff increment increased to 0.9999") and ends at wrong optima, and HiGHS calls infeasible what lies on the edge."""
-
+"""The upper bound of times that need not exceed 1: with 1 itself HiGHS calls infeasible what lies on the edge."""
 APT = 0.5
 """Tolerances are relative to the unit: if the optimum is below so much of it, solve again in a smaller one."""
 _ROWS = 32
@@ -26,38 +24,36 @@ _ROUNDING = 1e-6
 """What solvers may be wrong by in a unit that is too large."""
 
 
-def available_solvers() -> list[str]:
-    """Return the MILP solvers PuLP can use here, best first."""
-    present = pulp.listSolvers(onlyAvailable=True)
-    return [name for name in ("HiGHS", "PULP_CBC_CMD") if name in present]
+def highs(run: Run) -> Any:
+    """Return PuLP's HiGHS for what is left of `run`: its time, threads and seed."""
+
+    class Interruptible(pulp.HiGHS):  # type: ignore[misc]  # PuLP is untyped
+        def callSolver(self, lp: Any) -> None:  # noqa: N802, PuLP's name
+            solver = lp.solverModel
+            solver.setOptionValue("time_limit", run.remaining())
+            for tolerance in ("mip_feasibility_tolerance", "primal_feasibility_tolerance"):
+                solver.setOptionValue(tolerance, TOLERANCE)
+            # 1.14's now and then cuts off the optimum, says infeasible, or breaks a row by 1, in two columns already
+            solver.setOptionValue("presolve", "off")
+            solver.HandleUserInterrupt = True
+            interruptible(solver.run, solver.cancelSolve, lambda: run.stopped)
+
+    # HiGHS's own defaults stop at a gap of 1e-4 and call that optimal
+    return Interruptible(msg=False, gapRel=0.0, gapAbs=1e-9, threads=run.workers, random_seed=run.seed)
 
 
-def pulp_solver(run: Run, name: str) -> Any:
-    """Return PuLP's solver of that name for what is left of `run`.
-
-    Args:
-        run: gives time, threads and seed.
-        name: one of `available_solvers`.
-    """
-    return _highs(run) if name == "HiGHS" else _cbc(run)
-
-
-def minimise_lp(run: Run, lp: Any, name: str, unit: float, plan: Callable[[], Any]) -> None:
-    """Solve `lp`, offer the plan and record the bound; PuLP's status alone is not trusted.
+def minimise_lp(run: Run, lp: Any, unit: float, plan: Callable[[], Any]) -> None:
+    """Solve `lp` with HiGHS, offer the plan and record the bound; PuLP's status alone is not trusted.
 
     Args:
         run: the solve.
         lp: its objective is in `unit` seconds, at most 1 or so.
-        name: one of `available_solvers`.
         unit: seconds.
         plan: makes a plan of the variables' values, `None` if they are none when rounded.
     """
-    bound = _solve(run, lp, name)
+    bound = _solve(run, lp)
     if lp.status == pulp.LpStatusInfeasible:
-        # HiGHS has proved it only if both say so; CBC says "no solution found" both then and out of time,
-        # so it is believed only where its clock was far from running out
-        proved = lp.sol_status == pulp.LpSolutionInfeasible or (name != "HiGHS" and run.remaining() > 1)
-        if proved and run.plan is None:
+        if lp.sol_status == pulp.LpSolutionInfeasible and run.plan is None:  # it has proved that only if both say so
             run.prove_infeasible()
         return
     if lp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
@@ -67,22 +63,18 @@ def minimise_lp(run: Run, lp: Any, name: str, unit: float, plan: Callable[[], An
         else:
             run.note("milp: the plan found is feasible only within the solver's tolerances, so it is dropped")
     apt = run.objective is not None and run.objective >= unit * APT
-    slack = TOLERANCE if apt else _ROUNDING
-    if name == "HiGHS":
-        run.raise_bound((bound - slack) * unit, "milp")
-    elif lp.sol_status == pulp.LpSolutionOptimal:
-        run.raise_bound((float(pulp.value(lp.objective)) - slack) * unit, "milp")
+    run.raise_bound((bound - (TOLERANCE if apt else _ROUNDING)) * unit, "milp")
 
 
-def _solve(run: Run, lp: Any, name: str) -> float:
-    """Solve `lp` and return HiGHS's bound, minus infinity if there is none; what is stopped has no status."""
+def _solve(run: Run, lp: Any) -> float:
+    """Solve `lp` and return the bound, minus infinity if there is none; what is stopped has no status."""
 
     def work() -> tuple[float, int, int, list[float | None]]:
-        lp.solve(pulp_solver(run, name))
-        bound = float(lp.solverModel.getInfo().mip_dual_bound) if name == "HiGHS" else float("-inf")
+        lp.solve(highs(run))
+        bound = float(lp.solverModel.getInfo().mip_dual_bound)
         return bound, lp.status, lp.sol_status, [x.varValue for x in lp.variables()]
 
-    if name != "HiGHS" or not can_fork():
+    if not can_fork():
         return work()[0]
     # in the first relaxation HiGHS hears nothing: neither the clock nor us
     found = forked(work, lambda: run.stopped)
@@ -112,25 +104,3 @@ class Model(pulp.LpProblem):  # type: ignore[misc]  # PuLP is untyped
         if not self._rows % _ROWS and self._stopped():
             raise TimeoutError
         return super().addConstraint(*args, **options)
-
-
-def _cbc(run: Run) -> Any:
-    # with one thread it now and then waits 10 s for itself
-    threads = run.workers if run.workers > 1 else None
-    return pulp.PULP_CBC_CMD(msg=False, timeLimit=run.remaining(), gapRel=0.0, threads=threads)
-
-
-def _highs(run: Run) -> Any:
-    class Interruptible(pulp.HiGHS):  # type: ignore[misc]  # PuLP is untyped
-        def callSolver(self, lp: Any) -> None:  # noqa: N802, PuLP's name
-            highs = lp.solverModel
-            highs.setOptionValue("time_limit", run.remaining())
-            for tolerance in ("mip_feasibility_tolerance", "primal_feasibility_tolerance"):
-                highs.setOptionValue(tolerance, TOLERANCE)
-            # 1.14's now and then cuts off the optimum, says infeasible, or breaks a row by 1, in two columns already
-            highs.setOptionValue("presolve", "off")
-            highs.HandleUserInterrupt = True
-            interruptible(highs.run, highs.cancelSolve, lambda: run.stopped)
-
-    # HiGHS's own defaults stop at a gap of 1e-4 and call that optimal
-    return Interruptible(msg=False, gapRel=0.0, gapAbs=1e-9, threads=run.workers, random_seed=run.seed)

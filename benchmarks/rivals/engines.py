@@ -11,7 +11,7 @@ from ortools.sat.python import cp_model
 from gangplan.instances import Plan, verify
 from gangplan.solvers import Run
 from gangplan.solvers.processes import interruptible
-from gangplan.solvers.pulp_solvers import available_solvers, pulp_solver
+from gangplan.solvers.pulp_solvers import highs
 
 
 def run_cpsat(run: Run, model: Any, scale: float, plan: Callable[[Any], Plan]) -> None:
@@ -35,20 +35,16 @@ def run_cpsat(run: Run, model: Any, scale: float, plan: Callable[[Any], Plan]) -
 
 
 def run_milp(run: Run, lp: Any, unit: float, plan: Callable[[], Plan]) -> None:
-    """Minimise with HiGHS or CBC through PuLP; `plan` makes one of the variables' values, `unit` is in seconds."""
+    """Minimise with HiGHS through PuLP; `plan` makes one of the variables' values, `unit` is in seconds."""
     if run.stopped:
         return
-    name = available_solvers()[0]
-    lp.solve(pulp_solver(run, name))
+    lp.solve(highs(run))
     if lp.status == pulp.LpStatusInfeasible and lp.sol_status == pulp.LpSolutionInfeasible:
         run.prove_infeasible()
         return
     if lp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
         _offer(run, plan(), "plain_milp")
-    if name == "HiGHS":
-        run.raise_bound(float(lp.solverModel.getInfo().mip_dual_bound) * unit, "plain_milp")
-    elif lp.sol_status == pulp.LpSolutionOptimal:
-        run.raise_bound(float(pulp.value(lp.objective)) * unit, "plain_milp")
+    run.raise_bound(float(lp.solverModel.getInfo().mip_dual_bound) * unit, "plain_milp")
 
 
 def _offer(run: Run, plan: Plan, by: str) -> None:

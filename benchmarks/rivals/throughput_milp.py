@@ -1,4 +1,4 @@
-"""The same assignment model as a mixed-integer linear programme, solved by HiGHS (or CBC) through PuLP."""
+"""The same assignment model as a mixed-integer linear programme, solved by HiGHS through PuLP."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from math import isfinite
 from gangplan.instances import verify
 from gangplan.instances.placement import PlacementPlan
 
-from ..pulp_solvers import ABOVE_ONE, available_solvers, minimise_lp
+from ..pulp_solvers import ABOVE_ONE, minimise_lp
 from ..run import Run
 from .best_fit import best_fit
 from .build import build
@@ -25,15 +25,11 @@ _APART = 1e-7
 """Slowdowns nearer to one another than this, relatively, are one."""
 
 
-def milp(run: Run, batch: Batch, solver: str | None = None) -> None:
+def milp(run: Run, batch: Batch) -> None:
     """Minimise the goal by MILP: offers the plans found, raises the bound.
 
     A loss of throughput is concave in the slowdown. It is modelled from below, exact at some slowdowns; those of the
     plan found are added to them and the model solved again, until the plan costs what the model says.
-
-    Args:
-        run, batch: as for every method.
-        solver: ``HiGHS`` or ``PULP_CBC_CMD``; by default the first that is available.
     """
     if run.plan is None:
         build(run, batch, (topology, best_fit, least_interference), "milp")
@@ -49,8 +45,7 @@ def milp(run: Run, batch: Batch, solver: str | None = None) -> None:
         if run.stopped:
             return
         with run.phase("milp"):
-            name = solver or available_solvers()[0]
-            minimise_lp(run, model.lp, name, model.unit, model.plan)
+            minimise_lp(run, model.lp, model.unit, model.plan)
         found = model.found
         tries = 0 if found is not None and not slowdown and _mark(run, found, marks) else tries + 1
 

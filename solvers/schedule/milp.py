@@ -14,34 +14,29 @@ import pulp
 
 from gangplan.instances.schedule import SchedulePlan
 
-from ..pulp_solvers import available_solvers, minimise_lp
+from ..pulp_solvers import minimise_lp
 from ..run import Run
 from .grain import down, tick_of, ticks_of
 from .places import Place, places, seated
 from .prepare import Prepared
 
 
-def milp_time(run: Run, p: Prepared, name: str | None = None) -> None:
-    """Minimise the goal by the time-indexed MILP and offer the schedule found.
-
-    Args:
-        run, p: as for every method.
-        name: ``HiGHS`` or ``PULP_CBC_CMD``; by default the first that is available.
-    """
-    _minimise(run, p, _ByTime, name)
+def milp_time(run: Run, p: Prepared) -> None:
+    """Minimise the goal by the time-indexed MILP and offer the schedule found."""
+    _minimise(run, p, _ByTime)
 
 
-def milp_events(run: Run, p: Prepared, name: str | None = None) -> None:
-    """Minimise the goal by the event-based MILP and offer the schedule found; see `milp_time`."""
-    _minimise(run, p, _ByEvents, name)
+def milp_events(run: Run, p: Prepared) -> None:
+    """Minimise the goal by the event-based MILP and offer the schedule found."""
+    _minimise(run, p, _ByEvents)
 
 
-def _minimise(run: Run, p: Prepared, make: type[_ByTime | _ByEvents], name: str | None) -> None:
+def _minimise(run: Run, p: Prepared, make: type[_ByTime | _ByEvents]) -> None:
     with run.phase("milp model"):
         model = make(run, p)
     if not run.stopped:
         with run.phase("milp"):
-            minimise_lp(run, model.lp, name or available_solvers()[0], model.unit, model.plan)
+            minimise_lp(run, model.lp, model.unit, model.plan)
 
 
 class _ByTime:

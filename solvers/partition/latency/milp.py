@@ -9,7 +9,7 @@ import pulp
 
 from gangplan.instances import LatencyPlan
 
-from ...pulp_solvers import ABOVE_ONE, Model, available_solvers, minimise_lp
+from ...pulp_solvers import ABOVE_ONE, Model, minimise_lp
 from ...run import Run
 from ..sizes import Covers, whole
 from .bounds import ceiling
@@ -20,13 +20,8 @@ _ROUNDING = 1e-6
 _PASSES = 3
 
 
-def milp(run: Run, r: Reduced, solver: str | None = None) -> None:
-    """Minimise the latency by MILP and offer the plan found.
-
-    Args:
-        run, r: as for every method.
-        solver: ``HiGHS`` or ``PULP_CBC_CMD``; by default the first that is available.
-    """
+def milp(run: Run, r: Reduced) -> None:
+    """Minimise the latency by MILP and offer the plan found."""
     covers, known, again = Covers(), -1, 0
     # tolerances are relative to the unit: solve again where the plan found is far below it, or breaks a limit, or the
     # bound is not quite there
@@ -37,7 +32,7 @@ def milp(run: Run, r: Reduced, solver: str | None = None) -> None:
             model = _Model(r, run, covers)
         if not run.stopped:
             with run.phase("milp"):
-                model.solve(run, solver or available_solvers()[0])
+                model.solve(run)
 
 
 class _Model:
@@ -192,9 +187,9 @@ class _Model:
             for row in self.x:
                 self.lp += row[t] <= pulp.lpSum(other[s] for other in self.x)
 
-    def solve(self, run: Run, name: str) -> None:
+    def solve(self, run: Run) -> None:
         """Solve, offer the plan and record the bound."""
-        minimise_lp(run, self.lp, name, self.unit, self.plan)
+        minimise_lp(run, self.lp, self.unit, self.plan)
 
     def plan(self) -> LatencyPlan | None:
         """Return the plan of the solution, binaries rounded, `None` if that leaves a group without a slot."""

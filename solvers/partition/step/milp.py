@@ -9,7 +9,7 @@ import pulp
 
 from gangplan.instances import StepPlan
 
-from ...pulp_solvers import APT, TOLERANCE, available_solvers, minimise_lp
+from ...pulp_solvers import APT, TOLERANCE, minimise_lp
 from ...run import Run
 from ..sizes import Covers
 from .cpsat_ticks import ceiling_of
@@ -21,13 +21,8 @@ _ROOM = 1.001
 """The best plan known must not lie on the edge of what the tolerances allow."""
 
 
-def milp(run: Run, p: Prepared, name: str | None = None) -> None:
-    """Minimise the makespan by MILP and offer the plan found.
-
-    Args:
-        run, p: as for every method.
-        name: ``HiGHS`` or ``PULP_CBC_CMD``; by default the first that is available.
-    """
+def milp(run: Run, p: Prepared) -> None:
+    """Minimise the makespan by MILP and offer the plan found."""
     covers, known, unit = Covers(), -1, np.inf
     # tolerances are relative to the unit: solve again where the plan found is far below it, or breaks a limit
     while not run.stopped and (len(covers.found) > known or (run.objective or np.inf) < unit * APT):
@@ -39,7 +34,7 @@ def milp(run: Run, p: Prepared, name: str | None = None) -> None:
                 model.z.lowBound = min(1.0, run.bound / unit) * (1 - 10 * TOLERANCE)
         if not run.stopped:
             with run.phase("milp"):
-                minimise_lp(run, model.lp, name or available_solvers()[0], model.unit, partial(_plan, run, p, model))
+                minimise_lp(run, model.lp, model.unit, partial(_plan, run, p, model))
 
 
 def _plan(run: Run, p: Prepared, model: MilpModel) -> StepPlan | None:

@@ -10,7 +10,7 @@ import pulp
 from gangplan.instances import PartitionPlan, precedence
 from gangplan.instances.arrays import BoolArray
 
-from ...pulp_solvers import ABOVE_ONE, APT, TOLERANCE, Model, available_solvers, minimise_lp
+from ...pulp_solvers import ABOVE_ONE, APT, TOLERANCE, Model, minimise_lp
 from ...run import Run
 from ..sizes import Covers, whole
 from .bounds import load_ceiling
@@ -20,13 +20,8 @@ _ROUNDING = 1e-6
 """What solvers may be wrong by, in units."""
 
 
-def milp(run: Run, q: Quotient, solver: str | None = None) -> None:
-    """Minimise the maximum load by MILP and offer the plan found.
-
-    Args:
-        run, q: as for every method.
-        solver: ``HiGHS`` or ``PULP_CBC_CMD``; by default the first that is available.
-    """
+def milp(run: Run, q: Quotient) -> None:
+    """Minimise the maximum load by MILP and offer the plan found."""
     covers, known, unit = Covers(), -1, np.inf
     # tolerances are relative to the unit: solve again where the plan found is far below it, or breaks a limit
     while not run.stopped and (len(covers.found) > known or (run.objective or np.inf) < unit * APT):
@@ -36,7 +31,7 @@ def milp(run: Run, q: Quotient, solver: str | None = None) -> None:
         unit = model.unit
         if not run.stopped:
             with run.phase("milp"):
-                model.solve(run, solver or available_solvers()[0])
+                model.solve(run)
 
 
 class _Model:
@@ -178,9 +173,9 @@ class _Model:
             for s in slots[i + 1 :]:
                 self.x[g][s].upBound = 0
 
-    def solve(self, run: Run, name: str) -> None:
+    def solve(self, run: Run) -> None:
         """Solve, offer the plan and record the bound."""
-        minimise_lp(run, self.lp, name, self.unit, self.plan)
+        minimise_lp(run, self.lp, self.unit, self.plan)
 
     def plan(self) -> PartitionPlan | None:
         """Return the plan of the solution, binaries rounded, `None` if that leaves a group without a slot."""
