@@ -150,53 +150,28 @@ class WaitingJob:
         return "\n".join([*wrapped([head]), *lines])
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """What is remembered of a decision.
+def explained(
+    number: int, tier: str, starts: set[str], waits: Mapping[str, str],
+    scorer: str, scores: list[tuple[str, float]], orders: tuple[Candidate, ...], stops: tuple[Candidate, ...],
+    notes: tuple[str, ...],
+) -> Explanation:  # fmt: skip
+    """Return what is kept of a decision: the first candidates of each tier, and why the first jobs wait.
 
-    Attributes:
+    Args:
         number, tier, notes: its own.
-        changes: events before and by it: only while there is no other, objective and bound can be told.
         starts: names of the jobs that it started.
-        scores: of a learned order or a policy, the best first.
+        waits: why jobs wait.
+        scorer, scores: a learned order or a policy, and what it said, the best first.
         orders: what the lookahead found of each order.
         stops: jobs that were stopped, and for whom.
-        waits: why jobs wait.
-        scorer: whose the scores are.
     """
-
-    number: int
-    tier: str
-    changes: int
-    starts: tuple[str, ...]
-    scores: list[tuple[str, float]]
-    orders: tuple[Candidate, ...]
-    stops: tuple[Candidate, ...]
-    waits: dict[str, str]
-    scorer: str
-    notes: tuple[str, ...]
-
-    def explain(self, state: ClusterState) -> Explanation:
-        """Return what is known of the decision; of the latest, while nothing else has happened, what it is worth."""
-        found: dict[str, tuple[Candidate, ...]] = {}
-        if self.orders:
-            found["lookahead"] = self.orders
-        if self.stops:
-            found["stops"] = self.stops[:SHOWN]
-        if self.scores:
-            rows = []
-            for action, score in self.scores[:SHOWN]:
-                name = action.rsplit(" on ", 1)[0]
-                why = "" if name in self.starts else self.waits.get(name, "it was not its turn")
-                rows.append(Candidate(action, score, why))
-            found[self.scorer] = tuple(rows)
-        objective = bound = None
-        if self.changes == state.changes and state.waiting:
-            from .lookahead import worth
-
-            objective, bound = worth(state)
-        waits = dict(list(self.waits.items())[:SHOWN])
-        return Explanation(self.number, self.tier, found, waits, objective, bound, self.notes)
+    rows = []
+    for action, score in scores[:SHOWN]:
+        name = action.rsplit(" on ", 1)[0]
+        rows.append(Candidate(action, score, "" if name in starts else waits.get(name, "it was not its turn")))
+    found = {"lookahead": orders, "stops": stops[:SHOWN], scorer: tuple(rows)}
+    shown = dict(islice(waits.items(), SHOWN))
+    return Explanation(number, tier, {k: v for k, v in found.items() if v}, shown, None, None, notes)
 
 
 def why_waits(state: ClusterState, name: str, last: str | None, twin: Callable[[], Scheduler]) -> WaitingJob:

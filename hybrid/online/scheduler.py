@@ -11,7 +11,7 @@ from gangplan.instances import Cluster, InstanceError
 from gangplan.instances.arrays import require_number
 from gangplan.instances.placement import Fleet, GangJob, SpeedModel
 
-from .explain import Explanation, Record, WaitingJob, listed, span, why_waits, wrapped
+from .explain import Explanation, WaitingJob, explained, listed, span, why_waits, wrapped
 from .policy import LearnedOrder, Proposes, Ranks, View, Watchdog, proposals
 from .queue import Request, Seconds, given_seconds
 from .snapshot import load, save
@@ -128,8 +128,9 @@ class Scheduler:
         self._tier = "policy" if mine else "learned"
         if policy == "learned":
             self._asked = self._watchdog.load("learned order", LearnedOrder)
-        self._records: dict[int, Record] = {}
-        self._count = 0
+        self._explained: dict[int, Explanation] = {}
+        self._waits: dict[str, str] = {}  # why jobs wait since the last decision
+        self._count, self._changes = 0, -1
 
     def __repr__(self) -> str:
         """Return the cluster and how many jobs there are."""
@@ -292,12 +293,12 @@ class Scheduler:
             starts.all("lookahead" if ahead is not None and ahead.found else "heuristic")
         said = {start.tier for start in starts.starts}
         tier = next((tier for tier in TIERS if tier in said), "heuristic")
-        notes = self._watchdog.taken()
-        self._records[self._count] = Record(
-            self._count, tier, state.changes, tuple(start.job for start in starts.starts), scores,
-            () if ahead is None else ahead.candidates(), stops.candidates, starts.waits, self._tier, notes,
-        )  # fmt: skip
-        self._records.pop(self._count - _KEEP, None)
+        notes, orders = self._watchdog.taken(), () if ahead is None else ahead.candidates()
+        self._waits, self._changes, names = starts.waits, state.changes, {start.job for start in starts.starts}
+        self._explained[self._count] = explained(
+            self._count, tier, names, starts.waits, self._tier, scores, orders, stops.candidates, notes
+        )
+        self._explained.pop(self._count - _KEEP, None)
         took = time.perf_counter() - began
         made = tuple(starts.starts), tier, notes, took, starts.more, tuple(stops.stops)
         return Decision(self._count, state.now, *made)
@@ -365,11 +366,16 @@ class Scheduler:
         """
         if isinstance(what, str):
             self._state.find(what, "waits")
-            last = self._records[self._count].waits.get(what) if self._records else None
-            saved = self.snapshot()
-            policy = "hybrid" if self._state.settings.ahead and self._state.speeds is None else "heuristic"
+            last, saved = self._waits.get(what), self.snapshot()
+            policy = "hybrid" if self._state.settings.ahead else "heuristic"
             return why_waits(self._state, what, last, lambda: self._twin(policy, saved))
         number = what.number if isinstance(what, Decision) else what
-        if number not in self._records:
+        if number not in self._explained:
             raise InstanceError("decision", f"{number!r} is not one of the last {_KEEP}, nor the name of a job")
-        return self._records[number].explain(self._state)
+        found = self._explained[number]
+        if number == self._count and self._changes == self._state.changes and self._state.waiting:
+            from .lookahead import worth
+
+            objective, bound = worth(self._state)
+            found = replace(found, objective=objective, bound=bound)
+        return found

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.solvers.compiled.kernel import Floats, Ints, Ints2, by_reference, inner, kernel
-from gangplan.solvers.schedule.decode import data_of, keep, room_of, rows_of, seat
+from gangplan.solvers.compiled.kernel import Floats, Ints, by_reference, inner, kernel
+from gangplan.solvers.schedule.decode import Schedule, data_of, keep, room_of, rows_of, seat
 from gangplan.solvers.schedule.prepare import Prepared
 from gangplan.solvers.schedule.profile import Data, Room, clear, find, occupy
 
@@ -19,14 +19,6 @@ class Busy(NamedTuple):
     node: Ints
     gpus: Ints
     until: Floats
-
-
-class Schedule(NamedTuple):
-    """What is written of a schedule: start and option, -1 for a job left out, (n,), and rows, (3, r)."""
-
-    start: Floats
-    option: Ints
-    rows: Ints2
 
 
 @inner

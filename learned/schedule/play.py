@@ -8,10 +8,10 @@ import numpy as np
 from numba import types
 
 from gangplan.solvers.compiled.kernel import Floats2, Ints, Ints2, Ints3, by_reference, inner, kernel
-from gangplan.solvers.schedule.decode import seat
+from gangplan.solvers.schedule.decode import Schedule, seat
 from gangplan.solvers.schedule.profile import Data, Room, find, idle_at
 
-from .decode import Busy, Schedule, begin
+from .decode import Busy, begin
 from .features import FEATURES, WINDOW, Singles2, Static, describe
 
 Singles = Annotated[Any, types.Array(types.float32, 1, "C")]

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.solvers.schedule.decode import data_of, rows_of
+from gangplan.solvers.schedule.decode import Schedule, data_of, rows_of
 from gangplan.solvers.schedule.prepare import Ints, Prepared
 
 from ..encode.encoding import Encoding
 from .base import base_of
-from .decode import Busy, Decoder, Schedule, idle, room_for
+from .decode import Busy, Decoder, idle, room_for
 from .features import FEATURES, WINDOW, Static
 from .graph import graph_of, slopes
 from .play import Log, Net, play

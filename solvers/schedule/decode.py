@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,37 +19,34 @@ _STEPS, _ROOM = 5_000_000, 50_000_000
 """Jobs times jobs times nodes between two looks at the clock; jobs times nodes at most, which is memory."""
 
 
+class Schedule(NamedTuple):
+    """What is written of a schedule of n jobs.
+
+    Attributes:
+        start: of each job, 0 if it is left out, (n,).
+        option: that it runs with, -1 if it is left out, (n,).
+        rows: job, node and GPUs of each part on a node, (3, r).
+    """
+
+    start: Floats
+    option: Ints
+    rows: Ints2
+
+
+So = tuple[float, float, int]
+"""Cost without constant, last completion, rows used."""
+
+
 @kernel
 def serial(
-    order: Ints,
-    wish: Ints,
-    problem: Data,
-    profiles: Room,
-    start: Floats,
-    option: Ints,
-    rows: Ints2,
-    begin: int,
-    end: int,
-    so_far: tuple[float, float, int],
-) -> tuple[float, float, int]:
+    order: Ints, wish: Ints, problem: Data, profiles: Room, made: Schedule, begin: int, end: int, so_far: So
+) -> So:
     """Place the jobs of `order` from `begin` up to `end`, see `listed`."""
-    data, room = by_reference(problem), by_reference(profiles)
-    return listed(order, wish, data, room, start, option, rows, begin, end, so_far)
+    return listed(order, wish, by_reference(problem), by_reference(profiles), made, begin, end, so_far)
 
 
 @inner
-def listed(
-    order: Ints,
-    wish: Ints,
-    data: Data,
-    room: Room,
-    start: Floats,
-    option: Ints,
-    rows: Ints2,
-    begin: int,
-    end: int,
-    so_far: tuple[float, float, int],
-) -> tuple[float, float, int]:
+def listed(order: Ints, wish: Ints, data: Data, room: Room, made: Schedule, begin: int, end: int, so_far: So) -> So:
     """Place the jobs of `order` from `begin` up to `end`; return (cost without constant, last completion, rows used).
 
     A job whose wish is late takes the option that ends first; if that is late too, or costs more than leaving it out,
@@ -59,7 +57,7 @@ def listed(
         wish: int64 (n,), an option, -1 (leave it out) or -2 (whichever ends first).
         data: the problem.
         room: see `room_of`; cleared before the first of them.
-        start, option, rows: written: float64 (n,), int64 (n,) with -1 for a job left out, int64 (3, r).
+        made: written.
         begin, end: places in `order`.
         so_far: what it returned of those before `begin`, (0.0, 0.0, 0) at the beginning.
     """
@@ -84,28 +82,26 @@ def listed(
         finish = at + seconds[best] if best >= 0 else np.inf
         if best >= 0 and price[j] < slope[j] * finish + (max(0.0, finish - last) if data.makespan else 0.0):
             best = -1
-        option[j] = best
+        made.option[j] = best
         if best < 0:
-            start[j] = 0.0
+            made.start[j] = 0.0
             cost += price[j]
             if cost == np.inf:
                 return cost, last, used
             continue
-        start[j] = at
+        made.start[j] = at
         cost += slope[j] * finish
         last = max(last, finish)
-        used = seat(data, room, j, best, at, nodes, rows, used)
+        used = seat(data, room, j, best, at, nodes, made.rows, used)
     return cost, last, used
 
 
 @inner
-def whole(
-    order: Ints, wish: Ints, data: Data, room: Room, start: Floats, option: Ints, rows: Ints2
-) -> tuple[float, int]:
-    """Place all jobs in `order`; return (cost without constant, rows used)."""
+def whole(order: Ints, wish: Ints, data: Data, room: Room, made: Schedule) -> float:
+    """Place all jobs in `order`; return the cost without constant."""
     clear(room, data.per)
-    cost, last, used = listed(order, wish, data, room, start, option, rows, 0, len(order), (0.0, 0.0, 0))
-    return (cost + last if data.makespan else cost), used
+    cost, last, _ = listed(order, wish, data, room, made, 0, len(order), (0.0, 0.0, 0))
+    return cost + last if data.makespan else cost
 
 
 @inner
@@ -116,14 +112,14 @@ def keep(room: Room, nodes: int) -> None:
 
 
 @inner
-def seat(data: Data, room: Room, j: int, o: int, at: float, nodes: int, rows: Ints2, used: int) -> int:
-    """Take the nodes chosen for job j by option o, and write its rows; return how many there are then."""
-    left = data.gpus[o]
+def seat(data: Data, room: Room, job: int, option: int, at: float, nodes: int, rows: Ints2, used: int) -> int:
+    """Take the nodes chosen for a job by an option, and write its rows; return how many there are then."""
+    left = data.gpus[option]
     for k in range(nodes):
         taken = min(left, data.per)
-        occupy(room, room.chosen[k], at, at + data.seconds[o], taken)
+        occupy(room, room.chosen[k], at, at + data.seconds[option], taken)
         if data.kind:
-            rows[0, used], rows[1, used], rows[2, used] = j, room.chosen[k], taken
+            rows[0, used], rows[1, used], rows[2, used] = job, room.chosen[k], taken
             used += 1
         left -= taken
     return used
@@ -144,19 +140,22 @@ def room_of(p: Prepared, more: int = 0) -> Room:
     return new(p.cluster.nodes, p.cluster.gpus, p.n + more, p.cluster.total + 1)
 
 
+def schedule_of(p: Prepared) -> Schedule:
+    """Return what any schedule can be written to."""
+    return Schedule(np.zeros(p.n), np.zeros(p.n, dtype=np.int64), rows_of(p))
+
+
 def decode(p: Prepared, order: Ints, wish: Ints) -> tuple[float, Ints, FloatArray, Ints]:
-    """Return (goal, option, start, rows) of a list of jobs; see `serial`."""
-    start, option, rows = np.zeros(p.n), np.zeros(p.n, dtype=np.int64), rows_of(p)
-    given = np.asarray(order, np.int64), np.asarray(wish, np.int64), data_of(p), room_of(p), start, option, rows
+    """Return (goal, option, start, rows) of a list of jobs; see `listed`."""
+    made = schedule_of(p)
+    given = np.asarray(order, np.int64), np.asarray(wish, np.int64), data_of(p), room_of(p), made
     cost, last, used = serial(*given, 0, p.n, (0.0, 0.0, 0))
-    return p.constant + float(cost + (last if p.makespan else 0.0)), option, start, rows[:, :used]
+    return p.constant + float(cost + (last if p.makespan else 0.0)), made.option, made.start, made.rows[:, :used]
 
 
 def decoding(p: Prepared, order: Ints, wish: Ints) -> Iterator[float]:
     """Decode a list some jobs at a time; yield inf after each but the last, and the goal at the end."""
-    start, option, rows = np.zeros(p.n), np.zeros(p.n, dtype=np.int64), rows_of(p)
-    # the room is new, so it is clear
-    given = np.asarray(order, np.int64), np.asarray(wish, np.int64), data_of(p), room_of(p), start, option, rows
+    given = np.asarray(order, np.int64), np.asarray(wish, np.int64), data_of(p), room_of(p), schedule_of(p)
     so_far = 0.0, 0.0, 0
     few = max(1, _STEPS // (p.n * p.cluster.nodes))
     for begin in range(0, p.n, few):

@@ -239,26 +239,26 @@ def dominated(order: Ints, labels: Labels, looks: int, begin: int, end: int, gro
 
 
 @inner
-def _better(labels: Labels, a: int, b: int) -> bool:
+def _better(labels: Labels, one: int, other: int) -> bool:
     time, last, true = labels.time, labels.last, labels.true
     running, ends, held = labels.running, labels.ends, labels.held
-    if true[a] > true[b] or time[a] > time[b] or (time[a] == time[b] and last[a] > last[b]):
+    if true[one] > true[other] or time[one] > time[other] or (time[one] == time[other] and last[one] > last[other]):
         return False
-    # GPUs that b holds less those that a holds, just after b's last start and each of b's ends
+    # GPUs that other holds less those that one holds, just after other's last start and each of other's ends
     k, difference = 0, 0
-    for i in range(running[b]):
-        difference += held[b, i]
-    for i in range(running[a]):
-        difference -= held[a, i]
-    while k < running[a] and ends[a, k] <= time[b]:
-        difference += held[a, k]
+    for i in range(running[other]):
+        difference += held[other, i]
+    for i in range(running[one]):
+        difference -= held[one, i]
+    while k < running[one] and ends[one, k] <= time[other]:
+        difference += held[one, k]
         k += 1
     if difference < 0:
         return False
-    for i in range(running[b]):
-        difference -= held[b, i]
-        while k < running[a] and ends[a, k] <= ends[b, i]:
-            difference += held[a, k]
+    for i in range(running[other]):
+        difference -= held[other, i]
+        while k < running[one] and ends[one, k] <= ends[other, i]:
+            difference += held[one, k]
             k += 1
         if difference < 0:
             return False

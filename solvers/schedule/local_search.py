@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ..compiled.kernel import Bools, Floats, Floats2, Ints, Ints2, by_reference, inner, kernel
+from gangplan.instances.arrays import FloatArray
+
+from ..compiled.kernel import Bools, Floats, Floats2, Ints, by_reference, inner, kernel
 from ..run import Run
-from .decode import best_list, data_of, decode, room_of, rows_of, whole
+from .decode import Schedule, best_list, data_of, decode, room_of, schedule_of, whole
 from .prepare import EARLIEST, LEFT_OUT, Prepared
 from .profile import Data, Room
 
@@ -44,9 +46,8 @@ class Lists(NamedTuple):
 
 @kernel
 def _anneal(
-    lists: Lists, cost: float, best: float, hot: Floats, draws: Floats2, problem: Data, profiles: Room,
-    start: Floats, option: Ints, rows: Ints2,
-) -> tuple[float, float]:  # fmt: skip
+    lists: Lists, cost: float, best: float, hot: Floats, draws: Floats2, problem: Data, profiles: Room, made: Schedule
+) -> tuple[float, float]:
     """Make a step a row of `draws`; return (cost now, best cost). `lists` change in place."""
     data, room = by_reference(problem), by_reference(profiles)
     order, wish, trial, first = lists.order, lists.wish, lists.trial, data.first
@@ -78,7 +79,7 @@ def _anneal(
                 wish[j] = first[j] + k
             else:
                 wish[j] = -1 if lists.may_leave[j] and b < 0.5 else -2
-        new, _ = whole(trial, wish, data, room, start, option, rows)
+        new = whole(trial, wish, data, room, made)
         if new <= cost or np.exp((cost - new) / hot[i]) > accept:
             cost = new
             _copy(trial, order)
@@ -104,8 +105,7 @@ def local_search(run: Run, p: Prepared) -> None:
     if run.stopped or not np.isfinite(value) or steps > _MOST:
         return
     rng = np.random.default_rng(run.seed)
-    data, room, rows = data_of(p), room_of(p), rows_of(p)
-    start, option = np.zeros(p.n), np.zeros(p.n, dtype=np.int64)
+    data, room, made = data_of(p), room_of(p), schedule_of(p)
     chunk = max(20, int(_CHUNK / max(1.0, p.n / 100) ** 2))
     few = max(1, min(chunk, _STEPS // steps))
     best, rounds, stall = value - p.constant, _ROUNDS, 0
@@ -121,7 +121,7 @@ def local_search(run: Run, p: Prepared) -> None:
                 break
             hot = heat[i : i + few]
             draws = rng.random((len(hot), 5))
-            cost, found = _anneal(lists, cost, best, hot, draws, data, room, start, option, rows)
+            cost, found = _anneal(lists, cost, best, hot, draws, data, room, made)
             if found < best - 1e-12 * abs(best):
                 best = found
                 _offer(run, p, best_order, best_wish)
@@ -141,7 +141,7 @@ def _begin(run: Run, p: Prepared) -> tuple[float, Ints, Ints]:
     return value, order, wish
 
 
-def list_of(p: Prepared, degree: Ints, start: Any) -> tuple[Ints, Ints]:
+def list_of(p: Prepared, degree: Ints, start: FloatArray) -> tuple[Ints, Ints]:
     """Return the list of a plan: by start, those left out at the end."""
     wish = np.full(p.n, LEFT_OUT, dtype=np.int64)
     for j in np.flatnonzero(degree >= 0).tolist():

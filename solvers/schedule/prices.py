@@ -67,10 +67,10 @@ def integral(grid: Grid, at: float) -> float:
 
 
 @inner
-def run_cost(grid: Grid, data: Data, j: int, o: int, start: float) -> float:
+def run_cost(grid: Grid, data: Data, job: int, option: int, start: float) -> float:
     """Return what a run costs, prices included."""
-    end = start + data.seconds[o]
-    return float(data.slope[j] * end + data.gpus[o] * (integral(grid, end) - integral(grid, start)))
+    end = start + data.seconds[option]
+    return float(data.slope[job] * end + data.gpus[option] * (integral(grid, end) - integral(grid, start)))
 
 
 @kernel
@@ -179,20 +179,20 @@ class Master:
         free = grid_of(np.zeros(intervals), self.zero, self.step)
         self.best = Prices(free, -np.inf, np.zeros(0, int), np.zeros(0), np.zeros(0))
 
-    def add(self, o: int, start: float) -> bool:
-        """Add the run of option o from `start` unless it is there."""
-        key = o, round((start - self.zero) / self.step, 6)
+    def add(self, option: int, start: float) -> bool:
+        """Add the run of an option from `start` unless it is there."""
+        key = option, round((start - self.zero) / self.step, 6)
         if key in self.known:
             return False
         self.known.add(key)
         p = self.p
-        j = int(p.owner[o])
-        k, inside = busy(start, float(p.seconds[o]), self.zero, self.step, self.count)
-        rows = np.concatenate([[j], p.n + k + np.arange(len(inside))]).astype(np.int32)
-        values = np.concatenate([[1.0], inside / self.step * p.gpus[o]])
-        cost = float(p.slope[j] * (start + p.seconds[o])) / self.unit
+        job = int(p.owner[option])
+        k, inside = busy(start, float(p.seconds[option]), self.zero, self.step, self.count)
+        rows = np.concatenate([[job], p.n + k + np.arange(len(inside))]).astype(np.int32)
+        values = np.concatenate([[1.0], inside / self.step * p.gpus[option]])
+        cost = float(p.slope[job] * (start + p.seconds[option])) / self.unit
         self.lp.addCol(cost, 0.0, highspy.kHighsInf, len(rows), rows, values)
-        self.option.append(o)
+        self.option.append(option)
         self.start.append(start)
         return True
 

@@ -76,12 +76,12 @@ def clear(room: Room, gpus: int) -> None:
 
 
 @inner
-def _at(times: Floats2, v: int, count: int, at: float) -> int:
-    """Return the last break point of node v not after `at`."""
+def _at(times: Floats2, node: int, count: int, at: float) -> int:
+    """Return the last break point of a node not after `at`."""
     low, high = 0, count - 1
     while low < high:
         middle = (low + high + 1) // 2
-        if times[v, middle] <= at:
+        if times[node, middle] <= at:
             low = middle
         else:
             high = middle - 1
@@ -89,71 +89,71 @@ def _at(times: Floats2, v: int, count: int, at: float) -> int:
 
 
 @inner
-def idle_at(room: Room, v: int, at: float) -> int:
-    """Return how many GPUs of node v are free at a time."""
-    return int(room.free[v, _at(room.times, v, room.count[v], at)])
+def idle_at(room: Room, node: int, at: float) -> int:
+    """Return how many GPUs of a node are free at a time."""
+    return int(room.free[node, _at(room.times, node, room.count[node], at)])
 
 
 @inner
-def earliest(room: Room, v: int, after: float, need: int, seconds: float) -> float:
-    """Return when node v first has `need` GPUs free for so many seconds, not before `after`."""
+def earliest(room: Room, node: int, after: float, need: int, seconds: float) -> float:
+    """Return when a node first has `need` GPUs free for so many seconds, not before `after`."""
     if seconds <= 0:
         return after
-    times, free, count = room.times, room.free, room.count[v]
-    at, k = after, _at(times, v, count, after)
-    while k < count and times[v, k] < at + seconds:
-        if free[v, k] < need:
+    times, free, count = room.times, room.free, room.count[node]
+    at, k = after, _at(times, node, count, after)
+    while k < count and times[node, k] < at + seconds:
+        if free[node, k] < need:
             if k + 1 == count:
                 return np.inf
-            at = times[v, k + 1]
+            at = times[node, k + 1]
         k += 1
     return at
 
 
 @inner
-def occupy(room: Room, v: int, start: float, end: float, need: int) -> None:
-    """Take GPUs of node v from `start` to `end`."""
+def occupy(room: Room, node: int, start: float, end: float, need: int) -> None:
+    """Take GPUs of a node from `start` to `end`."""
     if end <= start:
         return
-    a = _split(room, v, start)
-    b = _split(room, v, end)
+    a = _split(room, node, start)
+    b = _split(room, node, end)
     for k in range(a, b):
-        room.free[v, k] -= need
+        room.free[node, k] -= need
 
 
 @inner
-def _split(room: Room, v: int, at: float) -> int:
+def _split(room: Room, node: int, at: float) -> int:
     """Return the index of the break point at `at`, made if there is none."""
-    times, free, n = room.times, room.free, room.count[v]
-    low = _at(times, v, n, at)
-    if times[v, low] == at:
+    times, free, n = room.times, room.free, room.count[node]
+    low = _at(times, node, n, at)
+    if times[node, low] == at:
         return low
     for k in range(n, low + 1, -1):
-        times[v, k] = times[v, k - 1]
-        free[v, k] = free[v, k - 1]
-    times[v, low + 1] = at
-    free[v, low + 1] = free[v, low]
-    room.count[v] = n + 1
+        times[node, k] = times[node, k - 1]
+        free[node, k] = free[node, k - 1]
+    times[node, low + 1] = at
+    free[node, low + 1] = free[node, low]
+    room.count[node] = n + 1
     return low + 1
 
 
 @inner
-def find(data: Data, room: Room, j: int, o: int, chosen: Ints) -> tuple[float, int]:
-    """Return (start, nodes) where job j fits first by option o; write its nodes to `chosen`, a part node last.
+def find(data: Data, room: Room, job: int, option: int, chosen: Ints) -> tuple[float, int]:
+    """Return (start, nodes) where a job fits first by an option; write its nodes to `chosen`, a part node last.
 
     Of nodes that are as early, a job on one takes that with the fewest free GPUs; of blocks the first.
     """
-    after, need, seconds = data.release[j], data.gpus[o], data.seconds[o]
+    after, need, seconds = data.release[job], data.gpus[option], data.seconds[option]
     if data.kind == 2:
         return _block(data, room, after, need, seconds, chosen)
     if need <= data.per:
         best, tight = np.inf, 0
-        for v in range(len(room.count)):
-            at = earliest(room, v, after, need, seconds)
+        for node in range(len(room.count)):
+            at = earliest(room, node, after, need, seconds)
             if at < best or (at == best and at < np.inf):
-                left = idle_at(room, v, at)
+                left = idle_at(room, node, at)
                 if at < best or left < tight:
-                    best, tight, chosen[0] = at, left, v
+                    best, tight, chosen[0] = at, left, node
         return best, 1
     return _several(data.per, room, after, need, seconds, chosen)
 
