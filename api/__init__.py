@@ -39,10 +39,9 @@ if TYPE_CHECKING:
     from gangplan.instances.schedule import MoldableJob, NodePool, Pool, SchedulePlan, ScheduleProblem
     from gangplan.solvers import Incumbent, Result, Run, Status
 
-    from .draw import draw
+    from .plot import picture as plot
 
 _HOMES = {
-    ".draw": "draw",
     ".hybrid": "Entry MethodFailed methods register solve unregister warm_up",
     ".hybrid.online": "Decision Scheduler",
     ".instances": "Cluster DeviceType InstanceError LatencyPlan LatencyProblem Level OpGraph PartitionPlan "
@@ -51,6 +50,7 @@ _HOMES = {
     ".instances.generators": "generate",
     ".instances.placement": "Fleet GangJob PlacementPlan PlacementProblem",
     ".instances.readers": "read",
+    ".plot": "plot",
     ".instances.schedule": "MoldableJob NodePool Pool SchedulePlan ScheduleProblem",
     ".solvers": "Incumbent Result Run Status",
 }
@@ -92,12 +92,12 @@ __all__ = [
     "TreeTopology",
     "Verdict",
     "content_hash",
-    "draw",
     "dump",
     "generate",
     "load",
     "megatron",
     "methods",
+    "plot",
     "read",
     "register",
     "save",

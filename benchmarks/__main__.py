@@ -22,9 +22,11 @@ def main(arguments: list[str] | None = None) -> int:
     run.add_argument("--only", default="", help="only cases with this in 'instance variant method'")
     run.add_argument("--most", type=float, metavar="SECONDS", help="cut every time limit to this")
     run.add_argument("--data", type=Path, help="folder of published data  [default: ../shared/data]")
-    report = commands.add_parser("report", help="write the tables of docs/benchmarks.md from the ledger")
+    report = commands.add_parser("report", help="write the tables of docs/benchmarks.md, or beside another ledger")
     report.add_argument("--check", action="store_true", help="write nothing; fail if the page would change")
-    figure = commands.add_parser("figure", help="draw docs/images/time_to_proof.png from the ledger")
+    figure = commands.add_parser("figure", help="draw docs/images/time_to_proof.png, or beside another ledger")
+    for command in (report, figure):
+        command.add_argument("--out", type=Path, metavar="FILE", help="default: in docs/, of another ledger beside it")
     policies = commands.add_parser("policies", help="simulate policies that policies.csv lacks; write docs/policies.md")
     policies.add_argument("--only", default="", help="only runs with this in 'trace policy discipline'")
     policies.add_argument("--limit", type=float, default=120.0, help="processor seconds of a run  [default: 120]")
@@ -66,15 +68,22 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from .report import write_page
+    from .report import PAGE, write_page
 
-    return write_page(options.ledger, check=options.check)
+    return write_page(options.ledger, check=options.check, out=_target(options, PAGE))
+
+
+def _target(options: argparse.Namespace, own: Path) -> Path:
+    """Return where to write: --out, or `own` for the ledger of the project, or beside any other ledger."""
+    if options.out is not None:
+        return Path(options.out)
+    return own if options.ledger.resolve() == LEDGER.resolve() else options.ledger.with_name(own.name)
 
 
 def _figure(options: argparse.Namespace) -> int:
-    from .figure import draw
+    from .figure import PICTURE, draw
 
-    draw(options.ledger)
+    draw(options.ledger, _target(options, PICTURE))
     return 0
 
 

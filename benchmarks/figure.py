@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 from .ledger import LEDGER, ROOT, Rows, read
 from .suites import PUBLISHED
 from .tables import COMPARED
 
 PICTURE = ROOT / "docs" / "images" / "time_to_proof.png"
 STYLE = {
-    "auto": ("#1b6ca8", "-", "auto (pipeline)"),
-    "cpsat": ("#d1495b", "-", "cpsat"),
-    "plain_cpsat": ("#d1495b", "--", "plain CP-SAT"),
-    "milp": ("#2e933c", "-", "milp"),
-    "plain_milp": ("#2e933c", "--", "plain MILP"),
+    "auto": ("#0072b2", False, "auto (pipeline)"),
+    "cpsat": ("#d55e00", False, "cpsat"),
+    "plain_cpsat": ("#d55e00", True, "plain CP-SAT"),
+    "milp": ("#009e73", False, "milp"),
+    "plain_milp": ("#009e73", True, "plain MILP"),
 }
+"""Colour, whether dashed, and name of each method."""
+FROM = 5e-3
 
 
 def profile(rows: Rows, method: str) -> list[float]:
@@ -26,31 +30,25 @@ def profile(rows: Rows, method: str) -> list[float]:
 
 def draw(ledger: Path = LEDGER, picture: Path = PICTURE) -> None:
     """Write the picture, from the rows of the suite `rivals`."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+    from gangplan.plot.scene import Axis, Key, Lines, Panel, Scene
+    from gangplan.plot.simulation import steps, ticks
 
     rows = Rows(read(ledger))
     found = rows.of("rivals")
+    if not found:
+        raise SystemExit(f"{ledger} has no row of the suite rivals: python -m benchmarks run rivals --ledger {ledger}")
     limit = max(row.time_limit for row in found)
-    figure, axes = plt.subplots(figsize=(6.4, 3.4), dpi=110)
+    marks, keys = [], []
     for method in COMPARED:
         colour, dash, label = STYLE[method]
-        times = profile(rows, method)
-        x = [5e-3, *times, limit]
-        y = [0, *range(1, len(times) + 1), len(times)]
-        axes.step(x, y, where="post", color=colour, linestyle=dash, linewidth=1.8, label=label)
-    axes.set_xscale("log")
-    axes.set_xlim(5e-3, limit)
-    axes.set_ylim(0, len(PUBLISHED) + 0.3)
-    axes.set_xlabel(f"seconds, model building included (limit {limit:g} s, {found[0].workers} threads)")
-    axes.set_ylabel(f"graphs proved, of {len(PUBLISHED)}")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(alpha=0.25)
-    axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    figure.tight_layout()
+        times = np.array([FROM, *profile(rows, method), limit])
+        proved = np.minimum(np.arange(len(times)), len(times) - 2).astype(float)
+        marks.append(Lines([steps(times, proved)], colour, 1.8, dash, name=label))
+        keys.append(Key(label, (colour,), "dash" if dash else "line"))
+    seconds = f"time to the proof, model building included (limit {limit:g} s, {found[0].workers} threads)"
+    x = Axis(FROM, limit, seconds, ticks(FROM, limit), log=True, grid=True)
+    y = Axis(0, len(PUBLISHED) + 0.3, f"graphs proved, of {len(PUBLISHED)}", grid=True)
+    title, subtitle = "Graphs proved within a time", "the published graphs of the suite rivals, by method"
     picture.parent.mkdir(exist_ok=True)
-    figure.savefig(picture, metadata={"Software": None})
-    plt.close(figure)
-    print(f"{picture.name} drawn")
+    Scene(title, subtitle, [[Panel("proofs", x, y, marks, keys, height=3.2)]]).save(picture)
+    print(f"{picture} drawn")

@@ -22,6 +22,7 @@ if str(ROOT) not in sys.path:  # a folder of the repository, not of the package
     sys.path.insert(0, str(ROOT))
 
 from benchmarks import figure, ledger, report, runner, suites, tables  # noqa: E402
+from benchmarks.__main__ import main  # noqa: E402
 from benchmarks.rivals import RIVALS, solve_by_rival  # noqa: E402
 
 
@@ -236,6 +237,19 @@ def test_figure_is_drawn(tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
     times = figure.profile(ledger.Rows(ledger.read()), "auto")
     assert len(times) == len(suites.PUBLISHED) and times == sorted(times)
+
+
+def test_another_ledger_has_its_page_beside_it(tmp_path: Path) -> None:
+    """Report and figure of a ledger that is not the project's are written beside it, and docs/ is left alone."""
+    pytest.importorskip("matplotlib")
+    other = tmp_path / "ledger.csv"
+    other.write_bytes(ledger.LEDGER.read_bytes())
+    before = {path: path.read_bytes() for path in (report.PAGE, figure.PICTURE)}
+    for command in ("report", "figure"):
+        assert main([command, "--ledger", str(other)]) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"ledger.csv", report.PAGE.name, figure.PICTURE.name}
+    assert main(["figure", "--ledger", str(other), "--out", str(tmp_path / "x.svg")]) == 0
+    assert {path: path.read_bytes() for path in before} == before
 
 
 def test_cases_are_distinct() -> None:

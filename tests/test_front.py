@@ -80,7 +80,7 @@ def test_draw(tmp_path: Path) -> None:
     problem = gangplan.generate("layered", ops=8, layers=4, devices=2)
     result = gangplan.solve(problem, 10)
     for i, plan in enumerate((result, result.plan)):
-        gangplan.draw(problem, plan, tmp_path / f"{i}.png")
+        gangplan.plot(problem, plan, tmp_path / f"{i}.png")
         assert (tmp_path / f"{i}.png").read_bytes().startswith(b"\x89PNG")
 
 

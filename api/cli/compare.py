@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +17,7 @@ from gangplan.instances.schedule import ScheduleProblem
 
 from . import options, schedules
 from .files import check_output, foreign, read_answer, read_result
-from .measure import Candidate, Measured, measure
+from .measure import Candidate, measure
 from .output import emit_blocks, emit_json
 from .side_by_side import as_blocks, as_data
 
@@ -38,27 +39,34 @@ def compare(
     instance: Annotated[str, typer.Option(metavar="FILE", help="the problem, in any known format")],
     given: dict[str, Any],
     as_json: options.AsJson = False,
-    plot: Annotated[
-        str | None, typer.Option(help="draw the plans here, one below the other: .png, or .html", metavar="FILE")
-    ] = None,
+    plot: options.Picture = None,
+    panel: options.Panel = None,
 ) -> int:
     """Set plans of one graph, or of the same jobs over time, side by side, each verified under the objective it is for.
 
     Give the options that the problem was solved with; a variant or contention that is not given is the one that the
     plan names. Exit code: 0 if all plans are feasible, 1 if not, 2 for bad input.
     """
-    if objective_of(read_answer(plans[0])) == "schedule":
-        if plot is not None:
-            raise InstanceError("plot", "schedules are not drawn yet", plot)
-        return _compare_schedules(instance, options.problem(instance, given), plans, as_json)
     if plot is not None:
         from ..plot import check
 
         check_output(plot, instance, *plans)
         check(plot)
+    if objective_of(read_answer(plans[0])) == "schedule":
+        return _compare_schedules(instance, options.problem(instance, given), plans, as_json, plot, panel)
     found = measure(list(_candidates(plans, instance, given)))
     if plot is not None:
-        _draw(plot, instance, found)
+        from ..plot import Entry
+
+        _draw(
+            plot,
+            panel,
+            instance,
+            [
+                (m.candidate.label, m.verdict.ok, Entry(m.candidate.problem, m.candidate.plan, "", bound=m.bound))
+                for m in found
+            ],
+        )
     if as_json:
         emit_json({"instance": instance, "plans": [as_data(m) for m in found]})
     else:
@@ -66,8 +74,15 @@ def compare(
     return 0 if all(m.verdict.ok for m in found) else 1
 
 
-def _compare_schedules(instance: str, problem: ScheduleProblem, plans: list[str], as_json: bool) -> int:
+def _compare_schedules(
+    instance: str, problem: ScheduleProblem, plans: list[str], as_json: bool, plot: str | None, panel: str | None
+) -> int:
     rows = schedules.compare_data(problem, plans)
+    if plot is not None:
+        from ..plot import Scheduled
+
+        named = [(Path(path).stem, row["feasible"], read_answer(path)) for path, row in zip(plans, rows, strict=True)]
+        _draw(plot, panel, instance, [(stem, ok, Scheduled(problem, plan)) for stem, ok, plan in named])
     if as_json:
         emit_json({"instance": instance, "plans": rows})
     else:
@@ -116,18 +131,15 @@ def _choices(instance: str, objective: str, given: dict[str, Any]) -> dict[str, 
     return {content_hash(x): x for x in found}
 
 
-def _draw(path: str, instance: str, found: list[Measured]) -> None:
-    for m in found:
-        if not m.verdict.ok:
-            typer.echo(f"note: {m.candidate.label} is infeasible and not drawn", err=True)
-    if not any(m.verdict.ok for m in found):
+def _draw(path: str, panel: str | None, instance: str, found: list[tuple[str, bool, Any]]) -> None:
+    """Write a picture of the plans that are feasible: label, whether it is, and the entry of each."""
+    for label, ok, _ in found:
+        if not ok:
+            typer.echo(f"note: {label} is infeasible and not drawn", err=True)
+    if not any(ok for _, ok, _ in found):
         typer.echo(f"note: there is no feasible plan, {path} is not written", err=True)
         return
-    from ..plot import Entry, render_gantt
+    from ..plot import render_gantt
 
-    entries = [
-        Entry(m.candidate.problem, m.candidate.plan, f"{i}: {m.candidate.label}", bound=m.bound)
-        for i, m in enumerate(found, 1)
-        if m.verdict.ok
-    ]
-    write_whole({path: render_gantt(path, entries, name=Path(instance).stem)})
+    entries = [replace(entry, name=f"{i}: {label}") for i, (label, ok, entry) in enumerate(found, 1) if ok]
+    write_whole({path: render_gantt(path, entries, name=Path(instance).stem, panel=panel)})

@@ -14,6 +14,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object inst
 File = Annotated[
     str, typer.Argument(metavar="FILE", help="a gangplan document, PipeDream graph.txt, NeurIPS 2020 or networkx JSON")
 ]
+Picture = Annotated[
+    str | None, typer.Option(help="draw it here: .png, .svg, or .html with what a pointer is told", metavar="FILE")
+]
+Panel = Annotated[str | None, typer.Option(help="of the picture only this panel, e.g. load or queue", metavar="NAME")]
 
 
 def _option(kind: Any, text: str, panel: str, metavar: str | None = "NAME", parser: Any = None) -> Any:

@@ -118,7 +118,8 @@ def simulate(
         str | None, typer.Option(help="in rounds: of the types, for other traces: v100=1,k80=0.3", metavar="TYPE=X,...")
     ] = None,
     out: Annotated[str | None, typer.Option(help="write a row for each job, .csv or .parquet", metavar="FILE")] = None,
-    plot: Annotated[str | None, typer.Option(help="draw the schedules, .html or .png", metavar="FILE")] = None,
+    plot: options.Picture = None,
+    panel: options.Panel = None,
     as_json: options.AsJson = False,
 ) -> int:
     """Run the jobs of TRACE on a cluster and show when they were done.
@@ -138,7 +139,7 @@ def simulate(
         "per_queue": per_queue,
     }
     failures = _failures(mtbf, mttr)
-    check_files(trace, out, plot)
+    check_files(trace, out, plot, panel)
     if rounds is not None:
         alien = [
             name for name, value in {**engine, "mtbf": mtbf, "like": like or None}.items() if value != _PLAIN.get(name)
@@ -159,7 +160,7 @@ def simulate(
     with Bar("simulating", hidden=as_json) as bar:
         found = play(setting, policies, chosen, bar)
     if out is not None or plot is not None:
-        write_files(found.outcomes, trace, out, plot)
+        write_files(found.outcomes, trace, out, plot, panel)
     asked = {"round": rounds} if rounds is not None else {"discipline": discipline, "consolidate": consolidate}
     if as_json:
         emit_json(_data(found, asked | setting.about, seeds is not None))

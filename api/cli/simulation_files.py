@@ -11,19 +11,19 @@ from gangplan.instances.outlet import write_whole
 from gangplan.simulator.metrics import columns, to_csv, to_parquet
 from gangplan.simulator.trace import Outcome
 
-from .. import plot as pictures
 from .files import check_output
 
 ENDINGS = {".csv": to_csv, ".parquet": to_parquet}
 
 
-def check_files(trace: str, out: str | None, plot: str | None) -> None:
+def check_files(trace: str, out: str | None, plot: str | None, panel: str | None = None) -> None:
     """Refuse, before any work is done, files that cannot be written, whose ending or package is not there.
 
     Args:
         trace: the input, not to be overwritten.
         out: for rows of jobs, .csv or .parquet.
-        plot: for a picture, .html or .png.
+        plot: for a picture, .png, .svg or .html.
+        panel: of the picture, only this one.
 
     Raises:
         InstanceError: naming the file and what to do.
@@ -35,18 +35,24 @@ def check_files(trace: str, out: str | None, plot: str | None) -> None:
             raise InstanceError("out", f"{suffix!r} is not one of {', '.join(ENDINGS)}", out)
         if suffix == ".parquet" and find_spec("pyarrow") is None:
             raise InstanceError("out", 'needs pyarrow: pip install "gangplan[tables]"; .csv needs nothing', out)
-    if plot is not None:
-        pictures.check(plot)
-        check_output(plot, trace)
+    if plot is not None or panel is not None:
+        from ..plot import check, check_panel
+
+        check_panel(panel, Outcome)
+        if plot is not None:
+            check(plot)
+            check_output(plot, trace)
 
 
-def write_files(outcomes: Mapping[str, Outcome], trace: str, out: str | None, plot: str | None) -> None:
+def write_files(
+    outcomes: Mapping[str, Outcome], trace: str, out: str | None, plot: str | None, panel: str | None = None
+) -> None:
     """Write the files that were asked for, whole or not at all.
 
     Args:
         outcomes: by the name of the policy, which is the first column of the rows.
         trace: the input, for the title.
-        out, plot: see `check_files`.
+        out, plot, panel: see `check_files`.
 
     Raises:
         InstanceError: naming the path that cannot be written.
@@ -55,5 +61,7 @@ def write_files(outcomes: Mapping[str, Outcome], trace: str, out: str | None, pl
     if out is not None:
         files[out] = ENDINGS[Path(out).suffix.lower()](columns(outcomes))
     if plot is not None:
-        files[plot] = pictures.render_simulation(plot, outcomes, name=Path(trace).name)
+        from ..plot import render
+
+        files[plot] = render(plot, outcomes, None, name=Path(trace).name, panel=panel)
     write_whole(files)

@@ -47,7 +47,8 @@ def solve(
     verbose: Annotated[bool, typer.Option("--verbose", help="say what each method did, and where time went")] = False,
     as_json: options.AsJson = False,
     out: Annotated[str | None, typer.Option(help="write the plan here", metavar="PLAN")] = None,
-    plot: Annotated[str | None, typer.Option(help="draw the plan here: .html, .png or .svg", metavar="FILE")] = None,
+    plot: options.Picture = None,
+    panel: options.Panel = None,
 ) -> int:
     """Find a plan for the problem in FILE, and a bound that no plan can beat.
 
@@ -62,8 +63,10 @@ def solve(
         raise InstanceError("time_limit", f"{time_limit!r} is not a positive number of seconds")
     _check_outputs([path for path in (file, initial) if path], out, plot)
     problem = options.problem(file, given)
-    if plot is not None and problem.objective == "schedule":
-        raise InstanceError("plot", "schedules are not drawn yet", plot)
+    if panel is not None:
+        from ..plot import check_panel
+
+        check_panel(panel, type(problem))
     start = None if initial is None else _start(problem, initial)
     _check_method(problem, method)
     before = time.perf_counter() - context.obj
@@ -82,7 +85,7 @@ def solve(
     if before > _MUCH * time_limit:
         note = f"starting and reading took {before:.3g} s of the limit of {time_limit:.3g} s"
         result = replace(result, notes=(note, *result.notes))
-    _write(file, problem, result, out, plot)
+    _write(file, problem, result, out, plot, panel)
     if as_json:
         emit_json(as_data(result))
     else:
@@ -126,7 +129,7 @@ def _check_method(problem: Any, method: str) -> None:
         raise InstanceError("method", f"{method!r} does not solve the variant {problem.variant!r}")
 
 
-def _write(file: str, problem: Any, result: Any, out: str | None, plot: str | None) -> None:
+def _write(file: str, problem: Any, result: Any, out: str | None, plot: str | None, panel: str | None) -> None:
     from gangplan.instances import dump
     from gangplan.instances.outlet import write_whole
 
@@ -140,7 +143,5 @@ def _write(file: str, problem: Any, result: Any, out: str | None, plot: str | No
     if plot is not None:
         from ..plot import render
 
-        files[plot] = render(
-            plot, problem, result.plan, name=Path(file).stem, status=str(result.status), bound=result.bound
-        )
+        files[plot] = render(plot, problem, result, name=Path(file).stem, panel=panel)
     write_whole(files)

@@ -1,164 +1,152 @@
-"""Pictures of plans: what is where, what each device or link carries, what runs when. Needs the extra ``plot``."""
+"""Pictures of plans: what is where, what each device or link carries, what runs when. Needs the extra ``plot``.
+
+The package can be called: ``gangplan.plot(problem, plan)`` is `picture`.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
-from pathlib import Path
+from os import PathLike, fspath
+from types import ModuleType
+from typing import Any
 
-from gangplan.instances import GraphProblem, InstanceError, PartitionPlan, PartitionProblem, Plan
-from gangplan.instances.placement import PlacementPlan, PlacementProblem
+from gangplan.instances import GraphProblem, InstanceError, PartitionProblem
+from gangplan.instances.kinds import PLANS
+from gangplan.instances.placement import Fleet, PlacementProblem
+from gangplan.instances.schedule import ScheduleProblem
 from gangplan.simulator.trace import Outcome
 
-from .cluster import ClusterPicture, compose_cluster
-from .gantt import Entry, Gantt, compose_gantt
-from .picture import Picture, compose
-from .simulation import SimulationPicture, compose_simulation
+from .gantt import Entry, gantt_scene
+from .scene import Scene, check
+from .schedule import Scheduled, schedule_scene
 
 __all__ = [
-    "ClusterPicture",
     "Entry",
-    "Gantt",
-    "Picture",
-    "SimulationPicture",
+    "Scene",
+    "Scheduled",
     "check",
-    "compose",
-    "compose_cluster",
-    "compose_gantt",
-    "compose_simulation",
+    "check_panel",
+    "picture",
+    "plot",
     "render",
-    "render_cluster",
     "render_gantt",
     "render_simulation",
 ]
 
-PACKAGES = {".png": "matplotlib", ".html": "plotly"}
-"""What draws each kind of file."""
+PANELS: dict[type, tuple[str, ...]] = {
+    PartitionProblem: ("graph", "load", "memory"),
+    GraphProblem: ("gantt",),
+    PlacementProblem: ("cluster", "jobs"),
+    ScheduleProblem: ("jobs", "load", "queue"),
+    Outcome: ("jct", "jobs", "load", "queue", "nodes"),
+}
+"""The panels that a picture of each may have."""
 
 
-def check(path: str) -> None:
-    """Refuse a file name that says no known kind of picture, or one whose package is absent.
-
-    Raises:
-        InstanceError: naming the file and what to do.
-    """
-    suffix = Path(path).suffix.lower()
-    if suffix not in PACKAGES:
-        raise InstanceError("plot", f"{suffix!r} is not one of {', '.join(PACKAGES)}", path)
-    if find_spec(PACKAGES[suffix]) is None:
-        raise InstanceError("plot", f'needs {PACKAGES[suffix]}: pip install "gangplan[plot]"', path)
-
-
-def render(
-    path: str,
-    problem: GraphProblem | PlacementProblem,
-    plan: Plan | PlacementPlan,
+def picture(
+    of: Any,
+    plan: Any = None,
+    path: str | PathLike[str] | None = None,
     *,
     name: str = "",
+    panel: str | None = None,
     status: str | None = None,
     bound: float | None = None,
-) -> bytes:
-    """Return the content of a picture of `plan`: PNG or self-contained HTML, as the ending of `path` says.
+) -> Scene:
+    """Return a picture, which a notebook shows and ``save`` writes.
 
-    A throughput plan is drawn as the graph coloured by device and what each device carries, a placement of gangs as the
-    cluster with GPUs coloured by job and links by load, any other as a Gantt chart.
+    A throughput plan is the graph coloured by device and what each device carries; a placement the cluster with GPUs
+    coloured by job and links by load; a schedule of jobs, like any other plan, a Gantt chart; outcomes of simulations
+    their completion times, and who held what when.
 
     Args:
-        path: where it will be written; nothing is written here.
-        problem, plan, name, status, bound: see `compose` and `compose_cluster`.
+        of: a problem of any objective; a `Fleet`; an outcome of a simulation, or several by the name of their policy.
+        plan: its plan, or the result of `solve`, whose status and bound are then told; of a fleet a `Decision`, or by
+            job what it holds: GPUs by name of the node. Outcomes need none.
+        path: where to write it too: .png, .svg or .html.
+        name: for the title.
+        panel: of several panels only those of this name.
+        status: of the result, for the title.
+        bound: no plan is better than this.
 
     Raises:
-        InstanceError: see `check`; if one of plan and problem is of gangs, the other of ops.
+        InstanceError: if the plan is for another problem, there is no such panel, the ending of `path` is none that can
+            be drawn, a package is missing, or the file cannot be written.
         ValueError: if the plan is infeasible.
     """
-    check(path)
-    if isinstance(problem, PlacementProblem) and isinstance(plan, PlacementPlan):
-        return render_cluster(path, problem, plan, name=name, status=status, bound=bound)
-    if isinstance(problem, PlacementProblem) or isinstance(plan, PlacementPlan):
-        raise InstanceError("plan", f"a {type(plan).__name__} does not answer a {type(problem).__name__}")
-    if not (isinstance(problem, PartitionProblem) and isinstance(plan, PartitionPlan)):
-        return render_gantt(path, [Entry(problem, plan, status=status, bound=bound)], name=name)
-    picture = compose(problem, plan, name=name, status=status, bound=bound)
-    if Path(path).suffix.lower() == ".png":
-        from .png import draw as draw_png
-
-        return draw_png(picture)
-    from .html import draw as draw_html
-
-    return draw_html(picture)
+    if path is not None:
+        check(fspath(path))
+    if hasattr(plan, "plan") and hasattr(plan, "bound"):
+        plan, status, bound = plan.plan, status or str(plan.status), plan.bound if bound is None else bound
+        if plan is None:
+            raise InstanceError("plan", f"there is none: the result is {status}")
+    scene = _scene(of, plan, name, status, bound).only(panel)
+    if path is not None:
+        scene.save(fspath(path))
+    return scene
 
 
-def render_gantt(path: str, entries: Sequence[Entry], *, name: str = "") -> bytes:
-    """Return the content of a Gantt chart of each plan, all on one axis of time.
+def _scene(of: Any, plan: Any, name: str, status: str | None, bound: float | None) -> Scene:
+    if isinstance(of, Outcome) or (isinstance(of, Mapping) and of and all(isinstance(x, Outcome) for x in of.values())):
+        from .simulation import simulation_scene
 
-    Args:
-        path: where it will be written; nothing is written here.
-        entries, name: see `compose_gantt`.
+        return simulation_scene({"": of} if isinstance(of, Outcome) else of, name)
+    if isinstance(of, Fleet):
+        from .cluster import fleet_scene
 
-    Raises:
-        InstanceError: see `check`.
-        ValueError: if a plan is infeasible.
-    """
-    check(path)
-    picture = compose_gantt(entries, name=name)
-    if Path(path).suffix.lower() == ".png":
-        from .gantt_png import draw_gantt as draw_png
+        held = {start.job: start.nodes for start in plan.starts} if hasattr(plan, "starts") else plan
+        return fleet_scene(of, held, name)
+    if not isinstance(of, GraphProblem | PlacementProblem | ScheduleProblem):
+        raise InstanceError("problem", f"a {type(of).__name__} is no problem, fleet or outcome")
+    if not isinstance(plan, PLANS[of.objective]):
+        raise InstanceError("plan", f"a {type(plan).__name__} does not answer a {type(of).__name__}")
+    if isinstance(of, PlacementProblem):
+        from .cluster import cluster_scene
 
-        return draw_png(picture)
-    from .gantt_html import draw_gantt as draw_html
+        return cluster_scene(of, plan, name, status, bound)
+    if isinstance(of, ScheduleProblem):
+        return schedule_scene([Scheduled(of, plan, "", status, bound)], name)
+    if isinstance(of, PartitionProblem):
+        from .partition import partition_scene
 
-    return draw_html(picture)
+        return partition_scene(of, plan, name, status, bound)
+    return gantt_scene([Entry(of, plan, status=status, bound=bound)], name)
 
 
-def render_cluster(
-    path: str,
-    problem: PlacementProblem,
-    plan: PlacementPlan,
-    *,
-    name: str = "",
-    status: str | None = None,
-    bound: float | None = None,
-) -> bytes:
-    """Return the content of a picture of a cluster under a placement.
-
-    Args:
-        path: where it will be written; nothing is written here.
-        problem, plan, name, status, bound: see `compose_cluster`.
+def check_panel(panel: str | None, kind: type) -> None:
+    """Refuse, before any work is done, a panel that no picture of this kind of problem, or outcome, has.
 
     Raises:
-        InstanceError: see `check`.
-        ValueError: if the plan is infeasible.
+        InstanceError: naming those there are.
     """
+    names = next(names for of, names in PANELS.items() if issubclass(kind, of))
+    if panel is not None and panel not in names:
+        raise InstanceError("panel", f"{panel!r} is not one of {', '.join(names)}")
+
+
+def render(path: str, problem: Any, plan: Any, **more: Any) -> bytes:
+    """Return the content of a file of the kind that the ending of `path` says; see `picture`. Nothing is written."""
     check(path)
-    picture = compose_cluster(problem, plan, name=name, status=status, bound=bound)
-    if Path(path).suffix.lower() == ".png":
-        from .cluster_png import draw_cluster as draw_png
-
-        return draw_png(picture)
-    from .cluster_html import draw_cluster as draw_html
-
-    return draw_html(picture)
+    return picture(problem, plan, **more).render(path)
 
 
-def render_simulation(path: str, outcomes: Mapping[str, Outcome], *, name: str = "") -> bytes:
-    """Return the content of a picture of schedules of one workload, by the name of their policy.
-
-    Completion times of all in one chart; for each, jobs on nodes over time (GPUs in use over time if there are too
-    many), the queue, and how full the nodes are.
-
-    Args:
-        path: where it will be written; nothing is written here.
-        outcomes, name: see `compose_simulation`.
-
-    Raises:
-        InstanceError: see `check`.
-    """
+def render_gantt(path: str, entries: Sequence[Any], *, name: str = "", panel: str | None = None) -> bytes:
+    """Return the content of a file with Gantt charts on one axis: of graphs, `Entry`, or of jobs, `Scheduled`."""
     check(path)
-    picture = compose_simulation(outcomes, name=name)
-    if Path(path).suffix.lower() == ".png":
-        from .simulation_png import draw_simulation as draw_png
+    scene = schedule_scene(entries, name) if isinstance(entries[0], Scheduled) else gantt_scene(entries, name)
+    return scene.only(panel).render(path)
 
-        return draw_png(picture)
-    from .simulation_html import draw_simulation as draw_html
 
-    return draw_html(picture)
+def render_simulation(path: str, outcomes: Mapping[str, Outcome], *, name: str = "", panel: str | None = None) -> bytes:
+    """Return the content of a file with schedules of one workload, by the name of their policy; see `picture`."""
+    return render(path, outcomes, None, name=name, panel=panel)
+
+
+class _Callable(ModuleType):
+    def __call__(self, *given: Any, **more: Any) -> Scene:
+        return picture(*given, **more)
+
+
+plot = sys.modules[__name__]
+plot.__class__ = _Callable

@@ -1,108 +1,70 @@
-"""The cluster under a placement, ready to draw; the two renderers draw the same."""
+"""The picture of a cluster under a placement: GPUs coloured by job, links by how busy they are, jobs by slowdown."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from gangplan.instances import verify
-from gangplan.instances.placement import PlacementPlan, PlacementProblem
+from gangplan.instances import InstanceError, verify
+from gangplan.instances.placement import Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
 
 from . import cluster_words as words
-from .cluster_colours import job_colours
-from .cluster_layout import Layout, arrange
-from .cluster_lines import links
-from .cluster_links import Flows, flows
-from .cluster_tiles import BAND, BAND_NAME, NAME, Tiles, band_tiles, gpu_tiles, marks, node_size, runs
-from .layout import FloatArray, IntArray
+from .cluster_layout import HEAD, Layout, arrange
+from .cluster_links import Flows, flows, link_lines
+from .cluster_tiles import BAND, BAND_NAME, DOWN, NAME, PAD, Tiles, band_tiles, gpu_tiles, marks, node_size, runs
+from .colours import FEW, GREY, INK, PALE, SHADE, colours, mixed
+from .scene import (
+    CHARACTER,
+    DPI,
+    WIDTH,
+    Axis,
+    Boxes,
+    Dots,
+    FloatArray,
+    Heat,
+    IntArray,
+    Key,
+    Lines,
+    Mark,
+    Panel,
+    Scene,
+    Words,
+    fit,
+    names_in,
+)
 
 MOST_GPUS, MOST_UNITS, LEAST_UNITS = 12_000, 1_600, 16
 """GPUs that are drawn one by one. For more, nodes or groups of them are boxes: as many as are not too many."""
+MOST_COLOURS = 24
+"""Colours that can be told apart; with more jobs than these they are used again."""
 ROOM, LARGEST = (12.6, 8.6), 0.25
 """Inches of the map, and of a GPU at most."""
-SMALLEST_NAME = 5.0
-"""Points of the names of nodes, below which they are left out."""
-CHARACTER = 0.62
-"""Width of a character in its size."""
+SMALLEST_NAME, DETAIL = 5.0, 5.0
+"""Points of names below which they are left out; pixels of a GPU from which white lines part it from the next."""
+COLUMNS, LISTED, LINE = 6, 66, 0.2
+"""Of the list of jobs, the most jobs in it, and inches of a line of it."""
+BUS, UNUSED = "#6b7480", "#c3c9d1"
+"""Of switches, and of links that no gang crosses."""
+LOADS = ("#fadd8f", "#f3a33c", "#dd5a27", "#9b1b30", "#4d0a2b")
+"""Of links, from nearly idle to always busy."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterPicture:
-    """A placement; lengths in the unit of the layout, y down.
-
-    Attributes:
-        title, subtitle: what it is, and how good.
-        layout: where the units lie: nodes, or the groups that stand for theirs; and the groups above them.
-        scale: inches of a unit of length.
-        units, groups: what these are called; the second per level.
-        named: whether the boxes of units have room for their names.
-        single: whether a unit is a node with its GPUs, and not filled in proportion.
-        usable: whether any node of each unit is.
-        unit_texts: all there is to say of each.
-        tiles, tile_texts: the GPUs, or what each job has of a unit.
-        runs, run_job: rectangles of tiles side by side that one job holds, float (r, 4), and whose.
-        marks, mark_job, mark_texts: tasks without a GPU: middle and size, float (k, 3).
-        lines, busy, gangs, line_texts: the links, float (l, 2, 2), the share of the time each is busy, and how many
-            gangs cross it. Where units are not single, the last ones are their left sides, for the busiest link inside.
-        jobs, job_texts, colours: of each job its name, all there is to say, and its colour.
-        slowdown: of each job, infinite if it is left out.
-    """
-
-    title: str
-    subtitle: str
-    layout: Layout
-    scale: float
-    units: tuple[str, ...]
-    groups: tuple[tuple[str, ...], ...]
-    named: bool
-    single: bool
-    usable: tuple[bool, ...]
-    unit_texts: tuple[str, ...]
-    tiles: Tiles
-    tile_texts: tuple[str, ...]
-    runs: FloatArray
-    run_job: IntArray
-    marks: FloatArray
-    mark_job: IntArray
-    mark_texts: tuple[str, ...]
-    lines: FloatArray
-    busy: FloatArray
-    gangs: IntArray
-    line_texts: tuple[str, ...]
-    jobs: tuple[str, ...]
-    job_texts: tuple[str, ...]
-    colours: tuple[str, ...]
-    slowdown: FloatArray
-
-    def size(self, text: str, width: float, height: float, largest: float = 9.0) -> float:
-        """Return the points in which `text` fits into a box, at most `largest`; 0 where it would be too small."""
-        inches = min(height * 0.8, width * 0.94 / (CHARACTER * max(1, len(text)))) * self.scale
-        return min(largest, inches * 72) if inches * 72 >= SMALLEST_NAME else 0.0
-
-    def slowest(self, most: int) -> list[int]:
-        """Return the placed jobs in their order; of more than `most` those that are slowed down most."""
-        placed = np.flatnonzero(np.isfinite(self.slowdown))
-        found: list[int] = np.sort(placed[np.argsort(-self.slowdown[placed], kind="stable")[:most]]).tolist()
-        return found
-
-
-def compose_cluster(
+def cluster_scene(
     problem: PlacementProblem,
     plan: PlacementPlan,
-    *,
     name: str = "",
     status: str | None = None,
     bound: float | None = None,
-) -> ClusterPicture:
-    """Lay out a cluster, give out its GPUs and measure its links.
+    speeds: bool = True,
+) -> Scene:
+    """Return the picture of a placement: panels ``cluster`` and ``jobs``.
 
     Args:
-        problem: what the plan answers.
-        plan: a feasible plan.
-        name: of the batch, for the title.
-        status: of the result, for the title.
-        bound: no plan is better than this.
+        problem, plan: what it shows.
+        name, status, bound: see `gangplan.plot.picture`.
+        speeds: whether it is known what jobs send, and so how busy links are and how slow jobs.
 
     Raises:
         ValueError: if the plan violates a constraint.
@@ -110,55 +72,109 @@ def compose_cluster(
     verdict = verify(problem, plan)
     if verdict.objective is None or verdict.rates is None:
         raise ValueError(f"an infeasible plan cannot be drawn: {verdict.violations[0]}")
-    fleet, found = problem.fleet, verdict.rates
-    flow = flows(problem, plan, found)
-    single = fleet.n_gpus <= MOST_GPUS
+    flow = flows(problem, plan, verdict.rates)
+    single = problem.fleet.n_gpus <= MOST_GPUS
     level = 0 if single else _level(flow)
-    unit = flow.members[level]
     layout, scale, named = _arrange(problem, plan, flow, level, single)
-    names = words.of_levels(problem, level)
-    of_job = words.jobs(problem, plan, found)
+    unit, names = flow.members[level], words.of_levels(problem, level)
+    tiles = gpu_tiles(problem, plan, layout.units, named) if single else band_tiles(problem, plan, layout.units, unit)
+    job_texts = words.jobs(problem, plan, verdict.rates)
+    unit_texts = words.nodes(problem, plan) if level == 0 else words.groups(problem, plan, unit, names[0])
+    colour = job_colours(tiles, len(plan.jobs))
+    keys, pixels = [Key("idle", (PALE,))], scale * DPI
+    face = np.array([*colour, PALE, PALE], dtype=object)[tiles.job].tolist()
+    paper, line = "#ffffff" if pixels > DETAIL else "", 0.9 if pixels > 14 else 0.4
+    tile_texts = words.tiles(tiles, unit_texts, job_texts)
+    panel = _frames(layout, scale).add(Boxes(tiles.box, face, tile_texts, edge=paper, line=line))
+    down = np.bincount(unit, weights=problem.fleet.usable, minlength=len(layout.units)) == 0
+    hatched = layout.units[down] if single else tiles.box[tiles.job == DOWN]
+    if len(hatched):
+        keys.append(Key("not usable", (PALE, SHADE), "hatch"))
+        panel = panel.add(Boxes(hatched, "", edge=SHADE, line=0.6, hatch=True))
     if single:
-        tiles = gpu_tiles(problem, plan, layout.units, named)
         mark, row = marks(problem, plan, layout.units, named)
+        if len(mark):
+            keys.append(Key("parameter servers and other tasks without GPU", ("#999999",), "D"))
+            face = [colour[j] for j in plan.job[row].tolist()]
+            told = words.rows(problem, plan, row, job_texts)
+            panel = panel.add(Dots(mark[:, :2], face, (mark[:, 2] * 0.6 * scale * 72).tolist(), "D", INK, told))
     else:
-        tiles = band_tiles(problem, plan, layout.units, unit)
-        mark, row = np.zeros((0, 3)), np.zeros(0, dtype=np.int64)
-    of_unit = words.nodes(problem, plan) if level == 0 else words.groups(problem, plan, unit, names[0])
-    joint, run_job = runs(tiles)
-    lines, busy, gangs, line_texts = links(problem, flow, level, layout, names)
-    return ClusterPicture(
-        title=f"{name + ': ' if name else ''}{words.title(problem)}",
-        subtitle=words.subtitle(problem, plan, verdict, status, bound),
-        layout=layout,
-        scale=scale,
-        units=words.typed(problem, names[0]) if level == 0 else names[0],
-        groups=tuple(names[1:]),
-        named=named,
-        single=single,
-        usable=tuple((np.bincount(unit, weights=fleet.usable) > 0).tolist()),
-        unit_texts=of_unit,
-        tiles=tiles,
-        tile_texts=words.tiles(tiles, of_unit, of_job),
-        runs=joint,
-        run_job=run_job,
-        marks=mark,
-        mark_job=plan.job[row].astype(np.int64),
-        mark_texts=words.rows(problem, plan, row, of_job),
-        lines=lines,
-        busy=busy,
-        gangs=gangs,
-        line_texts=line_texts,
-        jobs=plan.jobs,
-        job_texts=of_job,
-        colours=tuple(job_colours(tiles, len(plan.jobs))),
-        slowdown=found.slowdown,
+        keys.append(Key("jobs fill a box in proportion to their GPUs", ("#999999",)))
+        if level:
+            keys.append(Key("left side: busiest link of its nodes", (LOADS[2],), "line"))
+    lines, busy, gangs, told = link_lines(problem, flow, level, layout, names)
+    panel = panel.add(*_links(layout, lines, busy, gangs * speeds, len(layout.units) if single else 0, pixels))
+    keys += [Key("switch", (BUS,), "line")] * single
+    keys.append(Key("unused link" if speeds else "link", (UNUSED,), "line"))
+    top = layout.units[:, :2] + np.stack([layout.units[:, 2] / 2, np.full(len(layout.units), PAD)], axis=1)
+    panel = panel.add(
+        Dots(top, shape="", texts=unit_texts),
+        Dots(lines.mean(axis=1), shape="", texts=told) if speeds else None,
+        _names(panel, tiles, plan.jobs, colour),
     )
+    if named:
+        inset = (2 * PAD, PAD, NAME) if single else (2 * PAD, 0.0, BAND_NAME)
+        units = words.typed(problem, names[0]) if level == 0 else names[0]
+        panel = panel.add(_captions(layout.units, units, scale, inset, GREY))
+    for boxes, of_group in zip(layout.groups[:-1], names[1:-1], strict=True):
+        panel = panel.add(_captions(boxes, of_group, scale, (1.1, 0.0, HEAD - 0.5), INK))
+    panel = replace(panel, keys=keys)
+    title, worth = (
+        f"{name + ': ' if name else ''}{words.title(problem)}",
+        words.subtitle(problem, plan, verdict, status, bound),
+    )
+    if speeds:
+        return Scene(
+            title, worth, [[_ramp()], [panel], [_listing(plan.jobs, colour, verdict.rates.slowdown, job_texts)]]
+        )
+    held = np.bincount(tiles.job[tiles.job >= 0], tiles.amount[tiles.job >= 0], len(plan.jobs)).astype(np.float64)
+    listing = _listing(plan.jobs, colour, held, job_texts, "jobs and their GPUs", ".6g")
+    return Scene(title, worth.partition(" · ")[2], [[panel], [listing]])
+
+
+def _frames(layout: Layout, scale: float) -> Panel:
+    """Return the panel with groups and units."""
+    width, height = layout.width * scale, layout.height * scale
+    axes = Axis(-0.05, layout.width + 0.05), Axis(layout.height + 0.05, -0.05)
+    panel = Panel("cluster", *axes, (), left=0.2, width=width, height=height, below=0.1, bare=True, square=True)
+    groups = layout.groups[:-1] if len(layout.groups) > 1 else layout.groups
+    line = 0.8 if scale * DPI > DETAIL else 0.4
+    frames = [Boxes(box, "", edge="#9aa3ad", line=line) for box in groups]
+    return panel.add(*frames, Boxes(layout.units, "#f7f8fa", edge=PALE))
+
+
+def fleet_scene(fleet: Fleet, held: Mapping[str, Mapping[str, Sequence[int]]], name: str = "") -> Scene:
+    """Return the picture of a fleet whose GPUs jobs hold: by job and by name of the node.
+
+    Raises:
+        InstanceError: if a node or a GPU is not there, or two jobs hold one GPU.
+    """
+    place = {node: i for i, node in enumerate(fleet.names)}
+    rows: list[tuple[int, int, int]] = []
+    grants: list[tuple[int, int]] = []
+    taken: set[tuple[str, int]] = set()
+    for j, (job, nodes) in enumerate(held.items()):
+        for node, gpus in nodes.items():
+            if node not in place:
+                raise InstanceError(f"plan[{job!r}]", f"{node!r} is not a node of the fleet")
+            for gpu in gpus:
+                if not 0 <= gpu < fleet.gpus[place[node]] or (node, gpu) in taken:
+                    raise InstanceError(f"plan[{job!r}]", f"GPU {gpu} of {node} is not there, or held twice")
+                taken.add((node, gpu))
+            grants += [(len(rows), gpu) for gpu in gpus]
+            rows.append((j, place[node], len(gpus)))
+    sizes = np.bincount([j for j, _, _ in rows], [n for _, _, n in rows], len(held)).astype(int).tolist()
+    one, kinds = np.zeros((1, 1)), len(fleet.gpu_types)
+    speeds = SpeedModel(("job",), fleet.gpu_types, np.ones((1, kinds)), one[0], one[0], one, one)
+    jobs = tuple(GangJob(job, "job", (n,)) for job, n in zip(held, sizes, strict=True))
+    of, on, count = np.array(rows, dtype=np.int32).reshape(-1, 3).T
+    plan = PlacementPlan(tuple(held), of, on, count, count * 0, *np.array(grants, dtype=np.int32).reshape(-1, 2).T)
+    return cluster_scene(PlacementProblem(fleet, jobs, speeds), plan, name, speeds=False)
 
 
 def _level(flow: Flows) -> int:
     """Return the level of the tree whose members are the units, 0 for nodes: the lowest that is not too crowded."""
-    counts = [flow.count(level) for level in range(len(flow.bandwidth))]
+    counts = [int(members.max()) + 1 for members in flow.members[: len(flow.bandwidth)]]
     level = next((i for i, n in enumerate(counts) if n <= MOST_UNITS), len(counts) - 1)
     return level - 1 if level and counts[level] < LEAST_UNITS else level
 
@@ -173,12 +189,114 @@ def _arrange(
         parents.append(members[first])
         first = np.unique(members, return_index=True)[1]
     cores_only = bool(plan.servers.any()) or any(problem.jobs[j].worker.gpu == 0 for j in set(plan.job.tolist()))
+    most = int(problem.fleet.gpus.max())
     for named in (True, False):
-        size = (
-            node_size(int(problem.fleet.gpus.max()), cores_only, named) if single else (BAND, BAND + BAND_NAME * named)
-        )
+        size = node_size(most, cores_only, named) if single else (BAND, BAND + BAND_NAME * named)
         layout = arrange(parents, size, ROOM, LARGEST)
         scale = min(LARGEST, ROOM[0] / layout.width, ROOM[1] / layout.height)
         if (NAME if single else BAND_NAME) * scale * 72 * 0.8 >= SMALLEST_NAME:
             return layout, scale, True
     return layout, scale, False
+
+
+def job_colours(tiles: Tiles, jobs: int) -> list[str]:
+    """Return a colour for each job: jobs in one unit or in two that follow each other have others, if there are enough.
+
+    Jobs that hold most choose first, the colour that fewest of their neighbours have, then the one used least.
+    """
+    placed = tiles.job >= 0
+    on: dict[int, set[int]] = {}
+    for unit, job in zip(tiles.unit[placed].tolist(), tiles.job[placed].tolist(), strict=True):
+        on.setdefault(unit, set()).add(job)
+    near: list[set[int]] = [set() for _ in range(jobs)]
+    for unit, here in on.items():
+        for job in here:
+            near[job] |= here | on.get(unit - 1, set()) | on.get(unit + 1, set())
+    palette = colours(min(MOST_COLOURS, max(jobs, len(FEW))))
+    chosen, used = np.full(jobs, -1), np.zeros(len(palette))
+    held = np.bincount(tiles.job[placed], weights=tiles.amount[placed], minlength=jobs)
+    for j in np.argsort(-held, kind="stable").tolist():
+        taken = np.bincount(chosen[[i for i in near[j] if chosen[i] >= 0]], minlength=len(palette))
+        chosen[j] = np.lexsort((used, taken))[0]
+        used[chosen[j]] += 1
+    return [palette[c] for c in chosen.tolist()]
+
+
+def _links(
+    layout: Layout, lines: FloatArray, busy: FloatArray, gangs: IntArray, leaves: int, pixels: float
+) -> list[Lines]:
+    """Return switches and links, those that gangs cross on top, and wider; those above `leaves` are never thin."""
+    thin, used = float(np.clip(pixels / 12, 0.5, 1.6)), gangs > 0
+    colour = np.where(used, np.array(mixed(busy, LOADS), dtype=object), UNUSED)
+    width = np.where(used, thin * (1.4 + 1.6 * busy), thin * 0.8)
+    width[leaves:] = np.maximum(width[leaves:], np.where(used[leaves:], 1.8, 0.8))
+    found = [Lines(layout.switches, BUS, thin * 1.3)]
+    return found + [Lines(lines[mine], colour[mine].tolist(), width[mine].tolist()) for mine in (~used, used)]
+
+
+def _names(picture: Panel, tiles: Tiles, jobs: tuple[str, ...], colour: list[str]) -> Words | None:
+    """Return the names of jobs on what they hold side by side."""
+    joint, owner = runs(tiles)
+    papers = [colour[j] for j in owner.tolist()]
+    return names_in(joint, [[jobs[j]] for j in owner.tolist()], picture.scale, (SMALLEST_NAME, 9.0), papers, halo=True)
+
+
+def _captions(
+    boxes: FloatArray, names: tuple[str, ...], scale: float, inset: tuple[float, float, float], colour: str
+) -> Words | None:
+    """Return names in the upper left corners of boxes: `inset` is where they begin and how high their strip is."""
+    found = []
+    for (x, y, width, _), name in zip(boxes.tolist(), names, strict=True):
+        size = fit(name, (width - 1.5 * inset[0]) * scale, inset[2] * scale, (SMALLEST_NAME, 9.0))
+        if size:
+            found.append((x + inset[0], y + inset[1] + inset[2] / 2, name, size, colour))
+    return Words.of(found, "left")
+
+
+def _ramp() -> Panel:
+    """Return the scale of the colours of links."""
+    words = "100%   links: share of the time they are busy with synchronisation"
+    ends = (
+        Words.of([(x, 0.5, text, 9.0, INK)], align, True)
+        for x, text, align in ((-0.05, "0%", "right"), (1.05, words, "left"))
+    )
+    shades = Heat(np.linspace(0, 1, 128)[None], (0.0, 0.0, 1.0, 1.0), LOADS)
+    axis = Axis(0, 1)
+    panel = Panel("cluster", axis, axis, [shades], left=0.62, width=1.6, height=0.12, below=0.0, bare=True)
+    return panel.add(*ends)
+
+
+def _listing(
+    jobs: tuple[str, ...],
+    colour: list[str],
+    slowdown: FloatArray,
+    texts: tuple[str, ...],
+    heading: str = "jobs and their slowdowns",
+    digits: str = ".3f",
+) -> Panel:
+    """Return the list of jobs with their slowdowns, or other numbers, column by column; of many the greatest."""
+    placed = np.flatnonzero(np.isfinite(slowdown))
+    listed = np.sort(placed[np.argsort(-slowdown[placed], kind="stable")[:LISTED]]).tolist()
+    most = f": the {len(listed)} greatest of {len(placed):,}" if len(placed) > len(listed) else ""
+    rows, step = max(1, -(-len(listed) // COLUMNS)), (WIDTH - 0.5) / COLUMNS
+    at = np.array([[i // rows * step, i % rows + 0.5] for i in range(len(listed))]).reshape(-1, 2)
+    letters = int((step - 0.9) * 72 / 9 / CHARACTER)
+    names = [jobs[j] if len(jobs[j]) <= letters else f"{jobs[j][: letters - 1]}…" for j in listed]
+    squares = np.concatenate([at - [0, 0.3], np.tile([0.12, 0.6], (len(at), 1))], axis=1)
+    marks: list[Mark] = [
+        Boxes(squares, [colour[j] for j in listed], [texts[j] for j in listed]),
+        Words(at + np.array([0.2, 0]), names, align="left"),
+        Words(at + np.array([step - 0.25, 0]), [f"{slowdown[j]:{digits}}" for j in listed], colour=GREY, align="right"),
+    ]
+    axes = Axis(0, WIDTH - 0.5), Axis(rows, 0)
+    return Panel(
+        "jobs",
+        *axes,
+        marks,
+        left=0.25,
+        width=WIDTH - 0.5,
+        height=rows * LINE,
+        heading=heading + most,
+        below=0,
+        bare=True,
+    )

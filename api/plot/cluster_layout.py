@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .layout import FloatArray, IntArray
+from .scene import FloatArray, IntArray
 
 STUB, GAP, BELOW, HEAD = 1.3, 0.7, 0.35, 1.9
 """Of a rack: from its switch to a unit, between columns, below a unit, and above the units."""

@@ -9,7 +9,13 @@ import numpy as np
 from gangplan.instances.placement import PlacementPlan, PlacementProblem
 from gangplan.instances.placement.rate import Rates, model_of, ring_bytes
 
-from .layout import FloatArray, IntArray
+from ..units import quantity
+from .cluster_layout import Layout
+from .cluster_words import counted
+from .scene import FloatArray, IntArray
+
+MOST_NAMED = 6
+"""Gangs of a link that are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +98,43 @@ def flows(problem: PlacementProblem, plan: PlacementPlan, found: Rates) -> Flows
         rate=np.concatenate([np.zeros(0), *(p[3] for p in parts)]),
         bandwidth=tuple(level.bandwidth for level in topology.levels),
     )
+
+
+def link_lines(
+    problem: PlacementProblem, flow: Flows, level: int, layout: Layout, names: list[tuple[str, ...]]
+) -> tuple[FloatArray, FloatArray, IntArray, tuple[str, ...]]:
+    """Return the lines of all links, how busy they are, how many gangs cross them, and what to say.
+
+    Where units stand for groups of nodes, a line along the left side of each follows, for the busiest link inside it.
+    """
+    levels = range(level, len(flow.bandwidth))
+    lines, busy = list(layout.links), [flow.busy(i) for i in levels]
+    gangs = [flow.gangs(i) for i in levels]
+    texts = [link_texts(problem, flow, i, names[i - level]) for i in levels]
+    if level:
+        top, below = layout.units[:, :2], layout.units[:, :2] + layout.units[:, 3:] * [0, 1]
+        lines.append(np.stack([top, below], axis=1))
+        inside, text = flow.busy(0), link_texts(problem, flow, 0, problem.fleet.names)
+        order = np.lexsort((-inside, flow.members[level]))
+        most = order[np.unique(flow.members[level][order], return_index=True)[1]]
+        busy.append(inside[most])
+        gangs.append(flow.gangs(0)[most])
+        texts.append(tuple(f"busiest node inside {u}<br>{text[i]}" for u, i in zip(names[0], most, strict=True)))
+    return np.concatenate(lines), np.concatenate(busy), np.concatenate(gangs), tuple(t for part in texts for t in part)
+
+
+def link_texts(problem: PlacementProblem, found: Flows, level: int, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what crosses each link of a level, whose members have these `names`."""
+    busy, gangs = found.busy(level), found.gangs(level)
+    mine = np.flatnonzero(found.level == level)
+    mine = mine[np.lexsort((-found.rate[mine], found.member[mine]))]
+    who = np.split(found.job[mine], np.cumsum(gangs)[:-1])
+    bandwidth = found.bandwidth[level]
+    texts = []
+    for name, share, these in zip(names, busy.tolist(), who, strict=True):
+        told = [problem.jobs[j].name for j in these[:MOST_NAMED].tolist()]
+        more = [f"{len(these) - MOST_NAMED} more"] if len(these) > MOST_NAMED else []
+        rate = f"{quantity(share * bandwidth, 'B')}/s of {quantity(bandwidth, 'B')}/s"
+        text = f"link of {name}: busy {share:.1%} of the time, {rate}<br>{counted(len(these), 'gang')}"
+        texts.append(text + (f": {', '.join(told + more)}" if told else ""))
+    return tuple(texts)

@@ -8,7 +8,7 @@ import numpy as np
 
 from gangplan.instances.placement import PlacementPlan, PlacementProblem
 
-from .layout import FloatArray, IntArray
+from .scene import FloatArray, IntArray
 
 IDLE, DOWN = -1, -2
 """In place of a job: nobody's, and of a node that is not usable."""

@@ -9,9 +9,8 @@ from gangplan.instances.placement.rate import Rates
 from gangplan.instances.verify import PlacementVerdict
 
 from ..units import percent, quantity
-from .cluster_links import Flows
 from .cluster_tiles import DOWN, IDLE, Tiles
-from .layout import FloatArray, IntArray
+from .scene import FloatArray, IntArray
 
 GOALS = {
     "slowdown": "weighted slowdowns",
@@ -20,8 +19,6 @@ GOALS = {
     "fragmentation": "GPUs that tasks to come cannot use",
 }
 """What the objective is, by goal."""
-MOST_NAMED = 6
-"""Gangs of a link that are named."""
 
 
 def jobs(problem: PlacementProblem, plan: PlacementPlan, found: Rates) -> tuple[str, ...]:
@@ -35,13 +32,13 @@ def jobs(problem: PlacementProblem, plan: PlacementPlan, found: Rates) -> tuple[
             texts.append(f"{job.name}: {job.model}<br>left out")
             continue
         each = f"{job.worker.gpu:g} {'GPU' if job.worker.gpu <= 1 else 'GPUs'}"
-        gang = f"{_count(workers[j], 'worker')} of {each}" + (
-            f", {_count(servers[j], 'parameter server')}" if servers[j] else ""
+        gang = f"{counted(workers[j], 'worker')} of {each}" + (
+            f", {counted(servers[j], 'parameter server')}" if servers[j] else ""
         )
         step, compute, sync = (quantity(float(x[j]), "s") for x in (found.step, found.compute, found.sync))
         speed = f"step {step}: compute {compute}, synchronisation {sync}"
         last = f"slowdown {found.slowdown[j]:.4g}, weight {job.weight:g}"
-        size = f"{gang} on {_count(nodes[j], 'node')}, {job.collective}"
+        size = f"{gang} on {counted(nodes[j], 'node')}, {job.collective}"
         texts.append("<br>".join((f"{job.name}: {job.model}", size, speed, last)))
     return tuple(texts)
 
@@ -58,7 +55,7 @@ def nodes(problem: PlacementProblem, plan: PlacementPlan) -> tuple[str, ...]:
         cpu[n] += w * job.worker.cpu + p * job.server.cpu
         memory[n] += w * job.worker.memory + p * job.server.memory
     return tuple(
-        f"{name}: {gpus[n]:g} of {_count(fleet.gpus[n], _kind(problem, n))}"
+        f"{name}: {gpus[n]:g} of {counted(fleet.gpus[n], _kind(problem, n))}"
         f"<br>{cpu[n]:g} of {fleet.cpu[n]:g} cores, {quantity(memory[n], 'B')} of {quantity(fleet.memory[n], 'B')}"
         + ("" if usable else "<br>not usable")
         for n, (name, usable) in enumerate(zip(fleet.names, np.asarray(fleet.usable).tolist(), strict=True))
@@ -73,8 +70,8 @@ def groups(problem: PlacementProblem, plan: PlacementPlan, unit: IntArray, names
     held = np.bincount(np.unique(np.stack([unit[plan.node], plan.job]), axis=1)[0], minlength=count)
     total = np.bincount(unit, weights=fleet.gpus, minlength=count)
     return tuple(
-        f"{name}: {_count(members[u], 'node')}, {_count(total[u], 'GPU')}<br>{_count(held[u], 'job')}"
-        + (f"<br>{_count(lost[u], 'node')} not usable" if lost[u] else "")
+        f"{name}: {counted(members[u], 'node')}, {counted(total[u], 'GPU')}<br>{counted(held[u], 'job')}"
+        + (f"<br>{counted(lost[u], 'node')} not usable" if lost[u] else "")
         for u, name in enumerate(names)
     )
 
@@ -85,7 +82,7 @@ def tiles(found: Tiles, of_unit: tuple[str, ...], of_job: tuple[str, ...]) -> tu
     for job, unit, gpu, amount in zip(
         *(x.tolist() for x in (found.job, found.unit, found.gpu, found.amount)), strict=True
     ):
-        share = f"{amount:.4g} of GPU {gpu}" if gpu >= 0 else _count(amount, "GPU")
+        share = f"{amount:.4g} of GPU {gpu}" if gpu >= 0 else counted(amount, "GPU")
         what = f"GPU {gpu}" if gpu >= 0 and amount == 1 else share
         whose = {IDLE: "idle", DOWN: "not usable"}.get(job) or of_job[job]
         texts.append(f"{what}: {whose}<br><br>{of_unit[unit]}")
@@ -97,27 +94,10 @@ def rows(problem: PlacementProblem, plan: PlacementPlan, row: IntArray, of_job: 
     texts = []
     for r in row.tolist():
         job = int(plan.job[r])
-        here = [_count(plan.servers[r], "parameter server")] if plan.servers[r] else []
+        here = [counted(plan.servers[r], "parameter server")] if plan.servers[r] else []
         if problem.jobs[job].worker.gpu == 0 and plan.workers[r]:
-            here.append(f"{_count(plan.workers[r], 'worker')} without GPU")
+            here.append(f"{counted(plan.workers[r], 'worker')} without GPU")
         texts.append(f"{', '.join(here)} on {problem.fleet.names[plan.node[r]]}<br>{of_job[job]}")
-    return tuple(texts)
-
-
-def links(problem: PlacementProblem, found: Flows, level: int, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what crosses each link of a level, whose members have these `names`."""
-    busy, gangs = found.busy(level), found.gangs(level)
-    mine = np.flatnonzero(found.level == level)
-    mine = mine[np.lexsort((-found.rate[mine], found.member[mine]))]
-    who = np.split(found.job[mine], np.cumsum(gangs)[:-1])
-    bandwidth = found.bandwidth[level]
-    texts = []
-    for name, share, these in zip(names, busy.tolist(), who, strict=True):
-        told = [problem.jobs[j].name for j in these[:MOST_NAMED].tolist()]
-        more = [f"{len(these) - MOST_NAMED} more"] if len(these) > MOST_NAMED else []
-        rate = f"{quantity(share * bandwidth, 'B')}/s of {quantity(bandwidth, 'B')}/s"
-        text = f"link of {name}: busy {share:.1%} of the time, {rate}<br>{_count(len(these), 'gang')}"
-        texts.append(text + (f": {', '.join(told + more)}" if told else ""))
     return tuple(texts)
 
 
@@ -126,7 +106,7 @@ def title(problem: PlacementProblem) -> str:
     fleet = problem.fleet
     held = np.bincount(fleet.gpu_type[fleet.gpus > 0], fleet.gpus[fleet.gpus > 0], len(fleet.gpu_types)).astype(int)
     kinds = " + ".join(f"{n:,} \u00d7 {kind}" for n, kind in zip(held.tolist(), fleet.gpu_types, strict=True) if n)
-    return f"{_count(len(problem.jobs), 'job')} on {_count(fleet.n_nodes, 'node')} with {kinds or 'no GPU'}"
+    return f"{counted(len(problem.jobs), 'job')} on {counted(fleet.n_nodes, 'node')} with {kinds or 'no GPU'}"
 
 
 def subtitle(
@@ -141,9 +121,9 @@ def subtitle(
         parts.append(f"gap {percent(max(0.0, (objective - bound) / objective) if objective > 0 else 0.0)}")
     parts.append(f"{verdict.gpus.sum():,.10g} of {problem.fleet.n_gpus:,} GPUs in use")
     if left := len(problem.jobs) - len(np.unique(plan.job)):
-        parts.append(f"{_count(left, 'job')} left out")
+        parts.append(f"{counted(left, 'job')} left out")
     if down := int((~np.asarray(problem.fleet.usable)).sum()):
-        parts.append(f"{_count(down, 'node')} not usable")
+        parts.append(f"{counted(down, 'node')} not usable")
     return " · ".join(parts)
 
 
@@ -175,6 +155,7 @@ def _kind(problem: PlacementProblem, node: int) -> str:
     return f"{fleet.gpu_types[fleet.gpu_type[node]]} GPU" if fleet.gpus[node] else "GPU"
 
 
-def _count(n: float | FloatArray, word: str) -> str:
+def counted(n: float | FloatArray, word: str) -> str:
+    """Return a number of things in words."""
     number = float(n)
     return f"{number:,g} {word}" if number == 1 else f"{number:,.10g} {word}s"

@@ -1,211 +1,257 @@
-"""The picture as one HTML file that needs nothing else, by plotly."""
+"""A scene as one HTML file that needs nothing else, by plotly: zoom, hover texts, legends that hide what is clicked."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import singledispatch
 from html import escape
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
-from .colours import paler
-from .layout import FloatArray
-from .picture import Bars, Picture
+from .colours import FAINT, GREY, GRID, INK
+from .scene import LINE, WIDTH, Axis, Boxes, Dots, FloatArray, Heat, Key, Lines, Mark, Panel, Scene, Words
 
-DEPTH = "depth in the graph: ops on the longest path before"
-INK, FAINT, GRID = "#222222", "#b8bec6", "#e3e6ea"
+PIXELS = 84.0
+"""Of an inch on a usual screen."""
+MOST_BARS = 3000
+"""Boxes that can be pointed at anywhere; of more the middle is told."""
+SYMBOLS = {"o": "circle", "D": "diamond", "v": "triangle-down", "|": "line-ns-open", "x": "x-thin-open", "": "circle"}
+CLEAR = "rgba(0, 0, 0, 0)"
+STYLE = (
+    f"<style>:root{{color-scheme:light dark}}body{{margin:0;min-width:{WIDTH * PIXELS:.0f}px}}"
+    "@media (prefers-color-scheme:dark){body{background:#14171b}"
+    ".plotly-graph-div{filter:invert(0.91) hue-rotate(180deg)}}</style>"
+)
+"""A page that is dark where the reader's system is."""
 
 
-def draw(picture: Picture) -> bytes:
+def draw(scene: Scene) -> bytes:
     """Return the bytes of the page."""
-    second: list[Any] = [{"colspan": 2}, None] if picture.memory is None else [{}, {}]
-    figure = make_subplots(
-        rows=2, cols=2, specs=[[{"colspan": 2}, None], second], row_heights=[0.6, 0.4], vertical_spacing=0.13
-    )
-    _graph(figure, picture)
-    _bars(figure, picture, picture.load, 1, "load")
-    if picture.memory is not None:
-        _bars(figure, picture, picture.memory, 2, "memory")
+    figure = go.Figure()
+    for at, size, text in ((0.30, 17, f"<b>{safe(scene.title)}</b>"), (0.60, 14, safe(scene.subtitle))):
+        _say(figure, scene, 0.25, at, text, size)
+    links: dict[str, str] = {}
+    for number, panel in enumerate(scene.panels, 1):
+        _panel(figure, scene, panel, "" if number == 1 else str(number), links)
     figure.update_layout(
-        title={
-            "text": f"<b>{escape(picture.title)}</b><br><span style='font-size:14px'>{escape(picture.subtitle)}</span>",
-            "x": 0.02,
-            "y": 0.975,
-            "yanchor": "top",
-        },
+        height=scene.height * PIXELS,
+        margin={"l": 0, "r": 0, "t": 0, "b": 0, "pad": 4},
         template="plotly_white",
         font={"family": "system-ui, sans-serif", "color": INK},
-        barmode="stack",
-        bargap=0.24,
-        height=860,
-        margin={"l": 70, "r": 30, "t": 90, "b": 50},
-        hoverlabel={"align": "left"},
-        legend={"orientation": "v", "x": 1.01, "y": 1.0, "traceorder": "normal"},
+        paper_bgcolor=CLEAR,
+        plot_bgcolor=CLEAR,
+        barmode="overlay",
+        hovermode="closest",
+        hoverlabel={"align": "left", "bgcolor": "white", "font": {"color": INK}},
+        dragmode="zoom",
     )
-    page: str = figure.to_html(include_plotlyjs=True, full_html=True, config={"displaylogo": False, "responsive": True})
-    page = page.replace("<head>", f"<head><title>{escape(picture.title)}</title>", 1)
-    return page.encode()
+    config = {"displaylogo": False, "responsive": True, "scrollZoom": any(panel.square for panel in scene.panels)}
+    page: str = figure.to_html(include_plotlyjs=True, full_html=True, config=config)
+    return page.replace("<head>", f"<head><title>{escape(scene.title)}</title>{STYLE}", 1).encode()
 
 
-def _graph(figure: Any, picture: Picture) -> None:
-    drawing = picture.drawing
-    _lines(figure, drawing.inner, FAINT, 1.0, "edges inside a device")
-    if not drawing.dots:
-        _blocks(figure, picture)
-    _lines(figure, drawing.cut, INK, 2.0, "edges between devices")
-    if drawing.dots:
-        _dots(figure, picture)
-    _anchors(figure, picture)
-    depth = DEPTH if drawing.dots else f"{DEPTH}; height: ops at that depth"
-    figure.update_xaxes(
-        title_text=depth,
-        row=1,
-        col=1,
-        showgrid=False,
-        zeroline=False,
-    )
-    figure.update_yaxes(row=1, col=1, showgrid=False, zeroline=False, showticklabels=False)
-    if drawing.halves:
-        for half, word in ((drawing.y > 0, "forward"), (drawing.y < 0, "backward")):
-            y = float(drawing.y[half].mean()) if half.any() else 0.0
-            figure.add_annotation(
-                text=word, x=0, y=y, xref="x domain", yref="y", xanchor="right", textangle=-90, showarrow=False
-            )
+def _say(figure: Any, scene: Scene, left: float, top: float, text: str, size: float, align: str = "left") -> None:
+    place = {"xref": "paper", "yref": "paper", "x": left / WIDTH, "y": 1 - top / scene.height}
+    figure.add_annotation(text=text, font={"size": size}, xanchor=align, yanchor="middle", showarrow=False, **place)
 
 
-def _lines(figure: Any, lines: FloatArray, colour: str, width: float, name: str) -> None:
-    if not len(lines):
+def _panel(figure: Any, scene: Scene, panel: Panel, number: str, links: dict[str, str]) -> None:
+    low = 1 - (panel.top + panel.height) / scene.height
+    domains = ([panel.left / WIDTH, (panel.left + panel.width) / WIDTH], [max(low, 0.0), 1 - panel.top / scene.height])
+    for which, axis, domain, other in zip("xy", (panel.x, panel.y), domains, "yx", strict=True):
+        layout = _axis(axis) | {"domain": domain, "anchor": f"{other}{number}", "visible": not panel.bare}
+        if axis.link in links:
+            layout["matches"] = links[axis.link]
+        elif axis.link:
+            links[axis.link] = f"{which}{number}"
+        if panel.square:
+            layout |= {"constrain": "domain", "constraintoward": "left" if which == "x" else "top"}
+            layout |= {"scaleanchor": f"x{number}"} if which == "y" else {}
+        figure.update_layout({f"{which}axis{number}": layout})
+    axes = {"xaxis": f"x{number}", "yaxis": f"y{number}"}
+    named = {key.label for other in scene.panels for key in other.keys}
+    for mark in panel.marks:
+        if isinstance(mark, Words) and mark.outside:
+            _beside(figure, scene, panel, mark)
+            continue
+        for trace in _traces(mark, panel):
+            name = getattr(mark, "name", "")
+            group = {"legendgroup": name} if name in named else {}
+            figure.add_trace(trace.update(showlegend=False, **group, **axes))
+    left = min(panel.left, 0.25) if panel.left < WIDTH / 4 else panel.left
+    if panel.heading:
+        top = panel.top - LINE * len(panel.legend) - 0.16
+        _say(figure, scene, left, top, f"<b>{safe(panel.heading)}</b>", 13)
+    place: dict[str, Any] = {"x": (left - 0.08) / WIDTH, "xanchor": "left", "yanchor": "top", "orientation": "h"}
+    place["y"] = 1 - (panel.top - LINE * len(panel.legend) - 0.04) / scene.height
+    if panel.inside:
+        right, bottom = panel.left + panel.width - 0.1, panel.top + panel.height - 0.1
+        place = {"x": right / WIDTH, "xanchor": "right", "y": 1 - bottom / scene.height, "yanchor": "bottom"}
+    for key in panel.keys:
+        legend = f"legend{number}"
+        figure.add_trace(_entry(key).update(legend=legend, legendgroup=key.label, **axes))
+        figure.update_layout({legend: place | {"bgcolor": CLEAR, "font": {"size": 12}}})
+
+
+def _beside(figure: Any, scene: Scene, panel: Panel, mark: Words) -> None:
+    """Say what stands beside the axes: there plotly draws no marks."""
+    size = np.broadcast_to(np.array(mark.size), len(mark.texts))
+    for (x, y), text, points in zip(np.asarray(mark.at).tolist(), mark.texts, size.tolist(), strict=True):
+        left = panel.left + (x - panel.x.low) / (panel.x.high - panel.x.low) * panel.width
+        top = panel.top + panel.height - (y - panel.y.low) / (panel.y.high - panel.y.low) * panel.height
+        _say(figure, scene, left, top, safe(text), points * PIXELS / 72, mark.align)
+
+
+def _axis(axis: Axis) -> dict[str, Any]:
+    layout: dict[str, Any] = {"range": [axis.low, axis.high], "title": {"text": safe(axis.label), "font": {"size": 13}}}
+    layout |= {"showgrid": axis.grid, "gridcolor": GRID, "zeroline": False, "tickfont": {"color": GREY, "size": 11.5}}
+    layout |= {"linecolor": FAINT, "showline": False}
+    layout |= {"showticklabels": False, "title": {"text": ""}} if axis.quiet else {}
+    if axis.log:
+        layout |= {"type": "log", "range": [np.log10(axis.low), np.log10(axis.high)]}
+    if axis.ticks is not None:
+        words = [safe(text.replace("\n", "<br>")) for _, text in axis.ticks]
+        layout |= {"tickvals": [at for at, _ in axis.ticks], "ticktext": words}
+    return layout
+
+
+def _entry(key: Key) -> Any:
+    colour = key.colours[-1] if key.look == "box" else key.colours[0]
+    entry = go.Scatter(x=[None], y=[None], name=safe(key.label), showlegend=True)
+    if key.look in {"line", "dash"}:
+        return entry.update(
+            mode="lines", line={"color": colour, "width": 2, "dash": "solid" if key.look == "line" else "dash"}
+        )
+    symbol = {"box": "square", "hatch": "square"}.get(key.look) or SYMBOLS[key.look]
+    marker = {"color": colour, "symbol": symbol, "size": 12, "line": {"color": key.colours[-1], "width": 1}}
+    marker |= {} if key.look else {"color": CLEAR, "line": {"width": 0}}
+    return entry.update(mode="markers", marker=marker)
+
+
+@singledispatch
+def _traces(mark: Mark, panel: Panel) -> Iterator[Any]:
+    raise TypeError(type(mark).__name__)
+
+
+@_traces.register
+def _(mark: Boxes, panel: Panel) -> Iterator[Any]:
+    at = np.asarray(mark.at, dtype=np.float64)
+    if not len(at):
         return
-    # None between two polylines lifts the pen
-    x, y = (np.concatenate([lines[:, :, k], np.full((len(lines), 1), np.nan)], axis=1).ravel() for k in (0, 1))
-    figure.add_trace(
-        go.Scatter(
-            x=plain(x), y=plain(y), mode="lines", line={"color": colour, "width": width}, name=name, hoverinfo="skip"
-        ),
-        row=1,
-        col=1,
+    hover = (
+        {"hovertext": [safe(text) for text in mark.texts], "hoverinfo": "text"} if mark.texts else {"hoverinfo": "skip"}
     )
-
-
-def _dots(figure: Any, picture: Picture) -> None:
-    drawing = picture.drawing
-    size = min(26.0, max(4.5, 0.75 * min(1150 / (np.ptp(drawing.x) + 2), 420 / (np.ptp(drawing.y) + 2))))
-    for device, name in enumerate(picture.devices):
-        mine = np.flatnonzero(drawing.device == device)
-        labels = [drawing.labels[i] for i in mine] if drawing.labels and size >= 16 else None
-        figure.add_trace(
-            go.Scatter(
-                x=drawing.x[mine].tolist(),
-                y=drawing.y[mine].tolist(),
-                mode="markers+text" if labels else "markers",
-                text=labels,
-                textfont={"color": "white", "size": 10},
-                hovertext=[f"{safe(drawing.texts[i])}<br>device {escape(name)}" for i in mine],
-                hoverinfo="text",
-                marker={"color": picture.colours[device], "size": size, "line": {"color": "white", "width": 0.6}},
-                name=f"device {escape(name)}",
-            ),
-            row=1,
-            col=1,
+    pattern = {"shape": "/", "fgcolor": mark.edge, "size": 6} if mark.hatch else {}
+    if len(at) <= MOST_BARS:
+        colour = np.broadcast_to(np.array(mark.colour, dtype=object), len(at)).tolist()
+        # what is narrower than a pixel would vanish without a line of its colour
+        wide = at[:, 2] * panel.scale[0] * PIXELS > 4
+        edges = [(mark.edge or c) if w else c for w, c in zip(wide, colour, strict=True)]
+        line = {"color": edges, "width": np.where(wide & bool(mark.edge), mark.line, 0.7).tolist()}
+        bars = {"base": at[:, 0], "x": at[:, 2], "y": at[:, 1] + at[:, 3] / 2, "width": np.abs(at[:, 3])}
+        yield go.Bar(
+            orientation="h",
+            marker={"color": [c or CLEAR for c in colour], "line": line, "pattern": pattern},
+            **{name: values.round(6).tolist() for name, values in bars.items()},
+            **hover,
         )
-
-
-def _blocks(figure: Any, picture: Picture) -> None:
-    drawing = picture.drawing
-    x = np.unique(drawing.x)
-    width = float(np.diff(x).min()) if len(x) > 1 else 1.0
-    for device, name in enumerate(picture.devices):
-        mine = np.flatnonzero(drawing.device == device)
-        figure.add_trace(
-            go.Bar(
-                x=drawing.x[mine].tolist(),
-                y=drawing.height[mine].tolist(),
-                base=(drawing.y - drawing.height / 2)[mine].tolist(),
-                width=width,
-                hovertext=[f"{safe(drawing.texts[i])}<br>device {escape(name)}" for i in mine],
-                hoverinfo="text",
-                marker={"color": picture.colours[device], "line": {"width": 0}},
-                name=f"device {escape(name)}",
-            ),
-            row=1,
-            col=1,
-        )
-
-
-def _anchors(figure: Any, picture: Picture) -> None:
-    drawing = picture.drawing
-    if not len(drawing.anchors):
         return
-    names = [picture.devices[d] for d in drawing.anchor_device.tolist()]
-    figure.add_trace(
-        go.Scatter(
-            x=drawing.anchors[:, 0].tolist(),
-            y=drawing.anchors[:, 1].tolist(),
-            mode="markers+text",
-            text=[name.split()[0] for name in names],
-            textfont={"size": 9, "color": INK},
-            hovertext=[f"device {escape(name)}" for name in names],
-            hoverinfo="text",
-            marker={"color": "white", "size": 17, "line": {"color": INK, "width": 1}},
-            showlegend=False,
-        ),
-        row=1,
-        col=1,
+    for colour, mine in _by_colour(mark.colour, len(at)):
+        x, y = (np.stack([at[mine, k], at[mine, k] + at[mine, k + 2]], axis=1) for k in (0, 1))
+        paths = [np.stack([a[[0, 1, 1, 0, 0]], b[[0, 0, 1, 1, 0]]], axis=1) for a, b in zip(x, y, strict=True)]
+        line = {"color": mark.edge or colour, "width": mark.line if mark.edge else 0}
+        yield _path(paths).update(fill="toself", fillcolor=colour, line=line)
+    if mark.texts:
+        yield from _traces(Dots(at[:, :2] + at[:, 2:] / 2, shape="", texts=mark.texts), panel)
+
+
+@_traces.register
+def _(mark: Lines, panel: Panel) -> Iterator[Any]:
+    paths = [np.asarray(path, dtype=np.float64) for path in mark.paths]
+    widths = np.round(np.broadcast_to(np.array(mark.width), len(paths)) * 1.2, 1)
+    for colour, of_colour in _by_colour(mark.colour, len(paths)):
+        for width in np.unique(widths[of_colour]).tolist():
+            mine = [paths[i] for i in of_colour if widths[i] == width]
+            line = {"color": colour, "width": 0 if mark.fill else width, "dash": "dash" if mark.dash else "solid"}
+            fill = {"fill": "toself", "fillcolor": colour} if mark.fill else {}
+            yield _path(mine).update(line=line, opacity=mark.opacity, **fill)
+
+
+@_traces.register
+def _(mark: Dots, panel: Panel) -> Iterator[Any]:
+    if not len(mark.at):
+        return
+    size = (np.broadcast_to(np.array(mark.size), len(mark.at)) * PIXELS / 72).round(2).tolist()
+    colour = mark.colour if isinstance(mark.colour, str) else list(mark.colour)
+    marker: dict[str, Any] = {"color": colour, "size": size, "symbol": SYMBOLS[mark.shape], "opacity": 1}
+    marker |= {"line": {"color": mark.edge, "width": 0.6}} if mark.shape else {"color": CLEAR, "size": 6}
+    hover = (
+        {"hovertext": [safe(text) for text in mark.texts], "hoverinfo": "text"} if mark.texts else {"hoverinfo": "skip"}
+    )
+    x, y = np.asarray(mark.at, dtype=np.float64).round(6).T.tolist()
+    yield go.Scatter(x=x, y=y, mode="markers", marker=marker, **hover)
+
+
+@_traces.register
+def _(mark: Words, panel: Panel) -> Iterator[Any]:
+    if not len(mark.at):
+        return
+    x, y = np.asarray(mark.at, dtype=np.float64).round(6).T.tolist()
+    size = (np.broadcast_to(np.array(mark.size), len(x)) * PIXELS / 72).round(2).tolist()
+    colour = mark.colour if isinstance(mark.colour, str) else list(mark.colour)
+    where = {"left": "middle right", "center": "middle center", "right": "middle left"}[mark.align]
+    font = {"size": size, "color": colour}
+    yield go.Scatter(
+        x=x,
+        y=y,
+        mode="text",
+        text=[safe(text) for text in mark.texts],
+        textposition=where,
+        textfont=font,
+        hoverinfo="skip",
     )
 
 
-def _bars(figure: Any, picture: Picture, bars: Bars, col: int, kind: str) -> None:
-    names = [name.split()[0] for name in picture.devices]
-    unit = bars.unit
-    parts = [("compute" if kind == "load" else "used", bars.solid, list(picture.colours), "")]
-    if kind == "load":
-        parts.append(("transfer", bars.pale, [paler(c) for c in picture.colours], "/"))
-    for word, height, colour, hatch in parts:
-        figure.add_trace(
-            go.Bar(
-                x=names,
-                y=height.tolist(),
-                marker={"color": colour, "pattern": {"shape": hatch, "fgcolor": "white", "size": 6}},
-                hovertext=[
-                    f"device {escape(n)}<br>{word} {y:.5g} {unit}" for n, y in zip(picture.devices, height, strict=True)
-                ],
-                hoverinfo="text",
-                showlegend=False,
-            ),
-            row=2,
-            col=col,
-        )
-    finite = np.isfinite(bars.limit)
-    shown = kind == "load" or not bars.off_scale
-    if finite.any() and shown:
-        word = "bound" if kind == "load" else "capacity"
-        figure.add_trace(
-            go.Scatter(
-                x=[n for n, f in zip(names, finite, strict=True) if f],
-                y=bars.limit[finite].tolist(),
-                mode="lines" if kind == "load" else "markers",
-                line={"color": INK, "width": 1.4, "dash": "dash"},
-                marker={"symbol": "line-ew-open", "size": 18, "color": INK, "line": {"width": 2}},
-                name=f"bound {bars.least}" if kind == "load" else word,
-            ),
-            row=2,
-            col=col,
-        )
-    idle = f"; {picture.idle} more idle" if picture.idle else ""
-    what = "solid: compute, hatched: transfer" if kind == "load" else ""
-    if not shown:
-        what = f"capacity {bars.least}, off the scale"
-    title = f"device, in the order of the stages{idle}" + (f" ({what})" if what else "")
-    figure.update_xaxes(title_text=title, type="category", row=2, col=col, showgrid=False)
-    figure.update_yaxes(title_text=bars.label, rangemode="tozero", gridcolor=GRID, row=2, col=col)
+@_traces.register
+def _(mark: Heat, panel: Panel) -> Iterator[Any]:
+    x, y, width, height = mark.box
+    rows, columns = mark.values.shape
+    places = {
+        "x": (x + (np.arange(columns) + 0.5) * width / columns).round(6).tolist(),
+        "y": (y + (np.arange(rows) + 0.5) * height / rows).round(6).tolist(),
+    }
+    scale = [[i / (len(mark.shades) - 1), colour] for i, colour in enumerate(mark.shades)]
+    told: dict[str, Any] = {"hoverinfo": "skip"}
+    if mark.rows:
+        told = {"customdata": [[name] * columns for name in mark.rows]}
+        told["hovertemplate"] = "%{customdata}: %{z:.1%}<extra></extra>"
+    missing = np.isnan(mark.values)
+    values = np.where(missing, None, mark.values.round(4)).tolist()  # type: ignore[call-overload]
+    yield go.Heatmap(z=values, colorscale=scale, zmin=0, zmax=1, showscale=False, **places, **told)
+    if missing.any():
+        look = {"colorscale": [[0, mark.missing], [1, mark.missing]], "showscale": False, "hoverinfo": "skip"}
+        yield go.Heatmap(z=np.where(missing, 0.0, None).tolist(), **places, **look)  # type: ignore[call-overload]
+
+
+def _by_colour(colour: str | Sequence[str], count: int) -> list[tuple[str, list[int]]]:
+    """Return the indices of each colour."""
+    if isinstance(colour, str):
+        return [(colour, list(range(count)))] if count else []
+    found: dict[str, list[int]] = defaultdict(list)
+    for i, one in enumerate(colour):
+        found[one].append(i)
+    return list(found.items())
+
+
+def _path(paths: Sequence[FloatArray]) -> Any:
+    """Return one trace of several polylines: None between two of them lifts the pen."""
+    x, y = ([v for path in paths for v in [*path[:, k].round(6).tolist(), None]] for k in (0, 1))
+    return go.Scatter(x=x, y=y, mode="lines", hoverinfo="skip")
 
 
 def safe(text: str) -> str:
     """Return `text` with all but our own line breaks escaped: names come from files."""
     return "<br>".join(escape(part) for part in text.split("<br>"))
-
-
-def plain(values: FloatArray) -> list[float | None]:
-    """Return `values` with None in place of NaN."""
-    return [None if np.isnan(x) else x for x in values.tolist()]

@@ -1,162 +1,352 @@
-"""Pictures of simulated schedules: completion times, who holds what when, how full the nodes are; as plain numbers."""
+"""Pictures of simulated schedules: completion times, who holds what when, the queue, how full the nodes are."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gangplan.simulator.metrics import Metrics, means_of_groups, period, summary, waiting_jobs
+from gangplan.instances.workload import Workload
+from gangplan.simulator.metrics import means_of_groups, period, summary, waiting_jobs
 from gangplan.simulator.trace import Outcome
 
-from .layout import FloatArray, IntArray
-from .simulation_classes import Classes, classify
-from .simulation_heat import Heat, down, heat
-from .simulation_lanes import Lanes, lanes
-from .simulation_time import distribution, unit, words
+from .colours import BAND, FEW, GREY, INK, SHADE, colours, ink_on
+from .lanes import Lanes, lanes
+from .scene import RIGHT, Axis, Boxes, Dots, FloatArray, Heat, IntArray, Key, Lines, Mark, Panel, Scene, Words, names_in
 
 MOST_ROWS, MOST_LANES = 2000, 400
 """Beyond these a job is too small to see, and GPUs in use are drawn in place of jobs."""
-SPANS = 600
-"""Of time, of each of which figures are means."""
+SPANS, MOST_NODES = 600, 80
+"""Of time, of each of which figures are means; rows of a heat map, in which more nodes are put together."""
+SHADES = ("#e9edf2", "#b9d3ea", "#6fa8d6", "#2a72b5", "#0b3c6f")
+"""Of a node, from idle to full."""
+DOWN, RESTORING = "#8c3b3b", "#444b55"
+"""Of a node that is down, and of a job that is being restored."""
+ACROSS = RIGHT - 1.8
+"""Inches of the axis of time."""
+LANE, HEAT_ROW = 0.09, 0.1
+"""Inches of a GPU's lane and of a row of a heat map."""
+SIZES = ((1, "1 GPU"), (2, "2 GPUs"), (4, "3-4 GPUs"), (8, "5-8 GPUs"), (16, "9-16 GPUs"), (32, "17-32 GPUs"))
+SPECTRUM = ("#56b4e9", "#009e73", "#b8a800", "#e69f00", "#d55e00", "#cc79a7", "#7a5c9e")
+"""Of sizes, the small ones first; after Okabe and Ito (2008) as `FEW`."""
+MOST_QUEUES = 20
+"""Beyond these, queues are users rather than clusters, and sizes say more."""
+UNITS = ((86400.0, "days"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
+TICKS = ((1, 5, 10, 30), (1, 2, 5, 10, 30), (1, 2, 6, 12), (1, 2, 7, 30, 90, 365))
+"""Of a logarithmic axis: seconds, minutes, hours, days."""
+FEW_TICKS, MANY = ({1, 10}, {1, 10}, {1, 6}, {1, 7, 30, 365}), 5
+"""Those shown if there are more than so many."""
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """One schedule.
+class Classes:
+    """Jobs in a few classes that colours can tell apart: names, colours, and the class of each job, int (n,)."""
 
-    Attributes:
-        name: of the policy.
-        outcome: the schedule.
-        metrics: its figures.
-        kind: the class of each job, int (n,).
-        lanes: jobs as boxes, None if there are too many.
-        stack: GPUs in use by class, float (classes, SPANS).
-        there: GPUs that are not down, float (SPANS,).
-        waiting: jobs that wait, float (SPANS,).
-        heat: None if GPUs were only counted.
-        curve: completion times and shares of jobs, see `distribution`; empty if no job ran.
-    """
-
-    name: str
-    outcome: Outcome
-    metrics: Metrics
-    kind: IntArray
-    lanes: Lanes | None
-    stack: FloatArray
-    there: FloatArray
-    waiting: FloatArray
-    heat: Heat | None
-    curve: tuple[FloatArray, FloatArray]
-
-    @property
-    def heading(self) -> str:
-        """How good the policy is, in words."""
-        m = self.metrics
-        parts = [
-            self.name,
-            f"mean JCT {words(m.mean_jct)}",
-            f"p99 {words(m.p99_jct)}",
-            f"mean wait {words(m.mean_wait)}",
-        ]
-        parts += [f"utilisation {m.utilisation:.1%}"]
-        if m.blocking_rate:
-            parts.append(f"{m.blocking_rate:.1%} rejected")
-        if m.interruptions:
-            parts.append(f"{m.interruptions:.2g} interruptions a job")
-        return " · ".join(parts)
+    names: tuple[str, ...]
+    colours: tuple[str, ...]
+    of: IntArray
 
 
 @dataclass(frozen=True, slots=True)
-class SimulationPicture:
-    """Schedules of one workload, ready to draw; times in the unit of the axis, from the first submission on.
+class Span:
+    """The axis of time that schedules share: its first and last second, seconds of its unit, and its name."""
 
-    Attributes:
-        title, subtitle: what it is.
-        first, factor: seconds of the first submission, and in the unit of the axis.
-        axis: what the axis of time says.
-        edges: of the spans of time, float (SPANS + 1,), the same for all.
-        classes: of jobs.
-        runs: the schedules.
-    """
-
-    title: str
-    subtitle: str
     first: float
+    last: float
     factor: float
-    axis: str
-    edges: FloatArray
-    classes: Classes
-    runs: tuple[Run, ...]
+    axis: Axis
 
-    def time(self, seconds: FloatArray) -> FloatArray:
-        """Return times on the axis."""
-        return (seconds - self.first) / self.factor
+    @classmethod
+    def of(cls, first: float, last: float, label: str) -> Span:
+        """Return the axis from `first` to `last`, seconds; `label` is followed by the unit."""
+        last = last if last > first else first + 1.0
+        factor, name = unit(last - first)
+        return cls(first, last, factor, Axis(0, (last - first) / factor, f"{label}, {name}", grid=True, link="time"))
 
     @property
-    def reach(self) -> tuple[float, float]:
-        """The least and the most of an axis that all completion times are within, seconds."""
-        some = [run.curve[0] for run in self.runs if len(run.curve[0])]
-        low, high = (min(x[0] for x in some), max(x[-1] for x in some)) if some else (1.0, 1.0)
-        return float(low) / 1.1, float(max(high, low * 5)) * 1.1
+    def edges(self) -> FloatArray:
+        """The edges of spans, seconds, float (SPANS + 1,)."""
+        return np.linspace(self.first, self.last, SPANS + 1)
 
-    def line(self, run: Run) -> tuple[FloatArray, FloatArray]:
-        """Return the corners of a run's curve, from the least to the most of that axis."""
-        x, y = run.curve
-        low, high = self.reach
-        return np.array([low, *x, high]), np.array([0.0, *y, y.max(initial=0.0)])
+    def at(self, seconds: FloatArray) -> FloatArray:
+        """Return times on the axis."""
+        return (np.clip(seconds, self.first, self.last) - self.first) / self.factor
 
 
-def compose_simulation(outcomes: Mapping[str, Outcome], *, name: str = "") -> SimulationPicture:
-    """Lay out schedules of one workload on one axis of time.
+def simulation_scene(outcomes: Mapping[str, Outcome], name: str = "") -> Scene:
+    """Return the picture of schedules of one workload, by the name of their policy: what holds of all, then each.
 
-    Args:
-        outcomes: at least one, by the name of its policy.
-        name: of the trace, for the title.
+    Panels are ``jct``, and for each policy ``jobs``, ``queue`` and, if GPUs were not only counted, ``nodes``.
     """
     one = next(iter(outcomes.values()))
-    first = min(period(outcome)[0] for outcome in outcomes.values())
-    last = max(period(outcome)[1] for outcome in outcomes.values())
-    last = last if last > first else first + 1.0
-    factor, unit_name = unit(last - first)
+    periods = [period(outcome) for outcome in outcomes.values()]
+    span = Span.of(min(p[0] for p in periods), max(p[1] for p in periods), "time since the first submission")
     classes = classify(one.workload)
-    edges = np.linspace(first, last, SPANS + 1)
+    rows = [[_curves(outcomes)]]
+    for policy, outcome in outcomes.items():
+        first = (jobs_panel if small(outcome) else load_panel)(outcome, span, classes)
+        panels = [replace(first, heading=_heading(policy, outcome)), queue_panel(outcome, span)]
+        panels += [_heat(outcome, span)] if outcome.row_node.min(initial=0) >= 0 else []
+        rows += [_with_scale(panel) for panel in stacked(panels)]
+    keys = list(dict.fromkeys(key for row in rows[1:] for key in row[0].keys))  # one legend will do for all
+    rows[1:] = [[replace(row[0], keys=() if i else keys), *row[1:]] for i, row in enumerate(rows[1:])]
     room = one.room.tolist()
     alike = f"{len(room):,} {'node' if len(room) == 1 else 'nodes'} of {room[0]} GPUs"
     cluster = alike if len(set(room)) == 1 else f"{len(room):,} nodes, {one.n_gpus:,} GPUs"
-    return SimulationPicture(
-        title=f"{name + ': ' if name else ''}{one.workload.n_jobs:,} jobs on {cluster}",
-        subtitle=" · ".join(
-            [
-                f"{words(last - first)} from the first submission to the last finish",
-                *(["GPUs only counted"] if (one.row_node < 0).any() else []),
-            ]
-        ),
-        first=first,
-        factor=factor,
-        axis=f"time since the first submission, {unit_name}",
-        edges=(edges - first) / factor,
-        classes=classes,
-        runs=tuple(_run(policy, outcome, classes, edges) for policy, outcome in outcomes.items()),
+    counted = " · GPUs only counted" if (one.row_node < 0).any() else ""
+    return Scene(
+        f"{name + ': ' if name else ''}{one.workload.n_jobs:,} jobs on {cluster}",
+        f"{words(span.last - span.first)} from the first submission to the last finish{counted}",
+        rows,
     )
 
 
-def _run(policy: str, outcome: Outcome, classes: Classes, edges: FloatArray) -> Run:
-    kind = classes.of(outcome.workload)
-    counted = bool((outcome.row_node < 0).any())
-    small = len(outcome.row_job) <= MOST_ROWS and outcome.n_gpus <= MOST_LANES
-    amount = outcome.row_gpus * outcome.row_share
+def stacked(panels: list[Panel]) -> list[Panel]:
+    """Return panels of one axis of time close below each other: only the last says what the axis is."""
+    last = len(panels) - 1
+    bare = [replace(p, x=replace(p.x, quiet=True), below=0.02) for p in panels[:last]]
+    return [*bare, panels[last]]
+
+
+def _heading(policy: str, outcome: Outcome) -> str:
+    """Return how good a policy is, in words."""
+    m = summary(outcome)
+    parts = [policy, f"mean JCT {words(m.mean_jct)}", f"p99 {words(m.p99_jct)}", f"mean wait {words(m.mean_wait)}"]
+    parts += [f"utilisation {m.utilisation:.1%}"]
+    parts += [f"{m.blocking_rate:.1%} rejected"] if m.blocking_rate else []
+    parts += [f"{m.interruptions:.2g} interruptions a job"] if m.interruptions else []
+    return " · ".join(parts)
+
+
+def _curves(outcomes: Mapping[str, Outcome]) -> Panel:
+    """Return the panel with the share of the jobs that are done within each time, of every policy."""
+    found = {n: distribution((o.finish - o.workload.submit)[o.admitted]) for n, o in outcomes.items()}
+    some = [x for x, _ in found.values() if len(x)]
+    low, high = (min(x[0] for x in some), max(x[-1] for x in some)) if some else (1.0, 1.0)
+    low, high = float(low) / 1.1, float(max(high, low * 5)) * 1.1
+    marks: list[Mark] = []
+    shades = dict(zip(outcomes, colours(len(outcomes)), strict=True))
+    for policy, (x, y) in found.items():
+        line = steps(np.array([low, *x, high]), np.array([0.0, *y, y.max(initial=0.0)]))
+        told = [f"{policy}: {share:.1%} within {words(at)}" for at, share in zip(x.tolist(), y.tolist(), strict=True)]
+        marks.append(Lines([line], shades[policy], 1.7, name=policy))
+        marks.append(Dots(np.stack([x, y], axis=1), shape="", texts=told, name=policy))
+    axis = Axis(low, high, "job completion time (JCT): from submission to finish", ticks(low, high), True, True)
+    share = Axis(0, 1.01, "jobs done within it", [(k / 5, f"{k * 20}%") for k in range(6)], grid=True)
+    keys = [Key(policy, (shade,), "line") for policy, shade in shades.items()]
+    return Panel("jct", axis, share, marks, keys, inside=True)
+
+
+def small(outcome: Outcome) -> bool:
+    """Return whether each job of a schedule can be seen."""
+    return len(outcome.row_job) <= MOST_ROWS and outcome.n_gpus <= MOST_LANES
+
+
+def load_panel(outcome: Outcome, span: Span, classes: Classes) -> Panel:
+    """Return the panel of GPUs in use over time by class, with those that there are."""
+    edges, amount = span.edges, outcome.row_gpus * outcome.row_share
     time = (outcome.row_start, outcome.row_end, edges)
-    return Run(
-        name=policy,
-        outcome=outcome,
-        metrics=summary(outcome),
-        kind=kind,
-        lanes=lanes(outcome) if small else None,
-        stack=means_of_groups(kind[outcome.row_job], len(classes.names), amount, *time),
-        there=outcome.n_gpus - down(outcome, np.zeros(len(outcome.room), dtype=np.int64), edges)[0],
-        waiting=waiting_jobs(outcome).means(edges),
-        heat=None if counted else heat(outcome, amount, edges),
-        curve=distribution((outcome.finish - outcome.workload.submit)[outcome.admitted]),
+    stack = np.cumsum(means_of_groups(classes.of[outcome.row_job], len(classes.names), amount, *time), axis=0)
+    there = outcome.n_gpus - _down(outcome, np.zeros(len(outcome.room), dtype=np.int64), edges)[0]
+    at, below = span.at(edges), np.zeros(SPANS)
+    marks: list[Mark] = []
+    for name, shade, top in zip(classes.names, classes.colours, stack, strict=True):
+        area = np.concatenate([steps(at, top), steps(at, below)[::-1]])
+        told = [f"{name}: {amount:.4g} GPUs" for amount in (top - below).tolist()]
+        marks += [Lines([area], shade, fill=True, name=name)]
+        marks += [Dots(np.stack([(at[:-1] + at[1:]) / 2, top], axis=1), shape="", texts=told, name=name)]
+        below = top
+    marks.append(Lines([steps(at, there)], INK, 0.9, dash=True, name="GPUs there are"))
+    keys = [Key(n, (c,)) for n, c in zip(classes.names, classes.colours, strict=True)]
+    keys.append(Key("GPUs there are", look="dash"))
+    y = Axis(0, float(there.max()) * 1.04, "GPUs in use", grid=True)
+    return Panel("load", span.axis, y, marks, keys, height=2.6, width=ACROSS)
+
+
+def queue_panel(outcome: Outcome, span: Span) -> Panel:
+    """Return the panel of how many jobs wait over time."""
+    at, waiting = span.at(span.edges), waiting_jobs(outcome).means(span.edges)
+    area = np.concatenate([steps(at, waiting), [(at[-1], 0.0), (0.0, 0.0)]])
+    told = [f"{count:.4g} jobs wait" for count in waiting.tolist()]
+    marks: list[Mark] = [
+        Lines([area], SHADE, fill=True),
+        Dots(np.stack([(at[:-1] + at[1:]) / 2, waiting], 1), shape="", texts=told),
+    ]
+    most = float(waiting.max())
+    y = Axis(
+        0,
+        max(1.0, most * 1.05),
+        "waiting",
+        None if most > 2 else [(0, "0"), (1, "1"), (2, "2")][: 2 + (most > 1)],
+        grid=True,
     )
+    return Panel("queue", span.axis, y, marks, height=0.75, width=ACROSS)
+
+
+def jobs_panel(outcome: Outcome, span: Span, classes: Classes) -> Panel:
+    """Return the panel of jobs on nodes over time, a lane a GPU."""
+    found, counted = lanes(outcome), bool((outcome.row_node < 0).any())
+    low, high, end = found.node_low, found.node_high, span.axis.high
+    start, wide = span.at(found.start), span.at(found.end) - span.at(found.start)
+    at = np.stack([start, found.low, wide, found.high - found.low], axis=1)
+    told = _texts(outcome, found, classes, span.first)
+    height = float(np.clip(high[-1] * LANE, 1.6, 9.0))
+    nodes = np.stack([np.zeros(len(low)), low, np.full(len(low), end), high - low], axis=1)
+    names = [] if counted else node_ticks((low + high) / 2, list(map(str, range(len(low)))), height)
+    y = Axis(float(high[-1]), 0.0, "GPUs" if counted else "node", names)
+    panel = Panel("jobs", span.axis, y, [Boxes(nodes, BAND)], height=height, width=ACROSS)
+    kind = np.where(found.restoring, len(classes.names), classes.of[found.job])
+    keys = [Key(n, (c,)) for n, c in zip(classes.names, classes.colours, strict=True)]
+    lane = "#ffffff" if height / high[-1] * 72 > 3 else ""
+    for i, key in enumerate([*keys, Key("restored", (RESTORING,))]):
+        mine = np.flatnonzero(kind == i)
+        if len(mine):
+            panel = panel.add(Boxes(at[mine], key.colours[0], [told[j] for j in mine], key.label, lane))
+    if len(outcome.down_node):
+        left, node = span.at(outcome.down_start), outcome.down_node
+        gone = np.stack([left, low[node], span.at(outcome.down_end) - left, (high - low)[node]], axis=1)
+        panel = panel.add(Boxes(gone, DOWN, ["node down"] * len(gone), "node down"))
+    running = np.flatnonzero(~found.restoring)
+    names_of = [[outcome.workload.names[j]] for j in found.job[running].tolist()]
+    inks = [ink_on(classes.colours[int(classes.of[j])]) for j in found.job[running].tolist()]
+    roomy = panel.scale[0], panel.scale[1] * 1.3  # the name of a job on one GPU may fill its lane
+    extra = [Key("restored", (RESTORING,))] * bool(found.restoring.any())
+    extra += [Key("node down", (DOWN,))] * bool(len(outcome.down_node))
+    panel = panel.add(names_in(at[running], names_of, roomy, (5.5, 8.0), inks))
+    return replace(panel, keys=[*keys, *extra])
+
+
+def _heat(outcome: Outcome, span: Span) -> Panel:
+    """Return the panel of what share of the GPUs of each node, or of several, is held over time."""
+    m, edges = len(outcome.room), span.edges
+    each = -(-m // MOST_NODES)
+    group = np.arange(m) // each
+    count = int(group[-1]) + 1
+    amount = outcome.row_gpus * outcome.row_share
+    held = means_of_groups(group[outcome.row_node], count, amount, outcome.row_start, outcome.row_end, edges)
+    total = np.bincount(group, weights=outcome.room, minlength=count)
+    there = total[:, None] - _down(outcome, group, edges)
+    share = np.divide(held, there, out=np.full(held.shape, np.nan), where=there > 1e-6 * total[:, None])
+    names = [str(g * each) if each == 1 else f"{g * each}-{min(m, (g + 1) * each) - 1}" for g in range(count)]
+    height = float(np.clip(count * HEAT_ROW, 0.7, 4.0))
+    y = Axis(count, 0, "node" if each == 1 else "nodes", node_ticks(np.arange(count) + 0.5, names, height))
+    heat = Heat(np.clip(share, 0.0, 1.0), (0, 0, span.axis.high, count), SHADES, DOWN, [f"held of {n}" for n in names])
+    return Panel("nodes", replace(span.axis, grid=False), y, [heat], height=height, width=ACROSS)
+
+
+def _with_scale(panel: Panel) -> list[Panel]:
+    """Return the panel, and beside a heat map the scale of its shades."""
+    if panel.name != "nodes":
+        return [panel]
+    shades = Heat(np.linspace(0, 1, 64)[:, None], (0, 0, 1, 1), SHADES)
+    at = np.array([[1.6, 0.0], [1.6, 0.5], [1.6, 1.0]])
+    told = Words(at, ["0%", "50%", "100% held"], 8.0, GREY, "left", outside=True)
+    axis = Axis(0, 1)
+    side = Panel(panel.name, axis, axis, [shades, told], left=panel.left + panel.width + 0.12, width=0.1, bare=True)
+    return [panel, replace(side, height=panel.height)]
+
+
+def _down(outcome: Outcome, group: IntArray, edges: FloatArray) -> FloatArray:
+    """Return how many GPUs of each group are down, float (groups, spans), given the group of each node."""
+    node = outcome.down_node
+    time = (outcome.down_start, outcome.down_end, edges)
+    return means_of_groups(group[node], int(group.max()) + 1, outcome.room[node], *time)
+
+
+def classify(workload: Workload) -> Classes:
+    """Return classes for the jobs of a workload: its queues, those with most work first, or sizes."""
+    work: Counter[str] = Counter()
+    for queue, seconds in zip(workload.queue, (workload.gpus * workload.duration).tolist(), strict=True):
+        work[queue] += seconds
+    if 1 < len(work) <= MOST_QUEUES:
+        queues = [queue for queue, _ in work.most_common()]
+        named = queues if len(queues) <= len(FEW) else queues[: len(FEW) - 1]
+        number = {queue: i for i, queue in enumerate(named)}
+        others = [(f"{len(queues) - len(named)} others", SHADE)] * (len(queues) > len(named))
+        pairs = [(queue or "no queue", FEW[i]) for i, queue in enumerate(named)] + others
+        names, shades = zip(*pairs, strict=True)
+        return Classes(names, shades, np.array([number.get(queue, len(number)) for queue in workload.queue]))
+    bounds = [top for top, _ in SIZES]
+    kind = np.searchsorted(bounds, workload.gpus)
+    at, of = np.unique(kind, return_inverse=True)
+    labels = [*(name for _, name in SIZES), "more than 32 GPUs"]
+    return Classes(tuple(labels[i] for i in at.tolist()), tuple(SPECTRUM[i] for i in at.tolist()), of)
+
+
+def _texts(o: Outcome, found: Lanes, classes: Classes, begin: float) -> list[str]:
+    """Return what a pointer is told of each box."""
+    texts = []
+    fields = (found.job, found.row, found.restoring, found.start, found.end, found.high - found.low)
+    for job, row, restoring, start, end, tall in zip(*(x.tolist() for x in fields), strict=True):
+        submit, node, gpu = float(o.workload.submit[job]), int(o.row_node[row]), int(o.row_gpu[row])
+        share = f"{o.row_share[row]:.3g} of " if o.row_share[row] < 1 else ""
+        held = f"GPU {gpu}" if gpu >= 0 and tall <= 1 else gpus(round(tall))
+        first, wait = words(submit - begin, 4), words(float(o.start[job]) - submit)
+        lines = [
+            f"{o.workload.names[job]}{': restored' if restoring else ''}",
+            share + held + (f" of node {node}" if node >= 0 else ""),
+            f"{words(start - begin, 4)} to {words(end - begin, 4)}: {words(end - start)}",
+            f"asked for {gpus(int(o.workload.gpus[job]))}, {classes.names[int(classes.of[job])]}",
+            f"submitted at {first}, waited {wait}, done after {words(float(o.finish[job]) - submit)}",
+        ]
+        if not restoring and o.row_rate[row] != 1:
+            lines.append(f"at {o.row_rate[row]:.3g} of its speed")
+        texts.append("<br>".join(lines))
+    return texts
+
+
+def gpus(count: int) -> str:
+    """Return a number of GPUs in words."""
+    return f"{count} GPU" if count == 1 else f"{count} GPUs"
+
+
+def steps(at: FloatArray, values: FloatArray) -> FloatArray:
+    """Return the corners of a curve of steps: each value from its place to the next, of which there may be one more."""
+    x = np.repeat(at, 2)[1:] if len(at) == len(values) else np.repeat(at, 2)[1:-1]
+    return np.stack([x, np.repeat(values, 2)[: len(x)]], axis=1)
+
+
+def node_ticks(at: NDArray[np.floating], names: list[str], inches: float) -> list[tuple[float, str]]:
+    """Return ticks of nodes on an axis that is so long, no more than can be read."""
+    every = max(1, int(np.ceil(len(at) * 0.14 / inches)))
+    return list(zip(at.tolist(), names, strict=True))[::every]
+
+
+def unit(longest: float) -> tuple[float, str]:
+    """Return (seconds, name) of the unit for times up to `longest`: the largest of which there are two."""
+    return next((one for one in UNITS if longest >= 2 * one[0]), UNITS[-1])
+
+
+def words(seconds: float, digits: int = 3) -> str:
+    """Return a time with `digits` significant digits, in the unit that suits it."""
+    factor, name = unit(seconds)
+    value = seconds / factor
+    return f"{value:,.0f} {name}" if value >= 10**digits else f"{value:.{digits}g} {name}"
+
+
+def ticks(low: float, high: float) -> list[tuple[float, str]]:
+    """Return the ticks of a logarithmic axis from `low` to `high` seconds."""
+    short = [(10.0**k, f"{10.0**k:g} s", True) for k in range(int(np.floor(np.log10(low))), 0)]
+    usual = [
+        (count * factor, f"{count} {name.removesuffix('s') if count == 1 and name == 'days' else name}", count in few)
+        for (factor, name), counts, few in zip(reversed(UNITS), TICKS, FEW_TICKS, strict=True)
+        for count in counts
+    ]
+    shown = [tick for tick in (*short, *usual) if low <= tick[0] <= high]
+    return [(at, text) for at, text, main in shown if main or len(shown) <= MANY]
+
+
+def distribution(jct: FloatArray, most: int = 1000) -> tuple[FloatArray, FloatArray]:
+    """Return a curve of at most `most` steps: completion times, ascending, and the share of jobs done within each.
+
+    A logarithmic axis has no 0: what takes no time is put at the shortest time there is.
+    """
+    ordered = np.sort(jct)
+    n = len(ordered)
+    rank = np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(int))
+    positive = ordered[ordered > 0]
+    least = positive[0] if len(positive) else 1.0
+    return np.maximum(ordered[rank], least), (rank + 1) / max(n, 1)

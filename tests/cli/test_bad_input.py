@@ -161,7 +161,7 @@ OPTIONS = {
     "--workers 0": "workers: 0",
     "--gap 1": "gap: 1",
     "--gap -0.1": "gap: -0.1",
-    "--plot plan.svg": "plan.svg: plot: '.svg'",
+    "--plot plan.gif": "plan.gif: plot: '.gif'",
     "--out nowhere/plan.json": "nowhere/plan.json: file: the folder 'nowhere' does not exist",
     "--plot nowhere/plan.png": "nowhere/plan.png: file: ",
     "--out .": ".: file: is a directory",

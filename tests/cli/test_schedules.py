@@ -62,7 +62,6 @@ def test_infeasible_plan(jobs: Path, cli: Any, tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (("--variant", "free"), "variant: 'free' does not apply to jobs over time"),
-        (("--plot", "x.png"), "plot: schedules are not drawn yet"),
         (("--method", "heft"), "method: 'heft' is not one of auto, lists"),
     ],
 )

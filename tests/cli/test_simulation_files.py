@@ -63,7 +63,7 @@ def test_nothing_is_half_written(outcomes: dict[str, Outcome], tmp_path: Path) -
     ("out", "plot", "words"),
     [
         ("jobs.json", None, "out: '.json' is not one of .csv, .parquet"),
-        (None, "jobs.svg", "plot: '.svg' is not one of .png, .html"),
+        (None, "jobs.gif", "plot: '.gif' is not one of .png, .svg, .html"),
         ("trace.csv", None, "file: is an input of this command and would be overwritten"),
         ("none/jobs.csv", None, "does not exist"),
         (None, "none/jobs.png", "does not exist"),
@@ -104,5 +104,5 @@ def test_command(trace: Path, cli: Any) -> None:
         assert figures["goodput"] == 1
     assert "trace.csv: 3 jobs on 1 node of 2 GPUs" in plot.read_text()
     out.unlink()
-    assert cli(*call, "--out", out, "--plot", trace.with_name("jobs.svg")).code == 2
+    assert cli(*call, "--out", out, "--plot", trace.with_name("jobs.gif")).code == 2
     assert not out.exists()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gangplan.instances.arrays import BoolArray
 from gangplan.simulator.trace import Outcome
 
-from .layout import FloatArray, IntArray
+from .scene import FloatArray, IntArray
 
 GAP = 0.5
 """Between nodes, a GPU's lane being 1."""

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
-import struct
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
-from gangplan.plot import compose_simulation, render_simulation
-from gangplan.plot.simulation import SPANS
-from gangplan.plot.simulation_boxes import boxes
-from gangplan.plot.simulation_boxes import names as names_in
-from gangplan.plot.simulation_classes import classify
-from gangplan.plot.simulation_heat import MOST_NODES
-from gangplan.plot.simulation_lanes import lanes
-from gangplan.plot.simulation_time import distribution, ticks, unit, words
-from gangplan.plot.simulation_words import jobs as texts
+from gangplan.plot.lanes import lanes
+from gangplan.plot.scene import Boxes, Heat, Lines, Panel, Words
+from gangplan.plot.simulation import MOST_NODES, SPANS, classify, distribution, simulation_scene, ticks, unit, words
 from gangplan.simulator.engine import Outages, Scheduler
 from gangplan.simulator.engine import simulate as run_engine
 from gangplan.simulator.metrics import Steps, held_gpus, means_of_groups, waiting_jobs
 from gangplan.simulator.trace import Outcome, check, simulate
+
+
+def panel(outcome: Outcome, name: str) -> Panel:
+    """Return the first panel of a name of the picture of one schedule."""
+    return next(p for p in simulation_scene({"srtf": outcome}, "trace").panels if p.name == name)
+
+
+def jobs_in(found: Panel) -> list[Boxes]:
+    """Return the boxes that a pointer is told of."""
+    return [mark for mark in found.marks if isinstance(mark, Boxes) and mark.texts]
 
 
 class Shortest:
@@ -113,8 +115,8 @@ def test_gang_on_gpus_told_apart() -> None:
     found = lanes(outcome)
     boxes_found = sorted(zip(found.job.tolist(), found.low.tolist(), found.high.tolist(), strict=True))
     assert boxes_found == [(0, 0, 2), (0, 3, 4), (1, 2, 3)]
-    picture = compose_simulation({"x": outcome})
-    assert sorted(text.split("<br>")[1] for text in texts(picture, picture.runs[0])) == [
+    told = [text for mark in jobs_in(panel(outcome, "jobs")) for text in mark.texts]
+    assert sorted(text.split("<br>")[1] for text in told) == [
         "2 GPUs of node 0",
         "GPU 2 of node 0",
         "GPU 3 of node 0",
@@ -145,56 +147,70 @@ def test_means_against_steps() -> None:
         assert found[g] == pytest.approx(steps.means(edges), abs=1e-12)
 
 
-def test_figures_over_time() -> None:
+def tops(found: Panel) -> list[np.ndarray]:
+    """Return the upper ends of the areas of a panel, a value a span of time."""
+    areas = [np.asarray(next(iter(m.paths))) for m in found.marks if isinstance(m, Lines) and m.fill]
+    return [area[: 2 * SPANS : 2, 1] for area in areas]
+
+
+def test_figures_over_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """The stack adds up to what is held, the heat to that too, the queue to the jobs that wait."""
+    monkeypatch.setattr("gangplan.plot.simulation.MOST_ROWS", 0)
     outcome = stopped(1)
-    picture = compose_simulation({"srtf": outcome})
-    run = picture.runs[0]
-    edges = picture.first + picture.edges * picture.factor
-    assert run.stack.shape == (3, SPANS)
-    assert run.stack.sum(axis=0) == pytest.approx(held_gpus(outcome).means(edges), abs=1e-9)
-    assert run.waiting == pytest.approx(waiting_jobs(outcome).means(edges))
-    assert run.heat is not None
-    share = run.heat.share
+    load, queue, nodes = (panel(outcome, name) for name in ("load", "queue", "nodes"))
+    last = np.concatenate([outcome.row_end, outcome.workload.submit]).max()
+    edges = np.linspace(outcome.workload.submit.min(), last, SPANS + 1)
+    stack = tops(load)
+    assert len(stack) == 3
+    assert stack[-1] == pytest.approx(held_gpus(outcome).means(edges), abs=1e-9)
+    assert tops(queue)[0] == pytest.approx(waiting_jobs(outcome).means(edges))
+    (heat,) = (mark for mark in nodes.marks if isinstance(mark, Heat))
     down = np.zeros((len(outcome.room), SPANS))
     for node, start, end in zip(outcome.down_node, outcome.down_start, outcome.down_end, strict=True):
         down[node] += np.maximum(0, np.minimum(end, edges[1:]) - np.maximum(start, edges[:-1])) / np.diff(edges)
-    assert (np.isnan(share) == (down > 1 - 1e-6)).all()
-    assert np.isnan(share).any()
-    held = np.nan_to_num(share) * (1 - down) * outcome.room[:, None]
-    assert held.sum(axis=0) == pytest.approx(run.stack.sum(axis=0), abs=1e-2)  # shares have four digits
-    assert run.there == pytest.approx((outcome.room[:, None] * (1 - down)).sum(axis=0))
+    assert (np.isnan(heat.values) == (down > 1 - 1e-6)).all()
+    assert np.isnan(heat.values).any()
+    held = np.nan_to_num(heat.values) * (1 - down) * outcome.room[:, None]
+    assert held.sum(axis=0) == pytest.approx(stack[-1], abs=1e-6)
+    (there,) = (np.asarray(m.paths)[0] for m in load.marks if isinstance(m, Lines) and m.dash)
+    assert there[::2, 1] == pytest.approx((outcome.room[:, None] * (1 - down)).sum(axis=0))
 
 
 def test_many() -> None:
     """Beyond what can be seen there are areas in place of boxes, and nodes are put together."""
-    work = drawn(0, n=3000, span=500)
-    run = compose_simulation({"fifo": simulate(work, 100, 8, consolidate=True)}).runs[0]
-    assert run.lanes is None
-    assert run.heat is not None
-    assert run.heat.names[:2] == ("0-1", "2-3")
-    assert len(run.heat.names) == 50 <= MOST_NODES
+    outcome = simulate(drawn(0, n=3000, span=500), 100, 8, consolidate=True)
+    picture = simulation_scene({"fifo": outcome})
+    assert [p.name for p in picture.panels][:4] == ["jct", "load", "queue", "nodes"]
+    nodes = panel(outcome, "nodes")
+    assert [name for _, name in nodes.y.ticks or ()][:2] == ["0-1", "4-5"]
+    assert nodes.y.low == 50 <= MOST_NODES
 
 
 def test_boxes_and_names() -> None:
     """Colours part the boxes, each has its words, and only what fits is named."""
     outcome = stopped(2)
-    picture = compose_simulation({"srtf": outcome}, name="trace")
-    run = picture.runs[0]
-    assert run.lanes is not None
-    parts = {part.name: part for part in boxes(picture, run)}
-    assert set(parts) == {"a", "b", "c", "restored", "node down"}
-    at = np.concatenate([part.at for part in parts.values()])
-    assert sorted(at.tolist()) == list(range(len(run.lanes.job)))
-    told = texts(picture, run)
+    found, parts = panel(outcome, "jobs"), lanes(outcome)
+    boxes = {mark.name: mark for mark in jobs_in(found)}
+    assert set(boxes) == {"a", "b", "c", "restored", "node down"} == {key.label for key in found.keys}
+    assert sum(len(mark.at) for name, mark in boxes.items() if name != "node down") == len(parts.job)
+    queue_of = dict(zip(outcome.workload.names, outcome.workload.queue, strict=True))
     for name in "abc":
-        mine = set(run.lanes.job[parts[name].at].tolist())
-        assert {outcome.workload.queue[j] for j in mine} == {name}
-        assert all(name == told[i].split("<br>")[3][-1] for i in parts[name].at.tolist())
-    few, many = (len(list(names_in(picture, run, across, 6.0))) for across in (300.0, 3000.0))
-    assert few < many <= len(run.lanes.job)
-    assert list(names_in(picture, run, 3000.0, 1.0)) == []
+        assert {queue_of[text.split("<br>")[0]] for text in boxes[name].texts} == {name}
+        assert all(text.split("<br>")[3].endswith(f", {name}") for text in boxes[name].texts)
+    (words_in,) = (mark for mark in found.marks if isinstance(mark, Words))
+    assert 0 < len(words_in.texts) < len(parts.job)
+    picture = simulation_scene({"srtf": outcome}, "trace")
     assert picture.title == "trace: 40 jobs on 3 nodes of 4 GPUs"
+
+
+def test_one_legend() -> None:
+    """Several schedules have one legend, of all that any of them has, and share the axis of time."""
+    picture = simulation_scene({"srtf": stopped(1), "fifo": simulate(drawn(1), 3, 4, consolidate=True)})
+    legends = [{key.label for key in p.keys} for p in picture.panels if p.name == "jobs"]
+    assert legends == [{"a", "b", "c", "restored", "node down"}, set()]
+    assert len({p.x.high for p in picture.panels if p.x.link == "time"}) == 1
+    jct = picture.panels[0]
+    assert [key.label for key in jct.keys] == ["srtf", "fifo"]
 
 
 def test_classes() -> None:
@@ -205,20 +221,20 @@ def test_classes() -> None:
     found = classify(many)
     work_of = {q: float(np.sum((many.gpus * many.duration)[np.array(many.queue) == q])) for q in set(many.queue)}
     assert found.names == (*sorted(work_of, key=lambda q: -work_of[q])[:7], "5 others")
-    assert np.bincount(found.of(many)).tolist()[-1] == sum(q not in found.names for q in many.queue)
+    assert np.bincount(found.of).tolist()[-1] == sum(q not in found.names for q in many.queue)
     sizes = dataclasses.replace(work, queue=("",) * 40, gpus=np.array([1, 3, 4, 64] * 10))
     found = classify(sizes)
     assert found.names == ("1 GPU", "3-4 GPUs", "more than 32 GPUs")
-    assert found.of(sizes).tolist() == [0, 1, 1, 2] * 10
+    assert found.of.tolist() == [0, 1, 1, 2] * 10
 
 
 def test_times() -> None:
     """Times are in units for people, and a logarithmic axis has a handful of ticks."""
     assert [words(x) for x in (0.25, 90.0, 7200.0, 3.2e5, 4e8)] == ["0.25 s", "90 s", "2 h", "3.7 days", "4,630 days"]
     assert unit(150.0) == (60.0, "min")
-    assert ticks(0.02, 3.0) == ([0.1, 1.0], ["0.1 s", "1 s"])
-    assert ticks(50.0, 700.0)[1] == ["1 min", "2 min", "5 min", "10 min"]
-    assert ticks(50.0, 1e6)[1] == ["1 min", "10 min", "1 h", "6 h", "1 day", "7 days"]
+    assert ticks(0.02, 3.0) == [(0.1, "0.1 s"), (1.0, "1 s")]
+    assert [text for _, text in ticks(50.0, 700.0)] == ["1 min", "2 min", "5 min", "10 min"]
+    assert [text for _, text in ticks(50.0, 1e6)] == ["1 min", "10 min", "1 h", "6 h", "1 day", "7 days"]
 
 
 def test_distribution() -> None:
@@ -232,30 +248,19 @@ def test_distribution() -> None:
     assert distribution(np.zeros(2))[0].tolist() == [1.0, 1.0]
 
 
-@pytest.mark.parametrize("kind", ["png", "html"])
-@pytest.mark.parametrize("case", ["stopped", "shared", "counted", "many", "rejected", "moment"])
-def test_files(kind: str, case: str) -> None:
-    """Every kind of schedule makes both kinds of files."""
+@pytest.mark.parametrize("case", ["shared", "counted", "rejected", "moment"])
+def test_kinds_of_schedules(case: str) -> None:
+    """Every kind of schedule can be drawn."""
     work = drawn(0)
     outcomes = {
-        "stopped": lambda: stopped(0),
         "shared": lambda: shared(0),
         "counted": lambda: simulate(work, 3, 4),
-        "many": lambda: simulate(drawn(0, n=3000, span=500), 10, 8, consolidate=True),
         "rejected": lambda: run_engine(work, Fleet.regular(1, 3, 4), Scheduler((Nobody(),))),
         "moment": lambda: simulate(Workload(("x",), np.zeros(1), [1], np.zeros(1)), 1, 1, consolidate=True),
     }
-    content = render_simulation(f"x.{kind}", {"<i>p": outcomes[case](), "q": outcomes[case]()}, name="<b>t")
-    if kind == "png":
-        assert content[:8] == b"\x89PNG\r\n\x1a\n"
-        width, height = struct.unpack(">II", content[16:24])
-        assert width == 1430
-        assert height > 900
-    else:
-        page = content.decode()
-        assert "&lt;b&gt;t" in page
-        assert "<i>p" not in page
-        assert "prefers-color-scheme" in page
+    picture = simulation_scene({"<i>p": outcomes[case](), "q": outcomes[case]()}, "<b>t")
+    assert ("GPUs only counted" in picture.subtitle) == (case == "counted")
+    assert picture.render("x.png")[:8] == b"\x89PNG\r\n\x1a\n"
 
 
 class Nobody:
@@ -266,15 +271,9 @@ class Nobody:
         return False
 
 
-def test_other_endings() -> None:
-    """A picture is PNG or HTML."""
-    with pytest.raises(InstanceError, match=r"plot: '.svg' is not one of .png, .html"):
-        render_simulation("x.svg", {"fifo": simulate(drawn(0), 3, 4)})
-
-
 def test_cross_check_is_drawn_job_by_job(data: Path) -> None:
     """The trace of the cross-check, 1,000 jobs on 20 x 8 GPUs, is small enough to show every job."""
     work = read_trace(data / "crosscheck" / "philly_ee9e8c_1000.csv").workload
-    run = compose_simulation({"fifo": simulate(work, 20, 8, consolidate=True)}).runs[0]
-    assert run.lanes is not None
-    assert np.unique(run.lanes.job).tolist() == np.flatnonzero(work.duration > 0).tolist()
+    told = [text for mark in jobs_in(panel(simulate(work, 20, 8, consolidate=True), "jobs")) for text in mark.texts]
+    shown = {text.split("<br>")[0] for text in told}
+    assert shown == {work.names[j] for j in np.flatnonzero(work.duration > 0).tolist()}

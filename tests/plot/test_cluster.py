@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import struct
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-import gangplan.plot
 from gangplan.hybrid import solve
-from gangplan.instances import InstanceError, Level, TreeTopology, dump, verify
+from gangplan.instances import InstanceError, Level, TreeTopology, verify
 from gangplan.instances.generators.gangs import gangs
 from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
-from gangplan.plot import ClusterPicture, compose_cluster, render
 from gangplan.plot import cluster as drawing
-from gangplan.plot.cluster_colours import LOADS, MOST, UNUSED, load_colours
-from gangplan.plot.cluster_html import LISTED
-from gangplan.plot.cluster_links import flows
-from gangplan.plot.cluster_tiles import BAND, DOWN, IDLE
+from gangplan.plot.cluster import LOADS, MOST_COLOURS, UNUSED, _arrange, _links, cluster_scene, fleet_scene, job_colours
+from gangplan.plot.cluster_links import flows, link_lines
+from gangplan.plot.cluster_tiles import BAND, DOWN, IDLE, gpu_tiles, marks
+from gangplan.plot.cluster_words import of_levels, typed
+from gangplan.plot.scene import Boxes, Dots, Lines, Panel, Scene, Words
+from gangplan.units import percent
 
 SPEED = SpeedModel(("m",), ("A100",), [[1.0]], [4.0], [0.0], [[0.0]], [[0.0]])
 """A step of a second that ends with 4 bytes of gradient."""
@@ -45,6 +43,38 @@ def small(*jobs: GangJob) -> PlacementProblem:
     return PlacementProblem(Fleet.regular(2, 2, 2, nic=10.0, uplink=5.0, link=1e6), jobs, SPEED)
 
 
+def parts(problem: PlacementProblem, plan: PlacementPlan) -> SimpleNamespace:
+    """Return what a picture of single GPUs is made of."""
+    rates = verify(problem, plan).rates
+    assert rates is not None
+    flow = flows(problem, plan, rates)
+    layout, _, named = _arrange(problem, plan, flow, 0, True)
+    tiles = gpu_tiles(problem, plan, layout.units, named)
+    mark, row = marks(problem, plan, layout.units, named)
+    lines, busy, gangs, line_texts = link_lines(problem, flow, 0, layout, of_levels(problem, 0))
+    return SimpleNamespace(
+        layout=layout,
+        tiles=tiles,
+        lines=lines,
+        busy=busy,
+        gangs=gangs,
+        line_texts=line_texts,
+        colours=job_colours(tiles, len(plan.jobs)),
+        marks=mark,
+        mark_job=plan.job[row],
+    )
+
+
+def panel(picture: Scene, name: str) -> Panel:
+    """Return the last panel of a name."""
+    return [p for p in picture.panels if p.name == name][-1]
+
+
+def told(picture: Scene) -> list[str]:
+    """Return all that a pointer is told of the map."""
+    return [t for mark in panel(picture, "cluster").marks if isinstance(mark, Boxes | Dots) for t in mark.texts]
+
+
 CROSSING = small(job("a", 4), job("b", 2, collective="ps", servers=1))
 """A ring on nodes 0 and 2, workers on node 1 with their server on node 3, so that both cross the racks."""
 CROSSED = PlacementPlan(
@@ -58,7 +88,7 @@ def test_links_of_two_gangs() -> None:
     """Links are busy for what the gangs send in a step, over the step and the bandwidth."""
     # each gang has 2.5 B/s of an uplink. The ring sends 2 (4 - 1) / 4 * 4 = 6 B in 2.4 s, and its step is 3.4 s. Two
     # workers send their server 8 B in 3.2 s, and their step is 4.2 s.
-    picture = compose_cluster(CROSSING, CROSSED)
+    picture = parts(CROSSING, CROSSED)
     ring, server = 6 / 3.4, 8 / 4.2
     assert picture.busy == pytest.approx([ring / 10, server / 10, ring / 10, server / 10] + [(ring + server) / 5] * 2)
     assert picture.gangs.tolist() == [1, 1, 1, 1, 2, 2]
@@ -85,7 +115,7 @@ def test_links_of_a_gang_alone(collective: str, node: list[float], rack: float) 
     plan = PlacementPlan(("a",), [0] * 4, [0, 1, 2, 3], [1] * 4, p, [0, 1, 2, 3], [0] * 4)
     rates = verify(problem, plan).rates
     assert rates is not None
-    seconds = compose_cluster(problem, plan).busy * rates.step[0]
+    seconds = parts(problem, plan).busy * rates.step[0]
     assert seconds == pytest.approx([b / 10 for b in node] + [rack / 5] * 2)
     # the two levels of a hierarchy follow each other
     assert rates.sync[0] == pytest.approx(4 / 10 + 4 / 5 if collective == "hierarchical" else max(seconds))
@@ -97,7 +127,7 @@ def test_no_link_is_too_busy(seed: int, method: str) -> None:
     """No link is busy for more than all of the time, and those that gangs cross are for some of it."""
     problem = gangs(jobs=12, racks=3, nodes=3, gpus=4, load=0.9, seed=seed)
     plan = solve(problem, time_limit=20, method=method).plan
-    picture = compose_cluster(problem, plan)
+    picture = parts(problem, plan)
     assert picture.busy.max() <= 1 + 1e-9
     assert ((picture.busy > 0) == (picture.gangs > 0)).all() and picture.gangs.any()
 
@@ -106,7 +136,7 @@ def test_no_link_is_too_busy(seed: int, method: str) -> None:
 def test_each_gpu_once(problem: PlacementProblem) -> None:
     """The parts of a GPU fill its square side by side, each as wide as its job's share; no two GPUs overlap."""
     plan, fleet = first_fit(problem), problem.fleet
-    tiles = compose_cluster(problem, plan).tiles
+    tiles = parts(problem, plan).tiles
     squares = set()
     for node in range(fleet.n_nodes):
         for gpu in range(fleet.gpus[node]):
@@ -128,14 +158,16 @@ def test_shares_of_a_gpu() -> None:
     half, quarter = Demand(0.5), Demand(0.25)
     problem = small(job("a", 1, worker=half), job("b", 1, worker=quarter))
     plan = PlacementPlan(("a", "b"), [0, 1], [0, 0], [1, 1], [0, 0], [0, 1], [1, 1])
-    picture = compose_cluster(problem, plan)
+    picture = parts(problem, plan)
     mine = (picture.tiles.unit == 0) & (picture.tiles.gpu == 1)
     assert dict(zip(picture.tiles.job[mine].tolist(), picture.tiles.box[mine, 2].tolist(), strict=True)) == {
         0: 0.5,
         1: 0.25,
         IDLE: 0.25,
     }
-    assert any(text.startswith("0.5 of GPU 1: a: m<br>1 worker of 0.5 GPU") for text in picture.tile_texts)
+    assert any(
+        text.startswith("0.5 of GPU 1: a: m<br>1 worker of 0.5 GPU") for text in told(cluster_scene(problem, plan))
+    )
 
 
 def inside(box: np.ndarray, outer: np.ndarray) -> bool:
@@ -161,7 +193,7 @@ def test_boxes_lie_in_each_other(depth: int) -> None:
     levels = tuple(Level(name, 1e9) for name in ("rack", "pod", "hall", "site"))
     topology = TreeTopology(levels[-depth:], groups[-depth:])
     problem = replace(problem, fleet=replace(problem.fleet, topology=topology))
-    layout = compose_cluster(problem, first_fit(problem)).layout
+    layout = parts(problem, first_fit(problem)).layout
     below = layout.units
     for level, group in enumerate(topology.group):
         boxes = layout.groups[level]
@@ -177,20 +209,23 @@ def test_boxes_lie_in_each_other(depth: int) -> None:
 
 def test_colours() -> None:
     """Up to as many jobs as there are colours have one each; of more, those of a node or of two in a row differ."""
-    few = gangs(jobs=MOST, racks=2, nodes=4, load=0.9)
-    assert len(set(compose_cluster(few, first_fit(few)).colours)) == MOST
+    few = gangs(jobs=MOST_COLOURS, racks=2, nodes=4, load=0.9)
+    assert len(set(parts(few, first_fit(few)).colours)) == MOST_COLOURS
     plan = first_fit(CROWDED)
-    picture = compose_cluster(CROWDED, plan)
-    assert len(set(picture.colours)) == MOST
+    colours = parts(CROWDED, plan).colours
+    assert len(set(colours)) == MOST_COLOURS
     on = [set(plan.job[(plan.node == n) & (plan.workers > 0)].tolist()) for n in range(32)]
     for here, there in pairwise(on):
-        assert len({picture.colours[j] for j in here | there}) == len(here | there)
+        assert len({colours[j] for j in here | there}) == len(here | there)
 
 
 def test_load_colours() -> None:
-    """The colour of a link runs from the first to the last of its scale; an unused one has its own."""
-    found = load_colours(np.array([0.0, 1.0, 0.5, 0.0]), np.array([1, 1, 2, 0]))
-    assert found == [LOADS[0], LOADS[-1], LOADS[2], UNUSED]
+    """The colour of a link runs from the first to the last of its scale; an unused one has its own, below."""
+    found = parts(CROSSING, CROSSED)
+    busy, gangs = np.array([0.0, 1.0, 0.5, 0.0, 0.0, 0.0]), np.array([1, 1, 2, 0, 0, 0])
+    _, unused, used = _links(found.layout, found.lines, busy, gangs, 4, 20.0)
+    assert (unused.colour, used.colour) == ([UNUSED] * 3, [LOADS[0], LOADS[-1], LOADS[2]])
+    assert max(unused.width) < min(used.width)
 
 
 def test_tasks_without_gpu() -> None:
@@ -206,15 +241,16 @@ def test_tasks_without_gpu() -> None:
         CROSSED.grant_row,
         CROSSED.grant_gpu,
     )
-    picture = compose_cluster(problem, plan)
+    picture = parts(problem, plan)
     nodes = [
         int(np.flatnonzero([inside(np.array([x, y, 0, 0]), u) for u in picture.layout.units])[0])
         for x, y, _ in picture.marks
     ]
     assert sorted(zip(nodes, picture.mark_job.tolist(), strict=True)) == [(1, 2), (3, 1), (3, 2)]
     assert len({(x, y) for x, y, _ in picture.marks.tolist()}) == 3
-    assert "1 parameter server on node3" in " ".join(picture.mark_texts)
-    assert "2 workers without GPU on node3" in " ".join(picture.mark_texts)
+    texts = " ".join(told(cluster_scene(problem, plan)))
+    assert "1 parameter server on node3" in texts
+    assert "2 workers without GPU on node3" in texts
 
 
 def test_many_gpus_are_drawn_by_rack(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,132 +259,84 @@ def test_many_gpus_are_drawn_by_rack(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drawing, "MOST_UNITS", 10)
     monkeypatch.setattr(drawing, "LEAST_UNITS", 2)
     plan = first_fit(SHARED)
-    picture, fine = compose_cluster(SHARED, plan), flows(SHARED, plan, verify(SHARED, plan).rates)
-    tiles = picture.tiles
-    assert picture.units == ("rack 0", "rack 1", "rack 2") and not picture.single
-    assert np.bincount(tiles.unit, weights=tiles.amount) == pytest.approx([16] * 3)
-    assert np.bincount(tiles.unit, weights=tiles.box[:, 3]) == pytest.approx([BAND] * 3)
-    for unit in range(3):
-        assert apart(tiles.box[tiles.unit == unit])
-        assert all(inside(box, picture.layout.units[unit] + [0, 0, 0, 1e-9]) for box in tiles.box[tiles.unit == unit])
-    held = np.bincount(tiles.job[tiles.job >= 0], weights=tiles.amount[tiles.job >= 0], minlength=30)
-    assert held == pytest.approx([x.worker.gpu * x.gang for x in SHARED.jobs])
-    assert picture.busy == pytest.approx([*fine.busy(1), *fine.busy(0).reshape(3, 4).max(axis=1)])
-    assert render("a.png", SHARED, plan) and render("a.html", SHARED, plan)
+    rates = verify(SHARED, plan).rates
+    assert rates is not None
+    fine, picture = flows(SHARED, plan, rates), cluster_scene(SHARED, plan)
+    boxes = [mark for mark in panel(picture, "cluster").marks if isinstance(mark, Boxes)]
+    (filled,) = (mark for mark in boxes if mark.texts)
+    units = next(mark.at for mark in boxes if mark.colour == "#f7f8fa")
+    inside_of = [[inside(box, unit + np.array([0, 0, 0, 1e-9])) for unit in units] for box in filled.at]
+    of = np.argmax(inside_of, axis=1)
+    assert all(map(any, inside_of))
+    assert np.bincount(of, weights=filled.at[:, 3]) == pytest.approx([BAND] * 3)
+    assert all(apart(filled.at[of == unit]) for unit in range(3))
+    held = [float(text.split()[0]) for text in filled.texts]
+    assert np.bincount(of, weights=held) == pytest.approx([16] * 3, rel=1e-3)
+    links = [text for text in told(picture) if "busy" in text]
+    shares = [float(text.split("busy ")[1].split("%")[0]) / 100 for text in links]
+    assert shares == pytest.approx([*fine.busy(1), *fine.busy(0).reshape(3, 4).max(axis=1)], abs=6e-4)
 
 
 @pytest.mark.parametrize("gpus", [0, 1])
 def test_smallest(gpus: int) -> None:
-    """A cluster of one node can be drawn both ways, even without GPU and with nothing placed."""
+    """A cluster of one node can be drawn, even without GPU and with nothing placed."""
     problem = PlacementProblem(Fleet.regular(1, 1, gpus), (job("a", 1, value=1.0),), SPEED)
     plan = PlacementPlan(("a",), [0] * gpus, [0] * gpus, [1] * gpus, [0] * gpus, [0] * gpus, [0] * gpus)
-    picture = compose_cluster(problem, plan)
-    assert picture.tiles.job.tolist() == [0] * gpus and picture.run_job.tolist() == [0] * gpus
+    picture = cluster_scene(problem, plan)
+    assert parts(problem, plan).tiles.job.tolist() == [0] * gpus
     assert picture.title == "1 job on 1 node with " + ("1 \u00d7 A100" if gpus else "no GPU")
-    assert render("a.png", problem, plan) and render("a.html", problem, plan)
+    assert picture.render("a.png")
 
 
 def test_title() -> None:
     """The title says what, the subtitle how good and how full."""
     plan = first_fit(SHARED)
-    picture = compose_cluster(SHARED, plan, name="batch", status="FEASIBLE", bound=50.0)
+    picture = cluster_scene(SHARED, plan, "batch", "FEASIBLE", 50.0)
     objective = verify(SHARED, plan).objective
     assert objective is not None
     assert picture.title == "batch: 30 jobs on 12 nodes with 32 \u00d7 A100 + 16 \u00d7 V100"
-    words = f"FEASIBLE · weighted slowdowns {objective:.6g} · bound 50 · gap {1 - 50 / objective:.4%}"
+    words = f"FEASIBLE · weighted slowdowns {objective:.6g} · bound 50 · gap {percent(1 - 50 / objective)}"
     assert picture.subtitle.startswith(words)
-    assert "of 48 GPUs in use" in picture.subtitle and picture.subtitle.endswith("2 nodes not usable")
-    assert picture.usable.count(False) == 2 and picture.units[4] == "node4 (V100)"
+    assert "of 48 GPUs in use" in picture.subtitle
+    assert picture.subtitle.endswith("2 nodes not usable")
+    (hatched,) = (mark for mark in panel(picture, "cluster").marks if isinstance(mark, Boxes) and mark.hatch)
+    assert len(hatched.at) == 2
+    assert typed(SHARED, SHARED.fleet.names)[4] == "node4 (V100)"
 
 
-def test_left_out() -> None:
-    """A job that is left out is counted, and not listed among those with a slowdown."""
+def test_list_of_jobs() -> None:
+    """The list has each job that is placed, with its slowdown; one that is left out is counted in the subtitle."""
     problem = small(job("a", 4), job("b", 8, value=1.0))
     plan = PlacementPlan(("a", "b"), [0, 0], [0, 1], [2, 2], [0, 0], [0, 0, 1, 1], [0, 1, 0, 1])
-    picture = compose_cluster(problem, plan)
-    assert picture.slowest(9) == [0] and "1 job left out" in picture.subtitle
+    rates, picture = verify(problem, plan).rates, cluster_scene(problem, plan)
+    assert rates is not None
+    names, slowdowns = (mark.texts for mark in panel(picture, "jobs").marks if isinstance(mark, Words))
+    assert (list(names), list(slowdowns)) == (["a"], [f"{rates.slowdown[0]:.3f}"])
+    assert "1 job left out" in picture.subtitle
+
+
+def test_fleet() -> None:
+    """Of a fleet whose GPUs jobs hold, as a scheduler says it, each job's GPUs are counted; links have no load."""
+    fleet = Fleet.regular(2, 2, 4)
+    a, b = fleet.names[:2]
+    picture = fleet_scene(fleet, {"x": {a: (0, 2), b: (1,)}, "y": {b: (0,)}}, "now")
+    assert (picture.title, picture.subtitle) == ("now: 2 jobs on 4 nodes with 16 \u00d7 A100", "4 of 16 GPUs in use")
+    names, held = (mark.texts for mark in panel(picture, "jobs").marks if isinstance(mark, Words))
+    assert (list(names), list(held)) == (["x", "y"], ["3", "1"])
+    links = [m for m in panel(picture, "cluster").marks if isinstance(m, Lines) and list(m.paths)]
+    assert not {shade for m in links if not isinstance(m.colour, str) for shade in m.colour} - {UNUSED}
+    with pytest.raises(InstanceError, match="'nowhere' is not a node"):
+        fleet_scene(fleet, {"x": {"nowhere": (0,)}})
+    with pytest.raises(InstanceError, match="held twice"):
+        fleet_scene(fleet, {"x": {a: (0,)}, "y": {a: (0,)}})
 
 
 def test_infeasible_plan() -> None:
-    """A plan that breaks a constraint is not drawn, nor one of another kind of problem."""
+    """A plan that breaks a constraint is not drawn."""
     with pytest.raises(ValueError, match="gang"):
-        render("a.png", CROSSING, replace(CROSSED, workers=[2, 1, 2, 0]))
-    with pytest.raises(InstanceError, match="does not answer"):
-        render("a.png", gangplan.generate("layered", devices=2), CROSSED)  # type: ignore[arg-type]
+        cluster_scene(CROSSING, replace(CROSSED, workers=[2, 1, 2, 0]))
 
 
-@pytest.mark.parametrize("case", [(CROSSING, CROSSED), (CROWDED, None)], ids=["small", "crowded"])
-def test_png(case: tuple[PlacementProblem, PlacementPlan | None]) -> None:
-    """The PNG is one, of a size that a page can show, and the same each time."""
-    plan = case[1] or first_fit(case[0])
-    first, second = (render("a.png", case[0], plan, name="batch", bound=1.0) for _ in range(2))
-    assert first[:8] == b"\x89PNG\r\n\x1a\n" and first == second
-    width, height = struct.unpack(">II", first[16:24])
-    assert 1000 <= width <= 2000 and 250 <= height <= 1500
-
-
-def traces(page: str) -> list[dict[str, Any]]:
-    """Return the traces of the figure in a page."""
-    start = page.index("[", page.index("Plotly.newPlot("))
-    found: list[dict[str, Any]] = json.JSONDecoder().raw_decode(page[start:])[0]
-    return found
-
-
-def hovers(page: str) -> list[str]:
-    """Return all that a pointer is told."""
-    return [text for t in traces(page) if "hovertext" in t for text in t["hovertext"]]
-
-
-def test_html() -> None:
-    """The page holds its own script, loads nothing, and tells of every GPU, node, link and mark."""
-    page = render("a.html", CROSSING, CROSSED, name="<script>alert(1)</script>", bound=1.0).decode()
-    assert page.count("<script>alert(1)") == 0 and "&lt;script&gt;" in page
-    assert '<script src="' not in page and "<link" not in page
-    picture: ClusterPicture = compose_cluster(CROSSING, CROSSED)
-    told = [*picture.tile_texts, *picture.unit_texts, *picture.line_texts, *picture.mark_texts]
-    assert sorted(hovers(page)) == sorted(told) and len(told) == 8 + 4 + 6 + 1
-    names = {t["name"] for t in traces(page) if t.get("showlegend", True)}
-    assert {f"a · {picture.slowdown[0]:.3f}", f"b · {picture.slowdown[1]:.3f}"} < names and len(names) <= LISTED + 2
-
-
-def test_names_are_escaped() -> None:
-    """A job whose name is markup is shown as it is written."""
-    problem = replace(CROSSING, jobs=(replace(CROSSING.jobs[0], name="<b>a"), CROSSING.jobs[1]))
-    page = render("a.html", problem, replace(CROSSED, jobs=("<b>a", "b"))).decode()
-    assert "<b>a" not in page.split("Plotly.newPlot(")[1].replace("\\u003c", "<").replace("\\u003e", ">")
-    assert any("&lt;b&gt;a" in text for text in hovers(page))
-
-
-@pytest.fixture
-def batch(tmp_path: Path) -> Path:
-    """Return the file of a small batch."""
-    path = tmp_path / "batch.json"
-    path.write_text(dump(CROSSING))
-    return path
-
-
-@pytest.mark.parametrize("ending", ["png", "html"])
-def test_solve_draws(batch: Path, cli: Any, ending: str) -> None:
-    """`solve --plot` draws the cluster, with the bound that was proved."""
-    target = batch.with_name(f"plan.{ending}")
-    done = cli("solve", batch, "--time-limit", "20", "--json", "--plot", target)
-    assert done.code == 0, done.err
-    content = target.read_bytes()
-    assert content[:4] == b"\x89PNG" if ending == "png" else b"batch: 2 jobs on 4 nodes with 8" in content
-
-
-def test_nothing_is_written_on_errors(batch: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If drawing fails, neither picture nor plan is left behind; without a plan there is no picture."""
-    out, plot = batch.with_name("plan.json"), batch.with_name("plan.png")
-
-    def fail(*_: Any, **__: Any) -> bytes:
-        raise InstanceError("plot", "cannot be drawn")
-
-    monkeypatch.setattr(gangplan.plot, "render", fail)
-    assert cli("solve", batch, "--time-limit", "20", "--out", out, "--plot", plot).code == 2
-    assert sorted(batch.parent.iterdir()) == [batch]
-    monkeypatch.undo()
-    batch.write_text(dump(small(job("a", 9))))
-    done = cli("solve", batch, "--time-limit", "20", "--plot", plot)
-    assert done.code == 1 and "is not written" in done.err
-    assert sorted(batch.parent.iterdir()) == [batch]
+def test_what_a_pointer_is_told() -> None:
+    """A pointer is told of every GPU, node, link and mark."""
+    assert len(told(cluster_scene(CROSSING, CROSSED))) == 8 + 4 + 6 + 1

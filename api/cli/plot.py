@@ -1,0 +1,50 @@
+"""`gangplan plot`: a picture of a plan that was made before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gangplan.instances import InstanceError, content_hash
+from gangplan.instances.kinds import GRAPHS, objective_of
+from gangplan.instances.outlet import write_whole
+
+from . import options
+from .files import check_output, foreign, read_answer
+
+
+@options.with_problem
+def plot(
+    instance: Annotated[str, typer.Argument(metavar="INSTANCE", help="the problem, in any known format")],
+    plan: Annotated[str, typer.Argument(metavar="PLAN", help="the plan, or what `gangplan solve --json` printed")],
+    out: Annotated[str, typer.Argument(metavar="PICTURE", help="a .png, .svg or .html file")],
+    given: dict[str, Any],
+    panel: options.Panel = None,
+) -> None:
+    """Draw PLAN, which answers INSTANCE, into PICTURE.
+
+    Give the options that the problem was solved with. `solve`, `compare` and `simulate` draw with --plot.
+    """
+    from ..plot import check, check_panel, render
+
+    check_output(out, instance, plan)
+    check(out)
+    answer = read_answer(plan)
+    objective = objective_of(answer)
+    if given["objective"] is None and objective in GRAPHS:
+        given["objective"] = objective
+    if given["contention"] is None and objective == "step" and len(answer.sent):
+        given["contention"] = True
+    problem = options.problem(instance, given)
+    check_panel(panel, type(problem))
+    try:
+        content = render(out, problem, answer, name=Path(instance).stem, panel=panel)
+    except InstanceError as error:
+        raise error.of(plan) from None
+    except ValueError as error:  # it breaks a constraint
+        raise InstanceError("plan", str(error), plan) from None
+    write_whole({out: content})
+    for note in foreign(answer, content_hash(problem)):
+        typer.echo(f"note: the plan {note}", err=True)
