@@ -109,7 +109,8 @@ def _cores() -> int:
 def _check(instance: object, time_limit: float, seed: int, workers: int, gap: float) -> None:
     objective: Any = getattr(instance, "objective", None)
     if objective not in PROBLEMS or not isinstance(instance, PROBLEMS[objective]):
-        raise InstanceError("instance", f"{type(instance).__name__} is no problem that gangplan knows")
+        hint = f"; write gangplan.read({instance!r})" if isinstance(instance, str) else ""
+        raise InstanceError("instance", f"{type(instance).__name__} is no problem that gangplan knows{hint}")
     require_number(time_limit, "time_limit", positive=True)
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**31:
         raise InstanceError("seed", f"{seed!r} is not a whole number from 0 to 2^31 - 1")

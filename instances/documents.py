@@ -58,7 +58,7 @@ def load(source: str | PathLike[str]) -> Any:
         return from_document(parse_json(source))
     path = str(fspath(source))
     if isinstance(source, str) and not (Path(path).suffix or Path(path).exists()):
-        return from_document(parse_json(source))  # a word: neither document nor file
+        raise InstanceError("document", f"{source!r} is neither a document nor the name of a file")
     text = read_text(path, limit=JSON_BYTES)
     try:
         if not text.lstrip().startswith(("{", "[")):

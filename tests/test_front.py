@@ -96,6 +96,9 @@ def mistakes(folder: Path) -> dict[str, tuple[Any, str]]:
         "objective": (lambda: gangplan.solve(problem, 5, objective="troughput"), "did you mean throughput?"),
         "method": (lambda: gangplan.solve(problem, 5, method="cp-sat"), "did you mean cpsat?"),
         "workers": (lambda: gangplan.solve(problem, 5, workers="4"), "workers: '4' is not a positive whole number"),  # type: ignore[arg-type]
+        "a path": (lambda: gangplan.solve("problem.json", 5), "gangplan.read('problem.json')"),
+        "a result": (lambda: gangplan.verify(problem, gangplan.solve(problem, 5)), "write result.plan"),
+        "a word": (lambda: gangplan.load("problem"), "'problem' is neither a document nor the name of a file"),
         "no file": (lambda: gangplan.load("nowhere.json"), "nowhere.json: file: no such file"),
         "a profile": (lambda: gangplan.load(folder / "graph.txt"), "gangplan.read"),
         "a plan": (lambda: gangplan.read(folder / "plan.json"), "gangplan.load"),
@@ -104,7 +107,11 @@ def mistakes(folder: Path) -> dict[str, tuple[Any, str]]:
 
 
 @pytest.mark.parametrize(
-    "name", ["kind", "device", "objective", "method", "workers", "no file", "a profile", "a plan", "no limit"]
+    "name",
+    [
+        *("kind", "device", "objective", "method", "workers", "a path", "a result", "a word"),
+        *("no file", "a profile", "a plan", "no limit"),
+    ],
 )
 def test_first_mistakes(name: str, tmp_path: Path) -> None:
     """The error of a first mistake says what to write."""

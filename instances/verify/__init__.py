@@ -59,5 +59,12 @@ def verify(problem: Any, plan: Any) -> Any:
         raise InstanceError("problem", f"{type(problem).__name__} is no problem that the verifier knows")
     if not isinstance(plan, PLANS[objective]):
         wanted, found = PLANS[objective].__name__, type(plan).__name__
-        raise InstanceError("plan", f"{found} is not a {wanted}, which answers a {objective} problem")
+        hint = (
+            "; write gangplan.load(path)"
+            if isinstance(plan, str)
+            else "; write result.plan"
+            if found == "Result"
+            else ""
+        )
+        raise InstanceError("plan", f"{found} is not a {wanted}, which answers a {objective} problem{hint}")
     return VERIFIERS[objective](problem, plan)
