@@ -6,30 +6,23 @@ try:
 except ImportError as error:
     raise ImportError("environments need Gymnasium and PettingZoo: pip install 'gangplan[envs]'") from error
 
-from .base import ClusterEnv
-from .baselines import BASELINES
-from .cases import Case, Synthetic
-from .degree import DegreeEnv
+from .episode import Case, Reward, Stretch, Synthetic, completion_time, progress, slowdown
 from .many import ManyEnv
-from .place import PlaceEnv
-from .rewards import Accepted, CompletionTime, Progress, Reward, Slowdown
-from .select import SelectEnv
+from .single import ClusterEnv, PlaceEnv, SelectEnv
 
 __all__ = [
-    "BASELINES",
-    "Accepted",
     "Case",
     "ClusterEnv",
-    "CompletionTime",
-    "DegreeEnv",
     "ManyEnv",
     "PlaceEnv",
-    "Progress",
     "Reward",
     "SelectEnv",
-    "Slowdown",
+    "Stretch",
     "Synthetic",
+    "completion_time",
+    "progress",
+    "slowdown",
 ]
 
-for _name in ("Select", "Degree", "Place"):
+for _name in ("Select", "Place"):
     gymnasium.register(f"gangplan/{_name}-v0", entry_point=f"gangplan.simulator.envs:{_name}Env")

@@ -1,70 +1,148 @@
-"""One episode: the engine, gone through instant by instant by whoever decides, and what that earns."""
+"""One episode: its jobs, the engine gone through instant by instant by whoever decides, and what that earns."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray
+from gangplan.instances.arrays import FloatArray, require_number
 from gangplan.instances.placement import Fleet, SpeedModel
+from gangplan.instances.workload import Workload
 
-from ..engine import Scheduler
-from ..engine.jobs import Rows
+from ..engine import Scheduler, View
+from ..engine.jobs import Long, Rows
 from ..engine.simulate import conclude, prepare
 from ..options import Menu
 from ..outcome import Outcome
-from .cases import Case
-from .rewards import Reward, Stretch
+
+
+class Stretch(NamedTuple):
+    """Time between two instants, in which nothing came or went.
+
+    Attributes:
+        seconds: how long.
+        waiting, running: jobs that did so all the while, int64.
+        rate: seconds of work that each running job got on in a second, float64.
+    """
+
+    seconds: float
+    waiting: Long
+    running: Long
+    rate: FloatArray
+
+
+Reward = Callable[[View, Stretch], float]
+"""What is paid for time that passed; an action earns what passes until the next decision."""
+
+
+def completion_time(view: View, stretch: Stretch) -> float:
+    """Pay minus the seconds that jobs spend waiting and running: over an episode, minus the sum of JCT."""
+    return -stretch.seconds * (len(stretch.waiting) + len(stretch.running))
+
+
+def slowdown(view: View, stretch: Stretch) -> float:
+    """Pay the same over each job's duration: over an episode, minus the sum of slowdowns."""
+    duration = view.workload.duration[np.concatenate([stretch.waiting, stretch.running])]
+    return -stretch.seconds * float((1 / np.where(duration > 0, duration, 1.0)).sum())
+
+
+def progress(view: View, stretch: Stretch) -> float:
+    """Pay the share of its work that each job got done (Harmony): over an episode, the number of jobs."""
+    duration = view.workload.duration[stretch.running]
+    share = np.divide(stretch.rate, duration, out=np.zeros(len(duration)), where=duration > 0)
+    return stretch.seconds * float(share.sum())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """The jobs of an episode.
+
+    Attributes:
+        workload: the jobs.
+        menu: the degrees they may run at; by default each runs on the GPUs it asked for.
+    """
+
+    workload: Workload
+    menu: Menu | None = None
+
+
+Cases = Callable[[np.random.Generator], Case]
+"""Draws the case of the next episode; all of its choices come from the generator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Synthetic:
+    """Poisson arrivals of jobs with lognormal durations, at a given load.
+
+    Attributes:
+        gpus: of the cluster, for the load.
+        jobs: how many.
+        load: GPU seconds asked for a second over `gpus`.
+        sizes: the numbers of GPUs that jobs ask for, each as likely as the others.
+        mean: of the durations, whole seconds from 1 up.
+        spread: standard deviation of their logarithms.
+    """
+
+    gpus: int = 32
+    jobs: int = 30
+    load: float = 0.9
+    sizes: tuple[int, ...] = (1, 2, 4, 8)
+    mean: float = 600.0
+    spread: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("gpus", "jobs"):
+            require_number(getattr(self, name), name, positive=True, whole=True)
+        for name in ("load", "mean"):
+            require_number(getattr(self, name), name, positive=True)
+        require_number(self.spread, "spread")
+        for i, size in enumerate(self.sizes):
+            require_number(size, f"sizes[{i}]", positive=True, whole=True)
+        require_number(len(self.sizes), "sizes", positive=True)
+
+    def __call__(self, rng: np.random.Generator) -> Case:
+        """Draw a case."""
+        gap = self.mean * float(np.mean(self.sizes)) / (self.load * self.gpus)
+        duration = rng.lognormal(np.log(self.mean) - self.spread**2 / 2, self.spread, self.jobs)
+        return Case(
+            Workload(
+                names=tuple(map(str, range(self.jobs))),
+                submit=np.cumsum(rng.exponential(gap, self.jobs)),
+                gpus=rng.choice(self.sizes, self.jobs),
+                duration=np.maximum(np.round(duration), 1.0),
+            )
+        )
 
 
 class Episode:
-    """A run of the engine.
-
-    Attributes:
-        case: the jobs.
-        menu: of the jobs.
-        limit: of each job's duration, seconds, float64 (n,); infinite where there is none.
-        state, view, queue: of the engine.
-    """
+    """A run of the engine; `state`, `view` and `queue` are the engine's."""
 
     def __init__(
-        self, case: Case, fleet: Fleet, scheduler: Scheduler, speeds: SpeedModel | None, reward: Reward
+        self, case: Any, fleet: Fleet, scheduler: Scheduler, speeds: SpeedModel | None, reward: Reward
     ) -> None:
-        self.case, self._reward = case, reward
+        if not isinstance(case, Case):
+            raise InstanceError("case", f"{case!r} is not a Case")
+        self.case, self._reward, self._earned = case, reward, 0.0
         self._loop = prepare(case.workload, fleet, scheduler, menu=case.menu, speeds=speeds)
         self.state, self.view = self._loop.s, self._loop.view
-        self.queue, self.menu = self.state.queue, self.state.menu
-        n = case.workload.n_jobs
-        self.limit: FloatArray = np.full(n, np.inf) if case.limit is None else case.limit
-        self._earned = 0.0
+        self.queue = self.state.queue
+        self.wanted, self.room = self._loop.decider.wanted, self._loop.decider.room
 
     @property
     def may_wait(self) -> bool:
         """Whether something will happen if nobody else starts now."""
         return not self._loop.last
 
-    def wanted(self, job: int) -> int:
-        """Return the degree that the scheduler gives a job."""
-        return self._loop.decider.wanted(job)
-
-    def room(self, job: int, degree: int) -> Rows | None:
-        """Return where the scheduler would put a job now, None if it does not fit."""
-        return self._loop.decider.room(job, degree)
-
     def start(self, at: int, degree: int, rows: Rows) -> None:
         """Start the job at a place of the queue."""
         job = int(self.queue.jobs[at])
         self.queue.remove(at)
         self.state.start(job, degree, rows)
-        self._earned += self._reward.starts(self.view, job)
-
-    def reject(self, at: int) -> None:
-        """Send the job at a place of the queue away."""
-        job = int(self.queue.jobs[at])
-        self._loop.reject(at)
-        self._earned += self._reward.blocks(self.view, job)
 
     def advance(self) -> bool:
         """Go on to the next instant, the queue in order; return whether there is one."""
@@ -74,8 +152,7 @@ class Episode:
         rate = state.rate[running]
         on = self._loop.advance()
         if state.now > before:
-            stretch = Stretch(state.now - before, waiting, running, rate)
-            self._earned += self._reward.passes(self.view, stretch)
+            self._earned += self._reward(self.view, Stretch(state.now - before, waiting, running, rate))
         if on:
             self._loop.decider.sort()
         return on
@@ -87,11 +164,11 @@ class Episode:
 
     @cached_property
     def outcome(self) -> Outcome:
-        """What came of it, checked, once there is nothing left to do."""
+        """The schedule, checked, once there is nothing left to do."""
         return conclude(self._loop, self.case.menu)
 
 
-def plain(scheduler: Scheduler, taken: str) -> Scheduler:
+def plain(scheduler: Scheduler, taken: str, disciplines: tuple[str, ...] = ("head", "overtake")) -> Scheduler:
     """Return `scheduler` if an environment that makes the decision `taken` itself can go by it for the others.
 
     Raises:
@@ -101,19 +178,9 @@ def plain(scheduler: Scheduler, taken: str) -> Scheduler:
         if scheduler.part(decision) is not None:
             words = "which the environment decides" if decision == taken else "for which there is no environment yet"
             raise InstanceError("scheduler", f"{scheduler.part(decision)!r} has {decision!r}, {words}")
-    for field in ("preemptive", "shared"):
-        if getattr(scheduler, field):
-            raise InstanceError("scheduler", f"is {field}, for which there is no environment yet")
-    if scheduler.discipline not in ("head", "overtake"):
-        raise InstanceError("discipline", f"{scheduler.discipline!r} holds reservations, which an environment does not")
+    for name in ("preemptive", "shared"):
+        if getattr(scheduler, name):
+            raise InstanceError("scheduler", f"is {name}, for which there is no environment yet")
+    if scheduler.discipline not in disciplines:
+        raise InstanceError("discipline", f"{scheduler.discipline!r} is not {' or '.join(disciplines)}")
     return scheduler
-
-
-def check_menu(menu: Menu, degrees: tuple[int, ...], names: tuple[str, ...]) -> None:
-    """Raise if a job's menu has a degree that is not one of `degrees`."""
-    known = np.isin(menu.gpus, degrees)
-    if not known.all():
-        entry = int(np.argmin(known))
-        job = int(np.searchsorted(menu.first, entry, "right")) - 1
-        words = f"job {names[job]} has the degree {menu.gpus[entry]}, which is not among the environment's {degrees}"
-        raise InstanceError("menu", words)

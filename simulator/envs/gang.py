@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from ..engine.jobs import Long, Rows
 from ..engine.state import State
-
-_SLACK = 1e-9
+from ..fit import SLACK
 
 
 class Gang:
@@ -91,5 +90,5 @@ class Gang:
         able = free[:, 0].astype(np.int64)
         for r in range(1, free.shape[1]):
             if unit[r] > 0:
-                able = np.minimum(able, np.floor(free[:, r] / unit[r] * (1 + _SLACK) + _SLACK).astype(np.int64))
+                able = np.minimum(able, np.floor(free[:, r] / unit[r] * (1 + SLACK) + SLACK).astype(np.int64))
         return np.asarray(np.where(self._may, np.maximum(able, 0), 0))

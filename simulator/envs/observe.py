@@ -9,10 +9,11 @@ from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from gangplan.instances.placement import Fleet, SpeedModel
-from gangplan.solvers.compiled.kernel import kernel
+from gangplan.solvers.compiled.kernel import Floats, Ints, kernel
 
 from ..engine.jobs import Long
 from ..engine.state import State
+from ..fit import Held
 
 Float32 = NDArray[np.float32]
 
@@ -21,9 +22,9 @@ NODE = ("gpus", "free", "cores", "memory", "gpu_type", "rack", "jobs", "until", 
 lowest level; jobs that run there; seconds until the first of them ends, 0 without any; GPUs set aside for the gang in
 hand."""
 
-JOB = ("there", "gpus", "left", "duration", "waited", "limit", "cores", "memory", "model")
+JOB = ("there", "gpus", "left", "duration", "waited", "cores", "memory", "model")
 """Columns of a job: 1, 0 in an empty slot; GPUs asked for; GPUs still to be placed; seconds at what it asked for;
-seconds since it was submitted; the longest acceptable duration in seconds; cores and bytes; index of the model, -1 if
+seconds since it was submitted; cores and bytes; index of the model, -1 if
 unknown."""
 
 BACKLOG = ("waiting", "gpus", "work", "running")
@@ -57,9 +58,9 @@ class Scene:
         )
         total = max(float(gpus.sum()), 1.0)
         models = max(len(self._index) - 1, 0)
-        self._job_low = np.array([0.0] * 8 + [-1.0])
+        self._job_low = np.array([0.0] * 7 + [-1.0])
         self._job_high = np.array(
-            [1, total, total, horizon, horizon, horizon, max(fleet.cpu.sum(), 1), max(fleet.memory.sum(), 1), models]
+            [1, total, total, horizon, horizon, max(fleet.cpu.sum(), 1), max(fleet.memory.sum(), 1), models]
         )
         self._backlog_high = np.array([MOST_JOBS, MOST_JOBS * total, MOST_JOBS * total * horizon, total])
 
@@ -75,17 +76,23 @@ class Scene:
         """Return the bounds of `backlog`, (len(BACKLOG),)."""
         return _box(np.zeros(len(BACKLOG)), self._backlog_high)
 
+    def observe(
+        self, state: State, jobs: Long, slots: int, staged: Long | None = None, left: int | None = None
+    ) -> dict[str, Float32]:
+        """Return nodes, the first of `jobs`, and what waits behind those."""
+        shown = self.jobs(state, jobs, slots, left)
+        return {"nodes": self.nodes(state, staged), "jobs": shown, "backlog": self.backlog(state, len(jobs))}
+
     def nodes(self, state: State, staged: Long | None = None) -> Float32:
         """Return the nodes; `staged` GPUs of them are set aside."""
         out = self._blank.copy()
         out[:, 1:4] = state.spare()
-        log = state.log
-        _occupants(state.running.jobs, log.first, log.count, log.node, state.end, state.now, out[:, 6], out[:, 7])
+        _occupants(state.running.jobs, state.log.held, state.end, state.now, out[:, 6], out[:, 7])
         if staged is not None:
             out[:, 8] = staged
         return _within(out, 0.0, self._node_high)
 
-    def jobs(self, state: State, jobs: Long, slots: int, left: int | None = None, limit: Any = None) -> Float32:
+    def jobs(self, state: State, jobs: Long, slots: int, left: int | None = None) -> Float32:
         """Return up to `slots` of `jobs`; `left` GPUs of the first are still to be placed, by default all."""
         out = np.zeros((slots, len(JOB)))
         k = min(len(jobs), slots)
@@ -96,9 +103,8 @@ class Scene:
             out[0, 2] = left
         out[:k, 3] = work.duration[jobs]
         out[:k, 4] = state.now - work.submit[jobs]
-        out[:k, 5] = self._horizon if limit is None else limit[jobs]
-        out[:k, 6], out[:k, 7] = np.asarray(work.cpu)[jobs], np.asarray(work.memory)[jobs]
-        out[:k, 8] = [self._index.get(work.model[j], -1) for j in jobs.tolist()] if self._index else -1.0
+        out[:k, 5], out[:k, 6] = np.asarray(work.cpu)[jobs], np.asarray(work.memory)[jobs]
+        out[:k, 7] = [self._index.get(work.model[j], -1) for j in jobs.tolist()] if self._index else -1.0
         return _within(out, self._job_low, self._job_high)
 
     def backlog(self, state: State, shown: int) -> Float32:
@@ -114,14 +120,12 @@ def _within(values: NDArray[np.float64], low: Any, high: NDArray[np.float64]) ->
 
 
 @kernel
-def _occupants(
-    running: Any, first: Any, count: Any, row_node: Any, end: Any, now: float, jobs: Any, until: Any
-) -> None:
+def _occupants(running: Ints, held: Held, end: Floats, now: float, jobs: Floats, until: Floats) -> None:
     """Add up the running jobs of each node, and write how many seconds the first of them has left."""
-    for j in running:
-        for k in range(first[j], first[j] + count[j]):
-            n = row_node[k]
-            left = end[j] - now
+    for job in running:
+        for k in range(held.first[job], held.first[job] + held.count[job]):
+            n = held.node[k]
+            left = end[job] - now
             if jobs[n] == 0 or left < until[n]:
                 until[n] = left
             jobs[n] += 1

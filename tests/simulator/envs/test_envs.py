@@ -6,7 +6,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from itertools import permutations
 from typing import Any
@@ -16,27 +16,22 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from gangplan.instances import InstanceError, RampTopology
+from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet, SpeedModel
-from gangplan.instances.schedule.capacity import ramp_blocks
 from gangplan.instances.workload import Workload
-from gangplan.simulator.engine import POLICIES, Rows, Scheduler, View, simulate
+from gangplan.simulator.engine import POLICIES, Scheduler, View, simulate
 from gangplan.simulator.envs import (
-    BASELINES,
     Case,
     ClusterEnv,
-    CompletionTime,
-    DegreeEnv,
     PlaceEnv,
-    Progress,
     SelectEnv,
-    Slowdown,
     Synthetic,
+    completion_time,
+    progress,
+    slowdown,
 )
-from gangplan.simulator.envs.baselines import Agent, at_random, degree
 from gangplan.simulator.envs.observe import JOB, NODE
 from gangplan.simulator.metrics import summary
-from gangplan.simulator.options import Menu
 from gangplan.simulator.trace import Outcome
 
 FLEET = Fleet.regular(2, 2, 4)
@@ -44,6 +39,48 @@ MIXED = replace(FLEET, gpus=[4, 2, 4, 4], cpu=[4.0, 96.0, 8.0, 8.0])
 """Nodes of several sizes, some with too few cores for all of their GPUs."""
 SPEEDS = SpeedModel(("a", "b"), ("A100",), [[0.1, 0.2]], [1e9, 5e9], [0.5, 0.0], [[0.1, 0.3], [0.2, 0.1]], np.eye(2))
 STEADY = Synthetic(16, jobs=40, load=1.1)
+
+
+Agent = Callable[[dict[str, Any], np.random.Generator], int]
+
+
+def at_random(seen: dict[str, Any], rng: np.random.Generator) -> int:
+    """Take any of the allowed actions."""
+    return int(rng.choice(np.flatnonzero(seen["action_mask"])))
+
+
+def select(key: str, sign: float, overtake: bool, seen: dict[str, Any], rng: np.random.Generator) -> int:
+    """Start the job with the least key if it fits, ties by slot; else wait, or start the first that does."""
+    mask, jobs = seen["action_mask"], seen["jobs"]
+    there = np.flatnonzero(jobs[:, 0])
+    for slot in there[np.argsort(sign * jobs[there, JOB.index(key)], kind="stable")].tolist():
+        if mask[slot]:
+            return int(slot)
+        if not overtake:
+            break
+    return len(jobs)
+
+
+def place(sign: int, seen: dict[str, Any], rng: np.random.Generator) -> int:
+    """Take the first node allowed (0), that with the fewest GPUs free (1), or with the most (-1)."""
+    allowed = np.flatnonzero(seen["action_mask"][:-1])
+    free = seen["nodes"][allowed, NODE.index("free")] - seen["nodes"][allowed, NODE.index("staged")]
+    return int(allowed[np.argmin(sign * free)])
+
+
+SELECT: dict[str, Agent] = {
+    "fifo": partial(select, "waited", -1.0, False),
+    "first_fit": partial(select, "waited", -1.0, True),
+    "sjf": partial(select, "duration", 1.0, False),
+    "sjf_overtaking": partial(select, "duration", 1.0, True),
+    "ljf": partial(select, "duration", -1.0, False),
+    "smallest": partial(select, "gpus", 1.0, False),
+}
+PLACE: dict[str, Agent] = {
+    "first_fit": partial(place, 0),
+    "best_fit": partial(place, 1),
+    "emptiest": partial(place, -1),
+}
 
 
 def fifo(discipline: str = "head", *, consolidate: bool = False, policy: str = "fifo") -> Scheduler:
@@ -87,9 +124,6 @@ def modelled(rng: np.random.Generator) -> Case:
 KINDS: dict[str, Callable[..., ClusterEnv]] = {
     "select": partial(SelectEnv, FLEET, STEADY, slots=5),
     "select_consolidated": partial(SelectEnv, MIXED, modelled, fifo(consolidate=True), speeds=SPEEDS),
-    "degree_blocking": partial(DegreeEnv),
-    "degree_head": partial(DegreeEnv, blocks=False),
-    "degree_overtaking": partial(DegreeEnv, scheduler=fifo("overtake", policy="sjf"), blocks=False),
     "place": partial(PlaceEnv, FLEET, STEADY),
     "place_overtaking": partial(PlaceEnv, MIXED, modelled, fifo("overtake"), speeds=SPEEDS),
     "place_consolidated": partial(PlaceEnv, MIXED, modelled, fifo(consolidate=True)),
@@ -98,7 +132,7 @@ KINDS: dict[str, Callable[..., ClusterEnv]] = {
 }
 
 
-@pytest.mark.parametrize("name", ["Select", "Degree", "Place"])
+@pytest.mark.parametrize("name", ["Select", "Place"])
 def test_gymnasium_contract(name: str) -> None:
     """The registered environment passes Gymnasium's checks without a warning."""
     with warnings.catch_warnings():
@@ -133,31 +167,18 @@ def test_same_seed_same_trajectory(kind: str) -> None:
     assert trace(3) != trace(4)
 
 
-@pytest.mark.parametrize("kind", [k for k in KINDS if k != "degree_blocking"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(3))
 def test_rewards_add_up(kind: str, seed: int) -> None:
     """Over an episode the rewards are minus the sum of JCT, minus the sum of slowdowns, and the number of jobs."""
     for reward, total in (
-        (CompletionTime(), lambda o: -(o.finish - o.workload.submit).sum()),
-        (Slowdown(), lambda o: -((o.finish - o.workload.submit) / o.workload.duration).sum()),
-        (Progress(), lambda o: o.workload.n_jobs),
+        (completion_time, lambda o: -(o.finish - o.workload.submit).sum()),
+        (slowdown, lambda o: -((o.finish - o.workload.submit) / o.workload.duration).sum()),
+        (progress, lambda o: o.workload.n_jobs),
     ):
         env = KINDS[kind](reward=reward)
         paid, _, _ = play(env, seed=seed)
         assert paid == pytest.approx(total(env.outcome), rel=1e-9)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_blocking_pays_by_acceptance(seed: int) -> None:
-    """Blocking decides once a job, pays 1 for each that ran and -1 for each that did not, and so say the metrics."""
-    env = DegreeEnv()
-    paid, actions, info = play(env, seed=seed)
-    ran = env.outcome.admitted
-    assert len(actions) == 30 and 0 < ran.sum() < 30
-    assert paid == ran.sum() - (~ran).sum()
-    assert np.array_equal(np.array(actions) > 0, ran)
-    assert info["metrics"] == asdict(summary(env.outcome, env.fleet))
-    assert info["metrics"]["blocking_rate"] == 1 - ran.mean()
 
 
 @pytest.mark.parametrize("consolidate", [False, True])
@@ -171,7 +192,7 @@ def test_select_is_the_engine(agent: str, policy: str, discipline: str, consolid
     for seed in range(3):
         case = STEADY(np.random.default_rng(seed))
         env = SelectEnv(FLEET, STEADY, fifo(consolidate=consolidate), slots=40)
-        play(env, BASELINES["Select"][agent], options={"case": case})
+        play(env, SELECT[agent], options={"case": case})
         expected = simulate(case.workload, FLEET, fifo(discipline, consolidate=consolidate, policy=policy))
         assert same(env.outcome, expected)
         assert expected.start.max() > expected.workload.submit.max()
@@ -183,7 +204,7 @@ def test_select_is_the_engine_beside_others(fleet: Fleet) -> None:
     for seed in range(3):
         case = modelled(np.random.default_rng(seed))
         env = SelectEnv(fleet, modelled, fifo(), slots=40, speeds=SPEEDS)
-        play(env, BASELINES["Select"]["first_fit"], options={"case": case})
+        play(env, SELECT["first_fit"], options={"case": case})
         expected = simulate(case.workload, fleet, fifo("overtake"), speeds=SPEEDS)
         assert same(env.outcome, expected)
         assert (expected.row_rate < 0.9).any()
@@ -193,7 +214,7 @@ def test_slots_show_who_is_first() -> None:
     """With one slot in the order of shortest first, taking whatever fits is that policy, head of line."""
     case = STEADY(np.random.default_rng(0))
     env = SelectEnv(FLEET, STEADY, fifo(policy="sjf"), slots=1)
-    play(env, BASELINES["Select"]["first_fit"], options={"case": case})
+    play(env, SELECT["first_fit"], options={"case": case})
     assert same(env.outcome, simulate(case.workload, FLEET, fifo(policy="sjf")))
 
 
@@ -207,7 +228,7 @@ def test_place_is_the_engine(agent: str, consolidate: bool, discipline: str) -> 
     for seed in range(3):
         case = STEADY(np.random.default_rng(seed))
         env = PlaceEnv(FLEET, STEADY, fifo(discipline, consolidate=consolidate))
-        play(env, BASELINES["Place"][agent], options={"case": case})
+        play(env, PLACE[agent], options={"case": case})
         expected = simulate(case.workload, FLEET, fifo(discipline, consolidate=consolidate))
         agree.append(same(env.outcome, expected))
         if not consolidate:
@@ -224,53 +245,11 @@ def test_racks_place_as_the_engine_within() -> None:
         assert same(env.outcome, simulate(case.workload, FLEET, scheduler))
 
 
-class Most:
-    """The engine's policy that gives the most GPUs that fit, and lets in who can have some in time."""
-
-    def __init__(self, limit: Any) -> None:
-        self.limit = limit
-
-    def _fit(self, job: int, view: View) -> list[int]:
-        pairs = zip(view.menu.degrees(job).tolist(), view.menu.durations(job).tolist(), strict=True)
-        return [d for d, seconds in pairs if seconds <= self.limit[job] and view.find(job, d) is not None]
-
-    def admit(self, job: int, view: View) -> bool:
-        """Let in who fits."""
-        return bool(self._fit(job, view))
-
-    def degree(self, job: int, view: View) -> int:
-        """Take the most."""
-        return self._fit(job, view)[-1]
-
-
-def test_degree_is_the_engine() -> None:
-    """Blocking, the largest possible degree makes the schedule of the engine with that policy."""
-    env = DegreeEnv()
-    for seed in range(5):
-        case = env._cases(np.random.default_rng(seed))
-        play(env, BASELINES["Degree"]["most"], options={"case": case})
-        scheduler = Scheduler((Most(case.limit), *fifo().parts))
-        assert same(env.outcome, simulate(case.workload, env.fleet, scheduler, menu=case.menu))
-        assert 0 < env.outcome.admitted.sum() < 30
-
-
 class Two:
-    """The engine's policy of two GPUs for all."""
+    """A policy that chooses places."""
 
-    def degree(self, job: int, view: View) -> int:
-        """Return 2."""
-        return 2
-
-
-@pytest.mark.parametrize("discipline", ["head", "overtake"])
-def test_constant_degree_is_the_engine(discipline: str) -> None:
-    """Waiting, a constant degree makes the schedule of the engine with that policy."""
-    env = DegreeEnv(scheduler=fifo(discipline), blocks=False)
-    for seed in range(3):
-        case = env._cases(np.random.default_rng(seed))
-        play(env, partial(degree, 2), options={"case": case})
-        scheduler = Scheduler((*fifo(discipline).parts, Two()), discipline)
-        assert same(env.outcome, simulate(case.workload, env.fleet, scheduler, menu=case.menu))
+    def place(self, job: int, degree: int, view: View) -> None:
+        """Start nobody."""
 
 
 def able(env: ClusterEnv, job: int, taken: Any) -> list[int]:
@@ -356,58 +335,11 @@ def test_place_masks_are_exact(kind: str) -> None:
     assert seen_both == {False, True}
 
 
-def test_degree_masks_are_exact() -> None:
-    """A degree is on offer if and only if the menu has it, it is in time, and so many GPUs are free."""
-    env, rng, seen_both = DegreeEnv(degrees=(1, 2, 3, 4, 8), scheduler=fifo()), np.random.default_rng(0), set()
-    for seed in range(5):
-        work = Synthetic(32, sizes=(1, 2, 4, 8))(np.random.default_rng(seed))
-        case = Case(work.workload, Menu.scaling(work.workload, (1, 3)), work.workload.duration * 1.5)
-        seen, _ = env.reset(options={"case": case})
-        over = False
-        while not over:
-            job = int(env._episode.queue.jobs[0])
-            free = sum(able(env, job, np.zeros(32)))
-            menu = dict(zip(case.menu.degrees(job).tolist(), case.menu.durations(job).tolist(), strict=True))
-            fits = [d in menu and menu[d] <= case.limit[job] and d <= free for d in env.degrees]
-            assert [True, *fits] == seen["action_mask"].astype(bool).tolist()
-            seen_both.update(fits)
-            seen, _, over, _, _ = env.step(at_random(seen, rng))
-    assert seen_both == {False, True}
-
-
-class Blocks:
-    """Puts a job on the first free block of a RAMP cluster."""
-
-    def place(self, job: int, degree: int, view: View) -> Rows | None:
-        """Return the block."""
-        free = view.free > 0
-        return next(
-            (Rows.whole((n, 1) for n in b) for b in ramp_blocks(RampTopology(), degree).tolist() if free[b].all()), None
-        )
-
-
-def test_degree_masks_know_fragmentation() -> None:
-    """On a RAMP cluster a degree is on offer if and only if a whole block is free, not just as many servers."""
-    env = DegreeEnv(scheduler=Scheduler((Blocks(), *fifo().parts)), degrees=(1, 2, 4, 6, 8, 16))
-    rng, scattered = np.random.default_rng(0), 0
-    for seed in range(3):
-        work = Synthetic(32, jobs=60, sizes=(1, 2, 4, 6, 8, 16), load=1.2)(np.random.default_rng(seed)).workload
-        seen, _ = env.reset(options={"case": Case(work, Menu.scaling(work, env.degrees))})
-        over = False
-        while not over:
-            free = {n for n in range(32) if seen["nodes"][n, NODE.index("free")]}
-            fits = [any(free >= set(b) for b in ramp_blocks(RampTopology(), d).tolist()) for d in env.degrees]
-            assert [True, *fits] == seen["action_mask"].astype(bool).tolist()
-            scattered += sum(d <= len(free) and not fit for d, fit in zip(env.degrees, fits, strict=True))
-            seen, _, over, _, _ = env.step(at_random(seen, rng))
-    assert scattered > 20
-
-
-@pytest.mark.parametrize("kind", [k for k in KINDS if k != "degree_blocking"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_waiting_is_forbidden_where_it_would_be_for_good(kind: str) -> None:
     """Where waiting is masked before a gang is begun, nothing would ever happen again, and the engine says so."""
     env, rng, found = KINDS[kind](), np.random.default_rng(0), 0
-    wait = 0 if kind.startswith("degree") else env.action_space.n - 1
+    wait = env.action_space.n - 1
     for seed in range(30):
         seen, _ = env.reset(seed=seed)
         over = False
@@ -423,7 +355,7 @@ def test_waiting_is_forbidden_where_it_would_be_for_good(kind: str) -> None:
     assert found > 5
 
 
-@pytest.mark.parametrize("name", ["Select", "Degree", "Place"])
+@pytest.mark.parametrize("name", ["Select", "Place"])
 def test_wrong_actions(name: str) -> None:
     """A forbidden action truncates the episode and says so; one outside of the space, or after the end, is an error."""
     env = gymnasium.make(f"gangplan/{name}-v0").unwrapped
@@ -442,7 +374,7 @@ def test_wrong_actions(name: str) -> None:
     with pytest.raises(gymnasium.error.ResetNeeded):
         env.step(0)
     with pytest.raises(InstanceError, match="outcome"):
-        DegreeEnv().outcome  # noqa: B018
+        PlaceEnv().outcome  # noqa: B018
 
 
 @pytest.mark.parametrize(
@@ -450,17 +382,14 @@ def test_wrong_actions(name: str) -> None:
     [
         ("scheduler", lambda: SelectEnv(scheduler=Scheduler((POLICIES["srtf"](),)))),
         ("scheduler", lambda: PlaceEnv(scheduler=Scheduler((POLICIES["tetris"](),)))),
-        ("scheduler", lambda: DegreeEnv(scheduler=Scheduler((Two(),)))),
+        ("scheduler", lambda: PlaceEnv(scheduler=Scheduler((Two(),)))),
         ("discipline", lambda: SelectEnv(scheduler=fifo("easy"))),
         ("slots", lambda: SelectEnv(slots=0)),
         ("level", lambda: PlaceEnv(level=3)),
         ("single", lambda: PlaceEnv(scheduler=fifo(consolidate=True), single=True)),
-        ("degrees[1]", lambda: DegreeEnv(degrees=(2, 1))),
         ("horizon", lambda: SelectEnv(horizon=0.0)),
         ("case", lambda: SelectEnv().reset(options={"case": 3})),
         ("gpus[0]", lambda: SelectEnv().reset(options={"case": Case(Workload(("a",), [0.0], [33], [1.0]))})),
-        ("menu", lambda: DegreeEnv().reset(options={"case": Case(Workload(("a",), [0.0], [3], [1.0]))})),
-        ("limit[0]", lambda: Case(Workload(("a",), [0.0], [3], [1.0]), limit=[-1.0])),
         ("load", lambda: Synthetic(load=0.0)),
     ],
 )

@@ -1,0 +1,322 @@
+"""Environments with one agent: it says which job starts, or where the parts of a gang go."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import asdict
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box, Dict, Discrete
+from numpy.typing import NDArray
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import require_number
+from gangplan.instances.placement import Fleet, SpeedModel
+
+from ..engine import POLICIES, Scheduler
+from ..engine.jobs import Rows
+from ..metrics import summary
+from ..outcome import Outcome
+from .episode import Cases, Episode, Reward, Synthetic, completion_time, plain
+from .gang import Gang
+from .observe import Scene
+
+Observation = dict[str, Any]
+Mask = NDArray[np.int8]
+
+
+class ClusterEnv(gymnasium.Env[Observation, np.int64]):
+    """A cluster on which one kind of decision is the agent's and a scheduler makes the others.
+
+    The clock stands still while the agent decides, and goes on to the next instant at which there is something for it
+    to decide. The last action waits for the next arrival or completion. An action outside of the space is an error; one
+    that the mask forbids ends the episode: truncated, with nothing paid and ``info["forbidden"]`` in words.
+
+    Args:
+        fleet: the nodes; by default 2 racks of 4 nodes of 4 GPUs, as TopDRL's.
+        cases: what episodes are made of; by default 30 jobs of 1 to 8 GPUs at a load of 0.9.
+        scheduler: makes the other decisions.
+        speeds: the cost model, by which jobs slow one another down; none by default.
+        reward: what is paid, by default minus the increase of the sum of JCT.
+        horizon: seconds; longer times are shown as this.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  Gymnasium types it so
+    takes: ClassVar[str]
+    """The decision that is the agent's."""
+
+    def __init__(
+        self,
+        fleet: Fleet | None = None,
+        cases: Cases | None = None,
+        scheduler: Scheduler | None = None,
+        *,
+        speeds: SpeedModel | None = None,
+        reward: Reward = completion_time,
+        horizon: float = 1e8,
+    ) -> None:
+        require_number(horizon, "horizon", positive=True)
+        self.fleet = Fleet.regular(2, 4, 4) if fleet is None else fleet
+        self.scheduler = plain(scheduler or Scheduler((POLICIES["fifo"](),), consolidate=self.takes == ""), self.takes)
+        self._cases, self._speeds, self._reward = cases or Synthetic(self.fleet.n_gpus), speeds, reward
+        self._scene = Scene(self.fleet, speeds, float(horizon))
+        self._waits = False
+        self._episode: Episode | None = None
+        self._mask: Mask = np.zeros(0, dtype=np.int8)
+
+    def _spaces(self, slots: int, actions: int) -> None:
+        scene, self._mask = self._scene, np.zeros(actions, dtype=np.int8)
+        self.action_space = Discrete(actions)
+        mask = Box(0, 1, (actions,), np.int8)
+        spaces = {"nodes": scene.node_space(), "jobs": scene.job_space(slots), "backlog": scene.backlog_space()}
+        self.observation_space = Dict({**spaces, "action_mask": mask})
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin an episode.
+
+        Args:
+            seed: of all cases from here on.
+            options: ``{"case": case}`` plays that `Case` instead of drawing one.
+        """
+        super().reset(seed=seed)
+        case = (options or {}).get("case")
+        case = self._cases(self.np_random) if case is None else case
+        self._episode = Episode(case, self.fleet, self.scheduler, self._speeds, self._reward)
+        self._begin(self._episode)
+        self._seek(self._episode)
+        return self._observe(self._episode), {"action_mask": self._mask.copy()}
+
+    def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Act, and go on to the next decision."""
+        episode = self._episode
+        if episode is None or not self._mask.any():
+            raise gymnasium.error.ResetNeeded("the episode is over, or has not begun: call reset")
+        if not self.action_space.contains(action):
+            raise InstanceError("action", f"{action!r} is not one of 0 to {len(self._mask) - 1}")
+        info: dict[str, Any] = {}
+        over, forbidden = False, not self._mask[action]
+        if forbidden:
+            info["forbidden"] = f"action {action}: {self.words(int(action))} is not possible now"
+            self._mask = np.zeros_like(self._mask)
+        else:
+            self._act(episode, int(action))
+            over = not self._seek(episode)
+        if over:
+            info["metrics"] = asdict(summary(episode.outcome, self.fleet))
+        info["action_mask"] = self._mask.copy()
+        return self._observe(episode), episode.collect(), over, forbidden, info
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Return which actions are possible now, bool (n,); none once the episode is over."""
+        return self._mask.astype(bool)
+
+    @property
+    def outcome(self) -> Outcome:
+        """The schedule of an episode that is over."""
+        if self._episode is None or self._mask.any():
+            raise InstanceError("outcome", "is there once the episode is over")
+        return self._episode.outcome
+
+    @abstractmethod
+    def words(self, action: int) -> str:
+        """Return what an action means, for people."""
+
+    @abstractmethod
+    def _begin(self, episode: Episode) -> None:
+        """Get ready for an episode."""
+
+    @abstractmethod
+    def _offer(self, episode: Episode) -> Mask | None:
+        """Return the mask of what there is to decide at this instant, None if there is nothing."""
+
+    @abstractmethod
+    def _act(self, episode: Episode, action: int) -> None:
+        """Do what an allowed action says."""
+
+    @abstractmethod
+    def _look(self, episode: Episode) -> Observation:
+        """Return the observation without its mask."""
+
+    def _turn(self) -> None:
+        """Note that a new instant has come."""
+        self._waits = False
+
+    def _seek(self, episode: Episode) -> bool:
+        """Go on to the next decision; return whether there is one."""
+        while (mask := self._offer(episode)) is None:
+            if not episode.advance():
+                self._mask = np.zeros_like(self._mask)
+                return False
+            self._turn()
+        self._mask = mask
+        return True
+
+    def _observe(self, episode: Episode) -> Observation:
+        return {**self._look(episode), "action_mask": self._mask.copy()}
+
+
+class SelectEnv(ClusterEnv):
+    """Start one of the first jobs of the queue, or none of them before something happens.
+
+    Action i < slots starts the job in slot i. After a start the agent is asked again at the same instant, as long as a
+    job in a slot fits. Whether and where a job fits, and at what degree it runs, is the scheduler's (by default jobs
+    are consolidated); its `select` says who is in the slots, its discipline counts for nothing. As in RLScheduler
+    (Zhang et al., SC 2020) and TopDRL.
+
+    Args:
+        slots: how many jobs of the queue are shown.
+        fleet, cases, scheduler, arguments: of `ClusterEnv`.
+    """
+
+    takes: ClassVar[str] = ""
+
+    def __init__(
+        self,
+        fleet: Fleet | None = None,
+        cases: Cases | None = None,
+        scheduler: Scheduler | None = None,
+        *,
+        slots: int = 20,
+        **arguments: Any,
+    ) -> None:
+        require_number(slots, "slots", positive=True, whole=True)
+        super().__init__(fleet, cases, scheduler, **arguments)
+        self._slots = slots
+        self._found: list[tuple[int, Rows | None]] = []  # at what degree and where each job of a slot fits
+        self._alike: list[int] = []  # jobs of one number fit alike
+        self._spaces(slots, slots + 1)
+
+    def words(self, action: int) -> str:
+        """Return what an action means."""
+        return "to wait" if action == self._slots else f"to start the job in slot {action}"
+
+    def _begin(self, episode: Episode) -> None:
+        self._turn()
+        self._alike = list(range(episode.state.workload.n_jobs))
+        if self.scheduler.part("place") is None and self.scheduler.part("degree") is None:
+            asked = np.column_stack([episode.state.workload.gpus, episode.state.kind, episode.state.unit])
+            self._alike = np.unique(asked, axis=0, return_inverse=True)[1].ravel().tolist()
+
+    def _offer(self, episode: Episode) -> Mask | None:
+        if self._waits:
+            return None
+        jobs = episode.queue.jobs[: self._slots].tolist()
+        found: dict[int, tuple[int, Rows | None]] = {}
+        for job in jobs:
+            if self._alike[job] not in found:
+                degree = episode.wanted(job)
+                found[self._alike[job]] = degree, episode.room(job, degree)
+        self._found = [found[self._alike[job]] for job in jobs]
+        mask = np.zeros(self._slots + 1, dtype=np.int8)
+        mask[: len(jobs)] = [rows is not None for _, rows in self._found]
+        if not mask.any():
+            return None
+        mask[-1] = episode.may_wait
+        return mask
+
+    def _act(self, episode: Episode, action: int) -> None:
+        if action == self._slots:
+            self._waits = True
+            return
+        degree, rows = self._found[action]
+        assert rows is not None, "the mask allowed it"
+        episode.start(action, degree, rows)
+
+    def _look(self, episode: Episode) -> Observation:
+        shown = episode.queue.jobs[: self._slots]
+        return self._scene.observe(episode.state, shown, self._slots)
+
+
+class PlaceEnv(ClusterEnv):
+    """Choose the node, or the group of nodes, that takes the next part of a gang.
+
+    Action i puts as many of the gang's GPUs on group i as it can hold (on its nodes by the engine's rule); the agent is
+    asked again until all have a place, and only then the job starts; a gang begun must be ended. Jobs come in the
+    scheduler's order; if one waits, ``head`` makes all wait, ``overtake`` goes on to the next that fits. If the
+    scheduler consolidates, the agent is bound by that; by default it does not.
+
+    Args:
+        level: 0 to choose nodes, i for groups of level i - 1 of the fleet's topology (1 are racks).
+        single: an action places one GPU (one worker, as in Harmony) instead of as many as possible.
+        fleet, cases, scheduler, arguments: of `ClusterEnv`.
+    """
+
+    takes: ClassVar[str] = "place"
+
+    def __init__(
+        self,
+        fleet: Fleet | None = None,
+        cases: Cases | None = None,
+        scheduler: Scheduler | None = None,
+        *,
+        level: int = 0,
+        single: bool = False,
+        **arguments: Any,
+    ) -> None:
+        super().__init__(fleet, cases, scheduler, **arguments)
+        require_number(level, "level", whole=True)
+        levels = self.fleet.topology.levels
+        if level > len(levels):
+            raise InstanceError("level", f"{level!r} is beyond the topology's {len(levels)}")
+        if single and self.scheduler.consolidate:
+            raise InstanceError("single", "goes one GPU at a time, but the scheduler consolidates")
+        group = np.arange(self.fleet.n_nodes) if level == 0 else self.fleet.topology.group[level - 1]
+        self._group = np.unique(group, return_inverse=True)[1].ravel()
+        self._groups = int(self._group.max()) + 1
+        self._what = "node" if level == 0 else levels[level - 1].name
+        self._single, self._at = single, 0
+        self._gang: Gang | None = None
+        self._spaces(1, self._groups + 1)
+
+    def words(self, action: int) -> str:
+        """Return what an action means."""
+        return "to wait" if action == self._groups else f"to use {self._what} {action}"
+
+    def _begin(self, episode: Episode) -> None:
+        self._gang = None
+        self._turn()
+
+    def _turn(self) -> None:
+        self._at, self._waits = 0, False
+
+    def _offer(self, episode: Episode) -> Mask | None:
+        queue = episode.queue
+        while self._gang is None and not self._waits and self._at < queue.size:
+            job = int(queue.jobs[self._at])
+            gang = Gang(episode.state, job, episode.wanted(job), single=self._single)
+            if gang.fits():
+                self._gang = gang
+            else:
+                self._pass_over()
+        if self._gang is None:
+            return None
+        mask = np.zeros(self._groups + 1, dtype=np.int8)
+        mask[self._group[self._gang.eligible()]] = 1
+        mask[-1] = self._gang.left == self._gang.degree and episode.may_wait
+        return mask
+
+    def _pass_over(self) -> None:
+        self._at += 1
+        self._waits = self.scheduler.discipline == "head"
+
+    def _act(self, episode: Episode, action: int) -> None:
+        gang = self._gang
+        assert gang is not None, "the mask allowed it"
+        if action == self._groups:
+            self._gang = None
+            self._pass_over()
+            return
+        gang.take(self._group == action)
+        if not gang.left:
+            episode.start(self._at, gang.degree, gang.rows())
+            self._gang = None
+
+    def _look(self, episode: Episode) -> Observation:
+        gang, queue = self._gang, episode.queue
+        if gang is None:
+            return self._scene.observe(episode.state, queue.jobs[:0], 1)
+        return self._scene.observe(episode.state, queue.jobs[self._at : self._at + 1], 1, gang.staged, gang.left)
