@@ -25,7 +25,7 @@ DEADLINES = (0.01, 0.1, 1.0, 2.0, 10.0)
 SINGLE = {
     "throughput": ("pipedream", "random_keys", "pipeline", "local_search", "neighbourhood", "cpsat"),
     "step": ("heft", "list_schedule", "contiguous", "local_search", "lns", "cpsat"),
-    "placement": ("topology", "least_interference", "local_search", "patterns", "cpsat", "learned"),
+    "placement": ("topology", "least_interference", "local_search", "patterns", "cpsat"),
     "schedule": ("lists", "local_search", "starts", "cpsat", "learned"),
 }
 """The methods that `auto` is compared with."""

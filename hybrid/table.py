@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -57,20 +56,25 @@ class Entry:
             raise InstanceError("name", "'auto' is the portfolio itself")
 
 
-def _learned(objective: str, module: Callable[[], Any], least: float = 0.04) -> Entry:
-    def run_learned(run: Run, prepared: Any) -> None:
-        module().learned(run, prepared)
+def _learned(run: Run, prepared: Any) -> None:
+    from gangplan.learned.schedule.method import learned
 
-    method = Method(run_learned, library="torch", warm=lambda: module().warm(), kernels=lambda: module().kernels())
-    return Entry(objective, "learned", method, share=0.2, least=least, learned=True)
+    learned(run, prepared)
 
 
-def _schedule() -> Any:
-    from gangplan.learned.schedule import method
+def _warm() -> None:
+    from gangplan.learned.schedule.method import warm
 
-    return method
+    warm()
 
 
+def _decoding() -> tuple[Any, ...]:
+    from gangplan.learned.schedule.method import kernels
+
+    return kernels()
+
+
+_POLICY = Method(_learned, library="torch", warm=_warm, kernels=_decoding)
 ENTRIES = (
     # a good pipeline is a good start for every variant
     Entry("throughput", "pipedream", quick=True),
@@ -99,7 +103,7 @@ ENTRIES = (
     Entry("step", "lns"),
     Entry("step", "cpsat_below"),
     Entry("schedule", "lists", quick=True),
-    _learned("schedule", _schedule),
+    Entry("schedule", "learned", _POLICY, share=0.2, least=0.04, learned=True),
     Entry("schedule", "starts", share=0.7, least=0.5),
     Entry("schedule", "local_search", share=0.1),
     Entry("schedule", "cpsat"),

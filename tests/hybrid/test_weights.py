@@ -45,11 +45,9 @@ if fault != "no torch":
             (folder / card.name).write_text(json.dumps(known))
     weights.FOLDER = folder
 
-warm_up("throughput", "step", "placement", "schedule")
+warm_up("schedule")
 found = {}
-for problem, family, size in (
-    ("throughput", "layered", 60), ("step", "layered", 60), ("placement", "gangs", 16), ("schedule", "moldable", 16)
-):
+for problem, family, size in (("schedule", "moldable", 16),):
     instance = make(problem, family, seed_of("test", 7), size)
     solve(instance, time_limit=LIMIT, workers=1)
     started = time.perf_counter()
