@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import runpy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from gangplan.hybrid.online import Decision, Scheduler
 from gangplan.instances import Cluster, DeviceType, InstanceError
 from gangplan.instances.placement import Demand, Fleet, GangJob
 
+EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "scheduler_loop.py"
 FLEET = Fleet.regular(racks=2, nodes=2, gpus=4)
 
 
@@ -225,3 +228,12 @@ def test_explanation_tells_orders_and_bound() -> None:
     assert told.bound is not None
     assert 0 < told.bound <= told.objective
     assert "at least" in str(told)
+
+
+def test_loop(capsys: pytest.CaptureFixture[str]) -> None:
+    """All 200 jobs come, run and end, and the last decision is explained."""
+    left = runpy.run_path(str(EXAMPLE))
+    assert not left["jobs"]
+    assert not left["scheduler"].running
+    assert not left["scheduler"].waiting
+    assert "decision 400" in capsys.readouterr().out

@@ -67,3 +67,14 @@ def test_bad_input() -> None:
         clairvoyant(trace(0, 3), 8, "p99")
     with pytest.raises(InstanceError, match=r"gpus\[\d+\]: job j\d+ needs"):
         clairvoyant(trace(0, 30), 4)
+
+
+def test_clairvoyant_on_any_clock() -> None:
+    """The bound of a trace is the same at a Unix time, to the places that time has."""
+    rng = np.random.default_rng(0)
+    submit, duration, gpus = np.cumsum(rng.random(200)), 0.001 * rng.random(200), rng.integers(1, 5, 200)
+    names = tuple(map(str, range(200)))
+    near, far = (mean_jct_bound(Workload(names, submit + zero, gpus, duration), 8) for zero in (0.0, 1.7e9))
+    assert far == pytest.approx(near, abs=1e-6)
+    same = (mean_jct_bound(Workload(names, np.full(200, zero), gpus, duration), 8) for zero in (0.0, 1.7e9))
+    assert next(same) == pytest.approx(next(same), abs=1e-6)

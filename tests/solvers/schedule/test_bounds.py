@@ -1,0 +1,47 @@
+"""Bounds in closed form: right by hand, and the loop of the relaxation gets on."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+import pytest
+
+from gangplan.instances.schedule import MoldableJob, NodePool, Pool, ScheduleProblem
+from gangplan.solvers.schedule import bounds
+from gangplan.solvers.schedule.bounds import area, squashed
+from gangplan.solvers.schedule.prepare import prepare
+
+UNIX = 1.7e9
+
+
+@pytest.mark.parametrize(
+    ("zero", "seconds", "gpus"), [(UNIX, 1e-7, 1), (600.0, 1e-3, 1), (3600.0, 1e-3, 1000), (1e9, 1e-9, 1)]
+)
+def test_squashing_ends(zero: float, seconds: float, gpus: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each turn ends a job or begins one, however small the work beside the time; and the means keep their digits."""
+    pops: list[int] = []
+    pop = heapq.heappop
+
+    def counted(heap: Any) -> Any:
+        pops.append(1)
+        assert len(pops) <= 40, "the loop does not get on"
+        return pop(heap)
+
+    monkeypatch.setattr(bounds.heapq, "heappop", counted)
+    n = 10
+    work = [seconds / gpus] * n
+    ended, busy = bounds.flows([zero] * n, work, [1.0] * n, list(range(n)), False)
+    assert ended == pytest.approx(sum(range(1, n + 1)) * seconds / gpus)
+    assert busy == pytest.approx(sum(k + 0.5 for k in range(n)) * seconds / gpus)
+
+
+def test_bounds_in_closed_form() -> None:
+    """Three jobs on one GPU by hand: areas after each release, and mean busy times with half of each run."""
+    jobs = tuple(
+        MoldableJob(n, (1,), (s,), release=r) for n, s, r in (("a", 4.0, 0.0), ("b", 2.0, 1.0), ("c", 3.0, 9.0))
+    )
+    assert area(prepare(ScheduleProblem(jobs, Pool(1), "makespan"))) == 12.0
+    # a: 0..1 and 3..6, b: 1..3, c: 9..12; means 0.125 + 3.375, 2, 10.5
+    assert squashed(prepare(ScheduleProblem(jobs, Pool(1)))) == pytest.approx(3.5 + 2 + 2 + 1 + 10.5 + 1.5)
+    assert squashed(prepare(ScheduleProblem(jobs, NodePool(1, 1), "mean_jct"))) == pytest.approx((20.5 - 10) / 3)
