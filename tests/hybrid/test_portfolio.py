@@ -50,8 +50,8 @@ def small() -> Any:
 def test_the_order_of_the_table() -> None:
     """After the quick methods comes the policy, then the table; the last of all has all that is left."""
     found = planned(small(), 60)
-    assert list(found) == ["learned", "pipeline", "random_keys", "local_search", "cpsat", "neighbourhood"]
-    assert list(found.values()) == [0.2, 0.6, 0.2, 0.45, 0.6, 1.0]
+    assert list(found) == ["learned", "pipeline", "random_keys", "local_search", "bounds", "cpsat"]
+    assert list(found.values()) == [0.2, 0.6, 0.2, 0.45, 0.3, 1.0]
 
 
 @pytest.mark.parametrize(

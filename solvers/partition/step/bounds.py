@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 
 from ...run import Run
-from .delays import delayed_heads, delayed_tails
-from .model import Prepared
-from .one_machine import one_machine
+from .model import Csr, Prepared
+
+if TYPE_CHECKING:
+    from .series import Half
 
 
 def impossible(p: Prepared) -> str | None:
@@ -30,27 +35,21 @@ def impossible(p: Prepared) -> str | None:
     return None
 
 
-def heads(p: Prepared) -> FloatArray:
-    """Return the least time at which each op can start, whatever the devices, float64 (n,)."""
-    head = [0.0] * p.n
-    seconds, (first, index) = p.fastest.tolist(), p.predecessors
-    for v in p.order.tolist():
-        head[v] = max((head[u] + seconds[u] for u in index[first[v] : first[v + 1]].tolist()), default=0.0)
-    return np.array(head)
-
-
-def tails(p: Prepared) -> FloatArray:
-    """Return the least time between the end of each op and the end of all, float64 (n,)."""
-    tail = [0.0] * p.n
-    seconds, (first, index) = p.fastest.tolist(), p.successors
-    for v in p.order[::-1].tolist():
-        tail[v] = max((seconds[w] + tail[w] for w in index[first[v] : first[v + 1]].tolist()), default=0.0)
-    return np.array(tail)
+def heads_and_tails(p: Prepared) -> tuple[FloatArray, FloatArray]:
+    """Return the least seconds before each op can start, whatever the devices, and from its end to the end of all."""
+    found, seconds, order = [], p.fastest.tolist(), p.order.tolist()
+    for (first, index), way in ((p.predecessors, order), (p.successors, order[::-1])):
+        longest = [0.0] * p.n
+        for v in way:
+            longest[v] = max((longest[u] + seconds[u] for u in index[first[v] : first[v + 1]].tolist()), default=0.0)
+        found.append(np.array(longest))
+    return found[0], found[1]
 
 
 def path_bound(p: Prepared) -> float:
     """Return the longest path of fastest times, seconds."""
-    return float((heads(p) + p.fastest + tails(p)).max())
+    head, tail = heads_and_tails(p)
+    return float((head + p.fastest + tail).max())
 
 
 def load_bound(p: Prepared, head: FloatArray, tail: FloatArray) -> float:
@@ -89,7 +88,7 @@ def class_bound(p: Prepared, head: FloatArray, tail: FloatArray) -> float:
 
 def delay_bound(run: Run, p: Prepared) -> None:
     """Raise the bound with all that is known of single ops: see `delayed_heads`, `load_bound`, `class_bound`."""
-    plain = heads(p), tails(p)
+    plain = heads_and_tails(p)
     run.raise_bound(load_bound(p, *plain), "load")
     if run.stopped or p.n_devices == 1:
         return
@@ -99,3 +98,100 @@ def delay_bound(run: Run, p: Prepared) -> None:
         if run.stopped:
             return
         run.raise_bound(bound(p, head, tail), by)
+
+
+_MOST = 40
+"""Ops that are looked at together; fewer make the bound weaker, not wrong."""
+
+
+def delayed_heads(p: Prepared) -> list[float]:
+    """Return the least time at which each op can start, whatever the devices, seconds; see `earliest`."""
+    sent = p.least_delay.tolist()
+    return earliest(p.order.tolist(), p.predecessors, p.fastest, lambda u, v: sent[u])
+
+
+def delayed_tails(p: Prepared) -> list[float]:
+    """Return the least time from the end of each op to the end of all, seconds: the same with time reversed."""
+    sent = p.least_delay.tolist()
+    return earliest(p.order[::-1].tolist(), p.successors, p.fastest, lambda u, v: sent[v])
+
+
+def delayed_length(p: Prepared, half: Half) -> float:
+    """Return the least time between the first and the last op of a half, these left out, seconds."""
+    n = len(half.ops)
+    sent = p.least_delay[list(half.ops)].tolist()
+    rows: list[list[int]] = [[] for _ in range(n)]
+    for u, v in half.edges:
+        rows[v].append(u)
+    first = np.cumsum([0, *map(len, rows)]).astype(np.int32)
+    index = np.array([u for row in rows for u in row], dtype=np.int32)
+    fastest = p.fastest[list(half.ops)]
+    fastest[[0, -1]] = 0.0
+    return earliest(list(range(n)), (first, index), fastest, lambda u, v: sent[u])[-1]
+
+
+def earliest(order: list[int], relation: Csr, fastest: FloatArray, delay: Callable[[int, int], float]) -> list[float]:
+    """Return the earliest start of each op, after Papadimitriou and Yannakakis (SIAM J. Comput. 1990).
+
+    Op v starts at T. An input u that is made elsewhere is there no earlier than its own earliest start plus its time
+    and its delay; if that is after T, u is on the device of v, and so on with the inputs of u, which must be there
+    before the ops from u to v have to start. All those are on one device, one after the other: if Jackson's preemptive
+    schedule ends after T, then T is too early. Ops may be duplicated for all this knows.
+    """
+    first, index = relation[0].tolist(), relation[1].tolist()
+    seconds = fastest.tolist()
+    head = [0.0] * len(order)
+
+    def local(v: int, limit: float) -> tuple[dict[int, float], float]:
+        """Return the ops that are on the device of v if that starts at `limit`, with what is to be done between the
+        end of each and v, and the least start of v at which there are fewer."""
+        tail: dict[int, float] = {}
+        following = float("inf")
+        rest = [(v, 0.0)]
+        while rest:
+            w, behind = rest.pop()
+            for u in index[first[w] : first[w + 1]]:
+                there = head[u] + seconds[u] + delay(u, w) + behind
+                if there > limit and tail.get(u, -1.0) < behind and (u in tail or len(tail) < _MOST):
+                    following = min(following, there)
+                    tail[u] = behind
+                    rest.append((u, behind + seconds[u]))
+        return tail, following
+
+    for v in order:
+        before = index[first[v] : first[v + 1]]
+        at = max((head[u] + seconds[u] for u in before), default=0.0)
+        while len(before) > 1:
+            together, following = local(v, at)
+            least = one_machine([(head[u], seconds[u], behind) for u, behind in together.items()])
+            if least <= at:
+                break
+            at = min(least, following)
+        head[v] = at
+    return head
+
+
+def one_machine(jobs: list[tuple[float, float, float]]) -> float:
+    """Return the least time by which one machine ends (head, time, tail) jobs if it may interrupt them, seconds.
+
+    Jackson's preemptive schedule: of the jobs that are there, always the one with the longest tail.
+    """
+    jobs = sorted(jobs)
+    ready: list[tuple[float, float]] = []
+    now, best, i = 0.0, 0.0, 0
+    while i < len(jobs) or ready:
+        if not ready:
+            now = max(now, jobs[i][0])
+        while i < len(jobs) and jobs[i][0] <= now:
+            heappush(ready, (-jobs[i][2], jobs[i][1]))
+            i += 1
+        tail, left = ready[0]
+        until = jobs[i][0] if i < len(jobs) else float("inf")
+        if now + left <= until:
+            heappop(ready)
+            now += left
+            best = max(best, now - tail)
+        else:
+            ready[0] = (tail, left - (until - now))
+            now = until
+    return best

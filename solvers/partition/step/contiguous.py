@@ -9,10 +9,10 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray, IntArray
 
 from ...run import Run, watched
-from .greedy import offer_placement
+from .heft import offer_placement
 from .model import Prepared
-from .rank import mean_rank, ranked
 from .repair import repair
+from .schedule import mean_rank, ranked
 
 _SLACK = (1.0, 1.03, 1.1, 1.2, 1.4)
 """How much more memory than there is, before the repair."""

@@ -1,4 +1,4 @@
-"""List scheduling under many settings, of which the best plans go on to a descent."""
+"""List scheduling under many settings, of which the best plans are annealed for a moment."""
 
 from __future__ import annotations
 
@@ -10,31 +10,33 @@ from gangplan.instances import StepPlan
 from gangplan.instances.arrays import FloatArray, IntArray
 
 from ...run import Run
-from .improve.arrays import Arrays, arrays_of
-from .improve.descent import descended
-from .improve.polish import polish
-from .improve.workroom import workroom
+from .annealing import anneal, begin
+from .arrays import Arrays, arrays_of, workroom
 from .list_scheduler import build, empty_state
 from .model import Prepared
 from .schedule import Decoder, as_plan
 from .settings import Basis, basis_of, clustered, draw, prices_of
+from .timing import links_of, polish
 
 DRAWN = 20
 """Settings that are tried, HEFT's first."""
-DESCENTS = 6
-"""Plans, the shortest ones, from which there is a descent."""
-BUDGET, BUDGET_PER_OP = 30_000, 300
-"""Ops that may be scheduled in the descent from one plan, at most, and for each op of the problem."""
+STARTS = 3
+"""Plans, the shortest ones, that are annealed."""
+BUDGET, BUDGET_PER_OP = 60_000, 600
+"""Ops that may be scheduled in annealing one plan, at most, and for each op of the problem."""
+_HOT = 1 / 400
+"""Temperature at the beginning, relative to the makespan: the plans are good ones."""
+_STEPS = 2
+"""Steps for each whole schedule in the budget: most are given up on the way."""
 _ROUNDS = 4
 """Of `polish`."""
-_DRAWS = np.random.default_rng(0).random(4096)
 
 Found = tuple[float, IntArray, FloatArray]
 """A makespan, the device of each group, and a start for each op."""
 
 
 def list_schedule(run: Run, p: Prepared) -> None:
-    """Offer the plans of ever more settings, then those that descents from the shortest of them lead to.
+    """Offer the plans of ever more settings, then those that annealing the shortest of them leads to.
 
     Devices are chosen as if links were free, and plans timed with their contention.
     """
@@ -50,7 +52,7 @@ def list_schedule(run: Run, p: Prepared) -> None:
 
 
 def search(p: Prepared, a: Arrays, settings: FloatArray, stopped: Callable[[], bool]) -> Iterator[Found]:
-    """Yield plans, each better than the one before: on one device, of the settings (K, D), of descents."""
+    """Yield plans, without contention each better than the one before: on one device, of settings (K, D), annealed."""
     basis, best, found = basis_of(p, a), np.inf, list[Found]()
     for row in [None, *settings]:
         plan = alone(p, a) if row is None else decode(p, a, basis, row)
@@ -64,11 +66,11 @@ def search(p: Prepared, a: Arrays, settings: FloatArray, stopped: Callable[[], b
     kept: dict[float, Found] = {}
     for plan in sorted(found, key=lambda x: x[0]):
         kept.setdefault(plan[0], plan)
-    for plan in list(kept.values())[:DESCENTS]:
+    for plan in list(kept.values())[:STARTS]:
         if stopped():
             return
-        lower = improved(a, plan)
-        if lower[0] < best * (1 - 1e-12):
+        lower = annealed(p, a, plan)
+        if p.contention or lower[0] < best * (1 - 1e-12):
             best = lower[0]
             yield lower
 
@@ -97,11 +99,12 @@ def alone(p: Prepared, a: Arrays) -> Found | None:
     return float(seconds[best]), np.full(p.n_groups, best), start
 
 
-def improved(a: Arrays, found: Found) -> Found:
-    """Return the plan that descent leads to."""
-    where, start = found[1].copy(), found[2].copy()
-    finish = start + a.seconds[where[a.group], np.arange(len(start))]
-    return descended(a, where, start, finish, min(BUDGET, BUDGET_PER_OP * len(start)), _DRAWS), where, start
+def annealed(p: Prepared, a: Arrays, found: Found) -> Found:
+    """Return the plan that a short annealing leads to; with contention its makespan counts that."""
+    s = begin(a, links_of(p), found[1], found[2])
+    budget = min(BUDGET, BUDGET_PER_OP * p.n)
+    anneal(a, s, 0, _STEPS * budget // p.n, _HOT, budget, 0)
+    return float(s.length[1]), s.best_where, np.argsort(s.best_order).astype(float)
 
 
 def plan_of(p: Prepared, a: Arrays, where: IntArray, start: FloatArray) -> StepPlan:

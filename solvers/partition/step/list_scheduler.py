@@ -8,8 +8,8 @@ import numpy as np
 
 from ...compiled.kernel import Bools, Floats, Floats2, Ints, by_reference, lean, lean_kernel
 from ...compiled.routines import pop, push
-from .improve.arrays import Arrays
-from .improve.timetable import first_gap, occupy
+from .arrays import Arrays
+from .timing import first_gap, occupy
 
 COSTS = ("load", "backlog", "opens", "fill", "idle", "last", "moved")
 """What a device costs besides the end of the op, in the columns of `weigh`."""

@@ -14,14 +14,11 @@ from gangplan.instances.arrays import FloatArray
 from ...cpsat_solver import cpsat_solver
 from ...processes import interruptible
 from ...run import Run
-from .cpsat_links import Transfers
-from .cpsat_model import StepModel
-from .cpsat_segments import Segments
-from .cpsat_ticks import in_ticks
-from .cpsat_windows import Ticks
+from .cpsat import in_ticks
+from .cpsat_model import StepModel, Transfers
 from .model import Prepared
-from .retime import retime
-from .schedule import Sent
+from .schedule import Sent, retime
+from .segments import Segments, Ticks
 
 _NEAR = 2.0
 _LEAST = 0.005

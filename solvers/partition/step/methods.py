@@ -68,22 +68,22 @@ def _list_schedule(run: Run, p: Prepared) -> None:
 
 
 def _listing() -> tuple[Any, ...]:
-    from .improve.descent import descend
-    from .improve.polish import polish
+    from .annealing import anneal
     from .list_scheduler import build
     from .settings import union
+    from .timing import polish
 
-    return build, polish, union, descend
+    return build, polish, union, anneal
 
 
 def _local_search(run: Run, p: Prepared) -> None:
-    from .local_search import local_search
+    from .annealing import local_search
 
     local_search(run, p)
 
 
 def _annealing() -> tuple[Any, ...]:
-    from .improve.annealing import anneal
+    from .annealing import anneal
 
     return (anneal,)
 
@@ -106,12 +106,6 @@ def _cpsat_below(run: Run, p: Prepared) -> None:
     cpsat(run, p, below=True)
 
 
-def _milp(run: Run, p: Prepared) -> None:
-    from .milp import milp
-
-    milp(run, p)
-
-
 def _referee() -> Referee:
     from .enumeration import optimum
     from .random_problem import random_problem
@@ -128,7 +122,6 @@ METHODS: dict[str, Method] = {
     "lns": Method(_lns, suits=_at_most(400_000, 40_000), library=CPSAT, start=_start),
     "cpsat": Method(_cpsat, exact=True, suits=_EXACT, library=CPSAT, start=_start),
     "cpsat_below": Method(_cpsat_below, exact=True, suits=_EXACT, library=CPSAT, start=_start),
-    "milp": Method(_milp, exact=True, suits=_at_most(1_000, 400), library="pulp", start=_start),
     "bounds": Method(_bounds),
 }
 SUITE = Suite(METHODS, ("",), _prepare, _referee, offer_draft)

@@ -79,6 +79,17 @@ class Prepared:
         return np.repeat(np.arange(self.n, dtype=np.int32), np.diff(first)), index
 
     @cached_property
+    def reach(self) -> tuple[list[int], list[int]]:
+        """The ops before and the ops after each op, as bit sets."""
+        above, below = [0] * self.n, [0] * self.n
+        order = self.order.tolist()
+        for first, index, found, way in ((*self.predecessors, above, order), (*self.successors, below, order[::-1])):
+            for v in way:
+                for u in index[first[v] : first[v + 1]].tolist():
+                    found[v] |= found[u] | 1 << u
+        return above, below
+
+    @cached_property
     def members(self) -> tuple[tuple[int, ...], ...]:
         """The ops of each group, ascending."""
         found: list[list[int]] = [[] for _ in range(self.n_groups)]

@@ -1,81 +1,191 @@
-"""Changes of a placement that keep colocation, and can be taken back."""
+"""Random changes of a placement that keep memory and colocation, and can be taken back; compiled."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from .model import Prepared
-from .schedule import Decoder
+from ...compiled.kernel import Floats, Ints, lean
+from ...compiled.routines import below, uniform
+from .arrays import Arrays, Workroom
+from .timing import Links
+
+_BALLS = (1, 1, 1, 2, 3, 5, 8, 13, 21, 34)
+"""How many neighbouring groups move at once, at most."""
+_DEVICES, _NEAR = 0.03, 0.67
+"""Share of the moves in which two devices change places, and of those that go where a neighbour is."""
 
 
-class Moves:
-    """A placement, and balls of groups that move: connected, on one device.
+class Annealing(NamedTuple):
+    """Where a search is, and the best that it has found; n ops, G groups, k devices.
 
-    Args:
-        decoder: of the problem.
-        where: the device of each group.
-        rng: for what a ball grows by.
+    Attributes:
+        where, bias: device of each group, int64 (G,), and what is added to the rank of each op, float64 (n,).
+        left: bytes left on each device, float64 (k,).
+        member_first, member: ops of each group, CSR, int64.
+        moved, came: groups that have just moved, and from where, int64 (G,).
+        tally: how many have, and how many balls there have been, int64 (2,).
+        seen, edge, pull: in which ball a group was last, ball and what it may grow by, and how many neighbours a group
+            has on the other side, int64 (G,).
+        best_where, best_bias, best_order: the best plan, the last in which order its ops are scheduled, int64 (n,).
+        length: makespan that it is at, and of the best plan, float64 (2,).
+        key: rank and bias of each op, no less than of what follows, float64 (n,).
+        room: where schedules are made.
+        links: of the cluster; none where transfers do not wait for one another.
     """
 
-    def __init__(self, decoder: Decoder, where: list[int], rng: np.random.Generator) -> None:
-        p = decoder.p
-        self.p, self.rng = p, rng
-        self.need: list[float] = p.group_memory.tolist()
-        self.allowed: list[list[bool]] = p.allowed.tolist()
-        self.neighbours = _neighbours(p)
-        self.undone: list[tuple[int, int]] = []
-        self.where = list(where)
-        self.device: list[int] = [self.where[g] for g in self.p.group_of.tolist()]
-        self.left: list[float] = self.p.room.tolist()
-        for g, d in enumerate(self.where):
-            self.left[d] -= self.need[g]
-
-    def accept(self) -> None:
-        """Keep the change."""
-        self.undone.clear()
-
-    def undo(self) -> None:
-        """Take the change back."""
-        while self.undone:
-            self._put(*self.undone.pop())
-
-    def move(self, groups: list[int], d: int) -> None:
-        """Move groups to device d, room or not."""
-        for g in groups:
-            self._move(g, d)
-
-    def ball(self, g: int, size: int) -> list[int]:
-        """Return up to `size` groups of the device of g, connected and g among them, in random order of growth."""
-        here, ball, seen = self.where[g], [g], {g}
-        edge = [h for h in self.neighbours[g] if self.where[h] == here]
-        while edge and len(ball) < size:
-            i = int(self.rng.integers(len(edge)))
-            edge[i], edge[-1] = edge[-1], edge[i]
-            h = edge.pop()
-            if h not in seen:
-                seen.add(h)
-                ball.append(h)
-                edge += [x for x in self.neighbours[h] if x not in seen and self.where[x] == here]
-        return ball
-
-    def _move(self, g: int, d: int) -> None:
-        self.undone.append((g, self.where[g]))
-        self._put(g, d)
-
-    def _put(self, g: int, d: int) -> None:
-        self.left[self.where[g]] += self.need[g]
-        self.left[d] -= self.need[g]
-        self.where[g] = d
-        for v in self.p.members[g]:
-            self.device[v] = d
+    where: Ints
+    bias: Floats
+    left: Floats
+    member_first: Ints
+    member: Ints
+    moved: Ints
+    came: Ints
+    tally: Ints
+    seen: Ints
+    edge: Ints
+    pull: Ints
+    best_where: Ints
+    best_bias: Floats
+    best_order: Ints
+    length: Floats
+    key: Floats
+    room: Workroom
+    links: Links
 
 
-def _neighbours(p: Prepared) -> list[list[int]]:
-    """Return the groups that share an edge with each."""
-    u, w = p.edges
-    found: list[set[int]] = [set() for _ in range(p.n_groups)]
-    for a, b in zip(p.group_of[u].tolist(), p.group_of[w].tolist(), strict=True):
-        if a != b:
-            found[a].add(b)
-            found[b].add(a)
-    return [sorted(x) for x in found]
+@lean
+def propose(a: Arrays, s: Annealing) -> bool:
+    """Change the placement; return whether a change was found.
+
+    A ball of groups, connected and on one device, goes to another device: one that holds a neighbour, or any. What has
+    no room there is exchanged for groups that come back. Now and then two devices change all they have.
+
+    Args:
+        a, s: problem and search.
+    """
+    pick = uniform()
+    if pick < _DEVICES:
+        return _exchange(a, s)
+    g = below(len(s.where))
+    here, there, near = s.where[g], -1, 0
+    if pick < _DEVICES + _NEAR:
+        for i in range(a.edge_first[g], a.edge_first[g + 1]):
+            d = s.where[a.other[i]]
+            if d != here:
+                near += 1
+                if below(near) == 0:
+                    there = d
+    if there < 0:
+        there = below(len(a.room))
+    if there == here:
+        return False
+    size = _ball(a, s, g, _BALLS[below(len(_BALLS))])
+    for i in range(size):
+        if np.isfinite(a.work[there, s.edge[i]]) and a.need[s.edge[i]] <= a.room[there]:
+            move(a, s, s.edge[i], there)
+    return s.tally[0] > 0 and _settle(a, s, here, there)
+
+
+@lean
+def move(a: Arrays, s: Annealing, g: int, d: int) -> None:
+    """Move a group to device d, room or not."""
+    s.moved[s.tally[0]], s.came[s.tally[0]] = g, s.where[g]
+    s.tally[0] += 1
+    _put(a, s, g, d)
+
+
+@lean
+def take_back(a: Arrays, s: Annealing) -> None:
+    """Take all moves back."""
+    while s.tally[0] > 0:
+        s.tally[0] -= 1
+        _put(a, s, s.moved[s.tally[0]], s.came[s.tally[0]])
+
+
+@lean
+def _put(a: Arrays, s: Annealing, g: int, d: int) -> None:
+    s.left[s.where[g]] += a.need[g]
+    s.left[d] -= a.need[g]
+    s.where[g] = d
+    for i in range(s.member_first[g], s.member_first[g + 1]):
+        s.room.device[s.member[i]] = d
+
+
+@lean
+def _ball(a: Arrays, s: Annealing, g: int, size: int) -> int:
+    """Write up to `size` groups into `edge`, on the device of g and connected with it, g first; return how many.
+
+    Behind the ball in `edge` is what it may grow by, of which one is drawn each time.
+    """
+    s.tally[1] += 1
+    mark, here = s.tally[1], s.where[g]
+    s.edge[0], s.seen[g] = g, mark
+    inside, known, last = 1, 1, g
+    while True:
+        for i in range(a.edge_first[last], a.edge_first[last + 1]):
+            h = a.other[i]
+            if s.seen[h] != mark and s.where[h] == here:
+                s.edge[known], s.seen[h] = h, mark
+                known += 1
+        if inside in (size, known):
+            break
+        i = inside + below(known - inside)
+        last = s.edge[i]
+        s.edge[inside], s.edge[i] = last, s.edge[inside]
+        inside += 1
+    return inside
+
+
+@lean
+def _settle(a: Arrays, s: Annealing, here: int, there: int) -> bool:
+    """Bring groups back from `there` until it fits; return whether that worked, else take everything back.
+
+    Those with the most neighbours on the other side go first.
+    """
+    moved = s.tally[0]
+    if s.left[there] < 0.0:
+        for g in range(len(s.where)):
+            s.pull[g] = -1
+            if s.where[g] == there and a.need[g] > 0.0 and np.isfinite(a.work[here, g]):
+                s.pull[g] = 0
+                for i in range(a.edge_first[g], a.edge_first[g + 1]):
+                    s.pull[g] += s.where[a.other[i]] == here
+        for i in range(moved):
+            s.pull[s.moved[i]] = -1
+    while s.left[there] < 0.0:
+        best, equal = -1, 0
+        for g in range(len(s.where)):
+            if s.pull[g] < 0 or (best >= 0 and s.pull[g] < s.pull[best]):
+                continue
+            equal = equal + 1 if best >= 0 and s.pull[g] == s.pull[best] else 1
+            if below(equal) == 0:
+                best = g
+        if best < 0:
+            break
+        s.pull[best] = -1
+        move(a, s, best, here)
+    if s.left[there] < 0.0 or s.left[here] < 0.0:
+        take_back(a, s)
+        return False
+    return True
+
+
+@lean
+def _exchange(a: Arrays, s: Annealing) -> bool:
+    """Let two devices change all they have; return whether that is possible."""
+    x, y = below(len(a.room)), below(len(a.room))
+    if x == y:
+        return False
+    for g in range(len(s.where)):
+        if s.where[g] == x or s.where[g] == y:
+            other = x + y - s.where[g]
+            if not np.isfinite(a.work[other, g]):
+                take_back(a, s)
+                return False
+            move(a, s, g, other)
+    if min(s.left[x], s.left[y]) < 0.0:
+        take_back(a, s)
+        return False
+    return True

@@ -7,8 +7,8 @@ placements and orders loses nothing.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 
@@ -17,8 +17,6 @@ import numpy as np
 from gangplan.instances import StepPlan
 from gangplan.instances.arrays import FloatArray, IntArray
 
-from ...run import never
-from .busy import Busy, common_gap
 from .model import Prepared
 
 Sent = dict[tuple[int, int], float]
@@ -38,21 +36,6 @@ class Decoder:
         self.delay: list[list[float]] = [*p.delay.tolist(), [0.0] * p.n]
         self.level: list[list[int]] = p.level.tolist()
 
-    def order(self, priority: Sequence[float]) -> list[int]:
-        """Return the ops so that every edge points forward, of those that may come next always the lowest priority."""
-        waiting = list(map(len, self.before))
-        ready = [(priority[v], v) for v, w in enumerate(waiting) if not w]
-        heapify(ready)
-        found = []
-        while ready:
-            v = heappop(ready)[1]
-            found.append(v)
-            for w in self.after[v]:
-                waiting[w] -= 1
-                if not waiting[w]:
-                    heappush(ready, (priority[w], w))
-        return found
-
     def times(self, device: Sequence[int], order: Sequence[int]) -> tuple[list[float], list[float], Sent]:
         """Return when each op starts and ends, and with contention when each transfer starts.
 
@@ -60,43 +43,14 @@ class Decoder:
             device: of each op, which must be able to run there.
             order: of all ops, every edge forward.
         """
-        if self.p.contention:
-            return self._with_links(device, order)
-        start, finish = self._without_links(device, order)
-        return start, finish, {}
-
-    def makespan(self, device: Sequence[int], order: Sequence[int]) -> float:
-        """Return when the last op ends."""
-        return max(self.times(device, order)[1])
-
-    def _without_links(self, device: Sequence[int], order: Sequence[int]) -> tuple[list[float], list[float]]:
-        n = len(order)
-        start, finish = [0.0] * n, [0.0] * n
-        before, delay, level, seconds = self.before, self.delay, self.level, self.seconds
-        free = [0.0] * len(level)
-        gaps: list[list[tuple[float, float]]] = [[] for _ in level]
-        for v in order:
-            d = device[v]
-            ready, far = 0.0, level[d]
-            for u in before[v]:
-                there = finish[u] + delay[far[device[u]]][u]
-                ready = max(ready, there)
-            took, end = seconds[d][v], free[d]
-            if ready < end:
-                ready = _first_gap(gaps[d], ready, took, end) if gaps[d] else end
-            elif ready > end:
-                gaps[d].append((end, ready))
-            start[v] = ready
-            finish[v] = ready = ready + took
-            if ready > end:
-                free[d] = ready
-        return start, finish
-
-    def _with_links(self, device: Sequence[int], order: Sequence[int]) -> tuple[list[float], list[float], Sent]:
         partial = Partial(self)
         for v in order:
             partial.put(v, device[v])
         return partial.start, partial.finish, partial.sent
+
+    def makespan(self, device: Sequence[int], order: Sequence[int]) -> float:
+        """Return when the last op ends."""
+        return max(self.times(device, order)[1])
 
 
 class Partial:
@@ -106,7 +60,6 @@ class Partial:
         start, finish: of each op that is in, seconds.
         device: of each op that is in, -1 of others.
         sent: when transfers start, with contention.
-        stopped: whether to give up, which who puts the ops in has to look at.
     """
 
     def __init__(self, decoder: Decoder) -> None:
@@ -115,7 +68,6 @@ class Partial:
         self.start, self.finish = [0.0] * n, [0.0] * n
         self.device = [-1] * n
         self.sent = Sent()
-        self.stopped: Callable[[], bool] = never
         self._busy = [Busy() for _ in decoder.level]
         self._links = [Busy() for _ in decoder.p.links.names] if decoder.p.contention else []
 
@@ -128,10 +80,6 @@ class Partial:
             del self.sent[pair]
         took = self.decoder.seconds[d][v]
         return self._busy[d].first(ready, took) + took
-
-    def free(self, d: int) -> float:
-        """Return when device d has ended all that is in."""
-        return self._busy[d].end[-1] if self._busy[d].end else 0.0
 
     def put(self, v: int, d: int) -> None:
         """Put op v on device d; all ops before it are in."""
@@ -161,22 +109,6 @@ class Partial:
         return ready, made
 
 
-def decode(p: Prepared, device: IntArray, priority: FloatArray | Sequence[float]) -> StepPlan:
-    """Return the plan that runs ops of low priority values first on the given devices; see `Decoder.times`.
-
-    It is feasible whatever the priorities, if the placement is: no op on a device that cannot run it, memory and
-    colocation kept.
-
-    Args:
-        p: the problem.
-        device: of each op, int (n,).
-        priority: of each op, (n,); an op never waits for one that it does not follow and that has a higher value.
-    """
-    decoder, where = Decoder(p), np.asarray(device).tolist()
-    start, _, sent = decoder.times(where, decoder.order(np.asarray(priority).tolist()))
-    return as_plan(p, where, start, sent)
-
-
 def as_plan(p: Prepared, device: Sequence[int], start: Sequence[float], sent: Sent) -> StepPlan:
     """Return the plan of these times."""
     made = sorted(sent)
@@ -195,12 +127,171 @@ def _rows(csr: tuple[IntArray, IntArray]) -> list[list[int]]:
     return [index[a:b] for a, b in pairwise(first)]
 
 
-def _first_gap(gaps: list[tuple[float, float]], ready: float, took: float, end: float) -> float:
-    """Return the earliest start from `ready` on in one of the gaps, which it splits, or else `end`."""
-    for i in range(bisect_left(gaps, (ready, -1.0)) - 1 if gaps[0][0] < ready else 0, len(gaps)):
-        low, high = gaps[i]
-        at = max(low, ready)
-        if at + took <= high:
-            gaps[i : i + 1] = [gap for gap in ((low, at), (at + took, high)) if gap[0] < gap[1]]
-            return at
-    return end
+class Busy:
+    """The times at which a device or a link is taken, in order."""
+
+    __slots__ = ("end", "start")
+
+    def __init__(self) -> None:
+        self.start: list[float] = []
+        self.end: list[float] = []
+
+    def first(self, ready: float, took: float) -> float:
+        """Return the earliest start from `ready` on."""
+        start, end = self.start, self.end
+        for i in range(bisect_right(end, ready), len(start)):
+            if ready + took <= start[i]:
+                return ready
+            ready = max(ready, end[i])
+        return ready
+
+    def take(self, at: float, took: float) -> None:
+        """Book the time; nothing may run across what takes none."""
+        # intervals do not overlap, so sorting both lists keeps them paired
+        insort(self.start, at)
+        insort(self.end, at + took)
+
+    def give_back(self, at: float, took: float) -> None:
+        """Undo `take`."""
+        del self.start[bisect_left(self.start, at)]
+        del self.end[bisect_left(self.end, at + took)]
+
+
+def common_gap(way: list[Busy], ready: float, took: float) -> float:
+    """Return the earliest start from `ready` on at which all links of a way are free."""
+    while True:
+        before = ready
+        for link in way:
+            ready = link.first(ready, took)
+        if ready == before:
+            return ready
+
+
+_Key = tuple[float, float, int, int, int]
+"""Given start, duration, rank, receiver or -1 for an op, op: what takes no time goes before what starts with it."""
+
+
+def retime(p: Prepared, device: IntArray, start: FloatArray, sent_at: Sent | None = None) -> StepPlan:
+    """Return the plan in which every device and every link keeps its order and all is as early as it can.
+
+    The result holds to the last digit, and no time in it is later than the given one if those were feasible.
+
+    Args:
+        p: the problem.
+        device: of each op, int (n,).
+        start: of each op, (n,); only the order matters.
+        sent_at: of each transfer that takes time, by (op, receiver); one that is missing goes when its op ends.
+            Without contention unused.
+    """
+    decoder, where = Decoder(p), np.asarray(device).tolist()
+    keys, waiting, after = _tasks(p, decoder, where, np.asarray(start).tolist(), sent_at or {})
+    first, finish, sent = [0.0] * p.n, [0.0] * p.n, Sent()
+    free = [0.0] * (p.n_devices + (len(p.links.names) if p.contention else 0))
+    ready = [keys[task] for task, left in waiting.items() if not left]
+    heapify(ready)
+    while ready:
+        _, took, _, d, v = heappop(ready)
+        here = where[v]
+        if d < 0:
+            early = max((_there(decoder, where, finish, sent, u, here) for u in decoder.before[v]), default=0.0)
+            uses = [here]
+        else:
+            early, uses = finish[v], [p.n_devices + x for x in p.routes[here][d]]
+        at = max(early, *(free[x] for x in uses))
+        for x in uses:
+            free[x] = at + took
+        if d < 0:
+            first[v], finish[v] = at, at + took
+        else:
+            sent[v, d] = at
+        for task in after[v, d]:
+            waiting[task] -= 1
+            if not waiting[task]:
+                heappush(ready, keys[task])
+    return as_plan(p, where, first, sent)
+
+
+_Task = tuple[int, int]
+"""An op and the receiver of its output, or -1 for the op itself."""
+
+
+def _tasks(
+    p: Prepared, decoder: Decoder, device: list[int], start: list[float], sent_at: Sent
+) -> tuple[dict[_Task, _Key], dict[_Task, int], dict[_Task, list[_Task]]]:
+    """Return the key of each op and transfer, how many tasks it waits for, and which ones wait for it."""
+    rank = np.empty(p.n, dtype=np.int64)
+    rank[p.order] = np.arange(p.n)
+    took = [decoder.seconds[d][v] for v, d in enumerate(device)]
+    keys: dict[_Task, _Key] = {(v, -1): (start[v], took[v], int(rank[v]), -1, v) for v in range(p.n)}
+    after: dict[_Task, list[_Task]] = {(v, -1): [] for v in range(p.n)}
+    waiting = {(v, -1): len(decoder.before[v]) for v in range(p.n)}
+    for u, row in enumerate(decoder.after):
+        for v in row:
+            d = device[v]
+            seconds = decoder.delay[decoder.level[device[u]][d]][u] if p.contention else 0.0
+            if seconds > 0 and (u, d) not in keys:
+                keys[u, d] = (sent_at.get((u, d), start[u] + took[u]), seconds, int(rank[u]), d, u)
+                waiting[u, d], after[u, d] = 1, []
+                after[u, -1].append((u, d))
+            # a consumer waits for the transfer in place of the op
+            after[(u, d) if seconds > 0 else (u, -1)].append((v, -1))
+    return keys, waiting, after
+
+
+def _there(decoder: Decoder, device: list[int], finish: list[float], sent: Sent, u: int, d: int) -> float:
+    """Return when the output of op u is on device d."""
+    return sent.get((u, d), finish[u]) + decoder.delay[decoder.level[device[u]][d]][u]
+
+
+def mean_rank(p: Prepared) -> list[float]:
+    """Return the longest way from the start of each op to the end, with mean times and mean delays, seconds.
+
+    HEFT's upward rank (Topcuoglu, Hariri, Wu, IEEE TPDS 2002, Eq. 3).
+    """
+    able = p.time < float("inf")
+    count = np.bincount(p.type_of, minlength=len(p.time)).astype(float)
+    took = ((count @ np.where(able, p.time, 0.0)) / (count @ able).clip(min=1.0)).tolist()
+    return _upward(p, took, _mean_delay(p).tolist())
+
+
+def _mean_delay(p: Prepared) -> FloatArray:
+    if not len(p.used_levels):
+        return p.fastest * 0.0
+    pairs = [(p.level == x).sum() for x in p.used_levels]
+    total = sum(n * p.delay[x] for n, x in zip(pairs, p.used_levels.tolist(), strict=True))
+    return total / p.n_devices**2  # type: ignore[no-any-return]
+
+
+def _upward(p: Prepared, took: Sequence[float], delay: Sequence[float]) -> list[float]:
+    rank = [0.0] * p.n
+    first, index = p.successors[0].tolist(), p.successors[1].tolist()
+    for v in p.order[::-1].tolist():
+        away = delay[v]
+        rank[v] = took[v] + max([away + rank[w] for w in index[first[v] : first[v + 1]]], default=0.0)
+    return rank
+
+
+def placed_rank(decoder: Decoder, device: Sequence[int], reverse: Sequence[int]) -> list[float]:
+    """Return the longest way from the start of each op to the end, with the times and delays of a placement, seconds.
+
+    Args:
+        decoder: of the problem.
+        device: of each op.
+        reverse: the ops, every edge backward.
+    """
+    rank = [0.0] * len(device)
+    seconds, delay, level, after = decoder.seconds, decoder.delay, decoder.level, decoder.after
+    for v in reverse:
+        d = device[v]
+        far, best = level[d], 0.0
+        for w in after[v]:
+            x = rank[w] + delay[far[device[w]]][v]
+            if x > best:  # noqa: PLR1730
+                best = x
+        rank[v] = best + seconds[d][v]
+    return rank
+
+
+def ranked(p: Prepared, rank: Sequence[float]) -> list[int]:
+    """Return the ops by falling rank, every edge forward; ties in topological order."""
+    return sorted(p.order.tolist(), key=rank.__getitem__, reverse=True)

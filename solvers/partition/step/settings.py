@@ -10,7 +10,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray, IntArray
 
 from ...compiled.kernel import Floats, Ints, lean_kernel
-from .improve.arrays import Arrays, neighbours
+from .arrays import Arrays, neighbours
 from .list_scheduler import COSTS, Prices
 from .model import Prepared
 

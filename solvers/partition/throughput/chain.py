@@ -24,11 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gangplan.instances import PartitionPlan
 from gangplan.instances.arrays import FloatArray
 
 from .family import Family, Index
-from .quotient import Quotient
 
 STRICT = 1e-9
 """A chain must beat the threshold by this much, relatively, to count."""
@@ -210,14 +208,3 @@ def groups_of(chain: Chain, n_groups: int) -> list[tuple[int, list[int]]]:
         stages.append((t, [g for g in range(n_groups) if fresh >> g & 1]))
         done = ideal
     return stages
-
-
-def ideals_of(q: Quotient, plan: PartitionPlan) -> list[int]:
-    """Return the ideals that the stages of a contiguous plan end at."""
-    stage = plan.stage[np.unique(q.group_of, return_index=True)[1]]
-    ends = [0] * (int(stage.max()) + 1)
-    for g, s in enumerate(stage.tolist()):
-        ends[s] |= 1 << g
-    for s in range(1, len(ends)):
-        ends[s] |= ends[s - 1]
-    return ends

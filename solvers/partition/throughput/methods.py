@@ -15,7 +15,7 @@ from ...run import Run, never
 from .. import offer_draft
 from .bounds import counting_bound, impossible
 from .dominate import dominate
-from .pipeline import neighbourhood, pipedream, pipeline
+from .pipeline import bounds, pipedream, pipeline
 from .quotient import Quotient, quotient
 
 
@@ -123,9 +123,7 @@ METHODS: dict[str, Method] = {
     "random_keys": Method(_random_keys, library="numba", kernels=_cutting),
     "local_search": Method(_local_search, library="numba", kernels=_annealing, start=_start),
     "pipeline": Method(lambda run, reduced: pipeline(run, reduced.own), exact=True, variants=("contiguous",)),
-    "neighbourhood": Method(
-        lambda run, reduced: neighbourhood(run, reduced.own), variants=("contiguous",), start=_start
-    ),
+    "bounds": Method(lambda run, reduced: bounds(run, reduced.own), variants=("contiguous",), start=_start),
     "convex": Method(_convex, variants=("convex",)),
     "cpsat": Method(_cpsat, exact=True, suits=_at_most(25_000), library=CPSAT, start=_start),
     "milp": Method(_milp, exact=True, suits=_at_most(400_000), library="pulp", start=_start),

@@ -1,4 +1,4 @@
-"""Contiguous pipelines by dynamic programming: a first chain, all ideals if they can be listed, else neighbourhoods."""
+"""Contiguous pipelines by dynamic programming: a first chain, all ideals if they can be listed, and bounds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from ...run import Run
 from ..sizes import fits
 from .bounds import counting_bound, impossible, load_ceiling
-from .chain import best_chain, effort, groups_of, ideals_of
+from .chain import best_chain, effort, groups_of
 from .family import Family
 from .lattice import all_ideals, linear_extension, prefixes
 from .quotient import Quotient
@@ -30,11 +30,6 @@ _MIXES = 4096
 """How many vectors c of devices used by type the recurrence goes through, where there are several types."""
 _FAR = 1e3
 """A plan that is so many times better than the ceiling of a family's loads asks for a finer one."""
-_AROUND = 1600
-_AROUND_MOST = 6400
-_STALLED = 3
-_SHARES_FIRST, _SHARES_THEN = 0.04, 0.15
-"""What the bound by shares may take of the time that is left, until it has risen and after that."""
 
 
 def pipedream(run: Run, q: Quotient) -> None:
@@ -88,35 +83,22 @@ def few_mixes(q: Quotient) -> Quotient:
     return few
 
 
-def neighbourhood(run: Run, q: Quotient) -> None:
-    """Bound by cuts, and improve the best pipeline within larger and larger families around its boundaries."""
-    from .neighbourhood import Neighbourhood
+def bounds(run: Run, q: Quotient) -> None:
+    """Raise the bound by what cuts of the order cost, then by the share of a stage that each group takes."""
+    if run.objective is None or run.stopped or not run.can_import("ortools"):
+        return
+    # OR-Tools' flows take a while to import
+    with run.phase("cut bound"):
+        from .cut_bound import cut_bound
 
-    if run.objective is not None:
-        _bound_by_cuts(run, q, run.objective)
-        _bound_by_shares(run, q, run.objective)
-    few = few_mixes(q)
-    rng = np.random.default_rng(run.seed)
-    walk = Neighbourhood(few, rng)
-    around, stalled = _AROUND, 0
-    while not run.stopped and run.plan is not None and run.objective is not None and around <= _AROUND_MOST:
-        with run.phase("neighbourhood"):
-            reach = run.objective * float(rng.choice([0.03, 0.1, 0.3]))
-            family = {0, (1 << q.n_groups) - 1}
-            for end in ideals_of(q, run.plan):
-                for ideal in walk.around(end, around, reach):
-                    if run.stopped:
-                        return
-                    family.add(ideal)
-            try:
-                found = best_chain(Family(few, list(family), run.objective), run.objective, lambda: run.stopped)
-            except TimeoutError:
-                return
-        if found is not None and run.offer(q.plan(groups_of(found[1], q.n_groups)), "neighbourhood"):
-            stalled = 0
-            _bound_by_cuts(run, q, run.objective)
-        elif (stalled := stalled + 1) == _STALLED:
-            around, stalled = 2 * around, 0
+        run.raise_bound(cut_bound(q, run.objective, lambda: run.stopped), "cuts")
+    if run.stopped or run.bound is None:
+        return
+    with run.phase("share bound"):
+        from .share_bound import share_bounds
+
+        for value in share_bounds(q, run.bound, run.objective, lambda: run.stopped):
+            run.raise_bound(value, "shares")
 
 
 def _first_chain(run: Run, q: Quotient) -> None:
@@ -187,32 +169,6 @@ def _exact(run: Run, q: Quotient, family: Family) -> None:
             run.raise_bound(run.objective, "chain")
         else:
             run.prove_infeasible()
-
-
-def _bound_by_cuts(run: Run, q: Quotient, threshold: float) -> None:
-    if not run.can_import("ortools"):
-        return
-    with run.phase("cut bound"):
-        from .cut_bound import cut_bound  # OR-Tools' flows take a while to import
-
-        run.raise_bound(cut_bound(q, threshold, lambda: run.stopped), "cuts")
-
-
-def _bound_by_shares(run: Run, q: Quotient, objective: float) -> None:
-    if run.stopped or run.bound is None or not run.can_import("ortools"):
-        return
-    with run.phase("share bound"):
-        from .share_bound import share_bounds
-
-        found = share_bounds(q, run.bound, objective, lambda: run.stopped)
-        # where it has something to say, it says so soon
-        with run.share(_SHARES_FIRST):
-            first = next(found, None)
-        if first is not None:
-            run.raise_bound(first, "shares")
-            with run.share(_SHARES_THEN):
-                for value in found:
-                    run.raise_bound(value, "shares")
 
 
 def _ceiling(run: Run, q: Quotient) -> float:

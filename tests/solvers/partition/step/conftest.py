@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 import numpy as np
 
-from gangplan.instances import Cluster, DeviceType, Level, OpGraph, StepProblem, TreeTopology
+from gangplan.instances import Cluster, DeviceType, Level, OpGraph, StepPlan, StepProblem, TreeTopology
 from gangplan.instances.graph import with_backward
+from gangplan.solvers.partition.step.model import Prepared
+from gangplan.solvers.partition.step.schedule import Decoder, as_plan
 
 
 def graph(
@@ -64,3 +68,27 @@ def training(seed: int) -> StepProblem:
     return StepProblem(
         whole, cluster(k, servers, far=float(rng.choice([0.25, 1.0])), memory=limit), bool(seed % 3 == 0)
     )
+
+
+def order_of(p: Prepared, priority: Sequence[float]) -> list[int]:
+    """Return the ops so that every edge points forward, of those that may come next always the lowest priority."""
+    decoder = Decoder(p)
+    waiting = list(map(len, decoder.before))
+    ready = [(priority[v], v) for v, w in enumerate(waiting) if not w]
+    heapify(ready)
+    found = []
+    while ready:
+        v = heappop(ready)[1]
+        found.append(v)
+        for w in decoder.after[v]:
+            waiting[w] -= 1
+            if not waiting[w]:
+                heappush(ready, (priority[w], w))
+    return found
+
+
+def decode(p: Prepared, device: Any, priority: Any) -> StepPlan:
+    """Return the plan that runs ops of low priority values first on the given devices."""
+    where = np.asarray(device).tolist()
+    start, _, sent = Decoder(p).times(where, order_of(p, np.asarray(priority).tolist()))
+    return as_plan(p, where, start, sent)

@@ -14,12 +14,11 @@ from gangplan.instances import Cluster, DeviceType, Level, StepPlan, StepProblem
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite
-from gangplan.solvers.partition.step.cpsat import Formulation
-from gangplan.solvers.partition.step.cpsat_segments import reach, segments
-from gangplan.solvers.partition.step.cpsat_symmetry import DeviceTree, equal_parts
-from gangplan.solvers.partition.step.cpsat_ticks import ceiling_of, in_ticks
+from gangplan.solvers.partition.step.cpsat import Formulation, ceiling_of, in_ticks
 from gangplan.solvers.partition.step.model import Prepared, prepare
 from gangplan.solvers.partition.step.random_problem import random_problem
+from gangplan.solvers.partition.step.segments import segments
+from gangplan.solvers.partition.step.symmetry import DeviceTree, equal_parts
 
 from .conftest import cluster, graph
 
@@ -168,7 +167,7 @@ def test_sources_before_the_first_gate() -> None:
 
 def test_reach() -> None:
     """What comes before and after an op includes what is further away."""
-    above, below = reach(prepare(StepProblem(graph([1, 1, 1], [(0, 1), (1, 2)]), cluster(1))))
+    above, below = prepare(StepProblem(graph([1, 1, 1], [(0, 1), (1, 2)]), cluster(1))).reach
     assert (above, below) == ([0b000, 0b001, 0b011], [0b110, 0b100, 0b000])
 
 

@@ -16,11 +16,11 @@ from gangplan.solvers import Run
 from gangplan.solvers.check import check_solver
 from gangplan.solvers.partition.step.bounds import impossible
 from gangplan.solvers.partition.step.enumeration import optimum
+from gangplan.solvers.partition.step.heft import pack
 from gangplan.solvers.partition.step.methods import METHODS, SUITE
 from gangplan.solvers.partition.step.model import prepare
 from gangplan.solvers.partition.step.random_problem import random_problem
 from gangplan.solvers.partition.step.repair import repair
-from gangplan.solvers.partition.step.room import pack
 
 from .conftest import cluster, graph, training
 

@@ -13,26 +13,26 @@ from gangplan import solve
 from gangplan.instances import StepProblem, verify
 from gangplan.instances.generators.families import make
 from gangplan.solvers.compiled.kernel import by_reference
-from gangplan.solvers.partition.step.improve import balls
-from gangplan.solvers.partition.step.improve.annealing import anneal, begin
-from gangplan.solvers.partition.step.improve.arrays import arrays_of
-from gangplan.solvers.partition.step.improve.links import links_of
+from gangplan.solvers.partition.step.annealing import anneal, begin
+from gangplan.solvers.partition.step.arrays import arrays_of
+from gangplan.solvers.partition.step import moves
 from gangplan.solvers.partition.step.methods import METHODS
 from gangplan.solvers.partition.step.model import prepare
 from gangplan.solvers.partition.step.schedule import Decoder
+from gangplan.solvers.partition.step.timing import links_of
 from gangplan.solvers.run import Run
 
 
 @njit
 def propose(a: Any, s: Any) -> Any:
     """Propose with references to what is passed."""
-    return balls.propose(by_reference(a), by_reference(s))
+    return moves.propose(by_reference(a), by_reference(s))
 
 
 @njit
 def take_back(a: Any, s: Any) -> None:
     """Take back with references to what is passed."""
-    balls.take_back(by_reference(a), by_reference(s))
+    moves.take_back(by_reference(a), by_reference(s))
 
 
 FAMILIES = ("layered", "fork_join", "series_parallel", "pipeline")

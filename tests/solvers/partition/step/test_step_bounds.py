@@ -15,15 +15,14 @@ from gangplan.solvers import Run
 from gangplan.solvers.partition.step.bounds import (
     class_bound,
     delay_bound,
-    heads,
+    heads_and_tails,
     impossible,
     load_bound,
+    one_machine,
     path_bound,
-    tails,
 )
 from gangplan.solvers.partition.step.enumeration import optimum
 from gangplan.solvers.partition.step.model import prepare
-from gangplan.solvers.partition.step.one_machine import one_machine
 from gangplan.solvers.partition.step.random_problem import random_problem
 from gangplan.solvers.partition.step.series import series
 from gangplan.solvers.partition.step.series_bound import series_bound
@@ -120,7 +119,7 @@ def test_load_between_a_head_and_a_tail() -> None:
     edges = [(0, i) for i in range(1, 5)] + [(i, 5) for i in range(1, 5)]
     p = prepare(StepProblem(graph([1.0, 3.0, 3.0, 3.0, 3.0, 2.0], edges), cluster(2)))
     assert path_bound(p) == 6.0
-    assert load_bound(p, heads(p), tails(p)) == pytest.approx(9.0)
+    assert load_bound(p, *heads_and_tails(p)) == pytest.approx(9.0)
     assert optimum(p.problem) == 9.0
 
 
@@ -128,7 +127,7 @@ def test_a_class_is_on_one_device() -> None:
     """Colocated ops run one after the other, between what comes before them and after."""
     # b and c (4 s) share a device: a 1, then 8, then d 1
     p = prepare(StepProblem(graph([1.0, 4.0, 4.0, 1.0], DIAMOND, colocation=[-1, 0, 0, -1]), cluster(3)))
-    assert class_bound(p, heads(p), tails(p)) == 10.0
+    assert class_bound(p, *heads_and_tails(p)) == 10.0
     assert optimum(p.problem) == 10.0
 
 

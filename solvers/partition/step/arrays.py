@@ -8,9 +8,9 @@ import numpy as np
 
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
 
-from ....compiled.kernel import Bools2, Floats, Floats2, Ints, Ints2
-from ..model import Prepared
-from ..rank import mean_rank
+from ...compiled.kernel import Bools2, Floats, Floats2, Ints, Ints2
+from .model import Prepared
+from .schedule import mean_rank
 
 
 class Arrays(NamedTuple):
@@ -131,3 +131,43 @@ def _int(x: Any) -> IntArray:
 
 def _float(x: Any) -> FloatArray:
     return np.array(x, dtype=np.float64, order="C")
+
+
+class Workroom(NamedTuple):
+    """Where a schedule is made; n ops, k devices.
+
+    Attributes:
+        device: of each op, int64 (n,).
+        order: in which ops are scheduled, int64 (n,); nearly that of the schedule before.
+        topological: ops in a topological order, int64 (n,).
+        tail: longest way from the start of each op to the end, float64 (n,).
+        start, finish: of each op, float64 (n,).
+        low, high, busy: see `timetable`; float64 (k, n) twice, int64 (k,).
+        key, heap: what ops are sorted by, float64 (n,), and how far that is, int64 (n,).
+    """
+
+    device: Ints
+    order: Ints
+    topological: Ints
+    tail: Floats
+    start: Floats
+    finish: Floats
+    low: Floats2
+    high: Floats2
+    busy: Ints
+    key: Floats
+    heap: Ints
+
+
+def workroom(a: Arrays) -> Workroom:
+    """Return an empty workroom for a problem."""
+    n, k = len(a.group), len(a.room)
+    order = np.argsort(a.topological)
+
+    def ints(size: int) -> Ints:
+        return np.zeros(size, np.int64)
+
+    return Workroom(
+        ints(n), order, order.copy(), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((k, n)), np.zeros((k, n)),
+        ints(k), np.zeros(n), ints(n),
+    )  # fmt: skip

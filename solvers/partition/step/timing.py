@@ -1,0 +1,308 @@
+"""Times for a placement and an order, with free links or with contention, and better times; compiled.
+
+`polish` is forward-backward improvement (Li, Willis, EJOR 1992), on one device an op."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...compiled.kernel import Floats, Floats2, Ints, Ints2, Ints3, by_reference, lean, lean_kernel
+from ...compiled.routines import first, pop, push
+from .arrays import Arrays, Workroom
+from .model import Prepared
+
+
+@lean
+def first_gap(low: Any, high: Any, count: int, ready: float, took: float) -> float:
+    """Return the earliest start from `ready` on of something that takes `took`.
+
+    Args:
+        low, high: beginnings and ends of the busy stretches, ascending.
+        count: how many there are.
+        ready, took: seconds.
+    """
+    if count == 0 or ready >= high[count - 1]:
+        return ready
+    a, b = 0, count
+    while a < b:
+        middle = (a + b) // 2
+        if high[middle] > ready:
+            b = middle
+        else:
+            a = middle + 1
+    at = ready
+    for i in range(a, count):
+        if at + took <= low[i]:
+            return at
+        at = max(at, high[i])
+    return at
+
+
+@lean
+def occupy(low: Any, high: Any, count: int, start: float, end: float) -> int:
+    """Make a stretch that is free busy and return how many there are then; one of no length changes nothing."""
+    if end <= start:
+        return count
+    i = count
+    while i > 0 and low[i - 1] > start:
+        i -= 1
+    left = i > 0 and high[i - 1] == start
+    right = i < count and low[i] == end
+    if left and right:
+        high[i - 1] = high[i]
+        for j in range(i, count - 1):
+            low[j], high[j] = low[j + 1], high[j + 1]
+        return count - 1
+    if left:
+        high[i - 1] = end
+        return count
+    if right:
+        low[i] = start
+        return count
+    for j in range(count, i, -1):
+        low[j], high[j] = low[j - 1], high[j - 1]
+    low[i], high[i] = start, end
+    return count + 1
+
+
+@lean_kernel
+def polish(arrays: Arrays, workroom: Workroom, where: Ints, start: Floats, finish: Floats, rounds: int) -> float:
+    """Overwrite the times with better ones and return the makespan.
+
+    First the ops are scheduled by the upward ranks of this placement, if that is shorter. Then in each round, from the
+    last to end on, each goes as late as its device and its readers let it, and, from the first to start on, as early.
+
+    Args:
+        arrays, workroom: the problem, and where schedules are made.
+        where: device of each group.
+        start, finish: of each op, overwritten.
+        rounds: at most; without progress it ends.
+    """
+    a, room = by_reference(arrays), by_reference(workroom)
+    n = len(start)
+    for v in range(n):
+        room.device[v] = where[a.group[v]]
+    ranks(a, room)
+    sort(room.tail, a.topological, room.heap, room.order)
+    best = _keep(room, end_of(finish), forward(a, room, room.order, np.inf)[0], start, finish)
+    for _ in range(rounds):
+        before = best
+        for v in range(n):
+            room.key[v] = -finish[v]
+        # backwards, and of ops that end at once a reader comes before what it reads
+        sort(room.key, a.topological, room.heap, room.order)
+        _backward(a, room)
+        for v in range(n):
+            room.key[v] = -room.start[v]
+        sort(room.key, a.topological, room.heap, room.order)
+        best = _keep(room, best, forward(a, room, room.order, np.inf)[0], start, finish)
+        if best >= before * (1 - 1e-9):
+            break
+    return best
+
+
+@lean
+def _keep(room: Workroom, best: float, length: float, start: Floats, finish: Floats) -> float:
+    """Take new times over if they are not worse, and return the makespan."""
+    if length > best:
+        return best
+    times(room, start, finish)
+    return length
+
+
+@lean
+def times(room: Workroom, start: Floats, finish: Floats) -> None:
+    """Copy the times that the room has."""
+    for v in range(len(start)):
+        start[v], finish[v] = room.start[v], room.finish[v]
+
+
+@lean
+def end_of(finish: Floats) -> float:
+    """Return the latest of some times, at least 0."""
+    latest = 0.0
+    for x in finish:
+        latest = max(latest, x)
+    return latest
+
+
+@lean
+def sort(key: Floats, place: Ints, heap: Ints, order: Ints) -> None:
+    """Write the ops by falling key, of equals the first in `place`; the heap is overwritten."""
+    size = 0
+    for v in range(len(key)):
+        size = push(heap, size, v, key, place)
+    for i in range(len(key)):
+        order[i] = heap[0]
+        size = pop(heap, size, key, place)
+
+
+@lean
+def ranks(a: Arrays, room: Workroom) -> None:
+    """Write the longest way from the start of each op to the end into `tail`."""
+    for i in range(len(room.tail) - 1, -1, -1):
+        v = room.topological[i]
+        d, most = room.device[v], 0.0
+        for j in range(a.after_first[v], a.after_first[v + 1]):
+            w = a.after[j]
+            most = max(most, room.tail[w] + a.delay[a.level[d, room.device[w]], v])
+        room.tail[v] = most + a.seconds[d, v]
+
+
+@lean
+def slide(key: Floats, place: Ints, order: Ints) -> None:
+    """Do what `sort` does with ops that are nearly in order: let each slide forward to where it belongs."""
+    for i in range(1, len(order)):
+        v, j = order[i], i
+        while j > 0 and first(v, order[j - 1], key, place):
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = v
+
+
+@lean
+def forward(a: Arrays, room: Workroom, order: Ints, limit: float) -> tuple[float, int]:
+    """Write the earliest times of the ops in `order` and return the makespan, and how many ops were scheduled.
+
+    It gives up as soon as the makespan would be `limit` or more, by the tails that the room has, and returns infinity.
+    """
+    last, done = 0.0, 0
+    low, high, busy, finish = room.low, room.high, room.busy, room.finish
+    for d in range(len(busy)):
+        busy[d] = 0
+    for v in order:
+        d, ready = room.device[v], 0.0
+        for i in range(a.before_first[v], a.before_first[v + 1]):
+            u = a.before[i]
+            ready = max(ready, finish[u] + a.delay[a.level[d, room.device[u]], u])
+        took = a.seconds[d, v]
+        at = first_gap(low[d], high[d], busy[d], ready, took)
+        done += 1
+        if at + room.tail[v] >= limit:
+            return np.inf, done
+        room.start[v], finish[v] = at, at + took
+        last = max(last, at + took)
+        busy[d] = occupy(low[d], high[d], busy[d], at, at + took)
+    return last, done
+
+
+@lean
+def _backward(a: Arrays, room: Workroom) -> None:
+    """Write the latest times of the ops, the last in `order` first, counted from the end of all, which is 0."""
+    low, high, busy, start = room.low, room.high, room.busy, room.start
+    for d in range(len(busy)):
+        busy[d] = 0
+    for i in range(len(start) - 1, -1, -1):
+        v = room.order[i]
+        d, ready = room.device[v], 0.0
+        for j in range(a.after_first[v], a.after_first[v + 1]):
+            w = a.after[j]
+            # mirrored: minus the start of what reads it
+            ready = max(ready, -start[w] + a.delay[a.level[d, room.device[w]], v])
+        took = a.seconds[d, v]
+        at = first_gap(low[d], high[d], busy[d], ready, took)
+        start[v], room.finish[v] = -at - took, -at
+        busy[d] = occupy(low[d], high[d], busy[d], at, at + took)
+
+
+class Links(NamedTuple):
+    """The links of a cluster and what they do when; n ops, k devices, m links; nothing without contention.
+
+    Attributes:
+        route: links between two devices, int64 (k, k, most), -1 behind the last.
+        low, high, busy: stretches of each link, see `timetable`; float64 (m, transfers) twice, int64 (m,).
+        sent, made: when the output of each op begins to be sent to each device, float64 (n, k), and by which schedule,
+            int64 (n, k).
+        schedule: number of the schedule, int64 (1,).
+        reads: what an op reads, in the order in which it is made, int64 (n,).
+    """
+
+    route: Ints3
+    low: Floats2
+    high: Floats2
+    busy: Ints
+    sent: Floats2
+    made: Ints2
+    schedule: Ints
+    reads: Ints
+
+
+def links_of(p: Prepared) -> Links:
+    """Return the links of a problem."""
+    n, k, m, transfers = (p.n, p.n_devices, len(p.links.names), len(p.edges[0])) if p.contention else (0, 0, 0, 0)
+    ways = [(a, b, p.routes[a][b]) for a in range(k) for b in range(k)]
+    route = np.full((k, k, 1 + max((len(way) for _, _, way in ways), default=0)), -1)
+    for a, b, way in ways:
+        route[a, b, : len(way)] = way
+    return Links(
+        route, np.zeros((m, transfers)), np.zeros((m, transfers)), np.zeros(m, np.int64), np.zeros((n, k)),
+        np.zeros((n, k), np.int64), np.zeros(1, np.int64), np.zeros(n, np.int64),
+    )  # fmt: skip
+
+
+@lean
+def forward_on_links(a: Arrays, x: Links, room: Workroom, limit: float) -> tuple[float, int]:
+    """Do what `polish.forward` does where links carry one transfer at a time, as `Decoder.times` does.
+
+    Args:
+        a, x: problem and links.
+        room: has devices, order and tails; gets the times.
+        limit: makespan from which on it gives up.
+    """
+    last, done = 0.0, 0
+    for d in range(len(room.busy)):
+        room.busy[d] = 0
+    for link in range(len(x.busy)):
+        x.busy[link] = 0
+    x.schedule[0] += 1
+    for v in room.order:
+        d = room.device[v]
+        ready, took = _arrival(a, x, room, v, d), a.seconds[d, v]
+        at = first_gap(room.low[d], room.high[d], room.busy[d], ready, took)
+        done += 1
+        if at + room.tail[v] >= limit:
+            return np.inf, done
+        room.start[v], room.finish[v] = at, at + took
+        last = max(last, at + took)
+        room.busy[d] = occupy(room.low[d], room.high[d], room.busy[d], at, at + took)
+    return last, done
+
+
+@lean
+def _arrival(a: Arrays, x: Links, room: Workroom, v: int, d: int) -> float:
+    """Book what op v on device d reads and has not been sent there yet; return when all of it is there."""
+    size, ready = 0, 0.0
+    for i in range(a.before_first[v], a.before_first[v + 1]):
+        u, j = a.before[i], size
+        while j > 0 and room.finish[x.reads[j - 1]] > room.finish[u]:
+            x.reads[j] = x.reads[j - 1]
+            j -= 1
+        x.reads[j] = u
+        size += 1
+    for i in range(size):
+        u = x.reads[i]
+        here = room.device[u]
+        took, there = a.delay[a.level[d, here], u], room.finish[u]
+        if took > 0.0:
+            if x.made[u, d] != x.schedule[0]:
+                x.made[u, d], x.sent[u, d] = x.schedule[0], _send(x, x.route[here, d], there, took)
+            there = x.sent[u, d]
+        ready = max(ready, there + took)
+    return ready
+
+
+@lean
+def _send(x: Links, way: Ints, ready: float, took: float) -> float:
+    """Book the earliest time at which all links of a way are free, and return it."""
+    at, before = ready, -1.0
+    while at != before:
+        before = at
+        for link in way:
+            if link >= 0:
+                at = first_gap(x.low[link], x.high[link], x.busy[link], at, took)
+    for link in way:
+        if link >= 0:
+            x.busy[link] = occupy(x.low[link], x.high[link], x.busy[link], at, at + took)
+    return at
