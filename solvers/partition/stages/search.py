@@ -9,14 +9,11 @@ import numpy as np
 from gangplan.instances import verify
 
 from ...run import Run
-from ..throughput.lattice import all_ideals
-from .build import plan_of
-from .effort import effort
-from .family import Family
-from .line import around, mixed, thinned
-from .recurrence import Level
+from ..throughput.ideals import all_ideals
+from .family import Family, around, mixed, thinned
+from .plans import best_steps, plan_of
+from .recurrence import Level, effort
 from .reduced import Reduced, Units
-from .trace import best_steps
 
 _NUMBERS_A_SECOND = 2e8
 """How many numbers the recurrence looks at, cautiously."""

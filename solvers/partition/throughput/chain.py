@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
 
-from .family import Family, Index
+from .ideals import Family, Index
 
 STRICT = 1e-9
 """A chain must beat the threshold by this much, relatively, to count."""

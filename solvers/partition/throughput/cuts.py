@@ -5,8 +5,7 @@ f[c, J] = min over t and I before J on one of the orders of max(f[c - e(t), I], 
 c counting the devices used of each type. A stage runs along one order; where two orders have a prefix in common, as a
 set, a plan may change from one to the other: it takes the best parts of both. The prefixes are gone through by size, so
 that every load is computed once, and in pieces: a group that joins a stage pays for the outputs that it opens there,
-and takes back those that it closes. A pair (c, J) is dropped that the devices left cannot finish below the cap.
-"""
+and takes back those that it closes. A pair (c, J) is dropped that the devices left cannot finish below the cap."""
 
 from __future__ import annotations
 
@@ -15,18 +14,90 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gangplan.instances.arrays import FloatArray
 from gangplan.instances.verify import TOLERANCE
 
-from ...compiled import kernel
-from ...compiled.kernel import Bools, Bools2, Floats, Floats2, Halves2, Ints2, by_reference, lean, lean_kernel
-from .orders import Ints, ragged
+from ...compiled.kernel import Bools, Bools2, Floats, Floats2, Halves2, Ints, Ints2, by_reference, lean, lean_kernel
+from ...compiled.routines import pop, push
 from .quotient import Quotient
+
+Index = NDArray[np.int64]
+
+
+def ragged(lists: list[list[int]]) -> tuple[Index, Index]:
+    """Return lists as one array, and where each begins and the last ends."""
+    first = np.zeros(len(lists) + 1, dtype=np.int64)
+    np.cumsum([len(x) for x in lists], out=first[1:])
+    return np.array([v for x in lists for v in x], dtype=np.int64), first
+
+
+class Orders:
+    """Makes linear extensions of one quotient.
+
+    Args:
+        q: groups in topological order.
+    """
+
+    def __init__(self, q: Quotient) -> None:
+        before, after = q.neighbours
+        self.n = q.n_groups
+        self._forward = *ragged(after), np.array([len(x) for x in before], dtype=np.int64)
+        self._backward = *ragged(before), np.array([len(x) for x in after], dtype=np.int64)
+
+    def forward(self, scores: FloatArray) -> Index:
+        """Return the order in which the ready group of least score comes first, int64 (G,)."""
+        return _extended(-scores, *self._forward)
+
+    def backward(self, scores: FloatArray) -> Index:
+        """Return the order made from its end, where the group of largest score is the last that has no successor left.
+
+        Another extension than `forward`'s, unless the scores are those of a linear extension themselves.
+        """
+        return _extended(np.array(scores), *self._backward)[::-1].copy()
+
+
+def _extended(value: FloatArray, after: Index, first: Index, needs: Index) -> Index:
+    """Return the order in which the ready group of the highest value, of equals the first, comes next."""
+    place = np.arange(len(value))
+    order = np.empty_like(place)
+    extend(value, place, after, first, needs.copy(), np.empty_like(place), order)
+    return order
+
+
+@lean_kernel
+def extend(
+    value: Floats, place: Ints, after: Ints, first: Ints, missing: Ints, heap: Ints,
+    order: Ints,
+) -> None:  # fmt: skip
+    """Write the groups in order, see `_extended`.
+
+    Args:
+        value: of each group, float64 (G,).
+        place: of each group, by which equals come, int64 (G,).
+        after, first: its successors, see `ragged`.
+        missing: how many predecessors it has, overwritten, int64 (G,).
+        heap, order: are written, int64 (G,).
+    """
+    size = 0
+    for g in range(len(value)):
+        if missing[g] == 0:
+            size = push(heap, size, g, value, place)
+    for i in range(len(value)):
+        g = heap[0]
+        size = pop(heap, size, value, place)
+        order[i] = g
+        for j in range(first[g], first[g + 1]):
+            x = after[j]
+            missing[x] -= 1
+            if missing[x] == 0:
+                size = push(heap, size, x, value, place)
+
 
 STRICT = 1e-9
 """A plan must be below the cap by this much, relatively, to count."""
 CELLS = 6_000_000
 """Numbers of f that one call may hold."""
-Stages = list[tuple[int, Ints]]
+Stages = list[tuple[int, Index]]
 """In order: device type, groups."""
 
 
@@ -41,9 +112,9 @@ class Fixed(NamedTuple):
         counts: devices of each type, int64 (T,); stride: how far the states of one more device are, int64 (T + 1,).
     """
 
-    net: kernel.Ints
-    first: kernel.Ints
-    size: kernel.Ints
+    net: Ints
+    first: Ints
+    size: Ints
     cost: Floats
     time: Floats2
     memory: Floats
@@ -51,8 +122,8 @@ class Fixed(NamedTuple):
     room: Floats
     host: Bools
     speed: Floats
-    counts: kernel.Ints
-    stride: kernel.Ints
+    counts: Ints
+    stride: Ints
 
 
 class Table(NamedTuple):
@@ -75,14 +146,14 @@ class Table(NamedTuple):
     before: Halves2
     start: Halves2
     last: Bools2
-    seen: kernel.Ints
-    latest: kernel.Ints
-    began: kernel.Ints
+    seen: Ints
+    latest: Ints
+    began: Ints
     value: Floats2
     source: Ints2
     left: Floats
     done: Floats2
-    live: kernel.Ints
+    live: Ints
     trace: Ints2
 
 
@@ -114,7 +185,7 @@ class Cuts:
         self._name = np.random.default_rng(0).integers(1, 2**63 - 1, q.n_groups)
         self.most = max(1, int(CELLS / (self._fixed.stride[-1] * (q.n_groups + 1))))
 
-    def best(self, orders: Ints, cap: float) -> tuple[float, Stages] | None:
+    def best(self, orders: Index, cap: float) -> tuple[float, Stages] | None:
         """Return the least maximum load below `cap` seconds along the orders and its stages, None if there is none.
 
         Args:
@@ -129,7 +200,7 @@ class Cuts:
         return value, [(int(self.types[t]), orders[k, i:j]) for k, i, j, t in table.trace[:stages][::-1].tolist()]
 
 
-def _table(fixed: Fixed, orders: Ints, ideal: Ints, count: int) -> Table:
+def _table(fixed: Fixed, orders: Index, ideal: Index, count: int) -> Table:
     several, n = orders.shape
     pins, nets, states = (several, len(fixed.net)), len(fixed.size), int(fixed.stride[-1])
     return Table(
@@ -140,7 +211,7 @@ def _table(fixed: Fixed, orders: Ints, ideal: Ints, count: int) -> Table:
     )  # fmt: skip
 
 
-def _ideals(orders: Ints, name: NDArray[np.int64]) -> tuple[Ints, int]:
+def _ideals(orders: Index, name: NDArray[np.int64]) -> tuple[Index, int]:
     """Number the prefixes of the orders, int64 (K, G + 1); equal sets have one number, that of none is 0."""
     sums = np.zeros((len(orders), orders.shape[1] + 1), dtype=np.int64)
     # sums wrap around; two sets of one size with one sum would need a coincidence of one in 2^63

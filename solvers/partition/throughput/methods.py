@@ -73,9 +73,8 @@ def _random_keys(run: Run, reduced: Reduced) -> None:
 
 
 def _cutting() -> tuple[Any, ...]:
-    from .cuts import cut, numbered
-    from .orders import extend
-    from .polish import improve
+    from .cuts import cut, extend, numbered
+    from .moves import improve
 
     return cut, improve, extend, numbered
 
@@ -87,13 +86,13 @@ def _convex(run: Run, reduced: Reduced) -> None:
 
 
 def _local_search(run: Run, reduced: Reduced) -> None:
-    from .local_search import local_search
+    from .annealing import local_search
 
     local_search(run, reduced.own)
 
 
 def _annealing() -> tuple[Any, ...]:
-    from .anneal import anneal
+    from .annealing import anneal
     from .moves import count
 
     return count, anneal

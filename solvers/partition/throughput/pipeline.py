@@ -10,8 +10,7 @@ from ...run import Run
 from ..sizes import fits
 from .bounds import counting_bound, impossible, load_ceiling
 from .chain import best_chain, effort, groups_of
-from .family import Family
-from .lattice import all_ideals, linear_extension, prefixes
+from .ideals import Family, all_ideals, linear_extension, prefixes
 from .quotient import Quotient
 
 _ORDERS = 8

@@ -15,11 +15,10 @@ from gangplan.instances.arrays import FloatArray
 
 from ...run import Run
 from .bounds import counting_bound, impossible, load_ceiling
-from .cuts import Cuts, Stages
-from .lattice import linear_extension
-from .orders import Ints, Orders
+from .cuts import Cuts, Index, Orders, Stages
+from .ideals import linear_extension
+from .moves import Polish, stage_of
 from .pipeline import few_mixes
-from .polish import Polish, stage_of
 from .quotient import Quotient
 
 BOTH_ENDS = 800
@@ -54,7 +53,7 @@ class KeyDecoder:
     def __init__(self, q: Quotient) -> None:
         self.q = q
         self.orders, self.cuts, self.polish = Orders(q), Cuts(q), Polish(q)
-        self.order: Ints = np.array(linear_extension(q), dtype=np.int64)
+        self.order: Index = np.array(linear_extension(q), dtype=np.int64)
         self.place = np.empty(q.n_groups)
         self.place[self.order] = np.arange(q.n_groups) / q.n_groups
         self.floor = counting_bound(q)
@@ -65,12 +64,12 @@ class KeyDecoder:
         """PipeDream's plan, `None` if its order cannot be cut."""
         return self._cut(self.order[None, :], self.ceiling, self.floor)
 
-    def cut(self, orders: Ints, cap: float | None = None) -> Pipeline | None:
+    def cut(self, orders: Index, cap: float | None = None) -> Pipeline | None:
         """Return the best plan below `cap` seconds along some orders, int64 (K, G), `None` if there is none."""
         likely = self.floor if self.base is None else self.base.load
         return self._cut(orders, self.ceiling if cap is None else cap, likely)
 
-    def _cut(self, orders: Ints, cap: float, likely: float) -> Pipeline | None:
+    def _cut(self, orders: Index, cap: float, likely: float) -> Pipeline | None:
         # thresholds widen: low ones are fast
         threshold = min(cap, 1.02 * likely)
         while True:
@@ -106,7 +105,7 @@ class KeyDecoder:
         found = self.cut(orders, best.load) if len(orders) > 1 else None
         return best if found is None else self.polished(found)
 
-    def order_of(self, pipeline: Pipeline) -> Ints:
+    def order_of(self, pipeline: Pipeline) -> Index:
         """Return an order along which the plan's stages come one after the other, int64 (G,)."""
         return self.orders.forward(stage_of(pipeline.stages, self.q.n_groups) + self.place / 2)
 

@@ -16,8 +16,8 @@ from gangplan.instances.generators import generate
 from gangplan.solvers import Run
 from gangplan.solvers.check import check_solver
 from gangplan.solvers.method import suite
-from gangplan.solvers.partition.stages.build import deal
-from gangplan.solvers.partition.stages.line import around, mixed, thinned
+from gangplan.solvers.partition.stages.family import around, mixed, thinned
+from gangplan.solvers.partition.stages.plans import deal
 from gangplan.solvers.partition.stages.reduced import Reduced
 
 GIB = 2.0**30
@@ -113,7 +113,7 @@ def test_large_graphs_get_a_plan_and_a_bound(data: Path) -> None:
 def training(seed: int = 1, **changes: object) -> StagesProblem:
     """Make a problem of a random graph of 12 forward ops on 2 servers of 4."""
     made = generate("layered", ops=12, layers=8, devices=8, seed=seed)
-    problem = TOOLS.random_problem(0)
+    problem = TOOLS.random_problem(0, "")
     weights = np.where(made.graph.backward, 0.0, 1e5 * (1 + np.arange(made.graph.n_ops) % 5))
     graph: OpGraph = replace(made.graph, parameter_bytes=weights)
     flat = replace(problem, graph=graph, cluster=made.cluster, memory_model="none", menu=None, recompute=False)

@@ -13,9 +13,9 @@ from gangplan import solve
 from gangplan.instances import StepProblem, verify
 from gangplan.instances.generators.families import make
 from gangplan.solvers.compiled.kernel import by_reference
+from gangplan.solvers.partition.step import moves
 from gangplan.solvers.partition.step.annealing import anneal, begin
 from gangplan.solvers.partition.step.arrays import arrays_of
-from gangplan.solvers.partition.step import moves
 from gangplan.solvers.partition.step.methods import METHODS
 from gangplan.solvers.partition.step.model import prepare
 from gangplan.solvers.partition.step.schedule import Decoder

@@ -12,9 +12,10 @@ from gangplan import generate
 from gangplan.instances import Cluster, DeviceType, OpGraph, PartitionPlan, PartitionProblem, verify
 from gangplan.solvers import Run
 from gangplan.solvers.compiled.kernel import by_reference
+from gangplan.solvers.partition import offer_draft
 from gangplan.solvers.partition.throughput import moves
+from gangplan.solvers.partition.throughput.annealing import local_search
 from gangplan.solvers.partition.throughput.enumeration import optimum
-from gangplan.solvers.partition.throughput.local_search import local_search
 from gangplan.solvers.partition.throughput.methods import METHODS, Reduced
 from gangplan.solvers.partition.throughput.moves import count, data_of, state_of
 from gangplan.solvers.partition.throughput.random_problem import random_problem
@@ -23,9 +24,11 @@ VARIANTS = ("contiguous", "convex", "free")
 
 
 def searched(problem: PartitionProblem, seed: int = 0, workers: int = 1, seconds: float = 20.0) -> tuple[Run, Any]:
-    """Return the run after PipeDream's recurrence and local search, and what the first plan was worth."""
+    """Return the run after a draft, or PipeDream's plan, and local search, and what the first plan was worth."""
     run, reduced = Run(problem, time_limit=seconds, seed=seed, workers=workers), Reduced(problem)
-    METHODS["pipedream"].run(run, reduced)
+    offer_draft(run)
+    if run.plan is None:
+        METHODS["pipedream"].run(run, reduced)
     start = run.objective
     local_search(run, reduced.own)
     return run, start

@@ -14,11 +14,10 @@ from gangplan.solvers import Run
 from gangplan.solvers.method import suite
 from gangplan.solvers.partition.throughput.bounds import impossible
 from gangplan.solvers.partition.throughput.chain import best_chain
-from gangplan.solvers.partition.throughput.family import Family
-from gangplan.solvers.partition.throughput.lattice import prefixes
+from gangplan.solvers.partition.throughput.ideals import Family, prefixes
 from gangplan.solvers.partition.throughput.methods import Reduced
+from gangplan.solvers.partition.throughput.moves import stage_of
 from gangplan.solvers.partition.throughput.pipeline import few_mixes
-from gangplan.solvers.partition.throughput.polish import stage_of
 from gangplan.solvers.partition.throughput.random_keys import KeyDecoder, Pipeline
 
 TOOLS = suite("throughput")

@@ -16,8 +16,7 @@ from gangplan.solvers.partition.throughput.enumeration import optimum
 from gangplan.solvers.partition.throughput.methods import Reduced
 from gangplan.solvers.partition.throughput.quotient import quotient
 from gangplan.solvers.partition.throughput.random_problem import random_problem
-from gangplan.solvers.partition.throughput.share_bound import Shares, share_bounds
-from gangplan.solvers.partition.throughput.stage_cut import Order
+from gangplan.solvers.partition.throughput.share_bound import Order, Shares, share_bounds
 
 from .test_bounds import both, dear_chain, equal_devices
 
