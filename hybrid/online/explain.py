@@ -132,6 +132,7 @@ class WaitingJob:
         """Return it as lines to be read."""
         degrees = " or ".join(map(str, self.workers))
         where = ", which stay together" if self.together and self.workers[-1] > 1 else ""
+        remedies = self.remedies or ("no single change is enough",) * (self.earliest != self.now)
         ahead = ", ".join(self.ahead) + (" ..." if self.place - 1 > len(self.ahead) else "")
         earliest = f"not within the next {_ENDS} ends of jobs"
         if self.earliest is not None:
@@ -143,7 +144,7 @@ class WaitingJob:
             ("free", f"{self.idle} GPUs, at most {self.largest} on one node"),
             ("ahead", f"{self.place - 1} of the {self.queue} jobs that wait{': ' + ahead if ahead else ''}"),
             ("starts", earliest),
-            *(("to start now" if not i else "or", words) for i, words in enumerate(self.remedies)),
+            *(("to start now" if not i else "or", words) for i, words in enumerate(remedies)),
         ]
         head = f"{self.job} waits since {self.submit:.6g} s: {self.why}"
         lines = (fill(f"  {name:14}{words}", WIDTH, subsequent_indent=" " * 16) for name, words in rows)

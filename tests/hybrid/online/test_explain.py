@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gangplan.hybrid.online import Scheduler
-from gangplan.instances.placement import Fleet, GangJob
+from gangplan.instances.placement import Demand, Fleet, GangJob
 
 FLEET = Fleet.regular(racks=1, nodes=2, gpus=8)
 
@@ -32,6 +32,11 @@ def test_job_that_has_just_come() -> None:
     assert (told.why, told.gpus, told.idle, told.largest, told.fits) == ("it does not fit", 8, 6, 4, False)
     assert (told.place, told.queue, told.ahead, told.earliest) == (1, 1, (), 1200.0)
     assert told.remedies == ("submit it with 4 workers", "end or stop short (4 GPUs)")
+    scheduler.submit(GangJob("whole", "m", (1,), worker=Demand(8.0)), 9000.0)
+    behind = scheduler.explain("whole")
+    assert behind.earliest == 1700.0 and "to start now  no single change is enough" in str(behind)
+    scheduler.withdraw("whole")
+    before = json.dumps(scheduler.snapshot())
     assert json.dumps(scheduler.snapshot()) == before
     scheduler.decide(5.0)
     scheduler.finish("short", now=1200.0)
