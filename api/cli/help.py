@@ -8,6 +8,15 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
+EXAMPLES = {
+    "learn labels": "gangplan learn labels throughput labels/ --shards 2",
+    "learn train": "gangplan learn train schedule --out runs/schedule",
+    "learn eval": "gangplan learn eval schedule --seeds 10",
+    "learn export": "gangplan learn export schedule --out schedule.onnx",
+    "learn list": "gangplan learn list --json",
+}
+"""Calls of the commands of groups."""
+
 
 class Help(TyperCommand):
     """A command whose help has its options by group, and an example."""
@@ -54,6 +63,7 @@ def made_of(name: str, made: Any, example: str = "", about: str | None = None) -
     app._add_completion, app.rich_markup_mode = False, None
     for entry in app.registered_commands:
         entry.cls = Help
+        entry.epilog = entry.epilog or EXAMPLES.get(f"{name} {entry.name or getattr(entry.callback, '__name__', '')}")
     found = typer.main.get_command(app)
     found.name = name
     return found

@@ -150,8 +150,8 @@ def list_policies(as_json: options.AsJson = False) -> None:
         emit_json({"policies": policies, "weights": weights, "configs": configs})
         return
     blocks: list[Any] = [table(("policy", "decides"), [tuple(x.values()) for x in policies], left=2)]
-    rows = [(x.name, x.policy, x.about, f"{x.parameters}", _text(x.validation.get("score"))) for x in cards]
-    blocks.append(table(("weights", "policy", "about", "numbers", "score"), rows, left=3))
+    rows = [(x.name, x.policy, f"{x.parameters}", _text(x.validation.get("score"))) for x in cards]
+    blocks.append(table(("weights", "policy", "numbers", "score"), rows, left=2))
     blocks.append(facts([("configurations", ", ".join(configs) or "none")]))
     emit_blocks(*blocks)
 

@@ -86,3 +86,20 @@ def problem(file: str, given: Mapping[str, Any]) -> Any:
     from gangplan.instances.readers import read
 
     return read(file, **given)
+
+
+def problem_for(plan: Any, file: str, given: Mapping[str, Any]) -> Any:
+    """Read the problem in `file` that `plan` answers: the plan says what the options leave open.
+
+    Raises:
+        InstanceError: naming file, field and the value found.
+    """
+    from gangplan.instances.kinds import GRAPHS, objective_of
+
+    told = dict(given)
+    objective = objective_of(plan)
+    if told["objective"] is None and objective in GRAPHS:
+        told["objective"] = objective
+    if told["contention"] is None and objective == "step" and len(plan.sent):
+        told["contention"] = True
+    return problem(file, told)

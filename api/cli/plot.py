@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from gangplan.instances import InstanceError, content_hash
-from gangplan.instances.kinds import GRAPHS, objective_of
 from gangplan.instances.outlet import write_whole
 
 from . import options
@@ -32,12 +31,7 @@ def plot(
     check_output(out, instance, plan)
     check(out)
     answer = read_answer(plan)
-    objective = objective_of(answer)
-    if given["objective"] is None and objective in GRAPHS:
-        given["objective"] = objective
-    if given["contention"] is None and objective == "step" and len(answer.sent):
-        given["contention"] = True
-    problem = options.problem(instance, given)
+    problem = options.problem_for(answer, instance, given)
     check_panel(panel, type(problem))
     try:
         content = render(out, problem, answer, name=Path(instance).stem, panel=panel)

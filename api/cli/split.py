@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gangplan.instances import GraphProblem, InstanceError, Plan, StepPlan, dump, verify
-from gangplan.instances.kinds import objective_of
+from gangplan.instances import GraphProblem, InstanceError, Plan, dump, verify
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.torch_model.load import load_model
 
@@ -51,7 +50,7 @@ def split(
     if out is not None:
         check_output(out, graph, plan)
     answer = read_plan(plan)
-    problem = _problem(graph, given, answer)
+    problem = options.problem_for(answer, graph, given)
     verdict = verify(problem, answer)
     if not verdict.ok:
         raise InstanceError("plan", f"is not feasible: {verdict.violations[0]}", plan)
@@ -94,16 +93,6 @@ def split(
     else:
         emit_blocks(*_blocks(places, cuts, found, seconds), *_advice(model, data, problem, verdict.objective, out))
     return 0 if all(x.same for x in found) else 1
-
-
-def _problem(graph: str, given: dict[str, Any], plan: Plan) -> GraphProblem:
-    """Read the problem with these options; the plan says the objective if nobody does."""
-    if given["objective"] is None:
-        given["objective"] = objective_of(plan)
-    if given["contention"] is None and isinstance(plan, StepPlan) and len(plan.sent):
-        given["contention"] = True
-    problem: GraphProblem = options.problem(graph, given)
-    return problem
 
 
 def _spread(problem: GraphProblem, plan: Plan) -> Plan:

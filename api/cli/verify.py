@@ -10,7 +10,7 @@ import typer
 
 from gangplan.instances import content_hash
 from gangplan.instances import verify as check
-from gangplan.instances.kinds import GRAPHS, objective_of
+from gangplan.instances.kinds import GRAPHS
 
 from ..units import words
 from . import options
@@ -33,12 +33,7 @@ def verify(
     Give the options that the problem was solved with. Exit code: 0 if the plan is feasible, 1 if not, 2 for bad input.
     """
     answer = read_answer(plan)
-    objective = objective_of(answer)
-    if given["objective"] is None and objective in GRAPHS:
-        given["objective"] = objective
-    if given["contention"] is None and objective == "step" and len(answer.sent):
-        given["contention"] = True
-    problem = options.problem(instance, given)
+    problem = options.problem_for(answer, instance, given)
     verdict = check(problem, answer)
     notes = [f"the plan {note}" for note in foreign(answer, content_hash(problem))]
     if as_json:
