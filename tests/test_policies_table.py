@@ -159,7 +159,7 @@ def test_half_a_row_is_an_error(tmp_path: Path) -> None:
 
 
 def test_tables_from_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A table has a line for each policy; over seeds means, intervals and differences; cut runs are named."""
+    """A table has a line for each policy and a column for each trace; over seeds means and intervals."""
     monkeypatch.setattr(policies_tables, "TRACES", (SMALL,))
     usual = {"date": "", "commit": "", "protocol": policies_rows.PROTOCOL, "trace": "small", "cluster": "2x4"}
     sizes = {"jobs": 40, "gpus": 8, "load": 0.5, "p99_jct": 9.0, "utilisation": 0.25, "seconds": 1.0}
@@ -168,22 +168,19 @@ def test_tables_from_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         ends = {"mean_jct": jct, "makespan": 30.0, "jct_bound": 8.0, "makespan_bound": 20.0, "unstopped_bound": None}
         return policies_rows.PolicyRow(policy=policy, seed=seed, **usual, **sizes, **ends)  # type: ignore[arg-type]
 
-    single = policies_tables.section("synthetic", [row("srtf overtake", 0, 10.0), row("fifo head", 0, 12.0)])
+    single = policies_tables.section("nodes", [row("srtf overtake", 0, 10.0), row("fifo head", 0, 12.0)])
     lines = single.splitlines()
-    assert lines[0] == ("**small.** 40 jobs on 2x4, load 50%. Bound on the mean JCT 8 s, on the makespan 20 s.")
-    assert lines[4:] == [
-        "| `fifo head` | 12 | 9 | 30 | 25.0% | 50.0% | 50.0% |",
-        "| `srtf overtake` | 10 | 9 | 30 | 25.0% | 25.0% | 50.0% |",
-    ]
-    assert "cut off after 1 s" in policies_tables.section("synthetic", [row("srtf overtake", 0, None)])
+    assert lines[0] == "1. small: 40 jobs on 2x4, load 50%; the bound on the mean JCT is 8 s"
+    assert lines[4:] == ["| `fifo head` | 50.0 |", "| `srtf overtake` | 25.0 |"]
+    assert policies_tables.section("rounds", [row("srtf overtake", 0, 10.0)]) == ""
+    assert "cut off" in policies_tables.section("nodes", [row("srtf overtake", 0, None)])
     strict = [replace(row("fifo head", 0, 12.0), unstopped_bound=10.0), row("srtf overtake", 0, 10.0)]
-    lines = policies_tables.section("synthetic", strict).splitlines()
-    assert "on the mean JCT 8 s, 10 s if no job is stopped, on the makespan 20 s." in lines[0]
-    assert [line.split(" | ")[-1] for line in lines[4:]] == ["20.0% |", " |"]
+    assert "JCT is 8 s, 10 s if no job is stopped" in policies_tables.section("nodes", strict).splitlines()[0]
     rows = [row(p, s, j + s) for p, j in (("fifo overtake", 12.0), ("srtf overtake", 10.0)) for s in (0, 1)]
-    seeded = policies_tables.section("synthetic", rows).splitlines()
-    assert seeded[4].startswith("| `srtf overtake` | 10 ± 6 | -2 ± 0 | 9 ± 0 | 30 ± 0 | 25.0% ± 0.0% | 31.2% ± ")
-    assert policies_tables.section("synthetic", [replace(r, protocol=0) for r in rows]) == ""
+    seeded = policies_tables.section("nodes", rows).splitlines()
+    assert seeded[0] == "1. small: 40 jobs on 2x4, 2 seeds"
+    assert seeded[-1].startswith("| `fifo overtake` | 56.2 ± ") and "| `srtf overtake` | 31.2 ± " in "".join(seeded)
+    assert policies_tables.section("nodes", [replace(r, protocol=0) for r in rows]) == ""
 
 
 def test_the_page_agrees_with_the_rows(tmp_path: Path) -> None:
