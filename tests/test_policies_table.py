@@ -154,7 +154,7 @@ def test_half_a_row_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"rows.csv:5: 17 cells where 18 are expected"):
         policies_rows.read(path)
     path.write_text(text.replace("jct_bound", "bound", 1))
-    with pytest.raises(ValueError, match="columns are .* expected"):
+    with pytest.raises(ValueError, match=r"columns are .* expected"):
         policies_rows.read(path)
 
 

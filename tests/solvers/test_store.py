@@ -146,7 +146,7 @@ def test_a_solve_in_a_container_without_a_home(tmp_path: Path) -> None:
     code = (
         "import tempfile, pathlib; from gangplan.solvers import kernels as f; f._writable = lambda path: False;"
         "tempfile.gettempdir = lambda: '/nonexistent'; tempfile.tempdir = '/nonexistent';"
-        "import gangplan; r = gangplan.solve(gangplan.generate('layered', ops=30, layers=5, devices=2), time_limit=5);"
+        "import gangplan; r = gangplan.solve(gangplan.generate('layered', ops=30, layers=5, devices=2), time_limit=60);"
         "print(r.status)"
     )
     environment = {k: v for k, v in os.environ.items() if k not in (folders.VARIABLE, "NUMBA_CACHE_DIR")}
