@@ -227,7 +227,7 @@ def placement() -> list[Case]:
 
 def gang_rivals() -> list[Case]:
     """Return some of them by the package's models and the plain formulations, one after the other."""
-    ours, plain = ("auto", "cpsat", "milp"), ("plain_cpsat", "plain_milp")
+    ours, plain = ("auto", "cpsat"), ("plain_cpsat", "plain_milp")
     cases = [size.case(seed, m, 20.0) for size in SIZES[:2] for seed in size.compared for m in (*ours, *plain)]
     # 64 jobs on 32 nodes are more than the MILP is for
     return cases + [SIZES[2].case(seed, m) for seed in SIZES[2].compared for m in (*ours[:2], *plain)]

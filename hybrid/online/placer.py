@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from gangplan.instances.placement import Fleet, GangJob, SpeedModel
-from gangplan.solvers.placement.online.gangs import GangPolicy, topology
 from gangplan.solvers.placement.online.placer import LOG, Placer, Seat
 from gangplan.solvers.placement.online.rooms import Kind, Room
+from gangplan.solvers.placement.policies import GangPolicy, topology
 
 ANY_MODEL = "any"
 """The model of all jobs, where models make no difference."""

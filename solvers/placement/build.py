@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..run import Run
-from .best_fit import best_fit
-from .closest import nearest, nearest_by_size
-from .gang import Policy, placements
+from .gang import placements
 from .grants import rows_of
-from .least_interference import least_interference
+from .policies import Policy, best_fit, empty_nodes, least_interference, nearest, nearest_by_size, topology
 from .prepare import Batch, Rows
 from .state import State
-from .topology import topology
-from .wide import alone
 
 _TRIES = 20
 """Orders of the jobs that are tried."""
@@ -62,7 +58,7 @@ def first(run: Run, batch: Batch) -> State | None:
         state.restore(rows_of(batch, run.plan))
         return state
     best: tuple[float, State] | None = None
-    for policy in (alone, least_interference, nearest_by_size, topology):
+    for policy in (empty_nodes, least_interference, nearest_by_size, topology):
         state_ = build(run, batch, [policy], policy.__name__)
         if state_ is not None and (best is None or state_.total < best[0]):
             best = state_.total, state_

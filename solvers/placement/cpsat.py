@@ -13,14 +13,12 @@ from gangplan.instances.placement import PlacementPlan
 
 from ..cpsat_solver import cpsat_solver, minimise, search
 from ..run import Run
-from .best_fit import best_fit
 from .build import build
 from .cpsat_goals import goal_of
 from .cpsat_model import Assignment
 from .grants import as_plan
-from .least_interference import least_interference
+from .policies import best_fit, least_interference, topology
 from .prepare import Batch, Rows
-from .topology import topology
 
 _COMPLETION = 2.0
 """Seconds to find the value of every variable of a plan that is known."""

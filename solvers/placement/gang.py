@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from heapq import heapify, heappop, heappush
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.instances.arrays import IntArray
 
-from .prepare import Indices, Rows
+from .policies import Offer, Policy, take
+from .prepare import Rows
 from .state import State
-
-Policy = Callable[[State, int, int, IntArray], dict[int, int]]
-"""Called with the placement so far, a job, how many workers it shall have and how many of them each node can take,
-int (m,), in all enough, to be left as it is. Returns node -> workers,
-or nothing if it has no place to propose."""
 
 
 def placements(state: State, j: int, policies: Iterable[Policy]) -> Iterator[Rows]:
@@ -26,11 +21,12 @@ def placements(state: State, j: int, policies: Iterable[Policy]) -> Iterator[Row
     """
     job = state.batch.jobs[j]
     room = state.room(j)
+    offer = Offer(state, j, room)
     total = int(room.sum(dtype=np.int64))
     for degree in (degree for degree in reversed(job.workers) if degree <= total):
         seen: list[dict[int, int]] = []
         for policy in policies:
-            workers = policy(state, j, degree, room)
+            workers = policy(offer, degree)
             if not workers or workers in seen:
                 continue
             seen.append(workers)
@@ -43,60 +39,6 @@ def placements(state: State, j: int, policies: Iterable[Policy]) -> Iterator[Row
                 yield _beside(state, j, rows, room_for.copy())
             if len(rows) > 1:
                 yield from _apart(state, j, rows, room_for)
-
-
-def take(order: Indices, room: Indices, degree: int) -> dict[int, int]:
-    """Return node -> workers: each node in turn takes what it can until all `degree` are placed."""
-    order = order[room[order] > 0]
-    reached = np.cumsum(room[order], dtype=np.int64)
-    last = int(np.searchsorted(reached, degree))
-    chosen = {int(node): int(room[node]) for node in order[:last]}
-    if last < len(order):
-        chosen[int(order[last])] = degree - sum(chosen.values())
-    return chosen
-
-
-def spread(score: Callable[[int, int], float], start: FloatArray, room: IntArray, degree: int) -> dict[int, int]:
-    """Return node -> workers: one worker at a time to the node of the lowest score, ties to the first.
-
-    Args:
-        score: of a node once it has so many of the workers; not less than with fewer of them.
-        start: the scores with none, (m,).
-        room: how many workers each node can take, (m,).
-        degree: how many there are.
-    """
-    nodes = np.flatnonzero(room)
-    if len(nodes) > degree:
-        # each of the best so many is taken once before any other is
-        last = np.partition(start[nodes], degree - 1)[degree - 1]
-        nodes = nodes[start[nodes] <= last]
-        nodes = nodes[np.argsort(start[nodes], kind="stable")[:degree]]
-    heap = list(zip(start[nodes].tolist(), nodes.tolist(), strict=True))
-    heapify(heap)
-    chosen: dict[int, int] = {}
-    for _ in range(degree):
-        _, node = heappop(heap)
-        chosen[node] = chosen.get(node, 0) + 1
-        if chosen[node] < room[node]:
-            heappush(heap, (score(node, chosen[node]), node))
-    return chosen
-
-
-def compact(nodes: Indices, room: Indices, degree: int) -> dict[int, int]:
-    """Return node -> workers on few nodes: the roomiest whole, and the rest where it fills a node best.
-
-    Ties go to the first node. `room` is of all nodes; `nodes` together have enough of it.
-    """
-    order = nodes[np.argsort(-room[nodes], kind="stable")]
-    reached = np.cumsum(room[order], dtype=np.int64)
-    last = int(np.searchsorted(reached, degree))
-    chosen = {int(node): int(room[node]) for node in order[:last]}
-    left = degree - sum(chosen.values())
-    rest = order[last:]
-    fitting = rest[room[rest] >= left]
-    best = fitting[np.lexsort([fitting, room[fitting]])[0]]
-    chosen[int(best)] = left
-    return chosen
 
 
 def _beside(state: State, j: int, rows: Rows, room: IntArray) -> Rows:

@@ -7,21 +7,25 @@ from typing import Any
 
 from ..method import CPSAT, Method, Referee, Suite
 from ..run import Run
-from .best_fit import best_fit
 from .bounds import bound
 from .build import build
-from .closest import nearest, nearest_by_size, nearest_to_centre
-from .first_fit import first_fit
-from .gang import Policy
 from .impossible import impossible
-from .least_interference import least_interference
-from .load_balance import load_balance
-from .pack import pack
+from .policies import (
+    Policy,
+    best_fit,
+    first_fit,
+    least_interference,
+    load_balance,
+    nearest,
+    nearest_by_size,
+    nearest_to_centre,
+    pack,
+    topology,
+)
 from .prepare import Batch
 from .quick import quick
 from .scored import dot_prod, fgd, gpu_clustering, gpu_packing
-from .sizes import suits_cpsat, suits_local_search, suits_milp, suits_patterns
-from .topology import topology
+from .sizes import suits_cpsat, suits_local_search, suits_patterns
 
 POLICIES: dict[str, Policy] = {
     "first_fit": first_fit,
@@ -107,12 +111,6 @@ def _cpsat(run: Run, batch: Batch) -> None:
     cpsat(run, batch)
 
 
-def _milp(run: Run, batch: Batch) -> None:
-    from .milp import milp
-
-    milp(run, batch)
-
-
 def _referee() -> Referee:
     from .enumeration import optimum
     from .random_problem import random_problem
@@ -126,6 +124,5 @@ METHODS: dict[str, Method] = {
     "lns": Method(_lns, library=CPSAT),
     "patterns": Method(_patterns, suits=suits_patterns, library=CPSAT, kernels=_pricing),
     "cpsat": Method(_cpsat, exact=True, suits=suits_cpsat, library=CPSAT),
-    "milp": Method(_milp, exact=True, suits=suits_milp, library="pulp"),
 }
 SUITE = Suite(METHODS, ("",), _prepare, _referee)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
-from gangplan.instances.placement import PlacementProblem
+from gangplan.instances.placement import Fleet, PlacementProblem
 from gangplan.instances.placement.rate import best_rate, model_of
 from gangplan.instances.verify import TOLERANCE
 
@@ -20,6 +20,32 @@ _MODERATE = 4.0
 """Costs of a job up to which, and down to its inverse, models take them as they are."""
 Rows = dict[int, tuple[int, int]]
 """Where a job is: node -> (workers, servers)."""
+
+
+class Tree:
+    """The network as a tree of groups: nodes, racks, and what is above.
+
+    Attributes:
+        group: int32 (L + 1, m), the group of each node at each level, the node itself first.
+        inside: the nodes of each rack, ascending.
+        children: of each level above, the groups one level below of each of its groups.
+    """
+
+    def __init__(self, fleet: Fleet) -> None:
+        nodes = np.arange(fleet.n_nodes, dtype=np.int32)
+        self.group: IntArray = np.concatenate([nodes[None], fleet.topology.group])
+        self.inside = _parts(self.group[1], nodes)
+        self.children: list[list[Indices]] = []
+        for low, high in zip(self.group[1:], self.group[2:], strict=False):
+            groups, first = np.unique(low, return_index=True)
+            self.children.append(_parts(high[first], groups))
+
+
+def _parts(group: IntArray, members: Indices) -> list[Indices]:
+    """Return the members of each group, ascending, by group number."""
+    order = np.argsort(group, kind="stable")
+    cuts = np.searchsorted(group[order], np.arange(1, int(group.max()) + 1))
+    return [np.asarray(part, dtype=np.int64) for part in np.split(members[order], cuts)]
 
 
 class Batch:
@@ -117,6 +143,11 @@ class Batch:
         return np.asarray(
             np.minimum(np.minimum(room, most[:, None]), [[job.workers[-1]] for job in self.jobs]), np.int32
         )
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The network."""
+        return Tree(self.problem.fleet)
 
     @cached_property
     def unit(self) -> float:

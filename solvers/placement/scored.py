@@ -8,10 +8,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from gangplan.instances.arrays import BoolArray, IntArray
+from gangplan.instances.arrays import BoolArray
 from gangplan.instances.placement import Demand, Task
 
-from .gang import Policy, spread
 from .online.dot_prod import DotProd
 from .online.fgd import FGD
 from .online.gpu_clustering import GpuClustering
@@ -21,6 +20,7 @@ from .online.policy import Scored
 from .online.slots import accepting, cores, fitting, hardware_of
 from .online.state import kind_of
 from .online.units import GPU, MOST, Long, Need, need
+from .policies import Offer, Policy, spread
 from .prepare import Batch
 from .state import State
 
@@ -85,12 +85,13 @@ def scored(make: Callable[[Batch], Scored]) -> Policy:
     """
     known: WeakKeyDictionary[Batch, tuple[View, Scored]] = WeakKeyDictionary()
 
-    def policy(state: State, j: int, degree: int, room: IntArray) -> dict[int, int]:
+    def policy(offer: Offer, degree: int) -> dict[int, int]:
+        state, room = offer.state, offer.room
         if state.batch not in known:
             known[state.batch] = View(state.batch), make(state.batch)
         view, scores = known[state.batch]
         view.read(state)
-        wanted = _need(state.batch.jobs[j].worker)
+        wanted = _need(state.batch.jobs[offer.job].worker)
         level = np.zeros(len(room), dtype=np.int64)
         start = np.full(len(room), _LAST)
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from .prepare import Batch
 
-GOALS = ("slowdown", "throughput")
-"""What the MILP minimises."""
 _LARGE = 20_000
 """Nodes beyond which nothing is ruined and recreated."""
-_CPSAT, _MILP = 200_000, 20_000
+_CPSAT = 200_000
 """Pairs of jobs, times nodes."""
 _WORKERS = 500
 """Of all jobs, as far as one node holds them: with more, no search for columns ends within a minute."""
@@ -17,12 +15,6 @@ _WORKERS = 500
 def suits_cpsat(batch: Batch) -> bool:
     """Return whether a model with every pair of jobs on every node is of a size worth building."""
     return len(batch.jobs) ** 2 * batch.n_nodes <= _CPSAT
-
-
-def suits_milp(batch: Batch) -> bool:
-    """Return whether the MILP has goal and links, and with every pair of jobs on every node is worth building."""
-    small = len(batch.jobs) ** 2 * batch.n_nodes <= _MILP
-    return small and batch.even and batch.problem.goal in GOALS
 
 
 def suits_local_search(batch: Batch) -> bool:

@@ -11,7 +11,7 @@ from gangplan.instances.placement import PlacementPlan
 from gangplan.instances.verify.fragmentation import Fragmentation
 
 from .costs import Costs
-from .grants import as_plan, fewest, meeting, pack
+from .grants import as_plan, dislike, fewest, meeting, pack
 from .prepare import Batch, Rows, fits, gpu_room
 
 
@@ -64,7 +64,6 @@ class State:
                 strict=True,
             )
         )
-        self._host, self._gpu = batch.problem.speeds.host.tolist(), batch.problem.speeds.gpu.tolist()
         self._model = batch.model.tolist()
         self.fragment = np.zeros(fleet.n_nodes)
         self._measure: Fragmentation | None = None
@@ -240,7 +239,7 @@ class State:
             del self.held[node], self.meets[node]
         if shares:
             left = self._gpus[node] - whole
-            held = pack(sorted(shares), left, self._dislike)  # whatever order they came in
+            held = pack(sorted(shares), left, lambda a, b: dislike(self.batch, a, b))  # whatever order they came in
             assert held is not None, "the shares on a node were checked to fit before they came"
             self.held[node] = held
             self.meets[node] = meeting(held)
@@ -295,11 +294,3 @@ class State:
         there = [*((i, w) for i, (w, _) in self.at[node].items() if w), *([(j, workers)] if workers else [])]
         items = [(i, float(batch.share[i]), w) for i, w in there if batch.share[i] < 1 and batch.each[i]]
         return items, self._gpus[node] - sum(w * int(batch.each[i]) for i, w in there if batch.share[i] == 1)
-
-    def _dislike(self, a: int, b: int) -> float:
-        """Return what it costs jobs a and b to share a GPU rather than a host, alone and at best."""
-        total = 0.0
-        for i, k in ((a, b), (b, a)):
-            more = self._gpu[self._model[i]][self._model[k]] - self._host[self._model[i]][self._model[k]]
-            total += self.batch.jobs[i].weight * more
-        return total

@@ -1,6 +1,6 @@
 """Online placement: tasks or gangs arrive one by one, and each gets its nodes and GPUs at once; a file a policy."""
 
-from .gangs import GANG_POLICIES
+from ..policies import GANG_POLICIES
 from .mix import Mix
 from .placer import Placer, Seat
 from .policies import POLICIES, make_policy

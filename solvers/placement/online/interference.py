@@ -1,7 +1,7 @@
 """Least interference for gangs that come and go: where jobs mind each other least, an empty node being worth something.
 
 rule = LeastInterference(fleet, speeds)
-workers = rule.choose(room, degree, job)    # room: rooms.Room; node -> workers
+workers = rule.choose(room, degree, job)    # room: a `Vacancy`; node -> workers
 rule.note(job, {node: (workers, servers)})  # it runs there now
 rule.forget(job.name)                       # it has ended
 """
@@ -16,9 +16,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Fleet, GangJob, SpeedModel
 
-from ..gang import take
-from .gangs import GangPolicy
-from .rooms import Room
+from ..policies import GangPolicy, Vacancy, take
 
 RECENT = 64
 """Jobs that came last, whose mean weight an empty node is worth: a job to come would have it alone."""
@@ -55,13 +53,13 @@ class LeastInterference:
         """Return `choose` for a job, in the form of `GANG_POLICIES`."""
         return lambda room, degree: self.choose(room, degree, job)
 
-    def choose(self, room: Room, degree: int, job: GangJob) -> dict[int, int]:
+    def choose(self, room: Vacancy, degree: int, job: GangJob) -> dict[int, int]:
         """Return node -> workers for a gang of `degree` workers, no more than the room has in all."""
-        cost, free = self._cost(job), room.nodes.free[0]
+        cost, free = self._cost(job), room.free
         able = np.flatnonzero(room.room >= degree)
         if len(able):
             return {int(able[np.lexsort([able, free[able], np.round(cost[able], 9)])[0]]): degree}
-        rack, nodes = room.nodes.group[1], np.flatnonzero(room.room)
+        rack, nodes = room.tree.group[1], np.flatnonzero(room.room)
         holds = np.argsort(room.sums[0], kind="stable")
         holds = holds[room.sums[0][holds] >= degree]
         racks = dict.fromkeys([*holds[:_RACKS].tolist(), *holds[::-1][:_RACKS].tolist()])

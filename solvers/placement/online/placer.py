@@ -12,7 +12,7 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
 
-from .gangs import GANG_POLICIES, around
+from ..policies import GANG_POLICIES, around
 from .rooms import Kind, Nodes, Room
 from .units import Long
 
@@ -138,7 +138,7 @@ class Placer:
                 del self._rooms[next(iter(self._rooms))]
             room = Room(self._nodes, kind)
         elif read < end:
-            room.mend(np.unique(np.array(self._log[read - self._forgotten :], dtype=np.int64)))
+            room.renew(np.unique(np.array(self._log[read - self._forgotten :], dtype=np.int64)))
         self._rooms[kind] = room, end
         return room.without(np.array(blocked, dtype=np.int64)) if blocked else room
 

@@ -1,4 +1,4 @@
-"""How many workers of a kind each node and each part of the network could take: kept, and mended where nodes change."""
+"""How many workers of a kind each node and each part of the network could take: kept, renewed where nodes change."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from math import ceil
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import BoolArray, IntArray
+from gangplan.instances.arrays import BoolArray
 from gangplan.instances.placement import Demand, Fleet, GangJob, SpeedModel
 
+from ..prepare import Tree
 from .units import CPU, MOST, Long
 
 ANY = 2**31 - 1
@@ -60,9 +61,7 @@ class Nodes:
         free: int64 (4, m), idle GPUs, and what is left of cores, memory and NIC in the units of `Kind.need`.
         taken: int64 (m,), jobs on the node.
         guarded: bool (m,), whether the job there wants the node for itself.
-        group: int32 (L + 1, m), the group of each node at each level, the node itself first.
-        inside: the nodes of each rack, ascending.
-        children: of each level above, the groups one level below of each of its groups.
+        tree: the network.
     """
 
     def __init__(self, fleet: Fleet, speeds: SpeedModel) -> None:
@@ -74,12 +73,7 @@ class Nodes:
         self.free = np.floor(np.minimum(amounts, MOST) + 1e-3).astype(np.int64)
         self.taken = np.zeros(fleet.n_nodes, dtype=np.int64)
         self.guarded = np.zeros(fleet.n_nodes, dtype=bool)
-        self.group = np.concatenate([np.arange(fleet.n_nodes, dtype=np.int32)[None], fleet.topology.group])
-        self.inside = _parts(self.group[1], np.arange(fleet.n_nodes))
-        self.children: list[list[Long]] = []
-        for low, high in zip(self.group[1:], self.group[2:], strict=False):
-            groups, first = np.unique(low, return_index=True)
-            self.children.append(_parts(high[first], groups))
+        self.tree = Tree(fleet)
 
     def allowed(self, kind: Kind) -> BoolArray:
         """Return the nodes where such workers may be: usable, with the labels, of a GPU type that runs the model."""
@@ -109,7 +103,7 @@ class Nodes:
 
 
 class Room:
-    """The room for one kind of worker, on nodes and in groups of every level.
+    """The `Vacancy` for one kind of worker, kept on nodes and in groups of every level.
 
     Attributes:
         nodes: the cluster.
@@ -121,9 +115,9 @@ class Room:
         self.nodes, self.kind = nodes, kind
         self._allowed = nodes.allowed(kind)
         self.room = nodes.room(kind, self._allowed, np.arange(nodes.fleet.n_nodes))
-        self.sums = [np.bincount(group, weights=self.room).astype(np.int64) for group in nodes.group[1:]]
+        self.sums = [np.bincount(group, weights=self.room).astype(np.int64) for group in nodes.tree.group[1:]]
 
-    def mend(self, changed: Long) -> None:
+    def renew(self, changed: Long) -> None:
         """Look again at these nodes, each named once."""
         self._set(changed, self.nodes.room(self.kind, self._allowed, changed))
 
@@ -136,6 +130,16 @@ class Room:
         return other
 
     @property
+    def free(self) -> Long:
+        """Idle GPUs of each node, int64 (m,)."""
+        return np.asarray(self.nodes.free[0])
+
+    @property
+    def tree(self) -> Tree:
+        """The network."""
+        return self.nodes.tree
+
+    @property
     def total(self) -> int:
         """How many workers the whole cluster could take."""
         return int(self.sums[-1].sum())
@@ -143,12 +147,5 @@ class Room:
     def _set(self, nodes: Long, room: Long) -> None:
         more = room - self.room[nodes]
         self.room[nodes] = room
-        for group, total in zip(self.nodes.group[1:], self.sums, strict=True):
+        for group, total in zip(self.nodes.tree.group[1:], self.sums, strict=True):
             np.add.at(total, group[nodes], more)
-
-
-def _parts(group: IntArray, members: Long) -> list[Long]:
-    """Return the members of each group, ascending, by group number."""
-    order = np.argsort(group, kind="stable")
-    cuts = np.searchsorted(group[order], np.arange(1, int(group.max()) + 1))
-    return [np.asarray(part, dtype=np.int64) for part in np.split(members[order], cuts)]

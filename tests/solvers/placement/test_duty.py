@@ -39,7 +39,7 @@ def test_methods_that_do_not_know() -> None:
     for duty in (1.0, 0.5):
         speeds = replace(problem.speeds, duty=np.full(len(problem.speeds.models), duty))
         batch = Batch(replace(problem, speeds=speeds))
-        assert [METHODS[name].suits(batch) for name in ("patterns", "milp", "cpsat")] == [duty == 1, duty == 1, True]
+        assert [METHODS[name].suits(batch) for name in ("patterns", "cpsat")] == [duty == 1, True]
 
 
 def test_less_contention() -> None:

@@ -12,14 +12,9 @@ import pytest
 from gangplan.instances import InstanceError, verify
 from gangplan.instances.generators.gangs import gangs
 from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementProblem
-from gangplan.solvers.placement.best_fit import best_fit
-from gangplan.solvers.placement.closest import nearest
-from gangplan.solvers.placement.first_fit import first_fit
 from gangplan.solvers.placement.online import GANG_POLICIES, Placer, placer
 from gangplan.solvers.placement.online.rooms import Kind, Room
-from gangplan.solvers.placement.topology import topology
-
-BATCH: dict[str, Any] = {"first_fit": first_fit, "best_fit": best_fit, "nearest": nearest, "topology": topology}
+from gangplan.solvers.placement.policies import Offer
 
 
 def crowd(seed: int) -> PlacementProblem:
@@ -84,16 +79,16 @@ def test_kept_rooms_are_fresh(policy: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("policy", GANG_POLICIES)
 def test_policies_are_those_of_batches(policy: str) -> None:
-    """A gang goes where the policy of the same name for batches puts it, given the same room."""
+    """A gang goes where the policy puts it that sums the room up anew, as for batches."""
     problem, seen = crowd(3), 0
     for placed, job, seats in churn(problem, policy, 3):
         if seats is None or job.servers:
             continue
         placed.remove(job.name)
         room = Room(placed._nodes, Kind.workers(job)).without(np.array(placed._blocked(job), dtype=np.int64))
-        state = SimpleNamespace(batch=SimpleNamespace(group=placed._nodes.group), free_gpu=placed._nodes.free[0])
+        state: Any = SimpleNamespace(batch=SimpleNamespace(tree=room.tree), free_gpu=room.free)
         degree = sum(seat.workers for seat in seats.values())
-        wanted = BATCH[policy](state, 0, degree, room.room)
+        wanted = GANG_POLICIES[policy](Offer(state, 0, room.room.astype(np.int32)), degree)
         assert {node: seat.workers for node, seat in seats.items()} == {n: w for n, w in wanted.items() if w}
         assert placed.place(job) == seats
         seen += len(seats) > 1

@@ -18,7 +18,6 @@ from gangplan.solvers.placement.online import Mix, make_policy
 from gangplan.solvers.placement.online import State as OnlineState
 from gangplan.solvers.placement.prepare import Batch
 from gangplan.solvers.placement.state import State
-from gangplan.solvers.placement.wide import wide
 
 FLEET = Fleet.regular(racks=2, nodes=3, gpus=4, cpu=32.0, memory=100.0, link=10.0, nic=2.0)
 SPEEDS = SpeedModel(
@@ -194,20 +193,6 @@ def test_menu() -> None:
     """Of a menu of degrees all that fit are proposed, most workers first."""
     found = placements(state_of(GangJob("x", "a", (2, 4, 100))), 0, [POLICIES["first_fit"]])
     assert list(found) == [{0: (4, 0)}, {0: (2, 0)}]
-
-
-@pytest.mark.parametrize(
-    ("collective", "expected"),
-    [("ring", {(4, 4)}), ("hierarchical", {(4, 4), (1,) * 6}), ("ps", {(4, 4), (2,) * 4})],
-)
-def test_wide(collective: str, expected: set[tuple[int, ...]]) -> None:
-    """Wide places are proposed where the collective may gain by them, as far as there is room."""
-    size = 6 if collective == "hierarchical" else 8
-    expected = {(4, 2) if size == 6 and x == (4, 4) else x for x in expected}
-    job = GangJob("x", "a", (size,), collective=collective, servers=2 * (collective == "ps"))
-    state = state_of(job)
-    shapes = {tuple(w for w, _ in rows.values() if w) for rows in placements(state, 0, wide(job))}
-    assert expected <= shapes
 
 
 def no_dislike(a: int, b: int) -> float:

@@ -1,0 +1,295 @@
+"""Where one gang goes: rules for batches and, the first four, for gangs that come one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from heapq import heapify, heappop, heappush
+from typing import Protocol
+
+import numpy as np
+
+from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
+
+from .prepare import Indices, Tree
+from .state import State
+
+_PARTS = 4
+"""Of the parts of the network that hold a gang, the tightest so many are looked into."""
+
+
+class Vacancy(Protocol):
+    """What the nodes have for the workers of one gang."""
+
+    @property
+    def room(self) -> Indices:
+        """How many workers each node can take, int (m,)."""
+        ...
+
+    @property
+    def free(self) -> Indices | FloatArray:
+        """Idle GPUs of each node, (m,)."""
+        ...
+
+    @property
+    def tree(self) -> Tree:
+        """The network."""
+        ...
+
+    @property
+    def sums(self) -> list[Indices]:
+        """Room of the groups of each level above the nodes."""
+        ...
+
+
+class Offer:
+    """The `Vacancy` of a placement under construction.
+
+    Args:
+        state: who is where.
+        job: whose turn it is.
+        room: of its workers, int (m,), to be left as it is.
+    """
+
+    def __init__(self, state: State, job: int, room: IntArray) -> None:
+        self.state, self.job, self.room = state, job, room
+        self.free, self.tree = state.free_gpu, state.batch.tree
+
+    @property
+    def sums(self) -> list[Indices]:
+        """Room of the groups of each level above the nodes."""
+        return [np.bincount(group, weights=self.room).astype(np.int64) for group in self.tree.group[1:]]
+
+    def only(self, nodes: BoolArray, degree: int) -> Offer:
+        """Return the room of these nodes alone if it suffices for so many workers, and else that of all."""
+        kept = np.where(nodes, self.room, 0)
+        return Offer(self.state, self.job, kept) if int(kept.sum(dtype=np.int64)) >= degree else self
+
+
+Policy = Callable[[Offer, int], dict[int, int]]
+"""Called with the room for a gang and the number of its workers, no more than fit; returns node -> workers."""
+GangPolicy = Callable[[Vacancy, int], dict[int, int]]
+"""The same for gangs that come one at a time."""
+
+
+def take(order: Indices, room: Indices, degree: int) -> dict[int, int]:
+    """Return node -> workers: each node in turn takes what it can until all `degree` are placed."""
+    order = order[room[order] > 0]
+    reached = np.cumsum(room[order], dtype=np.int64)
+    last = int(np.searchsorted(reached, degree))
+    chosen = {int(node): int(room[node]) for node in order[:last]}
+    if last < len(order):
+        chosen[int(order[last])] = degree - sum(chosen.values())
+    return chosen
+
+
+def compact(nodes: Indices, room: Indices, degree: int) -> dict[int, int]:
+    """Return node -> workers on few nodes: the roomiest whole, and the rest where it fills a node best.
+
+    Ties go to the first node. `room` is of all nodes; `nodes` together have enough of it.
+    """
+    order = nodes[np.argsort(-room[nodes], kind="stable")]
+    reached = np.cumsum(room[order], dtype=np.int64)
+    last = int(np.searchsorted(reached, degree))
+    chosen = {int(node): int(room[node]) for node in order[:last]}
+    left = degree - sum(chosen.values())
+    rest = order[last:]
+    fitting = rest[room[rest] >= left]
+    best = fitting[np.lexsort([fitting, room[fitting]])[0]]
+    chosen[int(best)] = left
+    return chosen
+
+
+def around(offer: Vacancy, seed: int, degree: int) -> dict[int, int]:
+    """Return node -> workers: the nearest room to a node, ties to the first."""
+    group, room = offer.tree.group, offer.room
+    chosen: dict[int, int] = {}
+    if room[seed]:
+        chosen[seed] = min(degree, int(room[seed]))
+    left = degree - sum(chosen.values())
+    for level in range(1, len(group)):
+        if not left:
+            return chosen
+        here = group[level][seed]
+        near = offer.tree.inside[here] if level == 1 else np.flatnonzero(group[level] == here)
+        near = near[group[level - 1][near] != group[level - 1][seed]]
+        most = min(left, int(room[near].sum()))
+        if most:
+            chosen |= take(near, room, most)
+            left -= most
+    if left:  # beyond the top level there is the rest of the fleet
+        chosen |= take(np.flatnonzero(group[-1] != group[-1][seed]), room, left)
+    return chosen
+
+
+def spread(score: Callable[[int, int], float], start: FloatArray, room: IntArray, degree: int) -> dict[int, int]:
+    """Return node -> workers: one worker at a time to the node of the lowest score, ties to the first.
+
+    Args:
+        score: of a node once it has so many of the workers; not less than with fewer of them.
+        start: the scores with none, (m,).
+        room: how many workers each node can take, (m,).
+        degree: how many there are.
+    """
+    nodes = np.flatnonzero(room)
+    if len(nodes) > degree:
+        # each of the best so many is taken once before any other is
+        last = np.partition(start[nodes], degree - 1)[degree - 1]
+        nodes = nodes[start[nodes] <= last]
+        nodes = nodes[np.argsort(start[nodes], kind="stable")[:degree]]
+    heap = list(zip(start[nodes].tolist(), nodes.tolist(), strict=True))
+    heapify(heap)
+    chosen: dict[int, int] = {}
+    for _ in range(degree):
+        _, node = heappop(heap)
+        chosen[node] = chosen.get(node, 0) + 1
+        if chosen[node] < room[node]:
+            heappush(heap, (score(node, chosen[node]), node))
+    return chosen
+
+
+def first_fit(offer: Vacancy, degree: int) -> dict[int, int]:
+    """Fill the nodes in their order."""
+    return take(np.flatnonzero(offer.room), offer.room, degree)
+
+
+def best_fit(offer: Vacancy, degree: int) -> dict[int, int]:
+    """Take the node with the fewest idle GPUs that holds the gang; of a larger gang fill nodes, the rest likewise."""
+    able = np.flatnonzero(offer.room >= degree)
+    if len(able):
+        return {int(able[np.argmin(offer.free[able])]): degree}
+    return compact(np.flatnonzero(offer.room), offer.room, degree)
+
+
+def nearest(offer: Vacancy, degree: int) -> dict[int, int]:
+    """Take the idle GPUs nearest to the first node that has one (TopDRL: Ayadi et al., JPDC 204, 2025)."""
+    return around(offer, int(np.argmax(offer.room > 0)), degree)
+
+
+def topology(offer: Vacancy, degree: int) -> dict[int, int]:
+    """Go down the network to the tightest part that holds the gang; where no child does, split it over few children.
+
+    In the manner of the dual recursive bipartitioning of Amaral et al. ("Topology-aware GPU scheduling for learning
+    workloads in cloud environments", SC 2017), with the tree's own parts instead of halves: all workers of a gang
+    talk alike, so how many go to a part is all there is to choose. Of several parts that hold it, that where it takes
+    the fewest nodes, then the fullest.
+    """
+    sums = offer.sums
+    return _among(offer, sums, len(sums), np.arange(len(sums[-1])), degree)
+
+
+def _inside(offer: Vacancy, sums: list[Indices], level: int, part: int, degree: int) -> dict[int, int]:
+    """Place the gang inside one group of `level`, which has room for it."""
+    if level > 1:
+        return _among(offer, sums, level - 1, offer.tree.children[level - 2][part], degree)
+    nodes = offer.tree.inside[part]
+    return compact(nodes[offer.room[nodes] > 0], offer.room, degree)
+
+
+def _among(offer: Vacancy, sums: list[Indices], level: int, parts: Indices, degree: int) -> dict[int, int]:
+    """Place the gang in groups of `level`, which have room for it together."""
+    has = sums[level - 1][parts]
+    chosen: dict[int, int] = {}
+    while True:
+        able = np.flatnonzero(has >= degree)
+        if len(able):
+            tightest = able[np.argsort(has[able], kind="stable")[:_PARTS]]
+            options = [_inside(offer, sums, level, int(parts[i]), degree) for i in tightest]
+            return chosen | min(options, key=len)
+        roomiest = int(np.argmax(has))
+        chosen |= _inside(offer, sums, level, int(parts[roomiest]), int(has[roomiest]))
+        degree -= int(has[roomiest])
+        has[roomiest] = 0
+
+
+def empty_nodes(offer: Offer, degree: int) -> dict[int, int]:
+    """Go by the topology on nodes that nobody is on, if they suffice."""
+    return topology(offer.only(offer.state.taken == 0, degree), degree)
+
+
+def nearest_by_size(offer: Offer, degree: int) -> dict[int, int]:
+    """Take the idle GPUs nearest to a node that the size of the gang picks (TopDRL).
+
+    One GPU: the emptiest node of the rack with the fewest idle GPUs; two to four: the node that is filled best, or
+    the emptiest there is; more: the emptiest node of the rack with the most.
+    """
+    gpus, free, room = degree * int(offer.state.batch.each[offer.job]), offer.free, offer.room
+    if 1 < gpus <= 4:
+        able = np.flatnonzero(room >= degree)
+        seed = int(able[np.argmin(free[able])]) if len(able) else int(np.argmax(room))
+    else:
+        racks, idle = _idle(offer)
+        rack = racks[int(np.argmin(idle) if gpus <= 1 else np.argmax(idle))]
+        inside = np.flatnonzero((offer.tree.group[1] == rack) & (room > 0))
+        seed = int(inside[np.argmax(free[inside])])
+    return around(offer, seed, degree)
+
+
+def nearest_to_centre(offer: Offer, degree: int) -> dict[int, int]:
+    """Take the idle GPUs nearest to the middle one of the rack that has the most of them (TopDRL)."""
+    racks, idle = _idle(offer)
+    group, room = offer.tree.group, offer.room
+    inside = np.flatnonzero((group[1] == racks[int(np.argmax(idle))]) & (room > 0))
+    reached = np.cumsum(room[inside])
+    seed = int(inside[np.searchsorted(reached, (reached[-1] + 1) // 2)])
+    nodes = np.arange(len(room))
+    apart = (group != group[:, seed][:, None]).sum(axis=0)
+    return take(np.lexsort([nodes, np.abs(nodes - seed), apart]), room, degree)
+
+
+def _idle(offer: Offer) -> tuple[Indices, Indices]:
+    """Return the racks where the gang has room, and the idle GPUs that it can use in each."""
+    nodes = np.flatnonzero(offer.room)
+    racks, inverse = np.unique(offer.tree.group[1][nodes], return_inverse=True)
+    return racks, np.bincount(inverse, weights=offer.room[nodes]).astype(np.int32)
+
+
+def least_interference(offer: Offer, degree: int) -> dict[int, int]:
+    """Fill nodes in the order of the interference that a job adds to and gets from those there, then the roomiest.
+
+    It is the sum, over the jobs on a node, of what each of the two adds to the compute of the other: the policy LIF
+    that Harmony (Bao, Peng and Wu, INFOCOM 2019) is compared with.
+    """
+    batch, room = offer.state.batch, offer.room
+    host, model = batch.problem.speeds.host, batch.model[offer.job]
+    mutual = offer.state.present @ (host[model] + host[:, model])
+    nodes = np.flatnonzero(room)
+    return take(nodes[np.lexsort([nodes, -room[nodes], mutual[nodes]])], room, degree)
+
+
+def load_balance(offer: Offer, degree: int) -> dict[int, int]:
+    """Give each worker the node whose share of GPUs in use, or of cores if that is more, is least."""
+    state = offer.state
+    fleet, demand = state.batch.problem.fleet, state.batch.jobs[offer.job].worker
+    gpus, cores = np.maximum(fleet.gpus, 1e-300), np.maximum(fleet.cpu, 1e-300)
+    load = np.maximum(1 - state.free_gpu / gpus, 1 - state.free_cpu / cores)
+
+    def score(node: int, count: int) -> float:
+        by_gpu = 1 - (state.free_gpu[node] - count * demand.gpu) / gpus[node]
+        return float(max(by_gpu, 1 - (state.free_cpu[node] - count * demand.cpu) / cores[node]))
+
+    return spread(score, load, offer.room, degree)
+
+
+def pack(offer: Offer, degree: int) -> dict[int, int]:
+    """Give each worker the node with the largest dot product of demand and free resources.
+
+    Both are in shares of the largest node (Grandl et al., "Multi-resource packing for cluster schedulers", SIGCOMM
+    2014, section 3.2); there is no term for remote input, a gang reads none from its nodes.
+    """
+    state = offer.state
+    fleet, demand = state.batch.problem.fleet, state.batch.jobs[offer.job].worker
+    need = np.array([demand.gpu, demand.cpu, demand.memory, demand.nic])
+    largest = np.array([max(1e-300, float(x.max())) for x in (fleet.gpus, fleet.cpu, fleet.memory, fleet.nic)])
+    weight = need / largest**2
+    aligned = weight @ np.stack([state.free_gpu, state.free_cpu, state.free_memory, state.free_nic])
+    less = float(weight @ need)
+    return spread(lambda node, count: count * less - float(aligned[node]), -aligned, offer.room, degree)
+
+
+GANG_POLICIES: Mapping[str, GangPolicy] = {
+    "first_fit": first_fit,
+    "best_fit": best_fit,
+    "topology": topology,
+    "nearest": nearest,
+}
+"""Policies of `online.Placer` by name."""
