@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Protocol
 
@@ -36,7 +36,7 @@ class Vacancy(Protocol):
         ...
 
     @property
-    def sums(self) -> list[Indices]:
+    def sums(self) -> Sequence[Indices]:
         """Room of the groups of each level above the nodes."""
         ...
 
@@ -55,7 +55,7 @@ class Offer:
         self.free, self.tree = state.free_gpu, state.batch.tree
 
     @property
-    def sums(self) -> list[Indices]:
+    def sums(self) -> Sequence[Indices]:
         """Room of the groups of each level above the nodes."""
         return [np.bincount(group, weights=self.room).astype(np.int64) for group in self.tree.group[1:]]
 
@@ -177,7 +177,7 @@ def topology(offer: Vacancy, degree: int) -> dict[int, int]:
     return _among(offer, sums, len(sums), np.arange(len(sums[-1])), degree)
 
 
-def _inside(offer: Vacancy, sums: list[Indices], level: int, part: int, degree: int) -> dict[int, int]:
+def _inside(offer: Vacancy, sums: Sequence[Indices], level: int, part: int, degree: int) -> dict[int, int]:
     """Place the gang inside one group of `level`, which has room for it."""
     if level > 1:
         return _among(offer, sums, level - 1, offer.tree.children[level - 2][part], degree)
@@ -185,7 +185,7 @@ def _inside(offer: Vacancy, sums: list[Indices], level: int, part: int, degree: 
     return compact(nodes[offer.room[nodes] > 0], offer.room, degree)
 
 
-def _among(offer: Vacancy, sums: list[Indices], level: int, parts: Indices, degree: int) -> dict[int, int]:
+def _among(offer: Vacancy, sums: Sequence[Indices], level: int, parts: Indices, degree: int) -> dict[int, int]:
     """Place the gang in groups of `level`, which have room for it together."""
     has = sums[level - 1][parts]
     chosen: dict[int, int] = {}
