@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -116,3 +117,14 @@ def test_double_booking_in_a_snapshot_is_seen() -> None:
     found["running"].append(twin)
     with pytest.raises(ValueError, match="is held by runs"):
         Scheduler(Fleet.regular(1, 2, 2), "heuristic", price=1.0).restore(found)
+
+
+def test_snapshot_of_an_earlier_version() -> None:
+    """One that was written before the modules had their names of today is restored, written alike and gone on from."""
+    saved = json.loads((Path(__file__).parent / "snapshot_v3.json").read_text())
+    scheduler = Scheduler(Fleet.regular(1, 2, 2), "heuristic", price=1.0)
+    scheduler.restore(saved)
+    assert json.loads(json.dumps(scheduler.snapshot())) == saved == state()
+    scheduler.finish("runs", now=4.0)
+    (start,) = scheduler.decide(1.0).starts
+    assert (start.job, start.degree, start.seconds) == ("waits", 4, 0.25)
