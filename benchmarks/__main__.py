@@ -6,7 +6,6 @@ import argparse
 from pathlib import Path
 
 from . import cold, hybrid, online, pacml_main
-from .learned_rows import PROBLEMS
 from .ledger import LEDGER
 from .suites import SUITES
 
@@ -33,10 +32,9 @@ def main(arguments: list[str] | None = None) -> int:
     policies.add_argument("--data", type=Path, help="folder of published data  [default: ../shared/data]")
     policies.add_argument("--check", action="store_true", help="run nothing; fail if the page would change")
     learned = commands.add_parser("learned", help="judge a learned policy where its rows lack it; write its page")
-    learned.add_argument("problem", choices=PROBLEMS)
+    learned.add_argument("problem", choices=("schedule",))
     learned.add_argument("--only", default="", help="only runs with this in 'set family size seed method'")
     learned.add_argument("--weights", type=Path, help="folder of the weights  [default: the shipped]")
-    learned.add_argument("--bounds", action="store_true", help="run only bounds: raise references that are no optima")
     learned.add_argument("--page", action="store_true", help="run nothing; write the page")
     learned.add_argument("--check", action="store_true", help="run nothing; fail if the page would change")
     learned.set_defaults(act=_learned)
@@ -98,13 +96,12 @@ def _policies(options: argparse.Namespace) -> int:
 
 
 def _learned(options: argparse.Namespace) -> int:
-    from .learned import WEIGHTS, prove, run, write_page
+    from .learned_schedule import WEIGHTS, run
+    from .learned_schedule_tables import write_page
 
-    if options.bounds:
-        prove(options.problem, only=options.only)
-    elif not (options.page or options.check):
-        run(options.problem, weights=options.weights or WEIGHTS, only=options.only)
-    return write_page(options.problem, check=options.check)
+    if not (options.page or options.check):
+        run(options.weights or WEIGHTS, only=options.only)
+    return write_page(check=options.check)
 
 
 if __name__ == "__main__":

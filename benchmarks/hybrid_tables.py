@@ -10,7 +10,7 @@ import numpy as np
 
 from .cells import table
 from .hybrid import CSV, DEADLINES, PROOF, SINGLE, HybridRow, read
-from .learned_tables import interval
+from .learned_schedule_tables import interval
 from .ledger import ROOT
 from .report import renew
 

@@ -7,13 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from gangplan.instances.schedule import MoldableJob, Pool, ScheduleProblem
-from gangplan.learned.schedule.player import Player
+from gangplan.learned.schedule.builder import Builder
 from gangplan.learned.schedule.policy import shipped
 from gangplan.solvers.schedule.prepare import prepare
 
-from .learned_rows import csv_of, read
-from .learned_schedule_tables import SIZES
-from .learned_tables import of
+from .learned_schedule import read
+from .learned_schedule_tables import SIZES, of
 from .ledger import ROOT
 
 IMAGES = ROOT / "docs" / "images"
@@ -24,7 +23,7 @@ def sizes(path: Path = IMAGES / "learned-schedule-sizes.png") -> None:
     """Draw the mean gap to the bound against the number of jobs."""
     import matplotlib.pyplot as plt
 
-    rows, (figure, axes) = read(csv_of("schedule")), plt.subplots(figsize=(6, 3.5))
+    rows, (figure, axes) = read(), plt.subplots(figsize=(6, 3.5))
     for method, label in _LINES.items():
         gap = [np.mean([x.gap for x in of(rows, set="sizes", size=n, method=method)]) for n in SIZES]
         axes.plot(SIZES, 100 * np.array(gap), marker="o", label=label)
@@ -63,9 +62,9 @@ def one_job(path: Path = IMAGES / "learned-schedule-job.png") -> None:
 def _planned(weight: float, work: float) -> tuple[int, int]:
     """Return the place in the order of starts and the GPUs that a job gets."""
     jobs = [_job("it", weight, work), *(_job(f"job{i}", i + 1.0, 4 * 3600.0) for i in range(8))]
-    player = Player(prepare(ScheduleProblem(tuple(jobs), Pool(8))))
-    player.play(shipped().nets([player])[0])
-    return int((player.start < player.start[0]).sum()) + 1, int(player.p.gpus[player.option[0]])
+    builder = Builder(prepare(ScheduleProblem(tuple(jobs), Pool(8))))
+    builder.build(shipped().nets([builder])[0])
+    return int((builder.start < builder.start[0]).sum()) + 1, int(builder.p.gpus[builder.option[0]])
 
 
 def _job(name: str, weight: float, work: float) -> MoldableJob:

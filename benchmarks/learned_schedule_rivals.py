@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.learned.schedule.base import base_of
-from gangplan.learned.schedule.decode import Decoder
-from gangplan.learned.schedule.labels import solve
-from gangplan.learned.schedule.player import Player, no_net
+from gangplan.learned.schedule.builder import Builder, no_net
+from gangplan.learned.schedule.decode import Decoder, base_of
+from gangplan.learned.schedule.examples import builder_of, by_rollouts, solve
 from gangplan.learned.schedule.policy import SchedulePolicy, network_of
 from gangplan.learned.schedule.settings import Settings
-from gangplan.learned.schedule.teach import player_of, taught
 from gangplan.solvers.schedule.decode import decode, start_lists
 from gangplan.solvers.schedule.prepare import prepare
 
@@ -92,7 +90,7 @@ def policy(path: Path) -> SchedulePolicy:
     """Return the policy of a file of weights, with all that is compiled compiled."""
     found = SchedulePolicy.load(path)
     for i in range(6):
-        found.schedule(player_of("validation", i, 20).p, 16)
+        found.schedule(builder_of("validation", i, 20).p, 16)
     return found
 
 
@@ -114,16 +112,16 @@ def trees(problem: Any) -> Timed:
     """
     model = _trees()
     started = time.process_time()
-    player, taken = Player(prepare(problem)), np.empty((0, 2), dtype=np.int64)
-    for t in range(player.p.n):
-        _, steps = player.watch(no_net(), follow=taken)
+    builder, taken = Builder(prepare(problem)), np.empty((0, 2), dtype=np.int64)
+    for t in range(builder.p.n):
+        _, steps = builder.record(no_net(), follow=taken)
         if len(steps.count) <= t:
             return None, 1e3 * (time.process_time() - started)
         count = int(steps.count[t])
         c = int(np.argmin(model(steps.x[t, :count])))
         taken = np.concatenate([taken, [[steps.jobs()[t, c], steps.cands[t, c, 1]]]])
-    cost = player.play(no_net(), follow=taken)
-    plan = player.plan() if np.isfinite(cost) else None
+    cost = builder.build(no_net(), follow=taken)
+    plan = builder.plan() if np.isfinite(cost) else None
     return plan, 1e3 * (time.process_time() - started)
 
 
@@ -133,8 +131,8 @@ def _trees() -> Callable[[Any], Any]:
 
     rng, examples = np.random.default_rng(0), []
     for i in range(600):
-        player = player_of("train", i, int(rng.integers(8, 31)))
-        one = taught(player, player.graph(), no_net(), no_net(), rng, states=6)
+        builder = builder_of("train", i, int(rng.integers(8, 31)))
+        one = by_rollouts(builder, builder.graph(), no_net(), no_net(), rng, states=6)
         examples += [one] if one is not None else []
     x = np.concatenate([e.x for e in examples])
     regret = np.concatenate([np.minimum(e.regret, 4.0) for e in examples])

@@ -70,7 +70,7 @@ def judge(
 def _trained(
     folder: Path, name: str, units: Units, data: Path, budget: Mapping[str, Any], say: Callable[[str], None]
 ) -> Path:
-    from gangplan.learned.policy.run import train_policy
+    from gangplan.learned.policy.recipe import train_policy
     from gangplan.learned.policy.settings import read_config
 
     weights = folder / "pacml.safetensors"
@@ -89,8 +89,7 @@ def _trained(
 def _before(folder: Path) -> Path:
     """Write the weights of the imitation stage at its best beside the others, and return the file."""
     from gangplan.learned.policy.weights import Card, save
-    from gangplan.learned.training.checkpoint import read_checkpoint
-    from gangplan.learned.training.state import under
+    from gangplan.learned.training.checkpoint import read_checkpoint, under
 
     path = folder / "imitation.safetensors"
     if not path.exists():

@@ -50,8 +50,9 @@ def collect(run: str, folder: Path) -> list[Point]:
             at = int(row["update"]), float(row["seconds"])
             values = ((name, row[name]) for name in row if name not in ("update", "seconds") and row[name])
             found += [Point(run, stage, *at, name, round(float(value), 6)) for name, value in values]
-        name = "loss" if stage == "imitation" else "accepted"
-        found += [Point(run, stage, *point) for point in _thin(_table(folder / stage / "updates.csv"), name)]
+        column, name = ("loss", "loss") if stage == "imitation" else ("reward", "accepted")
+        for at, spent, value in _thin(_table(folder / stage / "updates.csv"), column):
+            found.append(Point(run, stage, at, spent, name, value))
     return found
 
 
@@ -83,13 +84,13 @@ def seconds(points: Sequence[Point], run: str) -> dict[str, float]:
     return found
 
 
-def _thin(rows: Sequence[dict[str, str]], name: str) -> Iterator[tuple[int, float, str, float]]:
-    """Yield update, seconds, name and mean value of some updates at a time."""
+def _thin(rows: Sequence[dict[str, str]], name: str) -> Iterator[tuple[int, float, float]]:
+    """Yield update, seconds and mean value of some updates at a time."""
     whole = [row for row in rows if row.get(name)]
     for part in np.array_split(np.arange(len(whole)), min(POINTS, max(len(whole), 1))):
         if len(part):
             last, values = whole[part[-1]], [float(whole[i][name]) for i in part]
-            yield int(last["update"]), float(last["seconds"]), name, round(float(np.mean(values)), 6)
+            yield int(last["update"]), float(last["seconds"]), round(float(np.mean(values)), 6)
 
 
 def _table(path: Path) -> list[dict[str, str]]:

@@ -8,10 +8,9 @@ from typing import Any
 from .ledger import ROOT
 from .pacml_curves import CURVES, STAGES
 from .pacml_curves import read as read_curves
-from .pacml_found import ALL, Found
 from .pacml_rows import BOUND, LEARNED, PACML, PLAN, read
 from .pacml_suites import CONSTANTS, RULES, SUITES
-from .pacml_tables import PUBLISHED
+from .pacml_tables import ALL, PUBLISHED, Found
 
 IMAGES = ROOT / "docs" / "images"
 UNITS = ("as-published", "physical")

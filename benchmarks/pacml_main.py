@@ -36,9 +36,9 @@ def add(commands: Any) -> None:
 
 def _pacml(options: argparse.Namespace) -> int:
     from .pacml import DATA, missing, run, shipped
-    from .pacml_page import write_page
     from .pacml_rows import PACML
     from .pacml_suites import SUITES
+    from .pacml_tables import write_page
 
     unknown = [name for name in options.suites if name not in SUITES]
     if unknown:
@@ -55,7 +55,7 @@ def _pacml(options: argparse.Namespace) -> int:
 def _ablations(options: argparse.Namespace) -> int:
     from .pacml import DATA
     from .pacml_ablations import ablate
-    from .pacml_page import write_page
+    from .pacml_tables import write_page
 
     data = options.data or DATA
     ablate(options.out, options.units, seeds=options.seeds, processes=options.processes, data=data)

@@ -31,20 +31,19 @@ class Rollouts:
     """
 
     def __init__(self, profiles: Path, units: Units, distribution: str, seed: int) -> None:
-        from gangplan.learned.ramp.candidates import MOST
-        from gangplan.learned.ramp.rows import desk
+        from gangplan.learned.ramp.features import MOST, scratch_of
+        from gangplan.learned.ramp.scenarios import published
         from gangplan.learned.ramp.values import value_table
-        from gangplan.learned.ramp.worlds import published
 
-        self._world = world = published(profiles, [units])
+        self._world = scenario = published(profiles, [units])
         rng = np.random.default_rng([SEEDS, seed])
 
         def draw(rng: np.random.Generator) -> Any:
-            return world.draw(units, distribution, SEEDS + int(rng.integers(2**30)), 4000)
+            return scenario.draw(units, distribution, SEEDS + int(rng.integers(2**30)), 4000)
 
-        self._table = value_table(world, draw, rng)
-        self._future = world.draw(units, distribution, SEEDS + seed, POOL)
-        self._desks = desk(world.tables), desk(world.tables)
+        self._table = value_table(scenario, draw, rng)
+        self._future = scenario.draw(units, distribution, SEEDS + seed, POOL)
+        self._desks = scratch_of(scenario.tables), scratch_of(scenario.tables)
         self._value = np.zeros(MOST)
 
     def decide(self, state: State) -> Choice | None:
@@ -52,17 +51,17 @@ class Rollouts:
         from gangplan.learned.ramp.teacher import look_ahead
         from gangplan.learned.ramp.values import weigh
 
-        world, (own, ahead), value = self._world, self._desks, self._value
-        turn = _gap(state.case) * world.tables.n / 32
+        scenario, (own, ahead), value = self._world, self._desks, self._value
+        turn = _gap(state.case) * scenario.tables.n / 32
         kind = int(state.case.model[state.index])
         k = weigh(
-            state.ends, state.now, turn, world.tables, world.menus.jct[kind], state.limit, self._table, own, value
+            state.ends, state.now, turn, scenario.tables, scenario.times.jct[kind], state.limit, self._table, own, value
         )
         if k > 1:
             future = self._future
             look_ahead(
-                k, state.ends, state.now, turn, kind, future.kind, future.beta, world.tables, world.menus, self._table,
-                own, ahead, value,
+                k, state.ends, state.now, turn, kind, future.kind, future.beta, scenario.tables, scenario.times,
+                self._table, own, ahead, value,
             )  # fmt: skip
         block = int(own.block[int(np.argmax(value[:k]))])
         return None if block < 0 else Choice(int(state.blocks.degree[block]), block)

@@ -22,7 +22,7 @@ from gangplan.learned.ramp.decide import Decider  # noqa: E402
 from gangplan.learned.ramp.network import Network  # noqa: E402
 from gangplan.learned.ramp.onnx import OnnxRampPolicy, export  # noqa: E402
 from gangplan.learned.ramp.policy import RampPolicy  # noqa: E402
-from gangplan.learned.ramp.worlds import World, various  # noqa: E402
+from gangplan.learned.ramp.scenarios import Scenario, various  # noqa: E402
 from gangplan.simulator.ramp import Choice, State, arrivals, simulate  # noqa: E402
 
 SIZES = {32: (4, 4, 2), 128: (8, 8, 2), 512: (8, 8, 8), 4096: (16, 16, 16)}
@@ -35,7 +35,7 @@ FILL, TIMED = 4096, 2000
 
 
 @cache
-def world(servers: int) -> World:
+def scenario(servers: int) -> Scenario:
     """Return four made networks, with op counts of published ones, on a cluster."""
     return various(SIZES[servers], 0, ("physical",), sets=1)
 
@@ -77,7 +77,7 @@ def test_latency(record_property: Callable[[str, object], None], tmp_path: Path,
         export(policy(), tmp_path / "policy.onnx")
         decider = OnnxRampPolicy.load(tmp_path / "policy.onnx")
     timed, warm = Timed(decider), WARM + min(2 * servers, FILL)
-    simulate(arrivals(world(servers).types, "A", 0, n=warm + TIMED), timed)
+    simulate(arrivals(scenario(servers).types, "A", 0, n=warm + TIMED), timed)
     wall, processor = np.array(timed.took[warm:]).T
     half, most = np.percentile(wall, [50, 99])
     words = f"p50 {half:.2f} ms, p99 {most:.2f} ms, longest {wall.max():.2f} ms"

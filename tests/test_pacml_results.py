@@ -14,10 +14,10 @@ ROOT = Path(__file__).parent.parent
 if str(ROOT) not in sys.path:  # a folder of the repository, not of the package
     sys.path.insert(0, str(ROOT))
 
-from benchmarks import pacml, pacml_ablations, pacml_curves, pacml_page, pacml_rows, pacml_tables  # noqa: E402
-from benchmarks.pacml_found import Found, Spread  # noqa: E402
+from benchmarks import pacml, pacml_ablations, pacml_curves, pacml_rows, pacml_tables  # noqa: E402
 from benchmarks.pacml_rows import BOUND, LEARNED, PLAN, PROTOCOL, UNGUARDED, PacmlRow  # noqa: E402
 from benchmarks.pacml_suites import PUBLISHED, ROLLOUTS, SAMPLED, SUITES, Cell  # noqa: E402
+from benchmarks.pacml_tables import Found, Spread  # noqa: E402
 
 DATA = ROOT.parent / "shared" / "data" / "pipedream"
 MAIN = next(cell for cell in SUITES["main"] if cell.units == "as-published")
@@ -149,7 +149,7 @@ def test_curves_are_kept_by_run(tmp_path: Path) -> None:
     (folder / "rl").mkdir(parents=True)
     (folder / "rl" / "validation.csv").write_text("update,seconds,score,physical A\n0,1.5,0.4,0.5\n")
     lines = "".join(f"{i},{i}.0,{i % 2}\n" for i in range(240))
-    (folder / "rl" / "updates.csv").write_text(f"update,seconds,accepted\n{lines}")
+    (folder / "rl" / "updates.csv").write_text(f"update,seconds,reward\n{lines}")
     points = pacml_curves.collect("physical", folder)
     assert [(x.name, x.value) for x in points[:2]] == [("score", 0.4), ("physical A", 0.5)]
     assert len(points) == 2 + pacml_curves.POINTS and {x.value for x in points[2:]} == {0.5}
@@ -177,11 +177,11 @@ def test_ablations_differ_in_one_thing() -> None:
 
 def test_the_page_agrees_with_the_rows(tmp_path: Path) -> None:
     """docs/pacml-results.md holds the tables of benchmarks/pacml.csv, which are of the weights that are shipped."""
-    assert pacml_page.write_page(check=True) == 0
+    assert pacml_tables.write_page(check=True) == 0
     page = tmp_path / "page.md"
-    page.write_text(pacml_page.PAGE.read_text().replace("<!-- generated: loads -->", "<!-- generated: loads -->\nx"))
-    assert pacml_page.write_page(page=page, check=True) == 1
-    assert pacml_page.write_page(page=page) == 0 and page.read_text() == pacml_page.PAGE.read_text()
+    page.write_text(pacml_tables.PAGE.read_text().replace("<!-- generated: loads -->", "<!-- generated: loads -->\nx"))
+    assert pacml_tables.write_page(page=page, check=True) == 1
+    assert pacml_tables.write_page(page=page) == 0 and page.read_text() == pacml_tables.PAGE.read_text()
     newest = {x.units: x.weights for x in pacml_rows.read() if x.policy == LEARNED}
     there = {u: files(p)[0] for (_, u), p in pacml.shipped(ROOT / "learned" / "weights").items() if p.exists()}
     assert newest == {units: pacml.digest(path) for units, path in there.items() if units in newest}

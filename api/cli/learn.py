@@ -85,7 +85,7 @@ def evaluate(
 ) -> None:
     """Judge a policy on test seeds, none of which it was trained on. Needs gangplan[learn]."""
     from gangplan.learned.policy import find, read_card, recipe
-    from gangplan.learned.policy.means import means
+    from gangplan.learned.policy.evaluation import means
 
     if seeds < 1:
         raise InstanceError("seeds", f"{seeds!r} is not a positive integer")

@@ -1,6 +1,5 @@
-"""Message passing over the encodings of any problem, imitation of labels, and policy gradient for one-shot scores."""
+"""Message passing over the encodings of any problem."""
 
-from .batch import Batch, collate
-from .network import GraphNetwork, Schema, mlp, schema_of
+from .network import Batch, GraphNetwork, Schema, collate, mlp, schema_of
 
 __all__ = ["Batch", "GraphNetwork", "Schema", "collate", "mlp", "schema_of"]

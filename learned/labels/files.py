@@ -21,7 +21,7 @@ from gangplan.instances.outlet import write_whole
 from gangplan.solvers.result import OPTIMAL_GAP
 
 from ..policy.settings import build
-from ..training.alone import alone
+from ..training.lock import locked
 from .actions import Labels, State
 from .configuration import Configuration
 from .engine import Engine
@@ -110,7 +110,7 @@ def collect(
         InstanceError: if the folder holds labels of another configuration, or cannot be written.
     """
     require_number(shards, "shards", positive=True, whole=True)
-    with alone(Path(folder)):
+    with locked(Path(folder)):
         return _collect(open_folder(folder, configuration), configuration, shards, engine, progress)
 
 

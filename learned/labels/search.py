@@ -195,7 +195,7 @@ class _Search:
     def _more(self, completions: Completions, unseen: list[Action], most: float) -> Any:
         """Look for plans within `most` that take unseen actions, and return CP-SAT's status."""
         for greedy in (True, False):
-            model = completions.model.model.clone()
+            model: Any = completions.model.model.clone()
             model.clear_objective()
             literals = [completions.literal[a] for a in unseen]
             model.add(completions.model.z <= floor(most * completions.model.scale) + 1)

@@ -1,8 +1,7 @@
 """What all learned policies share: weights with their cards, configuration files, recipes, and their contract."""
 
 from .check import Case, Policy, check_policy
-from .recipe import RECIPES, Recipe, recipe
-from .run import Trained, train_policy
+from .recipe import RECIPES, Recipe, Trained, recipe, train_policy
 from .settings import read_config
 from .weights import Card, find, load, read_card, save, shipped
 

@@ -1,17 +1,28 @@
-"""Recipes: how each policy is trained, loaded and judged."""
+"""Recipes: how each policy is trained, loaded and judged; and training by one, in a folder that can be resumed."""
 
 from __future__ import annotations
 
+import json
+import subprocess
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from gangplan.instances import InstanceError
+from gangplan.instances.intake import read_json
+from gangplan.instances.outlet import write_whole
 
-from ..training.stages import Stage
+from ..training.checkpoint import Tensors, read_checkpoint, seeded, under
+from ..training.lock import locked
+from ..training.loop import INTERRUPTED
+from ..training.stages import Stage, StageReport, train_stages
+from .settings import build, read_config
+from .weights import Card, files, save
 
+N = TypeVar("N", bound=Any)
 RECIPES: dict[str, str] = {
     "pacml": "gangplan.learned.ramp.recipe",
     "schedule": "gangplan.learned.schedule.recipe",
@@ -58,3 +69,117 @@ def recipe(name: str) -> Recipe:
         raise InstanceError("policy", f"{name!r} is not one of {', '.join(RECIPES) or '(none in this version)'}")
     found: Recipe = import_module(RECIPES[name]).RECIPE
     return found
+
+
+def start(make: Callable[[], N], seed: int, before: Tensors | None) -> N:
+    """Return a network with first weights drawn from a seed, or with those that the stage before ended with."""
+    with seeded(seed):
+        network = make()
+    if before is not None:
+        network.load_state_dict(under("policy", before))
+    return network
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """What a training came to.
+
+    Attributes:
+        reports: of the stages that were begun.
+        weights: the file of the last stage's best, None if no validation gave a number.
+        card: its model card.
+        interrupted: whether Ctrl-C ended it.
+    """
+
+    reports: tuple[StageReport, ...]
+    weights: Path | None
+    card: Card | None
+    interrupted: bool
+
+
+def train_policy(
+    config: str | Path,
+    folder: str | Path,
+    *,
+    seed: int = 0,
+    device: str = "cpu",
+    minutes: float | None = None,
+    resume: bool = False,
+    progress: Callable[[float], None] = lambda share: None,
+) -> Trained:
+    """Train the policy that a configuration is for; `folder` gets a folder a stage, and the weights so far best.
+
+    Raises:
+        InstanceError: if the configuration is wrong, the policy has no use for `device`, or the folder holds another
+            run.
+    """
+    name, table = read_config(config)
+    made = recipe(name)
+    if device != "cpu" and not made.accelerated:
+        raise InstanceError("device", f"{device!r} is of no use to {name}, which is trained on the processor alone")
+    try:
+        settings = build(made.config, table)
+    except InstanceError as error:
+        raise error.of(str(config)) from None
+    folder = Path(folder)
+    with locked(folder, "out"):
+        _claim(folder, {"policy": name, "seed": seed, "settings": _plain(settings)}, resume)
+        began = time.monotonic()
+        reports = train_stages(
+            made.stages(settings, device, seed), folder, minutes=minutes, resume=resume, progress=progress
+        )
+        seconds = None if resume else time.monotonic() - began
+        weights, card = _export(made, settings, seed, folder, reports, seconds)
+    return Trained(tuple(reports), weights, card, any(x.report.reason == INTERRUPTED for x in reports))
+
+
+def commit() -> str:
+    """Return the commit of the code that runs, empty if it is not run from a clone."""
+    here = Path(__file__).parent
+    try:
+        done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def _claim(folder: Path, run: dict[str, Any], resume: bool) -> None:
+    """Write down what the folder is for, or check that it is for this."""
+    path = folder / "run.json"
+    if path.exists() and any(folder.glob("*/last.json")):  # else nothing was trained yet
+        if not resume:
+            raise InstanceError("folder", f"{folder} holds a run already; resume it, or choose another")
+        found = read_json(path)
+        if not isinstance(found, dict):
+            raise InstanceError("run", "is no JSON object", str(path))
+        for key, value in run.items():
+            if found.get(key) != value:
+                raise InstanceError(key, "is not that of the run which is to be resumed", str(path))
+        return
+    write_whole({path: json.dumps(run, indent=1).encode()}, durable=True)
+
+
+def _plain(settings: Any) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(json.dumps(asdict(settings)))
+    return found
+
+
+def _export(
+    made: Recipe, settings: Any, seed: int, folder: Path, reports: list[StageReport], seconds: float | None
+) -> tuple[Path | None, Card | None]:
+    if not reports or reports[-1].report.best is None:
+        return None, None
+    last = reports[-1]
+    training: dict[str, Any] = {
+        x.name: {"updates": x.report.updates, "seconds": round(x.report.seconds, 1), "ended": x.report.reason}
+        for x in reports
+    }
+    if seconds is not None:  # of a run that went on with another one, only a part would be known
+        training["wall_seconds"] = round(seconds, 1)
+    card = Card(
+        made.name, made.name, made.about, made.data, made.seeds(settings, seed), commit(), _plain(settings),
+        dict(last.report.validation), training,
+    )  # fmt: skip
+    path = files(folder / made.name)[0]
+    tensors = under("policy", read_checkpoint(folder / last.name)[0])
+    return path, save(path, tensors, card)

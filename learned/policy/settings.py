@@ -44,6 +44,28 @@ class Settings:
                     raise InstanceError(x.name, f"{value!r} {words.format(limit=x.metadata[name])}")
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class PpoSettings(Settings):
+    """What `gangplan.learned.training.ppo` reads.
+
+    Attributes:
+        rl_updates, rl_rate, critic_rate, gamma, lam, entropy, passes: of PPO.
+        lanes, steps: episodes side by side, and decisions in each, from one update to the next.
+        warm: updates that train the critic only.
+    """
+
+    rl_updates: int = limited(200, least=0)
+    rl_rate: float = limited(3e-4, above=0)
+    critic_rate: float = limited(2e-3, above=0)
+    gamma: float = limited(0.98, above=0, below=1)
+    lam: float = limited(0.95, above=0, most=1)
+    entropy: float = limited(1e-3, least=0)
+    passes: int = limited(2, least=1)
+    lanes: int = limited(128, least=1)
+    steps: int = limited(64, least=2)
+    warm: int = limited(20, least=0)
+
+
 def shipped_configs() -> dict[str, Path]:
     """Return the configurations that come with the package, by name."""
     return {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}

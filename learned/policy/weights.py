@@ -6,9 +6,10 @@ import dataclasses
 import hashlib
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from gangplan.instances import InstanceError
 from gangplan.instances.intake import read_bytes, read_json
@@ -17,6 +18,7 @@ from gangplan.instances.outlet import write_whole
 from ..training.checkpoint import Tensors
 from .settings import build
 
+S = TypeVar("S")
 FORMAT = 1
 LIMIT = 2_000_000
 """Bytes of one policy's weights at most."""
@@ -133,6 +135,31 @@ def load(path: str | Path) -> tuple[Tensors, Card]:
     if hashlib.sha256(content).hexdigest() != card.sha256:
         raise InstanceError("sha256", "the tensors are not those that the card beside them is about", str(weights))
     return tensors, card
+
+
+def restore(path: str | Path, policy: str, settings: type[S], make: Callable[[S], Any]) -> tuple[Any, S, Card]:
+    """Return the network, the settings and the card of a file of weights.
+
+    Args:
+        path: of the weights.
+        policy: the recipe they are to be of.
+        settings: a dataclass; the card's are those it was trained with.
+        make: from settings to a network, a torch module.
+
+    Raises:
+        InstanceError: naming the file, if it is missing, broken or of another policy.
+    """
+    tensors, card = load(path)
+    if card.policy != policy:
+        raise InstanceError("policy", f"{card.policy!r} is not {policy}", str(path))
+    try:
+        known = build(settings, card.settings)
+    except InstanceError as error:
+        raise error.within("settings").of(str(path)) from None
+    network = make(known)
+    match(tensors, {name: tuple(x.shape) for name, x in network.state_dict().items()}, path)
+    network.load_state_dict(tensors)
+    return network, known, card
 
 
 def match(tensors: Tensors, shapes: dict[str, tuple[int, ...]], path: str | Path) -> None:

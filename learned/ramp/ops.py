@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from gangplan.instances import OpGraph
 from gangplan.instances.arrays import FloatArray
 
-from ..encode.paths import longest
-
 OP = ("time", "memory", "depth", "backward", "parents", "children")
 """Features of an op: shares of the largest, so that units do not matter."""
 
@@ -50,3 +48,19 @@ def read(graphs: Sequence[OpGraph]) -> Ops:
 def _share(values: FloatArray) -> FloatArray:
     largest = values.max(initial=0.0)
     return np.asarray(values / largest) if largest > 0 else values
+
+
+def longest(graph: OpGraph, seconds: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the longest path that ends before each op, and the longest that starts with it, (n,) each."""
+    order = np.empty(graph.n_ops, dtype=np.int64)
+    order[graph.topological_order()] = np.arange(graph.n_ops)
+    by_source = np.argsort(order[graph.source], kind="stable")
+    pairs = list(zip(graph.source[by_source].tolist(), graph.target[by_source].tolist(), strict=True))
+    own = seconds.tolist()
+    before = [0.0] * graph.n_ops
+    for a, b in pairs:  # all edges into a come before those out of it
+        before[b] = max(before[b], before[a] + own[a])
+    after = list(own)
+    for a, b in reversed(pairs):
+        after[a] = max(after[a], own[a] + after[b])
+    return np.array(before), np.array(after)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,8 @@ from gangplan.instances import OpGraph
 from gangplan.instances.arrays import FloatArray
 
 from ..policy import weights
-from ..policy.restore import restore
 from .decide import Decider, Observation
-from .graph import encode
-from .network import Network
+from .network import Network, encode
 from .settings import Settings
 
 NAME = "pacml"
@@ -43,17 +40,18 @@ class RampPolicy(Decider):
     ) -> None:
         self.network, self.device = network.to(device).eval(), device
         self.settings = {**(settings or {}), "width": network.width, "variant": network.variant}
-        self._offset: weakref.WeakKeyDictionary[OpGraph, torch.Tensor] = weakref.WeakKeyDictionary()
         super().__init__(choose=bool(self.settings.get("blocks", True)), guarded=guarded)
 
     def rate(self, observation: Observation) -> FloatArray:
         """Return what the network says of each row, float64 (A,)."""
         with torch.inference_mode():
             rows = torch.from_numpy(observation.rows).to(self.device)
-            offset = self._offset.get(observation.graph)
-            if offset is None:
-                offset = self._offset[observation.graph] = self.network.offsets(encode([observation.graph]))
-            return np.asarray(self.network(rows, offset).cpu().numpy(), dtype=np.float64)
+            found = self.network(rows, self.job(observation.graph))
+            return np.asarray(found.cpu().numpy(), dtype=np.float64)
+
+    def embed(self, graph: OpGraph) -> torch.Tensor:
+        """Return what a job adds to the first layer, (1, width)."""
+        return self.network.offsets(encode([graph]))
 
     def save(self, path: str | Path, card: weights.Card | None = None) -> None:
         """Write weights and a model card."""
@@ -67,5 +65,5 @@ class RampPolicy(Decider):
         Raises:
             InstanceError: if it is missing, broken or of another policy.
         """
-        network, _, card = restore(path, NAME, Settings, lambda known: Network(known.width, known.variant))
+        network, _, card = weights.restore(path, NAME, Settings, lambda known: Network(known.width, known.variant))
         return cls(network, card.settings, device=device, guarded=guarded)

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from gangplan.instances import InstanceError
 
-from ..policy.recipe import Recipe
+from ..policy.recipe import Recipe, start
 from ..training.stages import Stage
 from .settings import Settings
 
 if TYPE_CHECKING:
     from ..training.checkpoint import Tensors
-    from .labels import Taught
     from .network import Network
-    from .teacher import Labels
-    from .worlds import World
+    from .scenarios import Scenario
+    from .teacher import Labels, Taught
 
 VARIOUS = ((4, 4, 1), (4, 4, 2), (4, 4, 4))
 
@@ -48,13 +47,13 @@ def stages(settings: Settings, device: str, seed: int) -> list[Stage]:
 
 def _imitation(settings: Settings, seed: int, teachers: list[Taught]) -> Callable[[Tensors | None], Any]:
     def make(before: Tensors | None) -> Any:
-        from .cases import validation
-        from .imitation import Imitation
+        from .evaluate import validation
+        from .learners import imitation
 
-        network, world = _start(settings, seed, before)
-        teachers[:] = _teachers(world, settings, seed)
-        return Imitation(
-            network, _labels(teachers, quick=True), validation(world, settings), settings, settings.imitation_rate,
+        network, scenario = _start(settings, seed, before)
+        teachers[:] = _teachers(scenario, settings, seed)
+        return imitation(
+            network, _labels(teachers, quick=True), validation(scenario, settings), settings, settings.imitation_rate,
             settings.imitation_updates, seed,
         )  # fmt: skip
 
@@ -63,63 +62,58 @@ def _imitation(settings: Settings, seed: int, teachers: list[Taught]) -> Callabl
 
 def _correction(settings: Settings, seed: int, teachers: list[Taught]) -> Callable[[Tensors | None], Any]:
     def make(before: Tensors | None) -> Any:
-        from .cases import validation
-        from .imitation import Imitation
-        from .labels import corrected
+        from .evaluate import validation
+        from .learners import imitation
+        from .teacher import corrected
 
-        network, world = _start(settings, seed, before)
+        network, scenario = _start(settings, seed, before)
         # a run that is resumed here has its teachers to make anew
-        found = corrected(teachers or _teachers(world, settings, seed), network, settings, seed)
-        return Imitation(
-            network, _labels(found, quick=False), validation(world, settings), settings, settings.corrected_rate,
+        found = corrected(teachers or _teachers(scenario, settings, seed), network, settings, seed)
+        return imitation(
+            network, _labels(found, quick=False), validation(scenario, settings), settings, settings.corrected_rate,
             settings.corrected_updates, seed + 1,
         )  # fmt: skip
 
     return make
 
 
-def _teachers(world: World, settings: Settings, seed: int) -> list[Taught]:
-    from .cases import TRAINING
-    from .labels import taught
+def _teachers(scenario: Scenario, settings: Settings, seed: int) -> list[Taught]:
+    from .scenarios import TRAINING
+    from .teacher import taught
 
-    return taught(world, settings, seed, first_seed=TRAINING)
+    return taught(scenario, settings, seed, first_seed=TRAINING)
 
 
-def _labels(teachers: list[Taught], *, quick: bool) -> list[tuple[World, Labels]]:
-    return [(x.world, labels) for x in teachers for labels in (*x.searched, *(x.quick if quick else ()))]
+def _labels(teachers: list[Taught], *, quick: bool) -> list[tuple[Scenario, Labels]]:
+    return [(x.scenario, labels) for x in teachers for labels in (*x.searched, *(x.quick if quick else ()))]
 
 
 def _rl(settings: Settings, device: str, seed: int) -> Callable[[Tensors | None], Any]:
     def make(before: Tensors | None) -> Any:
-        from ..training.state import seeded
-        from .cases import any_cases, published_cases, validation
-        from .lanes import Lanes
-        from .reinforce import Reinforce
-        from .worlds import various
+        from .episodes import ParallelEpisodes
+        from .evaluate import validation
+        from .learners import reinforcement
+        from .scenarios import any_cases, published_cases, various
 
-        network, world = _start(settings, seed, before)
+        network, scenario = _start(settings, seed, before)
         other = round(settings.lanes * settings.share_various)
-        lanes = [Lanes(world, published_cases(world), settings.lanes - other, seed, choose=settings.blocks)]
+        own, choose = settings.lanes - other, settings.blocks
+        episodes = [ParallelEpisodes(scenario, published_cases(scenario), own, seed, choose=choose)]
         for i, size in enumerate(VARIOUS):
             count = other // len(VARIOUS)
             if count:
                 made = various(size, seed + i, settings.units)
-                lanes.append(Lanes(made, any_cases(made), count, seed + 1 + i, choose=settings.blocks))
-        with seeded(seed + 1):  # the critic's first weights
-            return Reinforce(network, lanes, validation(world, settings), settings, seed, device)
+                episodes.append(ParallelEpisodes(made, any_cases(made), count, seed + 1 + i, choose=choose))
+        return reinforcement(network, episodes, validation(scenario, settings), settings, seed, device)
 
     return make
 
 
-def _start(settings: Settings, seed: int, before: Tensors | None) -> tuple[Network, World]:
-    from ..training.state import seeded, under
+def _start(settings: Settings, seed: int, before: Tensors | None) -> tuple[Network, Scenario]:
     from .network import Network
-    from .worlds import published
+    from .scenarios import published
 
-    with seeded(seed):
-        network = Network(settings.width, settings.variant)
-    if before is not None:
-        network.load_state_dict(under("policy", before))
+    network = start(lambda: Network(settings.width, settings.variant), seed, before)
     return network, published(settings.profiles, settings.units)
 
 
@@ -175,7 +169,7 @@ def export(policy: Any, path: Path) -> tuple[Path, Path]:
 
 
 def _seeds(settings: Settings, seed: int) -> dict[str, Any]:
-    from .cases import TRAINING, VALIDATION
+    from .scenarios import TRAINING, VALIDATION
 
     return {"training": f"from {TRAINING}", "validation": f"from {VALIDATION}", "run": seed}
 

@@ -44,7 +44,7 @@ class Tables(NamedTuple):
     n: int
 
 
-class Menus(NamedTuple):
+class Times(NamedTuple):
     """Job types on one cluster; k types, s shapes. Times are in whatever unit the types have.
 
     Attributes:
@@ -77,7 +77,7 @@ def tables(blocks: Blocks) -> Tables:
     )  # fmt: skip
 
 
-def menus(types: Sequence[JobType]) -> Menus:
+def times_of(types: Sequence[JobType]) -> Times:
     """Return the arrays of some job types, all on one cluster."""
     jct = np.array([kind.jct for kind in types])
     sequential = np.array([kind.sequential for kind in types])
@@ -87,4 +87,4 @@ def menus(types: Sequence[JobType]) -> Menus:
         here = of == DEGREES.index(degree)
         if here.any():
             efficiency[:, column] = sequential / (degree * jct[:, here].min(axis=1))
-    return Menus(jct, sequential, efficiency)
+    return Times(jct, sequential, efficiency)

@@ -14,12 +14,10 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.compiled.kernel import kernel
 
-from .candidates import LEVELS, MOST, find
-from .history import SUMS, remember, turn_of
-from .play import hold
-from .rows import desk
+from .episodes import hold
+from .features import LEVELS, MOST, SUMS, find, remember, scratch_of, turn_of
+from .scenarios import Episode, Scenario
 from .tables import DEGREES, Long
-from .worlds import Episode, World
 
 COUNTED = np.searchsorted(LEVELS, [1.0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 18])
 """Levels that count: not what is free now, for the next job comes a turn later, nor what is far; few, to learn fast."""
@@ -35,27 +33,33 @@ EXPLORE = 0.03
 
 
 def value_table(
-    world: World, draw: Any, rng: np.random.Generator, *, rounds: int = 10, episodes: int = 10, choose: bool = True
+    scenario: Scenario,
+    draw: Any,
+    rng: np.random.Generator,
+    *,
+    rounds: int = 10,
+    episodes: int = 10,
+    choose: bool = True,
 ) -> Any:
     """Return the table of a distribution, float64 `SHAPE`.
 
     Args:
-        world: where.
+        scenario: where.
         draw: from a generator to an episode.
         rng: draws.
         rounds: of policy iteration.
         episodes: in a round.
-        choose: see `gangplan.learned.ramp.rows.desk`.
+        choose: see `gangplan.learned.ramp.features.scratch_of`.
     """
     table = np.zeros(SHAPE) + 0.01 * np.arange(SHAPE[2])  # more free blocks are better
     size = table.size + 1
-    place = desk(world.tables, choose=choose)
+    place = scratch_of(scenario.tables, choose=choose)
     for i in range(rounds):
         a, b, n = np.zeros((size, size)), np.zeros(size), 0
         for _ in range(episodes):
             episode = draw(rng)
             columns, reward = _watch(
-                *case_of(episode), world.tables, world.menus, table, place, int(rng.integers(2**31))
+                *case_of(episode), scenario.tables, scenario.times, table, place, int(rng.integers(2**31))
             )
             _lstd(columns, reward, a, b)
             n += len(reward)
@@ -64,9 +68,9 @@ def value_table(
     return table
 
 
-def accepted(world: World, episode: Episode, table: Any) -> FloatArray:
+def accepted(scenario: Scenario, episode: Episode, table: Any) -> FloatArray:
     """Return which jobs the teacher accepts by its table alone, float64 (n,)."""
-    found = _watch(*case_of(episode), world.tables, world.menus, table, desk(world.tables), -1)
+    found = _watch(*case_of(episode), scenario.tables, scenario.times, table, scratch_of(scenario.tables), -1)
     return np.asarray(found[1])
 
 
@@ -93,17 +97,17 @@ def worth(count: Any, table: Any) -> float:
 
 @kernel
 def weigh(
-    end: Any, now: float, turn: float, tables: Any, jct: Any, limit: float, table: Any, desk: Any, out: Any
+    end: Any, now: float, turn: float, tables: Any, jct: Any, limit: float, table: Any, scratch: Any, out: Any
 ) -> int:
     """Write what each candidate of a decision is worth, the acceptance of the job included, and return their number."""
-    k = find(end, now, turn, tables, jct, limit, desk)
+    k = find(end, now, turn, tables, jct, limit, scratch)
     for i in range(k):
-        out[i] = worth(desk.left[i], table) + (1.0 if i > 0 else 0.0)
+        out[i] = worth(scratch.left[i], table) + (1.0 if i > 0 else 0.0)
     return k
 
 
 @kernel
-def _watch(kind: Any, beta: Any, gap: Any, tables: Any, menus: Any, table: Any, desk: Any, seed: int) -> Any:
+def _watch(kind: Any, beta: Any, gap: Any, tables: Any, times: Any, table: Any, scratch: Any, seed: int) -> Any:
     """Play an episode, without chance if the seed is below 0.
 
     Returns:
@@ -117,21 +121,21 @@ def _watch(kind: Any, beta: Any, gap: Any, tables: Any, menus: Any, table: Any, 
     for i in range(n):
         now += gap[i]
         m = kind[i]
-        remember(sums, beta[i], menus.sequential[m], menus.efficiency[m], gap[i])
+        remember(sums, beta[i], times.sequential[m], times.efficiency[m], gap[i])
         turn = turn_of(sums, tables.n)
-        k = weigh(end, now, turn, tables, menus.jct[m], beta[i] * menus.sequential[m], table, desk, out)
+        k = weigh(end, now, turn, tables, times.jct[m], beta[i] * times.sequential[m], table, scratch, out)
         a = int(np.argmax(out[:k]))
         if seed >= 0 and np.random.random() < EXPLORE:  # noqa: NPY002
             a = np.random.randint(k)  # noqa: NPY002
         if a > 0:
-            b = desk.block[a]
-            time = menus.jct[m, tables.shape[b]]
+            b = scratch.block[a]
+            time = times.jct[m, tables.shape[b]]
             reward[i] = 1.0
             hold(end, b, now + time, tables)
         at = 0
         for q in range(table.shape[0]):
             for level in COUNTED:
-                columns[i, at] = at * table.shape[2] + column_of(desk.left[a, q, level])
+                columns[i, at] = at * table.shape[2] + column_of(scratch.left[a, q, level])
                 at += 1
     return columns, reward
 

@@ -1,19 +1,44 @@
-"""Gaps of the policy beside the priority lists, to the best schedule that the exact solver has."""
+"""How the policy is judged: on validation instances in training, and beside the priority lists afterwards."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+import numpy as np
 
 from gangplan.instances.generators.families import make, seed_of
 from gangplan.solvers.schedule.decode import start_lists
 from gangplan.solvers.schedule.prepare import prepare
 
-from .labels import solve
-from .policy import SchedulePolicy
+from .builder import Builder, plans
+from .examples import solve
+from .policy import SchedulePolicy, compiled
 
 SAMPLES = 16
+
+
+class Validation:
+    """Mean costs on validation instances, as shares of the base's: greedy and of 16 schedules.
+
+    Args:
+        builders: the instances.
+    """
+
+    def __init__(self, builders: Sequence[Builder]) -> None:
+        self.builders = builders
+        self.graphs = [x.graph() for x in builders]
+
+    def __call__(self, network: Any) -> dict[str, float]:
+        """Return ``greedy`` and ``sampled``, and ``score``, which is half of each."""
+        greedy, sampled = [], []
+        for builder, net in zip(self.builders, compiled(network, self.graphs), strict=True):
+            costs = [cost for _, cost in zip(range(SAMPLES), plans(builder, net), strict=False)]
+            greedy.append(costs[0] / builder.base.cost)
+            sampled.append(min(costs) / builder.base.cost)
+        a, b = float(np.mean(greedy)), float(np.mean(sampled))
+        return {"score": (a + b) / 2, "greedy": a, "sampled": b}
 
 
 def evaluate(

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
+from gangplan.simulator.engine.jobs import Long, Rows
+from gangplan.simulator.engine.policy import View
 from gangplan.solvers.schedule.prepare import POOL, Cluster, Ints, Prepared
 
+from .build import Net
+from .builder import Builder, plans
 from .decode import Busy
-from .play import Net
-from .player import Player
-from .search import plans
 
 if TYPE_CHECKING:
     from .policy import SchedulePolicy
@@ -74,7 +75,7 @@ def ranked(queues: Sequence[Queue], policy: SchedulePolicy | None = None, sample
     Args:
         queues: one or more.
         policy: by default the one that comes with the package.
-        samples: schedules to build of each queue, the best of which counts, see `gangplan.learned.schedule.search`.
+        samples: schedules to build of each queue, the best of which counts, see `gangplan.learned.schedule.builder`.
 
     Raises:
         InstanceError: if that is missing or broken.
@@ -83,25 +84,25 @@ def ranked(queues: Sequence[Queue], policy: SchedulePolicy | None = None, sample
         from .policy import shipped
 
         policy = shipped()
-    made = [_player(queue) for queue in queues]
-    some = [(player, chosen) for player, chosen in made if player is not None]
-    nets = iter(policy.nets([player for player, _ in some]) if some else [])
+    made = [_builder(queue) for queue in queues]
+    some = [(builder, chosen) for builder, chosen in made if builder is not None]
+    nets = iter(policy.nets([builder for builder, _ in some]) if some else [])
     found = []
-    for queue, (player, chosen) in zip(queues, made, strict=True):
-        found.append(_ranking(queue, player, chosen, *(_best(player, next(nets), samples) if player else ((), ()))))
+    for queue, (builder, chosen) in zip(queues, made, strict=True):
+        found.append(_ranking(queue, builder, chosen, *(_best(builder, next(nets), samples) if builder else ((), ()))))
     return found
 
 
-def _best(player: Player, net: Net, samples: int) -> tuple[FloatArray, Ints]:
+def _best(builder: Builder, net: Net, samples: int) -> tuple[FloatArray, Ints]:
     """Return starts and options of the best of some schedules."""
-    best, found = np.inf, (player.start, player.option)
-    for cost, _ in zip(plans(player, net), range(samples), strict=False):
+    best, found = np.inf, (builder.start, builder.option)
+    for cost, _ in zip(plans(builder, net), range(samples), strict=False):
         if cost < best:
-            best, found = cost, (player.start.copy(), player.option.copy())
+            best, found = cost, (builder.start.copy(), builder.option.copy())
     return found
 
 
-def _player(queue: Queue) -> tuple[Player | None, Ints]:
+def _builder(queue: Queue) -> tuple[Builder | None, Ints]:
     """Return the jobs that are planned, as a problem in which all is released now, and which they are."""
     k, size = len(queue.weight), np.diff(queue.first)
     density = _density(queue)
@@ -132,7 +133,7 @@ def _player(queue: Queue) -> tuple[Player | None, Ints]:
         constant=0.0,
         makespan=False,
     )
-    return Player(p, _busy(queue)), chosen
+    return Builder(p, _busy(queue)), chosen
 
 
 def _busy(queue: Queue) -> Busy:
@@ -155,7 +156,7 @@ def _density(queue: Queue) -> FloatArray:
     return np.asarray(np.maximum(queue.weight, 1e-9) / least)
 
 
-def _ranking(queue: Queue, player: Player | None, chosen: Ints, starts: Any, options: Any) -> Ranking:
+def _ranking(queue: Queue, builder: Builder | None, chosen: Ints, starts: Any, options: Any) -> Ranking:
     k = len(queue.weight)
     owner = np.repeat(np.arange(k), np.diff(queue.first))
     start, key = np.full(k, np.inf), -_density(queue)
@@ -164,12 +165,71 @@ def _ranking(queue: Queue, player: Player | None, chosen: Ints, starts: Any, opt
     for o in np.lexsort((-work, owner)).tolist():  # the least work of each job is written last
         if work[o] < np.inf:
             option[owner[o]] = o
-    if player is not None:
+    if builder is not None:
         start[chosen] = starts
-        option[chosen] = player.p.menu[options]
+        option[chosen] = builder.p.menu[options]
     order = np.lexsort((key, start))
     place = np.empty(k, dtype=np.int64)
     place[order] = np.arange(k)
     apart = np.abs(np.log2(queue.gpus / np.maximum(queue.gpus[option[owner]], 1))) if len(owner) else np.zeros(0)
     score = -place[owner] - 0.9 * apart / (1 + apart)
     return Ranking(np.where(queue.gpus <= queue.total, score, -np.inf), option, place, start)
+
+
+class Learned:
+    """Order and degrees by `gangplan.learned.schedule.online.ranked`; it needs to know durations and menus.
+
+    A job that the plan starts later waits, though it may fit now, as long as anything runs.
+
+    Args:
+        policy: by default the one that comes with the package.
+    """
+
+    preemptive = False
+    steady = False
+
+    def __init__(self, policy: SchedulePolicy | None = None) -> None:
+        self._policy = policy
+        self._degree: dict[int, int] = {}
+        self._later: set[int] = set()
+
+    def select(self, view: View, jobs: Long) -> FloatArray:
+        """Order by the plan's starts."""
+        found = ranked([queue_of(view, jobs)], self._policy)[0]
+        gpus = _entries(view, jobs)[1]
+        some = found.option >= 0
+        degree = np.where(some, gpus[np.maximum(found.option, 0)], gpus.max(initial=1))
+        self._degree = dict(zip(jobs.tolist(), degree.tolist(), strict=True))
+        self._later = set(jobs[~(found.start <= 0)].tolist()) if len(view.running) else set()
+        return found.place.astype(float)
+
+    def degree(self, job: int, view: View) -> int:
+        """Return the degree that the plan chose."""
+        return self._degree.get(job, int(view.menu.degrees(job)[0]))
+
+    def place(self, job: int, degree: int, view: View) -> Rows | None:
+        """Start what the plan starts now."""
+        return None if job in self._later else view.find(job, degree)
+
+
+def queue_of(view: View, jobs: Long) -> Queue:
+    """Return what the policy is told of the jobs that wait and of those that run."""
+    first, gpus, seconds = _entries(view, jobs)
+    whole = view.workload.duration[jobs]
+    share = np.divide(view.left(jobs), whole, out=np.ones(len(jobs)), where=whole > 0)
+    running = view.running
+    rate = view.rate[running]
+    until = np.divide(view.left(running), rate, out=np.full(len(running), 1e9), where=rate > 0)
+    return Queue(
+        *(first, gpus, seconds * np.repeat(share, np.diff(first)), np.ones(len(jobs))),
+        *(int(view.fleet.gpus[view.up].sum()), view.degree[running], until),
+    )
+
+
+def _entries(view: View, jobs: Long) -> tuple[Long, Long, FloatArray]:
+    """Return the menus of some jobs, one after the other."""
+    menu = view.menu
+    size = (menu.first[jobs + 1] - menu.first[jobs]).astype(np.int64)
+    first = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+    entry = np.repeat(menu.first[jobs] - first[:-1], size) + np.arange(first[-1])
+    return first, menu.gpus[entry].astype(np.int64), menu.duration[entry]

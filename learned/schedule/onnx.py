@@ -10,8 +10,8 @@ import numpy as np
 
 from ..gnn.onnx import OnnxNetwork
 from ..gnn.onnx import export as write
-from .play import Net
-from .player import Player
+from .build import Net
+from .builder import Builder
 
 if TYPE_CHECKING:
     from .policy import SchedulePolicy
@@ -28,7 +28,7 @@ def export(policy: SchedulePolicy, path: str | Path) -> list[Path]:
     import torch
 
     class Vectors(torch.nn.Module):
-        """What `gangplan.learned.schedule.play.rate` reads."""
+        """What `gangplan.learned.schedule.build.rate` reads."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -58,10 +58,10 @@ class OnnxSchedulePolicy:
     def __init__(self, path: str | Path) -> None:
         self._network = OnnxNetwork(path)
 
-    def nets(self, players: Sequence[Player]) -> list[Net]:
+    def nets(self, builders: Sequence[Builder]) -> list[Net]:
         """Return the network for each of some instances."""
         made = []
-        for player in players:
-            found = [np.ascontiguousarray(x) for x in self._network(player.graph())]
+        for builder in builders:
+            found = [np.ascontiguousarray(x) for x in self._network(builder.graph())]
             made.append(Net(found[2], found[0], found[1], found[3], found[4], found[5]))
         return made

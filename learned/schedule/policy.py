@@ -1,4 +1,4 @@
-"""The policy: weights, and schedules by them."""
+"""The policy: a network over jobs and options, its weights, and schedules by them."""
 
 from __future__ import annotations
 
@@ -6,22 +6,84 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor, nn
 
 from gangplan.instances.schedule import MoldableJob, Pool, ScheduleProblem
 from gangplan.solvers.schedule.prepare import Prepared, prepare
 
-from ..gnn import Schema, schema_of
+from ..gnn import Batch, GraphNetwork, Schema, collate, schema_of
+from ..gnn.encoding import Encoding
 from ..policy import weights
-from ..policy.restore import restore
-from .network import Network, compiled
-from .play import Net
-from .player import Player
-from .search import plans
+from .build import BIAS, Net
+from .builder import Builder, plans
+from .features import FEATURES
 from .settings import Settings
+
+BASE = FEATURES.index("base")
+HIDDEN = 32
+
+
+class Network(nn.Module):
+    """Rates candidates; a new one rates all of them 0, so that the base's choice stands.
+
+    Args:
+        schema: of the graphs, see `gangplan.learned.schedule.features`.
+        width, rounds: of the messages; with no rounds a job knows itself only.
+    """
+
+    def __init__(self, schema: Schema, width: int = 32, rounds: int = 2) -> None:
+        super().__init__()
+        self.body = GraphNetwork(schema, width, rounds)
+        self.by_job = nn.Linear(width, HIDDEN)
+        self.by_option = nn.Linear(width, HIDDEN, bias=False)
+        self.first = nn.Linear(len(FEATURES), HIDDEN, bias=False)
+        self.second = nn.Linear(HIDDEN, HIDDEN)
+        self.last = nn.Linear(HIDDEN, 1, bias=False)
+        nn.init.zeros_(self.last.weight)
+
+    def offsets(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return what each job (n, h) and each option (o, h) adds to the first layer."""
+        hidden = self.body(batch)
+        return self.by_job(hidden["jobs"]), self.by_option(hidden["options"])
+
+    def forward(self, batch: Batch, x: Tensor, job: Tensor, option: Tensor) -> Tensor:
+        """Return a score a candidate, the base's advantage included, (a,).
+
+        Args:
+            batch: the graphs.
+            x: features of the candidates, (a, f).
+            job, option: of each, into the batch; an option of -1 is leaving the job out.
+        """
+        by_job, by_option = self.offsets(batch)
+        runs = (option >= 0)[:, None]
+        start = self.first(x) + by_job[job] + torch.where(runs, by_option[option.clamp(min=0)], 0.0)
+        found: Tensor = self.last(torch.relu(self.second(torch.relu(start))))[:, 0]
+        return found + BIAS * x[:, BASE]
+
+
+def compiled(network: Network, graphs: Sequence[Encoding]) -> list[Net]:
+    """Return the network as arrays for each of some graphs, their vectors worked in."""
+    with torch.inference_mode():
+        batch = collate(graphs)
+        by_job, by_option = (x.cpu().numpy() for x in network.offsets(batch))
+        shared = (_array(network.second.weight.T), _array(network.second.bias), _array(network.last.weight[0]))
+        first = _array(network.first.weight.T)
+    jobs, options = batch.first["jobs"].tolist(), batch.first["options"].tolist()
+    return [
+        Net(first, by_job[a:b], by_option[c:d], *shared)
+        for (a, b), (c, d) in zip(pairwise(jobs), pairwise(options), strict=True)
+    ]
+
+
+def _array(x: Tensor) -> np.ndarray:
+    return np.ascontiguousarray(x.detach().cpu().numpy(), dtype=np.float32)
+
 
 NAME = "schedule"
 
@@ -37,13 +99,13 @@ class SchedulePolicy:
     def __init__(self, network: Network, settings: Mapping[str, Any] | None = None) -> None:
         self.network, self.settings = network.eval(), dict(settings or asdict(Settings()))
 
-    def nets(self, players: Sequence[Player]) -> list[Net]:
+    def nets(self, builders: Sequence[Builder]) -> list[Net]:
         """Return the network for each of some instances, run once.
 
         Raises:
             FloatingPointError: if it says something that is no number.
         """
-        found = compiled(self.network, [player.graph() for player in players])
+        found = compiled(self.network, [builder.graph() for builder in builders])
         if not all(np.isfinite(x).all() for net in found for x in net):
             raise FloatingPointError("the network's vectors are not finite")
         return found
@@ -57,11 +119,11 @@ class SchedulePolicy:
             seconds: after which no other is begun.
         """
         until = time.perf_counter() + seconds
-        player = Player(p)
+        builder = Builder(p)
         best, plan = np.inf, None
-        for i, cost in enumerate(plans(player, self.nets([player])[0]), 1):
+        for i, cost in enumerate(plans(builder, self.nets([builder])[0]), 1):
             if cost < best:
-                best, plan = cost, player.plan()
+                best, plan = cost, builder.plan()
             if i >= samples or time.perf_counter() >= until:
                 break
         return best, plan
@@ -77,7 +139,7 @@ class SchedulePolicy:
         Raises:
             InstanceError: if it is missing, broken or of another policy.
         """
-        network, _, card = restore(path, NAME, Settings, network_of)
+        network, _, card = weights.restore(path, NAME, Settings, network_of)
         return cls(network, card.settings)
 
 
@@ -95,7 +157,7 @@ def shipped() -> SchedulePolicy:
 @lru_cache(maxsize=1)
 def _schema() -> Schema:
     jobs = tuple(MoldableJob(name, (1,), (1.0,)) for name in "ab")
-    return schema_of(Player(prepare(ScheduleProblem(jobs, Pool(1)))).graph())
+    return schema_of(Builder(prepare(ScheduleProblem(jobs, Pool(1)))).graph())
 
 
 def forget() -> None:

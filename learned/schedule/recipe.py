@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..policy.recipe import Recipe
+from ..policy.recipe import Recipe, start
 from ..training.stages import Stage
 from .settings import Settings
 
@@ -37,17 +37,18 @@ def _imitation(settings: Settings, seed: int) -> Callable[[Tensors | None], Any]
     def make(before: Tensors | None) -> Any:
         import numpy as np
 
-        from .player import no_net
-        from .teach import player_of, shown, taught
+        from .builder import no_net
+        from .examples import builder_of, by_rollouts, by_solver
 
         rng, none, examples = np.random.default_rng([seed, 1]), no_net(), []
         for i in range(settings.instances):
-            player = player_of("train", i, int(rng.integers(settings.least, settings.most + 1)))
-            graph, states = player.graph(), max(1, round(settings.share * player.p.n))
-            examples.append(taught(player, graph, none, none, rng, states=states))
-            if i < settings.exact and player.p.n <= 20:
-                examples.append(shown(player, graph, none, rng, states=2 * states, seconds=settings.solve_seconds))
-        return _learner(_start(settings, seed, before), examples, settings, settings.imitation_updates, seed)
+            builder = builder_of("train", i, int(rng.integers(settings.least, settings.most + 1)))
+            graph, states = builder.graph(), max(1, round(settings.share * builder.p.n))
+            examples.append(by_rollouts(builder, graph, none, none, rng, states=states))
+            if i < settings.exact and builder.p.n <= 20:
+                examples.append(by_solver(builder, graph, none, rng, states=2 * states, seconds=settings.solve_seconds))
+        network = _start(settings, seed, before)
+        return _learner(network, examples, settings, settings.imitation_updates, seed, settings.imitation_rate)
 
     return make
 
@@ -58,61 +59,49 @@ def _gradient(settings: Settings, seed: int, number: int) -> Callable[[Tensors |
     def make(before: Tensors | None) -> Any:
         import numpy as np
 
-        from .network import compiled
-        from .teach import player_of, taught
+        from .examples import builder_of, by_rollouts
+        from .policy import compiled
 
         network, rng, examples = _start(settings, seed, before), np.random.default_rng([seed, 3, number]), []
         for i in range(settings.rl_instances):
             index = _RL + number * settings.rl_instances + i
-            player = player_of("train", index, int(rng.integers(settings.least, settings.rl_most + 1)))
-            graph, states = player.graph(), max(1, round(settings.rl_share * player.p.n))
+            builder = builder_of("train", index, int(rng.integers(settings.least, settings.rl_most + 1)))
+            graph, states = builder.graph(), max(1, round(settings.rl_share * builder.p.n))
             net = compiled(network, [graph])[0]
-            examples.append(taught(player, graph, net, net, rng, states=states, noise=_NOISE))
+            examples.append(by_rollouts(builder, graph, net, net, rng, states=states, noise=_NOISE))
         updates = max(settings.rl_updates // settings.rl_rounds, 1)
         return _learner(network, examples, settings, updates, seed + 1 + number, settings.rl_rate)
 
     return make
 
 
-def _learner(
-    network: Any, examples: list[Any], settings: Settings, updates: int, seed: int, rate: float | None = None
-) -> Any:
-    from ..gnn.imitation import Imitation
-    from .imitate import loss_of
-    from .validation import Validation
+def _learner(network: Any, examples: list[Any], settings: Settings, updates: int, seed: int, rate: float) -> Any:
+    from ..training.imitation import Imitation, minibatches
+    from .evaluate import Validation
+    from .examples import builder_of, loss_of
 
-    return Imitation(
-        network,
+    draw = minibatches(
         [x for x in examples if x is not None],
-        lambda batch, _: loss_of(network, batch, one_label=not settings.all_actions),
-        Validation(network, _validation(settings)),
-        minibatch=settings.minibatch,
-        rate=settings.imitation_rate if rate is None else rate,
-        updates=updates,
-        seed=seed,
+        lambda batch: loss_of(network, batch, one_label=not settings.all_actions),
+        settings.minibatch,
     )
+    # three sizes, so that what is chosen is good at all of them
+    judged = [builder_of("validation", i, (20, 20, 60)[i % 3]) for i in range(settings.validation)]
+    return Imitation(network, draw, Validation(judged), rate=rate, updates=updates, seed=seed)
 
 
 def _start(settings: Settings, seed: int, before: Tensors | None) -> Any:
     import torch
 
-    from ..training.state import seeded, under
     from .policy import network_of
 
-    with seeded(seed):
+    def make() -> Any:
         network = network_of(settings)
         # with zeros nothing but the last layer would learn at first
         torch.nn.init.normal_(network.last.weight, std=0.02)
-    if before is not None:
-        network.load_state_dict(under("policy", before))
-    return network
+        return network
 
-
-def _validation(settings: Settings) -> Any:
-    from .teach import player_of
-
-    # three sizes, so that what is chosen is good at all of them
-    return [player_of("validation", i, (20, 20, 60)[i % 3]) for i in range(settings.validation)]
+    return start(make, seed, before)
 
 
 def load(path: Path) -> Any:

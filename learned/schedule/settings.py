@@ -6,9 +6,12 @@ from dataclasses import dataclass
 
 from gangplan.instances import InstanceError
 
+from ..policy.settings import Settings as Limited
+from ..policy.settings import limited
+
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Limited):
     """Hyper-parameters of the schedule policy and its training.
 
     Attributes:
@@ -25,40 +28,30 @@ class Settings:
         validation: instances that it is made on.
     """
 
-    width: int = 32
-    rounds: int = 2
-    instances: int = 3000
-    least: int = 8
+    width: int = limited(32, least=1)
+    rounds: int = limited(2, least=0)
+    instances: int = limited(3000, least=1)
+    least: int = limited(8, least=4)
     most: int = 30
-    share: float = 0.3
-    exact: int = 150
-    solve_seconds: float = 2.0
+    share: float = limited(0.3, above=0, most=1)
+    exact: int = limited(150, least=0)
+    solve_seconds: float = limited(2.0, above=0)
     all_actions: bool = True
-    imitation_updates: int = 1800
-    imitation_rate: float = 3e-3
-    minibatch: int = 24
-    rl_updates: int = 800
-    rl_rate: float = 1e-3
-    rl_rounds: int = 1
-    rl_instances: int = 1000
+    imitation_updates: int = limited(1800, least=0)
+    imitation_rate: float = limited(3e-3, above=0)
+    minibatch: int = limited(24, least=1)
+    rl_updates: int = limited(800, least=0)
+    rl_rate: float = limited(1e-3, above=0)
+    rl_rounds: int = limited(1, least=1)
+    rl_instances: int = limited(1000, least=1)
     rl_most: int = 60
-    rl_share: float = 0.15
-    validate_every: int = 250
-    validation: int = 60
+    rl_share: float = limited(0.15, above=0, most=1)
+    validate_every: int = limited(250, least=1)
+    validation: int = limited(60, least=1)
 
     def __post_init__(self) -> None:
-        for name in ("width", "minibatch", "rl_rounds", "rl_instances", "validate_every", "validation", "instances"):
-            if getattr(self, name) < 1:
-                raise InstanceError(name, f"{getattr(self, name)!r} is not positive")
-        for name in ("rounds", "exact", "imitation_updates", "rl_updates"):
-            if getattr(self, name) < 0:
-                raise InstanceError(name, f"{getattr(self, name)!r} is negative")
-        for name in ("imitation_rate", "rl_rate", "solve_seconds"):
-            if getattr(self, name) <= 0:
-                raise InstanceError(name, f"{getattr(self, name)!r} is not positive")
-        if not 4 <= self.least <= self.most or self.rl_most < self.least:
-            raise InstanceError("least", f"{self.least!r} is not from 4 to most, {self.most}, and rl_most")
-        if not (0 < self.share <= 1 and 0 < self.rl_share <= 1):
-            raise InstanceError("share", f"{self.share!r}, or rl_share, {self.rl_share!r}, is not over 0 and up to 1")
+        Limited.__post_init__(self)
+        if not self.least <= self.most or self.rl_most < self.least:
+            raise InstanceError("least", f"{self.least!r} is over most, {self.most}, or rl_most, {self.rl_most}")
         if not self.imitation_updates and not self.rl_updates:
             raise InstanceError("rl_updates", "is 0, as is imitation_updates: nothing would be trained")

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import logging
 import math
+import signal
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from gangplan.instances import InstanceError
 
-from .alone import alone
 from .checkpoint import read_checkpoint, read_plain, write_checkpoint
-from .interrupt import Interrupt
 from .learner import Learner
+from .lock import locked
 from .log import Log
 
 _LOG = logging.getLogger("gangplan.learned")
@@ -111,10 +113,10 @@ def train(
         InstanceError: if the folder holds a run that is not to be resumed, or a broken one.
     """
     folder = Path(folder)
-    with alone(folder):
+    with locked(folder):
         run = _Run(learner, folder, _begin(learner, folder, resume))
         try:
-            with Interrupt() as interrupt:
+            with _Interrupt() as interrupt:
                 reason = run.go(interrupt, updates, minutes, validate_every, patience, checkpoint_every, progress)
         finally:
             run.log.close()
@@ -157,7 +159,7 @@ class _Run:
 
     def go(
         self,
-        interrupt: Interrupt,
+        interrupt: _Interrupt,
         updates: int,
         minutes: float | None,
         validate_every: int,
@@ -211,3 +213,26 @@ class _Run:
             self.save("best", validation=figures)
             if then_last:
                 self.save("last")
+
+
+class _Interrupt:
+    """A context in which the first Ctrl-C only sets `asked`, and the second one interrupts as ever."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def __enter__(self) -> _Interrupt:
+        # only the main thread may say what a signal does; elsewhere none arrives
+        self._ours = threading.current_thread() is threading.main_thread()
+        if self._ours:
+            self._before: Any = signal.signal(signal.SIGINT, self._hear)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._ours:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True

@@ -1,52 +1,59 @@
-"""Proximal policy optimisation over ragged sets of allowed actions; loss and estimator are TorchRL's.
+"""Proximal policy optimisation over ragged sets of allowed actions, in many episodes side by side.
 
-Schulman et al., "Proximal Policy Optimization Algorithms", arXiv 1707.06347. The caller collects the decisions.
+Schulman et al., "Proximal Policy Optimization Algorithms", arXiv 1707.06347. The estimator of advantages is TorchRL's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import torch
-from torch import Tensor
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
-from .segments import padded
+from gangplan.instances.arrays import FloatArray
 
-Evaluate = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
-"""From the numbers of D decisions, int64 (D,), to the scores of their allowed actions (A,), which of the D each action
-belongs to, ascending int64 (A,), and the values of the D states (D,)."""
+from ..policy.settings import PpoSettings
+from .checkpoint import Tensors, pack_random, prefixed, under, unpack_random
+from .learner import NetworkLearner
+from .ragged import rows_of, segment_log_softmax, segment_sum
+
+CLIP = 0.2
+"""How far a probability ratio counts."""
+CRITIC_PASSES, CRITIC_MINIBATCH = 3, 1024
+"""Over what was seen in an update, and states in a step."""
+MINIBATCHES = 6
+"""Of a pass over what was decided."""
+LEAST, CRITIC_LEAST = 0.03, 0.1
+"""What the learning rates end at, as shares of the first."""
 
 
 def advantages(
-    reward: Tensor, value: Tensor, done: Tensor, *, gamma: float, lam: float, last: Tensor | None = None
+    reward: Tensor, value: Tensor, done: Tensor, *, gamma: float, lam: float, last: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return advantages and value targets by generalised advantage estimation (arXiv 1506.02438), (T,) or (T, B) each.
+    """Return advantages and value targets by generalised advantage estimation (arXiv 1506.02438), (T, B) each.
 
     Args:
-        reward: of T decisions of one run, or of B runs side by side, (T,) or (T, B). Episodes follow one another.
+        reward: of T decisions in B runs side by side, (T, B). Episodes follow one another.
         value: of the states decided in, alike.
         done: whether an episode ended with that decision, bool, alike.
         gamma, lam: the discounts of rewards and of the estimator.
-        last: the value of the state after the last decision, () or (B,); needed where that is not the end.
+        last: the values of the states after the last decisions, (B,).
     """
     from torchrl.objectives.value.functional import vec_generalized_advantage_estimate
 
-    if last is None:
-        if not bool(done[-1].all()):
-            raise ValueError("last: the runs do not end with the end of an episode, so it is needed")
-        last = torch.zeros_like(value[-1])
-    following = torch.cat([value[1:], last.reshape(value[-1:].shape)])
+    following = torch.cat([value[1:], last[None]])
     # TorchRL wants (runs, time, 1)
-    runs = [x.reshape(len(x), -1).T.unsqueeze(-1) for x in (value, following, reward, done.bool())]
+    runs = [x.T.unsqueeze(-1) for x in (value, following, reward, done.bool())]
     with torch.no_grad():
         advantage, target = vec_generalized_advantage_estimate(gamma, lam, *runs)
-    return advantage.squeeze(-1).T.reshape(reward.shape), target.squeeze(-1).T.reshape(reward.shape)
+    return advantage.squeeze(-1).T, target.squeeze(-1).T
 
 
-@dataclass(frozen=True, slots=True)
-class Decisions:
+class Decisions(NamedTuple):
     """What was decided, N times.
 
     Attributes:
@@ -61,133 +68,241 @@ class Decisions:
     target: Tensor
 
 
-class PpoLoss:
-    """TorchRL's clipped loss for scores that are already there.
+def clipped_loss(
+    scores: Tensor, index: Tensor, decisions: Decisions, *, entropy: float
+) -> tuple[Tensor, dict[str, float]]:
+    """Return minus the clipped surrogate and `entropy` times the entropy, and the figures to log.
 
     Args:
-        clip: how far the probability ratio counts.
-        entropy, critic: the weights of entropy and of the error of the values.
+        scores: of the allowed actions, (A,).
+        index: the decision of each, int64 (A,), ascending.
+        decisions: what was decided in the D states.
+        entropy: its weight.
+    """
+    n = len(decisions.action)
+    log = segment_log_softmax(scores, index, n)
+    first = torch.searchsorted(index, torch.arange(n, device=index.device))
+    change = log[first + decisions.action] - decisions.log_probability
+    ratio = change.exp()
+    gain = torch.minimum(ratio * decisions.advantage, ratio.clamp(1 - CLIP, 1 + CLIP) * decisions.advantage).mean()
+    spread = -segment_sum(log.exp() * log, index, n).mean()
+    figures = {
+        "entropy": spread,
+        "clip_fraction": ((ratio - 1).abs() > CLIP).float().mean(),
+        "kl_approx": -change.mean(),
+    }
+    return -gain - entropy * spread, {name: float(x.detach()) for name, x in figures.items()}
+
+
+class Observed(NamedTuple):
+    """The decisions in B episodes; A rows.
+
+    Attributes:
+        rows: features of the allowed actions, float32 (A, features).
+        first: the rows of episode i are those from ``first[i]`` to before ``first[i + 1]``, int64 (B + 1,).
+        kind: which of the vectors of `Ppo` each decision is about, int64 (B,).
+        over: whether an episode ended before this decision, bool (B,).
     """
 
-    def __init__(self, *, clip: float = 0.2, entropy: float = 0.01, critic: float = 0.5) -> None:
-        from tensordict.nn import (
-            ProbabilisticTensorDictModule,
-            ProbabilisticTensorDictSequential,
-            TensorDictModule,
-        )
-        from torchrl.modules import MaskedCategorical
-        from torchrl.objectives import ClipPPOLoss
-
-        # the network has run before; its place in TorchRL is taken by modules that hand on what it said
-        actor = ProbabilisticTensorDictSequential(
-            TensorDictModule(torch.nn.Identity(), in_keys=["scores"], out_keys=["logits"]),
-            ProbabilisticTensorDictModule(
-                in_keys={"logits": "logits", "mask": "mask"},
-                out_keys=["action"],
-                distribution_class=MaskedCategorical,
-                return_log_prob=True,
-            ),
-        )
-        values = TensorDictModule(torch.nn.Identity(), in_keys=["value"], out_keys=["state_value"])
-        self._loss: Any = ClipPPOLoss(
-            actor,
-            values,
-            clip_epsilon=clip,
-            entropy_coeff=entropy,
-            critic_coeff=critic,
-            loss_critic_type="l2",
-            normalize_advantage=False,
-            functional=False,
-        )
-        self._loss.set_keys(sample_log_prob="log_probability", advantage="advantage", value_target="target")
-
-    def __call__(
-        self, scores: Tensor, index: Tensor, value: Tensor, decisions: Decisions
-    ) -> tuple[Tensor, dict[str, float]]:
-        """Return the loss and the figures to log.
-
-        Args:
-            scores: of the allowed actions, (A,).
-            index: the decision of each, int64 (A,), ascending.
-            value: of each state, (D,).
-            decisions: what was decided in the D states.
-        """
-        from tensordict import TensorDict
-
-        n = len(value)
-        rectangle, mask = padded(scores, index, n)
-        given = {
-            "scores": rectangle,
-            "mask": mask,
-            "value": value.unsqueeze(-1),
-            "action": decisions.action,
-            "log_probability": decisions.log_probability,
-            "advantage": decisions.advantage.unsqueeze(-1),
-            "target": decisions.target.unsqueeze(-1),
-        }
-        found = self._loss.to(value.device)(TensorDict(given, [n]))
-        # there is none of the critic if its weight is 0
-        names = ("loss_objective", "loss_entropy", "loss_critic")
-        parts = {name: found[name] for name in names if name in found.keys()}  # noqa: SIM118 - a TensorDict
-        shown = {name: float(x.detach()) for name, x in parts.items()}
-        shown |= {name: float(found[name]) for name in ("entropy", "clip_fraction", "kl_approx")}
-        return torch.stack([*parts.values()]).sum(), shown
+    rows: NDArray[np.float32]
+    first: NDArray[np.int64]
+    kind: NDArray[np.int64]
+    over: NDArray[np.bool_]
 
 
-class PpoUpdate:
-    """Several passes over what was decided, in shuffled minibatches.
+class Episodes(Protocol):
+    """B episodes side by side; where one ends, another one begins."""
+
+    count: int
+    rng: np.random.Generator
+
+    def look(self) -> Observed:
+        """Go to the next decision in every episode, and return what there is to decide."""
+
+    def act(self, place: NDArray[np.int64]) -> FloatArray:
+        """Take a row of each episode's, by its place among them, and return the rewards, float64 (B,)."""
+
+    def state(self) -> dict[str, FloatArray]:
+        """Return all that changes, but the generator."""
+
+    def load(self, state: dict[str, FloatArray]) -> None:
+        """Go back to what `state` returned."""
+
+
+class Ppo(NetworkLearner):
+    """Trains a network by PPO, see `gangplan.learned.training.Learner`.
 
     Args:
-        optimizer: over all parameters to be learned.
-        loss: the loss of a minibatch.
-        passes, minibatch: passes, and decisions in a minibatch.
-        most_norm: gradients are scaled down to this norm.
-        most_kl: a pass after which the policy has moved further than this is the last; None for no limit.
-        generator: shuffles.
+        network: from rows (A, features) and a vector for each (A, width) to scores (A,).
+        critic: from the first row of each state to its value.
+        episodes: in one or more worlds.
+        vectors: returns the vectors of the kinds of each world, (kinds, width) each.
+        validate: from the network to figures, see `Imitation`.
+        settings: see above.
+        seed: of the choices and the shuffles.
+        pay: what a reward of 1 counts.
+        device: where the network is.
     """
 
     def __init__(
         self,
-        optimizer: torch.optim.Optimizer,
-        loss: PpoLoss,
-        generator: torch.Generator,
+        network: nn.Module,
+        critic: nn.Module,
+        episodes: Sequence[Episodes],
+        vectors: Callable[[], Sequence[Tensor]],
+        validate: Callable[[nn.Module], dict[str, float]],
+        settings: PpoSettings,
+        seed: int,
         *,
-        passes: int = 4,
-        minibatch: int = 2048,
-        most_norm: float = 0.5,
-        most_kl: float | None = None,
+        pay: float = 1.0,
+        device: str = "cpu",
     ) -> None:
-        self.optimizer, self.loss, self.generator = optimizer, loss, generator
-        self.passes, self.minibatch, self.most_norm, self.most_kl = passes, minibatch, most_norm, most_kl
+        self.network, self.critic = network.to(device), critic.to(device)
+        self.episodes, self.settings, self._vectors, self._judge = list(episodes), settings, vectors, validate
+        self.pay, self.device = pay, device
+        self.rng, self._shuffles = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
+        self._optimizer = torch.optim.Adam(network.parameters(), settings.rl_rate)
+        # the critic has an optimizer of its own: its gradients are large, and must not shorten the policy's steps
+        self._critic_optimizer = torch.optim.Adam(critic.parameters(), settings.critic_rate)
+        self._minibatch = -(-settings.steps * sum(x.count for x in episodes) // MINIBATCHES)
+        self._start = list(accumulate((len(x) for x in vectors()), initial=0))
+        self.networks = {"policy": network, "critic": critic}
+        self.optimizers = {"optimizer": self._optimizer, "critic_optimizer": self._critic_optimizer}
+        self.generators = {"random": self.rng, "torch": self._shuffles}
 
-    def __call__(self, evaluate: Evaluate, decisions: Decisions) -> dict[str, float]:
-        """Update the parameters and return the figures of the last pass, averaged, and how many passes it took."""
+    def vectors(self) -> Tensor:
+        """Return the vectors of all kinds of all worlds."""
+        return torch.cat([*self._vectors()])
+
+    def update(self, step: int) -> dict[str, float]:
+        """Play some steps in all episodes, then improve on them."""
+        share = max(1 - (step - 1) / self.settings.rl_updates, LEAST)
+        self._optimizer.param_groups[0]["lr"] = self.settings.rl_rate * share
+        self._critic_optimizer.param_groups[0]["lr"] = self.settings.critic_rate * max(share, CRITIC_LEAST)
+        played = _Played(self)
+        for _ in range(self.settings.steps):
+            played.step()
+        rows, first, kind = played.all()
+        decisions, reward = played.decisions()
+        figures = {"reward": reward / self.pay}
+        figures["critic"] = self._fit_critic(rows[first[:-1][: len(decisions.target)]], decisions.target)
+        if step > self.settings.warm:
+            figures |= self._improve(rows, first, kind, decisions)
+        return figures
+
+    def validate(self) -> dict[str, float]:
+        """Return figures on the validation seeds."""
+        return self._judge(self.network)
+
+    def state(self) -> tuple[Tensors, dict[str, Any]]:
+        """Return all that the next update depends on."""
+        found, plain = super().state()
+        for i, x in enumerate(self.episodes):
+            found |= prefixed(f"episodes{i}", {name: torch.from_numpy(a.copy()) for name, a in x.state().items()})
+        return found, plain | {"episodes": [pack_random(x.rng) for x in self.episodes]}
+
+    def load(self, tensors: Tensors, plain: Any) -> None:
+        """Go back to what `state` returned."""
+        super().load(tensors, plain)
+        for i, x in enumerate(self.episodes):
+            x.load({name: a.numpy() for name, a in under(f"episodes{i}", tensors).items()})
+            unpack_random(x.rng, plain["episodes"][i])
+
+    def _improve(self, rows: Tensor, first: Any, kind: Tensor, decisions: Decisions) -> dict[str, float]:
+        """Pass over the decisions in shuffled minibatches, and return the figures of the last pass, averaged."""
         spread = decisions.advantage - decisions.advantage.mean()
-        scaled = spread / (spread.square().mean().sqrt() + 1e-8)
-        figures: dict[str, float] = {}
-        made = 0
-        while made < self.passes:
-            made += 1
-            order = torch.randperm(len(scaled), generator=self.generator)
-            shown = [self._step(evaluate, decisions, scaled, chosen) for chosen in order.split(self.minibatch)]
-            figures = {name: sum(x[name] for x in shown) / len(shown) for name in shown[0]}
-            if self.most_kl is not None and figures["kl_approx"] > self.most_kl:
-                break
-        return figures | {"passes": float(made)}
+        decisions = decisions._replace(advantage=spread / (spread.square().mean().sqrt() + 1e-8))
+        shown: list[dict[str, float]] = []
+        for _ in range(self.settings.passes):
+            order = torch.randperm(len(spread), generator=self._shuffles)
+            shown = [self._step(rows, first, kind, decisions, chosen) for chosen in order.split(self._minibatch)]
+        return {name: sum(x[name] for x in shown) / len(shown) for name in shown[0]}
 
-    def _step(self, evaluate: Evaluate, decisions: Decisions, advantage: Tensor, chosen: Tensor) -> dict[str, float]:
-        chosen = chosen.to(advantage.device)
-        scores, index, value = evaluate(chosen)
-        part = Decisions(
-            decisions.action[chosen],
-            decisions.log_probability[chosen],
-            advantage[chosen],
-            decisions.target[chosen],
-        )
-        loss, shown = self.loss(scores, index, value, part)
-        self.optimizer.zero_grad()
+    def _step(self, rows: Tensor, first: Any, kind: Tensor, decisions: Decisions, chosen: Tensor) -> dict[str, float]:
+        at, index = rows_of(first, chosen.numpy())
+        picked, index = rows[at].to(self.device), index.to(self.device)
+        scores = self.network(picked, self.vectors()[kind[chosen]][index])
+        part = Decisions(*(x[chosen.to(x.device)] for x in decisions))
+        loss, shown = clipped_loss(scores, index, part, entropy=self.settings.entropy)
+        self._optimizer.zero_grad()
         loss.backward()
-        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
-        norm = torch.nn.utils.clip_grad_norm_(parameters, self.most_norm)
-        self.optimizer.step()
+        norm = nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        self._optimizer.step()
         return shown | {"gradient": float(norm)}
+
+    def _fit_critic(self, rows: Tensor, target: Tensor) -> float:
+        """Fit the critic to the targets, and return the last pass's mean squared error."""
+        error = 0.0
+        for _ in range(CRITIC_PASSES):
+            order = torch.randperm(len(target), generator=self._shuffles)
+            error = 0.0
+            for chosen in order.split(CRITIC_MINIBATCH):
+                loss = (self.critic(rows[chosen].to(self.device)) - target[chosen.to(target.device)]).square().mean()
+                self._critic_optimizer.zero_grad()
+                loss.backward()
+                self._critic_optimizer.step()
+                error += float(loss.detach()) * len(chosen) / len(target)
+        return error
+
+
+class _Played:
+    """What is seen and done in some steps: in the order of steps, worlds and episodes."""
+
+    def __init__(self, learner: Ppo) -> None:
+        self._of = learner
+        self._rows: list[Tensor] = []
+        self._length: list[Any] = []
+        self._kind: list[Any] = []
+        self._place: list[Any] = []
+        self._reward: list[Any] = []
+        self._over: list[Any] = []
+        self._log: list[Tensor] = []
+        with torch.no_grad():
+            self._vectors = learner.vectors()
+
+    def step(self) -> None:
+        """Decide once in every episode."""
+        of = self._of
+        found = [x.look() for x in of.episodes]
+        rows = torch.from_numpy(np.concatenate([x.rows for x in found]))
+        length = np.concatenate([np.diff(x.first) for x in found])
+        kind = np.concatenate([x.kind + start for x, start in zip(found, of._start, strict=False)])
+        index = torch.from_numpy(np.repeat(np.arange(len(length)), length))
+        with torch.no_grad():
+            vectors = self._vectors[torch.from_numpy(kind)][index.to(of.device)]
+            log = segment_log_softmax(of.network(rows.to(of.device), vectors).cpu(), index, len(length))
+        first = np.cumsum(length) - length
+        # the largest of log-probabilities with Gumbel noise is a draw from them
+        noisy = log.double().numpy() + of.rng.gumbel(size=len(log))
+        hit = np.flatnonzero(noisy == np.maximum.reduceat(noisy, first)[index.numpy()])
+        place = hit[np.searchsorted(hit, first)] - first
+        parts = np.split(place, np.cumsum([x.count for x in of.episodes])[:-1])
+        reward = np.concatenate([x.act(part) for x, part in zip(of.episodes, parts, strict=True)])
+        self._log.append(log[torch.from_numpy(first + place)])
+        self._rows.append(rows)
+        self._length.append(length)
+        self._kind.append(kind)
+        self._place.append(place)
+        self._reward.append(reward * of.pay)
+        self._over.append(np.concatenate([x.over for x in found]))
+
+    def all(self) -> tuple[Tensor, Any, Tensor]:
+        """Return all rows, where each decision's begin, and the kinds."""
+        first = np.concatenate([[0], np.cumsum(np.concatenate(self._length))])
+        return torch.cat(self._rows), first, torch.from_numpy(np.concatenate(self._kind))
+
+    def decisions(self) -> tuple[Decisions, float]:
+        """Return what was decided in all steps but the last, whose values end the estimates, and the mean reward."""
+        of, settings = self._of, self._of.settings
+        rows, first, _ = self.all()
+        reward = torch.from_numpy(np.stack(self._reward)).float()
+        with torch.no_grad():
+            value = of.critic(rows[first[:-1]].to(of.device)).cpu().reshape(reward.shape)
+        # an episode that begins at step t + 1 ended with step t
+        done = torch.from_numpy(np.stack(self._over))[1:]
+        advantage, target = advantages(
+            reward[:-1], value[:-1], done, gamma=settings.gamma, lam=settings.lam, last=value[-1]
+        )
+        place = torch.from_numpy(np.concatenate(self._place[:-1]))
+        flat = (place, torch.cat(self._log[:-1]), advantage.flatten(), target.flatten())
+        return Decisions(*(x.to(of.device) for x in flat)), float(reward.mean())

@@ -10,8 +10,7 @@ import pytest
 
 from gangplan.instances import InstanceError
 from gangplan.instances.readers.measured import Pairs, Servers, Steps, read_measured
-from gangplan.learned.speed import Fit, fit_duty, fit_pairs, fit_servers, fit_steps
-from gangplan.learned.speed.interference import low_rank
+from gangplan.learned.speed import Fit, fit_duty, fit_pairs, fit_servers, fit_steps, low_rank
 
 pytest.importorskip("scipy")
 

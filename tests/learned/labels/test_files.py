@@ -15,7 +15,7 @@ from gangplan.cli import main
 from gangplan.instances import InstanceError, content_hash, verify
 from gangplan.instances.generators.families import make
 from gangplan.learned.labels import Configuration, Engine, collect, files, read_labels, up_to
-from gangplan.learned.training.alone import LOCK
+from gangplan.learned.training.lock import LOCK
 
 ONE = Engine(processes=1)
 SMALL = Configuration("throughput", ("layered", "series_parallel"), size=8, states=2, time_limit=20, shard=2)

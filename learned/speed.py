@@ -1,0 +1,249 @@
+"""The parameters of the placement cost model, from measurements, with the error on what was held out.
+
+Beside another job a job keeps 1 / (1 + P[a, b]) of its throughput, P = U V' with U, V >= 0 of few columns: how much a
+suffers from each kind of pressure times how much b exerts (the form of ESP, Mishra et al., HPDC 2017, without its pair
+terms). Where only links are shared, P is how much of its time a is on links times the duty of b.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
+from gangplan.instances.readers.measured import Pairs, Servers, Steps
+
+_ROUNDS = 2000
+_DAMPING = 1e-3
+"""Keeps rows with few measurements from growing without bound."""
+_DUTY_ROUNDS = 500
+_LEAST = 4
+"""Model types."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """One fit, judged.
+
+    Attributes:
+        data: the data set.
+        model: what was fitted.
+        parameters: how many numbers that took.
+        held_out: how many measurements the errors are of.
+        median, p90: of the absolute error over the measured value.
+    """
+
+    data: str
+    model: str
+    parameters: int
+    held_out: int
+    median: float
+    p90: float
+
+    @classmethod
+    def judge(cls, data: str, model: str, parameters: int, predicted: FloatArray, measured: FloatArray) -> Fit:
+        """Return the fit with the errors of `predicted`, (n,), against `measured`, (n,)."""
+        error = np.abs(predicted - measured) / measured
+        return cls(data, model, parameters, len(error), float(np.median(error)), float(np.quantile(error, 0.9)))
+
+
+def fit_pairs(pairs: Pairs, ranks: tuple[int, ...] = (1, 2, 3), seed: int = 0) -> tuple[list[Fit], FloatArray]:
+    """Fit constant and low-rank tables, hold out a fifth of the pairs, and judge each on them.
+
+    Both directions of a pair are held out together.
+
+    Args:
+        pairs: the measurements.
+        ranks: to try.
+        seed: of what is held out and of the start of the fit.
+
+    Returns:
+        The fits, and the table of the last rank fitted to everything, float64 (n, n): what column adds to row.
+
+    Raises:
+        InstanceError: if there are too few pairs.
+    """
+    added, known = added_shares(pairs)
+    held = held_out(known, seed)
+    train, test = known & ~held, known & held
+    measured = pairs.kept[test]
+    flat = float(np.median(added[train]))
+    fits = [Fit.judge(pairs.name, "constant", 1, np.full(len(measured), 1 / (1 + flat)), measured)]
+    for rank in ranks:
+        table = low_rank(added, train, rank, seed)
+        count = 2 * rank * len(pairs.jobs)
+        fits.append(Fit.judge(pairs.name, f"rank {rank}", count, 1 / (1 + table[test]), measured))
+    return fits, low_rank(added, known, ranks[-1], seed)
+
+
+def added_shares(pairs: Pairs) -> tuple[FloatArray, BoolArray]:
+    """Return what each job's time grows by beside each other, as a share of it, and where that is known, (n, n) each.
+
+    Raises:
+        InstanceError: if there are too few pairs.
+    """
+    known = np.isfinite(pairs.kept)
+    if known.sum() < 10:
+        raise InstanceError("pairs", f"{known.sum()} measured pairs are too few to hold some out")
+    return np.maximum(np.divide(1.0, pairs.kept, where=known, out=np.ones_like(pairs.kept)) - 1.0, 0.0), known
+
+
+def low_rank(values: FloatArray, known: BoolArray, rank: int, seed: int = 0) -> FloatArray:
+    """Return the non-negative table of `rank` nearest to `values` where `known`, float64 (n, m).
+
+    Multiplicative updates (Lee and Seung, NIPS 2000) with a weight of 0 on what is unknown.
+    """
+    rng = np.random.default_rng(seed)
+    n, m = values.shape
+    u, v = rng.uniform(0.1, 1.0, (n, rank)), rng.uniform(0.1, 1.0, (m, rank))
+    data = np.where(known, values, 0.0)
+    for _ in range(_ROUNDS):
+        u *= (data @ v) / ((known * (u @ v.T)) @ v + _DAMPING * u + 1e-12)
+        v *= (data.T @ u) / ((known * (u @ v.T)).T @ u + _DAMPING * v + 1e-12)
+    return np.asarray(u @ v.T)
+
+
+def held_out(known: BoolArray, seed: int) -> BoolArray:
+    """Return a fifth of the known pairs, bool (n, n), both directions of each."""
+    pairs = np.argwhere(np.triu(known | known.T))
+    np.random.default_rng(seed).shuffle(pairs)
+    held = np.zeros_like(known)
+    chosen = pairs[: len(pairs) // 5]
+    held[chosen[:, 0], chosen[:, 1]] = held[chosen[:, 1], chosen[:, 0]] = True
+    return held
+
+
+def fit_duty(pairs: Pairs, seed: int = 0) -> tuple[list[Fit], FloatArray]:
+    """Fit that job a keeps 1 / (1 + u_a d_b) of its throughput beside b, hold out a fifth of the pairs, judge.
+
+    With s seconds of synchronisation that show in a step of t, and a link shared with one gang of duty d, a step takes
+    t + s d: u = s / t is the share of its time that a job spends on links, and no more than 1, as is d. Fair sharing,
+    for comparison, is d = 1.
+
+    Args:
+        pairs: the measurements, of jobs that share links and nothing else.
+        seed: of what is held out.
+
+    Returns:
+        The fits, and (u, d) of each job fitted to everything, float64 (2, n).
+
+    Raises:
+        InstanceError: if there are too few pairs.
+    """
+    added, known = added_shares(pairs)
+    held = held_out(known, seed)
+    train, test = known & ~held, known & held
+    fits = []
+    for name, free in (("fair share", False), ("duty", True)):
+        u, d = _shares(added, train, free)
+        kept = 1 / (1 + np.outer(u, d))
+        fits.append(Fit.judge(pairs.name, name, len(u) * (1 + free), kept[test], pairs.kept[test]))
+    return fits, np.stack(_shares(added, known, True))
+
+
+def _shares(added: FloatArray, known: BoolArray, free: bool) -> tuple[FloatArray, FloatArray]:
+    """Return u and d, each from 0 to 1, with the least squares of u_a d_b - added where known; d = 1 unless free.
+
+    One job at a time is set to its best value given the others, which ends where no single change helps.
+    """
+    data = np.where(known, added, 0.0)
+    u, d = np.full(len(added), 0.5), np.ones(len(added))
+    for _ in range(_DUTY_ROUNDS if free else 1):
+        u = np.clip((data @ d) / np.maximum(known @ d**2, 1e-12), 0.0, 1.0)
+        if free:
+            d = np.clip((data.T @ u) / np.maximum(known.T @ u**2, 1e-12), 0.0, 1.0)
+    return u, d
+
+
+def fit_servers(servers: Servers) -> tuple[list[Fit], FloatArray]:
+    """Fit seconds = compute + a + gradient / bandwidth, with one a and one bandwidth a placement, both >= 0.
+
+    One model type after the other is held out, with all its placements: what is judged is how fast a type runs that
+    was never measured. Its compute and its gradient are known. The relative error is minimised.
+
+    Args:
+        servers: the measurements.
+
+    Returns:
+        The fits (compute alone, bandwidth, latency and bandwidth), and for each placement what the last was fitted
+        to with everything: seconds, and seconds a byte, float64 (3, 2).
+
+    Raises:
+        InstanceError: if there are too few model types.
+    """
+    n = len(servers.models)
+    if n < _LEAST:
+        raise InstanceError("model", f"{n} model types are too few to hold each out, {_LEAST} are needed")
+    bytes_only = servers.gradient[:, None]
+    both = np.stack([np.ones(n), servers.gradient], axis=1)
+    fits = []
+    for name, columns in (("compute alone", bytes_only[:, :0]), ("bandwidth", bytes_only), ("latency too", both)):
+        predicted = np.empty_like(servers.seconds)
+        for i in range(n):
+            predicted[i] = servers.compute[i] + columns[i] @ _server_costs(servers, columns, np.arange(n) != i).T
+        count = 3 * columns.shape[1]
+        fits.append(Fit.judge(servers.name, name, count, predicted.ravel(), servers.seconds.ravel()))
+    return fits, _server_costs(servers, both, np.ones(n, dtype=bool))
+
+
+def _server_costs(servers: Servers, columns: FloatArray, train: BoolArray) -> FloatArray:
+    """Return the parameters of each placement, float64 (3, columns)."""
+    from scipy.optimize import nnls
+
+    found = np.zeros((3, columns.shape[1]))
+    if columns.shape[1]:
+        for p in range(3):
+            seconds = servers.seconds[train, p]
+            beyond = np.maximum(seconds - servers.compute[train], 0.0)
+            found[p] = nnls(columns[train] / seconds[:, None], beyond / seconds)[0]
+    return found
+
+
+def fit_steps(steps: Steps, seed: int = 0) -> tuple[list[Fit], FloatArray]:
+    """Fit seconds = a + b batch + 2 (W - 1)/W (g / link within a node, or g / NIC across), all >= 0.
+
+    A fifth of the placements is held out, with all their batches. The relative error is minimised.
+
+    Args:
+        steps: the measurements.
+        seed: of what is held out.
+
+    Returns:
+        The fits (compute alone, ring, hierarchical), and what the ring was fitted to with everything: a, b and the
+        seconds to send the gradient once within a node and between nodes, float64 (4,).
+
+    Raises:
+        InstanceError: if there are too few placements.
+    """
+    from scipy.optimize import nnls
+
+    kinds = np.array(sorted(set(steps.placement)))
+    if len(kinds) < 5:
+        raise InstanceError("placement", f"{len(kinds)} placements are too few to hold some out")
+    np.random.default_rng(seed).shuffle(kinds)
+    test = np.isin(steps.placement, kinds[: len(kinds) // 5])
+    fits = []
+    for name, columns in _designs(steps).items():
+        weighted = columns / steps.seconds[:, None]
+        found, _ = nnls(weighted[~test], np.ones((~test).sum()))
+        fits.append(Fit.judge(steps.name, name, columns.shape[1], (columns @ found)[test], steps.seconds[test]))
+    ring = _designs(steps)["ring"]
+    whole, _ = nnls(ring / steps.seconds[:, None], np.ones(len(ring)))
+    return fits, np.asarray(whole)
+
+
+def _designs(steps: Steps) -> dict[str, FloatArray]:
+    one, ring = np.ones(len(steps.batch)), _ring(steps.workers)
+    apart = steps.nodes > 1
+    compute = [one, steps.batch]
+    return {
+        "compute alone": np.stack(compute, axis=1),
+        "ring": np.stack([*compute, ring * ~apart, ring * apart], axis=1),
+        "hierarchical": np.stack([*compute, _ring(steps.most), _ring(steps.nodes)], axis=1),
+    }
+
+
+def _ring(members: IntArray) -> FloatArray:
+    return np.asarray(2.0 * (members - 1) / members)

@@ -1,0 +1,80 @@
+"""Imitation: minibatches of examples, and a loss that knows what they say."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from .learner import NetworkLearner
+
+Example = TypeVar("Example")
+LEAST = 0.02
+"""What the learning rate goes down to, as a share of the first."""
+
+
+def minibatches(
+    examples: Sequence[Example], loss: Callable[[Sequence[Example]], Tensor], size: int
+) -> Callable[[np.random.Generator], Tensor]:
+    """Return what draws `size` examples and says their loss."""
+    return lambda rng: loss([examples[i] for i in rng.integers(0, len(examples), size)])
+
+
+class Imitation(NetworkLearner):
+    """Trains a network on examples, see `gangplan.learned.training.Learner`.
+
+    Args:
+        network: is trained.
+        draw: draws a minibatch and returns its loss.
+        validate: from a network to figures on validation instances; ``score`` is among them, and smaller is better.
+        rate: of Adam at the start.
+        updates: how many there will be.
+        seed: of what is drawn.
+        clip: gradients are scaled down to this norm.
+        average: what is left after an update of the average of the weights, which then is what is judged and kept; None
+            for the weights themselves.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        draw: Callable[[np.random.Generator], Tensor],
+        validate: Callable[[nn.Module], dict[str, float]],
+        *,
+        rate: float,
+        updates: int,
+        seed: int,
+        clip: float = 1.0,
+        average: float | None = None,
+    ) -> None:
+        self.network, self._draw, self._judge = network, draw, validate
+        self._rate, self._updates, self._clip, self._keep = rate, updates, clip, average
+        self._rng = np.random.default_rng(seed)
+        self._kept = network if average is None else copy.deepcopy(network)
+        self._optimizer = torch.optim.Adam(network.parameters(), rate)
+        self.networks = {"policy": self._kept} | ({} if average is None else {"last": network})
+        self.optimizers, self.generators = {"optimizer": self._optimizer}, {"random": self._rng}
+
+    def update(self, step: int) -> dict[str, float]:
+        """Make one step on a minibatch."""
+        self._optimizer.param_groups[0]["lr"] = self._rate * max(1 - (step - 1) / self._updates, LEAST)
+        loss = self._draw(self._rng)
+        self._optimizer.zero_grad()
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(self.network.parameters(), self._clip)
+        self._optimizer.step()
+        if self._keep is not None:
+            keep = min(self._keep, step / (step + 10))  # at first over what there is
+            with torch.no_grad():
+                for mean, new in zip(self._kept.parameters(), self.network.parameters(), strict=True):
+                    mean.lerp_(new, 1 - keep)
+        return {"loss": float(loss.detach()), "gradient": float(norm)}
+
+    def validate(self) -> dict[str, float]:
+        """Return figures on the validation instances."""
+        with torch.no_grad():
+            return self._judge(self._kept)
