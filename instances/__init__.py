@@ -6,7 +6,7 @@ from .lazy import exported
 from .verify import verify  # at once: its package has the same name
 
 if TYPE_CHECKING:
-    from .cluster import Cluster, DeviceType
+    from .cluster import Cluster, DeviceType, Level, RampTopology, Topology, TreeTopology
     from .documents import content_hash, dump, json_schema, load, save
     from .errors import InstanceError
     from .graph import OpGraph
@@ -25,20 +25,18 @@ if TYPE_CHECKING:
         megatron,
         precedence,
     )
-    from .topology import Level, RampTopology, Topology, TreeTopology
     from .verify import Verdict
 else:
     __getattr__ = exported(
         __name__,
         {
-            ".cluster": "Cluster DeviceType",
+            ".cluster": "Cluster DeviceType Level RampTopology Topology TreeTopology",
             ".documents": "content_hash dump json_schema load save",
             ".errors": "InstanceError",
             ".graph": "OpGraph",
             ".kinds": "Answer Plan Problem with_objective",
             ".partition": "GraphProblem LatencyPlan LatencyProblem PartitionPlan PartitionProblem StagesPlan "
             "StagesProblem StepPlan StepProblem TensorMenu megatron precedence",
-            ".topology": "Level RampTopology Topology TreeTopology",
             ".verify": "Verdict",
         },
     )

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import InstanceError
-from .limits import DEVICES
+from .errors import DEVICES, InstanceError
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]

@@ -51,8 +51,8 @@ def load(source: str | PathLike[str]) -> Any:
     Raises:
         InstanceError: naming file, field and the value found. A file of another format is for `read`.
     """
+    from .errors import JSON_BYTES
     from .intake import parse_json, read_text
-    from .limits import JSON_BYTES
 
     if isinstance(source, str) and (not source.strip() or any(c in source for c in '{}[]"\n')):
         return from_document(parse_json(source))

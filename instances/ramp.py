@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from .arrays import IntArray, require_number
-from .limits import ENTRIES
-from .topology import RampTopology
+from .cluster import RampTopology
+from .errors import ENTRIES
 
 DEVICE_FLOPS = 130e12
 """FLOP/s of a device when it adds up received messages."""

@@ -7,8 +7,8 @@ from typing import Any
 
 from gangplan.instances import InstanceError, Plan
 from gangplan.instances.documents import from_document
+from gangplan.instances.errors import JSON_BYTES
 from gangplan.instances.intake import parse_json, read_text
-from gangplan.instances.limits import JSON_BYTES
 from gangplan.instances.outlet import check_writable
 from gangplan.instances.placement import PlacementPlan
 from gangplan.instances.schedule import SchedulePlan

@@ -10,12 +10,11 @@ from typing import Any, Literal, cast, overload
 import numpy as np
 
 from ..arrays import require_number
-from ..cluster import Cluster
+from ..cluster import Cluster, Level, TreeTopology
 from ..errors import InstanceError, unknown
 from ..partition import PartitionProblem, StepProblem
 from ..placement import PlacementProblem
 from ..schedule import MoldableJob, NodePool, Pool, ScheduleProblem
-from ..topology import Level, TreeTopology
 from ..verify import Problem
 from . import GENERATORS, generate
 from .moldable import moldable

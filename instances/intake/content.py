@@ -6,8 +6,7 @@ import zlib
 from os import PathLike, fspath
 from pathlib import Path
 
-from ..errors import InstanceError
-from ..limits import BYTES, Limit
+from ..errors import BYTES, InstanceError, Limit
 
 _CHUNK = 2**20
 _GZIP = b"\x1f\x8b"

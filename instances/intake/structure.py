@@ -10,8 +10,7 @@ from math import isfinite
 from os import PathLike, fspath
 from typing import Any
 
-from ..errors import InstanceError
-from ..limits import DEPTH, JSON_BYTES
+from ..errors import DEPTH, JSON_BYTES, InstanceError
 from .content import read_text
 
 

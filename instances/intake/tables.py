@@ -6,8 +6,7 @@ import csv
 import io
 from collections.abc import Iterator
 
-from ..errors import InstanceError
-from ..limits import ROWS
+from ..errors import ROWS, InstanceError
 
 Table = tuple[tuple[str, ...], Iterator[tuple[int, list[str]]]]
 """The columns, and (line, values) of each row."""

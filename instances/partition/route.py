@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..cluster import Cluster
-from ..topology import TreeTopology
+from ..cluster import Cluster, TreeTopology
 
 
 class Links:

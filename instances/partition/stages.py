@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import FloatArray, IntArray, frozen, require
+from ..cluster import Level, RampTopology, TreeTopology
 from ..errors import InstanceError, unknown
-from ..topology import Level, RampTopology, TreeTopology
 from .job import GraphProblem, check_assignment
 from .menu import TensorMenu, single
 

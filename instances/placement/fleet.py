@@ -9,10 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, frozen, require, require_text, require_unique
-from ..cluster import Cluster
-from ..errors import InstanceError
-from ..limits import DEVICES
-from ..topology import Level, TreeTopology
+from ..cluster import Cluster, Level, TreeTopology
+from ..errors import DEVICES, InstanceError
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..arrays import require_number, require_text
-from ..errors import InstanceError, unknown
-from ..limits import DEVICES
+from ..errors import DEVICES, InstanceError, unknown
 
 COLLECTIVES = ("ring", "tree", "hierarchical", "ps")
 

@@ -16,9 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from ..arrays import FloatArray, IntArray, require
-from ..errors import InstanceError
+from ..errors import ENTRIES, InstanceError
 from ..intake import as_float, csv_rows, parse_json, read_text
-from ..limits import ENTRIES
 
 _GAVEL = re.compile(r"\('(.+)', (\d+)\)")
 _PLACEMENT = re.compile(r"[1-9]+")

@@ -16,9 +16,8 @@ import numpy as np
 
 from ..arrays import FloatArray, require_number
 from ..devices import server
-from ..errors import InstanceError
+from ..errors import ENTRIES, InstanceError
 from ..graph import OpGraph
-from ..limits import ENTRIES
 from ..partition import PartitionProblem
 from .fields import Index, classes, flag, label, number, objects, plain
 

@@ -15,12 +15,12 @@ from typing import TypeVar
 
 import numpy as np
 
+from ..cluster import Level, TreeTopology
 from ..errors import InstanceError
 from ..intake import csv_rows, read_text
 from ..placement.fleet import Fleet
 from ..placement.job import Demand
 from ..placement.task import Task
-from ..topology import Level, TreeTopology
 
 MEBIBYTE = 2**20
 MILLI = 1000

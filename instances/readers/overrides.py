@@ -11,10 +11,9 @@ from typing import TypeVar
 import numpy as np
 
 from ..arrays import require_count, require_number
-from ..cluster import Cluster
+from ..cluster import Cluster, Level, TreeTopology
 from ..errors import InstanceError
 from ..partition import GraphProblem
-from ..topology import Level, TreeTopology
 
 Problem = TypeVar("Problem", bound=GraphProblem)
 LEVELS = ("server", "rack", "pod")

@@ -11,10 +11,9 @@ from os import PathLike, fspath
 from typing import Any
 
 from ..documents import from_document
-from ..errors import InstanceError, did_you_mean
+from ..errors import JSON_BYTES, InstanceError, did_you_mean
 from ..intake import parse_json, read_text
 from ..kinds import GRAPHS, PROBLEMS, with_objective
-from ..limits import JSON_BYTES
 from ..partition import GraphProblem, PartitionProblem, StagesProblem, megatron
 from . import msr, networkx_graph, pipedream
 from .overrides import arranged, shape, with_cluster, with_speeds

@@ -8,8 +8,8 @@ from functools import lru_cache
 import numpy as np
 
 from ..arrays import IntArray, require_count, require_number
+from ..cluster import RampTopology
 from ..ramp import blocks, blocks_by_shape
-from ..topology import RampTopology
 
 
 @dataclass(frozen=True, slots=True)

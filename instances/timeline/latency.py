@@ -58,7 +58,7 @@ Moved = tuple[list[float], list[float], list[float]]
 
 
 def _moved(problem: LatencyProblem, device: np.ndarray[tuple[int, ...], np.dtype[np.int32]]) -> tuple[Moved, Moved]:
-    """Return what each device receives and what it sends; see `verify.assignment.transfers`."""
+    """Return what each device receives and what it sends; see `verify.verdict.transfers`."""
     u, v = problem.graph.source, problem.graph.target
     cut = device[u] != device[v]
     received = np.unique(np.stack([u[cut], device[v[cut]]]), axis=1)

@@ -10,8 +10,7 @@ from ..arrays import FloatArray, IntArray
 from ..errors import InstanceError
 from ..graph import topological_order
 from ..partition import LatencyPlan, LatencyProblem
-from .assignment import assignment, shape, transfers
-from .verdict import Verdict
+from .verdict import Verdict, assignment, shape, transfers
 
 
 def verify_latency(problem: LatencyProblem, plan: LatencyPlan) -> Verdict:

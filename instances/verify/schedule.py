@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import FloatArray
+from ..cluster import RampTopology
 from ..ramp import is_block
 from ..schedule import MoldableJob, NodePool, Pool, SchedulePlan, ScheduleProblem
 from ..schedule.capacity import total
-from ..topology import RampTopology
 from .verdict import time_slack, verdict_words
 
 _SHOWN = 5

@@ -6,9 +6,8 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray, sums
 from ..partition import StagesPlan, StagesProblem, precedence
-from .assignment import shape
 from .nesting import Nest, nesting, stages_of, totals
-from .verdict import TOLERANCE, Verdict
+from .verdict import TOLERANCE, Verdict, shape
 
 
 def verify_stages(problem: StagesProblem, plan: StagesPlan) -> Verdict:

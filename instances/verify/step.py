@@ -9,8 +9,7 @@ import numpy as np
 from ..arrays import FloatArray, IntArray, sums
 from ..partition import StepPlan, StepProblem
 from ..partition.route import Links
-from .assignment import assignment, shape
-from .verdict import TOLERANCE, Verdict
+from .verdict import TOLERANCE, Verdict, assignment, shape
 
 
 def verify_step(problem: StepProblem, plan: StepPlan) -> Verdict:

@@ -7,8 +7,7 @@ import numpy as np
 from ..arrays import IntArray
 from ..graph import topological_order
 from ..partition import PartitionPlan, PartitionProblem, precedence
-from .assignment import assignment, shape, transfers
-from .verdict import Verdict
+from .verdict import Verdict, assignment, shape, transfers
 
 
 def verify_throughput(problem: PartitionProblem, plan: PartitionPlan) -> Verdict:

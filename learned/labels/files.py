@@ -14,9 +14,9 @@ import numpy as np
 
 from gangplan.instances import InstanceError, PartitionProblem, content_hash, load
 from gangplan.instances.arrays import require_number
+from gangplan.instances.errors import BYTES, ROWS
 from gangplan.instances.generators.families import make
 from gangplan.instances.intake import io_error, read_json
-from gangplan.instances.limits import BYTES, ROWS
 from gangplan.instances.outlet import write_whole
 from gangplan.solvers.result import OPTIMAL_GAP
 

@@ -11,8 +11,8 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from gangplan.instances import InstanceError
+from gangplan.instances.errors import JSON_BYTES
 from gangplan.instances.intake import parse_toml, read_text
-from gangplan.instances.limits import JSON_BYTES
 
 C = TypeVar("C")
 Limit = tuple[str, Callable[[Any, Any], bool], str]

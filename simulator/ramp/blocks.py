@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError, RampTopology
 from gangplan.instances.arrays import BoolArray, IntArray, require_number
-from gangplan.instances.limits import ENTRIES
+from gangplan.instances.errors import ENTRIES
 from gangplan.instances.ramp import Shape, blocks_by_shape
 
 DEGREES = (1, 2, 4, 6, 8, 16)

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
+from gangplan.instances.cluster import RampTopology
 from gangplan.instances.schedule import NodePool, Pool, SchedulePlan, ScheduleProblem
 from gangplan.instances.schedule.capacity import holds, ramp_blocks, total
-from gangplan.instances.topology import RampTopology
 from gangplan.instances.verify.clock import clock_cost, first_release
 from gangplan.instances.verify.verdict import time_slack
 

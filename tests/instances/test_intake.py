@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from gangplan.instances import Cluster, DeviceType, InstanceError, OpGraph, RampTopology, TreeTopology
+from gangplan.instances.cluster import Level
+from gangplan.instances.errors import BYTES, LIMITS
 from gangplan.instances.intake import csv_rows, parse_json, parse_toml, read_text
-from gangplan.instances.limits import BYTES, LIMITS
 from gangplan.instances.placement import Fleet
 from gangplan.instances.ramp import blocks, is_block
 from gangplan.instances.readers import read
@@ -26,7 +27,6 @@ from gangplan.instances.readers.throughputs import read_throughputs
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.schedule import MoldableJob, NodePool, Pool, ScheduleProblem
 from gangplan.instances.schedule.capacity import holds, ramp_blocks
-from gangplan.instances.topology import Level
 
 READERS: dict[str, Callable[[Path], Any]] = {
     "read": read,

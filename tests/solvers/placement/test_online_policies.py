@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from gangplan.instances import InstanceError
+from gangplan.instances.cluster import Level, TreeTopology
 from gangplan.instances.placement import Demand, Fleet
 from gangplan.instances.placement.task import Task
-from gangplan.instances.topology import Level, TreeTopology
 from gangplan.solvers.placement.online import POLICIES, Choice, Mix, State, make_policy
 from gangplan.solvers.placement.online.cuts import GRID, Cuts
 from gangplan.solvers.placement.online.fgd import FGD

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gangplan.instances import InstanceError
+from gangplan.instances.cluster import Level, TreeTopology
 from gangplan.instances.placement import Demand, Fleet
 from gangplan.instances.placement.task import Task
-from gangplan.instances.topology import Level, TreeTopology
 from gangplan.solvers.placement.online import POLICIES, Mix, State, make_policy
 from gangplan.solvers.placement.online.units import GPU, need
 
