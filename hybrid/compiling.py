@@ -52,7 +52,7 @@ _HERE = 30.0
 _WARM_SECONDS = 2.0
 """What `Method.warm` takes on a slow or cold machine."""
 _warm: set[int] = set()
-_begun: dict[str, Any] = {}
+_begun: dict[str, subprocess.Popen[bytes] | None] = {}
 
 
 def kernels(objective: str) -> list[Any]:
@@ -113,7 +113,7 @@ class Compiler:
         return False
 
 
-def begin(objective: str) -> Any:
+def begin(objective: str) -> subprocess.Popen[bytes] | None:
     """Start the process that compiles what an objective lacks, once; return it, `None` where none can be started."""
     before = _begun.get(objective)
     if before is not None and before.poll() == _ELSEWHERE:

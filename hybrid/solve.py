@@ -21,6 +21,8 @@ from gangplan.solvers.run import Callback, Run
 if TYPE_CHECKING:
     from gangplan.instances.verify import Answer
 
+    from .display import Display
+
 _HASHED, _LATE = 2e-6, 0.1
 """Seconds that the hash takes for each part of a problem, and may take when the time is up."""
 
@@ -121,7 +123,7 @@ def _check(instance: object, time_limit: float, seed: int, workers: int, gap: fl
         raise InstanceError("gap", f"{gap!r} is not from 0 up to 1")
 
 
-def _displays() -> Sequence[Any]:
+def _displays() -> tuple[Display]:
     from .display import Display
 
     return (Display(),)
