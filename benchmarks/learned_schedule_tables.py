@@ -18,10 +18,7 @@ METHODS = (
     *("learned", "learned (16)", "lists", "one list", "base", "local search", "MLP", "MLP (16)", "trees"),
     *("random", "random (16)", "exact"),
 )
-ABLATIONS = (
-    *("learned", "learned (16)", "imitation only", "imitation only (16)", "short", "short (16)"),
-    *("one label", "one label (16)", "MLP", "MLP (16)", "RL only", "RL only (16)"),
-)
+ABLATIONS = ("learned", "imitation only", "short", "one label", "MLP", "RL only")
 SIZES = (20, 200, 2000)
 _RANGES = ((1, 10), (11, 20), (21, 40), (41, 60))
 """Of jobs, in the table of times."""

@@ -31,7 +31,7 @@ BELOW_MAX, BELOW_CONSTANT = 0.562, 0.10
 SIMPLE = ("para-max", "para-min", "random")
 SEARCHES = (ROLLOUTS, SAMPLED)
 NOT_RUN = "Not run yet."
-SHOWN = 3
+SHOWN = 1
 """Rules in a table: so many of the best on each distribution."""
 
 Line = tuple[str, ...]
@@ -178,22 +178,22 @@ def rates(found: Found, units: Units) -> str:
 
 
 def zero_shot(found: Found, suite: str) -> str:
-    """Return a line for each setting of a suite: rates, differences to the best constant and to the best rule."""
+    """Return a line for each setting of a suite: rates, and differences to the best constant."""
     lines: list[Line] = []
     for cell in SUITES[suite]:
         if found.spread(cell, LEARNED, ALL) is None:
             continue
         cells = []
         for d in ALL:
-            names = (found.best(cell, x, d) for x in (CONSTANTS, RULES))
-            apart = [found.apart(cell, LEARNED, name, d) if name else None for name in names]
-            cells.append(" ".join((rate(_alone(found.spread(cell, LEARNED, d)), 3), *(signed(x, 3) for x in apart))))
+            name = found.best(cell, CONSTANTS, d)
+            apart = found.apart(cell, LEARNED, name, d) if name else None
+            cells.append(f"{rate(_alone(found.spread(cell, LEARNED, d)), 3)} {signed(apart, 3)}")
         lines.append((_where(cell), *cells))
     if not lines:
         return NOT_RUN
     words = [f"Above the best constant {_worse(found, suite, LEARNED)}."]
     if any(found.spread(cell, UNGUARDED, ALL) for cell in SUITES[suite]):
-        words.append(f"Without the guard {_worse(found, suite, UNGUARDED)}.")
+        words.append(f"Without the guard {_worse(found, suite, UNGUARDED).partition(':')[0]}.")
     return "\n\n".join((table(("", *ALL), lines), *words))
 
 

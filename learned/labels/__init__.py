@@ -1,7 +1,5 @@
 """Labels: near-optimal actions with their values from exact solves, to learn from; see docs/labels.md."""
 
-from gangplan.instances.generators.families import FAMILIES, SPLITS, make, seed_of
-
 from .actions import Labels, State
 from .configuration import PROBLEMS, Configuration, up_to
 from .engine import Engine
@@ -9,9 +7,7 @@ from .files import Collected, Labelled, collect, read_labels
 from .instance import label_instance, label_state
 
 __all__ = [
-    "FAMILIES",
     "PROBLEMS",
-    "SPLITS",
     "Collected",
     "Configuration",
     "Engine",
@@ -21,8 +17,6 @@ __all__ = [
     "collect",
     "label_instance",
     "label_state",
-    "make",
     "read_labels",
-    "seed_of",
     "up_to",
 ]
