@@ -14,21 +14,27 @@ from gangplan.instances.kinds import objective_of
 
 from ..units import quantity, time_unit, words
 from . import options
-from .output import emit_blocks, facts, table
+from .output import emit_blocks, emit_json, facts, table
 
 
 @options.with_problem
 def show(
     file: options.File,
     given: dict[str, Any],
+    as_json: options.AsJson = False,
 ) -> None:
     """Describe the problem, or the plan, in FILE."""
     plan = _plan(file)
+    problem: Any = options.problem(file, given) if plan is None else None
+    if as_json:
+        found = problem if plan is None else plan
+        kind, _, holds = repr(found).partition("(")
+        told = {"file": file, "type": kind, "objective": objective_of(found), "holds": holds[:-1]}
+        emit_json({**told, "content_hash": content_hash(found), "instance": getattr(plan, "instance", None)})
+        return
     if plan is not None:
         emit_blocks(*_plan_blocks(file, plan))
-        return
-    problem = options.problem(file, given)
-    if problem.objective == "schedule":
+    elif problem.objective == "schedule":
         from .schedules import problem_blocks
 
         emit_blocks(*problem_blocks(file, problem))

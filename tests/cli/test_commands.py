@@ -105,6 +105,13 @@ def test_show_plan(problem: Path, plan: Path, cli: Any) -> None:
     assert sum(line[:1].isdigit() for line in done.out.splitlines()) == len(stages)
 
 
+def test_show_json(problem: Path, plan: Path, cli: Any) -> None:
+    """The same for machines: what the file holds, its content hash, and which instance a plan is for."""
+    first, second = (json.loads(cli("show", file, "--json").out) for file in (problem, plan))
+    assert (first["type"], first["objective"], first["instance"]) == ("PartitionProblem", "throughput", None)
+    assert second["instance"] == first["content_hash"] and second["holds"].startswith("24 ops on ")
+
+
 def test_verify(problem: Path, plan: Path, cli: Any) -> None:
     """A feasible plan has exit code 0 and the objective that the solver reported."""
     done = cli("verify", problem, plan, "--json")
