@@ -17,7 +17,7 @@ from gangplan import Status
 from gangplan.hybrid.solve import versions
 from gangplan.instances import GraphProblem
 from gangplan.instances.placement import PlacementProblem
-from gangplan.solvers.result import OPTIMAL_GAP
+from gangplan.solvers.run import OPTIMAL_GAP
 
 from .ledger import LEDGER, ROOT, Key, Row, append, measured_commit, read
 from .rivals import RIVALS, solve_by_rival

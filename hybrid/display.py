@@ -10,7 +10,7 @@ from gangplan.instances.schedule import ScheduleProblem
 from gangplan.instances.schedule.capacity import total
 from gangplan.instances.verify import Problem
 from gangplan.solvers import Result, Run
-from gangplan.solvers.result import relative_gap
+from gangplan.solvers.run import relative_gap
 
 _LOG = logging.getLogger("gangplan")
 

@@ -15,8 +15,7 @@ from gangplan.instances.arrays import require_number
 from gangplan.instances.errors import InstanceError
 from gangplan.instances.kinds import GRAPHS, PROBLEMS, with_objective
 from gangplan.instances.verify import verify
-from gangplan.solvers.result import OPTIMAL_GAP, Result, Status
-from gangplan.solvers.run import Callback, Run
+from gangplan.solvers.run import OPTIMAL_GAP, Callback, Result, Run, Status
 
 if TYPE_CHECKING:
     from gangplan.instances.verify import Answer

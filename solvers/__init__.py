@@ -1,6 +1,5 @@
 """How problems are solved: heuristics, bounds, exact methods; a folder a problem, a file a method."""
 
-from .result import Incumbent, Result, Status
-from .run import Run
+from .run import Incumbent, Result, Run, Status
 
 __all__ = ["Incumbent", "Result", "Run", "Status"]

@@ -7,8 +7,7 @@ from contextlib import suppress
 from gangplan.instances import GraphProblem, verify
 
 from .method import Method, Suite, suite
-from .result import OPTIMAL_GAP
-from .run import Callback, Run
+from .run import OPTIMAL_GAP, Callback, Run
 
 _LIMIT = 60.0
 

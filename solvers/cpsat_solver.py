@@ -8,8 +8,7 @@ from typing import Any
 from ortools.sat.python import cp_model
 
 from .processes import interruptible
-from .result import OPTIMAL_GAP
-from .run import Run
+from .run import OPTIMAL_GAP, Run
 
 Value = Callable[[Any], int]
 """Gives the value of a variable or literal in a solution."""

@@ -15,7 +15,7 @@ from gangplan import Cluster, DeviceType, PartitionProblem, Status
 from gangplan.instances.placement import PlacementProblem
 from gangplan.solvers.method import suite
 from gangplan.solvers.placement.random_problem import random_problem
-from gangplan.solvers.result import OPTIMAL_GAP
+from gangplan.solvers.run import OPTIMAL_GAP
 
 ROOT = Path(__file__).parent.parent
 if str(ROOT) not in sys.path:  # a folder of the repository, not of the package

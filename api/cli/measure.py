@@ -11,7 +11,7 @@ import numpy as np
 
 from gangplan.instances import GraphProblem, Plan, Verdict, verify
 from gangplan.instances.verify import clock_cost
-from gangplan.solvers.result import OPTIMAL_GAP, relative_gap
+from gangplan.solvers.run import OPTIMAL_GAP, relative_gap
 
 from ..units import time_unit
 from .places import cuts, differences, moved, places

@@ -9,7 +9,7 @@ import numpy as np
 
 from gangplan.instances import PartitionPlan
 from gangplan.instances.arrays import FloatArray, IntArray
-from gangplan.solvers.result import OPTIMAL_GAP
+from gangplan.solvers.run import OPTIMAL_GAP
 
 Action = tuple[int, int]
 """(group of ops, stage that it is in)."""

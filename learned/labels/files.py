@@ -18,7 +18,7 @@ from gangplan.instances.errors import BYTES, ROWS
 from gangplan.instances.generators.families import make
 from gangplan.instances.intake import io_error, read_json
 from gangplan.instances.outlet import write_whole
-from gangplan.solvers.result import OPTIMAL_GAP
+from gangplan.solvers.run import OPTIMAL_GAP
 
 from ..policy.settings import build
 from ..training.lock import locked

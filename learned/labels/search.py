@@ -21,7 +21,7 @@ from gangplan.solvers.cpsat_solver import cpsat_solver
 from gangplan.solvers.partition.throughput.cpsat import Model
 from gangplan.solvers.partition.throughput.quotient import quotient
 from gangplan.solvers.processes import interruptible
-from gangplan.solvers.result import OPTIMAL_GAP
+from gangplan.solvers.run import OPTIMAL_GAP
 
 from .actions import Action, Labels, State
 from .configuration import LEVELS

@@ -15,8 +15,7 @@ from ortools.sat.python import cp_model
 from gangplan.instances.schedule import SchedulePlan
 
 from ..cpsat_solver import cpsat_solver, minimise
-from ..result import OPTIMAL_GAP
-from ..run import Run
+from ..run import OPTIMAL_GAP, Run
 from .grain import Scale
 from .places import seated
 from .prepare import NODES, RAMP, Prepared

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..method import CPSAT, Method, Referee, Suite
-from ..result import OPTIMAL_GAP
-from ..run import Run
+from ..run import OPTIMAL_GAP, Run
 from .bounds import bound
 from .first_come import BY, first_come
 from .grain import rounded_up, suits_cpsat, suits_milp_events, suits_milp_time, suits_prices

@@ -12,8 +12,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.verify import TOLERANCE
 
-from ..result import OPTIMAL_GAP
-from ..run import Run
+from ..run import OPTIMAL_GAP, Run
 from .decode import data_of, decode
 from .grain import resolution, rounded_up
 from .labels import Labels, at_least, dominated, extend

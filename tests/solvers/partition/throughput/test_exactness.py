@@ -17,7 +17,7 @@ from gangplan.solvers.partition.throughput.bounds import impossible
 from gangplan.solvers.partition.throughput.enumeration import optimum
 from gangplan.solvers.partition.throughput.methods import METHODS, SUITE, Reduced
 from gangplan.solvers.partition.throughput.random_problem import random_problem
-from gangplan.solvers.result import OPTIMAL_GAP
+from gangplan.solvers.run import OPTIMAL_GAP
 
 VARIANTS = ("contiguous", "convex", "free")
 
