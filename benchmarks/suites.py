@@ -193,7 +193,7 @@ def generated() -> list[Case]:
 
 def latency() -> list[Case]:
     """Return the published latency graphs: by auto, and by each exact method."""
-    runs = [("auto", 60.0), ("cpsat", 60.0), ("milp", 60.0), ("greedy", 10.0), ("local_search", 10.0)]
+    runs = [("auto", 60.0), ("cpsat", 60.0), ("greedy", 10.0), ("local_search", 10.0)]
     return [_latency(name, *run) for run in runs for name in LATENCY]
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gangplan.instances import InstanceError, LatencyProblem
+from gangplan.instances import LatencyProblem
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
-from gangplan.instances.verify import TOLERANCE
+
+from ..enumeration import assignments
 
 MOST = 500_000
 """Assignments worth looking at."""
@@ -20,34 +21,9 @@ def optimum(problem: LatencyProblem) -> float | None:
     Raises:
         InstanceError: if there are more than `MOST` assignments.
     """
-    n, k = problem.graph.n_ops, problem.cluster.n_devices
-    if k**n > MOST:
-        raise InstanceError("instance", f"{k} devices to the power of {n} ops is more than {MOST} assignments")
-    where = np.stack(np.unravel_index(np.arange(k**n), (k,) * n), axis=1).astype(np.int32)
-    for keeps in (_supported, _colocated, _fitting, _acyclic):
-        where = where[keeps(problem, where)]
+    where = assignments(problem, MOST)
+    where = where[_acyclic(problem, where)]
     return float(_latency(problem, where).min()) if len(where) else None
-
-
-def _supported(problem: LatencyProblem, where: IntArray) -> BoolArray:
-    kind = problem.cluster.type_of[where]
-    return np.asarray(np.isfinite(problem.time()[kind, np.arange(where.shape[1])]).all(axis=1))
-
-
-def _colocated(problem: LatencyProblem, where: IntArray) -> BoolArray:
-    colocation = problem.graph.colocation
-    ok = np.ones(len(where), dtype=bool)
-    for c in np.unique(colocation[colocation >= 0]):
-        members = where[:, colocation == c]
-        ok &= (members == members[:, :1]).all(axis=1)
-    return ok
-
-
-def _fitting(problem: LatencyProblem, where: IntArray) -> BoolArray:
-    ok = np.ones(len(where), dtype=bool)
-    for d, limit in enumerate(problem.capacity().tolist()):
-        ok &= (where == d) @ problem.graph.memory <= limit * (1 + TOLERANCE)
-    return ok
 
 
 def _together(problem: LatencyProblem, where: IntArray) -> BoolArray:

@@ -61,12 +61,6 @@ def _cpsat(run: Run, r: Reduced) -> None:
     cpsat(run, r)
 
 
-def _milp(run: Run, r: Reduced) -> None:
-    from .milp import milp
-
-    milp(run, r)
-
-
 def _referee() -> Referee:
     from .enumeration import optimum
     from .random_problem import random_problem
@@ -80,6 +74,5 @@ METHODS: dict[str, Method] = {
     "local_search": Method(local_search, start=_start),
     "neighbourhood": Method(_neighbourhood, library=CPSAT, start=_start),
     "cpsat": Method(_cpsat, exact=True, suits=_at_most(60_000), library=CPSAT, start=_start),
-    "milp": Method(_milp, exact=True, suits=_at_most(400_000), library="pulp", start=_start),
 }
 SUITE = Suite(METHODS, ("",), _prepare, _referee, offer_draft)

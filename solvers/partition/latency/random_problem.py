@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gangplan.instances import Cluster, DeviceType, LatencyProblem, OpGraph
+from gangplan.instances import Cluster, DeviceType, LatencyProblem
 from gangplan.instances.arrays import FloatArray
+
+from ..random_graph import graph_of, nobody, runnable
 
 
 def random_problem(seed: int, variant: str = "", *, ops: int = 6, devices: int = 4) -> LatencyProblem:
@@ -27,20 +29,9 @@ def random_problem(seed: int, variant: str = "", *, ops: int = 6, devices: int =
     output = rng.choice([0.0, 0.5, 4.0]) * rng.integers(0, 5, n)
     memory = rng.integers(0, 5, n).astype(float)
     colocation = (rng.integers(-1, n, n) if rng.random() < 0.4 else np.full(n, -1)).astype(np.int32)
-    graph = OpGraph(
-        names=tuple(f"op{i}" for i in range(n)),
-        device_types=("gpu", "old", "cpu"),
-        time=_times(rng, n),
-        memory=memory,
-        parameter_bytes=np.zeros(n),
-        activation_bytes=output,
-        source=u[kept],
-        target=v[kept],
-        edge_bytes=output[u[kept]],
-        colocation=colocation,
-        twin=np.full(n, -1),
-        backward=np.zeros(n, dtype=bool),
-    )
+    _, twin, backward = nobody(n)
+    types = ("gpu", "old", "cpu")
+    graph = graph_of(types, _times(rng, n), memory, output, (u[kept], v[kept]), made=(colocation, twin, backward))
     limit = float(memory.sum() * rng.choice([0.4, 0.6, 1.0, 2.0])) or None
     scarce = limit if rng.random() < 0.2 else None
     counts = rng.multinomial(
@@ -60,7 +51,4 @@ def _times(rng: np.random.Generator, n: int) -> FloatArray:
     base = np.round(np.exp(rng.normal(0.0, rng.choice([0.0, 1.0, 2.0]), n)) * 2, int(rng.choice([0, 2])))
     base[rng.random(n) < 0.25] = 0.0
     time = base * np.array([[1.0], [rng.choice([0.5, 2.0])], [rng.choice([1.0, 3.0, 10.0])]])
-    time[rng.random((3, n)) < rng.choice([0.0, 0.0, 0.15])] = np.inf
-    # the graph must have a type for every op; the cluster need not have that type
-    time[0, ~np.isfinite(time).any(axis=0)] = 1.0
-    return np.asarray(time)
+    return runnable(time, rng)

@@ -11,6 +11,8 @@ from gangplan.instances import Cluster, DeviceType, Level, OpGraph, StagesProble
 from gangplan.instances.graph import with_backward
 from gangplan.instances.partition import MEMORY_MODELS
 
+from ..random_graph import graph_of, nobody
+
 SHAPES: tuple[tuple[int, ...], ...] = ((1,), (2,), (3,), (4,), (2, 2), (2, 2), (3, 2), (1, 2, 2), (2, 1), (2, 3))
 
 
@@ -54,22 +56,12 @@ def _graph(rng: np.random.Generator, n: int) -> OpGraph:
     kept = rng.random(len(u)) < rng.choice([0.3, 0.6, 1.0])
     output = rng.choice([0.0, 1.0, 4.0]) * rng.integers(0, 4, n)
     weights = rng.choice([0.0, 1.0, 3.0]) * rng.integers(0, 4, n)
-    nowhere: Any = np.full(n, -1)
-    colocation: Any = nowhere if rng.random() < 0.7 else rng.integers(-1, max(1, n // 2), n)
-    forward = OpGraph(
-        names=tuple(f"op{i}" for i in range(n)),
-        device_types=("gpu",),
-        time=rng.integers(0, 9, (1, n)).astype(float),
-        memory=output + weights,
-        parameter_bytes=weights,
-        activation_bytes=output,
-        source=u[kept],
-        target=v[kept],
-        edge_bytes=output[u[kept]],
-        colocation=colocation,
-        twin=nowhere,
-        backward=np.zeros(n, dtype=bool),
-    )
+    colocation, twin, backward = nobody(n)
+    if rng.random() >= 0.7:
+        colocation = rng.integers(-1, max(1, n // 2), n)
+    time = rng.integers(0, 9, (1, n)).astype(float)
+    made = colocation, twin, backward
+    forward = graph_of(("gpu",), time, output + weights, output, (u[kept], v[kept]), made=made, weights=weights)
     if rng.random() < 0.3:
         return forward
     return with_backward(forward, rng.integers(0, 9, (1, n)).astype(float), output)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 
-from gangplan.instances import InstanceError, StepProblem
+from gangplan.instances import StepProblem
 from gangplan.instances.arrays import IntArray
 from gangplan.instances.partition.route import Links
-from gangplan.instances.verify import TOLERANCE
+
+from ..enumeration import assignments
 
 MOST = 200_000
 """Placements worth looking at."""
@@ -27,26 +26,10 @@ def optimum(problem: StepProblem) -> float | None:
     Raises:
         InstanceError: if there are more than `MOST` placements.
     """
-    n, k = problem.graph.n_ops, problem.cluster.n_devices
-    if k**n > MOST:
-        raise InstanceError("instance", f"{k} devices to the power of {n} ops is more than {MOST} placements")
     best = np.inf
-    for choice in product(range(k), repeat=n):
-        device = np.array(choice, dtype=np.int32)
-        if _feasible(problem, device):
-            best = _best_order(*_tasks(problem, device), best)
+    for device in assignments(problem, MOST):
+        best = _best_order(*_tasks(problem, device), best)
     return float(best) if np.isfinite(best) else None
-
-
-def _feasible(problem: StepProblem, device: IntArray) -> bool:
-    graph, cluster = problem.graph, problem.cluster
-    if not np.isfinite(problem.time()[cluster.type_of[device], np.arange(graph.n_ops)]).all():
-        return False
-    for c in np.unique(graph.colocation[graph.colocation >= 0]):
-        if np.ptp(device[graph.colocation == c]):
-            return False
-    used = np.array([graph.memory[device == d].sum() for d in range(cluster.n_devices)])
-    return bool((used <= problem.capacity() * (1 + TOLERANCE)).all())
 
 
 def _tasks(problem: StepProblem, device: IntArray) -> tuple[list[_Task], list[dict[int, float]]]:

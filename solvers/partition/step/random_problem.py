@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.instances import Cluster, DeviceType, Level, OpGraph, RampTopology, StepProblem, Topology, TreeTopology
+from gangplan.instances import Cluster, DeviceType, Level, RampTopology, StepProblem, Topology, TreeTopology
+
+from ..random_graph import classes, graph_of, runnable
 
 
 def random_problem(seed: int, variant: str = "", *, ops: int = 6, devices: int = 3) -> StepProblem:
@@ -34,24 +36,9 @@ def random_problem(seed: int, variant: str = "", *, ops: int = 6, devices: int =
     types = ("gpu", "old")
     time = np.round(np.exp(rng.normal(0.0, rng.choice([0.0, 1.0, 2.0]), (2, n))) * 4, int(rng.choice([0, 3])))
     time[:, rng.random(n) < rng.choice([0.0, 0.2])] = 0.0
-    time[rng.random((2, n)) < rng.choice([0.0, 0.0, 0.15])] = np.inf
-    # the graph must have a type for every op; the cluster need not have that type
-    time[0, ~np.isfinite(time).any(axis=0)] = 1.0
-    colocation, twin, backward = _classes(rng, n)
-    graph = OpGraph(
-        names=tuple(f"op{i}" for i in range(n)),
-        device_types=types,
-        time=time,
-        memory=memory,
-        parameter_bytes=np.zeros(n),
-        activation_bytes=output,
-        source=u[kept],
-        target=v[kept],
-        edge_bytes=output[u[kept]] * rng.choice([0.5, 1.0], int(kept.sum())),
-        colocation=colocation,
-        twin=twin,
-        backward=backward,
-    )
+    time = runnable(time, rng)
+    made = classes(rng, n)
+    graph = graph_of(types, time, memory, output, (u[kept], v[kept]), rng.choice([0.5, 1.0], int(kept.sum())), made)
     kinds = (DeviceType("gpu", memory=limit or None), DeviceType("old", memory=2 * limit or None))
     type_of: Any = rng.integers(0, 2, k) if rng.random() < 0.4 else np.zeros(k, dtype=np.int32)
     return StepProblem(graph, Cluster(kinds, type_of, _topology(rng, k)), contention)
@@ -69,19 +56,3 @@ def _topology(rng: np.random.Generator, k: int) -> Topology:
     group: Any = np.zeros((2, k), dtype=np.int32)
     group[0] = rng.integers(0, 2, k)
     return TreeTopology((near, far), group)
-
-
-def _classes(rng: np.random.Generator, n: int) -> tuple[Any, Any, Any]:
-    colocation, twin, backward = np.full(n, -1), np.full(n, -1), np.zeros(n, dtype=bool)
-    style = rng.choice(["none", "classes", "training"])
-    if style == "classes":
-        colocation = rng.integers(-1, max(1, n // 2), n)
-    if style == "training":
-        # forward ops first, then the mirror image; some backward ops have lost their forward op
-        half = n // 2
-        backward[n - half :] = True
-        for i in range(half):
-            if rng.random() < 0.8:
-                twin[i], twin[n - 1 - i] = n - 1 - i, i
-                colocation[i] = colocation[n - 1 - i] = i
-    return colocation, twin, backward

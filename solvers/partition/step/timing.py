@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from .model import Prepared
 
 
 @lean
-def first_gap(low: Any, high: Any, count: int, ready: float, took: float) -> float:
+def first_gap(low: Floats, high: Floats, count: int, ready: float, took: float) -> float:
     """Return the earliest start from `ready` on of something that takes `took`.
 
     Args:
@@ -41,7 +41,7 @@ def first_gap(low: Any, high: Any, count: int, ready: float, took: float) -> flo
 
 
 @lean
-def occupy(low: Any, high: Any, count: int, start: float, end: float) -> int:
+def occupy(low: Floats, high: Floats, count: int, start: float, end: float) -> int:
     """Make a stretch that is free busy and return how many there are then; one of no length changes nothing."""
     if end <= start:
         return count

@@ -22,7 +22,7 @@ from gangplan.instances import verify
 from ...compiled.kernel import Floats, Ints, by_reference, lean, lean_kernel
 from ...compiled.routines import below, sow, uniform
 from ...run import Run
-from .moves import Data, State, along, count_all, data_of, highest, loads, put, span, state_of, weigh
+from .moves import PipelineArrays, PipelineState, along, count_all, data_of, highest, loads, put, span, state_of, weigh
 from .quotient import Quotient
 
 SOFT = 50.0
@@ -37,7 +37,7 @@ _TRIES = 16
 
 @lean_kernel
 def anneal(  # noqa: PLR0912
-    data: Data, plan: State, best: Ints, peak: float, hot: float, cold: float, moves: int, seed: int
+    data: PipelineArrays, plan: PipelineState, best: Ints, peak: float, hot: float, cold: float, moves: int, seed: int
 ) -> float:
     """Try moves from a plan, which changes; return the maximum load of the best, seconds, and put that into `best`.
 
@@ -111,7 +111,7 @@ def _sum(weight: Floats) -> float:
 
 
 @lean
-def _weight(d: Data, p: State, s: int, load: float, used: float, unit: float) -> float:
+def _weight(d: PipelineArrays, p: PipelineState, s: int, load: float, used: float, unit: float) -> float:
     x, over = load / unit, used / d.room[p.kind[s]]
     if over > 1.0:
         x = max(x, 1.0 + STRICT * (over - 1.0))
@@ -119,7 +119,7 @@ def _weight(d: Data, p: State, s: int, load: float, used: float, unit: float) ->
 
 
 @lean
-def _peak(d: Data, p: State) -> float:
+def _peak(d: PipelineArrays, p: PipelineState) -> float:
     """Return the maximum load, infinite if a stage is above its memory."""
     for s in range(len(p.kind)):
         if p.used[s] > d.room[p.kind[s]]:
@@ -128,7 +128,7 @@ def _peak(d: Data, p: State) -> float:
 
 
 @lean
-def _keep(d: Data, p: State, best: Ints, peak: float) -> float:
+def _keep(d: PipelineArrays, p: PipelineState, best: Ints, peak: float) -> float:
     """Put the plan into `best` if it fits and its maximum load is below `peak`; return the lower of the two."""
     top = _peak(d, p)
     if top >= peak * (1 - 1e-9):
@@ -142,7 +142,7 @@ def _keep(d: Data, p: State, best: Ints, peak: float) -> float:
 
 
 @lean
-def _send_back(d: Data, p: State, s: int, to: int, some: int) -> int:
+def _send_back(d: PipelineArrays, p: PipelineState, s: int, to: int, some: int) -> int:
     """Move one group from stage `to` to s if one of a few may; return the length of the list `who` with it."""
     for _ in range(_TRIES):
         h = below(len(p.stage))
@@ -222,7 +222,7 @@ class _Search:
         self._offer()
         return self.peak < began
 
-    def _start(self) -> State:
+    def _start(self) -> PipelineState:
         """Return the best plan with idle devices elsewhere in the pipeline, and sometimes two types exchanged."""
         stage, kind = self.stage.copy(), self.kind.copy()
         used = np.unique(stage)

@@ -6,9 +6,10 @@ from itertools import permutations
 
 import numpy as np
 
-from gangplan.instances import InstanceError, PartitionProblem, precedence
+from gangplan.instances import PartitionProblem, precedence
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
-from gangplan.instances.verify import TOLERANCE
+
+from ..enumeration import assignments
 
 MOST = 2_000_000
 """Assignments worth looking at."""
@@ -23,42 +24,12 @@ def optimum(problem: PartitionProblem) -> float | None:
     Raises:
         InstanceError: if there are more than `MOST` assignments.
     """
-    graph, cluster = problem.graph, problem.cluster
-    n, k = graph.n_ops, cluster.n_devices
-    if k**n > MOST:
-        raise InstanceError("instance", f"{k} devices to the power of {n} ops is more than {MOST} assignments")
-    where = np.stack(np.unravel_index(np.arange(k**n), (k,) * n), axis=1).astype(np.int32)
-    where = where[_supported(problem, where)]
-    where = where[_colocated(problem, where)]
-    where = where[_fitting(problem, where)]
+    where = assignments(problem, MOST)
     if problem.variant == "contiguous":
         where = where[_contiguous(problem, where)]
     elif problem.variant == "convex":
         where = where[_convex(problem, where)]
     return float(_loads(problem, where).max(axis=1).min()) if len(where) else None
-
-
-def _supported(problem: PartitionProblem, where: IntArray) -> BoolArray:
-    kind = problem.cluster.type_of[where]
-    return np.asarray(np.isfinite(problem.time()[kind, np.arange(where.shape[1])]).all(axis=1))
-
-
-def _colocated(problem: PartitionProblem, where: IntArray) -> BoolArray:
-    colocation = problem.graph.colocation
-    ok = np.ones(len(where), dtype=bool)
-    for c in np.unique(colocation[colocation >= 0]):
-        members = where[:, colocation == c]
-        ok &= (members == members[:, :1]).all(axis=1)
-    return ok
-
-
-def _fitting(problem: PartitionProblem, where: IntArray) -> BoolArray:
-    ok = np.ones(len(where), dtype=bool)
-    for d, t in enumerate(problem.cluster.type_of.tolist()):
-        memory = problem.cluster.device_types[t].memory
-        if memory is not None:
-            ok &= (where == d) @ problem.graph.memory <= memory * (1 + TOLERANCE)
-    return ok
 
 
 def _contiguous(problem: PartitionProblem, where: IntArray) -> BoolArray:

@@ -16,7 +16,7 @@ MOST = 6
 """Groups that move at once, what must go with one included."""
 
 
-class Data(NamedTuple):
+class PipelineArrays(NamedTuple):
     """What does not change.
 
     Attributes:
@@ -43,7 +43,7 @@ class Data(NamedTuple):
     host: Bools
 
 
-class State(NamedTuple):
+class PipelineState(NamedTuple):
     """A plan.
 
     Attributes:
@@ -65,7 +65,7 @@ class State(NamedTuple):
     mark: Ints
 
 
-def data_of(q: Quotient) -> Data:
+def data_of(q: Quotient) -> PipelineArrays:
     """Return the arrays of a quotient; there is no order if its variant is ``free``."""
     touching: list[list[int]] = [[] for _ in range(q.n_groups)]
     for e, (pins, _) in enumerate(q.nets):
@@ -74,7 +74,7 @@ def data_of(q: Quotient) -> Data:
     none: list[list[int]] = [[]] * q.n_groups
     before, after = (none, none) if q.problem.variant == "free" else q.neighbours
     room = q.capacity * (1 + TOLERANCE / 2)
-    return Data(
+    return PipelineArrays(
         *ragged(touching), *ragged(before), *ragged(after),
         np.array([len(pins) for pins, _ in q.nets], dtype=np.int64),
         np.array([cost for _, cost in q.nets], dtype=np.float64),
@@ -84,30 +84,30 @@ def data_of(q: Quotient) -> Data:
     )  # fmt: skip
 
 
-def state_of(d: Data, stage: Ints, kind: Ints) -> State:
+def state_of(d: PipelineArrays, stage: Ints, kind: Ints) -> PipelineState:
     """Return the state of a plan, which keeps `stage` and `kind` and changes them."""
     state = uncounted(d, stage, kind)
     count(d, state)
     return state
 
 
-def uncounted(d: Data, stage: Ints, kind: Ints) -> State:
+def uncounted(d: PipelineArrays, stage: Ints, kind: Ints) -> PipelineState:
     """Return the state of a plan before its pins, loads and bytes are counted."""
     n, stages = len(stage), len(kind)
-    return State(
+    return PipelineState(
         stage, kind, np.zeros((stages, len(d.size)), dtype=np.int32), np.zeros(stages), np.zeros(stages),
         np.zeros(stages), np.zeros(MOST + 1, np.int64), np.zeros(n, np.int64),
     )  # fmt: skip
 
 
 @lean_kernel
-def count(data: Data, state: State) -> None:
+def count(data: PipelineArrays, state: PipelineState) -> None:
     """Work out pins, loads and bytes of all stages anew: sums of many changes drift."""
     count_all(by_reference(data), by_reference(state))
 
 
 @lean
-def count_all(d: Data, p: State) -> None:
+def count_all(d: PipelineArrays, p: PipelineState) -> None:
     """Do what `count` does, with references."""
     weigh(d, p)
     for s in range(len(p.kind)):
@@ -127,7 +127,7 @@ def count_all(d: Data, p: State) -> None:
 
 
 @lean
-def weigh(d: Data, p: State) -> None:
+def weigh(d: PipelineArrays, p: PipelineState) -> None:
     """Add up the bytes of all stages anew: once a large group has come and gone, small ones are lost to rounding."""
     for s in range(len(p.kind)):
         p.used[s] = 0.0
@@ -136,7 +136,7 @@ def weigh(d: Data, p: State) -> None:
 
 
 @lean
-def span(d: Data, p: State, g: int) -> tuple[int, int]:
+def span(d: PipelineArrays, p: PipelineState, g: int) -> tuple[int, int]:
     """Return the first and the last stage that group g could be in with all others where they are."""
     low, high = 0, len(p.kind) - 1
     for x in range(d.first_before[g], d.first_before[g + 1]):
@@ -147,7 +147,7 @@ def span(d: Data, p: State, g: int) -> tuple[int, int]:
 
 
 @lean
-def loads(d: Data, p: State, g: int, to: int) -> tuple[float, float]:
+def loads(d: PipelineArrays, p: PipelineState, g: int, to: int) -> tuple[float, float]:
     """Return the loads of g's stage and of stage `to` if g moved there."""
     s = p.stage[g]
     out, come = 0.0, 0.0
@@ -168,7 +168,7 @@ def loads(d: Data, p: State, g: int, to: int) -> tuple[float, float]:
 
 
 @lean
-def put(d: Data, p: State, g: int, to: int) -> None:
+def put(d: PipelineArrays, p: PipelineState, g: int, to: int) -> None:
     """Move group g to stage `to`."""
     s = p.stage[g]
     p.load[s], p.load[to] = loads(d, p, g, to)
@@ -182,7 +182,7 @@ def put(d: Data, p: State, g: int, to: int) -> None:
 
 
 @lean
-def along(d: Data, p: State, to: int, name: int) -> int:
+def along(d: PipelineArrays, p: PipelineState, to: int, name: int) -> int:
     """Complete the list `who`, which begins with one group, by what must go with it to the stage `to` beside its own.
 
     That is what comes after it in its stage if the next stage is meant, what comes before it if the one before.
@@ -249,67 +249,33 @@ def stage_of(stages: Stages, n: int) -> Ints:
     return stage
 
 
-@lean
-def _toll(pins: int, size: int) -> float:
-    return 1.0 if 0 < pins < size else 0.0
-
-
-@lean
-def _change(d: Data, p: State, g: int, s: int, step: int) -> float:
-    """Return what group g that joins (step 1) or leaves (-1) stage s adds to what the stage pays for transfers."""
-    seconds = 0.0
-    for x in range(d.first[g], d.first[g + 1]):
-        e = d.net[x]
-        pins, size = p.held[s, e] + step, d.size[e]
-        seconds += d.cost[e] * (_toll(pins, size) - _toll(pins - step, size))
-    return seconds
-
-
 @lean_kernel
-def improve(data: Data, plan: State, moves: int) -> float:  # noqa: PLR0912
+def improve(data: PipelineArrays, plan: PipelineState, moves: int) -> float:
     """Move single groups, so many at most, while the maximum load falls, and return it, seconds."""
     d, p = by_reference(data), by_reference(plan)
     count_all(d, p)
-    stage, kinds, time, host, load, used, stages = p.stage, p.kind, d.time, d.host, p.load, p.used, len(p.kind)
+    load = p.load
     for _ in range(moves):
         top = 0
-        for s in range(stages):
+        for s in range(len(load)):
             if load[s] > load[top]:
                 top = s
-        peak = load[top]
-        limit = peak * (1 - 1e-9)
-        best, who, where = limit, -1, -1
-        for g in range(len(stage)):
-            if stage[g] != top:
-                continue
-            rest = load[top] - time[kinds[top], g]
-            if not host[kinds[top]]:
-                rest += _change(d, p, g, top, -1)
-            if rest >= best:
+        best, who, where = load[top] * (1 - 1e-9), -1, -1
+        for g in range(len(p.stage)):
+            if p.stage[g] != top:
                 continue
             low, high = span(d, p, g)
             for s in range(low, high + 1):
-                t = kinds[s]
-                if s == top or not np.isfinite(time[t, g]) or used[s] + d.memory[g] > d.room[t]:
+                t = p.kind[s]
+                if s == top or not np.isfinite(d.time[t, g]) or p.used[s] + d.memory[g] > d.room[t]:
                     continue
-                new = load[s] + time[t, g]
-                if not host[t]:
-                    new += _change(d, p, g, s, 1)
-                worst = max(rest, new)
-                if worst < best:
-                    best, who, where = worst, g, s
+                rest, new = loads(d, p, g, s)
+                if rest >= best:
+                    break
+                if max(rest, new) < best:
+                    best, who, where = max(rest, new), g, s
         if who < 0:
             break
-        t = kinds[where]
-        load[top] -= time[kinds[top], who]
-        load[where] += time[t, who]
-        if not host[kinds[top]]:
-            load[top] += _change(d, p, who, top, -1)
-        if not host[t]:
-            load[where] += _change(d, p, who, where, 1)
-        for x in range(d.first[who], d.first[who + 1]):
-            p.held[top, d.net[x]] -= 1
-            p.held[where, d.net[x]] += 1
-        stage[who] = where
+        put(d, p, who, where)
         weigh(d, p)
     return highest(load)

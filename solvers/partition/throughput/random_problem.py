@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.instances import Cluster, DeviceType, OpGraph, PartitionProblem
+from gangplan.instances import Cluster, DeviceType, PartitionProblem
+
+from ..random_graph import classes, graph_of, runnable
 
 
 def random_problem(seed: int, variant: str = "contiguous", *, ops: int = 6, devices: int = 3) -> PartitionProblem:
@@ -29,21 +31,9 @@ def random_problem(seed: int, variant: str = "contiguous", *, ops: int = 6, devi
     output = rng.choice([0.0, 1.0, 4.0]) * rng.integers(0, 5, n)
     memory = rng.integers(0, 5, n).astype(float)
     limit = float(memory.sum() * rng.choice([0.3, 0.5, 0.7, 2.0]))
-    colocation, twin, backward = _classes(rng, n)
-    graph = OpGraph(
-        names=tuple(f"op{i}" for i in range(n)),
-        device_types=types,
-        time=_times(rng, n),
-        memory=memory,
-        parameter_bytes=np.zeros(n),
-        activation_bytes=output,
-        source=u[kept],
-        target=v[kept],
-        edge_bytes=output[u[kept]] * rng.choice([0.5, 1.0], int(kept.sum())),
-        colocation=colocation,
-        twin=twin,
-        backward=backward,
-    )
+    made = classes(rng, n)
+    time = _times(rng, n)
+    graph = graph_of(types, time, memory, output, (u[kept], v[kept]), rng.choice([0.5, 1.0], int(kept.sum())), made)
     shares = rng.permutation(types)[: int(rng.integers(1, 4))]
     present: list[Any] = [*shares, *rng.choice(shares, k)][:k]
     groups = [
@@ -57,23 +47,4 @@ def random_problem(seed: int, variant: str = "contiguous", *, ops: int = 6, devi
 def _times(rng: np.random.Generator, n: int) -> np.ndarray[Any, np.dtype[np.float64]]:
     spread = rng.choice([0.0, 1.0, 3.0])
     time = np.round(np.exp(rng.normal(0.0, spread, (3, n))) * 4, int(rng.choice([0, 3])))
-    time[rng.random((3, n)) < rng.choice([0.0, 0.0, 0.15])] = np.inf
-    # the graph must have a type for every op; the cluster need not have that type
-    time[0, ~np.isfinite(time).any(axis=0)] = 1.0
-    return np.asarray(time)
-
-
-def _classes(rng: np.random.Generator, n: int) -> tuple[Any, Any, Any]:
-    colocation, twin, backward = np.full(n, -1), np.full(n, -1), np.zeros(n, dtype=bool)
-    style = rng.choice(["none", "classes", "training"])
-    if style == "classes":
-        colocation = rng.integers(-1, max(1, n // 2), n)
-    if style == "training":
-        # forward ops first, then the mirror image; some backward ops have lost their forward op
-        half = n // 2
-        backward[n - half :] = True
-        for i in range(half):
-            if rng.random() < 0.8:
-                twin[i], twin[n - 1 - i] = n - 1 - i, i
-                colocation[i] = colocation[n - 1 - i] = i
-    return colocation, twin, backward
+    return runnable(time, rng)

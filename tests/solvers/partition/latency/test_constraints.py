@@ -10,10 +10,8 @@ import pytest
 
 from gangplan import solve
 from gangplan.instances import LatencyProblem, verify
-from gangplan.solvers import Run
 from gangplan.solvers.partition.latency.enumeration import optimum
-from gangplan.solvers.partition.latency.methods import METHODS, SUITE
-from gangplan.solvers.partition.latency.milp import milp
+from gangplan.solvers.partition.latency.methods import METHODS
 
 # name: (arguments of `make`, optimum)
 CASES: dict[str, tuple[dict[str, Any], float | None]] = {
@@ -163,15 +161,3 @@ def test_method(name: str, case: tuple[LatencyProblem, float | None]) -> None:
         assert result.bound is None or result.bound <= best * (1 + 1e-6)
     if result.plan is not None:
         assert verify(problem, result.plan).objective == result.objective
-
-
-def test_milp_without_a_start(case: tuple[LatencyProblem, float | None]) -> None:
-    """The MILP finds the optimum with no plan to begin with."""
-    problem, best = case
-    run = Run(problem, time_limit=30)
-    prepared = SUITE.prepare(run)
-    if not run.stopped:
-        milp(run, prepared)
-    assert run.infeasible == (best is None)
-    assert run.objective == (None if best is None else pytest.approx(best, rel=1e-6))
-    assert best is None or (run.gap is not None and run.gap <= 1e-6)
