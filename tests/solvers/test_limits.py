@@ -70,8 +70,10 @@ def test_preparing_looks_at_the_clock(kind: type, monkeypatch: pytest.MonkeyPatc
         assert looks[0] == last
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("method", ["auto", "cpsat"])
+@pytest.mark.parametrize(
+    ("kind", "method"),
+    [(kind, m) for kind in KINDS for m in ("auto", *suite(kind.objective).methods) if m in ("auto", "cpsat", "milp")],
+)
 def test_a_plan_comes_at_any_limit(kind: type, method: str) -> None:
     """Where no method has the time for anything there is a draft, verified, also where memory asks for many devices."""
     for memory in (None, 2_500.0):
