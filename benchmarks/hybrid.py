@@ -43,7 +43,7 @@ class HybridRow:
 
     Attributes:
         set: ``small`` or ``medium``.
-        problem, family, size, seed: of the instance, see `gangplan.learned.labels.make`.
+        problem, family, size, seed: of the instance, see `gangplan.instances.generators.families.make`.
         method: ``auto``, or a single one.
         deadline: seconds given.
         seconds: taken.
