@@ -174,9 +174,9 @@ def test_initial() -> None:
     assert trace(again) == [(result.objective, "initial")]
 
 
-@pytest.mark.parametrize("method", methods())
+@pytest.mark.parametrize("method", [name for name in methods() if name != "bounds"])
 def test_methods_improve_on_an_initial_plan(method: str) -> None:
-    """Every method takes a plan to start from, and ends no worse."""
+    """Every method that makes plans takes one to start from, and finds a better one."""
     variant = methods()[method][-1]
     problem = small(variant)
     n = problem.graph.n_ops
