@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances.workload import Workload
-from gangplan.simulator.engine.named import simulate_named
+from gangplan.simulator.engine import simulate_named
 from gangplan.simulator.engine.policies import POLICIES as NAMED
 from gangplan.simulator.metrics import summary
 from gangplan.simulator.options import Menu

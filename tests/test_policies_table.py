@@ -11,7 +11,7 @@ import pytest
 
 from gangplan.instances.generators.arrivals import arrivals
 from gangplan.instances.workload import Workload
-from gangplan.simulator.engine.named import simulate_named
+from gangplan.simulator.engine import simulate_named
 from gangplan.simulator.metrics import summary
 from gangplan.simulator.options import Menu
 from gangplan.simulator.rounds import RoundJobs, parse_cluster, simulate_rounds

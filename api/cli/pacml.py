@@ -7,11 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from gangplan.instances import InstanceError, RampTopology
+from gangplan.simulator.ramp.arrivals import DISTRIBUTIONS
 from gangplan.simulator.ramp.baselines import PUBLISHED_POLICIES
-from gangplan.simulator.ramp.beta import DISTRIBUTIONS
 from gangplan.simulator.ramp.blocks import Blocks
 from gangplan.simulator.ramp.evaluate import Rates, best_constants, evaluate, margin
-from gangplan.simulator.ramp.profiles import MODELS, read_types
+from gangplan.simulator.ramp.jobs import MODELS, read_types
 
 from . import options
 from .numbers import number, whole

@@ -1,7 +1,7 @@
 """Plans of sampled futures: what each candidate of a decision is worth to one who knew what comes.
 
 This is hindsight optimisation (Chong, Givan and Chang, CDC 2000). Each future is planned as if it were known, by the
-beam search of `gangplan.simulator.ramp.beam`, compiled, with the decision's candidates for its first job. A candidate
+beam search of `gangplan.simulator.ramp.plans`, compiled, with the decision's candidates for its first job. A candidate
 is worth the jobs accepted after it, in the mean over the futures; one that the beam drops before the end counts as one
 job worse than all that it keeps. Searching on from each candidate by itself instead says little: most are as good as
 any other to one who knows the future (0.087 blocked against 0.073 on distribution D, validation seeds).
@@ -21,7 +21,7 @@ KEPT, FUTURES, HORIZON = 20, 16, 24
 """Partial plans kept, futures of each decision, jobs in a future."""
 
 PRICE = 0.005
-"""Of a held server at an arrival, in jobs, see `gangplan.simulator.ramp.beam`."""
+"""Of a held server at an arrival, in jobs, see `gangplan.simulator.ramp.plans`."""
 
 _SPARE = 4
 """Of so many times `KEPT` duplicates are dropped."""

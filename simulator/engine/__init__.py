@@ -3,10 +3,9 @@
 from .contract import check_policy
 from .failures import Outages
 from .jobs import Long, Rows
-from .named import simulate_named
 from .policies import POLICIES
 from .policy import DISCIPLINES, Scheduler, View
-from .simulate import simulate
+from .simulate import simulate, simulate_named
 
 __all__ = [
     "DISCIPLINES",

@@ -3,17 +3,14 @@
 Source: Parsonson et al., arXiv 2301.13799, and the published code.
 """
 
-from .arrivals import Case, arrivals, interval
+from .arrivals import DISTRIBUTIONS, Case, Fractions, arrivals, interval
 from .baselines import POLICIES, make_policy
-from .beam import Plan, search
-from .beta import DISTRIBUTIONS, Fractions
 from .blocks import DEGREES, Blocks
 from .check import check
-from .clairvoyant import Clairvoyant, clairvoyant
 from .evaluate import Rates, evaluate
-from .jobs import JobType, Placed
+from .jobs import MODELS, JobType, Placed, read_types
 from .placement import first_fit
-from .profiles import MODELS, read_types
+from .plans import Clairvoyant, Plan, clairvoyant, search
 from .simulate import PUBLISHED, REASONS, Choice, Outcome, Policy, State, simulate
 from .step import Step, training_step
 

@@ -11,9 +11,8 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 
 from ..metrics.compare import half_width
-from .arrivals import arrivals
+from .arrivals import Fractions, arrivals
 from .baselines import make_policy
-from .beta import Fractions
 from .check import Checker
 from .jobs import JobType
 from .simulate import Policy, simulate

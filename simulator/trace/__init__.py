@@ -3,7 +3,6 @@
 from ..check import check
 from ..options import Menu
 from ..outcome import Outcome
-from .policies import POLICIES
-from .simulate import DISCIPLINES, by_queue, simulate
+from .simulate import DISCIPLINES, POLICIES, by_queue, simulate
 
 __all__ = ["DISCIPLINES", "POLICIES", "Menu", "Outcome", "by_queue", "check", "simulate"]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ...trace.policies import POLICIES as FIXED
+from ...trace.simulate import POLICIES as FIXED
 from .orders import DRF, SRTF, Fixed, Tiresias
 from .placing import Gandiva, Optimus, Tetris
 

@@ -10,7 +10,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray, require_number
 from gangplan.instances.workload import Workload
 
-from ...trace.policies import POLICIES
+from ...trace.simulate import POLICIES
 from ..jobs import Long
 from ..policy import View
 

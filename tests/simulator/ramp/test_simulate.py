@@ -35,9 +35,8 @@ from gangplan.simulator.ramp import (
     read_types,
     simulate,
 )
-from gangplan.simulator.ramp.beam import search
-from gangplan.simulator.ramp.clairvoyant import clairvoyant
 from gangplan.simulator.ramp.evaluate import best_constants
+from gangplan.simulator.ramp.plans import clairvoyant, search
 
 PROFILE = """\
 a -- Conv -- forward_compute_time=400.0, backward_compute_time=600.0, activation_size=3e8, parameter_size=1e8

@@ -18,7 +18,7 @@ from gangplan.instances.readers import parse, read
 from gangplan.instances.readers.listing import listed_order
 from gangplan.instances.splitting import SplitGraph, split
 from gangplan.simulator import first_fit, training_step
-from gangplan.simulator.ramp.communication import delays
+from gangplan.simulator.ramp.step import delays
 
 RAMP = RampTopology()
 STEPS = 50

@@ -31,7 +31,7 @@ from gangplan.simulator.rounds import (
     simulate_rounds,
     summary,
 )
-from gangplan.simulator.rounds.policies.lp import AllocationLP
+from gangplan.simulator.rounds.policies.shares import AllocationLP
 
 GAVEL = Path(__file__).parents[4] / "shared" / "data" / "gavel"
 MIXED = "8xV100+8xP100+8xK80"
