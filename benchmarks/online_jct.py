@@ -18,7 +18,7 @@ from gangplan.instances.workload import Workload
 from gangplan.simulator.engine import POLICIES, Scheduler, View, simulate, simulate_named
 from gangplan.simulator.engine.jobs import Long
 from gangplan.simulator.metrics import summary
-from gangplan.simulator.options import Menu
+from gangplan.simulator.options import DegreeOptions
 from gangplan.solvers.schedule.clairvoyant import mean_jct_bound
 
 from .policies_bounds import elastic
@@ -114,7 +114,7 @@ class Widest:
 
     def degree(self, job: int, view: View) -> int:
         """Choose the number of GPUs."""
-        degrees = view.menu.degrees(job)[::-1].tolist()
+        degrees = view.options.degrees(job)[::-1].tolist()
         fits = (d for d in degrees if not self._fitting or view.find(job, d) is not None)
         return int(next(fits, degrees[-1]))
 
@@ -133,7 +133,7 @@ def bound(case: Case, work: Workload) -> float:
     """Return what no schedule beats, one that stops jobs included."""
     gpus = 8 * case.nodes
     if case.degrees:
-        return elastic(work, Menu.scaling(work, case.degrees, OVERHEAD), gpus).mean_jct
+        return elastic(work, DegreeOptions.scaling(work, case.degrees, OVERHEAD), gpus).mean_jct
     return mean_jct_bound(work, gpus)
 
 
@@ -158,7 +158,7 @@ def simulated(case: Case, work: Workload, label: str, seed: int) -> Found:
         (policy,), "overtake" if mine is None else "head", True, price is not None or mine is not None
     )
     fleet = Fleet.regular(1, case.nodes, 8, cpu=1e15, memory=1e15)
-    menu = Menu.scaling(work, case.degrees, OVERHEAD) if case.degrees else None
-    outcome = simulate(work, fleet, scheduler, menu=menu, preempt_cost=price or 0.0)
+    options = DegreeOptions.scaling(work, case.degrees, OVERHEAD) if case.degrees else None
+    outcome = simulate(work, fleet, scheduler, options=options, preempt_cost=price or 0.0)
     median, p99 = np.quantile(mine.took, [0.5, 0.99]).tolist() if mine is not None else (0.0, 0.0)
     return Found(summary(outcome).mean_jct, median, p99, time.process_time() - began)

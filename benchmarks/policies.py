@@ -17,7 +17,7 @@ from gangplan.instances.workload import Workload
 from gangplan.simulator.engine import simulate_named
 from gangplan.simulator.engine.policies import POLICIES as NAMED
 from gangplan.simulator.metrics import summary
-from gangplan.simulator.options import Menu
+from gangplan.simulator.options import DegreeOptions
 from gangplan.simulator.rounds import parse_cluster, simulate_rounds
 
 from .ledger import ROOT, measured_commit
@@ -102,7 +102,7 @@ def _ready(trace: Trace | RoundTrace, data: Path, seed: int) -> Ready:
         return Ready(jobs.n_jobs, cluster.gpus, load, typed(jobs, cluster), leases)
     work, gpus = trace.make(data, seed), trace.nodes * trace.gpus
     if trace.degrees:
-        bounds = elastic(work, Menu.scaling(work, trace.degrees, OVERHEAD), gpus)
+        bounds = elastic(work, DegreeOptions.scaling(work, trace.degrees, OVERHEAD), gpus)
     else:
         bounds = (unstopped if trace.time_indexed else rigid)(work, gpus)
     held = float((work.duration * work.gpus * np.asarray(work.share)).sum())

@@ -9,7 +9,7 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.workload import Workload
-from gangplan.simulator.options import Menu
+from gangplan.simulator.options import DegreeOptions
 from gangplan.simulator.rounds import Cluster, RoundJobs
 from gangplan.solvers.schedule.clairvoyant import clairvoyant, makespan_bound, mean_jct_bound
 
@@ -41,11 +41,11 @@ def unstopped(workload: Workload, gpus: int) -> Bounds:
     return Bounds(found.mean_jct, found.makespan, clairvoyant(workload, gpus, time_limit=_LP_SECONDS).bound)
 
 
-def elastic(workload: Workload, menu: Menu, gpus: int) -> Bounds:
+def elastic(workload: Workload, options: DegreeOptions, gpus: int) -> Bounds:
     """Bound schedules in which degrees may change at any time: least seconds and least work, each at its own degree."""
-    starts = menu.first[:-1]
-    seconds = np.minimum.reduceat(menu.duration, starts)
-    work = np.minimum.reduceat(menu.duration * menu.gpus, starts)
+    starts = options.first[:-1]
+    seconds = np.minimum.reduceat(options.duration, starts)
+    work = np.minimum.reduceat(options.duration * options.gpus, starts)
     return rigid(_relaxed(np.asarray(workload.submit), seconds, work / gpus), _UNIT)
 
 

@@ -18,9 +18,9 @@ _SLACK = 1e-9
 def check(outcome: Outcome) -> list[str]:
     """Return what is wrong with a schedule, in words; nothing if it is right.
 
-    A job runs after its submission, one span after the other, each with GPUs as asked for or as on its menu; it does
-    its work, counting what failures take and restoring costs; no GPU or node holds more than it has, and a node that
-    is down holds nothing.
+    A job runs after its submission, one span after the other, each with GPUs as asked for or one of its options; it
+    does its work, counting what failures take and restoring costs; no GPU or node holds more than it has, and a node
+    that is down holds nothing.
     """
     found = _rows(outcome)
     if found:
@@ -68,15 +68,15 @@ def _order(o: Outcome, s: Spans) -> list[str]:
 
 
 def _amounts(o: Outcome, s: Spans) -> list[str]:
-    if o.menu is None:
+    if o.options is None:
         need = o.workload.gpus[s.job]
         return [
             f"job {o.workload.names[j]} holds {held} GPUs, it needs {asked}"
             for j, held, asked in zip(*(x[s.gpus != need][:_MOST] for x in (s.job, s.gpus, need)), strict=True)
         ]
-    owner = np.repeat(np.arange(o.menu.n_jobs), np.diff(o.menu.first))
-    known = np.isin(s.job * (1 << 32) + s.gpus, owner * (1 << 32) + o.menu.gpus)
-    return _named(o, ~known, s.job, "holds a number of GPUs that is not on its menu")
+    owner = np.repeat(np.arange(o.options.n_jobs), np.diff(o.options.first))
+    known = np.isin(s.job * (1 << 32) + s.gpus, owner * (1 << 32) + o.options.gpus)
+    return _named(o, ~known, s.job, "holds a number of GPUs that is none of its options")
 
 
 def _work(o: Outcome, s: Spans, lost: FloatArray) -> list[str]:

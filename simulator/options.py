@@ -13,8 +13,8 @@ from gangplan.instances.workload import Workload
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Menu:
-    """Menus of n jobs, one after the other; job j has the entries first[j] up to first[j + 1].
+class DegreeOptions:
+    """The degrees of n jobs, one after the other; job j has the entries first[j] up to first[j + 1].
 
     Attributes:
         first: int32 (n + 1,).
@@ -67,15 +67,15 @@ class Menu:
         return int(self.first[job]) + at
 
     @classmethod
-    def rigid(cls, workload: Workload) -> Menu:
-        """Return the menu of a trace: each job with the GPUs it asked for."""
+    def rigid(cls, workload: Workload) -> DegreeOptions:
+        """Return the options of a trace: each job with the GPUs it asked for."""
         return cls(np.arange(workload.n_jobs + 1, dtype=np.int32), workload.gpus, workload.duration)
 
     @classmethod
-    def scaling(cls, workload: Workload, degrees: Sequence[int], overhead: float = 0.1) -> Menu:
-        """Return menus by a law of scaling: d GPUs take (1 + c (d - 1)) / d times as long as one.
+    def scaling(cls, workload: Workload, degrees: Sequence[int], overhead: float = 0.1) -> DegreeOptions:
+        """Return options by a law of scaling: d GPUs take (1 + c (d - 1)) / d times as long as one.
 
-        The degree that the trace gives keeps its duration, and is on the menu.
+        The degree that the trace gives keeps its duration, and is on the options.
 
         Args:
             workload: the jobs.

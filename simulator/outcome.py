@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gangplan.instances.arrays import FloatArray, IntArray
 from gangplan.instances.workload import Workload
 
-from .options import Menu
+from .options import DegreeOptions
 
 
 def _no_nodes() -> IntArray:
@@ -41,7 +41,7 @@ class Outcome:
         down_node, down_start, down_end: when nodes were down, int32 and float64 (f,); the end may be infinite.
         cost: seconds to restore a job that has run before.
         interval: seconds between checkpoints; after a failure a job resumes from the last one since it started.
-        menu: the degrees of the jobs, `None` if they run as submitted.
+        options: the degrees of the jobs, `None` if they run as submitted.
     """
 
     workload: Workload
@@ -61,7 +61,7 @@ class Outcome:
     down_end: FloatArray = field(default_factory=_no_times)
     cost: float = 0.0
     interval: float = float("inf")
-    menu: Menu | None = None
+    options: DegreeOptions | None = None
 
     @property
     def admitted(self) -> NDArray[np.bool_]:
@@ -93,10 +93,12 @@ class Outcome:
             parts: into how many equal parts the cluster is cut for each of these jobs, float64 (a,).
         """
         work, ran, part = self.workload, self.admitted, self.n_gpus / parts
-        if self.menu is None:
+        if self.options is None:
             needs = work.gpus[ran] * np.asarray(work.share)[ran]
             return np.asarray(work.duration[ran] * np.maximum(1.0, needs / part))
         each = np.full(work.n_jobs, np.inf)
         each[ran] = part
-        slower = np.maximum(1.0, self.menu.gpus * np.repeat(np.asarray(work.share) / each, np.diff(self.menu.first)))
-        return np.asarray(np.minimum.reduceat(self.menu.duration * slower, self.menu.first[:-1])[ran])
+        slower = np.maximum(
+            1.0, self.options.gpus * np.repeat(np.asarray(work.share) / each, np.diff(self.options.first))
+        )
+        return np.asarray(np.minimum.reduceat(self.options.duration * slower, self.options.first[:-1])[ran])

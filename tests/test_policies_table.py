@@ -13,7 +13,7 @@ from gangplan.instances.generators.arrivals import arrivals
 from gangplan.instances.workload import Workload
 from gangplan.simulator.engine import simulate_named
 from gangplan.simulator.metrics import summary
-from gangplan.simulator.options import Menu
+from gangplan.simulator.options import DegreeOptions
 from gangplan.simulator.rounds import RoundJobs, parse_cluster, simulate_rounds
 
 ROOT = Path(__file__).parent.parent
@@ -111,12 +111,12 @@ def test_a_long_run_is_cut_off(tmp_path: Path) -> None:
 def test_elastic_bound(seed: int) -> None:
     """No schedule beats the elastic bound, be degrees chosen or kept; a lone job that may take all GPUs meets it."""
     work = drawn(ROOT, seed)
-    found = elastic(work, Menu.scaling(work, (1, 2, 4, 8)), 8)
+    found = elastic(work, DegreeOptions.scaling(work, (1, 2, 4, 8)), 8)
     for policy, degrees in (("optimus", (1, 2, 4, 8)), ("srtf", ())):
         done = summary(simulate_named(work, 2, 4, policy, discipline="overtake", degrees=degrees))
         assert done.mean_jct >= found.mean_jct and done.makespan >= found.makespan
     one = work.take(np.array([0]))
-    assert elastic(one, Menu.scaling(one, (8,), 0.1), 8).mean_jct == pytest.approx(
+    assert elastic(one, DegreeOptions.scaling(one, (8,), 0.1), 8).mean_jct == pytest.approx(
         float(one.duration[0]) * 1.7 / 8 / ((1 + 0.1 * (one.gpus[0] - 1)) / one.gpus[0])
     )
 

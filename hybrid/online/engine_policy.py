@@ -21,7 +21,7 @@ class SchedulerPolicy:
     """A `Scheduler` as a policy of the engine, for the disciplines ``head`` and ``overtake``, preemptive.
 
     Before each round of the engine it is told what ended, failed, came up and arrived, and decides once. The engine
-    then starts those that it chose where it put them, on as many GPUs of their menus as it chose.
+    then starts those that it chose where it put them, on as many GPUs of their options as it chose.
 
     Args:
         told: whether the durations of the trace are given as estimates; otherwise they are learned from jobs that end.
@@ -64,7 +64,7 @@ class SchedulerPolicy:
 
     def degree(self, job: int, view: View) -> int:
         """Return the degree chosen."""
-        return self._plan[job][0] if job in self._plan else int(view.menu.degrees(job)[0])
+        return self._plan[job][0] if job in self._plan else int(view.options.degrees(job)[0])
 
     def place(self, job: int, degree: int, view: View) -> Rows | None:
         """Start a job where it was put, or not at all."""
@@ -97,7 +97,7 @@ class SchedulerPolicy:
                 self._submit(view, number)
 
     def _submit(self, view: View, job: int) -> None:
-        work, menu, asked = view.workload, view.menu, int(view.workload.gpus[job])
+        work, options, asked = view.workload, view.options, int(view.workload.gpus[job])
         demand = Demand(1.0, float(work.cpu[job]) / asked, float(work.memory[job]) / asked)  # type: ignore[index]
-        gang = GangJob(str(job), work.model[job] or "any", tuple(menu.degrees(job).tolist()), demand)
-        self.scheduler.submit(gang, menu.durations(job).tolist() if self._told else None, now=view.now)
+        gang = GangJob(str(job), work.model[job] or "any", tuple(options.degrees(job).tolist()), demand)
+        self.scheduler.submit(gang, options.durations(job).tolist() if self._told else None, now=view.now)

@@ -205,7 +205,7 @@ class Learned:
 
     def degree(self, job: int, view: View) -> int:
         """Return the degree that the plan chose."""
-        return self._degree.get(job, int(view.menu.degrees(job)[0]))
+        return self._degree.get(job, int(view.options.degrees(job)[0]))
 
     def place(self, job: int, degree: int, view: View) -> Rows | None:
         """Start what the plan starts now."""
@@ -228,7 +228,7 @@ def queue_of(view: View, jobs: Long) -> Queue:
 
 def _entries(view: View, jobs: Long) -> tuple[Long, Long, FloatArray]:
     """Return the menus of some jobs, one after the other."""
-    menu = view.menu
+    menu = view.options
     size = (menu.first[jobs + 1] - menu.first[jobs]).astype(np.int64)
     first = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
     entry = np.repeat(menu.first[jobs] - first[:-1], size) + np.arange(first[-1])

@@ -11,7 +11,7 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Fleet
 from gangplan.instances.workload import Workload
 
-from ..options import Menu
+from ..options import DegreeOptions
 from ..outcome import Outcome
 from .failures import Outages
 from .jobs import Long
@@ -55,7 +55,7 @@ def _run(part: Any, work: Workload, fleet: Fleet, consolidate: bool, outages: Ou
         work,
         fleet,
         Scheduler((_Watched(part, where), part), "overtake", consolidate),
-        menu=Menu.scaling(work, (1, 2, 4)) if hasattr(part, "degree") else None,
+        options=DegreeOptions.scaling(work, (1, 2, 4)) if hasattr(part, "degree") else None,
         outages=outages,
         preempt_cost=1.5,
         checkpoint_interval=4.0,

@@ -127,7 +127,7 @@ class Decider:
         if self._degree is None:
             return int(self.s.workload.gpus[job])
         degree = converted(self._degree.degree(job, self.view), int, "degree")
-        self.s.menu.entry(job, degree)
+        self.s.options.entry(job, degree)
         return degree
 
     def room(self, job: int, degree: int) -> Rows | None:

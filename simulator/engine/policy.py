@@ -13,7 +13,7 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.workload import Workload
 
-from ..options import Menu
+from ..options import DegreeOptions
 from .jobs import Long, Rows
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class View:
         workload: the jobs, those that are still to arrive among them; policies that are not clairvoyant look at waiting
             and running ones only, and not at durations.
         fleet: the nodes.
-        menu: the degrees of the jobs and their durations.
+        options: the degrees of the jobs and their durations.
         speeds: the cost model, `None` if rates are 1.
         rank: of each job by submit time and place in the trace, int64 (n,).
         shared: whether GPUs are told apart and may be shared.
@@ -40,7 +40,7 @@ class View:
         self._state = state
         self.workload: Workload = state.workload
         self.fleet: Fleet = state.fleet
-        self.menu: Menu = state.menu
+        self.options: DegreeOptions = state.options
         self.speeds: SpeedModel | None = state.speeds
         self.shared: bool = state.shared
         self.cost: float = state.cost
@@ -149,7 +149,7 @@ class Degree(Protocol):
     """Says on how many GPUs."""
 
     def degree(self, job: int, view: View) -> int:
-        """Return the degree, one of its menu, at which a waiting job is to start now. By default what it asked for."""
+        """Return the degree, one of its options, at which a waiting job starts now. By default what it asked for."""
         ...
 
 

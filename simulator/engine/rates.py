@@ -13,7 +13,7 @@ from gangplan.instances.workload import Workload
 from gangplan.solvers.placement.costs import Costs
 from gangplan.solvers.placement.prepare import Batch
 
-from ..options import Menu
+from ..options import DegreeOptions
 from .jobs import Long, Rows
 
 Tasks = dict[int, tuple[int, int]]
@@ -23,7 +23,7 @@ Tasks = dict[int, tuple[int, int]]
 class Rates:
     """The rate of each running job as a share of its best: alone, on as few of the best nodes as hold it.
 
-    Every entry of the menu is a job of the cost model, as its best rate depends on the degree. A job that comes or goes
+    Every option of a job is a job of the cost model, as its best rate depends on the degree. A job that comes or goes
     touches only those it shares nodes or links with.
 
     Attributes:
@@ -31,19 +31,19 @@ class Rates:
         dirty: jobs whose rates may have changed since then.
     """
 
-    def __init__(self, workload: Workload, fleet: Fleet, menu: Menu, speeds: SpeedModel) -> None:
+    def __init__(self, workload: Workload, fleet: Fleet, options: DegreeOptions, speeds: SpeedModel) -> None:
         for j, model in enumerate(workload.model):
             if model not in speeds.models:
                 raise InstanceError(f"model[{j}]", f"{model!r} has no speed")
         share, names = np.asarray(workload.share).tolist(), workload.names
-        owner = np.repeat(np.arange(menu.n_jobs), np.diff(menu.first)).tolist()
+        owner = np.repeat(np.arange(options.n_jobs), np.diff(options.first)).tolist()
         gangs = (
             GangJob(f"{names[j]} on {d}", workload.model[j], (d,), Demand(share[j]))
-            for j, d in zip(owner, menu.gpus.tolist(), strict=True)
+            for j, d in zip(owner, options.gpus.tolist(), strict=True)
         )
         self._batch = Batch(PlacementProblem(fleet, tuple(gangs), speeds))
         n = len(owner)
-        self._menu, self._model, self._owner = menu, self._batch.model, owner
+        self._menu, self._model, self._owner = options, self._batch.model, owner
         self._rows: list[Tasks] = [{} for _ in range(n)]
         self._at: defaultdict[int, Tasks] = defaultdict(dict)
         self._cards: dict[int, set[tuple[int, int]]] = {}
@@ -51,11 +51,11 @@ class Rates:
         self._crossers: list[defaultdict[int, set[int]]] = [defaultdict(set) for _ in self._batch.bandwidth]
         self._touched: list[list[set[int]]] = [[] for _ in range(n)]
         self._costs = Costs(self._batch, self._rows, self._at, self._meets, self._crossers, self._touched)
-        self._entry = np.full(menu.n_jobs, -1, dtype=np.int64)
+        self._entry = np.full(options.n_jobs, -1, dtype=np.int64)
         self._compute, self._sync = np.zeros(n), np.zeros(n)
         self._slower: set[int] = set()
         self._later: set[int] = set()
-        self.rate = np.zeros(menu.n_jobs)
+        self.rate = np.zeros(options.n_jobs)
 
     @property
     def dirty(self) -> bool:

@@ -14,7 +14,7 @@ from gangplan.instances.workload import Workload
 
 from ..asking import asking
 from ..check import check
-from ..options import Menu
+from ..options import DegreeOptions
 from ..outcome import Outcome
 from ..trace.simulate import DISCIPLINES as PLAIN
 from ..trace.simulate import POLICIES as FIXED
@@ -37,7 +37,7 @@ def simulate(
     fleet: Fleet,
     scheduler: Scheduler,
     *,
-    menu: Menu | None = None,
+    options: DegreeOptions | None = None,
     speeds: SpeedModel | None = None,
     outages: Outages | None = None,
     preempt_cost: float = 0.0,
@@ -52,7 +52,7 @@ def simulate(
         workload: the jobs.
         fleet: the nodes. Cores and memory count if jobs name them.
         scheduler: the policies.
-        menu: degrees of the jobs; by default each runs on the GPUs it asked for.
+        options: degrees of the jobs; by default each runs on the GPUs it asked for.
         speeds: of the models of the jobs: with it jobs slow one another down on nodes, GPUs and links, and run slower
             on slower GPUs, by the cost model of placement; a duration is then that of a job alone at its best. By
             default every job runs at rate 1, and jobs squeezed onto a GPU at the share of it that they have.
@@ -70,7 +70,7 @@ def simulate(
         workload,
         fleet,
         scheduler,
-        menu=menu,
+        options=options,
         speeds=speeds,
         outages=outages,
         preempt_cost=preempt_cost,
@@ -79,7 +79,7 @@ def simulate(
     )
     with asking():
         loop.run()
-    return conclude(loop, menu)
+    return conclude(loop, options)
 
 
 def prepare(
@@ -87,7 +87,7 @@ def prepare(
     fleet: Fleet,
     scheduler: Scheduler,
     *,
-    menu: Menu | None = None,
+    options: DegreeOptions | None = None,
     speeds: SpeedModel | None = None,
     outages: Outages | None = None,
     preempt_cost: float = 0.0,
@@ -98,8 +98,8 @@ def prepare(
     require_number(preempt_cost, "preempt_cost")
     require_number(checkpoint_interval, "checkpoint_interval", optional=True)
     interval = float("inf") if checkpoint_interval is None else float(checkpoint_interval)
-    if menu is not None and menu.n_jobs != workload.n_jobs:
-        raise InstanceError("menu", f"is of {menu.n_jobs} jobs where there are {workload.n_jobs}")
+    if options is not None and options.n_jobs != workload.n_jobs:
+        raise InstanceError("options", f"is of {options.n_jobs} jobs where there are {workload.n_jobs}")
     if not scheduler.shared and (np.asarray(workload.share) < 1).any():
         i = int(np.argmax(np.asarray(workload.share) < 1))
         raise InstanceError(f"share[{i}]", f"job {workload.names[i]} asks for a share, and GPUs are not shared")
@@ -109,7 +109,7 @@ def prepare(
     state = State(
         workload,
         fleet,
-        Menu.rigid(workload) if menu is None else menu,
+        DegreeOptions.rigid(workload) if options is None else options,
         speeds,
         shared=bool(scheduler.shared),
         consolidate=scheduler.consolidate,
@@ -121,8 +121,8 @@ def prepare(
     return Loop(state, scheduler, outages or Outages(), progress)
 
 
-def conclude(loop: Loop, menu: Menu | None = None) -> Outcome:
-    """Return what came of a loop that has been run to its end, checked; `menu` as it was given to `prepare`."""
+def conclude(loop: Loop, options: DegreeOptions | None = None) -> Outcome:
+    """Return what came of a loop that has been run to its end, checked; `options` as it was given to `prepare`."""
     state = loop.s
     down = np.array(loop.downs, dtype=np.float64).reshape(-1, 3)
     columns: dict[str, Any] = state.log.table()
@@ -137,7 +137,7 @@ def conclude(loop: Loop, menu: Menu | None = None) -> Outcome:
         down_end=down[:, 2],
         cost=state.cost,
         interval=state.interval,
-        menu=menu,
+        options=options,
     )
     wrong = check(outcome)
     if wrong:
@@ -186,7 +186,7 @@ def simulate_named(
         preemptive: whether running jobs may be stopped; by default as the policy would have it.
         shared: whether GPUs may be shared; by default if the policy or the trace would have it.
         preempt_cost, checkpoint_interval, outages: see `simulate`.
-        degrees: on offer to every job besides its own; durations by `Menu.scaling` with `overhead`.
+        degrees: on offer to every job besides its own; durations by `DegreeOptions.scaling` with `overhead`.
         cpu, memory: cores and bytes of each node; by default they are not counted.
         per_queue: give each queue of the trace a cluster of its own.
         progress: called now and then with the share of the jobs that are done.
@@ -226,7 +226,7 @@ def simulate_named(
                 jobs,
                 fleet,
                 Scheduler((make(),), discipline, consolidate, preemptive, shared),
-                menu=Menu.scaling(jobs, degrees, overhead) if degrees else None,
+                options=DegreeOptions.scaling(jobs, degrees, overhead) if degrees else None,
                 outages=outages,
                 preempt_cost=preempt_cost,
                 checkpoint_interval=checkpoint_interval,

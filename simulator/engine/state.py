@@ -13,7 +13,7 @@ from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.workload import Workload
 
 from ..fit import Gangs, change, find, nodes_of
-from ..options import Menu
+from ..options import DegreeOptions
 from .jobs import Log, Long, Queue, Rows, Running
 from .rates import Rates
 from .sharing import Sharing
@@ -44,7 +44,7 @@ class State:
         self,
         workload: Workload,
         fleet: Fleet,
-        menu: Menu,
+        options: DegreeOptions,
         speeds: SpeedModel | None,
         *,
         shared: bool,
@@ -53,7 +53,7 @@ class State:
         interval: float,
     ) -> None:
         n = workload.n_jobs
-        self.workload, self.fleet, self.menu, self.speeds = workload, fleet, menu, speeds
+        self.workload, self.fleet, self.options, self.speeds = workload, fleet, options, speeds
         self.shared, self.consolidate, self.cost, self.interval = shared, consolidate, cost, interval
         self.now, self.changes = 0.0, 0
         self.order = np.lexsort((np.arange(n), workload.submit))
@@ -62,7 +62,7 @@ class State:
         self.unit, self.whole = _needs(workload, fleet)
         self.free = self.whole.copy()
         self.up = np.asarray(fleet.usable).copy()
-        self.rates = None if speeds is None else Rates(workload, fleet, menu, speeds)
+        self.rates = None if speeds is None else Rates(workload, fleet, options, speeds)
         self.kind: Long = np.zeros(n, dtype=np.int64)
         self._suits: BoolArray = np.ones((1, fleet.n_nodes), dtype=bool)
         if self.rates is not None:
@@ -239,10 +239,10 @@ class State:
 
     def _speed(self, job: int) -> float:
         """Return the rate of a job alone at its degree."""
-        at, degree = int(self.menu.first[job]), int(self.degree[job])
-        if self.menu.gpus[at] != degree:
-            at = self.menu.entry(job, degree)
-        seconds = float(self.menu.duration[at])
+        at, degree = int(self.options.first[job]), int(self.degree[job])
+        if self.options.gpus[at] != degree:
+            at = self.options.entry(job, degree)
+        seconds = float(self.options.duration[at])
         return float(self.workload.duration[job]) / seconds if seconds else 1.0
 
     def _go(self, job: int, rate: float) -> None:

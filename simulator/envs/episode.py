@@ -17,7 +17,7 @@ from gangplan.instances.workload import Workload
 from ..engine import Scheduler, View
 from ..engine.jobs import Long, Rows
 from ..engine.simulate import conclude, prepare
-from ..options import Menu
+from ..options import DegreeOptions
 from ..outcome import Outcome
 
 
@@ -64,11 +64,11 @@ class Case:
 
     Attributes:
         workload: the jobs.
-        menu: the degrees they may run at; by default each runs on the GPUs it asked for.
+        options: the degrees they may run at; by default each runs on the GPUs it asked for.
     """
 
     workload: Workload
-    menu: Menu | None = None
+    options: DegreeOptions | None = None
 
 
 Cases = Callable[[np.random.Generator], Case]
@@ -128,7 +128,7 @@ class Episode:
         if not isinstance(case, Case):
             raise InstanceError("case", f"{case!r} is not a Case")
         self.case, self._reward, self._earned = case, reward, 0.0
-        self._loop = prepare(case.workload, fleet, scheduler, menu=case.menu, speeds=speeds)
+        self._loop = prepare(case.workload, fleet, scheduler, options=case.options, speeds=speeds)
         self.state, self.view = self._loop.s, self._loop.view
         self.queue = self.state.queue
         self.wanted, self.room = self._loop.decider.wanted, self._loop.decider.room
@@ -165,7 +165,7 @@ class Episode:
     @cached_property
     def outcome(self) -> Outcome:
         """The schedule, checked, once there is nothing left to do."""
-        return conclude(self._loop, self.case.menu)
+        return conclude(self._loop, self.case.options)
 
 
 def plain(scheduler: Scheduler, taken: str, disciplines: tuple[str, ...] = ("head", "overtake")) -> Scheduler:

@@ -161,7 +161,7 @@ def regret(outcome: Outcome) -> float | None:
     The bound is that of `mean_jct_bound` on all GPUs of the cluster, in O(n log n): that regret is not 0 does not say
     that a better schedule exists. `None` where it does not hold: jobs were rejected, or chose their degree.
     """
-    if outcome.menu is not None or not outcome.admitted.all():
+    if outcome.options is not None or not outcome.admitted.all():
         return None
     from gangplan.solvers.schedule.clairvoyant import mean_jct_bound  # brings solvers, which take long to import
 

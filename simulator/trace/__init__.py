@@ -1,8 +1,8 @@
 """A trace on a cluster of equal nodes whose GPUs are exclusive: fast, for any policy that orders the queue for good."""
 
 from ..check import check
-from ..options import Menu
+from ..options import DegreeOptions
 from ..outcome import Outcome
 from .simulate import DISCIPLINES, POLICIES, by_queue, simulate
 
-__all__ = ["DISCIPLINES", "POLICIES", "Menu", "Outcome", "by_queue", "check", "simulate"]
+__all__ = ["DISCIPLINES", "POLICIES", "DegreeOptions", "Outcome", "by_queue", "check", "simulate"]

@@ -128,8 +128,8 @@ def by_queue(workload: Workload, run: Callable[[Workload], Outcome]) -> Outcome:
     names, member = np.unique(np.array(workload.queue), return_inverse=True)
     jobs = [np.flatnonzero(member == k) for k in range(len(names))]
     parts = [run(workload.take(index)) for index in jobs]
-    if any(part.menu is not None for part in parts):
-        raise InstanceError("menu", "is of one queue, and cannot be put together")
+    if any(part.options is not None for part in parts):
+        raise InstanceError("options", "is of one queue, and cannot be put together")
     counted = any((part.row_node < 0).any() for part in parts)
     first = np.cumsum([0, *(1 if counted else len(part.room) for part in parts)])
     start, finish = np.empty(workload.n_jobs), np.empty(workload.n_jobs)

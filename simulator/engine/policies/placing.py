@@ -155,8 +155,8 @@ class Optimus:
 
     Peng et al., "Optimus: an efficient dynamic resource scheduler for deep learning clusters" (EuroSys 2018): every job
     first gets its least degree, those with least left to do first where not all can have it; then the job goes up its
-    menu whose remaining time falls most per GPU, until no GPU is left or helps. Every so often degrees are chosen
-    anew; a running job whose degree changes is stopped for it. It needs to know durations and menus.
+    options whose remaining time falls most per GPU, until no GPU is left or helps. Every so often degrees are chosen
+    anew; a running job whose degree changes is stopped for it. It needs to know durations and options.
 
     Args:
         interval: seconds between choices; a job that arrives in between gets what is free by the same rule.
@@ -195,7 +195,7 @@ class Optimus:
 
     def degree(self, job: int, view: View) -> int:
         """Return the degree chosen."""
-        return self._target.get(job, int(view.menu.degrees(job)[0]))
+        return self._target.get(job, int(view.options.degrees(job)[0]))
 
     def place(self, job: int, degree: int, view: View) -> Rows | None:
         """Start those that get GPUs."""
@@ -214,7 +214,7 @@ class Optimus:
         chosen: dict[int, int] = {}
         gains: list[tuple[float, int, int, int]] = []
         for job in jobs[np.lexsort((view.rank[jobs], left))].tolist():
-            least = int(view.menu.degrees(job)[0])
+            least = int(view.options.degrees(job)[0])
             if least <= free:
                 free -= least
                 chosen[job] = least
@@ -223,13 +223,13 @@ class Optimus:
             _, job, step, more = heapq.heappop(gains)
             if more <= free:
                 free -= more
-                chosen[job] = int(view.menu.degrees(job)[step])
+                chosen[job] = int(view.options.degrees(job)[step])
                 self._offer(gains, view, job, step, share[job])
         return chosen
 
     def _offer(self, gains: list[tuple[float, int, int, int]], view: View, job: int, step: int, share: float) -> None:
-        """Put the next step of a job's menu up, if it helps; `share` of its work is left."""
-        degrees, durations = view.menu.degrees(job), view.menu.durations(job)
+        """Put the next step of a job's options up, if it helps; `share` of its work is left."""
+        degrees, durations = view.options.degrees(job), view.options.durations(job)
         if step + 1 < len(degrees):
             more = int(degrees[step + 1] - degrees[step])
             gain = share * float(durations[step] - durations[step + 1]) / more

@@ -12,7 +12,7 @@ from gangplan.learned.schedule.policy import SchedulePolicy, network_of
 from gangplan.learned.schedule.settings import Settings
 from gangplan.simulator.engine import Scheduler, check_policy, simulate
 from gangplan.simulator.metrics import summary
-from gangplan.simulator.options import Menu
+from gangplan.simulator.options import DegreeOptions
 
 
 def quiet() -> SchedulePolicy:
@@ -73,8 +73,8 @@ def test_it_beats_fifo_on_moldable_jobs() -> None:
     """On a crowded cluster the shipped policy's mean completion time is well below first come first served."""
     work = arrivals(jobs=60, rate=0.02, gpus="1:4,2:2,4:1", duration="lognormal", seed=5)
     fleet = Fleet.regular(1, 1, 8)
-    menu = Menu.scaling(work, (1, 2, 4, 8))
-    mine = simulate(work, fleet, Scheduler((Learned(),), "overtake"), menu=menu)
+    options = DegreeOptions.scaling(work, (1, 2, 4, 8))
+    mine = simulate(work, fleet, Scheduler((Learned(),), "overtake"), options=options)
 
     class First:
         """Submit times, by default."""
@@ -82,5 +82,5 @@ def test_it_beats_fifo_on_moldable_jobs() -> None:
         def select(self, view, jobs):  # type: ignore[no-untyped-def]
             return view.workload.submit[jobs]
 
-    theirs = simulate(work, fleet, Scheduler((First(),), "overtake"), menu=menu)
+    theirs = simulate(work, fleet, Scheduler((First(),), "overtake"), options=options)
     assert summary(mine).mean_jct < 0.8 * summary(theirs).mean_jct

@@ -13,7 +13,7 @@ from gangplan.instances.workload import Workload
 from gangplan.simulator.engine import POLICIES, Scheduler, View, check_policy, simulate, simulate_named
 from gangplan.simulator.engine.policies import DRF, Fixed, Gandiva, Optimus, Tetris, Tiresias
 from gangplan.simulator.metrics import summary
-from gangplan.simulator.trace import Menu
+from gangplan.simulator.trace import DegreeOptions
 from gangplan.simulator.trace import simulate as simulate_fast
 
 
@@ -184,18 +184,20 @@ def test_gandiva_parts_pairs_that_do_badly() -> None:
 
 def test_optimus_gives_to_whom_it_helps() -> None:
     """Of four GPUs each job gets one; then a second one saves 4 s here and 1.5 s there, and a third 1 s here."""
-    menu = Menu([0, 3, 6], [1, 2, 3, 1, 2, 3], [10.0, 6.0, 5.0, 10.0, 8.5, 8.0])
-    done = simulate(work((0, 1, 10), (0, 1, 10)), FOUR, Scheduler((Optimus(1000.0),)), menu=menu)
+    options = DegreeOptions([0, 3, 6], [1, 2, 3, 1, 2, 3], [10.0, 6.0, 5.0, 10.0, 8.5, 8.0])
+    done = simulate(work((0, 1, 10), (0, 1, 10)), FOUR, Scheduler(Optimus(1000.0)), options=options)
     held = np.bincount(done.row_job[done.row_start == 0], weights=done.row_gpus[done.row_start == 0])
     assert held.tolist() == [2, 2]
-    three = simulate(work((0, 1, 10), (0, 1, 10)), Fleet.regular(1, 1, 3), Scheduler((Optimus(1000.0),)), menu=menu)
+    three = simulate(
+        work((0, 1, 10), (0, 1, 10)), Fleet.regular(1, 1, 3), Scheduler((Optimus(1000.0),)), options=options
+    )
     assert np.bincount(three.row_job, weights=three.row_gpus).tolist() == [2, 1]
 
 
 def test_optimus_chooses_anew() -> None:
     """When the first job is done at 6, the next choice, at 8, gives its GPUs to the other."""
-    menu = Menu([0, 2, 4], [1, 2, 1, 2], [12.0, 6.0, 20.0, 10.0])
-    done = simulate(work((0, 1, 12), (0, 1, 20)), TWO, Scheduler((Optimus(8.0),)), menu=menu)
+    options = DegreeOptions([0, 2, 4], [1, 2, 1, 2], [12.0, 6.0, 20.0, 10.0])
+    done = simulate(work((0, 1, 12), (0, 1, 20)), TWO, Scheduler((Optimus(8.0),)), options=options)
     # one GPU each: 12 s and 20 s; at 16 the second has 4 s left on one GPU, 2 on two
     assert done.finish.tolist() == [12, 18]
 
@@ -226,7 +228,7 @@ def test_named_goes_the_fast_way() -> None:
     engine = simulate_named(jobs, 1, 2, "sjf", cpu=96.0)
     assert (engine.row_node == 0).all()
     assert engine.finish.tolist() == fast.finish.tolist()
-    assert simulate_named(jobs, 1, 2, "optimus", degrees=(1, 2)).menu is not None
+    assert simulate_named(jobs, 1, 2, "optimus", degrees=(1, 2)).options is not None
 
 
 @pytest.mark.parametrize(

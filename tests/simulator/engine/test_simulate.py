@@ -15,7 +15,7 @@ from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementPlan, 
 from gangplan.instances.placement.rate import rates
 from gangplan.instances.workload import Workload
 from gangplan.simulator.engine import POLICIES, Outages, Rows, Scheduler, View, simulate, simulate_named
-from gangplan.simulator.trace import Menu, Outcome, by_queue, check
+from gangplan.simulator.trace import DegreeOptions, Outcome, by_queue, check
 from gangplan.simulator.trace import simulate as simulate_fast
 
 
@@ -235,7 +235,7 @@ def test_unusable_nodes_stay_empty() -> None:
 
 
 def test_degrees_are_chosen_at_the_start() -> None:
-    """A policy of one line runs every job on two GPUs, as fast as the menu says."""
+    """A policy of one line runs every job on two GPUs, as fast as the options says."""
 
     class Two:
         """Two GPUs for all."""
@@ -245,8 +245,8 @@ def test_degrees_are_chosen_at_the_start() -> None:
             return 2
 
     jobs = work((0, 1, 10), (0, 1, 6))
-    menu = Menu([0, 2, 4], [1, 2, 1, 2], [10, 5, 6, 4])
-    done = simulate(jobs, TWO, Scheduler((Two(),)), menu=menu)
+    options = DegreeOptions([0, 2, 4], [1, 2, 1, 2], [10, 5, 6, 4])
+    done = simulate(jobs, TWO, Scheduler((Two(),)), options=options)
     assert done.finish.tolist() == [5, 9]
     assert done.row_rate.tolist() == [2, 1.5]
 
@@ -383,7 +383,7 @@ def test_bad_schedulers(arguments: dict[str, Any], words: str) -> None:
     [
         ({"preempt_cost": -1.0}, "preempt_cost: -1.0 is negative"),
         ({"checkpoint_interval": np.nan}, "checkpoint_interval: nan is not finite"),
-        ({"menu": Menu([0, 1], [1], [1.0])}, "menu: is of 1 jobs where there are 2"),
+        ({"options": DegreeOptions([0, 1], [1], [1.0])}, "options: is of 1 jobs where there are 2"),
         ({"outages": Outages(((3, 1, 2),))}, r"listed\[0\]: 3 is not one of the 1 nodes"),
         ({"speeds": SpeedModel(("m",), ("A100",), [[1.0]], [0.0], [0.0], [[0.0]], [[0.0]])}, r"model\[0\]: '' has no"),
         ({"workload": work((0, 3, 1))}, r"gpus\[0\]: job 0 needs 3, which the cluster never has"),

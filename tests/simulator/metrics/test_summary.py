@@ -28,7 +28,7 @@ from gangplan.simulator.metrics import (
 from gangplan.simulator.metrics.nodes import costs
 from gangplan.simulator.metrics.summary import company
 from gangplan.simulator.spans import spans
-from gangplan.simulator.trace import Menu, Outcome, check, simulate
+from gangplan.simulator.trace import DegreeOptions, Outcome, check, simulate
 
 
 def work(*jobs: tuple[float, int, float]) -> Workload:
@@ -227,9 +227,9 @@ def test_counted() -> None:
 
 def test_menu() -> None:
     """On its own part of the cluster a job takes its best degree."""
-    menu = Menu(np.array([0, 2, 3]), np.array([1, 4, 4]), np.array([12.0, 4.0, 6.0]))
+    options = DegreeOptions(np.array([0, 2, 3]), np.array([1, 4, 4]), np.array([12.0, 4.0, 6.0]))
     jobs = work((0, 4, 4), (0, 4, 6))
-    found = schedule(jobs, [4], (0, 0, 1, 6, 18, 1 / 3), (1, 0, 4, 0, 6), menu=menu)
+    found = schedule(jobs, [4], (0, 0, 1, 6, 18, 1 / 3), (1, 0, 4, 0, 6), options=options)
     # the first has 24 / 18 jobs beside it: on 3 GPUs, four would take 4 * 4 / 3 s and one 12
     # the second has 2: on 2 GPUs it takes 12
     assert finish_time_fairness(found).tolist() == pytest.approx([18 / (4 * 4 / 3), 6 / 12])

@@ -14,7 +14,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
 from gangplan.simulator.metrics import summary
-from gangplan.simulator.trace import DISCIPLINES, POLICIES, Menu, check, simulate
+from gangplan.simulator.trace import DISCIPLINES, POLICIES, DegreeOptions, check, simulate
 
 
 def work(*jobs: tuple[float, int, float]) -> Workload:
@@ -224,8 +224,8 @@ def test_check_finds_faults() -> None:
     assert check(replace(good, finish=np.full(2, np.inf)))[0].startswith("job 0 ran though it was rejected")
     down = {"down_node": np.array([0]), "down_start": np.array([2.0]), "down_end": np.array([3.0])}
     assert check(replace(good, **down)) == ["job 0 runs on node 0 while it is down from 2 s on"]
-    assert check(replace(good, menu=Menu([0, 1, 2], [4, 2], [5.0, 9.0]))) == [
-        "job 1 holds a number of GPUs that is not on its menu"
+    assert check(replace(good, options=DegreeOptions([0, 1, 2], [4, 2], [5.0, 9.0]))) == [
+        "job 1 holds a number of GPUs that is none of its options"
     ]
 
 
