@@ -427,7 +427,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("fifo", 100.0, 105.5),
     ]
     assert main(["simulate", str(plain), *rounds, "--speeds", "v100=2"]) == 0
-    assert "mean JCT, s" in capsys.readouterr().out
+    assert "fifo_perf" in (shown := capsys.readouterr().out) and " 30 " in shown
     for path, options, words in (
         (trace, [], "Gavel's, it needs a table"),
         (plain, [], "names no models"),
