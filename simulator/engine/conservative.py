@@ -11,7 +11,7 @@ from gangplan.solvers.compiled.kernel import Floats, Floats3, Ints, inner, kerne
 
 from ..fit import Gangs, Nodes, change, find_in, nodes_of
 from .jobs import Long, Rows
-from .state import State
+from .state import ClusterState
 
 
 class Reservations:
@@ -21,7 +21,7 @@ class Reservations:
     job starts, one that goes before it arrives, nodes fail or come up, or rates change.
     """
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: ClusterState) -> None:
         self.s = state
         self._jobs: Long = np.zeros(0, dtype=np.int64)
         self._start: FloatArray = np.zeros(0)

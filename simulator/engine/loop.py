@@ -12,7 +12,7 @@ from ..asking import converted
 from .decide import Decider
 from .failures import Clock, Outages
 from .policy import Scheduler, View
-from .state import State
+from .state import ClusterState
 
 _PATIENCE = 10_000
 """Failures of one job, or looks at an idle cluster, after which it is given up that jobs will ever be done."""
@@ -28,7 +28,7 @@ class Loop:
     """
 
     def __init__(
-        self, state: State, scheduler: Scheduler, outages: Outages, progress: Callable[[float], None] | None
+        self, state: ClusterState, scheduler: Scheduler, outages: Outages, progress: Callable[[float], None] | None
     ) -> None:
         self.s, self._progress = state, progress
         self.view = View(state)

@@ -17,7 +17,7 @@ from ..options import DegreeOptions
 from .jobs import Long, Rows
 
 if TYPE_CHECKING:
-    from .state import State
+    from .state import ClusterState
 
 DISCIPLINES = ("head", "overtake", "easy", "conservative")
 
@@ -36,7 +36,7 @@ class View:
         cost: seconds to restore a job that has run before.
     """
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: ClusterState) -> None:
         self._state = state
         self.workload: Workload = state.workload
         self.fleet: Fleet = state.fleet

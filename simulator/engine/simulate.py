@@ -26,7 +26,7 @@ from .policy import Scheduler
 
 if TYPE_CHECKING:
     from .loop import Loop
-    from .state import State
+    from .state import ClusterState
 
 _AMPLE = 1e15
 """Cores or bytes of a node where they are not counted."""
@@ -104,9 +104,9 @@ def prepare(
         i = int(np.argmax(np.asarray(workload.share) < 1))
         raise InstanceError(f"share[{i}]", f"job {workload.names[i]} asks for a share, and GPUs are not shared")
     from .loop import Loop  # compiling takes longer than most imports
-    from .state import State
+    from .state import ClusterState
 
-    state = State(
+    state = ClusterState(
         workload,
         fleet,
         DegreeOptions.rigid(workload) if options is None else options,
@@ -145,7 +145,7 @@ def conclude(loop: Loop, options: DegreeOptions | None = None) -> Outcome:
     return outcome
 
 
-def _fit(state: State) -> None:
+def _fit(state: ClusterState) -> None:
     """Raise if a job would not fit if it were alone."""
     asked = np.column_stack([state.workload.gpus, np.asarray(state.workload.share), state.kind, state.unit])
     _, sample = np.unique(asked, axis=0, return_index=True)

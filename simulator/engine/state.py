@@ -19,7 +19,7 @@ from .rates import Rates
 from .sharing import Sharing
 
 
-class State:
+class ClusterState:
     """n jobs on m nodes. A decision stops and starts jobs by `stop` and `start`; `settle` then makes it so.
 
     Attributes:

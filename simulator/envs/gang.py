@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..engine.jobs import Long, Rows
-from ..engine.state import State
+from ..engine.state import ClusterState
 from ..fit import SLACK
 
 
@@ -30,7 +30,7 @@ class Gang:
     """
 
     def __init__(
-        self, state: State, job: int, degree: int, part: NDArray[np.bool_] | None = None, single: bool = False
+        self, state: ClusterState, job: int, degree: int, part: NDArray[np.bool_] | None = None, single: bool = False
     ) -> None:
         self._s, self.job, self.degree, self.left, self._single = state, job, degree, degree, single
         m = len(state.free)

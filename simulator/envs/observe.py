@@ -12,7 +12,7 @@ from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.solvers.compiled.kernel import Floats, Ints, kernel
 
 from ..engine.jobs import Long
-from ..engine.state import State
+from ..engine.state import ClusterState
 from ..fit import Held
 
 Float32 = NDArray[np.float32]
@@ -77,13 +77,13 @@ class Scene:
         return _box(np.zeros(len(BACKLOG)), self._backlog_high)
 
     def observe(
-        self, state: State, jobs: Long, slots: int, staged: Long | None = None, left: int | None = None
+        self, state: ClusterState, jobs: Long, slots: int, staged: Long | None = None, left: int | None = None
     ) -> dict[str, Float32]:
         """Return nodes, the first of `jobs`, and what waits behind those."""
         shown = self.jobs(state, jobs, slots, left)
         return {"nodes": self.nodes(state, staged), "jobs": shown, "backlog": self.backlog(state, len(jobs))}
 
-    def nodes(self, state: State, staged: Long | None = None) -> Float32:
+    def nodes(self, state: ClusterState, staged: Long | None = None) -> Float32:
         """Return the nodes; `staged` GPUs of them are set aside."""
         out = self._blank.copy()
         out[:, 1:4] = state.spare()
@@ -92,7 +92,7 @@ class Scene:
             out[:, 8] = staged
         return _within(out, 0.0, self._node_high)
 
-    def jobs(self, state: State, jobs: Long, slots: int, left: int | None = None) -> Float32:
+    def jobs(self, state: ClusterState, jobs: Long, slots: int, left: int | None = None) -> Float32:
         """Return up to `slots` of `jobs`; `left` GPUs of the first are still to be placed, by default all."""
         out = np.zeros((slots, len(JOB)))
         k = min(len(jobs), slots)
@@ -107,7 +107,7 @@ class Scene:
         out[:k, 7] = [self._index.get(work.model[j], -1) for j in jobs.tolist()] if self._index else -1.0
         return _within(out, self._job_low, self._job_high)
 
-    def backlog(self, state: State, shown: int) -> Float32:
+    def backlog(self, state: ClusterState, shown: int) -> Float32:
         """Return what waits behind the first `shown` jobs of the queue."""
         behind, work = state.queue.jobs[shown:], state.workload
         gpus = work.gpus[behind].astype(float)
