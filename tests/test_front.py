@@ -32,18 +32,6 @@ def ours(program: str, folder: Path) -> list[str]:
     return found
 
 
-def test_importing_loads_one_module(tmp_path: Path) -> None:
-    """`import gangplan` loads nothing else of ours, and a generated problem two dozen files."""
-    assert ours("import gangplan", tmp_path) == ["gangplan"]
-    assert len(ours("import gangplan; gangplan.generate('gpt', layers=1)", tmp_path)) <= 24
-
-
-def test_a_first_solve_loads_few_files(tmp_path: Path) -> None:
-    """Importing, generating and solving load what that one problem needs; a search with kernels adds a few."""
-    program = "import gangplan; assert gangplan.solve(gangplan.generate('gpt', devices=4), 20).plan is not None"
-    assert len(ours(program, tmp_path)) <= 50
-
-
 def test_the_command_line_loads_what_a_command_needs(tmp_path: Path) -> None:
     """The help and the version load no problem, and no command but its own."""
     for call in ("--help", "--version"):
