@@ -10,8 +10,8 @@ from heapq import heappop, heappush
 import numpy as np
 
 from gangplan.instances.placement.task import Task
-from gangplan.solvers.placement.online.cuts import GRID, ROUNDS, fill
-from gangplan.solvers.placement.online.units import GPU, Need, need
+from gangplan.solvers.placement.online.slots import GPU, Need, need
+from gangplan.solvers.placement.online.stranding import GRID, ROUNDS, fill
 
 SPLITS = 5
 """Ways to tell large tasks from light ones that are tried; each gives a bound."""

@@ -13,17 +13,89 @@ most 1 and at most the presence of i there,
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import ceil
 
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray, IntArray
 from gangplan.instances.placement.rate import ring_bytes
+from gangplan.instances.verify.fragmentation import Fragmentation
 
 from .best_case import BestCase
 from .build import stays
-from .left_over import left_over
 from .prepare import Batch
 from .state import State
+
+_LARGEST = 2_000_000
+"""Nodes times GPUs of a fleet whose left-over GPUs are counted one by one."""
+
+
+def left_over(batch: Batch) -> float:
+    """Return a bound on the expected fragments of all nodes, in GPUs."""
+    measure = Fragmentation(batch.problem)
+    return max(_stranded(batch, measure), _whole(batch, measure))
+
+
+def _stranded(batch: Batch, measure: Fragmentation) -> float:
+    """Return what is left, once the jobs fill them, of nodes that a kind of task cannot use even if they are empty."""
+    fleet = batch.problem.fleet
+    gpus, count = fleet.gpus[batch.sample], _usable(batch)
+    most = np.array([job.workers[-1] for job in batch.jobs])
+    total = 0.0
+    for task, share in measure.kinds:
+        useless = np.array(
+            [not measure.fits(n, task, [1.0] * int(fleet.gpus[n]), _all(batch, n)) for n in batch.sample.tolist()]
+        )
+        workers = np.minimum(most, batch.room[:, useless].astype(np.int64) @ count[useless])
+        filled = float(workers @ (batch.each * batch.share))
+        total += share * max(0.0, float(gpus[useless] @ count[useless]) - filled)
+    return total
+
+
+def _whole(batch: Batch, measure: Fragmentation) -> float:
+    """Return the least fragments of any numbers of idle GPUs of the nodes that add up to what must be left idle.
+
+    A dynamic programme over the nodes; 0 if the fleet is large. Cores and memory are taken to be all there, and GPUs
+    that are shared to leave nothing.
+    """
+    fleet = batch.problem.fleet
+    usable = np.flatnonzero(np.asarray(fleet.usable))
+    gpus = int(fleet.gpus[usable].sum())
+    must = np.array([job.gang if job.value is None else 0 for job in batch.jobs])
+    fewest = ceil(float(must @ (batch.each * batch.share)) - 1e-6)
+    most = sum(job.workers[-1] * int(each) for job, each in zip(batch.jobs, batch.each, strict=True))
+    if fewest > gpus or len(usable) * gpus > _LARGEST:
+        return 0.0
+    harm = [_harm(batch, measure, n) for n in batch.sample.tolist()]
+    least = np.zeros(1)
+    for node in usable.tolist():
+        kind = int(batch.kind[node])
+        here = harm[kind]
+        # a node that no job may use keeps all its GPUs
+        left = range(len(here)) if batch.usable[node] else [len(here) - 1]
+        after = np.full(len(least) + len(here) - 1, np.inf)
+        for free in left:
+            np.minimum(after[free : free + len(least)], least + here[free], out=after[free : free + len(least)])
+        least = after
+    return float(least[max(0, gpus - most) : gpus - fewest + 1].min())
+
+
+def _harm(batch: Batch, measure: Fragmentation, node: int) -> FloatArray:
+    """Return the expected fragments of a node with 0, 1, 2, ... of its GPUs free, (GPUs + 1,)."""
+    gpus = int(batch.problem.fleet.gpus[node])
+    return np.array([measure(node, [1.0] * free, _all(batch, node)) for free in range(gpus + 1)])
+
+
+def _all(batch: Batch, node: int) -> tuple[float, float, float]:
+    fleet = batch.problem.fleet
+    return float(fleet.cpu[node]), float(fleet.memory[node]), float(batch.nic[node])
+
+
+def _usable(batch: Batch) -> FloatArray:
+    """Return the usable nodes of each kind."""
+    usable = np.asarray(batch.problem.fleet.usable)[batch.sample]
+    return np.asarray(np.bincount(batch.kind, minlength=len(batch.sample)) * usable, dtype=np.float64)
+
 
 _SWEEPS = 3
 _MOST = 2000

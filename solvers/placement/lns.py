@@ -15,8 +15,7 @@ from .best_case import BestCase
 from .build import first
 from .cpsat import cpsat, read_plan
 from .patterns import patterns
-from .prepare import Batch, Rows
-from .sizes import suits_patterns
+from .prepare import Batch, Rows, suits_patterns
 from .state import State
 
 _NODES = 4

@@ -22,10 +22,9 @@ from .policies import (
     pack,
     topology,
 )
-from .prepare import Batch
+from .prepare import Batch, suits_cpsat, suits_local_search, suits_patterns
 from .quick import quick
 from .scored import dot_prod, fgd, gpu_clustering, gpu_packing
-from .sizes import suits_cpsat, suits_local_search, suits_patterns
 
 POLICIES: dict[str, Policy] = {
     "first_fit": first_fit,

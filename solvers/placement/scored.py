@@ -11,15 +11,12 @@ import numpy as np
 from gangplan.instances.arrays import BoolArray
 from gangplan.instances.placement import Demand, Task
 
-from .online.dot_prod import DotProd
 from .online.fgd import FGD
-from .online.gpu_clustering import GpuClustering
-from .online.gpu_packing import GpuPacking
 from .online.mix import Mix
+from .online.policies import DotProd, GpuClustering, GpuPacking
 from .online.policy import Scored
-from .online.slots import accepting, cores, fitting, hardware_of
+from .online.slots import GPU, MOST, Long, Need, accepting, cores, fitting, hardware_of, need
 from .online.state import kind_of
-from .online.units import GPU, MOST, Long, Need, need
 from .policies import Offer, Policy, spread
 from .prepare import Batch
 from .state import State

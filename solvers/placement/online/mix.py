@@ -10,8 +10,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement.task import Task
 
-from .slots import Slots
-from .units import GPU, Long, Need, need
+from .slots import GPU, Long, Need, Slots, need
 
 CHUNK = 4_000_000
 """Comparisons done at once, which bounds the memory of a large cluster's first scores."""

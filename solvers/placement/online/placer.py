@@ -14,7 +14,7 @@ from gangplan.instances.placement import Fleet, GangJob, PlacementPlan, Placemen
 
 from ..policies import GANG_POLICIES, around
 from .rooms import Kind, Nodes, Room
-from .units import Long
+from .slots import Long
 
 LOG = 50_000
 """Changes of nodes that are remembered; who has not read that far looks at every node again."""

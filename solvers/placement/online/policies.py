@@ -1,22 +1,161 @@
-"""All policies by name."""
+"""Policies for single tasks by name: each gives a score to every place where a task fits, and the least is taken."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from gangplan.instances import InstanceError
+import numpy as np
 
-from .best_fit import BestFit
-from .dot_prod import DotProd, Tetris
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import FloatArray
+from gangplan.instances.placement.task import Task
+
 from .fgd import FGD
-from .first_fit import FirstFit
-from .gpu_clustering import GpuClustering
-from .gpu_packing import GpuPacking
-from .least_loaded import LeastLoaded
 from .mix import Mix
-from .policy import Policy
-from .random_fit import RandomFit
+from .policy import Choice, Policy, Scored, free_gpus, hundredths, tightest
+from .slots import GPU, Long, Need, Slots, need
+from .state import State, kind_of
 from .stranding import Stranding
+
+
+class FirstFit(Scored):
+    """Take the first node, in the order of the fleet, and its first GPUs."""
+
+    def score(self, state: Slots, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
+        """Score all slots alike: which comes first changes with their members."""
+        return np.zeros(len(slots)), np.zeros(len(slots), dtype=np.int64)
+
+    def choose(self, state: State, task: Task) -> Choice | None:
+        """Return a node and its GPUs, or None if the task fits nowhere."""
+        wanted = need(task)
+        slots = np.flatnonzero(self.refresh(state, wanted).score == 0)
+        if not len(slots):
+            return None
+        node = int(state.first[slots].min())
+        fitting = np.flatnonzero(state.share[node] >= wanted.share) if wanted.grants else np.zeros(0, dtype=np.int64)
+        return node, tuple(fitting[: wanted.grants].tolist())
+
+
+class RandomFit(Scored):
+    """Take a node at random among those that fit, and a GPU at random among its GPUs that fit."""
+
+    def __init__(self, seed: int = 0) -> None:
+        """Draw from a generator made from `seed`."""
+        super().__init__()
+        self.rng = np.random.default_rng(seed)
+
+    def score(self, state: Slots, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
+        """Score all slots alike."""
+        return np.zeros(len(slots)), np.zeros(len(slots), dtype=np.int64)
+
+    def choose(self, state: State, task: Task) -> Choice | None:
+        """Return a node and its GPUs, or None if the task fits nowhere."""
+        wanted = need(task)
+        slots = np.flatnonzero(self.refresh(state, wanted).score == 0)
+        if not len(slots):
+            return None
+        ends = np.cumsum([len(state.members[i]) for i in slots.tolist()])
+        at = int(self.rng.integers(ends[-1]))
+        k = int(np.searchsorted(ends, at, side="right"))
+        nodes = state.members[slots[k]]
+        node = nodes[at - int(ends[k])]  # counted from the end of the slot
+        fitting = np.flatnonzero(state.share[node] >= wanted.share) if wanted.grants else np.zeros(0, dtype=np.int64)
+        return node, tuple(self.rng.permutation(fitting)[: wanted.grants].tolist())
+
+
+class BestFit(Scored):
+    """Take the node where the weighted sum of what the task leaves is least, and the fullest GPU that fits.
+
+    Each resource is measured in the most that a node of the fleet has of it. Weights of a half for cores and for GPUs
+    and none for memory, and whole scores up to 100, are as in the simulator of Weng et al. (ATC 2023).
+    """
+
+    def score(self, state: Slots, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
+        """Score slots by what the task leaves in them."""
+        return hundredths(1 - left(state, wanted, slots)), tightest(state.free[slots], wanted.share)
+
+
+def left(state: Slots, wanted: Need, slots: Long) -> FloatArray:
+    """Return the weighted sum of what the task leaves in each slot, from 0 to 1, float64 (k,)."""
+    most = np.maximum(state.specs.max(axis=0), 1)
+    cores = (state.cpu[slots] - wanted.cpu) / most[2]
+    gpus = (free_gpus(state, slots) - wanted.gpu / GPU) / most[1]
+    return np.asarray(0.5 * cores + 0.5 * gpus)
+
+
+class LeastLoaded(Scored):
+    """Balance the load: take the node where the weighted sum of what is left is greatest, and its emptiest GPU."""
+
+    def score(self, state: Slots, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
+        """Score slots by what the task leaves in them, see `best_fit.left`."""
+        return hundredths(left(state, wanted, slots)), state.free[slots, 0]
+
+
+class DotProd(Scored):
+    """Take the node with the least dot product of (cores, GPUs) left and needed, and the fullest GPU that fits.
+
+    Least is what Weng et al. (ATC 2023) call DotProd: tasks go where little is left. Each resource is measured in the
+    most that a node of the fleet has of it, and scores are whole, up to 100, as in their simulator.
+    """
+
+    def score(self, state: Slots, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
+        """Score slots by the dot product."""
+        return hundredths(1 - aligned(state, wanted, slots)), tightest(state.free[slots], wanted.share)
+
+
+class Tetris(Scored):
+    """Take the node with the greatest dot product, as Tetris does: the peaks of the task where the node has most."""
+
+    def score(self, state: Slots, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
+        """Score slots by the dot product."""
+        return hundredths(aligned(state, wanted, slots)), tightest(state.free[slots], wanted.share)
+
+
+def aligned(state: Slots, wanted: Need, slots: Long) -> FloatArray:
+    """Return half the dot product of (cores, GPUs) left in each slot and needed, from 0 to 1, float64 (k,)."""
+    most = np.maximum(state.specs.max(axis=0), 1)
+    cores = (state.cpu[slots] / most[2]) * (wanted.cpu / most[2])
+    gpus = (free_gpus(state, slots) / most[1]) * (wanted.gpu / GPU / most[1])
+    return np.asarray((cores + gpus) / 2)
+
+
+class GpuPacking(Scored):
+    """Take GPUs that are in use if the task fits there, the fullest first; else idle ones of a node in use; else any.
+
+    How full a GPU is counts in tenths. Of idle nodes the one with the fewest GPUs is taken. Tasks without GPUs go to
+    the first node that has room (Weng et al., ATC 2023, and their simulator).
+    """
+
+    def score(self, state: Slots, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
+        """Score slots by their class: up to 9 for a GPU in use, 10 for an idle one, more on an idle node."""
+        if not wanted.grants:
+            return np.zeros(len(slots)), np.zeros(len(slots), dtype=np.int64)
+        free = state.free[slots]
+        level = tightest(free, wanted.share)
+        gpus = (free >= 0).sum(axis=1)
+        idle = (free == GPU).sum(axis=1) == gpus
+        return np.where(idle, 10.0 + gpus, level * 10 // GPU), level
+
+
+class GpuClustering(Scored):
+    """Take a node with tasks of the same kind only; else with others too; else one without GPU tasks; else any.
+
+    Kinds of request are a share, one GPU, two GPUs and so on. Among equals, the node with the fewest GPUs free, counted
+    in 25 steps, and the fullest GPU that fits. Tasks without GPUs go to the first node that has room (Weng et al.,
+    ATC 2023, and their simulator).
+    """
+
+    kinds = True
+
+    def score(self, state: Slots, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
+        """Score slots by their class and, within it, the GPUs in use."""
+        if not wanted.grants:
+            return np.zeros(len(slots)), np.zeros(len(slots), dtype=np.int64)
+        marks, own = state.marks[slots], 1 << kind_of(wanted)
+        there = np.where(marks == own, 0, np.where(marks & own, 1, np.where(marks == 0, 2, 3)))
+        used = np.floor(25 * (1 - free_gpus(state, slots) / state.free.shape[1]) + 1e-9)
+        return 26.0 * there - used, tightest(state.free[slots], wanted.share)
+
 
 POLICIES: Mapping[str, Callable[[Mix, int], Policy]] = {
     "random": lambda mix, seed: RandomFit(seed),

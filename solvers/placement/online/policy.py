@@ -10,9 +10,8 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement.task import Task
 
-from .slots import Slots
+from .slots import GPU, Long, Need, Slots, need
 from .state import State
-from .units import GPU, Long, Need, need
 
 Choice = tuple[int, tuple[int, ...]]
 """A node and its GPUs."""

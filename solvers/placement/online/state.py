@@ -12,8 +12,7 @@ from gangplan.instances.arrays import BoolArray
 from gangplan.instances.placement.fleet import Fleet
 from gangplan.instances.placement.task import Task
 
-from .slots import accepting, cores, fitting, hardware_of
-from .units import GPU, MOST, Long, Need, need
+from .slots import GPU, MOST, Long, Need, accepting, cores, fitting, hardware_of, need
 
 LOG = 50_000
 """Entries of a log; beyond, the older half is forgotten and who has not read it scores every slot anew."""

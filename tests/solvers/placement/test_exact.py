@@ -18,9 +18,8 @@ from gangplan.solvers.placement.cpsat import hinted
 from gangplan.solvers.placement.enumeration import optimum
 from gangplan.solvers.placement.local_search import local_search
 from gangplan.solvers.placement.methods import METHODS
-from gangplan.solvers.placement.prepare import Batch
+from gangplan.solvers.placement.prepare import Batch, suits_patterns
 from gangplan.solvers.placement.random_problem import random_problem
-from gangplan.solvers.placement.sizes import suits_patterns
 
 
 def test_cpsat_keeps_the_contract() -> None:

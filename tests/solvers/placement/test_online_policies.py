@@ -10,11 +10,10 @@ from gangplan.instances.cluster import Level, TreeTopology
 from gangplan.instances.placement import Demand, Fleet
 from gangplan.instances.placement.task import Task
 from gangplan.solvers.placement.online import POLICIES, Choice, Mix, State, make_policy
-from gangplan.solvers.placement.online.cuts import GRID, Cuts
 from gangplan.solvers.placement.online.fgd import FGD
 from gangplan.solvers.placement.online.mix import Fragmentation
-from gangplan.solvers.placement.online.stranding import Shortage
-from gangplan.solvers.placement.online.units import GPU, need
+from gangplan.solvers.placement.online.slots import GPU, need
+from gangplan.solvers.placement.online.stranding import GRID, Cuts, Shortage
 
 
 def cluster(*nodes: tuple[int, float]) -> Fleet:

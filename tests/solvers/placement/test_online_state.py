@@ -14,7 +14,7 @@ from gangplan.instances.cluster import Level, TreeTopology
 from gangplan.instances.placement import Demand, Fleet
 from gangplan.instances.placement.task import Task
 from gangplan.solvers.placement.online import POLICIES, Mix, State, make_policy
-from gangplan.solvers.placement.online.units import GPU, need
+from gangplan.solvers.placement.online.slots import GPU, need
 
 
 def fleet(*nodes: tuple[int, float, float, str], usable: tuple[bool, ...] | None = None) -> Fleet:
