@@ -7,8 +7,9 @@ import time
 import numpy as np
 
 from ..run import Run
-from .build import first, order_of, start
+from .build import build, first, order_of, start
 from .grants import plan_of, rows_of
+from .policies import least_interference
 from .prepare import Batch, Rows
 from .ruin_recreate.engine import RuinRecreate
 
@@ -19,6 +20,8 @@ _STALL = 6
 """Searches without a better placement that are the end."""
 _TRIES = 12
 """Orders in which jobs are inserted, at most."""
+_LARGE = 2048
+"""Nodes beyond which insertion takes seconds, and a rule offers a plan before."""
 _LAST = 1.2
 """Time kept for the last look at the plan by the verifier, in terms of the one before."""
 
@@ -66,6 +69,8 @@ class _Search:
 
     def begin(self) -> None:
         """Start from the best plan there is or from one made by insertion, whichever is better."""
+        if self.run.plan is None and self.batch.n_nodes > _LARGE:
+            build(self.run, self.batch, [least_interference], "least_interference")
         if self.run.plan is not None:
             self.rows, self.cost = self.engine.improve(rows_of(self.batch, self.run.plan), 0)
         for stay in (True, False) if self.batch.standing else (True,):
