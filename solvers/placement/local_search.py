@@ -7,9 +7,10 @@ import time
 import numpy as np
 
 from ..run import Run
-from .build import build, first, order_of, start
+from .best_case import BestCase
+from .build import cheapest, first, order_of, start
 from .grants import plan_of, rows_of
-from .policies import least_interference
+from .policies import WIDE, Policy, best_fit, empty_nodes, least_interference, nearest, quiet_nodes, topology
 from .prepare import Batch, Rows
 from .ruin_recreate.engine import RuinRecreate
 
@@ -21,7 +22,8 @@ _STALL = 6
 _TRIES = 12
 """Orders in which jobs are inserted, at most."""
 _LARGE = 2048
-"""Nodes beyond which insertion takes seconds, and a rule offers a plan before."""
+"""Nodes beyond which compiled insertion, which looks at all of them, takes longer than rules for gangs."""
+RULES: tuple[Policy, ...] = (topology, best_fit, least_interference, nearest, empty_nodes, quiet_nodes)
 _LAST = 1.2
 """Time kept for the last look at the plan by the verifier, in terms of the one before."""
 
@@ -69,8 +71,9 @@ class _Search:
 
     def begin(self) -> None:
         """Start from the best plan there is or from one made by insertion, whichever is better."""
-        if self.run.plan is None and self.batch.n_nodes > _LARGE:
-            build(self.run, self.batch, [least_interference], "least_interference")
+        if self.batch.n_nodes > _LARGE:
+            self._descend()
+            return
         if self.run.plan is not None:
             self.rows, self.cost = self.engine.improve(rows_of(self.batch, self.run.plan), 0)
         for stay in (True, False) if self.batch.standing else (True,):
@@ -89,6 +92,27 @@ class _Search:
         state = None if self.over() else first(self.run, self.batch)
         if state is not None and state.complete():
             self.rows, self.cost = self.engine.improve(state.snapshot(), 0)
+
+    def _descend(self) -> None:
+        """Put gangs back one by one where rules for gangs propose, those with most to gain first, while that helps."""
+        state = first(self.run, self.batch)
+        if state is None or not state.complete():
+            return
+        best = BestCase(self.batch)
+        floor = np.array([best.cost(j) for j in range(len(self.batch.jobs))])
+        floor[list(self.batch.pinned)] = np.inf
+        before, now = np.inf, state.exact()
+        while now < before * (1 - 1e-9) and not self.over():
+            before, slack = now, np.array(state.cost) - floor
+            for j in np.argsort(-slack, kind="stable")[: int((slack > 1e-9 * (1 + now)).sum())].tolist():
+                if self.over():
+                    break
+                more = WIDE.get(self.batch.jobs[j].collective, ())
+                cheapest(state, j, (*RULES, *more), state.remove(j))
+            now = state.exact()
+            self.take(state.snapshot(), now)
+        if not self.rows:
+            self.rows, self.cost = state.snapshot(), now
 
     def take(self, rows: list[Rows], cost: float) -> bool:
         """Keep a placement and offer it if it is the best so far; return whether it is."""

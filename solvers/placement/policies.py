@@ -206,6 +206,39 @@ def empty_nodes(offer: Offer, degree: int) -> dict[int, int]:
     return topology(offer.only(offer.state.taken == 0, degree), degree)
 
 
+def quiet_nodes(offer: Offer, degree: int) -> dict[int, int]:
+    """Go by the topology on nodes whose NICs nobody uses, if they suffice."""
+    return topology(offer.only(offer.state.crossing == 0, degree), degree)
+
+
+def one_a_rack(offer: Offer, degree: int) -> dict[int, int]:
+    """Use the roomiest node of every rack, then the second of every rack, and so on."""
+    room, nodes = offer.room, np.flatnonzero(offer.room)
+    order = nodes[np.argsort(-room[nodes], kind="stable")]
+    rack = offer.tree.group[1][order]
+    by_rack = np.argsort(rack, kind="stable")
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[by_rack] = np.arange(len(order)) - np.searchsorted(rack[by_rack], rack[by_rack])
+    return take(order[np.argsort(rank, kind="stable")], room, degree)
+
+
+def _thin(times: int) -> Policy:
+    """Return the rule that uses so many times the nodes, one a worker for 0, if there are so many with room."""
+
+    def policy(offer: Offer, degree: int) -> dict[int, int]:
+        fewest = -(-degree // int(offer.room.max()))
+        room = np.minimum(offer.room, max(1, -(-degree // (fewest * (times or degree)))))
+        enough = int(room.sum(dtype=np.int64)) >= degree
+        return empty_nodes(Offer(offer.state, offer.job, room) if enough else offer, degree)
+
+    return policy
+
+
+WIDE: Mapping[str, tuple[Policy, ...]] = {"ps": (_thin(2), _thin(4)), "hierarchical": (one_a_rack, _thin(0))}
+"""Rules for more nodes than a gang needs: they share the traffic of parameter servers, and a hierarchical all-reduce
+has no phase where each group has one member."""
+
+
 def nearest_by_size(offer: Offer, degree: int) -> dict[int, int]:
     """Take the idle GPUs nearest to a node that the size of the gang picks (TopDRL).
 
