@@ -9,7 +9,7 @@ device of that limit or a lesser one (Balas 1975). With it the model is solved a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,6 +58,36 @@ def most(limit: float, ops: int) -> float:
     """Return no fewer bytes than any set of so many ops has that the verifier accepts within `limit`."""
     # floats in another order, and the sums of sums that groups have, differ by so much at most
     return limit * (1 + TOLERANCE) * (1 + 2 * (ops + 2) * _ULP)
+
+
+def why_impossible(
+    names: Sequence[str],
+    op_of: Callable[[int], int],
+    runs: BoolArray,
+    fits: BoolArray,
+    memory: FloatArray,
+    total: float,
+) -> str | None:
+    """Return why no plan exists if that is plain to see, else `None`.
+
+    Args:
+        names: of the ops.
+        op_of: from a group to one of its ops.
+        runs, fits: whether some device runs a group, and whether one that does has the memory for it, bool (G,).
+        memory: bytes of each group, float64 (G,).
+        total: bytes of all devices.
+    """
+    if not runs.all():
+        return (
+            f"no device type of the cluster runs op {names[op_of(int(np.argmin(runs)))]} and all ops colocated with it"
+        )
+    if not fits.all():
+        g = int(np.argmin(fits))
+        words = f"memory: op {names[op_of(g)]} and its colocated ops need {memory[g]:.6g} bytes"
+        return f"{words}; no device that runs them has that"
+    if memory.sum() > total * (1 + TOLERANCE):
+        return f"memory: the ops need {memory.sum():.6g} bytes, all devices together have {total:.6g}"
+    return None
 
 
 def fits(run: Run, plan: Any) -> bool:

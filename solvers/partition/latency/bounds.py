@@ -4,31 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from gangplan.instances.verify import TOLERANCE
-
+from ..sizes import why_impossible
 from .reduced import Reduced
 
 
 def impossible(r: Reduced) -> str | None:
     """Return why no plan exists if that is plain to see, else `None`."""
-    names = r.problem.graph.names
-    runs = np.array([np.isfinite(r.group_time[slot.kind]) for slot in r.slots])
-    homeless = ~runs.any(axis=0)
-    if homeless.any():
-        op = names[_op(r, int(np.argmax(homeless)))]
-        return f"no device type of the cluster runs op {op} and all ops colocated with it"
-    if not r.fits.any(axis=1).all():
-        g = int(np.argmin(r.fits.any(axis=1)))
-        words = f"memory: op {names[_op(r, g)]} and its colocated ops need {r.group_memory[g]:.6g} bytes"
-        return f"{words}; no device that runs them has that"
+    runs = np.array([np.isfinite(r.group_time[slot.kind]) for slot in r.slots]).any(axis=0)
     total = sum(slot.capacity for slot in r.slots)
-    if r.memory.sum() > total * (1 + TOLERANCE):
-        return f"memory: the ops need {r.memory.sum():.6g} bytes, all devices together have {total:.6g}"
-    return None
-
-
-def _op(r: Reduced, g: int) -> int:
-    return int(np.flatnonzero(np.isin(r.item_of, r.groups[g]))[0])
+    return why_impossible(
+        r.problem.graph.names,
+        lambda g: int(np.flatnonzero(np.isin(r.item_of, r.groups[g]))[0]),
+        runs,
+        r.fits.any(axis=1),
+        r.group_memory,
+        total,
+    )
 
 
 def path_bound(r: Reduced) -> float:

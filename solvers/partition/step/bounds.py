@@ -11,6 +11,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 
 from ...run import Run
+from ..sizes import why_impossible
 from .model import Csr, Prepared
 
 if TYPE_CHECKING:
@@ -19,20 +20,9 @@ if TYPE_CHECKING:
 
 def impossible(p: Prepared) -> str | None:
     """Return why no plan exists if that is plain to see, else `None`."""
-    names = p.problem.graph.names
-    homeless = ~np.isfinite(p.group_time[p.types]).any(axis=0)
-    if homeless.any():
-        op = names[p.members[int(np.argmax(homeless))][0]]
-        return f"no device type of the cluster runs op {op} and all ops colocated with it"
-    fits = p.allowed.any(axis=1)
-    if not fits.all():
-        g = int(np.argmin(fits))
-        op, need = names[p.members[g][0]], p.group_memory[g]
-        return f"memory: op {op} and its colocated ops need {need:.6g} bytes; no device that runs them has that"
-    total = float(p.capacity.sum())
-    if p.group_memory.sum() > total * (1 + 1e-9):
-        return f"memory: the ops need {p.group_memory.sum():.6g} bytes, all devices together have {total:.6g}"
-    return None
+    runs, fits = np.isfinite(p.group_time[p.types]).any(axis=0), p.allowed.any(axis=1)
+    names, total = p.problem.graph.names, float(p.capacity.sum())
+    return why_impossible(names, lambda g: p.members[g][0], runs, fits, p.group_memory, total)
 
 
 def heads_and_tails(p: Prepared) -> tuple[FloatArray, FloatArray]:

@@ -211,11 +211,6 @@ class Prices(NamedTuple):
     near: Floats
 
 
-def no_prices(ops: int, edges: int) -> Prices:
-    """Return the prices of HEFT."""
-    return Prices(np.zeros(ops), np.zeros((ops, len(COSTS))), np.zeros(edges), np.zeros(edges))
-
-
 @lean_kernel
 def build(arrays: Arrays, told: Prices, state: ListState, careful: bool) -> bool:
     """Place and schedule all ops; return whether memory sufficed.

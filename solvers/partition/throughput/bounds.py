@@ -10,26 +10,19 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.instances.verify import TOLERANCE
 
 from ...run import never
+from ..sizes import why_impossible
 from .quotient import Quotient
 
 
 def impossible(q: Quotient) -> str | None:
     """Return why no plan exists if that is plain to see, else `None`."""
     present = q.counts > 0
-    names = q.problem.graph.names
-    homeless = ~np.isfinite(q.time[present]).any(axis=0)
-    if homeless.any():
-        op = names[int(np.argmax(q.group_of == np.argmax(homeless)))]
-        return f"no device type of the cluster runs op {op} and all ops colocated with it"
-    fits = np.isfinite(q.time[present]) & (q.memory <= q.capacity[present][:, None] * (1 + TOLERANCE))
-    if not fits.any(axis=0).all():
-        g = int(np.argmin(fits.any(axis=0)))
-        op = names[int(np.argmax(q.group_of == g))]
-        return f"memory: op {op} and its colocated ops need {q.memory[g]:.6g} bytes; no device that runs them has that"
-    total = float(q.capacity[present] @ q.counts[present])
-    if q.memory.sum() > total * (1 + TOLERANCE):
-        return f"memory: the ops need {q.memory.sum():.6g} bytes, all devices together have {total:.6g}"
-    return None
+    runs = np.isfinite(q.time[present])
+    fits = runs & (q.memory <= q.capacity[present][:, None] * (1 + TOLERANCE))
+    return why_impossible(
+        q.problem.graph.names, lambda g: int(np.argmax(q.group_of == g)), runs.any(axis=0), fits.any(axis=0), q.memory,
+        float(q.capacity[present] @ q.counts[present]),
+    )  # fmt: skip
 
 
 def work_bound(q: Quotient) -> float:
