@@ -77,10 +77,10 @@ def _decoding() -> tuple[Any, ...]:
 _POLICY = Method(_learned, library="torch", warm=_warm, kernels=_decoding)
 ENTRIES = (
     # a good pipeline is a good start for every variant
-    Entry("throughput", "pipedream", quick=True),
+    Entry("throughput", "pipedream", least=0.5, quick=True),
     # proofs of milliseconds need no compiled code; with less the searches go first
-    Entry("throughput", "convex", variants=("convex",), least=0.05),
-    Entry("throughput", "pipeline", variants=("contiguous",), least=0.05),
+    Entry("throughput", "convex", variants=("convex",), least=0.5),
+    Entry("throughput", "pipeline", variants=("contiguous",), least=0.5),
     Entry("throughput", "random_keys", share=0.2),
     Entry("throughput", "local_search", share=0.45),
     Entry("throughput", "bounds", variants=("contiguous",), share=0.3, least=0.2),
@@ -96,7 +96,7 @@ ENTRIES = (
     # bounds and pipelines take tens of milliseconds
     Entry("step", "bounds", share=0.2, least=0.2, quick=True),
     Entry("step", "list_schedule", share=0.2, least=0.005),
-    Entry("step", "contiguous", share=0.1, least=0.2),
+    Entry("step", "contiguous", share=0.1, least=0.5),
     Entry("step", "local_search", share=0.15),
     # from what the searches have found
     Entry("step", "cpsat", share=0.5, least=0.5),
