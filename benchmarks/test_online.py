@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gangplan.instances.placement import Demand, Fleet
-from gangplan.instances.placement.task import Task
+from gangplan.instances.placement.job import Task
 from gangplan.solvers.placement.online import Mix, State, make_policy
 from gangplan.solvers.placement.online.policy import Scored
 from gangplan.solvers.placement.online.slots import need

@@ -15,8 +15,7 @@ import numpy as np
 
 from gangplan.instances import GraphProblem, InstanceError, OpGraph, StagesProblem
 from gangplan.instances.placement import Fleet, GangJob, PlacementProblem
-from gangplan.instances.schedule import Pool, ScheduleProblem
-from gangplan.instances.schedule.capacity import total
+from gangplan.instances.schedule import Pool, ScheduleProblem, total
 from gangplan.solvers import Run
 
 from .portfolio import run_here

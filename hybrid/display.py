@@ -6,8 +6,7 @@ import logging
 import sys
 
 from gangplan.instances.placement import PlacementProblem
-from gangplan.instances.schedule import ScheduleProblem
-from gangplan.instances.schedule.capacity import total
+from gangplan.instances.schedule import ScheduleProblem, total
 from gangplan.instances.verify import Problem
 from gangplan.solvers import Result, Run
 from gangplan.solvers.run import relative_gap

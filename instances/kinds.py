@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     """A plan of any of them."""
 
 _HOMES = {
-    "throughput": (".partition.throughput", "Partition"),
-    "latency": (".partition.latency", "Latency"),
-    "step": (".partition.step", "Step"),
+    "throughput": (".partition.problems", "Partition"),
+    "latency": (".partition.problems", "Latency"),
+    "step": (".partition.problems", "Step"),
     "stages": (".partition.stages", "Stages"),
     "placement": (".placement.problem", "Placement"),
-    "schedule": (".schedule.problem", "Schedule"),
+    "schedule": (".schedule", "Schedule"),
 }
+GRAPHS = tuple(_HOMES)[:4]
+"""The objectives of problems of one op graph on one cluster."""
 PROBLEMS = Lazy(__package__, {x: f"{module}:{stem}Problem" for x, (module, stem) in _HOMES.items()})
 """The type of every problem, by what it minimises."""
 PLANS = Lazy(__package__, {x: f"{module}:{stem}Plan" for x, (module, stem) in _HOMES.items()})
 """The type of what answers it."""
-VERIFIERS = Lazy(__package__, {x: f".verify.{x}:verify_{x}" for x in _HOMES})
+VERIFIERS = Lazy(__package__, {x: f".verify.{'partition' if x in GRAPHS[:3] else x}:verify_{x}" for x in _HOMES})
 """What checks such an answer."""
-GRAPHS = tuple(_HOMES)[:4]
-"""The objectives of problems of one op graph on one cluster."""
 DOCUMENTS = Lazy(
     __package__,
     {

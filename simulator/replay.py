@@ -15,7 +15,7 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray, require_number
 from gangplan.instances.placement.fleet import Fleet
-from gangplan.instances.placement.task import Task
+from gangplan.instances.placement.job import Task
 from gangplan.solvers.placement.online import Mix, State, make_policy
 from gangplan.solvers.placement.online.policy import Policy
 from gangplan.solvers.placement.online.slots import GPU, need

@@ -319,7 +319,7 @@ class Run:
 def _zero(problem: Any) -> float:
     if problem.objective != "schedule":
         return 0.0
-    from gangplan.instances.verify.clock import clock_cost
+    from gangplan.instances.verify.schedule import clock_cost
 
     return clock_cost(problem)
 

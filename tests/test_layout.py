@@ -88,7 +88,7 @@ def test_the_check_itself(path: str, source: str, bad: bool) -> None:
     assert bool(faults(Path(path), source)) is bad
 
 
-DOORS = {"instances/intake/content.py", "instances/intake/structure.py", "instances/intake/tables.py"}
+DOORS = {"instances/intake.py"}
 """Where inputs are opened and parsed."""
 OWN_FILES = {
     *("hybrid/compiling.py", "solvers/compiled/store.py"),

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import RampTopology, content_hash
-from gangplan.instances.schedule import Capacity, NodePool, SchedulePlan, ScheduleProblem
-from gangplan.instances.schedule.capacity import total
+from gangplan.instances.schedule import Capacity, NodePool, SchedulePlan, ScheduleProblem, total
 from gangplan.instances.verify import ScheduleVerdict, verify
 
 from ..units import column, percent, quantity, scale

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import StagesPlan, StagesProblem, Verdict
-from gangplan.instances.verify.nesting import Nest, nesting
+from gangplan.instances.verify.stages import Nest, nesting
 
 from ..units import column, percent, quantity, scale, time_unit
 from .output import table

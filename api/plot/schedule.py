@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gangplan.instances.schedule import NodePool, SchedulePlan, ScheduleProblem
-from gangplan.instances.schedule.capacity import total
+from gangplan.instances.schedule import NodePool, SchedulePlan, ScheduleProblem, total
 from gangplan.instances.verify import verify
 from gangplan.instances.workload import Workload
 from gangplan.simulator.trace import Outcome

@@ -18,7 +18,7 @@ from torch import distributed
 from torch.distributed.pipelining import ScheduleGPipe, SplitPoint, pipeline
 from torch.utils import _pytree
 
-from gangplan.instances.intake.structure import read_json
+from gangplan.instances.intake import read_json
 from gangplan.instances.torch_model.load import Model, load_model
 
 

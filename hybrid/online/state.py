@@ -12,7 +12,7 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_number
 from gangplan.instances.placement import Fleet, GangJob, SpeedModel
-from gangplan.instances.verify.start import verify_start
+from gangplan.instances.verify.actions import verify_start
 from gangplan.solvers.placement.online.interference import LeastInterference
 from gangplan.solvers.placement.online.rooms import Kind
 

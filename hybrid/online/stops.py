@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gangplan.instances.placement import GangJob
-from gangplan.instances.verify.stop import Exchange, verify_stop
+from gangplan.instances.verify.actions import Exchange, verify_stop
 
 from .explain import Candidate
 from .queue import Request

@@ -9,8 +9,7 @@ import numpy as np
 from ..arrays import require_number
 from ..cluster import RampTopology
 from ..errors import InstanceError
-from ..schedule import Capacity, MoldableJob, NodePool, Pool, ScheduleProblem
-from ..schedule.capacity import holds, total
+from ..schedule import Capacity, MoldableJob, NodePool, Pool, ScheduleProblem, holds, total
 
 _MEDIAN, _SPREAD, _LONGEST = 2 * 3600.0, 1.2, 2 * 86400.0
 """Seconds of a job on one GPU: log-normal, as those of the traces of Philly and Helios roughly are, cut off above."""

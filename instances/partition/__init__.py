@@ -6,23 +6,26 @@ from ..lazy import exported
 
 if TYPE_CHECKING:
     from ..kinds import Plan
-    from .job import GraphProblem
-    from .latency import LatencyPlan, LatencyProblem
-    from .menu import TensorMenu, megatron
-    from .stages import MEMORY_MODELS, StagesPlan, StagesProblem
-    from .step import StepPlan, StepProblem
-    from .throughput import VARIANTS, PartitionPlan, PartitionProblem, precedence
+    from .problems import (
+        VARIANTS,
+        GraphProblem,
+        LatencyPlan,
+        LatencyProblem,
+        PartitionPlan,
+        PartitionProblem,
+        StepPlan,
+        StepProblem,
+        precedence,
+    )
+    from .stages import MEMORY_MODELS, StagesPlan, StagesProblem, TensorMenu, megatron
 else:
     __getattr__ = exported(
         __name__,
         {
             "..kinds": "Plan",
-            ".job": "GraphProblem",
-            ".latency": "LatencyPlan LatencyProblem",
-            ".menu": "TensorMenu megatron",
-            ".stages": "MEMORY_MODELS StagesPlan StagesProblem",
-            ".step": "StepPlan StepProblem",
-            ".throughput": "VARIANTS PartitionPlan PartitionProblem precedence",
+            ".problems": "VARIANTS GraphProblem LatencyPlan LatencyProblem PartitionPlan PartitionProblem StepPlan "
+            "StepProblem precedence",
+            ".stages": "MEMORY_MODELS StagesPlan StagesProblem TensorMenu megatron",
         },
     )
 

@@ -6,19 +6,15 @@ from ..lazy import exported
 
 if TYPE_CHECKING:
     from .fleet import Fleet
-    from .job import Demand, GangJob
+    from .job import Demand, Expected, GangJob, SpeedModel, Task
     from .problem import PlacementPlan, PlacementProblem, Running
-    from .speed import SpeedModel
-    from .task import Expected, Task
 else:
     __getattr__ = exported(
         __name__,
         {
             ".fleet": "Fleet",
-            ".job": "Demand GangJob",
+            ".job": "Demand Expected GangJob SpeedModel Task",
             ".problem": "PlacementPlan PlacementProblem Running",
-            ".speed": "SpeedModel",
-            ".task": "Expected Task",
         },
     )
 

@@ -1,11 +1,111 @@
-"""A gang job: what its tasks need, and where they may go."""
+"""Gangs and single tasks: what they need, where they may go, and how fast models run."""
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
-from ..arrays import require_number, require_text
+import numpy as np
+
+from ..arrays import FloatArray, frozen, require, require_number, require_text, require_unique
 from ..errors import DEVICES, InstanceError, unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One task, placed as a whole on one node.
+
+    Attributes:
+        demand: GPUs, cores and memory. Several GPUs are whole ones of one node; a share is of one GPU.
+        gpu_types: the types of GPU it accepts, by name; none named means any. Of no meaning without GPUs.
+    """
+
+    demand: Demand
+    gpu_types: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.demand, Demand):
+            raise InstanceError("demand", f"{self.demand!r} is not a Demand")
+        object.__setattr__(self, "gpu_types", tuple(sorted(set(self.gpu_types))))
+        for i, name in enumerate(self.gpu_types):
+            require_text(name, f"gpu_types[{i}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A kind of task that is to be expected.
+
+    Attributes:
+        task: what it is like.
+        share: how often it comes, in proportion to the others.
+    """
+
+    task: Task
+    share: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.task, Task):
+            raise InstanceError("task", f"{self.task!r} is not a Task")
+        require_number(self.share, "share", positive=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SpeedModel:
+    """What is known of K model types on T types of GPU; docs/placement.md has the formulas.
+
+    Attributes:
+        models: the model types by name.
+        gpu_types: the GPU types by name.
+        compute: seconds a worker computes in one step, alone, float64 (T, K); infinite where it cannot run.
+        gradient: bytes that the workers synchronise in each step, float64 (K,).
+        overlap: the share of the compute behind which synchronisation can hide, float64 (K,), from 0 to 1.
+        host: what a job adds to the compute of another on the same node, as a share of it, float64 (K, K): row the job
+            that suffers, column the one that is there.
+        gpu: the same for jobs that share a GPU, float64 (K, K).
+        duty: the share of the time that a gang of the model loads a link that it crosses, as those see it that cross it
+            too, float64 (K,), from 0 to 1; 1 if none is given: links are shared by the number of gangs.
+    """
+
+    models: tuple[str, ...]
+    gpu_types: tuple[str, ...]
+    compute: FloatArray = dataclasses.field(metadata={"rank": 2, "null": "infinite"})
+    gradient: FloatArray
+    overlap: FloatArray
+    host: FloatArray = dataclasses.field(metadata={"rank": 2})
+    gpu: FloatArray = dataclasses.field(metadata={"rank": 2})
+    duty: FloatArray = dataclasses.field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        for name in ("models", "gpu_types"):
+            values = tuple(getattr(self, name))
+            object.__setattr__(self, name, values)
+            for i, value in enumerate(values):
+                require_text(value, f"{name}[{i}]")
+            require_unique(values, name)
+        k, t = len(self.models), len(self.gpu_types)
+        if not frozen(self.duty, np.float64, "duty", (None,)).size:
+            object.__setattr__(self, "duty", np.ones(k))
+        shapes: dict[str, tuple[int, ...]] = {
+            "compute": (t, k),
+            "gradient": (k,),
+            "overlap": (k,),
+            "host": (k, k),
+            "gpu": (k, k),
+            "duty": (k,),
+        }
+        for name, shape in shapes.items():
+            object.__setattr__(self, name, frozen(getattr(self, name), np.float64, name, shape))
+        require(self.compute > 0, self.compute, "compute", "is not positive")
+        for name in ("gradient", "overlap", "host", "gpu", "duty"):
+            values = getattr(self, name)
+            require(np.isfinite(values) & (values >= 0), values, name, "is not a finite number from 0 on")
+        for name in ("overlap", "duty"):
+            values = getattr(self, name)
+            require(values <= 1, values, name, "is more than 1")
+
+    def __repr__(self) -> str:
+        return f"SpeedModel({len(self.models)} models on {', '.join(self.gpu_types)})"
+
 
 COLLECTIVES = ("ring", "tree", "hierarchical", "ps")
 

@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 from ..arrays import FloatArray, IntArray, frozen, require, require_number, require_text, require_unique
 from ..errors import InstanceError, unknown
 from .fleet import Fleet
-from .job import GangJob
-from .speed import SpeedModel
-from .task import Expected, Task
+from .job import Expected, GangJob, SpeedModel, Task
 
 GOALS = ("slowdown", "throughput", "communication", "fragmentation")
 

@@ -1,4 +1,4 @@
-"""How fast every gang runs under a placement: the one cost model of solvers, verifier and simulator."""
+"""How fast every gang runs under a placement, the one cost model, and what its GPUs pay for being apart."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import FloatArray, IntArray, sums
+from .fleet import Fleet
 from .job import GangJob
 from .problem import PlacementPlan, PlacementProblem
 
@@ -221,3 +222,41 @@ def _alone(problem: PlacementProblem, job: GangJob, degree: int, compute: float,
         moved = ring_bytes(degree, size) if job.collective == "ring" else 2 * size * (degree > 1)
         sync = moved / min(link if here > 1 else np.inf, nic if nodes > 1 else np.inf)
     return max(compute, (1 - overlap) * compute + sync)
+
+
+GIGABYTE = 1e9
+"""Bytes whose transfer a pair of GPUs is charged for."""
+
+
+def communication(problem: PlacementProblem, plan: PlacementPlan) -> FloatArray:
+    """Return the communication cost of each job, float64 (J,): over its pairs of GPUs, the seconds of a gigabyte.
+
+    Two GPUs pay 1e9 / B with B, in bytes/s, that of the slowest link between them: the links inside their node, or else
+    the NICs and, up to the level at which they meet, the uplinks of their racks and so on. On the cluster of TopDRL
+    (Ayadi et al., JPDC 204, 2025), with NVLink of 40 GB/s, InfiniBand of 4 and 2 between racks, these are its weights
+    1/40, 1/4 and 1/2. A share of a GPU counts as a GPU of its node; parameter servers, and workers without a GPU, count
+    nothing.
+    """
+    count, groups = len(problem.jobs), problem.fleet.topology.group
+    each = np.array([job.worker.grants for job in problem.jobs])[plan.job]
+    held = each * plan.workers
+    inside, across = pair_seconds(problem.fleet)
+    cost = sums(plan.job, inside[plan.node] * pairs(held), count)
+    below = sums(plan.job, pairs(held), count)
+    for seconds, group in zip(across, groups, strict=True):
+        keys, index = np.unique(np.stack([plan.job, group[plan.node]]), axis=1, return_inverse=True)
+        within = sums(keys[0], pairs(sums(index.ravel(), held, keys.shape[1])), count)
+        cost += seconds * (within - below)
+        below = within
+    return cost
+
+
+def pair_seconds(fleet: Fleet) -> tuple[FloatArray, FloatArray]:
+    """Return the seconds of a gigabyte between GPUs of each node, (m,), and of nodes that meet at each level, (L,)."""
+    slowest = np.minimum.accumulate([level.bandwidth for level in fleet.topology.levels])
+    return GIGABYTE / fleet.link, GIGABYTE / slowest
+
+
+def pairs(count: NDArray[Any]) -> FloatArray:
+    """Return how many pairs so many make, elementwise."""
+    return np.asarray(count * (count - 1) / 2, dtype=np.float64)

@@ -19,8 +19,7 @@ from ..cluster import Level, TreeTopology
 from ..errors import InstanceError
 from ..intake import csv_rows, read_text
 from ..placement.fleet import Fleet
-from ..placement.job import Demand
-from ..placement.task import Task
+from ..placement.job import Demand, Task
 
 MEBIBYTE = 2**20
 MILLI = 1000

@@ -8,10 +8,7 @@ from typing import Any
 from ..partition import GraphProblem, LatencyProblem, PartitionProblem, StagesProblem, StepProblem
 from ..verify import verify
 from .bars import KINDS, Bar, Row, Timeline
-from .latency import latency_timeline
-from .load import load_timeline
-from .stages import stages_timeline
-from .step import step_timeline
+from .plans import latency_timeline, load_timeline, stages_timeline, step_timeline
 
 __all__ = ["KINDS", "Bar", "Row", "Timeline", "timeline"]
 

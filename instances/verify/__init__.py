@@ -13,18 +13,16 @@ if TYPE_CHECKING:
     from ..partition import GraphProblem
     from ..placement import PlacementProblem
     from ..schedule import ScheduleProblem
-    from .clock import clock_cost
     from .placement import PlacementVerdict
-    from .schedule import ScheduleVerdict
+    from .schedule import ScheduleVerdict, clock_cost
     from .verdict import TOLERANCE, Verdict
 else:
     __getattr__ = exported(
         __name__,
         {
             "..kinds": "Answer Problem",
-            ".clock": "clock_cost",
             ".placement": "PlacementVerdict",
-            ".schedule": "ScheduleVerdict",
+            ".schedule": "ScheduleVerdict clock_cost",
             ".verdict": "TOLERANCE Verdict",
         },
     )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray, sums
 from gangplan.instances.placement import Fleet
-from gangplan.instances.placement.communication import pair_seconds, pairs
+from gangplan.instances.placement.rate import pair_seconds, pairs
 
 from ..outcome import Outcome
 from ..spans import Spans, spans
@@ -107,7 +107,7 @@ def communication(outcome: Outcome, fleet: Fleet, parts: Spans | None = None) ->
 def costs(outcome: Outcome, fleet: Fleet, parts: Spans) -> FloatArray:
     """Return the communication cost of each span, float64 (s,): over its pairs of GPUs, the seconds of a gigabyte.
 
-    See `gangplan.instances.placement.communication`, whose cost of a job this is.
+    See `gangplan.instances.placement.rate`, whose cost of a job this is.
     """
     count = len(parts.job)
     span = np.repeat(np.arange(count), np.diff(np.append(parts.first, len(parts.row))))

@@ -10,7 +10,7 @@ import numpy as np
 
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
 from gangplan.instances.ramp import coordinates, span
-from gangplan.instances.schedule.capacity import ramp_blocks
+from gangplan.instances.schedule import ramp_blocks
 from gangplan.instances.verify.verdict import time_slack
 
 from .jobs import JobType

@@ -15,7 +15,7 @@ from gangplan.instances.intake import read_text
 from gangplan.instances.ramp import span
 from gangplan.instances.readers import read
 from gangplan.instances.readers.listing import listed_order
-from gangplan.instances.schedule.capacity import ramp_blocks
+from gangplan.instances.schedule import ramp_blocks
 from gangplan.instances.splitting import SplitGraph, split
 
 from .blocks import Blocks

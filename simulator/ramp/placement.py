@@ -6,7 +6,7 @@ import numpy as np
 
 from gangplan.instances import InstanceError, RampTopology
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, frozen, require, require_number
-from gangplan.instances.schedule.capacity import ramp_blocks
+from gangplan.instances.schedule import ramp_blocks
 from gangplan.instances.splitting import SplitGraph, leaders
 
 SERVER_MEMORY = 80e9

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.instances.placement.communication import pair_seconds, pairs
-from gangplan.instances.placement.rate import ring_bytes
+from gangplan.instances.placement.rate import pair_seconds, pairs, ring_bytes
 
 from .build import stays
 from .prepare import Batch, Indices

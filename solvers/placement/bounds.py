@@ -19,7 +19,7 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray, IntArray
 from gangplan.instances.placement.rate import ring_bytes
-from gangplan.instances.verify.fragmentation import Fragmentation
+from gangplan.instances.verify.placement import Fragmentation
 
 from .best_case import BestCase
 from .build import stays

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.instances.placement.communication import pair_seconds, pairs
-from gangplan.instances.placement.rate import ring_bytes
+from gangplan.instances.placement.rate import pair_seconds, pairs, ring_bytes
 
 from .prepare import Batch, Rows
 

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from gangplan.instances.placement import Task
-from gangplan.instances.placement.communication import pair_seconds
+from gangplan.instances.placement.rate import pair_seconds
 from gangplan.instances.verify import TOLERANCE
-from gangplan.instances.verify.fragmentation import Fragmentation
+from gangplan.instances.verify.placement import Fragmentation
 
 from .costs import most_communication
 from .cpsat_cost import Cost

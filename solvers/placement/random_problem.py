@@ -19,8 +19,8 @@ from gangplan.instances.placement import (
     SpeedModel,
     Task,
 )
-from gangplan.instances.placement.communication import GIGABYTE
 from gangplan.instances.placement.problem import GOALS
+from gangplan.instances.placement.rate import GIGABYTE
 
 _GOALS = 0.4, 0.2, 0.2, 0.2
 _KEPT = 64

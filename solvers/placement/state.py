@@ -8,7 +8,7 @@ import numpy as np
 
 from gangplan.instances.arrays import IntArray
 from gangplan.instances.placement import PlacementPlan
-from gangplan.instances.verify.fragmentation import Fragmentation
+from gangplan.instances.verify.placement import Fragmentation
 
 from .costs import Costs
 from .grants import as_plan, dislike, fewest, meeting, pack

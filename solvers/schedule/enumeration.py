@@ -8,8 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from gangplan.instances import InstanceError, RampTopology
-from gangplan.instances.schedule import GOALS, Capacity, MoldableJob, NodePool, Pool, ScheduleProblem
-from gangplan.instances.schedule.capacity import ramp_blocks
+from gangplan.instances.schedule import GOALS, Capacity, MoldableJob, NodePool, Pool, ScheduleProblem, ramp_blocks
 from gangplan.instances.verify.schedule import goal, is_late
 
 _KEPT = 64

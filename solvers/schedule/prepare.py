@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.cluster import RampTopology
-from gangplan.instances.schedule import NodePool, Pool, SchedulePlan, ScheduleProblem
-from gangplan.instances.schedule.capacity import holds, ramp_blocks, total
-from gangplan.instances.verify.clock import clock_cost, first_release
+from gangplan.instances.schedule import NodePool, Pool, SchedulePlan, ScheduleProblem, holds, ramp_blocks, total
+from gangplan.instances.verify.schedule import clock_cost, first_release
 from gangplan.instances.verify.verdict import time_slack
 
 from ..run import Run

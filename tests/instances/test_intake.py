@@ -25,8 +25,7 @@ from gangplan.instances.readers.measured import read_measured
 from gangplan.instances.readers.openb import read_nodes, read_pods
 from gangplan.instances.readers.throughputs import read_throughputs
 from gangplan.instances.readers.traces import read_trace
-from gangplan.instances.schedule import MoldableJob, NodePool, Pool, ScheduleProblem
-from gangplan.instances.schedule.capacity import holds, ramp_blocks
+from gangplan.instances.schedule import MoldableJob, NodePool, Pool, ScheduleProblem, holds, ramp_blocks
 
 READERS: dict[str, Callable[[Path], Any]] = {
     "read": read,

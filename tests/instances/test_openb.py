@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from gangplan.instances import InstanceError
-from gangplan.instances.placement.job import Demand
-from gangplan.instances.placement.task import Task
+from gangplan.instances.placement.job import Demand, Task
 from gangplan.instances.readers.openb import read_nodes, read_pods
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nn0,64000,262144,2,P100\nn1,96000,393216,8,G2\nn2,32000,131072,0,\n"

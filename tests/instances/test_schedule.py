@@ -17,8 +17,9 @@ from gangplan.instances.schedule import (
     SchedulePlan,
     ScheduleProblem,
     accepted_within,
+    holds,
+    total,
 )
-from gangplan.instances.schedule.capacity import holds, total
 from gangplan.instances.workload import Workload
 
 A = MoldableJob("a", (1, 2), (10.0, 6.0))

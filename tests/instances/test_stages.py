@@ -25,7 +25,7 @@ from gangplan.instances import (
     with_objective,
 )
 from gangplan.instances.graph import with_backward
-from gangplan.instances.verify.nesting import nesting, totals
+from gangplan.instances.verify.stages import nesting, totals
 
 
 def chain(weights: tuple[float, ...] = (6, 0), outputs: tuple[float, ...] = (5, 2)) -> OpGraph:

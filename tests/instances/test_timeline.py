@@ -26,10 +26,10 @@ from gangplan.instances import (
     with_objective,
 )
 from gangplan.instances.generators import generate
-from gangplan.instances.partition.route import Links
+from gangplan.instances.partition.problems import Links
 from gangplan.instances.timeline import Timeline, timeline
-from gangplan.instances.timeline.chain import critical_chain
-from gangplan.instances.verify.step import needed
+from gangplan.instances.timeline.bars import critical_chain
+from gangplan.instances.verify.partition import needed
 
 GPU, CPU = DeviceType("A100", memory=80e9), DeviceType("cpu", host=True)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gangplan.instances import InstanceError
-from gangplan.instances.readers.traces import as_csv, queues, read_trace
+from gangplan.instances.readers.traces import as_csv, read_trace
 from gangplan.instances.workload import Workload
 
 HEAD = "job_id,num_gpu,submit_time,duration\n"
@@ -20,11 +20,11 @@ def test_philly(data: Path) -> None:
     """All jobs of all virtual clusters, seconds from the first submission."""
     workload = read_trace(data / "philly" / "philly.csv.gz").workload
     assert workload.n_jobs == 82_247
-    parts = dict(queues(workload))
+    parts = {name: workload.only(name) for name in set(workload.queue)}
     assert len(parts) == 15 and sum(part.n_jobs for part in parts.values()) == 82_247
     assert workload.submit.min() == 0
     assert workload.duration.max() == pytest.approx(4.63e6, rel=1e-3)
-    assert workload.only("ee9e8c").n_jobs == parts["ee9e8c"].n_jobs
+    assert workload.only("ee9e8c").n_jobs == workload.queue.count("ee9e8c")
 
 
 def test_tiresias(data: Path) -> None:

@@ -20,7 +20,7 @@ from gangplan.instances.placement import (
     SpeedModel,
     Task,
 )
-from gangplan.instances.verify.fragmentation import fragments
+from gangplan.instances.verify.placement import fragments
 
 FLEET = Fleet.regular(racks=2, nodes=2, gpus=4, cpu=8, memory=100.0, link=10.0, nic=2.0, uplink=1.0)
 """Two racks of two nodes of four GPUs; 10 B/s within a node, 2 B/s a node's NIC, 1 B/s a rack's uplink."""

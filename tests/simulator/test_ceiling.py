@@ -10,7 +10,7 @@ import pytest
 
 from gangplan.cli import main
 from gangplan.instances.placement import Demand, Fleet
-from gangplan.instances.placement.task import Task
+from gangplan.instances.placement.job import Task
 from gangplan.instances.readers.openb import read_nodes, read_pods
 from gangplan.simulator.ceiling import ceiling
 from gangplan.simulator.replay import ceilings, replay, saturate

@@ -11,7 +11,7 @@ import pytest
 from gangplan.cli import main
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Demand, Fleet
-from gangplan.instances.placement.task import Task
+from gangplan.instances.placement.job import Task
 from gangplan.instances.readers.openb import read_nodes, read_pods
 from gangplan.simulator.replay import arrivals, replay, saturate
 from gangplan.solvers.placement.online import Mix, make_policy

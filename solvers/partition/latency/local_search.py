@@ -8,7 +8,7 @@ import numpy as np
 
 from gangplan.instances import verify
 from gangplan.instances.arrays import FloatArray
-from gangplan.instances.verify.latency import timetable
+from gangplan.instances.verify.partition import timetable
 
 from ...run import Run
 from .line import Orders

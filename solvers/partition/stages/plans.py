@@ -9,7 +9,7 @@ import numpy as np
 
 from gangplan.instances import StagesPlan, StagesProblem
 from gangplan.instances.arrays import FloatArray, IntArray
-from gangplan.instances.verify.nesting import Nest
+from gangplan.instances.verify.stages import Nest
 
 from .recurrence import Level, Option, State
 

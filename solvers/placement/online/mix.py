@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.instances.placement.task import Task
+from gangplan.instances.placement.job import Task
 
 from .slots import GPU, Long, Need, Slots, need
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
-from gangplan.instances.placement.task import Task
+from gangplan.instances.placement.job import Task
 
 from .fgd import FGD
 from .mix import Mix

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import BoolArray
 from gangplan.instances.placement.fleet import Fleet
-from gangplan.instances.placement.job import Demand
-from gangplan.instances.placement.task import Task
+from gangplan.instances.placement.job import Demand, Task
 
 Long = NDArray[np.int64]
 GPU = 1_000_000

@@ -10,7 +10,7 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import BoolArray
 from gangplan.instances.placement.fleet import Fleet
-from gangplan.instances.placement.task import Task
+from gangplan.instances.placement.job import Task
 
 from .slots import GPU, MOST, Long, Need, accepting, cores, fitting, hardware_of, need
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.instances.placement.communication import pair_seconds
 from gangplan.instances.placement.job import COLLECTIVES
 from gangplan.instances.placement.problem import GOALS
+from gangplan.instances.placement.rate import pair_seconds
 from gangplan.instances.verify import TOLERANCE
 
 from ..best_case import BestCase

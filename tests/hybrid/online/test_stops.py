@@ -10,7 +10,7 @@ import pytest
 
 from gangplan.hybrid.online import Scheduler
 from gangplan.instances.placement import Demand, Fleet, GangJob
-from gangplan.instances.verify.stop import Exchange, verify_stop
+from gangplan.instances.verify.actions import Exchange, verify_stop
 
 FLEET = Fleet.regular(racks=1, nodes=2, gpus=4)
 

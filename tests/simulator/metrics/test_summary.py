@@ -10,7 +10,7 @@ import pytest
 
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
-from gangplan.instances.placement.communication import communication as of_plan
+from gangplan.instances.placement.rate import communication as of_plan
 from gangplan.instances.workload import Workload
 from gangplan.simulator.engine import Outages, Scheduler
 from gangplan.simulator.engine import simulate as run_engine

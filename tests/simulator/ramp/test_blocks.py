@@ -11,7 +11,7 @@ from gangplan.instances import InstanceError, RampTopology
 from gangplan.instances.ramp import blocks as blocks_in_order
 from gangplan.instances.ramp import span
 from gangplan.instances.readers import parse
-from gangplan.instances.schedule.capacity import ramp_blocks
+from gangplan.instances.schedule import ramp_blocks
 from gangplan.simulator.ramp import Blocks, JobType, first_fit, read_types, training_step
 
 PROFILE = """\

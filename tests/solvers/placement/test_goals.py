@@ -10,7 +10,7 @@ import pytest
 from gangplan import solve
 from gangplan.instances.generators.gangs import gangs
 from gangplan.instances.placement import Demand, Expected, Fleet, GangJob, PlacementProblem, Task
-from gangplan.instances.verify.fragmentation import Fragmentation
+from gangplan.instances.verify.placement import Fragmentation
 from gangplan.solvers.check import check_solver
 from gangplan.solvers.method import Suite, suite
 from gangplan.solvers.placement.methods import METHODS

@@ -8,7 +8,7 @@ import pytest
 from gangplan.instances import InstanceError
 from gangplan.instances.cluster import Level, TreeTopology
 from gangplan.instances.placement import Demand, Fleet
-from gangplan.instances.placement.task import Task
+from gangplan.instances.placement.job import Task
 from gangplan.solvers.placement.online import POLICIES, Choice, Mix, State, make_policy
 from gangplan.solvers.placement.online.fgd import FGD
 from gangplan.solvers.placement.online.mix import Fragmentation

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gangplan.instances import InstanceError
 from gangplan.instances.cluster import Level, TreeTopology
 from gangplan.instances.placement import Demand, Fleet
-from gangplan.instances.placement.task import Task
+from gangplan.instances.placement.job import Task
 from gangplan.solvers.placement.online import POLICIES, Mix, State, make_policy
 from gangplan.solvers.placement.online.slots import GPU, need
 

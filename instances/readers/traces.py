@@ -1,19 +1,20 @@
-"""Read a trace: recognise the format, make jobs of its rows, say which row is wrong."""
+"""Read a trace: recognise the format, make jobs of its rows, say which row is wrong; write it as plain CSV."""
 
 from __future__ import annotations
 
+import csv
+import io
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from os import PathLike, fspath
 
 import numpy as np
 
-from ...errors import InstanceError
-from ...intake import read_text
-from ...workload import Workload
-from .formats import recognise
-from .row import Format, Job, merged
+from ..errors import InstanceError
+from ..intake import read_text
+from ..workload import Workload
+from .trace_formats import Format, Job, recognise
 
 
 @dataclass(slots=True)
@@ -98,3 +99,49 @@ def _parse(words: str, form: Format, skip_bad: bool) -> Trace:
         memory=np.array([job.memory for job in jobs]),
     )
     return Trace(workload, skipped, dict(left_out))
+
+
+def merged(jobs: Iterable[Job]) -> Iterator[Job]:
+    """Join the tasks of each job: from the first start to the last end, all GPUs at once."""
+    tasks: dict[str, list[Job]] = {}
+    for job in jobs:
+        tasks.setdefault(job.name, []).append(job)
+    for name, parts in tasks.items():
+        submit = min(part.submit for part in parts)
+        gpus = sum(part.gpus for part in parts)
+        yield Job(
+            name,
+            submit,
+            gpus,
+            max(part.submit + part.duration for part in parts) - submit,
+            parts[0].queue,
+            parts[0].model,
+            sum(part.gpus * part.share for part in parts) / gpus,
+            sum(part.cpu for part in parts),
+            sum(part.memory for part in parts),
+        )
+
+
+_COLUMNS = {
+    "job_id": "names",
+    "num_gpu": "gpus",
+    "submit_time": "submit",
+    "duration": "duration",
+    "queue": "queue",
+    "model_name": "model",
+    "share": "share",
+    "cpu": "cpu",
+    "memory": "memory",
+}
+"""The attribute of each column."""
+
+
+def as_csv(workload: Workload) -> str:
+    """Return the workload as CSV: seconds, GPUs, cores and bytes, every number to its last digit."""
+    fields = [getattr(workload, field) for field in _COLUMNS.values()]
+    columns = [field.tolist() if isinstance(field, np.ndarray) else field for field in fields]
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    writer.writerows(zip(*columns, strict=True))
+    return out.getvalue()

@@ -1,18 +1,145 @@
-"""The schedule problem and its plan."""
+"""The schedule problem: jobs that run for a time on some GPUs, and when each of them starts."""
 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, frozen, require, require_number, require_text, require_unique
-from ..errors import InstanceError, unknown
-from ..workload import Workload
-from .capacity import Capacity, total
-from .job import MoldableJob
+from .arrays import FloatArray, IntArray, frozen, require, require_count, require_number, require_text, require_unique
+from .cluster import RampTopology
+from .errors import InstanceError, unknown
+from .ramp import blocks, blocks_by_shape
+from .workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """GPUs of which a job holds any that are free.
+
+    Attributes:
+        gpus: how many.
+    """
+
+    gpus: int
+
+    def __post_init__(self) -> None:
+        require_number(self.gpus, "gpus", positive=True, whole=True)
+        require_count(self.gpus, "gpus")
+
+
+@dataclass(frozen=True, slots=True)
+class NodePool:
+    """Equal nodes on which jobs are consolidated.
+
+    A job of at most `gpus` GPUs is on one node; a larger one fills nodes, and what is left of it is on one more, which
+    it may share.
+
+    Attributes:
+        nodes: how many.
+        gpus: of a node.
+    """
+
+    nodes: int
+    gpus: int = 8
+
+    def __post_init__(self) -> None:
+        require_number(self.nodes, "nodes", positive=True, whole=True)
+        require_number(self.gpus, "gpus", positive=True, whole=True)
+        require_count(self.nodes * self.gpus, "nodes")
+
+
+Capacity = Pool | NodePool | RampTopology
+"""On a RAMP cluster a job holds one block of servers of a shape that PAC-ML knows, see `gangplan.instances.ramp`."""
+
+
+def total(capacity: Capacity) -> int:
+    """Return how many GPUs there are."""
+    if isinstance(capacity, Pool):
+        return capacity.gpus
+    return capacity.nodes * capacity.gpus if isinstance(capacity, NodePool) else capacity.n_devices
+
+
+def holds(capacity: Capacity, degree: int) -> bool:
+    """Return whether a job of `degree` GPUs fits while nothing else runs."""
+    if isinstance(capacity, RampTopology):
+        return next(blocks(capacity, degree), None) is not None
+    return degree <= total(capacity)
+
+
+@lru_cache(maxsize=256)
+def ramp_blocks(topology: RampTopology, size: int) -> IntArray:
+    """Return the blocks of `size` servers, int32 (blocks, size), servers ascending, in the order of first fit."""
+    rows = [rows for _, rows in blocks_by_shape(topology, size)]
+    found = np.concatenate(rows) if rows else np.zeros((0, size), dtype=np.int32)
+    found.setflags(write=False)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class MoldableJob:
+    """A job with a menu of degrees; which is used is chosen before it starts and kept to its end.
+
+    Attributes:
+        name: unique in a problem.
+        degrees: how many GPUs it may hold, ascending; one number if it is rigid.
+        durations: seconds it runs with each of them.
+        release: seconds, before which it cannot start.
+        weight: of its completion or of its being done.
+        deadline: seconds by which it is complete if it runs at all; `None` if there is no such time.
+        value: what leaving it out costs, in the unit of the goal; `None` if it must run.
+    """
+
+    name: str
+    degrees: tuple[int, ...]
+    durations: tuple[float, ...]
+    release: float = 0.0
+    weight: float = 1.0
+    deadline: float | None = None
+    value: float | None = None
+
+    def __post_init__(self) -> None:
+        require_text(self.name, "name")
+        for field in ("degrees", "durations"):
+            object.__setattr__(self, field, tuple(getattr(self, field)))
+        if not self.degrees:
+            raise InstanceError("degrees", "names no number of GPUs")
+        for i, degree in enumerate(self.degrees):
+            require_number(degree, f"degrees[{i}]", positive=True, whole=True)
+            if i and degree <= self.degrees[i - 1]:
+                raise InstanceError(f"degrees[{i}]", f"{degree!r} does not ascend")
+        if len(self.durations) != len(self.degrees):
+            raise InstanceError("durations", f"has {len(self.durations)} entries for {len(self.degrees)} degrees")
+        for i, seconds in enumerate(self.durations):
+            require_number(seconds, f"durations[{i}]")
+        for field in ("release", "weight"):
+            require_number(getattr(self, field), field)
+        require_number(self.deadline, "deadline", optional=True)
+        require_number(self.value, "value", optional=True)
+
+
+def accepted_within(job: MoldableJob, fraction: float, sequential: float | None = None) -> MoldableJob:
+    """Return `job` with the deadline of PAC-ML's maximum acceptable JCT fraction (arXiv 2301.13799, section 3).
+
+    Args:
+        job: any job.
+        fraction: of the sequential duration that its completion time, counted from its release, may be.
+        sequential: seconds it runs on one GPU; by default its duration at degree 1.
+
+    Raises:
+        InstanceError: if the sequential duration is neither given nor on the menu.
+    """
+    require_number(fraction, "fraction", positive=True)
+    if sequential is None:
+        if job.degrees[0] != 1:
+            raise InstanceError("sequential", f"is not given, and job {job.name} does not run on one GPU")
+        sequential = job.durations[0]
+    require_number(sequential, "sequential")
+    return replace(job, deadline=job.release + fraction * sequential)
+
 
 GOALS = ("weighted_completion", "mean_jct", "makespan", "blocked", "throughput")
 

@@ -1,0 +1,255 @@
+"""Open an input: text, JSON, TOML, CSV and gzip from files, or an `InstanceError`; nobody else opens one."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import tomllib
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from math import isfinite
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from .errors import BYTES, DEPTH, JSON_BYTES, ROWS, InstanceError, Limit
+
+_CHUNK = 2**20
+_GZIP = b"\x1f\x8b"
+
+
+def read_bytes(path: str | PathLike[str], *, limit: Limit = BYTES) -> bytes:
+    """Return what a file holds; of a device or a pipe that never ends no more than the limit is read.
+
+    Raises:
+        InstanceError: naming the file, if it cannot be read or is too large.
+    """
+    try:
+        return _read(path, limit)
+    except InstanceError as error:
+        raise error.of(str(fspath(path))) from None
+
+
+def read_text(path: str | PathLike[str], *, gzip: bool = False, empty: bool = False, limit: Limit = BYTES) -> str:
+    """Return the text of a file, without a byte order mark, lines ending in a line feed whatever ended them there.
+
+    Args:
+        path: the file.
+        gzip: whether it may be compressed, which its first bytes tell.
+        empty: whether there may be nothing in it.
+        limit: of its bytes, once they are uncompressed.
+
+    Raises:
+        InstanceError: naming the file, if it cannot be read, is too large, broken, empty or no UTF-8 text.
+    """
+    try:
+        content = _read(path, limit, text=not gzip)
+        if gzip and content.startswith(_GZIP):
+            content = _unzipped(content, limit)
+        text = decoded(content)
+        if not empty and not text.strip():
+            raise InstanceError("content", "the file is empty")
+    except InstanceError as error:
+        raise error.of(str(fspath(path))) from None
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def decoded(content: bytes) -> str:
+    """Return UTF-8 text without a byte order mark.
+
+    Raises:
+        InstanceError: naming the first byte that is none.
+    """
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        offset = error.start + (len(content) - len(error.object))  # the codec counts from behind the mark
+        raise InstanceError("content", f"byte {content[offset]:#04x} at offset {offset} is not UTF-8 text") from None
+    if "\0" in text:
+        raise InstanceError("content", f"byte 0x00 at offset {content.index(0)} is not text")
+    return text
+
+
+def io_error(error: Exception) -> str:
+    """Return what a failed call of the system has to say."""
+    return (getattr(error, "strerror", None) or str(error)).lower()
+
+
+def _read(path: str | PathLike[str], limit: Limit, *, text: bool = False) -> bytes:
+    most, parts, size = limit.value, [], 0
+    try:
+        with Path(path).open("rb") as file:
+            while part := file.read(_CHUNK):
+                size += len(part)
+                limit.check(size, "content", most)
+                parts.append(part)
+                if text and len(parts) == 1 and 0 in part:
+                    decoded(part[: part.index(0) + 1])  # /dev/zero, or a binary: no need to read on
+    except InstanceError:
+        raise
+    except (OSError, ValueError) as error:
+        raise InstanceError("file", io_error(error)) from None
+    except MemoryError:
+        raise InstanceError("content", f"{size} bytes do not fit into the memory") from None
+    return b"".join(parts)
+
+
+def _unzipped(content: bytes, limit: Limit) -> bytes:
+    """Undo gzip, of one member after the other, without ever holding more than the limit."""
+    most, parts, size = limit.value, [], 0
+    while content:
+        machine = zlib.decompressobj(wbits=31)
+        try:
+            while not machine.eof:
+                part = machine.decompress(content, _CHUNK)
+                content = machine.unconsumed_tail
+                size += len(part)
+                limit.check(size, "content", most)
+                parts.append(part)
+                if not part and not content and not machine.eof:
+                    raise InstanceError("content", "is gzip that was cut off")
+        except zlib.error as error:
+            raise InstanceError("content", f"is broken gzip: {error}") from None
+        content = machine.unused_data.lstrip(b"\0")  # padding, which gzip allows
+    return b"".join(parts)
+
+
+def as_float(value: object, field: str, *, positive: bool = False) -> float:
+    """Return a finite number from 0 on, or above 0, that is given as a number or as text.
+
+    Raises:
+        InstanceError: naming the field and the value found.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise InstanceError(field, f"{value!r} is not a number")
+    try:
+        found = float(value)
+    except ValueError:
+        raise InstanceError(field, f"{value!r} is not a number") from None
+    except OverflowError:
+        found = float("inf")
+    if not isfinite(found) or found < 0 or (positive and not found):
+        wanted = "a positive number" if positive else "a finite number from 0 on"
+        raise InstanceError(field, f"{value!r} is not {wanted}")
+    return found
+
+
+def parse_json(text: str) -> Any:
+    """Parse strict JSON: no NaN, no infinity, no repeated key, no more and no deeper than the limits.
+
+    Raises:
+        InstanceError: with line and column, or the offending key.
+    """
+    _not_too_much(text)
+    try:
+        data = json.loads(text, parse_constant=_refuse, parse_float=_finite("JSON"), object_pairs_hook=_once)
+    except json.JSONDecodeError as error:
+        raise InstanceError("JSON", f"{error.msg} at line {error.lineno} column {error.colno}") from None
+    except RecursionError:
+        raise InstanceError("JSON", "is nested too deeply") from None
+    except InstanceError:
+        raise
+    except ValueError:  # the interpreter's limit on digits
+        raise InstanceError("JSON", "a whole number has thousands of digits") from None
+    _not_too_deep(data, "JSON")
+    return data
+
+
+def read_json(path: str | PathLike[str]) -> Any:
+    """Return the values that a file of strict JSON holds.
+
+    Raises:
+        InstanceError: naming the file and what is wrong with it.
+    """
+    text = read_text(path, limit=JSON_BYTES)
+    try:
+        return parse_json(text)
+    except InstanceError as error:
+        raise error.of(str(fspath(path))) from None
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Parse TOML: no NaN, no infinity, no more and no deeper than the limits.
+
+    Raises:
+        InstanceError: with line and column.
+    """
+    _not_too_much(text)
+    try:
+        data = tomllib.loads(text, parse_float=_finite("TOML"))
+    except InstanceError:
+        raise
+    except ValueError as error:
+        raise InstanceError("TOML", str(error).lower()) from None
+    except RecursionError:
+        raise InstanceError("TOML", "is nested too deeply") from None
+    _not_too_deep(data, "TOML")
+    return data
+
+
+def _not_too_much(text: str) -> None:
+    most = JSON_BYTES.value
+    if len(text) > most // 4:  # a character has up to four bytes
+        JSON_BYTES.check(len(text.encode(errors="surrogatepass")), "content", most)
+
+
+def _not_too_deep(data: Any, what: str) -> None:
+    """Raise if lists and objects are inside one another beyond the limit: whoever walks them does so by recursion."""
+    most, depth = DEPTH.value, 0
+    level = [data] if isinstance(data, list | dict) else []
+    while level:
+        depth += 1
+        if depth > most:
+            raise InstanceError(what, f"is nested too deeply: more than {most} {DEPTH.unit}")
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, list | dict)
+        ]
+
+
+def _refuse(name: str) -> None:
+    raise InstanceError("JSON", f"{name} is not a number")
+
+
+def _finite(what: str) -> Callable[[str], float]:
+    def read(text: str) -> float:
+        value = float(text)
+        if not isfinite(value):
+            raise InstanceError(what, f"{text} is {'too large' if text[-1:].isdigit() else 'not'} a number")
+        return value
+
+    return read
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        key = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise InstanceError(key, "is given twice")
+    return result
+
+
+Table = tuple[tuple[str, ...], Iterator[tuple[int, list[str]]]]
+"""The columns, and (line, values) of each row."""
+
+
+def csv_rows(text: str, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
+    """Yield (line, values) of each row that is not blank; lines may end as on any system.
+
+    Raises:
+        InstanceError: naming the line at which the text is no table, or has too many rows.
+    """
+    most, count = ROWS.value, 0
+    rows = csv.reader(io.StringIO(text, newline=None), delimiter=delimiter)
+    try:
+        for values in rows:
+            if values:
+                count += 1
+                ROWS.check(count, f"line {rows.line_num}", most)
+                yield rows.line_num, values
+    except csv.Error as error:
+        raise InstanceError(f"line {rows.line_num}", str(error)) from None

@@ -1,0 +1,256 @@
+"""The verifiers of throughput, latency and step plans."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import FloatArray, IntArray, sums
+from ..errors import InstanceError
+from ..graph import topological_order
+from ..partition import LatencyPlan, LatencyProblem, PartitionPlan, PartitionProblem, StepPlan, StepProblem, precedence
+from ..partition.problems import Links
+from .verdict import TOLERANCE, Verdict, assignment, shape, transfers
+
+
+def verify_throughput(problem: PartitionProblem, plan: PartitionPlan) -> Verdict:
+    """Check `plan` against every constraint of `problem` and recompute the maximum load.
+
+    Load of an accelerator = compute of its ops + the transfer time of every output that crosses its
+    boundary, once in or once out; load of a host = compute only (Tarnawski et al., NeurIPS 2020, section 3).
+    """
+    wrong = shape(problem, plan.ops, plan.device)
+    if wrong:
+        return Verdict.nothing(wrong, problem.cluster.n_devices)
+    device = plan.device
+    words, compute, memory = assignment(problem, device)
+    transfer = transfers(problem, device)
+    violations = (
+        *words,
+        *_stages(plan),
+        *(_contiguous(problem, plan) if problem.variant == "contiguous" else ()),
+        *(_convex(problem, device) if problem.variant == "convex" else ()),
+    )
+    load = compute + transfer
+    return Verdict(violations, None if violations else float(load.max()), load, transfer, memory)
+
+
+def _stages(plan: PartitionPlan) -> list[str]:
+    most = max(int(plan.device.max()), int(plan.stage.max())) + 1
+    if most <= 4 * len(plan.device) + 1024:
+        first = np.zeros((2, most), dtype=np.int32)
+        first[0, plan.device], first[1, plan.stage] = plan.stage, plan.device
+        if (first[0, plan.device] == plan.stage).all() and (first[1, plan.stage] == plan.device).all():
+            return []
+    pairs = np.unique(np.stack([plan.device, plan.stage]), axis=1)
+    words = []
+    for row, one, many in ((0, "device", "stages"), (1, "stage", "devices")):
+        value, count = np.unique(pairs[row], return_counts=True)
+        for x in value[count > 1]:
+            others = ", ".join(map(str, pairs[1 - row][pairs[row] == x]))
+            words.append(f"{one} {x} has {many} {others}")
+    return words
+
+
+def _contiguous(problem: PartitionProblem, plan: PartitionPlan) -> list[str]:
+    earlier, later = precedence(problem.graph)
+    names, stage = problem.graph.names, plan.stage
+    return [
+        f"contiguous: op {names[a]} (stage {stage[a]}) comes before op {names[b]} (stage {stage[b]}) in the graph"
+        for a, b in np.stack([earlier, later])[:, stage[earlier] > stage[later]].T.tolist()
+    ]
+
+
+def _convex(problem: PartitionProblem, device: IntArray) -> list[str]:
+    """Find the ops that lie on a path which has left their own device before.
+
+    One sweep in topological order carries, as the bits of an integer, the devices that paths to an op have left.
+    """
+    graph = problem.graph
+    earlier, later = precedence(graph)
+    where = device.tolist()
+    predecessors: list[list[int]] = [[] for _ in where]
+    for a, b in zip(earlier.tolist(), later.tolist(), strict=True):
+        predecessors[b].append(a)
+    left = [0] * graph.n_ops
+    words = []
+    for v in topological_order(graph.n_ops, earlier, later).tolist():
+        for u in predecessors[v]:
+            left[v] |= left[u] | (1 << where[u] if where[u] != where[v] else 0)
+        if left[v] >> where[v] & 1:
+            words.append(f"convex: a path leaves device {where[v]} and comes back to it at op {graph.names[v]}")
+    return words
+
+
+def verify_latency(problem: LatencyProblem, plan: LatencyPlan) -> Verdict:
+    """Check `plan` and recompute when its last call or host op ends (Tarnawski et al., NeurIPS 2020, section 4)."""
+    wrong = shape(problem, plan.ops, plan.device)
+    if wrong:
+        return Verdict.nothing(wrong, problem.cluster.n_devices)
+    words, compute, memory = assignment(problem, plan.device)
+    transfer = transfers(problem, plan.device)
+    load = compute + transfer
+    if not words:
+        try:
+            calls = timetable(problem, plan.device, load)
+        except InstanceError as error:
+            words = [f"contiguous: {error.problem}"]
+    objective = None if words else float(calls.finish.max())
+    return Verdict(tuple(words), objective, load, transfer, memory)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calls:
+    """Calls of accelerators and single ops of hosts, `units` of them.
+
+    Attributes:
+        unit: int32 (n,), the unit of each op.
+        device: int32 (units,).
+        start, finish: seconds, float64 (units,).
+    """
+
+    unit: IntArray
+    device: IntArray
+    start: FloatArray
+    finish: FloatArray
+
+
+def timetable(problem: LatencyProblem, device: IntArray, load: FloatArray) -> Calls:
+    """Return when each call and host op runs, given each device's seconds of compute and transfers.
+
+    Raises:
+        InstanceError: if calls wait for one another in a circle; it names one.
+    """
+    graph, k = problem.graph, problem.cluster.n_devices
+    host = problem.hosts()[device]
+    label = np.where(host, k + np.arange(graph.n_ops), device)
+    present, unit = np.unique(label, return_inverse=True)
+    own = problem.time()[problem.cluster.type_of[device], np.arange(graph.n_ops)]
+    on_host = present >= k
+    seconds = np.where(on_host, own[np.maximum(present - k, 0)], load[np.minimum(present, k - 1)])
+    names = tuple(
+        f"op {graph.names[x - k]} on the host" if x >= k else f"the call on device {x}" for x in present.tolist()
+    )
+    a, b = unit[graph.source], unit[graph.target]
+    pairs = np.unique(np.stack([a[a != b], b[a != b]]), axis=1)
+    order = topological_order(len(present), pairs[0], pairs[1], names)
+    inputs: list[list[int]] = [[] for _ in names]
+    for u, v in pairs.T.tolist():
+        inputs[v].append(u)
+    start, finish = np.zeros(len(names)), np.zeros(len(names))
+    for v in order.tolist():
+        start[v] = max((finish[u] for u in inputs[v]), default=0.0)
+        finish[v] = start[v] + seconds[v]
+    where = np.where(on_host, device[np.maximum(present - k, 0)], present)
+    return Calls(unit.astype(np.int32), where.astype(np.int32), start, finish)
+
+
+def verify_step(problem: StepProblem, plan: StepPlan) -> Verdict:
+    """Check `plan` and recompute its makespan."""
+    graph, cluster, device = problem.graph, problem.cluster, plan.device
+    wrong = shape(problem, plan.ops, device)
+    if not wrong and (late := plan.receiver >= cluster.n_devices).any():
+        wrong = [f"a transfer goes to device {plan.receiver[late][0]}, the cluster has {cluster.n_devices}"]
+    if wrong:
+        return Verdict.nothing(wrong, cluster.n_devices)
+    words, compute, memory = assignment(problem, device)
+    seconds = problem.time()[cluster.type_of[device], np.arange(graph.n_ops)]
+    finish = plan.start + np.where(np.isfinite(seconds), seconds, 0.0)
+    makespan = float(finish.max())
+    slack = TOLERANCE * makespan
+    op, to = needed(problem, device)
+    took = problem.delay(op, device[op], to)
+    if problem.contention:
+        words += _transfers(problem, plan, finish, slack)
+        arrival = _sent(plan)
+        there = [arrival.get(pair, np.inf) for pair in zip(op.tolist(), to.tolist(), strict=True)]
+        at = np.where(took > 0, np.array(there) + took, finish[op])
+    else:
+        if len(plan.sent):
+            words.append("the plan schedules transfers, but there is no contention")
+        at = finish[op] + took
+    words += _precedence(
+        problem, plan, finish, dict(zip(zip(op.tolist(), to.tolist(), strict=True), at, strict=True)), slack
+    )
+    words += [
+        f"device {d}: op {graph.names[b]} starts at {plan.start[b]:.9g}, before op {graph.names[a]} ends"
+        for d, a, b in _overlaps(device, plan.start, finish, slack)
+    ]
+    transfer = sums(device[op], took, cluster.n_devices) + sums(to, took, cluster.n_devices)
+    return Verdict(tuple(words), None if words else makespan, compute + transfer, transfer, memory)
+
+
+def needed(problem: StepProblem, device: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the transfers that a placement asks for, as (op, receiving device), each pair once, sorted."""
+    u, v = problem.graph.source, problem.graph.target
+    cut = device[u] != device[v]
+    op, to = np.divmod(
+        np.unique(u[cut].astype(np.int64) * problem.cluster.n_devices + device[v[cut]]), problem.cluster.n_devices
+    )
+    return op.astype(np.int32), to.astype(np.int32)
+
+
+def _sent(plan: StepPlan) -> dict[tuple[int, int], float]:
+    pairs = zip(plan.sent.tolist(), plan.receiver.tolist(), strict=True)
+    return dict(zip(pairs, plan.sent_at.tolist(), strict=True))
+
+
+def _precedence(
+    problem: StepProblem, plan: StepPlan, finish: FloatArray, arrival: dict[tuple[int, int], float], slack: float
+) -> list[str]:
+    graph, device, start = problem.graph, plan.device.tolist(), plan.start.tolist()
+    words = []
+    for u, v in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
+        ready = finish[u] if device[u] == device[v] else arrival[u, device[v]]
+        if start[v] < ready - slack:
+            one, other = graph.names[v], graph.names[u]
+            words.append(
+                f"precedence: op {one} starts at {start[v]:.9g}, the output of op {other} is there at {ready:.9g}"
+            )
+    return words
+
+
+def _transfers(problem: StepProblem, plan: StepPlan, finish: FloatArray, slack: float) -> list[str]:
+    """Check that what has to be sent is sent once, not before it is made, and alone on its links."""
+    graph, device = problem.graph, plan.device
+    op, to = needed(problem, device)
+    wanted = problem.delay(op, device[op], to) > 0
+    due = set(zip(op[wanted].tolist(), to[wanted].tolist(), strict=True))
+    made = list(zip(plan.sent.tolist(), plan.receiver.tolist(), strict=True))
+    words = [f"the output of op {graph.names[u]} is not sent to device {d}" for u, d in sorted(due - set(made))]
+    words += [f"the output of op {graph.names[u]} is sent to device {d} for nothing" for u, d in sorted({*made} - due)]
+    words += [
+        f"the output of op {graph.names[u]} is sent to device {d} twice" for u, d in set(made) if made.count((u, d)) > 1
+    ]
+    early = plan.sent_at < finish[plan.sent] - slack
+    words += [f"the output of op {graph.names[u]} is sent before the op ends" for u in plan.sent[early]]
+    links = Links(problem.cluster)
+    took = problem.delay(plan.sent, device[plan.sent], plan.receiver)
+    uses: dict[int, list[int]] = defaultdict(list)
+    for i, (u, d) in enumerate(made):
+        for link in links.route(int(device[u]), d):
+            uses[link].append(i)
+    machine = np.array([x for x, transfers in uses.items() for _ in transfers], dtype=np.int32)
+    which = np.array([i for transfers in uses.values() for i in transfers], dtype=np.int32)
+    start, end = plan.sent_at[which], (plan.sent_at + took)[which]
+    for x, a, b in _overlaps(machine, start, end, slack):
+        one, other = (graph.names[plan.sent[which[i]]] for i in (a, b))
+        words.append(f"link {links.names[x]}: the output of op {other} is sent before that of op {one} is through")
+    return words
+
+
+def _overlaps(machine: IntArray, start: FloatArray, end: FloatArray, slack: float) -> list[tuple[int, int, int]]:
+    """Return (machine, earlier, later) of all that begins on a machine before what is earlier ends there.
+
+    Earlier is what has the earlier middle: so either of two may begin first by as much as starts may be off.
+    """
+    found = []
+    order = np.lexsort((start + end, machine))
+    for held in np.split(order, np.flatnonzero(np.diff(machine[order])) + 1):
+        last = np.maximum.accumulate(end[held])
+        bad = np.flatnonzero(start[held[1:]] < last[:-1] - slack)
+        before = (int(held[np.argmax(end[held[: i + 1]])]) for i in bad)
+        found += [(int(machine[a]), a, int(held[i + 1])) for a, i in zip(before, bad, strict=True)]
+    return found
