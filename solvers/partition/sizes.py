@@ -73,16 +73,16 @@ def why_impossible(
     Args:
         names: of the ops.
         op_of: from a group to one of its ops.
-        runs, fits: whether some device runs a group, and whether one that does has the memory for it, bool (G,).
+        runs, fits: whether devices run a group, and whether those that do have the memory for it, bool (any, G).
         memory: bytes of each group, float64 (G,).
         total: bytes of all devices.
     """
-    if not runs.all():
-        return (
-            f"no device type of the cluster runs op {names[op_of(int(np.argmin(runs)))]} and all ops colocated with it"
-        )
-    if not fits.all():
-        g = int(np.argmin(fits))
+    somewhere, fitting = np.asarray(runs.any(axis=0)), np.asarray(fits.any(axis=0))
+    if not somewhere.all():
+        op = names[op_of(int(np.argmin(somewhere)))]
+        return f"no device type of the cluster runs op {op} and all ops colocated with it"
+    if not fitting.all():
+        g = int(np.argmin(fitting))
         words = f"memory: op {names[op_of(g)]} and its colocated ops need {memory[g]:.6g} bytes"
         return f"{words}; no device that runs them has that"
     if memory.sum() > total * (1 + TOLERANCE):

@@ -10,13 +10,13 @@ from .reduced import Reduced
 
 def impossible(r: Reduced) -> str | None:
     """Return why no plan exists if that is plain to see, else `None`."""
-    runs = np.array([np.isfinite(r.group_time[slot.kind]) for slot in r.slots]).any(axis=0)
+    runs = np.array([np.isfinite(r.group_time[slot.kind]) for slot in r.slots])
     total = sum(slot.capacity for slot in r.slots)
     return why_impossible(
         r.problem.graph.names,
         lambda g: int(np.flatnonzero(np.isin(r.item_of, r.groups[g]))[0]),
         runs,
-        r.fits.any(axis=1),
+        r.fits.T,
         r.group_memory,
         total,
     )

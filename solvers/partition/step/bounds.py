@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def impossible(p: Prepared) -> str | None:
     """Return why no plan exists if that is plain to see, else `None`."""
-    runs, fits = np.isfinite(p.group_time[p.types]).any(axis=0), p.allowed.any(axis=1)
+    runs, fits = np.isfinite(p.group_time[p.types]), p.allowed.T
     names, total = p.problem.graph.names, float(p.capacity.sum())
     return why_impossible(names, lambda g: p.members[g][0], runs, fits, p.group_memory, total)
 

@@ -20,7 +20,7 @@ def impossible(q: Quotient) -> str | None:
     runs = np.isfinite(q.time[present])
     fits = runs & (q.memory <= q.capacity[present][:, None] * (1 + TOLERANCE))
     return why_impossible(
-        q.problem.graph.names, lambda g: int(np.argmax(q.group_of == g)), runs.any(axis=0), fits.any(axis=0), q.memory,
+        q.problem.graph.names, lambda g: int(np.argmax(q.group_of == g)), runs, fits, q.memory,
         float(q.capacity[present] @ q.counts[present]),
     )  # fmt: skip
 
