@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from gangplan.instances.generators.arrivals import PROCESSES, arrivals
 from gangplan.instances.generators.fitted import fit_workload
+from gangplan.instances.generators.jobs import PROCESSES, arrivals
 from gangplan.instances.readers.gavel_trace import read_gavel_trace
 from gangplan.instances.readers.throughputs import read_throughputs
 from gangplan.instances.readers.traces import read_trace

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gangplan.instances.generators.arrivals import arrivals
+from gangplan.instances.generators.jobs import arrivals
 from gangplan.instances.placement import Fleet
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gangplan.instances.generators.arrivals import arrivals
+from gangplan.instances.generators.jobs import arrivals
 from gangplan.instances.workload import Workload
 from gangplan.simulator.engine import simulate_named
 from gangplan.simulator.metrics import summary

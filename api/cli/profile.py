@@ -103,7 +103,7 @@ def profile(
 
 
 def _rows(made: Modelled, training: bool) -> list[dict[str, Any]]:
-    from gangplan.instances.torch_model.amounts import op_flops, op_moved, parameters
+    from gangplan.instances.torch_model.ops import op_flops, op_moved, parameters
     from gangplan.instances.torch_model.program import tensors
 
     ops, graph = made.ops, made.problem.graph

@@ -30,22 +30,22 @@ __all__ = [
 GENERATORS = Lazy(
     __name__,
     {
-        "bert": ".transformer",
-        "gpt": ".transformer",
-        "moe": ".moe",
-        "gnmt": ".gnmt",
-        "resnet": ".resnet",
-        "vgg": ".vgg",
-        "inception": ".inception",
+        "bert": ".language_models",
+        "gpt": ".language_models",
+        "moe": ".language_models",
+        "gnmt": ".language_models",
+        "resnet": ".image_models",
+        "vgg": ".image_models",
+        "inception": ".image_models",
         "dlrm": ".dlrm",
-        "layered": ".random_dag",
-        "fork_join": ".random_dag",
-        "series_parallel": ".series_parallel",
-        "pipeline": ".pipeline",
+        "layered": ".random_graphs",
+        "fork_join": ".random_graphs",
+        "series_parallel": ".random_graphs",
+        "pipeline": ".random_graphs",
     },
 )
 """Functions that make an op graph, a `GraphBuilder`, by kind; their arguments are its options."""
-JOBS = Lazy(__name__, {"gangs": ".gangs", "moldable": ".moldable", "arrivals": ".arrivals"})
+JOBS = Lazy(__name__, {"gangs": ".gangs", "moldable": ".jobs", "arrivals": ".jobs"})
 """Functions that make jobs, by kind: a placement problem, a schedule problem, and a workload to simulate."""
 
 

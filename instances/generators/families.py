@@ -17,7 +17,7 @@ from ..placement import PlacementProblem
 from ..schedule import MoldableJob, NodePool, Pool, ScheduleProblem
 from ..verify import Problem
 from . import GENERATORS, generate
-from .moldable import moldable
+from .jobs import moldable
 
 SPLITS = {"train": 0, "validation": 1 << 29, "test": 1 << 30}
 """Where the seeds of each split begin; none has so many that it reaches the next."""

@@ -14,8 +14,7 @@ from typing import Any
 import torch
 
 from .kernels import storage
-from .program import Aten, Node, Program, Ref, refs, substitute, tensors
-from .symbolic import Leaf, Method
+from .program import Aten, Leaf, Method, Node, Program, Ref, refs, substitute, tensors
 
 OPERATORS = {operator.iadd: operator.add, operator.isub: operator.sub, operator.imul: operator.mul}
 

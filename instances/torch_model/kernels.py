@@ -1,15 +1,116 @@
-"""Watch the kernels that torch starts: what each computes and moves."""
+"""Watch the kernels that torch starts: what each computes, by its formula, and moves.
+
+A multiply-add counts as two. Products (of matrices, convolutions, attention) are counted exactly. The rest gets so many
+FLOPs per element; those kernels are bound by memory on any GPU, so little hangs on them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .flops import footprint, other_flops, product_flops
 from .program import tensors
+
+# fmt: off
+MOVES = frozenset((
+    "_to_copy", "_unsafe_index", "arange", "as_strided_scatter", "cat", "clone", "constant_pad_nd",
+    "contiguous", "copy", "copy_", "diagonal_scatter", "embedding", "empty", "empty_like", "empty_strided",
+    "expand_copy", "eye", "fill", "fill_", "flip", "full", "full_like", "gather", "index", "index_put",
+    "index_put_", "index_select", "masked_fill", "masked_fill_", "max_pool2d_with_indices_backward",
+    "new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros", "nll_loss_backward",
+    "nll_loss_forward", "ones", "ones_like", "pixel_shuffle", "reflection_pad1d", "reflection_pad2d", "repeat",
+    "replication_pad2d", "roll", "scalar_tensor", "scatter", "select_backward", "select_scatter",
+    "slice_backward", "slice_scatter", "split_with_sizes_copy", "stack", "tril", "triu", "unfold_backward",
+    "upsample_nearest2d", "where", "zero_", "zeros", "zeros_like",
+))
+# fmt: on
+"""Kernels that only move numbers."""
+
+PER_ELEMENT = {
+    **dict.fromkeys(("_softmax", "_log_softmax", "_safe_softmax"), 5),
+    **dict.fromkeys(("_softmax_backward_data", "_log_softmax_backward_data"), 4),
+    **dict.fromkeys(("native_layer_norm", "native_group_norm", "native_batch_norm", "_native_batch_norm_legit"), 8),
+    **dict.fromkeys(("native_layer_norm_backward", "native_batch_norm_backward"), 12),
+    **dict.fromkeys(("gelu", "tanh", "sigmoid", "silu", "erf", "exp", "log", "sin", "cos"), 8),
+    **dict.fromkeys(("gelu_backward", "tanh_backward", "silu_backward"), 12),
+}
+"""FLOPs per element of the largest tensor; 1 for kernels not named here."""
+
+
+def product_flops(kernel: str, args: Sequence[Any], out: Any) -> float | None:
+    """Return the FLOPs of a product, None for another kernel.
+
+    Args:
+        kernel: its name without namespace and overload, e.g. ``addmm``.
+        args: positional arguments.
+        out: what it returned.
+    """
+    if kernel.startswith("_scaled_dot_product"):
+        return _attention(args[1:4], 3, 2) if "backward" in kernel else _attention(args[:3], 1, 1)
+    formula = _PRODUCTS.get(kernel)
+    return None if formula is None else float(formula(args, out))
+
+
+def other_flops(kernel: str, args: Sequence[Any], out: Any) -> float:
+    """Return the FLOPs of a kernel that is no product, roughly; none if it moves numbers or computes whole ones."""
+    if kernel in MOVES or not any(x.is_floating_point() or x.is_complex() for x in tensors(out)):
+        return 0.0
+    return float(PER_ELEMENT.get(kernel, 1) * max(x.numel() for x in tensors((tuple(args), out))))
+
+
+def _matrices(a: Any, b: Any) -> int:
+    return int(2 * a.numel() * (b.shape[-1] if b.dim() > 1 else 1))
+
+
+def _convolution(args: Sequence[Any], out: Any) -> int:
+    # each weight meets each position of the output once, of the input if transposed
+    place = args[0] if args[6] else out
+    return int(2 * place.shape[0] * prod(place.shape[2:]) * args[1].numel())
+
+
+def _convolution_backward(args: Sequence[Any], _: Any) -> int:
+    gradient, value, weight, transposed, wanted = args[0], args[1], args[2], args[7], args[10]
+    place = value if transposed else gradient
+    return int(2 * place.shape[0] * prod(place.shape[2:]) * weight.numel() * (wanted[0] + wanted[1]))
+
+
+def _attention(matrices: Sequence[Any], by_key: int, by_value: int) -> float:
+    query, key, value = matrices
+    pairs = prod(query.shape[:-1]) * key.shape[-2]
+    return float(2 * pairs * (by_key * query.shape[-1] + by_value * value.shape[-1]))
+
+
+def _recurrent(args: Sequence[Any], _: Any) -> int:
+    return int(2 * prod(args[0].shape[:-1]) * (args[1].numel() + args[2].numel()))
+
+
+_PRODUCTS: dict[str, Callable[[Sequence[Any], Any], float]] = {
+    "mm": lambda args, _: _matrices(args[0], args[1]),
+    "bmm": lambda args, _: _matrices(args[0], args[1]),
+    "mv": lambda args, _: _matrices(args[0], args[1]),
+    "dot": lambda args, _: _matrices(args[0], args[1]),
+    "addmm": lambda args, _: _matrices(args[1], args[2]),
+    "baddbmm": lambda args, _: _matrices(args[1], args[2]),
+    "addmv": lambda args, _: _matrices(args[1], args[2]),
+    "convolution": _convolution,
+    "convolution_backward": _convolution_backward,
+    "mkldnn_rnn_layer": _recurrent,
+    "mkldnn_rnn_layer_backward": lambda args, out: 2 * _recurrent(args, out),
+}
+
+
+def footprint(tensor: Any) -> float:
+    """Return the bytes that a tensor's values take in memory; what is broadcast is there once."""
+    if not isinstance(tensor, torch.Tensor):
+        return 0.0
+    sizes = (size for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if stride)
+    return float(prod(sizes) * tensor.element_size()) if tensor.numel() else 0.0
+
 
 ROWS = frozenset(["embedding", "index", "index_select", "gather", "nll_loss_forward", "_unsafe_index"])
 """Kernels that read of their table only as much as they return."""

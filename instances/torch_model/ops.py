@@ -1,15 +1,24 @@
-"""Group the calls of a program into ops: a call that starts kernels, with the views of its result."""
+"""Group the calls of a program into ops: what each computes, moves, holds and sends, and which share a device."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cached_property
-from itertools import count
+from itertools import count, pairwise
+from typing import Any
 
+import numpy as np
+
+from ..arrays import FloatArray, IntArray, sums
+from ..errors import InstanceError
+from ..generators.builder import TRAINING_BYTES
 from .cost import Profile
 from .inplace import writes
-from .kernels import storage
+from .kernels import Kernel, footprint, storage
+from .load import Model
 from .program import Node, tensors
 
 
@@ -158,3 +167,114 @@ def _fresh(name: str, taken: set[str]) -> str:
     fresh = name if name not in taken else next(x for i in count(1) if (x := f"{name}_{i}") not in taken)
     taken.add(fresh)
     return fresh
+
+
+def op_flops(ops: Ops, backward: bool = False) -> FloatArray:
+    """Return the FLOPs of each op, forward or backward, float64 (n,)."""
+    return _per_op(ops, backward, lambda kernel: kernel.flops)
+
+
+def op_moved(ops: Ops, backward: bool = False) -> FloatArray:
+    """Return the bytes that the kernels of each op read and write, forward or backward, float64 (n,)."""
+    return _per_op(ops, backward, lambda kernel: kernel.moved)
+
+
+def parameters(ops: Ops, op: Op) -> float:
+    """Return how many parameters an op reads."""
+    program = ops.profile.program
+    return float(sum(program.state[name].numel() for name in op.state if program.is_parameter(name)))
+
+
+def _per_op(ops: Ops, backward: bool, of: Callable[[Kernel], float]) -> FloatArray:
+    found, where = kernels(ops, backward)
+    return sums(where, np.array([of(kernel) for kernel in found], dtype=float), len(ops.ops))
+
+
+def kernels(ops: Ops, backward: bool) -> tuple[list[Kernel], IntArray]:
+    """Return the kernels of all ops, forward or backward, and the op of each, int32."""
+    found = ops.profile.backward if backward else ops.profile.forward
+    pairs = [(kernel, i) for i, op in enumerate(ops.ops) for node in op.nodes for kernel in found[node]]
+    return [kernel for kernel, _ in pairs], np.array([i for _, i in pairs], dtype=np.int32)
+
+
+def weights(ops: Ops, tied: str, training: bool) -> tuple[FloatArray, FloatArray]:
+    """Return the bytes of parameters that each op owns, a tied one counted at the first, and the bytes it holds."""
+    program = ops.profile.program
+    owned, held = np.zeros(len(ops.ops)), np.zeros(len(ops.ops))
+    seen: set[str] = set()
+    for i, op in enumerate(ops.ops):
+        for name in op.state:
+            tensor = program.state[name]
+            size, parameter = tensor.numel() * tensor.element_size(), program.is_parameter(name)
+            if parameter and name not in seen:
+                owned[i] += size
+            if name not in seen or tied == "copy" or not parameter:
+                held[i] += tensor.numel() * TRAINING_BYTES if training and tensor.requires_grad else size
+            seen.add(name)
+    return owned, held
+
+
+def output_bytes(ops: Ops, op: Op) -> float:
+    """Return the bytes of the memory that an op fills with its results."""
+    values = ops.profile.values
+    read = {
+        storage(x)
+        for node in op.nodes
+        for name in ops.nodes[node].reads
+        if name not in op.nodes
+        for x in tensors(values[name])
+    }
+    made = {storage(x): x for node in op.nodes for x in tensors(values[node])}
+    return float(sum(x.untyped_storage().nbytes() for place, x in made.items() if place not in read))
+
+
+def passed_bytes(ops: Ops, names: Sequence[str]) -> float:
+    """Return the bytes of some values, counting memory that several show once."""
+    by_place: dict[int, list[Any]] = {}
+    for name in names:
+        for x in tensors(ops.profile.values[name]):
+            by_place.setdefault(storage(x), []).append(x)
+    return float(sum(min(sum(map(footprint, xs)), xs[0].untyped_storage().nbytes()) for xs in by_place.values()))
+
+
+def tied_ops(ops: Ops) -> list[set[int]]:
+    """Return the ops that read one parameter, a set for each parameter that several read."""
+    users: dict[str, set[int]] = {}
+    for i, op in enumerate(ops.ops):
+        for name in op.state:
+            if ops.profile.program.is_parameter(name):
+                users.setdefault(name, set()).add(i)
+    return [found for found in users.values() if len(found) > 1]
+
+
+def whole_modules(ops: Ops, model: Model, patterns: Sequence[str]) -> list[set[int]]:
+    """Return the ops of each module whose qualified name matches a shell pattern.
+
+    Raises:
+        InstanceError: if a pattern matches no module.
+    """
+    groups = []
+    for pattern in patterns:
+        names = [name for name, _ in model.module.named_modules() if fnmatchcase(name, pattern)]
+        if not names:
+            raise InstanceError("whole", f"{pattern!r} matches no module")
+        groups += [{i for i, op in enumerate(ops.ops) if f"{op.module}.".startswith(f"{name}.")} for name in names]
+    return [group for group in groups if len(group) > 1]
+
+
+def classes(n: int, groups: list[set[int]]) -> IntArray:
+    """Return the colocation class of each of n ops: ops of one group share a class, and so do groups that overlap."""
+    leader = list(range(n))
+
+    def find(i: int) -> int:
+        while leader[i] != i:
+            leader[i] = leader[leader[i]]
+            i = leader[i]
+        return i
+
+    for group in groups:
+        for a, b in pairwise(sorted(group)):
+            leader[find(b)] = find(a)
+    roots = [find(i) for i in range(n)]
+    shared = {root: i for i, root in enumerate(sorted(r for r, members in Counter(roots).items() if members > 1))}
+    return np.array([shared.get(root, -1) for root in roots], dtype=np.int32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +38,31 @@ class Aten:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the operator."""
         return self.resolve()(*args, **kwargs)
+
+
+class Leaf:
+    """Call a module with parameters and buffers from outside."""
+
+    def __init__(self, module: Any) -> None:
+        self.module = copy.deepcopy(module).to("meta")
+        for part in self.module.modules():
+            if getattr(part, "inplace", False):
+                part.inplace = False
+
+    def __call__(self, state: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """Call the module."""
+        return torch.func.functional_call(self.module, state, args, kwargs)
+
+
+class Method:
+    """Call a method of the first argument."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, value: Any, *args: Any, **kwargs: Any) -> Any:
+        """Call the method."""
+        return getattr(value, self.name)(*args, **kwargs)
 
 
 @dataclass(frozen=True, slots=True)

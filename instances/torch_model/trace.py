@@ -1,20 +1,158 @@
-"""Trace a model: `torch.export` first, `torch.fx` where that fails."""
+"""Trace a model: `torch.export` first, `torch.fx` where that fails; there modules of torch stay whole."""
 
 from __future__ import annotations
 
+import inspect
 import logging
+import operator
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from io import StringIO
+from typing import Any
+
+import torch
+from torch.utils import _pytree
 
 from ..errors import InstanceError
 from .cost import Profile, profile
-from .exported import export
 from .inplace import without_inplace
 from .load import Model, said
-from .program import Program
-from .symbolic import symbolic
+from .program import STATE, Aten, Leaf, Method, Mode, Node, Program, Ref, called, state_names, substitute_kind
+
+MODES = {"wrap_with_set_grad_enabled": ("grad", 1), "wrap_with_autocast": ("autocast", 4)}
+"""Operators that run a graph in a mode: its kind, and how many arguments of theirs set it."""
+
+
+def export(model: Model) -> Program:
+    """Return the program that `torch.export` makes of a model.
+
+    Raises:
+        Exception: whatever torch raises where it cannot.
+    """
+    exported = torch.export.export(model.module, model.args, model.kwargs, strict=False)
+    known, own = state_names(model.module)
+    signature = exported.graph_signature
+    values = _pytree.tree_leaves(exported.example_inputs or (model.args, model.kwargs))
+    alias: dict[str, Any] = {}  # what a node of the graph stands for
+    state: dict[str, Any] = {}
+    inputs: dict[str, Any] = {}
+    for spec in signature.input_specs:
+        kind, name = spec.kind.name, spec.arg.name
+        if kind == "USER_INPUT":
+            inputs[name] = values[len(inputs)]
+            alias[name] = Ref(name)
+        elif kind in ("PARAMETER", "BUFFER", "CONSTANT_TENSOR"):
+            tensor = own.get(spec.target)
+            if tensor is None:
+                tensor = exported.constants.get(spec.target, exported.state_dict.get(spec.target))
+            title = STATE + known.get(id(tensor), spec.target)
+            state[title] = tensor
+            alias[name] = Ref(title)
+        else:
+            raise NotImplementedError(f"an input of the kind {kind}")
+    nodes: list[Node] = []
+    returned = _inline(exported.graph_module, alias, nodes, "", ())
+    outputs = []
+    for spec, value in zip(signature.output_specs, returned, strict=True):
+        if spec.kind.name == "USER_OUTPUT" and isinstance(value, Ref):
+            outputs.append(value.name)
+    return Program("torch.export", tuple(nodes), state, inputs, tuple(outputs))
+
+
+def _inline(
+    owner: Any, alias: dict[str, Any], nodes: list[Node], prefix: str, modes: tuple[Mode, ...]
+) -> tuple[Any, ...]:
+    """Append the calls of a graph, and of graphs inside it that only switch modes; return its outputs."""
+    for node in owner.graph.nodes:
+        if node.op in ("placeholder", "output"):
+            if node.op == "output":
+                return tuple(_pytree.tree_leaves(_plain(node.args[0], alias), is_leaf=lambda x: isinstance(x, Ref)))
+            continue
+        if node.op == "get_attr":
+            alias[node.name] = getattr(owner, node.target)
+            continue
+        args, kwargs = _plain(node.args, alias), _plain(node.kwargs, alias)
+        if str(node.target) in MODES:
+            kind, count = MODES[str(node.target)]
+            inner, *operands = args[count:]
+            names = [x.name for x in inner.graph.nodes if x.op == "placeholder"]
+            inside = dict(zip(names, operands, strict=True))
+            alias[node.name] = _inline(
+                inner, inside, nodes, f"{prefix}{node.name}.", (*modes, Mode(kind, args[:count]))
+            )
+            continue
+        if node.target is operator.getitem and isinstance(args[0], tuple):
+            alias[node.name] = args[0][args[1]]
+            continue
+        if isinstance(node.target, torch._ops.HigherOrderOperator):
+            raise NotImplementedError(f"the operator {node.target}")
+        alias[node.name] = Ref(prefix + node.name)
+        call = Aten(str(node.target)) if isinstance(node.target, torch._ops.OpOverload) else node.target
+        kind = call.name.split(".")[1] if isinstance(call, Aten) else getattr(call, "__name__", str(call))
+        nodes.append(Node(prefix + node.name, kind, called(node.meta), call, args, kwargs, modes))
+    raise NotImplementedError("a graph without an output")
+
+
+def _plain(value: Any, alias: dict[str, Any]) -> Any:
+    return substitute_kind(value, torch.fx.Node, lambda node: alias[node.name])
+
+
+def symbolic(model: Model) -> Program:
+    """Return the program that `torch.fx.symbolic_trace` makes of a model.
+
+    Raises:
+        Exception: whatever torch raises where it cannot.
+    """
+    traced = torch.fx.symbolic_trace(model.module)
+    known, own = state_names(model.module)
+    bound = inspect.signature(model.module.forward).bind(*model.args, **model.kwargs)
+    bound.apply_defaults()
+    inputs: dict[str, Any] = {}
+    state: dict[str, Any] = {}
+    alias: dict[str, Any] = {}
+    nodes: list[Node] = []
+
+    def titled(name: str, tensor: Any) -> Ref:
+        title = STATE + known.get(id(tensor), name)
+        state[title] = tensor
+        return Ref(title)
+
+    def plain(value: Any) -> Any:
+        return substitute_kind(value, torch.fx.Node, lambda node: alias[node.name])
+
+    returned: Any = ()
+    for node in traced.graph.nodes:
+        alias[node.name] = Ref(node.name)
+        args, kwargs = plain(node.args), plain(node.kwargs)
+        where = called(node.meta)
+        if node.op == "placeholder":
+            inputs[node.name] = bound.arguments[node.target.lstrip("*")]
+        elif node.op == "output":
+            returned = args[0]
+        elif node.op == "get_attr":
+            tensor = own.get(node.target, _attribute(traced, node.target))
+            alias[node.name] = titled(node.target, tensor)
+        elif node.op == "call_module":
+            part = model.module.get_submodule(node.target)
+            held = [*part.named_parameters(remove_duplicate=False), *part.named_buffers(remove_duplicate=False)]
+            owned = {name: titled(f"{node.target}.{name}", tensor) for name, tensor in held}
+            kind = type(part).__name__.lower()
+            nodes.append(Node(node.name, kind, where or (node.target,), Leaf(part), (owned, *args), kwargs))
+        else:
+            method = node.op == "call_method"
+            kind = node.target if method else node.target.__name__
+            nodes.append(Node(node.name, kind, where, Method(kind) if method else node.target, args, kwargs))
+    leaves = _pytree.tree_leaves(returned, is_leaf=lambda x: isinstance(x, Ref))
+    outputs = tuple(x.name for x in leaves if isinstance(x, Ref))
+    return Program("torch.fx", tuple(nodes), state, inputs, outputs)
+
+
+def _attribute(value: Any, path: str) -> Any:
+    for part in path.split("."):
+        value = getattr(value, part)
+    return value
+
 
 WAYS = {"torch.export": export, "torch.fx": symbolic}
 

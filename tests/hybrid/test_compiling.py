@@ -15,7 +15,7 @@ import pytest
 from gangplan.hybrid import compiling
 from gangplan.hybrid.portfolio import rest
 from gangplan.hybrid.table import named
-from gangplan.instances.generators.moldable import moldable
+from gangplan.instances.generators.jobs import moldable
 from gangplan.solvers import Run
 from gangplan.solvers.method import Method, suite_of
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gangplan.instances import InstanceError, RampTopology, dump, load, verify
-from gangplan.instances.generators.moldable import moldable
+from gangplan.instances.generators.jobs import moldable
 from gangplan.instances.schedule import (
     MoldableJob,
     NodePool,

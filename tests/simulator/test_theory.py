@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gangplan.instances import InstanceError
-from gangplan.instances.generators.arrivals import DAY, arrivals
+from gangplan.instances.generators.jobs import DAY, arrivals
 from gangplan.instances.placement import Fleet
 from gangplan.simulator.engine import POLICIES, Outages, Scheduler, simulate
 from gangplan.simulator.trace import Outcome

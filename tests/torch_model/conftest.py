@@ -11,11 +11,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from gangplan.instances.torch_model.cost import profile  # noqa: E402
-from gangplan.instances.torch_model.exported import export  # noqa: E402
 from gangplan.instances.torch_model.inplace import without_inplace  # noqa: E402
 from gangplan.instances.torch_model.load import Model, load_model  # noqa: E402
 from gangplan.instances.torch_model.ops import Ops  # noqa: E402
-from gangplan.instances.torch_model.symbolic import symbolic  # noqa: E402
+from gangplan.instances.torch_model.trace import export, symbolic  # noqa: E402
 
 NETWORKS = Path(__file__).parent / "networks.py"
 GPT2 = Path(__file__).parents[2] / "docs" / "examples" / "gpt2.py"

@@ -12,7 +12,7 @@ import torch
 
 from gangplan.instances import InstanceError, RampTopology, verify
 from gangplan.instances.generators.families import make, unseen
-from gangplan.instances.generators.moldable import moldable
+from gangplan.instances.generators.jobs import moldable
 from gangplan.instances.schedule import MoldableJob, Pool, ScheduleProblem
 from gangplan.learned.policy import train_policy
 from gangplan.learned.schedule import method

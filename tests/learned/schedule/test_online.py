@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from gangplan.instances.generators.arrivals import arrivals
+from gangplan.instances.generators.jobs import arrivals
 from gangplan.instances.placement import Fleet
 from gangplan.learned.schedule.online import MOST, Learned, Queue, ranked
 from gangplan.learned.schedule.policy import SchedulePolicy, network_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gangplan import solve
-from gangplan.instances.generators.moldable import moldable
+from gangplan.instances.generators.jobs import moldable
 from gangplan.instances.verify import verify
 from gangplan.solvers.schedule.first_come import first_come
 from gangplan.solvers.schedule.methods import SUITE

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gangplan.instances.generators.moldable import moldable
+from gangplan.instances.generators.jobs import moldable
 from gangplan.solvers import Run
 from gangplan.solvers.schedule import local_search as annealing
 from gangplan.solvers.schedule.decode import decoding

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gangplan import dump, load, solve
 from gangplan.instances import verify
-from gangplan.instances.generators.moldable import moldable
+from gangplan.instances.generators.jobs import moldable
 from gangplan.instances.schedule import MoldableJob, NodePool, Pool, ScheduleProblem
 from gangplan.solvers import Run
 from gangplan.solvers.check import check_solver

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gangplan import solve
-from gangplan.instances.generators.moldable import moldable
+from gangplan.instances.generators.jobs import moldable
 from gangplan.instances.schedule import MoldableJob, Pool, SchedulePlan, ScheduleProblem
 from gangplan.instances.verify import clock_cost, verify
 from gangplan.solvers import Run
