@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import ulp
 from typing import Any
 
 from gangplan.instances import RampTopology
@@ -25,7 +26,7 @@ def value(problem: Any, plan: Any) -> float | None:
         return None
     net = _Net(facts, where)
     end = [s + facts.time[d][v] for v, (s, d) in enumerate(zip(start, where, strict=True))]
-    slack = SLACK * max(end)
+    slack = SLACK * max(end) + 4 * ulp(max(end))  # the sums below are rounded, each by less than one
     busy: dict[Any, list[tuple[float, float]]] = {}
     for v, d in enumerate(where):
         busy.setdefault(("device", d), []).append((start[v], end[v]))
