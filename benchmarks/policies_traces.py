@@ -9,8 +9,7 @@ from pathlib import Path
 
 from gangplan.instances.generators.fitted import fit_workload
 from gangplan.instances.generators.jobs import PROCESSES, arrivals
-from gangplan.instances.readers.gavel_trace import read_gavel_trace
-from gangplan.instances.readers.throughputs import read_throughputs
+from gangplan.instances.readers.gavel import read_gavel_trace, read_throughputs
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
 from gangplan.simulator.rounds import POLICIES as ROUND_POLICIES

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     """A plan of any of them."""
 
 _HOMES = {
-    "throughput": (".partition.problems", "Partition"),
-    "latency": (".partition.problems", "Latency"),
-    "step": (".partition.problems", "Step"),
+    "throughput": (".partition", "Partition"),
+    "latency": (".partition", "Latency"),
+    "step": (".partition", "Step"),
     "stages": (".partition.stages", "Stages"),
     "placement": (".placement.problem", "Placement"),
     "schedule": (".schedule", "Schedule"),

@@ -67,14 +67,10 @@ def blocks(topology: RampTopology, size: int) -> Iterator[IntArray]:
     First the boxes by shape and then by origin; after them the diagonals, whose servers differ in communication
     group and rack both. One server is a box and no diagonal.
     """
-    g, r, s = topology.communication_groups, topology.racks, topology.servers
     for shape in block_shapes(topology, size):
         yield from _boxes(topology, shape)
-    step = np.arange(size, dtype=np.int32)
-    for i in range(g - size + 1 if size > 1 else 0):
-        for j in range(r - size + 1):
-            for k in range(s):
-                yield server_index(topology, i + step, j + step, np.full(size, k, dtype=np.int32))
+    if size > 1:
+        yield from _diagonals(topology, size)
 
 
 def is_block(topology: RampTopology, servers: IntArray) -> bool:
@@ -130,15 +126,6 @@ def collective_seconds(topology: RampTopology, devices: IntArray, size: float) -
     return fixed + slope * size
 
 
-def _boxes(topology: RampTopology, shape: Shape) -> Iterator[IntArray]:
-    c, r, s = shape
-    box = np.indices(shape, dtype=np.int32).reshape(3, -1)
-    for i in range(topology.communication_groups - c + 1):
-        for j in range(topology.racks - r + 1):
-            for k in range(topology.servers - s + 1):
-                yield server_index(topology, box[0] + i, box[1] + j, box[2] + k)
-
-
 def blocks_by_shape(topology: RampTopology, size: int) -> list[tuple[Shape, IntArray]]:
     """Return the blocks of each shape: boxes, then diagonals.
 
@@ -149,11 +136,9 @@ def blocks_by_shape(topology: RampTopology, size: int) -> list[tuple[Shape, IntA
         InstanceError: if the list were longer than the limit.
     """
     ENTRIES.check(size * _how_many(topology, size), "degree")
-    groups, racks = topology.communication_groups, topology.racks
-    found = [(shape, _all_boxes(topology, shape)) for shape in block_shapes(topology, size)]
-    if 1 < size <= min(groups, racks):
-        step = np.arange(size)
-        found.append(((size, size, 1), _shifted(topology, (step, step, 0 * step), (size, size, 1))))
+    found = [(shape, _boxes(topology, shape)) for shape in block_shapes(topology, size)]
+    if size > 1:
+        found.append(((size, size, 1), _diagonals(topology, size)))
     return [(shape, rows) for shape, rows in found if len(rows)]
 
 
@@ -164,9 +149,14 @@ def _how_many(topology: RampTopology, size: int) -> int:
     return sum(prod(max(0, n - extent + 1) for n, extent in zip(whole, shape, strict=True)) for shape in shapes)
 
 
-def _all_boxes(topology: RampTopology, shape: Shape) -> IntArray:
+def _boxes(topology: RampTopology, shape: Shape) -> IntArray:
     group, rack, server = np.indices(shape).reshape(3, -1)
     return _shifted(topology, (group, rack, server), shape)
+
+
+def _diagonals(topology: RampTopology, size: int) -> IntArray:
+    step = np.arange(size)
+    return _shifted(topology, (step, step, 0 * step), (size, size, 1))
 
 
 def _shifted(topology: RampTopology, at: tuple[Any, Any, Any], shape: Shape) -> IntArray:

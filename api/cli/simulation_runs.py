@@ -13,8 +13,7 @@ from typing import Any
 
 from gangplan.instances import InstanceError
 from gangplan.instances.generators.fitted import fit_workload
-from gangplan.instances.readers.gavel_trace import is_gavel_trace, read_gavel_trace
-from gangplan.instances.readers.throughputs import read_throughputs
+from gangplan.instances.readers.gavel import is_gavel_trace, read_gavel_trace, read_throughputs
 from gangplan.instances.readers.traces import read_trace
 from gangplan.simulator.outcome import Outcome
 

@@ -1,32 +1,25 @@
-"""The partition problems: which device runs which op of one job, a file an objective."""
+"""The partition problems of one graph on one cluster, their plans, and the links of a cluster."""
 
-from typing import TYPE_CHECKING
+from __future__ import annotations
 
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ..arrays import FloatArray, IntArray, frozen, require, require_text
+from ..cluster import Cluster, TreeTopology
+from ..errors import InstanceError, unknown
+from ..graph import OpGraph
 from ..lazy import exported
 
 if TYPE_CHECKING:
     from ..kinds import Plan
-    from .problems import (
-        VARIANTS,
-        GraphProblem,
-        LatencyPlan,
-        LatencyProblem,
-        PartitionPlan,
-        PartitionProblem,
-        StepPlan,
-        StepProblem,
-        precedence,
-    )
     from .stages import MEMORY_MODELS, StagesPlan, StagesProblem, TensorMenu, megatron
 else:
     __getattr__ = exported(
-        __name__,
-        {
-            "..kinds": "Plan",
-            ".problems": "VARIANTS GraphProblem LatencyPlan LatencyProblem PartitionPlan PartitionProblem StepPlan "
-            "StepProblem precedence",
-            ".stages": "MEMORY_MODELS StagesPlan StagesProblem TensorMenu megatron",
-        },
+        __name__, {"..kinds": "Plan", ".stages": "MEMORY_MODELS StagesPlan StagesProblem TensorMenu megatron"}
     )
 
 __all__ = [
@@ -35,6 +28,7 @@ __all__ = [
     "GraphProblem",
     "LatencyPlan",
     "LatencyProblem",
+    "Links",
     "PartitionPlan",
     "PartitionProblem",
     "Plan",
@@ -43,6 +37,293 @@ __all__ = [
     "StepPlan",
     "StepProblem",
     "TensorMenu",
+    "check_assignment",
     "megatron",
     "precedence",
 ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GraphProblem:
+    """Place every op of `graph` on a device of `cluster`; the subclasses say what is minimised.
+
+    Attributes:
+        graph: the job; it gives a time for every device type of the cluster.
+        cluster: the devices.
+    """
+
+    graph: OpGraph
+    cluster: Cluster
+
+    objective: ClassVar[str]
+    """What is minimised, by the name that `solve` and the command line know."""
+    variant: ClassVar[str] = ""
+    """What else tells problems of one objective apart."""
+
+    def __post_init__(self) -> None:
+        known = set(self.graph.device_types)
+        for i, kind in enumerate(self.cluster.device_types):
+            if kind.name not in known:
+                raise InstanceError(f"cluster.device_types[{i}].name", f"the graph has no times for {kind.name!r}")
+
+    def __repr__(self) -> str:
+        graph = f"{self.graph.n_ops} ops, {self.graph.n_edges} edges"
+        contention = ", with contention" if getattr(self, "contention", False) else ""
+        own = f"{self.objective}{', ' if self.variant else ''}{self.variant}{contention}"
+        return f"{type(self).__name__}({graph} on {self.cluster.words()}: {own})"
+
+    def time(self) -> FloatArray:
+        """Return seconds, float64 (cluster's T, n): the rows of `graph.time` in the cluster's order."""
+        row = {name: i for i, name in enumerate(self.graph.device_types)}
+        return self.graph.time[[row[kind.name] for kind in self.cluster.device_types]]
+
+    def transfer(self) -> FloatArray:
+        """Return the seconds to move each op's output over a device's link, float64 (n,).
+
+        One price for every pair of devices, the slowest level's: the published model moves data through
+        host memory (Tarnawski et al., NeurIPS 2020), and a pipeline is not to depend on which GPUs it gets.
+        """
+        bandwidth, latency = self.cluster.topology.slowest_link()
+        size = self.graph.output_bytes()
+        return np.where(size > 0, latency + size / bandwidth, 0.0)
+
+    def capacity(self) -> FloatArray:
+        """Return the memory of each device in bytes, infinite where unlimited, float64 (n_devices,)."""
+        memory = [np.inf if kind.memory is None else kind.memory for kind in self.cluster.device_types]
+        return np.array(memory)[self.cluster.type_of]
+
+    def hosts(self) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+        """Return which devices are hosts, bool (n_devices,)."""
+        return np.array([kind.host for kind in self.cluster.device_types])[self.cluster.type_of]
+
+
+def check_assignment(plan: Any, *whole: str) -> None:
+    """Check and freeze `plan.ops`, `plan.instance` and the int32 (n,) fields named in `whole`, none of it negative.
+
+    Raises:
+        InstanceError: naming the field and the value found.
+    """
+    object.__setattr__(plan, "ops", tuple(plan.ops))
+    if set(map(type, plan.ops)) != {str} or not all(plan.ops):
+        for i, name in enumerate(plan.ops):
+            require_text(name, f"ops[{i}]")
+    if plan.instance is not None:
+        require_text(plan.instance, "instance")
+    for field in whole:
+        object.__setattr__(plan, field, frozen(getattr(plan, field), np.int32, field, (len(plan.ops),)))
+        values = getattr(plan, field)
+        require(values >= 0, values, field, "is negative")
+
+
+VARIANTS = ("contiguous", "convex", "free")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PartitionProblem(GraphProblem):
+    """Place every op of `graph` on one device of `cluster`, so that the busiest device has least to do a sample.
+
+    Attributes:
+        graph: the job; it gives a time for every device type of the cluster.
+        cluster: the devices.
+        variant: ``contiguous`` (devices form a chain of stages), ``convex`` (no path leaves a device
+            and comes back) or ``free``; see `precedence` for the edges that count.
+    """
+
+    variant: str = "contiguous"  # type: ignore[misc]  # a field here, a constant of the other objectives
+
+    objective: ClassVar[str] = "throughput"
+
+    def __post_init__(self) -> None:
+        GraphProblem.__post_init__(self)
+        if self.variant not in VARIANTS:
+            raise InstanceError("variant", unknown(self.variant, VARIANTS))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartitionPlan:
+    """An answer: the device of each op, and each op's place along the pipeline.
+
+    Attributes:
+        ops: the names of the graph's ops, in its order.
+        device: int32 (n,), index into the cluster's devices.
+        stage: int32 (n,), from 0; one stage is one device.
+        instance: content hash of the problem it answers, if known.
+    """
+
+    ops: tuple[str, ...]
+    device: IntArray
+    stage: IntArray
+    instance: str | None = None
+
+    def __post_init__(self) -> None:
+        check_assignment(self, "device", "stage")
+
+    def __repr__(self) -> str:
+        return f"PartitionPlan({len(self.ops)} ops on {len(np.unique(self.device))} devices)"
+
+
+def precedence(graph: OpGraph) -> tuple[IntArray, IntArray]:
+    """Return the edges (earlier, later) that order the stages of a pipeline, int32 (p,) each.
+
+    Forward edges order stages as they point. A backward op goes where its colocated forward op is, and
+    so orders nothing; one that has no forward op in its class takes part with its edges reversed, as the
+    mirror image of a forward op would (Tarnawski et al., NeurIPS 2020, appendix on training graphs).
+    """
+    n = graph.n_ops
+    anchored = ~graph.backward
+    classes = graph.colocation[anchored & (graph.colocation >= 0)]
+    anchored |= np.isin(graph.colocation, classes) & (graph.colocation >= 0)
+    back = graph.backward
+    u, v = graph.source, graph.target
+    forward = ~back[u] & ~back[v] if n else np.zeros(0, dtype=bool)
+    mirrored = back[u] & back[v] & ~(anchored[u] & anchored[v])
+    earlier = np.concatenate([u[forward], v[mirrored]]).astype(np.int32)
+    later = np.concatenate([v[forward], u[mirrored]]).astype(np.int32)
+    return earlier, later
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class LatencyProblem(GraphProblem):
+    """Place every op so that one sample is through as soon as possible (Tarnawski et al., NeurIPS 2020, section 4).
+
+    An op on a host starts when its inputs are there; a host has as many cores as are asked for. An accelerator runs its
+    ops as one call: that starts when all results it needs are on the host, takes the transfers of these, the compute of
+    its ops and the transfers of what others need, and then has all its results on the host.
+
+    Attributes:
+        graph: the job, a forward pass.
+        cluster: the devices.
+    """
+
+    objective: ClassVar[str] = "latency"
+
+    def __post_init__(self) -> None:
+        GraphProblem.__post_init__(self)
+        if self.graph.backward.any():
+            words = f"{self.graph.backward.sum()} ops belong to a backward pass; latency is of a forward pass alone"
+            raise InstanceError("graph.backward", words)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LatencyPlan:
+    """An answer: the device of each op; when everything runs follows from it.
+
+    Attributes:
+        ops: the names of the graph's ops, in its order.
+        device: int32 (n,), index into the cluster's devices.
+        instance: content hash of the problem it answers, if known.
+    """
+
+    ops: tuple[str, ...]
+    device: IntArray
+    instance: str | None = None
+
+    def __post_init__(self) -> None:
+        check_assignment(self, "device")
+
+    def __repr__(self) -> str:
+        return f"LatencyPlan({len(self.ops)} ops on {len(set(self.device.tolist()))} devices)"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class StepProblem(GraphProblem):
+    """Place every op and say when it starts, so that the last one is done as soon as possible.
+
+    A device runs one op at a time. An output is sent once to each other device that needs it, and takes the latency of
+    the lowest level that joins the two devices plus its bytes over that level's bandwidth; an empty one takes no time.
+    Without contention a transfer starts when its op ends, whatever else is on the links. With contention it occupies,
+    while it lasts, every link on its way, and a link carries one transfer at a time; see `route`.
+
+    Attributes:
+        graph: the job; a training step if it has backward ops.
+        cluster: the devices. A host is a device as any other.
+        contention: whether transfers wait for one another.
+    """
+
+    contention: bool = False
+
+    objective: ClassVar[str] = "step"
+
+    def __post_init__(self) -> None:
+        GraphProblem.__post_init__(self)
+        if not isinstance(self.contention, bool):
+            raise InstanceError("contention", f"{self.contention!r} is not true or false")
+
+    def delay(self, op: IntArray, a: IntArray, b: IntArray) -> FloatArray:
+        """Return the seconds to send the output of `op` from device `a` to `b`, elementwise; 0 on one device."""
+        size = self.graph.output_bytes()[op]
+        return np.where(size > 0, self.cluster.topology.transfer_seconds(a, b, size), 0.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepPlan:
+    """An answer: where and when each op runs, and with contention when each output is sent.
+
+    Attributes:
+        ops: the names of the graph's ops, in its order.
+        device: int32 (n,), index into the cluster's devices.
+        start: seconds, float64 (n,).
+        sent: int32 (s,), the op of each transfer; empty without contention.
+        receiver: int32 (s,), the device each transfer goes to.
+        sent_at: seconds each transfer starts, float64 (s,).
+        instance: content hash of the problem it answers, if known.
+    """
+
+    ops: tuple[str, ...]
+    device: IntArray
+    start: FloatArray
+    sent: IntArray = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    receiver: IntArray = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    sent_at: FloatArray = dataclasses.field(default_factory=lambda: np.zeros(0))
+    instance: str | None = None
+
+    def __post_init__(self) -> None:
+        check_assignment(self, "device")
+        object.__setattr__(self, "start", frozen(self.start, np.float64, "start", (len(self.ops),)))
+        object.__setattr__(self, "sent", frozen(self.sent, np.int32, "sent", (None,)))
+        object.__setattr__(self, "receiver", frozen(self.receiver, np.int32, "receiver", (len(self.sent),)))
+        object.__setattr__(self, "sent_at", frozen(self.sent_at, np.float64, "sent_at", (len(self.sent),)))
+        for field in ("start", "sent_at"):
+            values = getattr(self, field)
+            require(np.isfinite(values) & (values >= 0), values, field, "is no time from 0 on")
+        known = (self.sent >= 0) & (self.sent < len(self.ops))
+        require(known, self.sent, "sent", f"is not one of the {len(self.ops)} ops")
+        require(self.receiver >= 0, self.receiver, "receiver", "is negative")
+
+    def __repr__(self) -> str:
+        return f"StepPlan({len(self.ops)} ops on {len(np.unique(self.device))} devices, {len(self.sent)} transfers)"
+
+
+class Links:
+    """The links of a cluster, numbered: one out of and one into every device, and every group below the top level.
+
+    A transfer takes the way up from its sender to the lowest level that joins the two devices, and down to its
+    receiver. A flat mesh has the links of its devices only.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        n = cluster.n_devices
+        topology = cluster.topology
+        self.topology = topology
+        names = [f"device {d}" for d in range(n)]
+        self._group: list[dict[int, int]] = []
+        if isinstance(topology, TreeTopology):
+            for level, row in zip(topology.levels[:-1], topology.group[:-1], strict=True):
+                known = sorted(set(row.tolist()))
+                self._group.append({g: len(names) + i for i, g in enumerate(known)})
+                names += [f"{level.name} {g}" for g in known]
+        self.names = tuple(f"{name} {way}" for name in names for way in ("out", "in"))
+        """What each link is called."""
+
+    def route(self, a: int, b: int) -> tuple[int, ...]:
+        """Return the links that a transfer from device `a` to device `b` occupies; none if they are one."""
+        if a == b:
+            return ()
+        up, down = [2 * a], [2 * b + 1]
+        if isinstance(self.topology, TreeTopology):
+            for row, known in zip(self.topology.group[:-1].tolist(), self._group, strict=True):
+                if row[a] == row[b]:
+                    break
+                up.append(2 * known[row[a]])
+                down.append(2 * known[row[b]] + 1)
+        return (*up, *down[::-1])

@@ -15,7 +15,7 @@ from ..arrays import FloatArray, IntArray, frozen, require
 from ..cluster import Level, RampTopology, TreeTopology
 from ..errors import InstanceError, unknown
 from ..graph import OpGraph
-from .problems import GraphProblem, check_assignment
+from . import GraphProblem, check_assignment
 
 
 @dataclass(frozen=True, slots=True, eq=False)

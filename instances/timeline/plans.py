@@ -11,6 +11,7 @@ from ..arrays import sums
 from ..partition import (
     LatencyPlan,
     LatencyProblem,
+    Links,
     PartitionPlan,
     PartitionProblem,
     StagesPlan,
@@ -18,7 +19,6 @@ from ..partition import (
     StepPlan,
     StepProblem,
 )
-from ..partition.problems import Links
 from ..verify import TOLERANCE, Verdict
 from ..verify.partition import needed, timetable
 from .bars import Bar, Row, Timeline, assemble, critical_chain

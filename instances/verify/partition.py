@@ -10,8 +10,16 @@ import numpy as np
 from ..arrays import FloatArray, IntArray, sums
 from ..errors import InstanceError
 from ..graph import topological_order
-from ..partition import LatencyPlan, LatencyProblem, PartitionPlan, PartitionProblem, StepPlan, StepProblem, precedence
-from ..partition.problems import Links
+from ..partition import (
+    LatencyPlan,
+    LatencyProblem,
+    Links,
+    PartitionPlan,
+    PartitionProblem,
+    StepPlan,
+    StepProblem,
+    precedence,
+)
 from .verdict import TOLERANCE, Verdict, assignment, shape, transfers
 
 

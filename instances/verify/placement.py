@@ -12,35 +12,23 @@ from ..arrays import FloatArray, sums
 from ..placement import PlacementPlan, PlacementProblem, Running
 from ..placement.job import Task
 from ..placement.rate import Rates, communication, rates
-from .verdict import TOLERANCE, verdict_words
+from .verdict import TOLERANCE, Judgement
 
 _SHOWN = 5
 """Jobs on one node that are named."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PlacementVerdict:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PlacementVerdict(Judgement):
     """What the verifier found.
 
     Attributes:
-        violations: every violated constraint in plain words; empty if the plan is feasible.
-        objective: the recomputed goal, `None` if the plan is infeasible.
         rates: how fast each job runs, `None` if the plan is infeasible.
         gpus: GPUs given out on each node, shares as shares, float64 (m,).
     """
 
-    violations: tuple[str, ...]
-    objective: float | None
     rates: Rates | None
     gpus: FloatArray
-
-    def __repr__(self) -> str:
-        return verdict_words(self)
-
-    @property
-    def ok(self) -> bool:
-        """Whether the plan is feasible."""
-        return not self.violations
 
 
 def verify_placement(problem: PlacementProblem, plan: PlacementPlan) -> PlacementVerdict:

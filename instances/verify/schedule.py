@@ -13,7 +13,7 @@ from ..arrays import FloatArray
 from ..cluster import RampTopology
 from ..ramp import is_block
 from ..schedule import MoldableJob, NodePool, Pool, SchedulePlan, ScheduleProblem, total
-from .verdict import time_slack, verdict_words
+from .verdict import Judgement, time_slack
 
 if TYPE_CHECKING:
     from ..schedule import ScheduleProblem
@@ -23,27 +23,15 @@ _SHOWN = 5
 """Overfull nodes that are named."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ScheduleVerdict:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ScheduleVerdict(Judgement):
     """What the verifier found.
 
     Attributes:
-        violations: every violated constraint in plain words; empty if the plan is feasible.
-        objective: the recomputed goal, `None` if the plan is infeasible.
         finish: completion of each job, seconds, float64 (n,), nan where it is left out.
     """
 
-    violations: tuple[str, ...]
-    objective: float | None
     finish: FloatArray
-
-    def __repr__(self) -> str:
-        return verdict_words(self)
-
-    @property
-    def ok(self) -> bool:
-        """Whether the plan is feasible."""
-        return not self.violations
 
 
 def verify_schedule(problem: ScheduleProblem, plan: SchedulePlan) -> ScheduleVerdict:

@@ -27,40 +27,44 @@ def time_slack(seconds: Any, at: Any, places: int = _PLACES) -> Any:
     return TOLERANCE * seconds + places * np.spacing(np.abs(at))
 
 
-def verdict_words(verdict: Any) -> str:
-    """Return what a verdict says in a line, or a line for each of the first violations."""
-    name, wrong = type(verdict).__name__, verdict.violations
-    if not wrong:
-        return f"{name}(feasible, objective {verdict.objective:.4g}{' s' if name == 'Verdict' else ''})"
-    more = [f"... and {len(wrong) - 5} more"] if len(wrong) > 5 else []
-    return "\n  ".join([f"{name}(infeasible, {len(wrong)} violations):", *wrong[:5], *more])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Verdict:
-    """What the verifier found.
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Judgement:
+    """What every verdict says.
 
     Attributes:
         violations: every violated constraint in plain words; empty if the plan is feasible.
-        objective: the recomputed objective in seconds, `None` if the plan is infeasible.
-        load: seconds each device is busy, float64 (n_devices,): compute plus the transfers it takes part in.
-        transfer: the part of `load` spent on transfers, float64 (n_devices,).
-        memory: bytes used on each device, float64 (n_devices,).
+        objective: the recomputed objective, `None` if the plan is infeasible.
     """
 
     violations: tuple[str, ...]
     objective: float | None
-    load: FloatArray
-    transfer: FloatArray
-    memory: FloatArray
 
     def __repr__(self) -> str:
-        return verdict_words(self)
+        name, wrong = type(self).__name__, self.violations
+        if not wrong:
+            return f"{name}(feasible, objective {self.objective:.4g}{' s' if name == 'Verdict' else ''})"
+        more = [f"... and {len(wrong) - 5} more"] if len(wrong) > 5 else []
+        return "\n  ".join([f"{name}(infeasible, {len(wrong)} violations):", *wrong[:5], *more])
 
     @property
     def ok(self) -> bool:
         """Whether the plan is feasible."""
         return not self.violations
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Verdict(Judgement):
+    """What the verifier found of a plan of a graph; its objective is in seconds.
+
+    Attributes:
+        load: seconds each device is busy, float64 (n_devices,): compute plus the transfers it takes part in.
+        transfer: the part of `load` spent on transfers, float64 (n_devices,).
+        memory: bytes used on each device, float64 (n_devices,).
+    """
+
+    load: FloatArray
+    transfer: FloatArray
+    memory: FloatArray
 
     @classmethod
     def nothing(cls, violations: Iterable[str], devices: int) -> Verdict:

@@ -14,7 +14,7 @@ from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, require_n
 from gangplan.instances.intake import read_text
 from gangplan.instances.ramp import span
 from gangplan.instances.readers import read
-from gangplan.instances.readers.listing import listed_order
+from gangplan.instances.readers.pipedream import listed_order
 from gangplan.instances.schedule import ramp_blocks
 from gangplan.instances.splitting import SplitGraph, split
 

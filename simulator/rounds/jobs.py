@@ -19,8 +19,7 @@ from gangplan.instances.arrays import (
     require_text,
     require_unique,
 )
-from gangplan.instances.readers.gavel_trace import GavelTrace
-from gangplan.instances.readers.throughputs import Throughputs
+from gangplan.instances.readers.gavel import GavelTrace, Throughputs
 from gangplan.instances.workload import Workload
 
 _PART = re.compile(r"(\d+)x([A-Za-z][\w.-]*)")

@@ -20,10 +20,9 @@ from gangplan.instances.intake import csv_rows, parse_json, parse_toml, read_tex
 from gangplan.instances.placement import Fleet
 from gangplan.instances.ramp import blocks, is_block
 from gangplan.instances.readers import read
-from gangplan.instances.readers.gavel_trace import read_gavel_trace
+from gangplan.instances.readers.gavel import read_gavel_trace, read_throughputs
 from gangplan.instances.readers.measured import read_measured
 from gangplan.instances.readers.openb import read_nodes, read_pods
-from gangplan.instances.readers.throughputs import read_throughputs
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.schedule import MoldableJob, NodePool, Pool, ScheduleProblem, holds, ramp_blocks
 

@@ -13,9 +13,8 @@ from gangplan.instances import InstanceError, OpGraph
 from gangplan.instances.generators import generate
 from gangplan.instances.graph import with_backward
 from gangplan.instances.readers import parse, read
-from gangplan.instances.readers.listing import listed_order
-from gangplan.instances.splitting import SplitGraph, split, split_copies
-from gangplan.instances.sub_ops import expand, sync_edges
+from gangplan.instances.readers.pipedream import listed_order
+from gangplan.instances.splitting import SplitGraph, expand, split, split_copies, sync_edges
 
 PROFILE = """\
 node3 -- Linear -- forward_compute_time=4.0, backward_compute_time=8.0, activation_size=300.0, parameter_size=100.0

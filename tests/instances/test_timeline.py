@@ -26,7 +26,7 @@ from gangplan.instances import (
     with_objective,
 )
 from gangplan.instances.generators import generate
-from gangplan.instances.partition.problems import Links
+from gangplan.instances.partition import Links
 from gangplan.instances.timeline import Timeline, timeline
 from gangplan.instances.timeline.bars import critical_chain
 from gangplan.instances.verify.partition import needed

@@ -20,7 +20,7 @@ from gangplan.instances import (
     TreeTopology,
     verify,
 )
-from gangplan.instances.partition.problems import Links
+from gangplan.instances.partition import Links
 
 NAMES = ("a", "b", "c", "d")
 SERVER, RACK = Level("server", 10.0, 0.0), Level("rack", 1.0, 0.5)

@@ -6,7 +6,7 @@ import numpy as np
 
 from gangplan.instances import StepProblem
 from gangplan.instances.arrays import IntArray
-from gangplan.instances.partition.problems import Links
+from gangplan.instances.partition import Links
 
 from ..enumeration import assignments
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gangplan.instances import Cluster, StepProblem, TreeTopology
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, sums
-from gangplan.instances.partition.problems import Links
+from gangplan.instances.partition import Links
 from gangplan.instances.verify import TOLERANCE
 
 _MOST_DEVICES = 2048

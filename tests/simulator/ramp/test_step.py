@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from gangplan.instances import InstanceError, OpGraph, RampTopology
 from gangplan.instances.graph import with_backward
 from gangplan.instances.readers import parse, read
-from gangplan.instances.readers.listing import listed_order
+from gangplan.instances.readers.pipedream import listed_order
 from gangplan.instances.splitting import SplitGraph, split
 from gangplan.simulator import first_fit, training_step
 from gangplan.simulator.ramp.step import delays

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from gangplan.cli import main
 from gangplan.instances import InstanceError
-from gangplan.instances.readers.gavel_trace import is_gavel_trace, read_gavel_trace
-from gangplan.instances.readers.throughputs import read_throughputs
+from gangplan.instances.readers.gavel import is_gavel_trace, read_gavel_trace, read_throughputs
 from gangplan.instances.workload import Workload
 from gangplan.simulator.rounds import (
     POLICIES,

@@ -1,0 +1,172 @@
+"""Read Gavel's files (Narayanan et al., OSDI 2020): traces of training jobs, and the speeds of models on GPUs.
+
+A trace has ten columns with tabs between them, and no header: the model, the command, its directory, the option that
+sets the steps, whether it needs data, steps, GPUs, weight, service-level objective (not read further; -1: none) and
+arrival in seconds. ``simulation_throughputs.json`` has the steps a second of each (model, GPUs) on each type of GPU.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import FloatArray, IntArray, require_number
+from ..errors import InstanceError, unknown
+from ..intake import as_float, read_json, read_text
+
+_COLUMNS = 10
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GavelTrace:
+    """The jobs of a trace, n of them, in the order of the file.
+
+    Attributes:
+        names: the numbers of their lines, from 0 on, as Gavel counts them.
+        model: what each trains, with its batch size.
+        gpus: of each, all of one type, int32 (n,).
+        steps: to be done, int64 (n,).
+        weight: of each in fairness, float64 (n,).
+        submit: seconds, float64 (n,).
+        skipped: lines left out and why; empty unless bad ones were to be skipped.
+    """
+
+    names: tuple[str, ...]
+    model: tuple[str, ...]
+    gpus: IntArray
+    steps: NDArray[np.int64]
+    weight: FloatArray
+    submit: FloatArray
+    skipped: tuple[str, ...] = ()
+
+
+_Row = tuple[str, str, int, int, float, float]
+"""Of a job: the fields of `GavelTrace`."""
+
+
+def is_gavel_trace(path: str | PathLike[str]) -> bool:
+    """Return whether the first line of a file has as many tabs as a line of Gavel's traces."""
+    if not Path(path).is_file():
+        return False  # a pipe can be read once only
+    return read_text(path, gzip=True, empty=True).partition("\n")[0].count("\t") == _COLUMNS - 1
+
+
+def read_gavel_trace(path: str | PathLike[str], *, skip_bad: bool = False) -> GavelTrace:
+    """Read a trace.
+
+    Args:
+        path: the file.
+        skip_bad: leave bad lines out and say which, instead of refusing the file.
+
+    Raises:
+        InstanceError: naming file, line, field and the value found.
+    """
+    source = fspath(path)
+    jobs: list[_Row] = []
+    skipped: list[str] = []
+    for i, line in enumerate(read_text(path, gzip=True).splitlines()):
+        try:
+            if line.strip():
+                jobs.append(_job(i, line))
+        except InstanceError as error:
+            placed = InstanceError(f"line {i + 1}: {error.field}", error.problem, source)
+            if not skip_bad:
+                raise placed from None
+            skipped.append(f"{placed.field}: {placed.problem}")
+    if not jobs:
+        raise InstanceError("content", f"there is no job; {len(skipped)} bad lines were skipped", source)
+    names, models, gpus, steps, weights, submits = zip(*jobs, strict=True)
+    return GavelTrace(
+        names,
+        models,
+        np.array(gpus, dtype=np.int32),
+        np.array(steps, dtype=np.int64),
+        np.array(weights),
+        np.array(submits),
+        tuple(skipped),
+    )
+
+
+def _job(i: int, line: str) -> _Row:
+    cells = line.split("\t")
+    if len(cells) != _COLUMNS:
+        raise InstanceError("columns", f"{line!r} has {len(cells)} of them, not {_COLUMNS}")
+    if not cells[0].strip():
+        raise InstanceError("model", "is empty")
+    steps, gpus = (_number(cells[c], name, whole=True) for c, name in ((5, "steps"), (6, "GPUs")))
+    weight = _number(cells[7], "weight")
+    return str(i), cells[0].strip(), int(gpus), int(steps), weight, _number(cells[9], "arrival", zero=True)
+
+
+def _number(cell: str, field: str, *, whole: bool = False, zero: bool = False) -> float:
+    """Return a finite number above 0, or from 0 on."""
+    value = as_float(cell, field, positive=not zero)
+    if whole and (value != int(value) or value >= 2**31):
+        raise InstanceError(field, f"{cell!r} is not a whole number below 2^31")
+    return value
+
+
+_MODEL_GPUS = re.compile(r"\('(.+)', (\d{1,9})\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Throughputs:
+    """Measured speeds, jobs alone on their GPUs.
+
+    Attributes:
+        types: of GPUs, in lower case.
+        speed: steps a second by (type, model, GPUs); 0 where the job does not fit.
+    """
+
+    types: tuple[str, ...]
+    speed: dict[tuple[str, str, int], float]
+
+    def of(self, kind: str, model: str, gpus: int) -> float:
+        """Return the steps a second of a model on `gpus` GPUs of a type.
+
+        Raises:
+            InstanceError: if it was not measured.
+        """
+        if kind not in self.types:
+            raise InstanceError("type", unknown(kind, self.types))
+        try:
+            return self.speed[kind, model, gpus]
+        except KeyError:
+            raise InstanceError("model", f"{model!r} on {gpus} GPUs was not measured on {kind}") from None
+
+
+def read_throughputs(path: str | PathLike[str]) -> Throughputs:
+    """Read the table; speeds beside another job and across servers are left to `read_measured`.
+
+    Raises:
+        InstanceError: naming file, place and the value found.
+    """
+    data = read_json(path)
+    try:
+        return _parsed(data)
+    except InstanceError as error:
+        raise error.of(fspath(path)) from None
+
+
+def _parsed(data: Any) -> Throughputs:
+    if not isinstance(data, dict) or not data:
+        raise InstanceError("content", "is not a table of GPU types")
+    speed: dict[tuple[str, str, int], float] = {}
+    types = tuple(kind for kind in data if not kind.endswith("_unconsolidated"))
+    for kind in types:
+        if not isinstance(data[kind], dict):
+            raise InstanceError(kind, "is not a table of ('model', GPUs) rows")
+        for key, row in data[kind].items():
+            match = _MODEL_GPUS.fullmatch(key)
+            if match is None or not isinstance(row, dict):
+                raise InstanceError(f"{kind}.{key}", "is not a row of ('model', GPUs)")
+            alone: Any = row.get("null")
+            require_number(alone, f"{kind}.{key}.null")
+            speed[kind.lower(), match[1], int(match[2])] = float(alone)
+    return Throughputs(tuple(kind.lower() for kind in types), speed)
