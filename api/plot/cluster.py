@@ -11,9 +11,23 @@ from gangplan.instances import InstanceError, verify
 from gangplan.instances.placement import Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
 
 from . import cluster_words as words
-from .cluster_layout import HEAD, Layout, arrange
-from .cluster_links import Flows, flows, link_lines
-from .cluster_tiles import BAND, BAND_NAME, DOWN, NAME, PAD, Tiles, band_tiles, gpu_tiles, marks, node_size, runs
+from .cluster_layout import (
+    BAND,
+    BAND_NAME,
+    DOWN,
+    HEAD,
+    NAME,
+    PAD,
+    Layout,
+    Tiles,
+    arrange,
+    band_tiles,
+    gpu_tiles,
+    marks,
+    node_size,
+    runs,
+)
+from .cluster_words import Flows, flows, link_lines
 from .colours import FEW, GREY, INK, PALE, SHADE, colours, mixed
 from .scene import (
     CHARACTER,

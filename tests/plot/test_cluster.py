@@ -16,9 +16,8 @@ from gangplan.instances.generators.gangs import gangs
 from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
 from gangplan.plot import cluster as drawing
 from gangplan.plot.cluster import LOADS, MOST_COLOURS, UNUSED, _arrange, _links, cluster_scene, fleet_scene, job_colours
-from gangplan.plot.cluster_links import flows, link_lines
-from gangplan.plot.cluster_tiles import BAND, DOWN, IDLE, gpu_tiles, marks
-from gangplan.plot.cluster_words import of_levels, typed
+from gangplan.plot.cluster_layout import BAND, DOWN, IDLE, gpu_tiles, marks
+from gangplan.plot.cluster_words import flows, link_lines, of_levels, typed
 from gangplan.plot.scene import Boxes, Dots, Lines, Panel, Scene, Words
 from gangplan.units import percent
 
