@@ -9,7 +9,6 @@ import typer
 from typer.core import TyperCommand
 
 EXAMPLES = {
-    "learn labels": "gangplan learn labels throughput labels/ --shards 2",
     "learn train": "gangplan learn train schedule --out runs/schedule",
     "learn eval": "gangplan learn eval schedule --seeds 10",
     "learn export": "gangplan learn export schedule --out schedule.onnx",

@@ -18,7 +18,6 @@ from gangplan.instances import InstanceError
 from gangplan.instances.intake import parse_json
 
 from . import options
-from .learn_labels import labels
 from .numbers import number, whole
 from .output import emit_blocks, emit_json, facts, table
 from .progress import Bar
@@ -26,7 +25,6 @@ from .progress import Bar
 NEEDS = ("torch", "torch_geometric", "torchrl", "tensordict", "safetensors")
 
 learn = typer.Typer(help="Train learned policies, judge them, export them, list them.", no_args_is_help=True)
-learn.command()(labels)
 
 
 @learn.command()

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from gangplan.instances import InstanceError
-from gangplan.learned.labels import Configuration, collect
 from gangplan.learned.training.lock import LOCK, locked
 
 HOLD = """
@@ -30,8 +29,11 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     )
     assert other.stdout is not None and other.stdin is not None
     assert other.stdout.readline() == "held\n"
-    with pytest.raises(InstanceError, match=rf"folder: is in use by another process \(process {other.pid} on "):
-        collect(tmp_path, Configuration("throughput"), 1)
+    with (
+        pytest.raises(InstanceError, match=rf"folder: is in use by another process \(process {other.pid} on "),
+        locked(tmp_path),
+    ):
+        pass
     assert [path.name for path in tmp_path.iterdir()] == [LOCK]
     other.kill()
     other.communicate()
