@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any, Never
 
 from gangplan.instances.arrays import require_number
-from gangplan.instances.errors import InstanceError
+from gangplan.instances.errors import InstanceError, did_you_mean
 from gangplan.instances.kinds import GRAPHS, PROBLEMS, with_objective
 from gangplan.instances.verify import verify
 from gangplan.solvers.run import OPTIMAL_GAP, Callback, Result, Run, Status
@@ -29,7 +30,7 @@ _HASHED, _LATE = 2e-6, 0.1
 def solve(
     instance: Any,
     time_limit: float,
-    *,
+    *unnamed: Never,
     objective: str | None = None,
     method: str = "auto",
     seed: int = 0,
@@ -38,6 +39,7 @@ def solve(
     initial: Answer | None = None,
     callbacks: Sequence[Callback] = (),
     display: bool = False,
+    **unknown: Never,
 ) -> Result:
     """Solve `instance` within `time_limit` seconds, end to end, and say how good the answer is.
 
@@ -54,6 +56,7 @@ def solve(
         initial: a plan to start from.
         callbacks: called with the `Run` at every new plan or bound; returning true stops.
         display: log progress to stderr.
+        unnamed, unknown: none; given, the error says what to write.
 
     Returns:
         The best verified plan, the best bound, and how they came about. Ctrl-C returns what there is.
@@ -62,6 +65,8 @@ def solve(
         InstanceError: if an argument or `initial` does not fit the instance.
     """
     started = time.perf_counter()
+    if unnamed or unknown:
+        _refuse(unnamed, unknown)
     workers = workers if workers is not None else _cores()
     _check(instance, time_limit, seed, workers, gap)
     if objective is not None and instance.objective in GRAPHS:
@@ -100,6 +105,22 @@ def solve(
     for shown in displays:
         shown.end(result)
     return result
+
+
+def _refuse(unnamed: Sequence[object], unknown: Mapping[str, object]) -> None:
+    """Raise because of arguments without a name, or with one that `solve` does not know."""
+    known = [name for name, x in signature(solve).parameters.items() if x.kind is Parameter.KEYWORD_ONLY]
+    names = f"its options are {', '.join(known)}"
+    if unnamed:
+        raise InstanceError("solve", f"{unnamed[0]!r} has no name: write workers={unnamed[0]!r}, or another; {names}")
+    name, value = next(iter(unknown.items()))
+    if name.rstrip("s") in ("device", "cluster", "memory", "bandwidth", "variant"):
+        field = "devices" if name == "device" else name
+        words = (
+            f"is said where the problem is made: gangplan.generate(kind, {field}=...), gangplan.read(file, {field}=...)"
+        )
+        raise InstanceError(name, f"{value!r} {words}; of solve, {names}")
+    raise InstanceError(name, f"{value!r} does not apply to solve{did_you_mean(name, known)}; {names}")
 
 
 def _cores() -> int:

@@ -90,6 +90,15 @@ def mistakes(folder: Path) -> dict[str, tuple[Any, str]]:
         "objective": (lambda: gangplan.solve(problem, 5, objective="troughput"), "did you mean throughput?"),
         "method": (lambda: gangplan.solve(problem, 5, method="cp-sat"), "did you mean cpsat?"),
         "workers": (lambda: gangplan.solve(problem, 5, workers="4"), "workers: '4' is not a positive whole number"),  # type: ignore[arg-type]
+        "an option of generate": (
+            lambda: gangplan.solve(problem, 5, device=4),  # type: ignore[arg-type]
+            "device: 4 is said where the problem is made: gangplan.generate(kind, devices=...)",
+        ),
+        "a mistyped option": (
+            lambda: gangplan.solve(problem, 5, sed=4),
+            "sed: 4 does not apply to solve; did you mean seed?",
+        ),  # type: ignore[arg-type]
+        "an option without a name": (lambda: gangplan.solve(problem, 5, 4), "4 has no name: write workers=4"),  # type: ignore[arg-type]
         "a path": (lambda: gangplan.solve("problem.json", 5), "gangplan.read('problem.json')"),
         "a result": (lambda: gangplan.verify(problem, gangplan.solve(problem, 5)), "write result.plan"),
         "a word": (lambda: gangplan.load("problem"), "'problem' is neither a document nor the name of a file"),
@@ -104,6 +113,7 @@ def mistakes(folder: Path) -> dict[str, tuple[Any, str]]:
     "name",
     [
         *("kind", "device", "objective", "method", "workers", "a path", "a result", "a word"),
+        *("an option of generate", "a mistyped option", "an option without a name"),
         *("no file", "a profile", "a plan", "no limit"),
     ],
 )

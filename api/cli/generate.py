@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Callable
 from inspect import Parameter, Signature, cleandoc
 from typing import Annotated, Any
@@ -16,10 +15,11 @@ from gangplan.instances.generators import COMMON, GENERATORS, JOBS, defaults
 from gangplan.instances.generators import generate as make
 from gangplan.instances.outlet import write_whole
 
+from . import options
 from .files import check_output
 from .help import made_of, write_groups
 from .numbers import number, whole
-from .output import emit, emit_blocks
+from .output import emit, emit_blocks, emit_json
 
 TYPES: dict[str, Any] = {"memory": float | None, "bandwidth": float | None}
 """Of the options whose default does not tell."""
@@ -43,12 +43,12 @@ HELP = {
 
 
 def _command(kind: str) -> Callable[..., None]:
-    def command(out: str | None, **options: Any) -> None:
+    def command(out: str | None, **given: Any) -> None:
         if out is not None:
             check_output(out)
         if "seed" not in defaults(kind):
-            options.pop("seed")
-        _write(make(kind, **options), out)
+            given.pop("seed")
+        _write(make(kind, **given), out)
 
     explained = {**HELP, **_arguments(_docstring(kind))}
     own = defaults(kind)
@@ -171,17 +171,23 @@ generate = typer.Typer()
 @generate.callback(cls=Kinds, invoke_without_command=True, no_args_is_help=True)
 def _list(
     kinds: Annotated[bool, typer.Option("--list", help="list the kinds and their options")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Generate the op graph of a network, or a random one; a batch of gangs; jobs over time; jobs that arrive.
 
     `gangplan generate KIND --help` explains the options of a kind.
     """
-    if kinds:
-        blocks = [[f"{kind}: {_summary(kind)}", f"  {_words_of(defaults(kind))}"] for kind in (*GENERATORS, *JOBS)]
-        emit_blocks(*("\n".join(lines) for lines in [*blocks, ["every op graph:", f"  {_words_of(COMMON)}"]]))
-        raise typer.Exit(0)
+    if not kinds:
+        return
+    known = {kind: defaults(kind) for kind in (*GENERATORS, *JOBS)}
+    if as_json:
+        common = dict.fromkeys(GENERATORS, COMMON)
+        emit_json({k: {"about": _summary(k), "options": own | common.get(k, {})} for k, own in known.items()})
+    else:
+        lines = [f"{kind}: {_summary(kind)}\n  {_words_of(own)}" for kind, own in known.items()]
+        emit_blocks(*lines, f"every op graph:\n  {_words_of(COMMON)}")
+    raise typer.Exit(0)
 
 
-def _words_of(options: dict[str, Any]) -> str:
-    words = textwrap.wrap(", ".join(f"{name}={value}" for name, value in options.items()), 76, break_long_words=False)
-    return "\n  ".join(words)
+def _words_of(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in values.items())

@@ -18,8 +18,8 @@ LEAST_WIDTH = 60
 """Columns for which tables are made even if there are fewer; lines then go on below."""
 LONGEST = 1000
 """Columns of the widest table."""
-LEAST_WORDS = 20
-"""Characters of a word up to which it is not folded."""
+LEAST_WORDS = 12
+"""Characters of a word up to which it is never folded."""
 
 
 def emit(text: str) -> None:
@@ -49,7 +49,8 @@ def emit_json(data: Any) -> None:
 def emit_blocks(*blocks: Any) -> None:
     """Print lines of text and rich tables, with an empty line between blocks.
 
-    Tables are as wide as the terminal, or 80 columns; one whose numbers alone need more is wider, for no number is cut.
+    Both are as wide as the terminal, or 80 columns: words go on below. A table whose numbers alone need more is wider,
+    for no number is cut.
     """
     from rich.console import Console
 
@@ -65,7 +66,7 @@ def emit_blocks(*blocks: Any) -> None:
                 else console.measure(block, options=console.options.update(width=LONGEST)).minimum
             )
             console.width = max(width, needs)
-            console.print(block, soft_wrap=isinstance(block, str))
+            console.print(_wrapped(block, width) if isinstance(block, str) else block, soft_wrap=isinstance(block, str))
     emit("\n".join(line.rstrip() for line in capture.get().splitlines()))
 
 
@@ -82,8 +83,9 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) 
             result.add_column(column, overflow="fold", min_width=min(longest, LEAST_WORDS))
             continue
         # a head is folded between its words, to be as narrow as the numbers below it
-        room = max([len(row[i]) for row in cells] + [len(word) for word in column.split()] or [1])
-        result.add_column("\n".join(textwrap.wrap(column, room)), justify="right", no_wrap=True)
+        words = [line for row in cells for line in row[i].splitlines()] + column.split()
+        room = max(map(len, words), default=1)
+        result.add_column("\n".join(textwrap.wrap(column, room)), justify="right", no_wrap=True, min_width=room)
     for row in cells:
         result.add_row(*row)
     return result
@@ -101,6 +103,18 @@ def facts(rows: Iterable[tuple[str, str]]) -> str:
             continue
         head, *rest = textwrap.wrap(value, room, break_on_hyphens=False) or [""]
         lines += [f"{name:{indent}}{head}", *(f"{'':{indent}}{line}" for line in rest)]
+    return "\n".join(lines)
+
+
+def _wrapped(text: str, width: int) -> str:
+    """Return lines of which none is longer than `width` but for a long word, those below the first of each indented."""
+    lines = []
+    for line in text.splitlines():
+        indent = line[: len(line) - len(line.lstrip())]
+        below = f"{indent}  "
+        lines += textwrap.wrap(
+            line, width, subsequent_indent=below, break_long_words=False, break_on_hyphens=False
+        ) or [""]
     return "\n".join(lines)
 
 

@@ -149,7 +149,7 @@ def devices(problem: GraphProblem, plan: Plan, verdict: Verdict) -> list[Any]:
         rows.append((kind.name, *([f"{stage[i]}"] if staged else []), f"{i}", f"{ops[i]}", *times, share))
     seconds_of = (f"{name}{suffix}" for name in ("compute", "transfer", "load"))
     where = ("type", *(["stage"] if staged else []), "device", "ops")
-    blocks: list[Any] = [table((*where, *seconds_of, f"memory, {size}", "of capacity"), rows)]
+    blocks: list[Any] = [table((*where, *seconds_of, f"memory, {size}", "full"), rows)]
     idle = cluster.n_devices - len(used)
     left_out = [
         f"{len(used) - len(shown)} less busy devices are not shown" if len(used) > len(shown) else "",

@@ -89,7 +89,7 @@ def _different(m: Measured) -> str:
 
 
 ROWS: dict[str, Callable[[Measured], str]] = {
-    "problem": lambda m: words(m.candidate.problem),
+    "problem": lambda m: words(m.candidate.problem).replace(", ", ",\n"),
     "feasible": lambda m: "yes" if m.verdict.ok else "no",
     "objective": lambda m: f"{'best ' if m.best and m.rivals else ''}{_seconds(m.verdict.objective, m)}",
     "above the best": lambda m: percent(m.over_best),

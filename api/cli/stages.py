@@ -38,7 +38,7 @@ def stages_table(problem: StagesProblem, plan: StagesPlan, verdict: Verdict) -> 
         f"sync, {seconds}" if seconds else "sync": column(sync / factor),
         f"load, {seconds}" if seconds else "load": column(load / factor),
         f"memory, {size}": column(memory / small),
-        "of capacity": [] if limit is None else [percent(x / limit) for x in memory],
+        "full": [] if limit is None else [percent(x / limit) for x in memory],
     }
     shown = {name: cells for name, cells in columns.items() if cells}
     blocks: list[Any] = [table(tuple(shown), zip(*shown.values(), strict=True), left=3)]

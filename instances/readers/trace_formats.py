@@ -318,7 +318,11 @@ def recognise(text: str, seconds: Mapping[str, float]) -> Format:
         return Format(frozenset(), partial(table, delimiter="|"), sacct, calendar=True)
     if looks_like_swf(text):
         return Format(frozenset(), split_swf, swf)
-    raise InstanceError("header", f"{', '.join(columns) or 'nothing'} lacks job_id, num_gpu, submit_time or duration")
+    head = ", ".join(columns)
+    if head.startswith("{"):
+        raise InstanceError("header", "is that of JSON, not of a trace: a row for each job, under a line of columns")
+    head = head if len(head) <= 80 else f"{head[:77]}..."
+    raise InstanceError("header", f"{head or 'nothing'} lacks job_id, num_gpu, submit_time or duration")
 
 
 def _with_header(seconds: Mapping[str, float]) -> tuple[Format, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,25 @@ def test_no_number_is_cut(cli: Any, monkeypatch: pytest.MonkeyPatch, capsys: pyt
     monkeypatch.setenv("COLUMNS", "60")
     emit_blocks(table(("a word", *"bcdefghij"), [("some words", *["1234567.89"] * 9)]))
     assert capsys.readouterr().out.count("1234567.89") == 9
+    emit_blocks(table(("a word", *"bcdefghij"), [("some words", *["12.3 ± 4"] * 9)]))
+    assert capsys.readouterr().out.count("12.3 ± 4") == 9
+
+
+def test_long_lines_go_on_below(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line of text that is longer than the terminal goes on below between its words, a long word is left whole."""
+    from gangplan.cli.output import emit_blocks
+
+    monkeypatch.setenv("COLUMNS", "60")
+    emit_blocks(f"  {'word ' * 20}{'x' * 70}")
+    *folded, last = capsys.readouterr().out.splitlines()
+    assert max(map(len, folded)) <= 60 and last == f"    {'x' * 70}" and " ".join(folded).split() == ["word"] * 20
+
+
+def test_kinds_for_machines(cli: Any) -> None:
+    """`generate --list --json` holds what each kind can be told, in the list for people within 80 columns."""
+    found = json.loads(cli("generate", "--list", "--json").out)
+    assert found["gpt"]["options"]["layers"] == 12 and found["gangs"]["about"].endswith(".")
+    assert max(map(len, cli("generate", "--list").out.splitlines())) <= 80
 
 
 def test_notes_of_a_solve_are_for_those_who_ask(problem: Path, cli: Any) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -85,10 +85,10 @@ def test_plan_of_another_instance(batch: Path, cli: Any, tmp_path: Path) -> None
 def test_a_limit_that_reading_has_used_up(batch: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A solve whose limit is over when the file is read says so, and gives a plan all the same."""
     now = time.perf_counter
-    module = sys.modules["gangplan.cli.solve"]
+    module = import_module("gangplan.cli.solve")
     monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: now() + 3.2))
     done = cli("solve", batch, "--time-limit", "3", "--json")
     found = json.loads(done.out)
     assert found["plan"] is not None and found["wall_seconds"] > 3.2 and found["phases"]["read"] > 3.2
-    assert found["notes"][0].startswith("starting and reading took 3.") and found["notes"][0].endswith("limit of 3 s")
+    assert found["notes"][0].startswith("starting and reading took") and found["notes"][0].endswith("limit of 3 s")
     assert not json.loads(cli("solve", batch, "--time-limit", "20", "--method", "topology", "--json").out)["notes"]

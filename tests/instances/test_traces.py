@@ -63,6 +63,7 @@ def test_bad_files(tmp_path: Path) -> None:
     for content, words in (
         (b"", "content: the file is empty"),
         (b"a,b\n1,2\n", "header: a, b lacks job_id"),
+        (b'{"kind": "partition"}', "header: is that of JSON, not of a trace"),
         (HEAD.encode(), "content: there is no job"),
         (b"\xff\xfe\x00", "UTF-8"),
         (gzip.compress(HEAD.encode())[:-9], "content: is gzip that was cut off"),
