@@ -96,6 +96,17 @@ def require_text(value: object, field: str) -> None:
         raise InstanceError(field, f"{value!r} is not a name")
 
 
+def require_names(owner: Any, *fields: str, unique: bool = True) -> None:
+    """Make tuples of some fields of a frozen dataclass, and raise at the first entry that is no name or a duplicate."""
+    for field in fields:
+        values = tuple(getattr(owner, field))
+        object.__setattr__(owner, field, values)
+        for i, value in enumerate(values):
+            require_text(value, f"{field}[{i}]")
+        if unique:
+            require_unique(values, field)
+
+
 _ALLOWED = {np.float64: "fiu", np.int32: "iu", np.bool_: "b"}
 _KIND = {np.float64: "a number", np.int32: "a whole number", np.bool_: "true or false"}
 

@@ -9,7 +9,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from .arrays import FloatArray, IntArray, frozen, require, require_count, require_number, require_text, require_unique
+from .arrays import (
+    FloatArray,
+    IntArray,
+    frozen,
+    require,
+    require_count,
+    require_names,
+    require_number,
+    require_text,
+    require_unique,
+)
 from .cluster import RampTopology
 from .errors import InstanceError, unknown
 from .ramp import blocks, blocks_by_shape
@@ -226,9 +236,7 @@ class SchedulePlan:
     instance: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "jobs", tuple(self.jobs))
-        for i, name in enumerate(self.jobs):
-            require_text(name, f"jobs[{i}]")
+        require_names(self, "jobs", unique=False)
         if self.instance is not None:
             require_text(self.instance, "instance")
         n = len(self.jobs)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray, frozen, require, require_text, require_unique
+from ..arrays import BoolArray, FloatArray, IntArray, frozen, require, require_names
 from ..cluster import Cluster, Level, TreeTopology
 from ..errors import DEVICES, InstanceError
 
@@ -45,12 +45,7 @@ class Fleet:
     usable: BoolArray | None = None
 
     def __post_init__(self) -> None:
-        for field in ("names", "gpu_types", "labels"):
-            values = tuple(getattr(self, field))
-            object.__setattr__(self, field, values)
-            for i, name in enumerate(values):
-                require_text(name, f"{field}[{i}]")
-            require_unique(values, field)
+        require_names(self, "names", "gpu_types", "labels")
         m = len(self.names)
         if not m:
             raise InstanceError("names", "the fleet has no node")

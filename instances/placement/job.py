@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import FloatArray, frozen, require, require_number, require_text, require_unique
+from ..arrays import FloatArray, frozen, require, require_names, require_number, require_text
 from ..errors import DEVICES, InstanceError, unknown
 
 
@@ -76,12 +76,7 @@ class SpeedModel:
     duty: FloatArray = dataclasses.field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
-        for name in ("models", "gpu_types"):
-            values = tuple(getattr(self, name))
-            object.__setattr__(self, name, values)
-            for i, value in enumerate(values):
-                require_text(value, f"{name}[{i}]")
-            require_unique(values, name)
+        require_names(self, "models", "gpu_types")
         k, t = len(self.models), len(self.gpu_types)
         if not frozen(self.duty, np.float64, "duty", (None,)).size:
             object.__setattr__(self, "duty", np.ones(k))

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import FloatArray, IntArray, frozen, require, require_number, require_text, require_unique
+from ..arrays import FloatArray, IntArray, frozen, require, require_names, require_number, require_text, require_unique
 from ..errors import InstanceError, unknown
 from .fleet import Fleet
 from .job import Expected, GangJob, SpeedModel, Task
@@ -194,9 +194,7 @@ class PlacementPlan:
     instance: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "jobs", tuple(self.jobs))
-        for i, name in enumerate(self.jobs):
-            require_text(name, f"jobs[{i}]")
+        require_names(self, "jobs", unique=False)
         if self.instance is not None:
             require_text(self.instance, "instance")
         object.__setattr__(self, "job", frozen(self.job, np.int32, "job", (None,)))

@@ -1,16 +1,259 @@
-"""When everything of a plan runs, for pictures and tables; the timing is the verifier's."""
+"""When everything of a plan of a graph runs, for pictures and tables; the timing is the verifier's."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
-from ..partition import GraphProblem, LatencyProblem, PartitionProblem, StagesProblem, StepProblem
-from ..verify import verify
-from .bars import KINDS, Bar, Row, Timeline
-from .plans import latency_timeline, load_timeline, stages_timeline, step_timeline
+import numpy as np
+
+from ..arrays import BoolArray, FloatArray, sums
+from ..graph import OpGraph
+from ..partition import (
+    GraphProblem,
+    LatencyPlan,
+    LatencyProblem,
+    Links,
+    PartitionPlan,
+    PartitionProblem,
+    StagesPlan,
+    StagesProblem,
+    StepPlan,
+    StepProblem,
+)
+from ..verify import TOLERANCE, Verdict, verify
+from ..verify.partition import needed, timetable
+from .bars import KINDS, Bar, Row, Timeline, assemble, critical_chain
 
 __all__ = ["KINDS", "Bar", "Row", "Timeline", "timeline"]
+
+
+def latency_timeline(problem: LatencyProblem, plan: LatencyPlan, verdict: Verdict) -> Timeline:
+    """Draw up `plan`: of a call the transfers in, the compute and the transfers out, of a host its ops in lanes."""
+    graph, cluster, device = problem.graph, problem.cluster, plan.device
+    calls = timetable(problem, device, verdict.load)
+    unit, start, finish = calls.unit.tolist(), calls.start.tolist(), calls.finish.tolist()
+    slack = TOLERANCE * max(finish)
+    used = sorted(set(device.tolist()))
+    rows = [Row(f"{d} ({cluster.device_types[cluster.type_of[d]].name})", d) for d in used]
+    members: list[list[int]] = [[] for _ in start]
+    for i, x in enumerate(unit):
+        members[x].append(i)
+    into, out = _moved(problem, device)
+    host = problem.hosts()
+    bars: list[Bar] = []
+    same: list[int] = []
+    of_unit: list[list[int]] = []
+    for x, (d, ops) in enumerate(zip(calls.device.tolist(), members, strict=True)):
+        row, held = used.index(d), float(graph.memory[ops].sum())
+        made = []
+        if host[d]:
+            kind = "backward" if graph.backward[ops[0]] else "forward"
+            made = [Bar(row, kind, graph.names[ops[0]], start[x], finish[x], held)]
+        else:
+            begin, end = start[x] + into[0][d], finish[x] - out[0][d]
+            name = graph.names[ops[0]] if len(ops) == 1 else f"{len(ops)} ops"
+            made = [Bar(row, "call", name, begin, end, held, len(ops))]
+            if into[2][d]:
+                made.insert(0, Bar(row, "transfer", "in", start[x], begin, into[1][d], int(into[2][d])))
+            if out[2][d]:
+                made.append(Bar(row, "transfer", "out", end, finish[x], out[1][d], int(out[2][d])))
+        of_unit.append(list(range(len(bars), len(bars) + len(made))))
+        bars += made
+        same += [x] * len(made)
+    waits: list[list[int]] = [[] for _ in start]
+    for u, v in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
+        if unit[u] != unit[v]:
+            waits[unit[v]].append(unit[u])
+    chain = [bar for x in critical_chain(finish, waits, slack) for bar in of_unit[x]]
+    return assemble(rows, bars, chain, same, verdict, cluster.n_devices - len(used), slack)
+
+
+Moved = tuple[list[float], list[float], list[float]]
+"""Seconds, bytes and number of outputs, of each device."""
+
+
+def _moved(problem: LatencyProblem, device: np.ndarray[tuple[int, ...], np.dtype[np.int32]]) -> tuple[Moved, Moved]:
+    """Return what each device receives and what it sends; see `verify.verdict.transfers`."""
+    u, v = problem.graph.source, problem.graph.target
+    cut = device[u] != device[v]
+    received = np.unique(np.stack([u[cut], device[v[cut]]]), axis=1)
+    sent = np.unique(u[cut])
+    weights = (problem.transfer(), problem.graph.output_bytes(), np.ones(problem.graph.n_ops))
+    d = problem.cluster.n_devices
+    seconds, size, count = (
+        (sums(received[1], w[received[0]], d).tolist(), sums(device[sent], w[sent], d).tolist()) for w in weights
+    )
+    return (seconds[0], size[0], count[0]), (seconds[1], size[1], count[1])
+
+
+def load_timeline(problem: PartitionProblem, plan: PartitionPlan, verdict: Verdict) -> Timeline:
+    """Draw up `plan`: forward ops, backward ops, then transfers of each device, devices in the order of their stages.
+
+    In which order a device does these for a sample is left open by the model; how long they take together is not.
+    """
+    graph, cluster, device = problem.graph, problem.cluster, plan.device
+    seconds = problem.time()[cluster.type_of[device], np.arange(graph.n_ops)]
+    cut = device[graph.source] != device[graph.target]
+    ends = np.concatenate([device[graph.source[cut]], device[graph.target[cut]]])
+    outputs = np.concatenate([graph.source[cut], graph.source[cut]])
+    crossing = np.unique(np.stack([ends, outputs]), axis=1)
+    stage = dict(zip(device.tolist(), plan.stage.tolist(), strict=True))
+    rows: list[Row] = []
+    bars: list[Bar] = []
+    busiest = int(verdict.load.argmax())
+    for x in sorted(stage, key=stage.__getitem__):
+        kind = cluster.device_types[cluster.type_of[x]]
+        bars += (computed := _passes(graph, seconds, device == x, len(rows)))
+        at = computed[-1].finish
+        moved = crossing[1][crossing[0] == x]
+        if verdict.transfer[x] > 0:
+            held = float(graph.output_bytes()[moved].sum())
+            bars.append(Bar(len(rows), "transfer", "transfer", at, float(verdict.load[x]), held, len(moved)))
+        rows.append(Row(f"{x} ({kind.name})", x))
+    chain = [i for i, bar in enumerate(bars) if rows[bar.row].device == busiest]
+    idle, slack = cluster.n_devices - len(rows), TOLERANCE * float(verdict.load.max())
+    return assemble(rows, bars, chain, list(range(len(bars))), verdict, idle, slack)
+
+
+def stages_timeline(problem: StagesProblem, plan: StagesPlan, verdict: Verdict) -> Timeline:
+    """Draw up `plan`: a row a stage, with its forward ops, backward ops and synchronisation, divided by its replicas.
+
+    Where moves between stages set the pace there is one more row, for the slowest of them.
+    """
+    graph, objective = problem.graph, verdict.objective or 0.0
+    kind = problem.cluster.device_types[problem.kind].name
+    row = np.searchsorted(problem.options().degree, plan.degree)[plan.stage]
+    seconds = problem.seconds()[row, np.arange(graph.n_ops)]
+    rows: list[Row] = []
+    bars: list[Bar] = []
+    chain: list[int] = []
+    for s, degree in enumerate(plan.degree.tolist()):
+        serving = np.flatnonzero(plan.serves == s)
+        d, mine = int(serving[0]), plan.stage == s
+        load, sync = float(verdict.load[d]), float(verdict.transfer[d])
+        each = (load - sync) / (float(seconds[mine].sum()) or 1.0)
+        begun = len(bars)
+        bars += (computed := _passes(graph, seconds, mine, len(rows), each))
+        if sync > 0:
+            weights = float(graph.parameter_bytes[mine].sum())
+            bars.append(Bar(len(rows), "transfer", "synchronisation", computed[-1].finish, load, weights))
+        if not chain and load >= objective * (1 - TOLERANCE):
+            chain = list(range(begun, len(bars)))
+        replicas = len(serving) // degree
+        shared = f" of {degree}" if degree > 1 else ""
+        rows.append(Row(f"stage {s}: {replicas}{shared} \u00d7 {kind}", d))
+    if not chain:
+        chain = [len(bars)]
+        bars.append(Bar(len(rows), "transfer", "slowest move between stages", 0.0, objective))
+        rows.append(Row("moves", link=True))
+    idle = int((plan.serves < 0).sum())
+    return assemble(rows, bars, chain, list(range(len(bars))), verdict, idle, TOLERANCE * objective)
+
+
+def _passes(graph: OpGraph, seconds: FloatArray, mine: BoolArray, row: int, each: float = 1.0) -> list[Bar]:
+    """Return a bar for the forward ops among `mine`, then one for the backward ops."""
+    bars: list[Bar] = []
+    for word, chosen in (("forward", mine & ~graph.backward), ("backward", mine & graph.backward)):
+        if chosen.any():
+            at = bars[-1].finish if bars else 0.0
+            lasts, held = each * float(seconds[chosen].sum()), float(graph.memory[chosen].sum())
+            bars.append(Bar(row, word, word, at, at + lasts, held, int(chosen.sum())))
+    return bars
+
+
+def step_timeline(problem: StepProblem, plan: StepPlan, verdict: Verdict) -> Timeline:
+    """Draw up `plan`: with contention each transfer on every link of its way, else where it leaves and arrives."""
+    graph, cluster, device = problem.graph, problem.cluster, plan.device
+    n = graph.n_ops
+    seconds = problem.time()[cluster.type_of[device], np.arange(n)]
+    finish = plan.start + seconds
+    slack = TOLERANCE * float(finish.max())
+    op, to = needed(problem, device)
+    took = problem.delay(op, device[op], to)
+    op, to, took = op[took > 0], to[took > 0], took[took > 0]
+    sent = dict(zip(zip(plan.sent.tolist(), plan.receiver.tolist(), strict=True), plan.sent_at.tolist(), strict=True))
+    leaves = [sent.get(pair, float(finish[pair[0]])) for pair in zip(op.tolist(), to.tolist(), strict=True)]
+
+    links = Links(cluster)
+    routes = [links.route(a, b) for a, b in zip(device[op].tolist(), to.tolist(), strict=True)]
+    shown = [route if problem.contention else (route[0], route[-1]) for route in routes]
+    rows, of_link = _rows(problem, sorted(set(device.tolist())), links, {x for route in shown for x in route})
+    of_device = {row.device: i for i, row in enumerate(rows) if not row.link}
+
+    bars = [
+        Bar(of_device[d], "backward" if back else "forward", name, a, b, size)
+        for d, back, name, a, b, size in zip(
+            device.tolist(),
+            graph.backward.tolist(),
+            graph.names,
+            plan.start.tolist(),
+            finish.tolist(),
+            graph.memory.tolist(),
+            strict=True,
+        )
+    ]
+    same = list(range(n))
+    size = graph.output_bytes()
+    first: list[int] = []
+    for i, (u, d, start, lasts) in enumerate(zip(op.tolist(), to.tolist(), leaves, took.tolist(), strict=True)):
+        first.append(len(bars))
+        for link in shown[i]:
+            bars.append(
+                Bar(
+                    of_link[link],
+                    "transfer",
+                    graph.names[u],
+                    start,
+                    start + lasts,
+                    float(size[u]),
+                    sender=int(device[u]),
+                    receiver=d,
+                )
+            )
+            same.append(n + i)
+
+    ends = finish.tolist() + [a + b for a, b in zip(leaves, took.tolist(), strict=True)]
+    transfer_of = {pair: n + i for i, pair in enumerate(zip(op.tolist(), to.tolist(), strict=True))}
+    waits: list[list[int]] = [[] for _ in range(n)] + [[u] for u in op.tolist()]
+    for u, v in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
+        waits[v].append(transfer_of.get((u, int(device[v])), u))
+    _queue(waits, list(enumerate(device.tolist())), plan.start.tolist() + leaves, ends)
+    if problem.contention:
+        _queue(waits, [(n + i, x) for i, route in enumerate(routes) for x in route], plan.start.tolist() + leaves, ends)
+    chain = [i if i < n else first[i - n] for i in critical_chain(ends, waits, slack)]
+    idle = cluster.n_devices - len(of_device)
+    return assemble(rows, bars, chain, same, verdict, idle, slack)
+
+
+def _rows(problem: StepProblem, used: list[int], links: Links, shown: set[int]) -> tuple[list[Row], dict[int, int]]:
+    cluster = problem.cluster
+    rows: list[Row] = []
+    of_link: dict[int, int] = {}
+    for d in used:
+        rows.append(Row(f"{d} ({cluster.device_types[cluster.type_of[d]].name})", d))
+        for link, way in ((2 * d, "out"), (2 * d + 1, "in")):
+            if link in shown:
+                of_link[link] = len(rows)
+                rows.append(Row(way, d, link=True))
+    for link in sorted(x for x in shown if x >= 2 * cluster.n_devices):
+        of_link[link] = len(rows)
+        rows.append(Row(links.names[link], link=True))
+    return rows, of_link
+
+
+def _queue(waits: list[list[int]], served: list[tuple[int, int]], start: list[float], finish: list[float]) -> None:
+    """Let each item wait for the one that its machine serves before it."""
+    queues: dict[int, list[int]] = defaultdict(list)
+    for item, machine in served:
+        queues[machine].append(item)
+    for queue in queues.values():
+        queue.sort(key=lambda i: (start[i], finish[i], i))
+        for before, after in pairwise(queue):
+            waits[after].append(before)
+
 
 _DRAFTS: dict[type[GraphProblem], Callable[[Any, Any, Any], Timeline]] = {
     PartitionProblem: load_timeline,
