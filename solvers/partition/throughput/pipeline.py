@@ -51,7 +51,7 @@ def pipeline(run: Run, q: Quotient) -> None:
     if few is not q:
         run.note(f"more than {_MIXES} mixes of device types: the recurrence leaves the slowest idle and proves nothing")
         return
-    with run.phase("ideals"):
+    with run.phase("pipeline"):
         listed = min(_IDEALS[1], max(_IDEALS[0], _IDEALS_A_SECOND * run.remaining()))
         limit = int(min(listed, _FAMILY_BYTES / q.n_groups))
         ideals = all_ideals(q, limit, lambda: run.stopped)
@@ -64,7 +64,7 @@ def pipeline(run: Run, q: Quotient) -> None:
     elif family is None or effort(family, _ceiling(run, q)) > _PAIRS_A_SECOND * run.remaining():
         run.note("too little time for the full recurrence")
     else:
-        with run.phase("chain"):
+        with run.phase("pipeline"):
             _exact(run, q, family)
 
 
@@ -107,8 +107,8 @@ def _first_chain(run: Run, q: Quotient) -> None:
         if run.stopped:
             return
         family.update(prefixes(linear_extension(q, rng)))
-    with run.phase("chain"):
-        _search(run, q, Family(q, list(family)), "chain")
+    with run.phase("pipeline"):
+        _search(run, q, Family(q, list(family)), "pipeline")
 
 
 def _search(run: Run, q: Quotient, family: Family, by: str) -> None:
@@ -148,7 +148,7 @@ def _exact(run: Run, q: Quotient, family: Family) -> None:
                 run.note("a stage is on the edge of what fits: the recurrence proves nothing")
                 family.generous = False
                 continue
-            run.offer(plan, "chain")
+            run.offer(plan, "pipeline")
             if run.objective is not None and family.ceiling > _FAR * run.objective:
                 # loads were rounded by shares of that ceiling
                 generous, ceiling = family.generous, run.objective
@@ -157,15 +157,15 @@ def _exact(run: Run, q: Quotient, family: Family) -> None:
                 continue
             if not family.generous:
                 return
-            run.raise_bound(run.objective if run.objective is not None else found[0], "chain")
+            run.raise_bound(run.objective if run.objective is not None else found[0], "pipeline")
         elif threshold < ceiling:
             if family.generous:
-                run.raise_bound(threshold, "chain")
+                run.raise_bound(threshold, "pipeline")
             share = min(1.0, 3 * share)
         elif not family.generous:
             return
         elif run.objective is not None:
-            run.raise_bound(run.objective, "chain")
+            run.raise_bound(run.objective, "pipeline")
         else:
             run.prove_infeasible()
 
