@@ -203,7 +203,7 @@ def _even(meeting: FloatArray, squares: FloatArray, nodes: int, stopped: Callabl
         a = _factor(meeting[np.ix_(kept, kept)])
         value = (a.sum() ** 2 / nodes - float((a**2 * squares[kept]).sum())) / 2
         best = max(best, value)
-        # jobs that nobody minds hold the others' figures down
+        # jobs that slow nobody down hold the others' figures down
         weak = np.nanmin(finite[np.ix_(kept, kept)], axis=1)
         drop = int(max(1, len(kept) // 16))
         kept = np.sort(kept[np.argsort(weak, kind="stable")[drop:]])
@@ -228,7 +228,7 @@ def _factor(meeting: FloatArray) -> FloatArray:
 
 
 def _pigeonhole(meeting: FloatArray, k: FloatArray, nodes: int) -> float:
-    """Return what meetings cost at least by their number, and by how many must be of the dearer kind.
+    """Return what meetings cost at least by their number, and by how many must be of the more expensive kind.
 
     Parts of jobs on a node sum to s; n whole ones make n (n - 1) / 2 meetings, and in between it is no less than on
     the line: the bound of Turan's graph. Jobs are taken in an order in which their meetings with those before get

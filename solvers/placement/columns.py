@@ -47,7 +47,7 @@ class Columns:
         self.run, self.batch = run, _rescaled(batch)
         batch = self.batch
         self.kin: Kinship = families(batch)
-        same = merged(batch)
+        same = _merged(batch)
         self.nodes = np.bincount(same[batch.kind], minlength=len(batch.sample))
         self.kinds = [q for q in sorted(set(same.tolist())) if batch.allowed[:, q].any()]
         self.kind = same[batch.kind]
@@ -188,7 +188,7 @@ def _rescaled(batch: Batch) -> Batch:
     return found
 
 
-def merged(batch: Batch) -> IntArray:
+def _merged(batch: Batch) -> IntArray:
     """Return for each kind the first one that is no different to these jobs: labels that nobody asks for."""
     fleet = batch.problem.fleet
     seen: dict[object, int] = {}

@@ -10,7 +10,7 @@ from typing import Any
 
 from gangplan.instances.placement.rate import ring_bytes
 
-from .cpsat_model import Assignment
+from .cpsat_model import Assignment, at_least, both
 
 GOAL_UNITS = 1 << 26
 """What 1 of the goal becomes in integers where jobs weigh about 1."""
@@ -63,7 +63,7 @@ class Cost:
         return self.model.new_int_var(0, _LONGEST, "")
 
     def ticks(self, j: int, seconds: float) -> int:
-        """Return seconds of job j in its ticks, rounded down."""
+        """Return seconds of job j, of either sign, in its ticks, rounded down."""
         return min(floor(seconds * self.tick[j]), _LONGEST)
 
     def _cost(self, j: int) -> Any:
@@ -105,36 +105,19 @@ class Cost:
 
     def _meetings(self) -> None:
         """(M) together[i, j, n]: both have workers on n. sharing: both have tasks on one GPU of n."""
-        model, batch = self.model, self.batch
         for i, j in combinations(self.jobs, 2):
             for n in self.plan.busy[i].keys() & self.plan.busy[j].keys():
-                a, b = self.plan.busy[i][n], self.plan.busy[j][n]
-                if (
-                    not self._added(i, j)
-                    and not self._added(j, i)
-                    and not (n in self.plan.card[i] and n in self.plan.card[j])
-                ):
-                    continue
-                both = self.together[i, j, n] = model.new_bool_var("")
-                model.add_bool_or(both, ~a, ~b)
-                model.add_implication(both, a)
-                model.add_implication(both, b)
-                if n in self.plan.card[i] and n in self.plan.card[j]:
+                sharing = n in self.plan.card[i] and n in self.plan.card[j]
+                if sharing or self._added(i, j) or self._added(j, i):
+                    self.together[i, j, n] = both(self.model, self.plan.busy[i][n], self.plan.busy[j][n])
+                if sharing:
                     self.sharing[i, j, n] = self._on_one_card(i, j, n)
-        del batch
 
     def _on_one_card(self, i: int, j: int, n: int) -> Any:
         model = self.model
         found = []
         for x, y in zip(self.plan.card[i][n], self.plan.card[j][n], strict=True):
-            one, other, both = (model.new_bool_var("") for _ in range(3))
-            for count, held in ((x, one), (y, other)):
-                model.add(count >= 1).only_enforce_if(held)
-                model.add(count == 0).only_enforce_if(~held)
-            model.add_bool_or(both, ~one, ~other)
-            model.add_implication(both, one)
-            model.add_implication(both, other)
-            found.append(both)
+            found.append(both(model, at_least(model, x, 1), at_least(model, y, 1)))
         shared = model.new_bool_var("")
         model.add_max_equality(shared, found)
         return shared
@@ -147,22 +130,18 @@ class Cost:
         """(I) The compute of j on n is c (1 + the sum of what those beside it add), and the slowest node's counts."""
         batch, speeds = self.batch, self.batch.problem.speeds
         extra: defaultdict[tuple[int, int], list[tuple[float, Any]]] = defaultdict(list)
-        for (i, j, n), both in self.together.items():
+        for (i, j, n), met in self.together.items():
             for one, other in ((i, j), (j, i)):
-                extra[one, n].append((self._added(one, other), both))
+                extra[one, n].append((self._added(one, other), met))
                 if (i, j, n) in self.sharing:
                     more = float(speeds.gpu[batch.model[one], batch.model[other]]) - self._added(one, other)
                     extra[one, n].append((more, self.sharing[i, j, n]))
         for j in self.jobs:
             for n, busy in self.plan.busy[j].items():
                 alone = float(batch.alone[j, batch.kind[n]])
-                terms = [(self.ticks_signed(j, alone * share), x) for share, x in extra[j, n]]
+                terms = [(self.ticks(j, alone * share), x) for share, x in extra[j, n]]
                 load = self.ticks(j, alone) + sum(a * x for a, x in terms if a)
                 self.model.add(self.compute[j] >= load).only_enforce_if(busy)
-
-    def ticks_signed(self, j: int, seconds: float) -> int:
-        """Return seconds of either sign in ticks of j, rounded down."""
-        return floor(seconds * self.tick[j])
 
     def _network(self) -> None:
         """(K) crosses[level][j][a]: job j has tasks inside member a of a level and outside; gangs: how many do."""
@@ -185,18 +164,11 @@ class Cost:
                     if len(xs) > 1:
                         there[a] = model.new_bool_var("")
                         model.add_max_equality(there[a], xs)
-                wide = model.new_bool_var("")
-                count = sum(there.values())
-                model.add(count >= 2).only_enforce_if(wide)
-                model.add(count <= 1).only_enforce_if(~wide)
-                cross = {}
+                wide = at_least(model, sum(there.values()), 2)
+                cross: dict[int, Any] = {}
                 tasks = self.most[j] + batch.jobs[j].servers
                 if tasks > 1 and len(there) > 1:
-                    for a, x in there.items():
-                        cross[a] = model.new_bool_var("")
-                        model.add_bool_or(cross[a], ~x, ~wide)
-                        model.add_implication(cross[a], x)
-                        model.add_implication(cross[a], wide)
+                    cross = {a: both(model, x, wide) for a, x in there.items()}
                 inside.append(there)
                 spans.append(wide)
                 crosses.append(cross)
@@ -242,14 +214,7 @@ class Cost:
 
     def _links(self, j: int) -> list[tuple[int, Any, float]]:
         """Return (node, whether several workers of j are there, bytes/s of its links)."""
-        model = self.model
-        found = []
-        for n, w in self.plan.w[j].items():
-            several = model.new_bool_var("")
-            model.add(w >= 2).only_enforce_if(several)
-            model.add(w <= 1).only_enforce_if(~several)
-            found.append((n, several, self.batch.link[n]))
-        return found
+        return [(n, at_least(self.model, w, 2), self.batch.link[n]) for n, w in self.plan.w[j].items()]
 
     def _around(self, j: int) -> None:
         """Ring and tree: what is sent, over the slowest link on the way."""
@@ -276,7 +241,7 @@ class Cost:
             slowest[speed] = model.new_bool_var("")
             model.add_max_equality(slowest[speed], [x for _, x, link in links if link == speed])
         for m in range(2, self.most[j] + 1):
-            reached = self._at_least(list(self.plan.w[j].values()), m)
+            reached = self._any_reaches(list(self.plan.w[j].values()), m)
             for speed, shared in slowest.items():
                 each = self.ticks(j, ring_bytes(m, size) / speed)
                 model.add(phases[0] >= each).only_enforce_if(reached, shared)
@@ -288,7 +253,7 @@ class Cost:
             wide = max((len(xs) for xs in groups.values()), default=0)
             counts = [sum(xs) for xs in groups.values()]
             for m in range(2, min(wide, self.most[j]) + 1):
-                reached = self._at_least(counts, m)
+                reached = self._any_reaches(counts, m)
                 for lower in range(level + 1):
                     each = self.ticks(j, ring_bytes(m, size) / batch.bandwidth[lower])
                     for a, crosses in self.crosses[lower][j].items():
@@ -296,8 +261,8 @@ class Cost:
                         model.add(phases[level + 1] >= load).only_enforce_if(reached, crosses, self.spans[level][j])
         model.add(self.sync[j] >= sum(phases))
 
-    def _at_least(self, counts: list[Any], m: int) -> Any:
-        """Return whether one of the counts is m or more."""
+    def _any_reaches(self, counts: list[Any], m: int) -> Any:
+        """Return a literal that is true if one of the counts is m or more."""
         model = self.model
         reached = model.new_bool_var("")
         for count in counts:

@@ -16,7 +16,7 @@ from gangplan.instances.verify.placement import Fragmentation
 
 from .costs import most_communication
 from .cpsat_cost import Cost
-from .cpsat_model import FINE, Assignment
+from .cpsat_model import FINE, Assignment, at_least
 
 _LARGEST = 1 << 44
 """Units of the most that a placement can cost."""
@@ -68,7 +68,7 @@ class Communication:
     def __init__(self, plan: Assignment) -> None:
         self.plan, batch = plan, plan.batch
         values = sum((job.value or 0.0) for job in batch.jobs) + sum(x for _, x in batch.standing.values())
-        self.units = _LARGEST / max(1e-300, most_communication(batch) + values)
+        self.units = _LARGEST / max(1e-200, most_communication(batch) + values)  # finite where nothing costs
         self.total: Any = absence(plan, self.units)
         inside, across = pair_seconds(batch.problem.fleet)
         for j in range(len(batch.jobs)):
@@ -86,7 +86,7 @@ class Communication:
 
     def _pairs(self, j: int, nodes: list[int], each: float) -> Any:
         """Return what pairs of GPUs of job j on `nodes` cost, at `each` a pair."""
-        batch, model = self.plan.batch, self.plan.model
+        batch = self.plan.batch
         workers = sum(self.plan.w[j][n] for n in nodes)
         room = sum(int(batch.room[j, batch.kind[n]]) for n in nodes)
         gpus = int(batch.each[j])
@@ -94,10 +94,7 @@ class Communication:
         for m in range(1, min(room, batch.jobs[j].workers[-1]) + 1):
             more = gpus * gpus * (m - 1) + gpus * (gpus - 1) // 2  # pairs that the m-th worker makes
             if more:
-                reached = model.new_bool_var("")
-                model.add(workers >= m).only_enforce_if(reached)
-                model.add(workers < m).only_enforce_if(~reached)
-                total += floor(each * more) * reached
+                total += floor(each * more) * at_least(self.plan.model, workers, m)
         return total
 
 

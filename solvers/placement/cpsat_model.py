@@ -12,6 +12,23 @@ FINE = 1 << 20
 """Units of the larger of what a node has and what a task needs, in rows of cores, bytes and bytes/s."""
 
 
+def at_least(model: cp_model.CpModel, count: Any, least: int) -> cp_model.IntVar:
+    """Return a literal that says whether a count, 0 or more, is `least` or more."""
+    reached = model.new_bool_var("")
+    model.add(count >= least).only_enforce_if(reached)
+    model.add(count == 0 if least == 1 else count < least).only_enforce_if(~reached)
+    return reached
+
+
+def both(model: cp_model.CpModel, one: Any, other: Any) -> cp_model.IntVar:
+    """Return a literal that says whether two literals hold."""
+    found = model.new_bool_var("")
+    model.add_bool_or(found, ~one, ~other)
+    model.add_implication(found, one)
+    model.add_implication(found, other)
+    return found
+
+
 class Assignment:
     """Variables and constraints of a plan; job j, node n, number of workers k, GPU g.
 
@@ -50,20 +67,15 @@ class Assignment:
             room, allowed = int(batch.room[j, batch.kind[n]]), bool(batch.allowed[j, batch.kind[n]])
             if room:
                 self.w[j][n] = model.new_int_var(0, room, "")
-                self.busy[j][n] = model.new_bool_var("")
-                model.add(self.w[j][n] >= 1).only_enforce_if(self.busy[j][n])
-                model.add(self.w[j][n] == 0).only_enforce_if(~self.busy[j][n])
+                self.busy[j][n] = at_least(model, self.w[j][n], 1)
             if job.servers and allowed:
                 self.p[j][n] = model.new_int_var(0, job.servers, "")
-                self.here[j][n] = model.new_bool_var("")
-                tasks = self.w[j].get(n, 0) + self.p[j][n]
-                model.add(tasks >= 1).only_enforce_if(self.here[j][n])
-                model.add(tasks == 0).only_enforce_if(~self.here[j][n])
+                self.here[j][n] = at_least(model, self.w[j].get(n, 0) + self.p[j][n], 1)
             elif room:
                 self.here[j][n] = self.busy[j][n]
 
     def _gang(self, j: int) -> None:
-        """(G) All tasks of a number of workers on the menu, or, if the job may be left out, none."""
+        """(G) All tasks of a number of workers that it may have, or, if the job may be left out, none."""
         job, model = self.batch.jobs[j], self.model
         sizes = self.size[j]
         model.add(sum(self.w[j].values()) == sum(k * x for k, x in sizes.items()))
@@ -170,18 +182,3 @@ class Assignment:
                 if value(x):
                     held[g][j] = value(x)
         return held
-
-    def fix(self, rows: list[Rows], packing: Any) -> None:
-        """Fix the plan: tasks by `rows`, shares of GPUs by `packing(n)`, as a completion of hints needs it."""
-        model = self.model
-        for j, row in enumerate(rows):
-            for task, counts in enumerate((self.w[j], self.p[j])):
-                for n, x in counts.items():
-                    model.add(x == row.get(n, (0, 0))[task])
-            workers = sum(w for w, _ in row.values())
-            for k, x in self.size[j].items():
-                model.add(x == (k == workers and bool(row)))
-            for n, cards in self.card[j].items():
-                for g, x in enumerate(cards):
-                    held = packing(n)
-                    model.add(x == (held[g].get(j, 0) if g < len(held) else 0))

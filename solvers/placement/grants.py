@@ -21,7 +21,7 @@ _STEPS = 3000
 def pack(items: Sequence[Item], gpus: int, dislike: Callable[[int, int], float]) -> list[dict[int, int]] | None:
     """Put tasks that need shares on `gpus` GPUs: for each GPU, job -> its tasks there; `None` if they do not fit.
 
-    Jobs share GPUs where that cannot be avoided, and then those that mind least. With few tasks, all packings are
+    Jobs share GPUs where that cannot be avoided, and then those that interfere least. With few tasks, all packings are
     looked at up to the order of GPUs and of equal tasks; with many the first that fits may be taken.
 
     Args:

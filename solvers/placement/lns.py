@@ -16,6 +16,7 @@ from .build import first
 from .cpsat import cpsat, read_plan
 from .patterns import patterns
 from .prepare import Batch, Rows, suits_patterns
+from .seats import tied
 from .state import State
 
 _NODES = 4
@@ -75,7 +76,7 @@ def _promised(state: State, proposals: Sequence[PlacementPlan]) -> FloatArray:
 def _neighbourhood(state: State, slack: FloatArray, size: int, rng: np.random.Generator) -> tuple[list[int], list[int]]:
     """Return nodes, and the jobs on them and no others: whole groups that split gangs tie together."""
     batch = state.batch
-    group = _tied(state)
+    group = tied((list(rows) for rows in state.rows if rows), batch.n_nodes)
     groups: dict[int, list[int]] = {}
     for n in np.flatnonzero(batch.usable).tolist():
         groups.setdefault(group[n], []).append(n)
@@ -97,23 +98,6 @@ def _neighbourhood(state: State, slack: FloatArray, size: int, rng: np.random.Ge
         if len(chosen) >= size:
             break
     return sorted(chosen), sorted(jobs)
-
-
-def _tied(state: State) -> list[int]:
-    """Return the group of each node: nodes that have a split gang in common are in one."""
-    parent = list(range(state.batch.n_nodes))
-
-    def root(n: int) -> int:
-        while parent[n] != n:
-            parent[n] = parent[parent[n]]
-            n = parent[n]
-        return n
-
-    for rows in state.rows:
-        nodes = list(rows)
-        for n in nodes[1:]:
-            parent[root(n)] = root(nodes[0])
-    return [root(n) for n in range(state.batch.n_nodes)]
 
 
 def _improved(run: Run, state: State, nodes: list[int], jobs: list[int]) -> bool:

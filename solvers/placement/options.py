@@ -91,16 +91,6 @@ class Options:
     adds: BoolArray
     room: tuple[int, float, float]
 
-    def sync(self, gangs: IntArray | int) -> FloatArray:
-        """Return the seconds of synchronisation with so many gangs on the NIC."""
-        crossing = self.nic * gangs
-        return np.where(self.adds, self.fixed + crossing, np.maximum(self.fixed, crossing))
-
-    def cost(self, slower: FloatArray, gangs: IntArray | int) -> FloatArray:
-        """Return F of each option with `slower` added to its compute, as a share of it."""
-        c = self.compute * (1 + slower)
-        return np.asarray(self.rate * np.maximum(c, self.hidden * c + self.sync(gangs)))
-
     def slower(self, chosen: tuple[int, ...], host: FloatArray) -> FloatArray:
         """Return what each option of a pattern suffers from the others, as a share of its compute."""
         index = np.array(chosen, dtype=int)
@@ -109,7 +99,7 @@ class Options:
         return np.asarray(adds.sum(axis=1) - np.diag(adds))
 
     def one(self, x: int, slower: float, gangs: int) -> float:
-        """Return F of option x."""
+        """Return F of option x with `slower` added to its compute, as a share of it, and so many gangs on the NIC."""
         c, crossing = float(self.compute[x]) * (1 + slower), float(self.nic[x]) * gangs
         s = float(self.fixed[x]) + crossing if self.adds[x] else max(float(self.fixed[x]), crossing)
         return float(self.rate[x]) * max(c, float(self.hidden[x]) * c + s)

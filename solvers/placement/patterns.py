@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ortools.sat.python import cp_model
 
 from ..processes import interruptible
@@ -12,7 +10,7 @@ from .columns import Columns, Pattern
 from .cpsat import read_plan, suitable_solver
 from .grants import as_plan
 from .pattern_model import UNITS, PatternModel
-from .prepare import Batch
+from .prepare import Batch, Rows
 from .seats import seat, serve, settle
 from .state import State
 
@@ -109,11 +107,9 @@ def _choose(run: Run, columns: Columns, found: list[Pattern], margin: float) -> 
     return status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
 
 
-def _offer(run: Run, columns: Columns, state: State, rows: list[Any]) -> None:
+def _offer(run: Run, columns: Columns, state: State, rows: list[Rows]) -> None:
     state.restore(rows)
-    if (
-        serve(state)
-        and state.complete()
-        and (settle(state, columns) < columns.objective if columns.objective is not None else True)
-    ):
+    if not serve(state) or not state.complete():
+        return
+    if columns.objective is None or settle(state, columns) < columns.objective:
         run.offer(as_plan(state.batch, state.rows, lambda n: state.held[n]), "patterns")

@@ -151,12 +151,12 @@ class Batch:
 
     @cached_property
     def unit(self) -> float:
-        """What models of whole numbers multiply costs by: a power of two that makes the dearest job cost about 1."""
+        """What models of whole numbers multiply costs by: a power of two, the highest cost becoming about 1."""
         prices = (job.value or 0.0 for job in self.jobs)
-        dearest = max([float(self.weight.max()), *prices, *(price for _, price in self.standing.values())])
-        if not dearest or 1 / _MODERATE <= dearest <= _MODERATE:
+        highest = max([float(self.weight.max()), *prices, *(price for _, price in self.standing.values())])
+        if not highest or 1 / _MODERATE <= highest <= _MODERATE:
             return 1.0
-        return 2.0 ** -round(log2(dearest))
+        return 2.0 ** -round(log2(highest))
 
     @cached_property
     def place(self) -> IntArray:

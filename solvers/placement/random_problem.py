@@ -32,7 +32,7 @@ def random_problem(seed: int, variant: str = "", *, jobs: int = 3, nodes: int = 
     """Make a small problem in which every constraint may bind, the same for the same arguments.
 
     Two racks or one, GPUs of two types that some models cannot run on, nodes without GPUs or not usable, cores and
-    memory from ample to scarce, NICs set aside in part; gangs of one to three workers with menus, of whole GPUs and
+    memory from ample to scarce, NICs set aside in part; gangs of one to three workers or a choice, whole GPUs and
     shares, with all collectives, selectors, jobs apart, spread, whole nodes; optional jobs, jobs that run and stay or
     may move. Some problems have no plan.
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from .columns import Columns, Pattern
 from .prepare import Rows
@@ -103,21 +106,21 @@ def _swapped(state: State, rows: list[Rows], a: int, b: int) -> list[Rows]:
 
 def _groups(columns: Columns, patterns: list[Pattern]) -> list[list[Pattern]]:
     """Return the patterns that split gangs tie together, largest groups first."""
-    parent = list(range(len(patterns)))
-
-    def root(i: int) -> int:
-        while parent[i] != i:
-            i = parent[i]
-        return i
-
-    seen: dict[int, int] = {}
+    parts: defaultdict[int, list[int]] = defaultdict(list)
     for i, pattern in enumerate(patterns):
         opts = columns.options[pattern.kind]
         for x in pattern.options:
             if opts.split[x]:
-                first = seen.setdefault(int(opts.family[x]), i)
-                parent[root(i)] = root(first)
+                parts[int(opts.family[x])].append(i)
     groups: dict[int, list[Pattern]] = {}
-    for i, pattern in enumerate(patterns):
-        groups.setdefault(root(i), []).append(pattern)
+    for group, pattern in zip(tied(parts.values(), len(patterns)), patterns, strict=True):
+        groups.setdefault(group, []).append(pattern)
     return sorted(groups.values(), key=len, reverse=True)
+
+
+def tied(together: Iterable[Sequence[int]], count: int) -> list[int]:
+    """Return a label for each of `count` things: those that `together` names in one go have the same."""
+    pairs = np.array([(group[0], i) for group in together for i in group], dtype=np.int64).reshape(-1, 2)
+    graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(count, count))
+    labels: list[int] = connected_components(graph, directed=False)[1].tolist()
+    return labels

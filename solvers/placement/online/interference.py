@@ -1,4 +1,4 @@
-"""Least interference for gangs that come and go: where jobs mind each other least, an empty node being worth something.
+"""Least interference for gangs that come and go; an empty node is worth something.
 
 rule = LeastInterference(fleet, speeds)
 workers = rule.choose(room, degree, job)    # room: a `Vacancy`; node -> workers
@@ -38,7 +38,7 @@ class LeastInterference:
 
     Args:
         fleet: the nodes, empty at first.
-        speeds: which models mind which.
+        speeds: which models slow which down.
     """
 
     def __init__(self, fleet: Fleet, speeds: SpeedModel) -> None:

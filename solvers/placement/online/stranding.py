@@ -75,7 +75,7 @@ def _worth(sizes: Long, amounts: FloatArray) -> FloatArray:
 
 
 def fill(sizes: list[int], prices: list[float]) -> tuple[FloatArray, list[int]]:
-    """Return the dearest filling of each free share, and the shares that fill a whole GPU so."""
+    """Return the most expensive filling of each free share, and the shares that fill a whole GPU so."""
     worth, last = [0.0] * (GRID + 1), [-1] * (GRID + 1)
     for room in range(1, GRID + 1):
         best, which = worth[room - 1], -1
