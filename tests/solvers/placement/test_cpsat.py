@@ -99,3 +99,11 @@ def test_cpsat_in_any_unit_of_the_weights(unit: float) -> None:
         METHODS["cpsat"].run(run, Batch(run.problem))
         assert run.stop_reason == "proved", seed
         assert run.objective == pytest.approx(unit * (optimum(problem) or 0.0), rel=1e-6), seed
+
+
+@pytest.mark.parametrize("seed", [2, 33])
+def test_cpsat_where_nothing_communicates(seed: int) -> None:
+    """Gangs that cost nothing wherever they are have a model, and its optimum is 0."""
+    run = Run(replace(random_problem(seed), goal="communication"), time_limit=20.0)
+    METHODS["cpsat"].run(run, Batch(run.problem))
+    assert run.objective == 0.0 and run.stop_reason == "proved"
