@@ -6,19 +6,15 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from time import sleep
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gangplan.instances.errors import InstanceError, unknown
-from gangplan.solvers.method import Method, Suite, suite
+from gangplan.solvers.method import Method, suite
 from gangplan.solvers.processes import POLL, can_fork
 from gangplan.solvers.run import Run
 
 from .compiling import Compiler, load, loaded
 from .processes import Process, guarded, in_time, listen, run_in_processes
-from .table import Entry, installed, named, parts, suited
-
-if TYPE_CHECKING:
-    from gangplan.instances.verify import Problem
+from .table import Entry, installed, method_for, parts, suited
 
 PROCESS = 0.04
 """Seconds left from which on a process of its own is worth its start."""
@@ -38,7 +34,7 @@ _LARGE = 100_000
 def run_methods(run: Run, method: str) -> None:
     """Run `method`, or for ``auto`` the methods that suit the problem, until the run has stopped."""
     tools = suite(run.problem.objective)
-    chosen = None if method == "auto" else _chosen(run.problem, tools, method)
+    chosen = method_for(run.problem, method)
     with in_time(run):
         compiler = Compiler(run)
         if parts(run.problem) > _LARGE:
@@ -122,15 +118,6 @@ def _usable(run: Run, entry: Entry, prepared: Any) -> bool:
     else:
         return True
     return False
-
-
-def _chosen(problem: Problem, tools: Suite, method: Any) -> Method:
-    methods = named(problem.objective)
-    if not isinstance(method, str) or method not in methods:
-        raise InstanceError("method", unknown(method, ("auto", *methods)))
-    if problem.variant not in tools.variants_of(methods[method]):
-        raise InstanceError("method", f"{method!r} does not solve the variant {problem.variant!r}")
-    return methods[method]
 
 
 class _Portfolio:

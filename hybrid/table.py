@@ -154,6 +154,22 @@ def methods(objective: str = "throughput") -> dict[str, tuple[str, ...]]:
     return {name: suite(objective).variants_of(method) for name, method in named(objective).items()}
 
 
+def method_for(problem: Problem, name: Any) -> Method | None:
+    """Return the method of that name, `None` for ``auto``.
+
+    Raises:
+        InstanceError: if there is none, or it does not solve the problem's variant.
+    """
+    known = named(problem.objective)
+    if name == "auto":
+        return None
+    if not isinstance(name, str) or name not in known:
+        raise InstanceError("method", unknown(name, ("auto", *known)))
+    if problem.variant not in suite(problem.objective).variants_of(known[name]):
+        raise InstanceError("method", f"{name!r} does not solve the variant {problem.variant!r}")
+    return known[name]
+
+
 def suited(problem: Problem) -> list[Entry]:
     """Return what `auto` runs on `problem`, with methods, in order: quick, learned, added by others, ours."""
     known = named(problem.objective)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from gangplan.instances import verify
-from gangplan.instances.errors import InstanceError, unknown
+from gangplan.instances.errors import InstanceError
 
 from . import options
 from .files import check_output, read_answer
@@ -56,6 +56,7 @@ def solve(
     """
     from gangplan.hybrid import MethodFailed
     from gangplan.hybrid import solve as run_solve
+    from gangplan.hybrid.table import method_for
 
     from .report import as_blocks, as_data, from_start
 
@@ -68,7 +69,7 @@ def solve(
 
         check_panel(panel, type(problem))
     start = None if initial is None else _start(problem, initial)
-    _check_method(problem, method)
+    method_for(problem, method)
     before = time.perf_counter() - context.obj
     warnings.simplefilter("ignore", MethodFailed)  # its notes are in the report
     result = run_solve(
@@ -114,19 +115,6 @@ def _start(problem: Any, path: str) -> Any:
     if not verdict.ok:
         raise InstanceError("initial", f"is not feasible: {verdict.violations[0]}", path)
     return plan
-
-
-def _check_method(problem: Any, method: str) -> None:
-    if method == "auto":
-        return
-    from gangplan.hybrid.table import named
-    from gangplan.solvers.method import suite_of
-
-    known = named(problem.objective)
-    if method not in known:
-        raise InstanceError("method", unknown(method, ("auto", *known)))
-    if problem.variant not in suite_of(problem).variants_of(known[method]):
-        raise InstanceError("method", f"{method!r} does not solve the variant {problem.variant!r}")
 
 
 def _write(file: str, problem: Any, result: Any, out: str | None, plot: str | None, panel: str | None) -> None:
