@@ -177,7 +177,9 @@ def _stamp() -> list[Any]:
     """Return Python's version, size and time of numba and of every source that has something compiled, the machine."""
     sources = {str(sys.modules["numba"].__file__)} if "numba" in sys.modules else set()
     for name, module in list(sys.modules.items()):
-        if name.startswith("gangplan.") and any(hasattr(value, "py_func") for value in vars(module).values()):
+        if name.startswith("gangplan.") and any(
+            callable(value) and hasattr(value, "py_func") for value in vars(module).values()
+        ):
             sources.add(str(module.__file__))
     return [sys.version, [[path, *_stat(path)] for path in sorted(sources)], platform.node()]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..method import CPSAT, Method, Referee, Suite
+from ..method import CPSAT, Method, Suite, compiled, on_demand
 from ..run import Run
 from .bounds import bound
 from .build import build
@@ -25,6 +25,14 @@ from .policies import (
 from .prepare import Batch, suits_cpsat, suits_local_search, suits_patterns
 from .quick import quick
 from .scored import dot_prod, fgd, gpu_clustering, gpu_packing
+
+if TYPE_CHECKING:
+    from . import cpsat, enumeration, lns, local_search, patterns, pricing, random_problem
+    from .ruin_recreate import search
+else:
+    cpsat, enumeration, lns, local_search, patterns, pricing, random_problem, search = on_demand(
+        __package__, "cpsat enumeration lns local_search patterns pricing random_problem ruin_recreate.search"
+    )
 
 POLICIES: dict[str, Policy] = {
     "first_fit": first_fit,
@@ -74,54 +82,13 @@ def _one_by_one(name: str, policy: Policy) -> Callable[[Run, Any], None]:
     return place_all
 
 
-def _local_search(run: Run, batch: Batch) -> None:
-    from .local_search import local_search
-
-    local_search(run, batch)
-
-
-def _search() -> tuple[Any, ...]:
-    from .ruin_recreate.search import search
-
-    return (search,)
-
-
-def _lns(run: Run, batch: Batch) -> None:
-    from .lns import lns
-
-    lns(run, batch)
-
-
-def _patterns(run: Run, batch: Batch) -> None:
-    from .patterns import patterns
-
-    patterns(run, batch)
-
-
-def _pricing() -> tuple[Any, ...]:
-    from .pricing import _search
-
-    return (_search,)
-
-
-def _cpsat(run: Run, batch: Batch) -> None:
-    from .cpsat import cpsat
-
-    cpsat(run, batch)
-
-
-def _referee() -> Referee:
-    from .enumeration import optimum
-    from .random_problem import random_problem
-
-    return optimum, random_problem
-
-
 METHODS: dict[str, Method] = {
     **{name: Method(_one_by_one(name, policy)) for name, policy in POLICIES.items()},
-    "local_search": Method(_local_search, suits=suits_local_search, library="numba", kernels=_search),
-    "lns": Method(_lns, library=CPSAT),
-    "patterns": Method(_patterns, suits=suits_patterns, library=CPSAT, kernels=_pricing),
-    "cpsat": Method(_cpsat, exact=True, suits=suits_cpsat, library=CPSAT),
+    "local_search": Method(
+        local_search.local_search, suits=suits_local_search, library="numba", kernels=compiled(search.search)
+    ),
+    "lns": Method(lns.lns, library=CPSAT),
+    "patterns": Method(patterns.patterns, suits=suits_patterns, library=CPSAT, kernels=compiled(pricing._search)),
+    "cpsat": Method(cpsat.cpsat, exact=True, suits=suits_cpsat, library=CPSAT),
 }
-SUITE = Suite(METHODS, ("",), _prepare, _referee)
+SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, random_problem.random_problem))

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..method import CPSAT, Method, Referee, Suite
+from ..method import CPSAT, Method, Suite, compiled, on_demand
 from ..run import OPTIMAL_GAP, Run
 from .bounds import bound
 from .first_come import BY, first_come
 from .grain import rounded_up, suits_cpsat, suits_milp_events, suits_milp_time, suits_prices
 from .prepare import Prepared, ShiftedRun, prepare
+
+if TYPE_CHECKING:
+    from . import cpsat, decode, enumeration, labels, local_search, milp, prices, rolling, starts
+else:
+    cpsat, decode, enumeration, labels, local_search, milp, prices, rolling, starts = on_demand(
+        __package__, "cpsat decode enumeration labels local_search milp prices rolling starts"
+    )
 
 
 def _prepare(run: Run) -> Prepared:
@@ -36,86 +43,14 @@ def _prepare(run: Run) -> Prepared:
 def _start(run: Run, p: Prepared) -> None:
     """Offer list schedules if there is no plan yet but the one in which who comes first runs first."""
     begins = run.plan is None or run.trace[-1].by == BY
-    if begins and not run.stopped and run.compiled(_serial, "lists"):
-        _lists(run, p)
+    if begins and not run.stopped and run.compiled(compiled(*_SERIAL), "lists"):
+        decode.lists(run, p)
 
 
-def _lists(run: Run, p: Prepared) -> None:
-    from .decode import lists
-
-    lists(run, p)
-
-
-def _local_search(run: Run, p: Prepared) -> None:
-    from .local_search import local_search
-
-    local_search(run, p)
-
-
-def _lp(run: Run, p: Prepared) -> None:
-    from .starts import lp
-
-    lp(run, p)
-
-
-def _starts(run: Run, p: Prepared) -> None:
-    from .starts import starts
-
-    starts(run, p)
-
-
-def _rolling(run: Run, p: Prepared) -> None:
-    from .rolling import rolling
-
-    rolling(run, p)
-
-
-def _milp_time(run: Run, p: Prepared) -> None:
-    from .milp import milp_time
-
-    milp_time(run, p)
-
-
-def _milp_events(run: Run, p: Prepared) -> None:
-    from .milp import milp_events
-
-    milp_events(run, p)
-
-
-def _cpsat(run: Run, p: Prepared) -> None:
-    from .cpsat import cpsat
-
-    cpsat(run, p)
-
-
-def _serial() -> tuple[Any, ...]:
-    from .decode import serial
-
-    return (serial,)
-
-
-def _annealing() -> tuple[Any, ...]:
-    from .local_search import _anneal
-
-    return (*_serial(), _anneal)
-
-
-def _pricing() -> tuple[Any, ...]:
-    from .prices import busy, cheapest
-
-    return (*_serial(), cheapest, busy)
-
-
-def _searching() -> tuple[Any, ...]:
-    from .labels import at_least, dominated, extend
-
-    return (*_pricing(), at_least, extend, dominated)
-
-
-def _referee() -> Referee:
-    from .enumeration import optimum, random_problem
-
-    return optimum, random_problem
+_SERIAL = (decode.serial,)
+_ANNEALING = (*_SERIAL, local_search._anneal)
+_PRICING = (*_SERIAL, prices.cheapest, prices.busy)
+_SEARCHING = (*_PRICING, labels.at_least, labels.extend, labels.dominated)
 
 
 def _shifted(method: Callable[[Run, Prepared], None]) -> Callable[[Run, Prepared], None]:
@@ -124,14 +59,16 @@ def _shifted(method: Callable[[Run, Prepared], None]) -> Callable[[Run, Prepared
 
 
 _SEARCHES: dict[str, Method] = {
-    "lists": Method(_lists, library="numba", kernels=_serial),
-    "local_search": Method(_local_search, library="numba", kernels=_annealing),
-    "lp": Method(_lp, suits=suits_prices, library="highspy", kernels=_pricing, start=_start),
-    "starts": Method(_starts, suits=suits_prices, library="highspy", kernels=_searching, start=_start),
-    "rolling": Method(_rolling, library="highspy", kernels=lambda: (*_searching(), _annealing()[-1]), start=_start),
-    "milp_time": Method(_milp_time, exact=True, suits=suits_milp_time, library="pulp", start=_start),
-    "milp_events": Method(_milp_events, exact=True, suits=suits_milp_events, library="pulp", start=_start),
-    "cpsat": Method(_cpsat, exact=True, suits=suits_cpsat, library=CPSAT, start=_start),
+    "lists": Method(decode.lists, library="numba", kernels=compiled(*_SERIAL)),
+    "local_search": Method(local_search.local_search, library="numba", kernels=compiled(*_ANNEALING)),
+    "lp": Method(starts.lp, suits=suits_prices, library="highspy", kernels=compiled(*_PRICING), start=_start),
+    "starts": Method(starts.starts, suits=suits_prices, library="highspy", kernels=compiled(*_SEARCHING), start=_start),
+    "rolling": Method(
+        rolling.rolling, library="highspy", kernels=compiled(*_SEARCHING, local_search._anneal), start=_start
+    ),
+    "milp_time": Method(milp.milp_time, exact=True, suits=suits_milp_time, library="pulp", start=_start),
+    "milp_events": Method(milp.milp_events, exact=True, suits=suits_milp_events, library="pulp", start=_start),
+    "cpsat": Method(cpsat.cpsat, exact=True, suits=suits_cpsat, library=CPSAT, start=_start),
 }
 METHODS: dict[str, Method] = {
     name: replace(
@@ -141,4 +78,4 @@ METHODS: dict[str, Method] = {
     )
     for name, method in _SEARCHES.items()
 }
-SUITE = Suite(METHODS, ("",), _prepare, _referee)
+SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, enumeration.random_problem))

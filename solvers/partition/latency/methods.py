@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from gangplan.instances import LatencyProblem
 
-from ...method import CPSAT, Method, Referee, Suite
+from ...method import CPSAT, Method, Suite, on_demand
 from ...run import Run
 from .. import offer_draft
 from .bounds import impossible, path_bound
@@ -14,6 +15,13 @@ from .dominate import dominate
 from .local_search import local_search
 from .reduced import Reduced, reduce
 from .sequence import greedy
+
+if TYPE_CHECKING:
+    from . import chain_bound, cpsat, enumeration, neighbourhood, random_problem
+else:
+    chain_bound, cpsat, enumeration, neighbourhood, random_problem = on_demand(
+        __package__, "chain_bound cpsat enumeration neighbourhood random_problem"
+    )
 
 
 def _prepare(run: Run) -> Reduced:
@@ -43,36 +51,11 @@ def _start(run: Run, r: Reduced) -> None:
         greedy(run, r)
 
 
-def _chain(run: Run, r: Reduced) -> None:
-    from .chain_bound import chain_bound
-
-    chain_bound(run, r)
-
-
-def _neighbourhood(run: Run, r: Reduced) -> None:
-    from .neighbourhood import neighbourhood
-
-    neighbourhood(run, r)
-
-
-def _cpsat(run: Run, r: Reduced) -> None:
-    from .cpsat import cpsat
-
-    cpsat(run, r)
-
-
-def _referee() -> Referee:
-    from .enumeration import optimum
-    from .random_problem import random_problem
-
-    return optimum, random_problem
-
-
 METHODS: dict[str, Method] = {
     "greedy": Method(greedy),
-    "chain": Method(_chain, library=CPSAT, start=_start),
+    "chain": Method(chain_bound.chain_bound, library=CPSAT, start=_start),
     "local_search": Method(local_search, start=_start),
-    "neighbourhood": Method(_neighbourhood, library=CPSAT, start=_start),
-    "cpsat": Method(_cpsat, exact=True, suits=_at_most(60_000), library=CPSAT, start=_start),
+    "neighbourhood": Method(neighbourhood.neighbourhood, library=CPSAT, start=_start),
+    "cpsat": Method(cpsat.cpsat, exact=True, suits=_at_most(60_000), library=CPSAT, start=_start),
 }
-SUITE = Suite(METHODS, ("",), _prepare, _referee, offer_draft)
+SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, random_problem.random_problem), offer_draft)

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from ...method import Method, Referee, Suite
+from typing import TYPE_CHECKING
+
+from ...method import Method, Suite, on_demand
 from ...run import Run
 from .. import offer_draft
 from .reduced import Reduced
 from .search import chain, ideals
+
+if TYPE_CHECKING:
+    from . import enumeration, random_problem
+else:
+    enumeration, random_problem = on_demand(__package__, "enumeration random_problem")
 
 
 def _prepare(run: Run) -> Reduced:
@@ -20,15 +27,8 @@ def _prepare(run: Run) -> Reduced:
     return reduced
 
 
-def _referee() -> Referee:
-    from .enumeration import optimum
-    from .random_problem import random_problem
-
-    return optimum, random_problem
-
-
 METHODS: dict[str, Method] = {
     "chain": Method(chain),
     "ideals": Method(ideals, exact=True),
 }
-SUITE = Suite(METHODS, ("",), _prepare, _referee, offer_draft)
+SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, random_problem.random_problem), offer_draft)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
-from ...method import CPSAT, Method, Referee, Suite
+from ...method import CPSAT, Method, Suite, compiled, on_demand
 from ...run import Run
 from .. import offer_draft
 from .bounds import delay_bound, impossible, path_bound
@@ -13,6 +13,13 @@ from .contiguous import contiguous
 from .heft import heft
 from .model import Prepared, prepare
 from .series_bound import series_bound
+
+if TYPE_CHECKING:
+    from . import annealing, cpsat, enumeration, list_schedule, list_scheduler, lns, random_problem, settings, timing
+else:
+    annealing, cpsat, enumeration, list_schedule, list_scheduler, lns, random_problem, settings, timing = on_demand(
+        __package__, "annealing cpsat enumeration list_schedule list_scheduler lns random_problem settings timing"
+    )
 
 _SHARE, _SHARE_IF_SCARCE = 0.15, 0.3
 """What the bound from the series may take of the time that is left; more where memory forces cuts."""
@@ -61,67 +68,21 @@ def _at_most(literals: int, transfers: int) -> Callable[[Prepared], bool]:
     return suits
 
 
-def _list_schedule(run: Run, p: Prepared) -> None:
-    from .list_schedule import list_schedule
-
-    list_schedule(run, p)
-
-
-def _listing() -> tuple[Any, ...]:
-    from .annealing import anneal
-    from .list_scheduler import build
-    from .settings import union
-    from .timing import polish
-
-    return build, polish, union, anneal
-
-
-def _local_search(run: Run, p: Prepared) -> None:
-    from .annealing import local_search
-
-    local_search(run, p)
-
-
-def _annealing() -> tuple[Any, ...]:
-    from .annealing import anneal
-
-    return (anneal,)
-
-
-def _lns(run: Run, p: Prepared) -> None:
-    from .lns import lns
-
-    lns(run, p)
-
-
-def _cpsat(run: Run, p: Prepared) -> None:
-    from .cpsat import cpsat
-
-    cpsat(run, p)
-
-
-def _cpsat_below(run: Run, p: Prepared) -> None:
-    from .cpsat import cpsat
-
-    cpsat(run, p, below=True)
-
-
-def _referee() -> Referee:
-    from .enumeration import optimum
-    from .random_problem import random_problem
-
-    return optimum, random_problem
-
-
 _EXACT = _at_most(20_000, 40_000)
 METHODS: dict[str, Method] = {
     "heft": Method(heft),
-    "list_schedule": Method(_list_schedule, library="numba", kernels=_listing),
+    "list_schedule": Method(
+        list_schedule.list_schedule,
+        library="numba",
+        kernels=compiled(list_scheduler.build, timing.polish, settings.union, annealing.anneal),
+    ),
     "contiguous": Method(contiguous),
-    "local_search": Method(_local_search, library="numba", kernels=_annealing, start=_start),
-    "lns": Method(_lns, suits=_at_most(400_000, 40_000), library=CPSAT, start=_start),
-    "cpsat": Method(_cpsat, exact=True, suits=_EXACT, library=CPSAT, start=_start),
-    "cpsat_below": Method(_cpsat_below, exact=True, suits=_EXACT, library=CPSAT, start=_start),
+    "local_search": Method(annealing.local_search, library="numba", kernels=compiled(annealing.anneal), start=_start),
+    "lns": Method(lns.lns, suits=_at_most(400_000, 40_000), library=CPSAT, start=_start),
+    "cpsat": Method(cpsat.cpsat, exact=True, suits=_EXACT, library=CPSAT, start=_start),
+    "cpsat_below": Method(
+        lambda run, p: cpsat.cpsat(run, p, below=True), exact=True, suits=_EXACT, library=CPSAT, start=_start
+    ),
     "bounds": Method(_bounds),
 }
-SUITE = Suite(METHODS, ("",), _prepare, _referee, offer_draft)
+SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, random_problem.random_problem), offer_draft)

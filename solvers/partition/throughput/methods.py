@@ -5,18 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gangplan.instances import PartitionProblem
 from gangplan.instances.partition import VARIANTS
 
-from ...method import CPSAT, Method, Referee, Suite
+from ...method import CPSAT, Method, Suite, compiled, on_demand
 from ...run import Run, never
 from .. import offer_draft
 from .bounds import counting_bound, impossible
 from .dominate import dominate
 from .pipeline import bounds, pipedream, pipeline
 from .quotient import Quotient, quotient
+
+if TYPE_CHECKING:
+    from . import annealing, cpsat, cuts, cycles, enumeration, milp, moves, random_keys, random_problem
+else:
+    annealing, cpsat, cuts, cycles, enumeration, milp, moves, random_keys, random_problem = on_demand(
+        __package__, "annealing cpsat cuts cycles enumeration milp moves random_keys random_problem"
+    )
 
 
 class Reduced:
@@ -66,65 +73,35 @@ def _start(run: Run, reduced: Reduced) -> None:
         pipedream(run, reduced.pipeline)
 
 
-def _random_keys(run: Run, reduced: Reduced) -> None:
-    from .random_keys import random_keys
-
-    random_keys(run, reduced.pipeline)
-
-
-def _cutting() -> tuple[Any, ...]:
-    from .cuts import cut, extend, numbered
-    from .moves import improve
-
-    return cut, improve, extend, numbered
-
-
-def _convex(run: Run, reduced: Reduced) -> None:
-    from .cycles import convex
-
-    convex(run, reduced.own, reduced.pipeline)
-
-
-def _local_search(run: Run, reduced: Reduced) -> None:
-    from .annealing import local_search
-
-    local_search(run, reduced.own)
-
-
-def _annealing() -> tuple[Any, ...]:
-    from .annealing import anneal
-    from .moves import count
-
-    return count, anneal
-
-
-def _cpsat(run: Run, reduced: Reduced) -> None:
-    from .cpsat import cpsat
-
-    cpsat(run, reduced.own)
-
-
-def _milp(run: Run, reduced: Reduced) -> None:
-    from .milp import milp
-
-    milp(run, reduced.own)
-
-
-def _referee() -> Referee:
-    from .enumeration import optimum
-    from .random_problem import random_problem
-
-    return optimum, random_problem
-
-
 METHODS: dict[str, Method] = {
     "pipedream": Method(lambda run, reduced: pipedream(run, reduced.pipeline)),
-    "random_keys": Method(_random_keys, library="numba", kernels=_cutting),
-    "local_search": Method(_local_search, library="numba", kernels=_annealing, start=_start),
+    "random_keys": Method(
+        lambda run, reduced: random_keys.random_keys(run, reduced.pipeline),
+        library="numba",
+        kernels=compiled(cuts.cut, moves.improve, cuts.extend, cuts.numbered),
+    ),
+    "local_search": Method(
+        lambda run, reduced: annealing.local_search(run, reduced.own),
+        library="numba",
+        kernels=compiled(moves.count, annealing.anneal),
+        start=_start,
+    ),
     "pipeline": Method(lambda run, reduced: pipeline(run, reduced.own), exact=True, variants=("contiguous",)),
     "bounds": Method(lambda run, reduced: bounds(run, reduced.own), variants=("contiguous",), start=_start),
-    "convex": Method(_convex, variants=("convex",)),
-    "cpsat": Method(_cpsat, exact=True, suits=_at_most(25_000), library=CPSAT, start=_start),
-    "milp": Method(_milp, exact=True, suits=_at_most(400_000), library="pulp", start=_start),
+    "convex": Method(lambda run, reduced: cycles.convex(run, reduced.own, reduced.pipeline), variants=("convex",)),
+    "cpsat": Method(
+        lambda run, reduced: cpsat.cpsat(run, reduced.own),
+        exact=True,
+        suits=_at_most(25_000),
+        library=CPSAT,
+        start=_start,
+    ),
+    "milp": Method(
+        lambda run, reduced: milp.milp(run, reduced.own),
+        exact=True,
+        suits=_at_most(400_000),
+        library="pulp",
+        start=_start,
+    ),
 }
-SUITE = Suite(METHODS, VARIANTS, _prepare, _referee, offer_draft)
+SUITE = Suite(METHODS, VARIANTS, _prepare, lambda: (enumeration.optimum, random_problem.random_problem), offer_draft)
