@@ -147,12 +147,12 @@ def _work(options: int, families: int, models: int) -> Search:
 
 
 @inner
-def _cost(kind: Kind, x: int, slower: float, gangs: int) -> float:
+def _cost(kind: Kind, option: int, slower: float, gangs: int) -> float:
     table = kind.table
-    c = table[3, x] * (1.0 + slower)
-    crossing = table[6, x] * gangs
-    s = table[5, x] + crossing if kind.marks[4, x] else max(table[5, x], crossing)
-    return float(table[2, x] * max(c, table[4, x] * c + s))
+    compute = table[3, option] * (1.0 + slower)
+    crossing = table[6, option] * gangs
+    sync = table[5, option] + crossing if kind.marks[4, option] else max(table[5, option], crossing)
+    return float(table[2, option] * max(compute, table[4, option] * compute + sync))
 
 
 @kernel

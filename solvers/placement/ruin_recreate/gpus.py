@@ -103,7 +103,7 @@ def _filled(given: Given, now: Placement, node: int, count: int, gpus: int, job:
 
 @lean
 def _apart(given: Given, now: Placement, node: int, count: int, gpus: int) -> int:
-    """Put the shares of each job on GPUs of its own as far as there are any, then where the jobs mind least.
+    """Put the shares of each job on GPUs of its own as far as there are any, then where the jobs interfere least.
 
     Return how many GPUs that takes, -1 if something does not fit so.
     """
@@ -115,12 +115,12 @@ def _apart(given: Given, now: Placement, node: int, count: int, gpus: int) -> in
             for gpu in range(used):
                 if now.bins[gpu] + given.share[this] > 1.0 + TOLERANCE:
                     continue
-                minded = 0.0
+                lost = 0.0
                 for other in range(place):
                     if now.bin_of[other, gpu] and not now.bin_of[place, gpu]:
-                        minded += 1e-9 + _dislike(given, this, now.here[node, now.order[other], 0])
-                if minded < least:
-                    best, least = gpu, minded
+                        lost += 1e-9 + _dislike(given, this, now.here[node, now.order[other], 0])
+                if lost < least:
+                    best, least = gpu, lost
             if least > 0.0 and used < gpus:
                 best = used
                 _open(now, count, best)

@@ -189,14 +189,14 @@ def test_parameter_servers() -> None:
     assert next(placements(state_of(crowded), 0, [POLICIES["best_fit"]])) == {0: (4, 0), 1: (4, 0), 2: (0, 2)}
 
 
-def test_menu() -> None:
-    """Of a menu of degrees all that fit are proposed, most workers first."""
+def test_several_degrees() -> None:
+    """Of several degrees all that fit are proposed, most workers first."""
     found = placements(state_of(GangJob("x", "a", (2, 4, 100))), 0, [POLICIES["first_fit"]])
     assert list(found) == [{0: (4, 0)}, {0: (2, 0)}]
 
 
 def no_dislike(a: int, b: int) -> float:
-    """Mind nobody."""
+    """Return that no job slows another down."""
     return 0.0
 
 
@@ -222,11 +222,11 @@ def test_shares_fit_or_not(items: list[Any], gpus: int, fits: bool) -> None:
 
 
 def test_shares_meet_where_it_matters_least() -> None:
-    """Jobs have GPUs to themselves while there are enough, then those meet that mind least."""
+    """Jobs have GPUs to themselves while there are enough, then those meet that interfere least."""
     items = [(0, 0.5, 1), (1, 0.5, 1), (2, 0.5, 1)]
     assert pack(items, 3, no_dislike) == [{0: 1}, {1: 1}, {2: 1}]
-    minds = {(0, 1): 5.0, (0, 2): 1.0, (1, 2): 3.0}
-    held = pack(items, 2, lambda a, b: minds[a, b])
+    extra = {(0, 1): 5.0, (0, 2): 1.0, (1, 2): 3.0}
+    held = pack(items, 2, lambda a, b: extra[a, b])
     assert held is not None and {0: 1, 2: 1} in held
     assert fewest(items, 3) == 2 and fewest(items, 1) is None
 
