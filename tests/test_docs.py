@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,32 @@ def test_links_between_files(page: Path) -> None:
     """Every relative link and image of the page leads to a file."""
     targets = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", BLOCK.sub("", page.read_text()))
     assert [t for t in targets if not (page.parent / t).exists()] == []
+
+
+def resolves(name: str) -> bool:
+    """Return whether a dotted name is a module, or something in one."""
+    parts = name.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            found: Any = import_module(".".join(parts[:cut]))
+        except ModuleNotFoundError as error:
+            if error.name and not name.startswith(error.name):
+                raise
+            continue
+        for part in parts[cut:]:
+            if not hasattr(found, part):
+                return False
+            found = getattr(found, part)
+        return True
+    return False
+
+
+def test_names_of_modules() -> None:
+    """Every dotted name of the package that a page mentions is there to be imported."""
+    named = {(names(page), x) for page in PAGES for x in re.findall(r"\bgangplan(?:\.[a-z_]\w*)+", page.read_text())}
+    assert len(named) > 30
+    assert sorted(x for x in named if not resolves(x[1])) == []
+    assert not resolves("gangplan.learned.schedule.nowhere")
 
 
 @pytest.mark.parametrize("kind", DOCUMENTS)
