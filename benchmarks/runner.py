@@ -42,7 +42,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a method or a rival came to."""
+    """The outcome of a method or a rival."""
 
     seconds: float
     status: str

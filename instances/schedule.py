@@ -91,7 +91,7 @@ def ramp_blocks(topology: RampTopology, size: int) -> IntArray:
 
 @dataclass(frozen=True, slots=True)
 class MoldableJob:
-    """A job with a menu of degrees; which is used is chosen before it starts and kept to its end.
+    """A job with several degrees; the one it uses is chosen before it starts and kept to its end.
 
     Attributes:
         name: unique in a problem.

@@ -124,7 +124,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 
 
 def _partition(rng: np.random.Generator, problem: str, family: str, seed: int, size: int) -> Problem:
-    """Draw ops, devices, GPUs, how dear sending is, and in half of the cases memory that binds."""
+    """Draw ops, devices, GPUs, how expensive sending is, and in half of the cases memory that binds."""
     training = bool(rng.random() < 0.5)
     ops = _whole(rng, max(2, size // 4), size) // (2 if training else 1)
     options = _GRAPHS[family](rng, max(2, ops)) | {"intensity": float(np.exp(rng.uniform(log(300), log(10000))))}
@@ -188,7 +188,7 @@ def unseen(family: str, seed: int, jobs: int) -> ScheduleProblem:
     """Return an instance of ``bursts`` or of ``moldable, other ranges``, with half of so many jobs up to all.
 
     Bursts: campaigns of like jobs arrive together; sizes are Pareto, speed-ups Amdahl's with a serial part of 1 to 20%,
-    menus have 1, 2, 3, 5, 8 and 12 GPUs or some of them; half of the goals are mean completion times.
+    degrees are 1, 2, 3, 5, 8 and 12 GPUs or some of them; half of the goals are mean completion times.
 
     Moldable, other ranges: loads of 2 to 3 where training had 0.6 to 1.6, nodes of 6 or 16 GPUs instead of 4 or 8, a
     third of the jobs rigid, half of the jobs with deadlines that may be missed at a price.

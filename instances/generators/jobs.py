@@ -38,7 +38,7 @@ def moldable(
 ) -> ScheduleProblem:
     """Make moldable jobs and a cluster, the same for the same arguments.
 
-    The menu of a job is the powers of two up to a largest degree; on d GPUs it runs (1 + c (d - 1)) / d times as long
+    The degrees of a job are the powers of two up to a largest; on d GPUs it runs (1 + c (d - 1)) / d times as long
     as on one, its overhead c drawn evenly from 0.02 to 0.2, rounded up to whole grains.
 
     Args:

@@ -1,4 +1,4 @@
-"""One problem made ready for the policy: its base, rooms to build schedules in, and one schedule after the other."""
+"""One problem made ready for the policy: its base, arrays to build schedules in, and one schedule after the other."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ class Decoder:
 PRICES = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 512.0)
 """Of a GPU-second, in units of what it would cost if all jobs but one waited for it while it is used."""
 _FIRST = (2.0, 64.0)
-"""Those at which every order is tried: the longer the queue, the dearer are GPU-seconds."""
+"""Those at which every order is tried: the longer the queue, the more expensive are GPU-seconds."""
 _AGAIN = 2
 
 

@@ -177,7 +177,7 @@ def _ranking(queue: Queue, builder: Builder | None, chosen: Ints, starts: Any, o
 
 
 class Learned:
-    """Order and degrees by `gangplan.learned.schedule.online.ranked`; it needs to know durations and menus.
+    """Order and degrees by `gangplan.learned.schedule.online.ranked`; it needs to know durations and degrees.
 
     A job that the plan starts later waits, though it may fit now, as long as anything runs.
 
@@ -227,7 +227,7 @@ def queue_of(view: View, jobs: Long) -> Queue:
 
 
 def _entries(view: View, jobs: Long) -> tuple[Long, Long, FloatArray]:
-    """Return the menus of some jobs, one after the other."""
+    """Return the options of some jobs, one after the other."""
     menu = view.options
     size = (menu.first[jobs + 1] - menu.first[jobs]).astype(np.int64)
     first = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)

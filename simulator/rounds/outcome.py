@@ -1,4 +1,4 @@
-"""What comes of a round-based simulation, and the check that leases are possible and do the jobs' work."""
+"""The outcome of a round-based simulation, and the check that leases are possible and do the jobs' work."""
 
 from __future__ import annotations
 
