@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from torch_geometric.data import HeteroData
 
 Floats = NDArray[np.float64]
 Matrix = NDArray[np.float32]
@@ -51,19 +48,6 @@ class Encoding:
         weights = _stack(pair.shape[1], columns)
         for key, edges in ((relation, pair), ((b, f"rev_{name}", a), pair[::-1].copy())):
             self.edges[key], self.weights[key], self.weight_columns[key] = edges, weights, tuple(columns)
-
-    def data(self) -> HeteroData:
-        """Return the same as PyG data, with `x`, `edge_index` and `edge_attr`; PyG's Batch takes several."""
-        import torch
-        from torch_geometric.data import HeteroData
-
-        data = HeteroData()
-        for kind, x in self.nodes.items():
-            data[kind].x = torch.from_numpy(x)
-        for relation, edges in self.edges.items():
-            data[relation].edge_index = torch.from_numpy(edges)
-            data[relation].edge_attr = torch.from_numpy(self.weights[relation])
-        return data
 
 
 def _stack(count: int, columns: Columns) -> Matrix:

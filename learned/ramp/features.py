@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gangplan.solvers.compiled.kernel import kernel
+from gangplan.solvers.compiled.kernel import Ints, Ints2, Ints3, kernel
 
 from .tables import DEGREES, Tables
 
@@ -68,15 +68,15 @@ class Scratch(NamedTuple):
         first: whether only the first free block of each degree is a candidate.
     """
 
-    level: Any
-    stamp: Any
-    mark: Any
-    count: Any
-    taken: Any
-    left: Any
+    level: Ints
+    stamp: Ints
+    mark: Ints
+    count: Ints2
+    taken: Ints2
+    left: Ints3
     row: Any
-    block: Any
-    key: Any
+    block: Ints
+    key: Ints
     first: bool
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gangplan.solvers.compiled.kernel import kernel
+from gangplan.solvers.compiled.kernel import Floats, Ints, Ints2, Ints3, kernel
 
 from .tables import Tables
 
@@ -43,17 +43,17 @@ class Plans(NamedTuple):
         key, fresh: tell partial plans apart, now and next, int64 (KEPT,).
     """
 
-    mask: Any
-    mark: Any
-    own: Any
-    held: Any
-    done: Any
-    root: Any
-    score: Any
-    parent: Any
-    chosen: Any
-    key: Any
-    fresh: Any
+    mask: Ints
+    mark: Ints
+    own: Ints
+    held: Ints3
+    done: Ints2
+    root: Ints2
+    score: Floats
+    parent: Ints
+    chosen: Ints
+    key: Ints
+    fresh: Ints
 
 
 def plans(tables: Tables, kept: int = KEPT) -> Plans:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from gangplan.instances import InstanceError
 from gangplan.instances.ramp import collective_cost
 from gangplan.simulator.ramp import Blocks, JobType
+from gangplan.solvers.compiled.kernel import Floats, Floats2, Halves2, Ints
 
 Long = NDArray[np.int64]
 
@@ -34,13 +35,13 @@ class Tables(NamedTuple):
         n: servers.
     """
 
-    servers: Any
-    size: Any
-    degree: Any
-    shape: Any
-    fast: Any
-    first: Any
-    holds: Any
+    servers: Halves2
+    size: Ints
+    degree: Ints
+    shape: Ints
+    fast: Ints
+    first: Ints
+    holds: Ints
     n: int
 
 
@@ -53,9 +54,9 @@ class Times(NamedTuple):
         efficiency: speed-up over degree at degrees 4 and 16 at best, float64 (k, 2); 0 without a block.
     """
 
-    jct: Any
-    sequential: Any
-    efficiency: Any
+    jct: Floats2
+    sequential: Floats
+    efficiency: Floats2
 
 
 def tables(blocks: Blocks) -> Tables:
