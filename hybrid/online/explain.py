@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gangplan.instances.placement import GangJob
+
 from .queue import Request
 from .starts import FULL, Reservation
 from .state import ClusterState
@@ -187,7 +189,7 @@ def why_waits(state: ClusterState, name: str, last: str | None, twin: Callable[[
     request, order = state.waiting[name], list(state.queue)
     degree, place = request.job.workers[0], order.index(name) + 1
     job = state.placed(request, degree)
-    fits = state.placer.room(job).total >= job.workers[0]
+    fits = state.placer.fits(job)
     earliest = _first_start(twin(), name)
     if earliest == state.now:
         why = "the next decision starts it" + ("; none was made since it came" if last is None else "")
@@ -243,16 +245,18 @@ def _remedies(
         for node in down:
             other._state.turn(node, True)
 
+    def least(name: str) -> GangJob:
+        held = state.waiting[name]
+        return state.placed(held, held.job.workers[0])
+
     down = [i for i, up in enumerate(state.up) if not up]
-    blockers = [n for n in ahead if not _fits(state, state.waiting[n])][:1]
+    blockers = [n for n in ahead if not state.placer.fits(least(n))][:1]
     if blockers and starts(lambda other: other.withdraw(blockers[0])):
-        held = state.waiting[blockers[0]]
-        gang = state.placed(held, held.job.workers[0])
-        time = Reservation(state, state.placer.room(gang), gang.workers[0]).time
+        time = Reservation(state, least(blockers[0])).time
         shorter = instead(seconds=(time - state.now,) * len(job.workers), left=1.0, again=False)
         if fits and state.now < time < np.inf and starts(shorter):
-            yield f"run for at most {span(time - state.now)}, until {held.name} has room"
-        yield f"withdraw {held.name}, which is before it and does not fit"
+            yield f"run for at most {span(time - state.now)}, until {blockers[0]} has room"
+        yield f"withdraw {blockers[0]}, which is before it and does not fit"
     for workers in (job.workers[0] // 2**i for i in range(1, job.workers[0].bit_length())):
         longer = request.seconds[0] * job.workers[0] / workers
         if starts(instead(job=replace(job, workers=(workers,)), seconds=(longer,))):
@@ -262,8 +266,7 @@ def _remedies(
         yield "submit it with together=False, so that its workers may spread over nodes"
     if down and starts(repaired):
         yield f"repair {', '.join(state.fleet.names[node] for node in down[:SHOWN])}"
-    gang = state.placed(request, job.workers[0])
-    ends = Reservation(state, state.placer.room(gang), gang.workers[0]).ends[:_ENDS]
+    ends = Reservation(state, least(name)).ends[:_ENDS]
     if ends and starts(ended(ends)):
         for n in reversed(ends[:SHOWN]):
             fewer_ends = [x for x in ends if x != n]
@@ -272,11 +275,6 @@ def _remedies(
         held_by = sum(state.running[n].gpus for n in ends)
         more = f" and {len(ends) - SHOWN} more" if len(ends) > SHOWN else ""
         yield f"end or stop {', '.join(ends[:SHOWN])}{more} ({held_by} GPUs)"
-
-
-def _fits(state: ClusterState, request: Request) -> bool:
-    job = state.placed(request, request.job.workers[0])
-    return state.placer.room(job).total >= job.workers[0]
 
 
 def span(seconds: float) -> str:

@@ -74,6 +74,10 @@ class FailingPlacer(Placer):
         """Return the room for the workers of a job now."""
         return self._room(Kind.workers(job), self._blocked(job))
 
+    def fits(self, job: GangJob) -> bool:
+        """Return whether the least workers of a job have room now."""
+        return self.room(job).total >= job.workers[0]
+
     def put(self, job: GangJob, nodes: Mapping[int, tuple[int, ...]]) -> None:
         """Seat a job whose GPUs are known: a snapshot or a policy has chosen them."""
         need = max(1, job.worker.grants)

@@ -11,7 +11,7 @@ import numpy as np
 
 from gangplan.instances.placement import GangJob
 from gangplan.solvers.placement.online.placer import Seat
-from gangplan.solvers.placement.online.rooms import Kind, Room
+from gangplan.solvers.placement.online.rooms import Kind
 
 from .policy import Watchdog
 from .queue import Request, Shape, Walk
@@ -47,15 +47,15 @@ class Reservation:
 
     Args:
         state: what runs.
-        room: for the gang's workers now.
-        workers: how many it has.
+        gang: as the placer sees it.
 
     Attributes:
         time: when it fits, infinite if it never does.
         ends: the jobs that end until then, by their ends.
     """
 
-    def __init__(self, state: ClusterState, room: Room, workers: int) -> None:
+    def __init__(self, state: ClusterState, gang: GangJob) -> None:
+        room, workers = state.placer.room(gang), gang.workers[0]
         self._need = max(1, room.kind.need[0])
         self._free, self._workers = state.placer.free, workers
         self._more: defaultdict[int, int] = defaultdict(int)
@@ -111,7 +111,7 @@ class Starts:
 
     def __init__(self, state: ClusterState, watchdog: Watchdog, stop: float = np.inf) -> None:
         self._state, self._watchdog, self._stop = state, watchdog, stop
-        self._held: tuple[GangJob, int] | None = None
+        self._held: GangJob | None = None
         self._reservation: Reservation | None = None
         self.starts: list[Start] = []
         self.waits: dict[str, str] = {}
@@ -173,18 +173,16 @@ class Starts:
     def _hold(self, request: Request) -> None:
         """Let nobody delay a job from now on, unless one is held already."""
         if self._held is None and self._state.settings.reserve:
-            job = self._state.placed(request, request.job.workers[0])
-            self._held = job, job.workers[0]
+            self._held = self._state.placed(request, request.job.workers[0])
 
     def _seat(self, request: Request, degree: int, nodes: Nodes | None) -> Nodes | str:
         """Give a job its seats; return them, or why not."""
         state, placer = self._state, self._state.placer
         job = state.placed(request, degree)
-        if nodes is None and placer.room(job).total < job.workers[0]:
+        if nodes is None and not placer.fits(job):
             return self._full(job, degree)
         if self._held is not None and self._reservation is None:
-            gang, workers = self._held
-            self._reservation = Reservation(state, placer.room(gang), workers)
+            self._reservation = Reservation(state, self._held)
         if nodes is None:
             found = self._place(job)
             if found is None:
