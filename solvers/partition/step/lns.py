@@ -80,7 +80,9 @@ def critical(around: Around, size: int, rng: np.random.Generator) -> set[int]:
     """Free a stretch of what the makespan hangs on: ops without room to start later, and those beside them."""
     p = around.p
     head, tail = around.paths((), around.arcs(()))
-    tight = head + around.least(()) + tail >= around.makespan
+    through = head + around.least(()) + tail
+    # not the makespan: with contention waits for links are on no path
+    tight = through >= through.max() * (1 - 1e-9)
     at = float(around.start[int(rng.choice(np.flatnonzero(tight)))])
     distance = np.abs(around.start - at) * np.where(tight, 0.3, 1.0)
     return _first(p, np.argsort(distance, kind="stable"), size)
