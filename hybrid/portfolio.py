@@ -18,7 +18,7 @@ from .table import Entry, installed, method_for, parts, suited
 
 PROCESS = 0.04
 """Seconds left from which on a process of its own is worth its start."""
-SHORT, _SHORT_SHARE, _QUICK_SHARE = 0.5, 0.9, 0.5
+SHORT, _QUICK_SHARE = 0.5, 0.5
 """Seconds left below which everybody has a larger share, or it would be too small for anything; quick ones less.
 
 Without this `auto` with 0.1 s is 23 and 6% worse on placements of 8 and 40 nodes.
@@ -70,9 +70,8 @@ def run_here(run: Run) -> None:
 def first(run: Run) -> list[Entry]:
     """Return the quick methods that are worth their milliseconds now; where there are few, each may take them all."""
     left = run.remaining()
-    share = _least_share(left, _QUICK_SHARE)
     quick = [entry for entry in suited(run.problem) if entry.quick and left >= entry.least]
-    return [replace(entry, share=max(entry.share, share)) for entry in quick]
+    return [replace(entry, share=_share(left, entry.share, _QUICK_SHARE)) for entry in quick]
 
 
 def rest(run: Run, prepared: Any, done: Sequence[Entry] = ()) -> list[Entry]:
@@ -86,7 +85,7 @@ def rest(run: Run, prepared: Any, done: Sequence[Entry] = ()) -> list[Entry]:
             if entry.learned and left < max(entry.least, _EACH * parts(run.problem)):
                 run.no_time(f"{entry.name} left out: no time to encode the problem")
             else:
-                entries.append(replace(entry, share=max(entry.share, _least_share(left, _SHORT_SHARE))))
+                entries.append(replace(entry, share=_share(left, entry.share, entry.short)))
     return _last_gets_all(entries)
 
 
@@ -99,9 +98,9 @@ def _last_gets_all(entries: list[Entry]) -> list[Entry]:
     return [*entries[:-1], *(replace(entry, share=1.0) for entry in entries[-1:])]
 
 
-def _least_share(left: float, short: float) -> float:
-    """Return the share that everybody has at least: all where there are milliseconds, `short` of a short time."""
-    return 1.0 if left < PROCESS else short if left < SHORT else 0.0
+def _share(left: float, share: float, short: float) -> float:
+    """Return what a method may take of the time left: `short` if that is little, all where there are milliseconds."""
+    return share if left >= SHORT else max(share, 1.0 if left < PROCESS else short)
 
 
 def _of(entry: Entry) -> Method:

@@ -29,6 +29,7 @@ class Entry:
         method: the one of that name in the objective's suite by default; another one is given here.
         variants: of the problem for which `auto` runs it; none named means all.
         share: of the time left that it may take while others wait.
+        short: the same where milliseconds are left, or it would be too small for anything.
         least: seconds left with which it is of use; with less the others go first.
         quick: it takes milliseconds and stops when told: it runs first, in the caller's process.
         learned: it decides by a network, whose library takes seconds to import.
@@ -40,6 +41,7 @@ class Entry:
     method: Method | None = None
     variants: tuple[str, ...] = ()
     share: float = SHARE
+    short: float = 0.9
     least: float = 0.0
     quick: bool = False
     learned: bool = False
@@ -77,11 +79,11 @@ def _decoding() -> tuple[Any, ...]:
 _POLICY = Method(_learned, library="torch", warm=_warm, kernels=_decoding)
 ENTRIES = (
     # a good pipeline is a good start for every variant
-    Entry("throughput", "pipedream", least=0.5, quick=True),
+    Entry("throughput", "pipedream", quick=True),
     # proofs of milliseconds need no compiled code; with less the searches go first
     Entry("throughput", "convex", variants=("convex",), least=0.5),
     Entry("throughput", "pipeline", variants=("contiguous",), least=0.5),
-    Entry("throughput", "random_keys", share=0.2),
+    Entry("throughput", "random_keys", share=0.2, short=0.5),
     Entry("throughput", "local_search", share=0.45),
     Entry("throughput", "bounds", variants=("contiguous",), share=0.3, least=0.2),
     Entry("throughput", "cpsat"),
@@ -95,9 +97,9 @@ ENTRIES = (
     Entry("step", "heft", quick=True),
     # bounds and pipelines take tens of milliseconds
     Entry("step", "bounds", share=0.2, least=0.2, quick=True),
-    Entry("step", "list_schedule", share=0.2, least=0.005),
+    Entry("step", "list_schedule", share=0.2, short=0.6, least=0.005),
     Entry("step", "contiguous", share=0.1, least=0.5),
-    Entry("step", "local_search", share=0.15),
+    Entry("step", "local_search", share=0.4),
     # from what the searches have found
     Entry("step", "cpsat", share=0.5, least=0.5),
     Entry("step", "lns"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from gangplan.instances import PartitionProblem
 from gangplan.instances.partition import VARIANTS
 
+from ...kernels import in_memory
 from ...method import CPSAT, Method, Suite, compiled, on_demand
 from ...run import Run, never
 from .. import offer_draft
@@ -45,6 +46,11 @@ class Reduced:
         flat = quotient(replace(self.problem, variant="contiguous"), self.stopped)
         return dominate(flat, self.stopped)
 
+    @cached_property
+    def decoder(self) -> random_keys.KeyDecoder | None:
+        """What makes pipelines of keys, `None` if there plainly is no plan."""
+        return random_keys.decoder_of(self.pipeline)
+
 
 def _prepare(run: Run) -> Reduced:
     reduced = Reduced(run.problem, lambda: run.stopped)
@@ -70,16 +76,28 @@ def _at_most(literals: int) -> Callable[[Reduced], bool]:
 def _start(run: Run, reduced: Reduced) -> None:
     """Offer a pipeline if there is no plan: a ceiling scales integers and cuts off trees."""
     if run.plan is None:
+        _pipedream(run, reduced)
+
+
+_CUTTING = compiled(cuts.cut, moves.improve, cuts.extend, cuts.numbered)
+
+
+def _pipedream(run: Run, reduced: Reduced) -> None:
+    """Offer PipeDream's plan from compiled cuts where they have run already, which takes a few milliseconds."""
+    if not in_memory(_CUTTING):
         pipedream(run, reduced.pipeline)
+    elif reduced.decoder is not None:
+        random_keys.pipedream(run, reduced.decoder)
+
+
+def _random_keys(run: Run, reduced: Reduced) -> None:
+    if reduced.decoder is not None:
+        random_keys.random_keys(run, reduced.decoder)
 
 
 METHODS: dict[str, Method] = {
-    "pipedream": Method(lambda run, reduced: pipedream(run, reduced.pipeline)),
-    "random_keys": Method(
-        lambda run, reduced: random_keys.random_keys(run, reduced.pipeline),
-        library="numba",
-        kernels=compiled(cuts.cut, moves.improve, cuts.extend, cuts.numbered),
-    ),
+    "pipedream": Method(_pipedream),
+    "random_keys": Method(_random_keys, library="numba", kernels=_CUTTING),
     "local_search": Method(
         lambda run, reduced: annealing.local_search(run, reduced.own),
         library="numba",

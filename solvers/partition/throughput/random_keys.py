@@ -23,7 +23,7 @@ from .quotient import Quotient
 
 BOTH_ENDS = 800
 """Groups up to which an order is made from both of its ends: of more, one takes long enough."""
-BATCH, BATCHES = 8, 9
+BATCH, BATCHES = 8, 16
 """Keys decoded between two joins, and how often at most."""
 SPREADS = (1.0, 2.0)
 """Standard deviations of keys, in turn: shares of the whole order."""
@@ -110,18 +110,29 @@ class KeyDecoder:
         return self.orders.forward(stage_of(pipeline.stages, self.q.n_groups) + self.place / 2)
 
 
-def random_keys(run: Run, q: Quotient) -> None:
+def decoder_of(q: Quotient) -> KeyDecoder | None:
+    """Return the decoder of a contiguous quotient, `None` if it plainly has no plan."""
+    return KeyDecoder(few_mixes(q)) if impossible(q) is None else None
+
+
+def pipedream(run: Run, decoder: KeyDecoder) -> None:
+    """Offer PipeDream's plan as `pipeline.pipedream` does, from compiled cuts: in a tenth of the time or less."""
+    if not run.stopped and decoder.base is not None:
+        _offer(run, decoder, [decoder.base], "pipedream")
+
+
+def random_keys(run: Run, decoder: KeyDecoder) -> None:
     """Offer PipeDream's plan, then the best of ever more random keys and of what they have in common."""
-    if impossible(q) is not None or run.stopped:
+    if run.stopped:
         return
-    decoder, rng = KeyDecoder(few_mixes(q)), np.random.default_rng(run.seed)
-    found = [] if (first := decoder.decode(np.zeros(q.n_groups))) is None else [first]
+    groups, rng = decoder.q.n_groups, np.random.default_rng(run.seed)
+    found = [] if (first := decoder.decode(np.zeros(groups))) is None else [first]
     _offer(run, decoder, found)
     for _ in range(BATCHES):
         for i in range(BATCH):
             if run.stopped:
                 return
-            pipeline = decoder.decode(SPREADS[i % len(SPREADS)] * rng.standard_normal(q.n_groups))
+            pipeline = decoder.decode(SPREADS[i % len(SPREADS)] * rng.standard_normal(groups))
             found += [] if pipeline is None else [pipeline]
         found = sorted(found, key=lambda x: x.load)[: 2 * BATCH]
         _offer(run, decoder, found)
@@ -130,10 +141,10 @@ def random_keys(run: Run, q: Quotient) -> None:
             _offer(run, decoder, found)
 
 
-def _offer(run: Run, decoder: KeyDecoder, pipelines: list[Pipeline]) -> None:
+def _offer(run: Run, decoder: KeyDecoder, pipelines: list[Pipeline], by: str = "random_keys") -> None:
     # a plan a millisecond late is better than none
     if not pipelines or (run.stopped and run.plan is not None):
         return
     best = min(pipelines, key=lambda x: x.load)
     if run.objective is None or best.load < run.objective * (1 - 1e-9):
-        run.offer(decoder.q.plan((t, groups.tolist()) for t, groups in best.stages), "random_keys")
+        run.offer(decoder.q.plan((t, groups.tolist()) for t, groups in best.stages), by)

@@ -12,6 +12,7 @@ from gangplan.instances.generators import generate
 from gangplan.instances.generators.families import make, seed_of
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite
+from gangplan.solvers.partition.throughput import pipeline, random_keys
 from gangplan.solvers.partition.throughput.bounds import impossible
 from gangplan.solvers.partition.throughput.chain import best_chain
 from gangplan.solvers.partition.throughput.ideals import Family, prefixes
@@ -42,6 +43,18 @@ def _random(decoders: int, groups: int = 3) -> list[tuple[PartitionProblem, KeyD
         if made is not None and made.q.n_groups >= groups and len(found) < decoders:
             found.append((problem, made))
     return found
+
+
+def test_the_compiled_pipeline_is_pipedreams() -> None:
+    """From compiled cuts and from arrays, PipeDream's programme offers plans of the same load."""
+    offered = 0
+    for problem, made in _random(20):
+        by_arrays, by_cuts = Run(problem, time_limit=60), Run(problem, time_limit=60)
+        pipeline.pipedream(by_arrays, Reduced(problem).pipeline)
+        random_keys.pipedream(by_cuts, made)
+        assert by_cuts.objective == pytest.approx(by_arrays.objective, rel=1e-9)
+        offered += by_cuts.plan is not None
+    assert offered > 10
 
 
 def test_every_decoded_plan_is_feasible_and_costs_what_the_decoder_says() -> None:
