@@ -179,8 +179,8 @@ def _advice(
         lines += [f"torch.distributed.pipelining cannot run it: {x}" for x in data["pipelining"]["obstacles"]]
     elif out is not None and len(data["stages"]) > 1:
         count = len(data["stages"])
-        lines.append(f"torchrun --nproc-per-node {count} \\")
-        lines.append(f"  -m gangplan.torch_split.run_pipeline {model} {out}")
+        run = (f"torchrun --nproc-per-node {count}", "-m gangplan.torch_split.run_pipeline", model, out)
+        lines.append(" \\\n  ".join(run))  # a line of its own each: a command that is folded cannot be pasted
     return ["\n".join(lines)] if lines else []
 
 

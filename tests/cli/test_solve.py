@@ -129,7 +129,7 @@ def test_interrupt(method: str, hard: Path, tmp_path: Path) -> None:
     with subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:
-            if line.startswith("*") and line.rstrip().endswith(method.replace("_", " ")):
+            if line.startswith("*") and line.rstrip().endswith(method):
                 break
         process.send_signal(signal.SIGINT)
         printed, errors = process.communicate(timeout=300)

@@ -101,7 +101,7 @@ def test_from_the_model_to_running_stages(
     said = capsys.readouterr().out
     assert "equal layers" in said and "per mini-batch" in said
     assert json.loads(mapping.read_text())["pipelining"] == {"obstacles": []}
-    (command,) = re.findall(r"torchrun (.*)", said)
+    (command,) = re.findall(r"torchrun (.*)", said.replace("\\\n", ""))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     for extra in ([], ["--equal-layers"]):
         done = subprocess.run(
