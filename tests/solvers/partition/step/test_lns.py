@@ -17,7 +17,7 @@ from .conftest import cluster, graph
 @pytest.mark.parametrize("contention", [False, True])
 @pytest.mark.parametrize("neighbourhood", [lns.window, lns.subgraph, lns.critical])
 def test_something_is_freed(neighbourhood: lns.Pick, contention: bool) -> None:
-    """Neighbourhoods that are not of devices free some groups of any plan, also where transfers wait for links, which no path shows."""
+    """Neighbourhoods free some groups of any plan, also where transfers wait for links, which is on no path."""
     edges = [(0, i) for i in range(1, 7)] + [(i, 7) for i in range(1, 7)]
     problem = StepProblem(graph([1.0] * 8, edges, output=0.3), cluster(4), contention=contention)
     plan = solve(problem, time_limit=20, method="heft", workers=1).plan
