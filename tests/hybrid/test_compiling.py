@@ -22,7 +22,7 @@ from gangplan.solvers.method import Method, suite_of
 SOLVE = """
 import json, sys
 from gangplan import solve
-from gangplan.instances.generators.moldable import moldable
+from gangplan.instances.generators.jobs import moldable
 result = solve(moldable(jobs=20, load=2.0, seed=0), time_limit=float(sys.argv[1]), workers=1)
 print(json.dumps([str(result.status), [found.by for found in result.trace], result.notes, result.phases]))
 """
