@@ -25,6 +25,8 @@ _BITS_A_SECOND = 3e7
 """How much of a family's bit matrix is made in a second, cautiously: nothing stops that."""
 _PAIRS_A_SECOND = 2e7
 """How many pairs of ideals the recurrence gets through, cautiously."""
+_PLACES = 100
+"""Where a long order is cut at first."""
 _MIXES = 4096
 """How many vectors c of devices used by type the recurrence goes through, where there are several types."""
 _FAR = 1e3
@@ -32,10 +34,19 @@ _FAR = 1e3
 
 
 def pipedream(run: Run, q: Quotient) -> None:
-    """Offer the best pipeline along one linear extension: PipeDream's programme (SOSP 2019) without replication."""
-    if impossible(q) is None:
-        few = few_mixes(q)
-        _search(run, few, Family(few, list(prefixes(linear_extension(few)))), "pipedream")
+    """Offer the best pipeline along one linear extension: PipeDream's programme (SOSP 2019) without replication.
+
+    A long one is first cut at every so many places only, which leaves a plan within milliseconds, then at more.
+    """
+    if impossible(q) is not None:
+        return
+    few = few_mixes(q)
+    family = list(prefixes(linear_extension(few)))
+    every = 1 << max(0, (len(family) // _PLACES).bit_length() - 1)
+    while every and not run.stopped:
+        coarse = [*family[:-1:every], family[-1]]
+        _search(run, few, Family(few, coarse), "pipedream")
+        every //= 2
 
 
 def pipeline(run: Run, q: Quotient) -> None:
