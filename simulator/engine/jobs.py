@@ -34,12 +34,6 @@ class Rows(NamedTuple):
         node, gpus = np.array(list(pairs), dtype=np.int64).reshape(-1, 2).T
         return cls(node, gpus, np.full(len(node), -1))
 
-    @classmethod
-    def told_apart(cls, pairs: Iterable[tuple[int, int]]) -> Rows:
-        """Return the rows of (node, which GPU of it)."""
-        node, gpu = np.array(list(pairs), dtype=np.int64).reshape(-1, 2).T
-        return cls(node, np.ones(len(node), dtype=np.int64), gpu)
-
     def same(self, other: Rows) -> bool:
         """Return whether these are the same GPUs."""
         return all(np.array_equal(a, b) for a, b in zip(self, other, strict=True))

@@ -90,5 +90,7 @@ def test_a_limit_that_reading_has_used_up(batch: Path, cli: Any, monkeypatch: py
     done = cli("solve", batch, "--time-limit", "3", "--json")
     found = json.loads(done.out)
     assert found["plan"] is not None and found["wall_seconds"] > 3.2 and found["phases"]["read"] > 3.2
-    assert found["notes"][0].startswith("starting and reading took") and found["notes"][0].endswith("limit of 3 s")
+    words = found["notes"][0]
+    assert words.startswith("starting and reading took ") and words.endswith("limit of 3 s")
+    assert float(words.split()[4]) >= 3.2  # what a busy machine adds counts
     assert not json.loads(cli("solve", batch, "--time-limit", "20", "--method", "topology", "--json").out)["notes"]
