@@ -10,7 +10,7 @@ import argparse
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,14 @@ SINGLE = {
 """The methods that `auto` is compared with."""
 SMALL = {"throughput": 60, "step": 50, "placement": 8, "schedule": 12}
 MEDIUM = {"throughput": 600, "step": 300, "placement": 40, "schedule": 60}
-"""The sizes of instances."""
+LARGE = {
+    "throughput": (300, 1000, 3000),
+    "step": (300, 1000, 3000),
+    "placement": (64, 256, 1000),
+    "schedule": (200, 500, 2000),
+}
+"""The sizes of instances; of the large set three, at `AT` seconds."""
+AT = (0.03, 0.1, 1.0, 3.0, 10.0)
 WORKERS = 2
 HOT = 0.1
 """Seconds up to which a solve is made twice: the processor's caches hold another problem's code the first time."""
@@ -42,8 +49,8 @@ class HybridRow:
     """One solve.
 
     Attributes:
-        set: ``small`` or ``medium``.
-        problem, family, size, seed: of the instance, see `gangplan.instances.generators.families.make`.
+        set: ``small``, ``medium`` or ``large``.
+        problem, family, size, seed: of the instance, see `gangplan.instances.generators.families.make`, and `large`.
         method: ``auto``, or a single one.
         deadline: seconds given.
         seconds: taken.
@@ -132,6 +139,27 @@ def jobs(which: str, instances: int, alone: int, longest: int, deadline: float) 
                     yield from (Job(*at, method, limit) for method in SINGLE[problem])
 
 
+def large_jobs(instances: int, deadlines: Sequence[float]) -> Iterator[Job]:
+    """Yield the solves of the large set: of each family and size so many instances, by every method.
+
+    Seeds go up with sizes, so that no two instances are the same graph, and those of two families are, as they should.
+    """
+    from gangplan import methods
+    from gangplan.instances.generators.families import seed_of
+    from gangplan.instances.generators.large import LARGE as FAMILIES
+
+    known = methods("throughput")
+    for i in range(instances):
+        for problem, sizes in LARGE.items():
+            for at, size in enumerate(sizes):
+                for family in FAMILIES[problem]:
+                    seed = seed_of("test", i + instances * at)
+                    for deadline in deadlines:
+                        for method in ("auto", *SINGLE[problem]):
+                            if problem != "throughput" or method == "auto" or family in known[method]:
+                                yield Job("large", problem, family, size, seed, method, deadline)
+
+
 def run(todo: Iterator[Job], *, only: str = "", path: Path = CSV, say: Callable[[str], None] = print) -> None:
     """Make the solves that are missing; a row is written as soon as it is there."""
     from gangplan import methods, warm_up
@@ -163,7 +191,10 @@ def run(todo: Iterator[Job], *, only: str = "", path: Path = CSV, say: Callable[
 
 def _make(job: Job) -> Any:
     from gangplan.instances.generators.families import make
+    from gangplan.instances.generators.large import make_large
 
+    if job.set == "large":
+        return make_large(job.problem, job.family, job.seed, job.size)
     return make(job.problem, job.family, job.seed, job.size)
 
 
@@ -191,26 +222,35 @@ def add(commands: Any) -> None:
     hybrid = commands.add_parser(
         "hybrid", help="auto against single methods: run what hybrid.csv lacks, write the page"
     )
-    hybrid.add_argument("what", choices=("small", "medium", "page"))
+    hybrid.add_argument("what", choices=("small", "medium", "large", "page"))
     hybrid.add_argument("--instances", type=int, default=100, help="of each problem  [default: 100]")
     hybrid.add_argument("--alone", type=int, default=30, help="of these for single methods  [default: 30]")
     hybrid.add_argument("--longest", type=int, default=10, help="of these with 10 s as well  [default: 10]")
     hybrid.add_argument("--deadline", type=float, default=10.0, help="of the medium set, seconds  [default: 10]")
     hybrid.add_argument(
+        "--at", type=float, nargs="+", default=AT, metavar="SECONDS", help="of the large set  [default: .03 to 10]"
+    )
+    hybrid.add_argument(
         "--only", default="", help="only solves with this in 'set problem family size seed method deadline'"
     )
+    hybrid.add_argument("--rows", type=Path, default=CSV, help="where the rows are  [default: benchmarks/hybrid.csv]")
     hybrid.add_argument("--check", action="store_true", help="run nothing; fail if the page would change")
     hybrid.set_defaults(act=_act)
 
 
 def _act(options: argparse.Namespace) -> int:
-    from .hybrid_tables import draw, write_page
+    from .hybrid_tables import draw, large, write_page
 
     if options.what != "page" and not options.check:
-        run(
-            jobs(options.what, options.instances, options.alone, options.longest, options.deadline),
-            only=options.only,
+        todo = (
+            large_jobs(options.instances, options.at)
+            if options.what == "large"
+            else jobs(options.what, options.instances, options.alone, options.longest, options.deadline)
         )
+        run(todo, only=options.only, path=options.rows)
+    if options.rows != CSV:
+        print(large(read(options.rows)))
+        return 0
     if not options.check:
         draw()
     return write_page(check=options.check)

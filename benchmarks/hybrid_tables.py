@@ -117,6 +117,38 @@ def _change(mine: float | None, other: float | None) -> float:
     return mine / other - 1 if other > 0 else float(mine > other)
 
 
+def large(rows: Sequence[HybridRow]) -> str:
+    """Return a line a family, size and deadline: `auto` against the best single method and the best plan known."""
+    newest = {row.key: row for row in rows if row.set == "large"}
+    best: dict[tuple[object, ...], float] = {}
+    for row in newest.values():
+        if row.objective is not None:
+            best[row.instance] = min(row.objective, best.get(row.instance, row.objective))
+    groups: dict[tuple[str, str, int, float], list[tuple[HybridRow, list[HybridRow]]]] = {}
+    for row in newest.values():
+        if row.method == "auto":
+            alone = [newest.get((*row.instance, method, row.deadline)) for method in SINGLE[row.problem]]
+            group = groups.setdefault((row.problem, row.family, row.size, row.deadline), [])
+            group.append((row, [other for other in alone if other is not None]))
+    lines = []
+    for (problem, family, size, deadline), pairs in groups.items():
+        behind = [
+            _change(row.objective, min((x.objective for x in alone if x.objective is not None), default=None))
+            for row, alone in pairs
+        ]
+        above = [gap(row.objective, best[row.instance]) for row, _ in pairs if row.instance in best]
+        lines.append((
+            f"{problem}, {family}", f"{size:,}", f"{deadline:g} s", str(len(pairs)),
+            f"{sum(row.objective is None for row, _ in pairs)}", f"{np.mean(above):.1%}" if above else "-",
+            f"{np.mean(behind):+.2%}", f"{np.max(behind):+.2%}", f"{np.mean([row_gap(row) for row, _ in pairs]):.1%}",
+        ))  # fmt: skip
+    head = (
+        "problem", "size", "deadline", "instances", "no plan", "above the best known", "behind the best single method",
+        "at worst", "gap to its bound",
+    )  # fmt: skip
+    return table(head, lines)
+
+
 def late(rows: Sequence[HybridRow]) -> str:
     """Return a line a deadline: what `auto` takes of it."""
     lines = []

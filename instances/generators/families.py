@@ -22,7 +22,7 @@ from .jobs import moldable
 SPLITS = {"train": 0, "validation": 1 << 29, "test": 1 << 30}
 """Where the seeds of each split begin; none has so many that it reaches the next."""
 _SEEDS = 1 << 29
-_GPUS = ("P100", "V100", "A100", "H100", "B200")
+GPUS = ("P100", "V100", "A100", "H100", "B200")
 _LATENCY, _SLOWER = 5e-6, 12.0
 """Of the network between two servers: seconds, and how many times slower it is than the links inside."""
 
@@ -108,15 +108,15 @@ def _pipeline(rng: np.random.Generator, n: int) -> dict[str, Any]:
     return {"micro_batches": batches, "stages": max(1, n // batches), "spread": float(rng.uniform(0.1, 0.6))}
 
 
-_GRAPHS: dict[str, Callable[[np.random.Generator, int], dict[str, Any]]] = {
+GRAPHS: dict[str, Callable[[np.random.Generator, int], dict[str, Any]]] = {
     "layered": _layered,
     "fork_join": _fork_join,
     "series_parallel": _series_parallel,
     "pipeline": _pipeline,
 }
 FAMILIES: dict[str, tuple[str, ...]] = {
-    "throughput": tuple(name for name in GENERATORS if name in _GRAPHS),
-    "step": tuple(name for name in GENERATORS if name in _GRAPHS),
+    "throughput": tuple(name for name in GENERATORS if name in GRAPHS),
+    "step": tuple(name for name in GENERATORS if name in GRAPHS),
     "placement": ("gangs",),
     "schedule": ("moldable",),
 }
@@ -127,21 +127,21 @@ def _partition(rng: np.random.Generator, problem: str, family: str, seed: int, s
     """Draw ops, devices, GPUs, how expensive sending is, and in half of the cases memory that binds."""
     training = bool(rng.random() < 0.5)
     ops = _whole(rng, max(2, size // 4), size) // (2 if training else 1)
-    options = _GRAPHS[family](rng, max(2, ops)) | {"intensity": float(np.exp(rng.uniform(log(300), log(10000))))}
+    options = GRAPHS[family](rng, max(2, ops)) | {"intensity": float(np.exp(rng.uniform(log(300), log(10000))))}
     if family == "pipeline":
         options["intensity"] *= 10  # one op of it stands for a layer
     devices = _any(rng, 2, 3, 4, 6, 8)
     made: PartitionProblem = generate(
-        family, training=training, devices=devices, device_type=_any(rng, *_GPUS), seed=seed, **options
+        family, training=training, devices=devices, device_type=_any(rng, *GPUS), seed=seed, **options
     )
     tight, room, two = rng.random() < 0.5, float(rng.uniform(1.2, 2.0)), rng.random() < 0.5
-    cluster = _tight(made, room) if tight else made.cluster
+    cluster = tight_cluster(made, room) if tight else made.cluster
     if problem == "throughput":
         return replace(made, cluster=cluster)
-    return StepProblem(made.graph, _two_servers(cluster) if two and devices in (4, 6, 8) else cluster)
+    return StepProblem(made.graph, with_servers(cluster, devices // 2) if two and devices in (4, 6, 8) else cluster)
 
 
-def _tight(problem: PartitionProblem, room: float) -> Cluster:
+def tight_cluster(problem: PartitionProblem, room: float) -> Cluster:
     """Return the cluster with `room` times the memory that the ops need, or what the largest class of them does."""
     graph, cluster = problem.graph, problem.cluster
     lone = graph.colocation.max(initial=-1) + 1 + np.arange(graph.n_ops)
@@ -151,10 +151,11 @@ def _tight(problem: PartitionProblem, room: float) -> Cluster:
     return replace(cluster, device_types=tuple(replace(kind, memory=memory) for kind in cluster.device_types))
 
 
-def _two_servers(cluster: Cluster) -> Cluster:
+def with_servers(cluster: Cluster, each: int) -> Cluster:
+    """Return the cluster in servers of `each` devices, with a slower network between them."""
     inside = cast(TreeTopology, cluster.topology).levels[0]
     levels = (inside, Level("network", inside.bandwidth / _SLOWER, _LATENCY))
-    return replace(cluster, topology=TreeTopology.regular(levels, (cluster.n_devices // 2, 2)))
+    return replace(cluster, topology=TreeTopology.regular(levels, (each, cluster.n_devices // each)))
 
 
 def _gangs(rng: np.random.Generator, size: int) -> dict[str, Any]:
