@@ -48,8 +48,23 @@ def execute(run: Run, entry: Entry, prepared: Any, *, interpreted: bool = False)
     if interpreted:
         interpret()
     if interpreted or run.compiled(entry.method.kernels, entry.name):
-        with run.phase(entry.name), run.share(entry.share), in_time(run):
+        with run.phase(entry.name), run.share(entry.share), in_time(run), _one_thread(entry.learned):
             entry.method.run(run, prepared)
+
+
+@contextmanager
+def _one_thread(wanted: bool) -> Iterator[None]:
+    """Let PyTorch use one thread: a small network gains nothing by more, and where cores are busy it waits for them."""
+    torch = sys.modules.get("torch") if wanted else None
+    if torch is None:
+        yield
+        return
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 @contextmanager

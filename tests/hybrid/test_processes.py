@@ -126,3 +126,21 @@ def test_ctrl_c_is_for_the_caller() -> None:
             guarded(Run(generate("layered", **HARD), time_limit=60), Entry("throughput", "press", Method(press)), None)
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_a_policy_has_one_thread_of_pytorch() -> None:
+    """A small network is not slowed down by cores that are busy, and the caller's setting stays."""
+    torch = pytest.importorskip("torch")
+    before, seen = torch.get_num_threads(), []
+
+    def look(_: Run, __: Any) -> None:
+        seen.append(torch.get_num_threads())
+
+    try:
+        torch.set_num_threads(3)
+        run = Run(generate("layered", **HARD), time_limit=60)
+        guarded(run, Entry("throughput", "look", Method(look), learned=True), None)
+        guarded(run, Entry("throughput", "look", Method(look)), None)
+        assert (seen, torch.get_num_threads()) == ([1, 3], 3)
+    finally:
+        torch.set_num_threads(before)
