@@ -22,7 +22,8 @@ from gangplan.instances import verify
 from ...compiled.kernel import Floats, Ints, by_reference, lean, lean_kernel
 from ...compiled.routines import below, sow, uniform
 from ...run import Run
-from .moves import PipelineArrays, PipelineState, along, count_all, data_of, highest, loads, put, span, state_of, weigh
+from .arrays import PipelineArrays, arrays_of
+from .moves import PipelineState, along, count_all, highest, loads, put, span, state_of, weigh
 from .quotient import Quotient
 
 SOFT = 50.0
@@ -190,7 +191,7 @@ def _call(task: Any) -> float:
 
 class _Search:
     def __init__(self, run: Run, q: Quotient) -> None:
-        self.run, self.q, self.data = run, q, data_of(q)
+        self.run, self.q, self.data = run, q, arrays_of(q)
         self.rng = np.random.default_rng(run.seed)
         self.stage, self.kind = _slots(q, run)
         self.peak = float(state_of(self.data, self.stage, self.kind).load.max())

@@ -15,34 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.instances.verify import TOLERANCE
 
-from ...compiled.kernel import Bools, Bools2, Floats, Floats2, Halves2, Ints, Ints2, by_reference, lean, lean_kernel
+from ...compiled.kernel import Bools2, Floats, Floats2, Halves2, Ints, Ints2, by_reference, lean, lean_kernel
 from ...compiled.routines import pop, push
-from .quotient import Quotient
+from .arrays import PipelineArrays, Stages
 
 Index = NDArray[np.int64]
 
 
-def ragged(lists: list[list[int]]) -> tuple[Index, Index]:
-    """Return lists as one array, and where each begins and the last ends."""
-    first = np.zeros(len(lists) + 1, dtype=np.int64)
-    np.cumsum([len(x) for x in lists], out=first[1:])
-    return np.array([v for x in lists for v in x], dtype=np.int64), first
-
-
 class Orders:
-    """Makes linear extensions of one quotient.
+    """Makes linear extensions of one quotient, whose groups are in topological order."""
 
-    Args:
-        q: groups in topological order.
-    """
-
-    def __init__(self, q: Quotient) -> None:
-        before, after = q.neighbours
-        self.n = q.n_groups
-        self._forward = *ragged(after), np.array([len(x) for x in before], dtype=np.int64)
-        self._backward = *ragged(before), np.array([len(x) for x in after], dtype=np.int64)
+    def __init__(self, arrays: PipelineArrays) -> None:
+        self._forward = arrays.after, arrays.first_after, np.diff(arrays.first_before)
+        self._backward = arrays.before, arrays.first_before, np.diff(arrays.first_after)
 
     def forward(self, scores: FloatArray) -> Index:
         """Return the order in which the ready group of least score comes first, int64 (G,)."""
@@ -74,7 +60,7 @@ def extend(
     Args:
         value: of each group, float64 (G,).
         place: of each group, by which equals come, int64 (G,).
-        after, first: its successors, see `ragged`.
+        after, first: its successors are `after[first[g]:first[g + 1]]`.
         missing: how many predecessors it has, overwritten, int64 (G,).
         heap, order: are written, int64 (G,).
     """
@@ -97,33 +83,6 @@ STRICT = 1e-9
 """A plan must be below the cap by this much, relatively, to count."""
 CELLS = 6_000_000
 """Numbers of f that one call may hold."""
-Stages = list[tuple[int, Index]]
-"""In order: device type, groups."""
-
-
-class Fixed(NamedTuple):
-    """What all cuts of a quotient have in common; G groups, E nets, T types of devices.
-
-    Attributes:
-        net, first: the nets of group g are `net[first[g]:first[g + 1]]`.
-        size, cost: pins and seconds of each net.
-        time: float64 (T, G); memory, work: float64 (G,).
-        room: bytes of a device of each type, float64 (T,); host: bool (T,); speed: float64 (T,).
-        counts: devices of each type, int64 (T,); stride: how far the states of one more device are, int64 (T + 1,).
-    """
-
-    net: Ints
-    first: Ints
-    size: Ints
-    cost: Floats
-    time: Floats2
-    memory: Floats
-    work: Floats
-    room: Floats
-    host: Bools
-    speed: Floats
-    counts: Ints
-    stride: Ints
 
 
 class Table(NamedTuple):
@@ -158,32 +117,13 @@ class Table(NamedTuple):
 
 
 class Cuts:
-    """Cuts linear extensions of one quotient.
+    """Cuts linear extensions of one quotient; types of devices that are not to be used have count 0 in its arrays."""
 
-    Args:
-        q: the quotient; types of devices that are not to be used have count 0.
-    """
-
-    def __init__(self, q: Quotient) -> None:
-        self.q = q
-        self.types = np.flatnonzero(q.counts)
-        touching: list[list[int]] = [[] for _ in range(q.n_groups)]
-        for e, (pins, _) in enumerate(q.nets):
-            for g in pins:
-                touching[g].append(e)
-        counts = q.counts[self.types].astype(np.int64)
-        room = q.capacity[self.types] * (1 + TOLERANCE / 2)
-        self._fixed = Fixed(
-            *ragged(touching),
-            np.array([len(pins) for pins, _ in q.nets], dtype=np.int64),
-            np.array([cost for _, cost in q.nets], dtype=np.float64),
-            # copies: compiled code takes no array that is read-only
-            np.array(q.time[self.types], order="C"), np.array(q.memory), np.array(q.work),
-            room if q.memory_binds else np.full(len(room), np.inf),
-            q.host[self.types], q.speed[self.types], counts, np.concatenate([[1], np.cumprod(counts + 1)]),
-        )  # fmt: skip
-        self._name = np.random.default_rng(0).integers(1, 2**63 - 1, q.n_groups)
-        self.most = max(1, int(CELLS / (self._fixed.stride[-1] * (q.n_groups + 1))))
+    def __init__(self, arrays: PipelineArrays) -> None:
+        n = len(arrays.work)
+        self._arrays = arrays
+        self._name = np.random.default_rng(0).integers(1, 2**63 - 1, n)
+        self.most = max(1, int(CELLS / (arrays.stride[-1] * (n + 1))))
 
     def best(self, orders: Index, cap: float) -> tuple[float, Stages] | None:
         """Return the least maximum load below `cap` seconds along the orders and its stages, None if there is none.
@@ -193,16 +133,16 @@ class Cuts:
             cap: seconds.
         """
         orders = np.ascontiguousarray(orders[: self.most])
-        table = _table(self._fixed, orders, *_ideals(orders, self._name))
-        value, stages = cut(self._fixed, table, cap * (1 - STRICT))
+        table = _table(self._arrays, orders, *_ideals(orders, self._name))
+        value, stages = cut(self._arrays, table, cap * (1 - STRICT))
         if not np.isfinite(value):
             return None
-        return value, [(int(self.types[t]), orders[k, i:j]) for k, i, j, t in table.trace[:stages][::-1].tolist()]
+        return value, [(t, orders[k, i:j]) for k, i, j, t in table.trace[:stages][::-1].tolist()]
 
 
-def _table(fixed: Fixed, orders: Index, ideal: Index, count: int) -> Table:
+def _table(arrays: PipelineArrays, orders: Index, ideal: Index, count: int) -> Table:
     several, n = orders.shape
-    pins, nets, states = (several, len(fixed.net)), len(fixed.size), int(fixed.stride[-1])
+    pins, nets, states = (several, len(arrays.net)), len(arrays.size), int(arrays.stride[-1])
     return Table(
         orders, ideal, np.empty(pins, np.int32), np.empty(pins, np.int32), np.empty(pins, np.bool_),
         np.empty(nets, np.int64), np.empty(nets, np.int64), np.empty(nets, np.int64),
@@ -243,16 +183,16 @@ def numbered(sums: Ints2, number: Ints2) -> int:
 
 
 @lean_kernel
-def cut(fixed: Fixed, table: Table, cap: float) -> tuple[float, int]:
+def cut(arrays: PipelineArrays, table: Table, cap: float) -> tuple[float, int]:
     """Return the least maximum load below `cap` seconds, infinite if there is none, and how many stages it takes."""
-    d, s = by_reference(fixed), by_reference(table)
+    d, s = by_reference(arrays), by_reference(table)
     _positions(d, s)
     _recurrence(d, s, cap)
     return _traced(d, s)
 
 
 @lean
-def _positions(d: Fixed, s: Table) -> None:
+def _positions(d: PipelineArrays, s: Table) -> None:
     """Write what the pins are to the orders."""
     several, n = s.orders.shape
     seen, latest, began = s.seen, s.latest, s.began
@@ -272,7 +212,7 @@ def _positions(d: Fixed, s: Table) -> None:
 
 
 @lean
-def _recurrence(d: Fixed, s: Table, cap: float) -> None:  # noqa: PLR0912
+def _recurrence(d: PipelineArrays, s: Table, cap: float) -> None:  # noqa: PLR0912
     """Write f, and how it came about."""
     orders, ideal, value, source, left, done, live = s.orders, s.ideal, s.value, s.source, s.left, s.done, s.live
     before, start, last = s.before, s.start, s.last
@@ -329,7 +269,7 @@ def _recurrence(d: Fixed, s: Table, cap: float) -> None:  # noqa: PLR0912
 
 
 @lean
-def _traced(d: Fixed, s: Table) -> tuple[float, int]:
+def _traced(d: PipelineArrays, s: Table) -> tuple[float, int]:
     """Write the trace of the best plan; return its load, infinite if there is none, and the length of the trace."""
     n, types = s.orders.shape[1], len(d.counts)
     at, best, where, stages = -1, np.inf, s.ideal[0, n], 0

@@ -6,41 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gangplan.instances.verify import TOLERANCE
-
-from ...compiled.kernel import Bools, Floats, Floats2, Halves2, Ints, by_reference, lean, lean_kernel
-from .cuts import Stages, ragged
-from .quotient import Quotient
+from ...compiled.kernel import Floats, Halves2, Ints, by_reference, lean, lean_kernel
+from .arrays import PipelineArrays, Stages
 
 MOST = 6
 """Groups that move at once, what must go with one included."""
-
-
-class PipelineArrays(NamedTuple):
-    """What does not change.
-
-    Attributes:
-        net, first: the nets of group g are `net[first[g]:first[g + 1]]`.
-        before, first_before: its predecessors, in the same way.
-        after, first_after: its successors.
-        size, cost: pins and seconds of each net.
-        time: float64 (T, G); memory: float64 (G,).
-        room: bytes of a device of each type, float64 (T,).
-        host: bool (T,).
-    """
-
-    net: Ints
-    first: Ints
-    before: Ints
-    first_before: Ints
-    after: Ints
-    first_after: Ints
-    size: Ints
-    cost: Floats
-    time: Floats2
-    memory: Floats
-    room: Floats
-    host: Bools
 
 
 class PipelineState(NamedTuple):
@@ -63,25 +33,6 @@ class PipelineState(NamedTuple):
     weight: Floats
     who: Ints
     mark: Ints
-
-
-def data_of(q: Quotient) -> PipelineArrays:
-    """Return the arrays of a quotient; there is no order if its variant is ``free``."""
-    touching: list[list[int]] = [[] for _ in range(q.n_groups)]
-    for e, (pins, _) in enumerate(q.nets):
-        for g in sorted(pins):
-            touching[g].append(e)
-    none: list[list[int]] = [[]] * q.n_groups
-    before, after = (none, none) if q.problem.variant == "free" else q.neighbours
-    room = q.capacity * (1 + TOLERANCE / 2)
-    return PipelineArrays(
-        *ragged(touching), *ragged(before), *ragged(after),
-        np.array([len(pins) for pins, _ in q.nets], dtype=np.int64),
-        np.array([cost for _, cost in q.nets], dtype=np.float64),
-        # copies: compiled code is compiled again for arrays that are read-only
-        np.array(q.time, order="C"), np.array(q.memory), room if q.memory_binds else np.full(len(room), np.inf),
-        np.array(q.host),
-    )  # fmt: skip
 
 
 def state_of(d: PipelineArrays, stage: Ints, kind: Ints) -> PipelineState:
@@ -224,21 +175,11 @@ MOVES = 400
 """At most so many, which large graphs do not get through: the recurrence has balanced them."""
 
 
-class Polish:
-    """Moves single groups while the maximum load falls.
-
-    Args:
-        q: the quotient.
-    """
-
-    def __init__(self, q: Quotient) -> None:
-        self._data = data_of(q)
-
-    def better(self, stages: Stages) -> tuple[float, Stages]:
-        """Return the maximum load of a plan that is no worse, seconds, and its stages."""
-        kinds, stage = np.array([t for t, _ in stages]), stage_of(stages, len(self._data.memory))
-        load = improve(self._data, uncounted(self._data, stage, kinds), MOVES)
-        return float(load), [(int(t), np.flatnonzero(stage == s)) for s, t in enumerate(kinds)]
+def polished(d: PipelineArrays, stages: Stages) -> tuple[float, Stages]:
+    """Return the maximum load of a plan after single moves, seconds, and its stages."""
+    kinds, stage = np.array([t for t, _ in stages]), stage_of(stages, len(d.memory))
+    load = improve(d, uncounted(d, stage, kinds), MOVES)
+    return float(load), [(int(t), np.flatnonzero(stage == s)) for s, t in enumerate(kinds)]
 
 
 def stage_of(stages: Stages, n: int) -> Ints:

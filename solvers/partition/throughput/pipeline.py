@@ -1,4 +1,4 @@
-"""Contiguous pipelines by dynamic programming: a first chain, all ideals if they can be listed, and bounds."""
+"""Contiguous pipelines by dynamic programming: along one order, over all ideals if they can be listed, and bounds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from .chain import best_chain, effort, groups_of
 from .ideals import Family, all_ideals, linear_extension, prefixes
 from .quotient import Quotient
 
-_ORDERS = 8
 _FAMILY_BYTES = 4e8
 """What the bit matrix of a family may take."""
 _IDEALS = 20_000, 200_000
@@ -45,21 +44,20 @@ def pipedream(run: Run, q: Quotient) -> None:
     every = 1 << max(0, (len(family) // _PLACES).bit_length() - 1)
     while every and not run.stopped:
         coarse = [*family[:-1:every], family[-1]]
-        _search(run, few, Family(few, coarse), "pipedream")
+        _search(run, few, Family(few, coarse))
         every //= 2
 
 
 def pipeline(run: Run, q: Quotient) -> None:
-    """Solve exactly if the order has few enough ideals for the time there is; else leave a chain if none is known."""
+    """Solve exactly if the order has few enough ideals for the time there is; else leave PipeDream's plan, if any."""
     if impossible(q) is not None:
         run.prove_infeasible()
         return
-    few = few_mixes(q)
     if run.plan is None:
-        _first_chain(run, few)
+        pipedream(run, q)
     if run.stopped:
         return
-    if few is not q:
+    if few_mixes(q) is not q:
         run.note(f"more than {_MIXES} mixes of device types: the recurrence leaves the slowest idle and proves nothing")
         return
     with run.phase("pipeline"):
@@ -94,35 +92,17 @@ def few_mixes(q: Quotient) -> Quotient:
 
 
 def bounds(run: Run, q: Quotient) -> None:
-    """Raise the bound by what cuts of the order cost, then by the share of a stage that each group takes."""
-    if run.objective is None or run.stopped or not run.can_import("ortools"):
-        return
-    # OR-Tools' flows take a while to import
-    with run.phase("cut bound"):
-        from .cut_bound import cut_bound
-
-        run.raise_bound(cut_bound(q, run.objective, lambda: run.stopped), "cuts")
-    if run.stopped or run.bound is None:
+    """Raise the bound by the share of a stage that each group takes."""
+    if run.objective is None or run.bound is None or run.stopped or not run.can_import("ortools"):
         return
     with run.phase("share bound"):
-        from .share_bound import share_bounds
+        from .share_bound import share_bounds  # OR-Tools' flows take a while to import
 
         for value in share_bounds(q, run.bound, run.objective, lambda: run.stopped):
             run.raise_bound(value, "shares")
 
 
-def _first_chain(run: Run, q: Quotient) -> None:
-    rng = np.random.default_rng(run.seed)
-    family = set(prefixes(linear_extension(q)))
-    for _ in range(_ORDERS - 1 if run.remaining() > 1 else 0):
-        if run.stopped:
-            return
-        family.update(prefixes(linear_extension(q, rng)))
-    with run.phase("pipeline"):
-        _search(run, q, Family(q, list(family)), "pipeline")
-
-
-def _search(run: Run, q: Quotient, family: Family, by: str) -> None:
+def _search(run: Run, q: Quotient, family: Family) -> None:
     """Offer the best chain of a family that is not all ideals; thresholds widen until there is one."""
     floor = counting_bound(q)
     ceiling = load_ceiling(q)
@@ -134,7 +114,7 @@ def _search(run: Run, q: Quotient, family: Family, by: str) -> None:
         except TimeoutError:
             return
         if found is not None:
-            run.offer(q.plan(groups_of(found[1], q.n_groups)), by)
+            run.offer(q.plan(groups_of(found[1], q.n_groups)), "pipedream")
             return
         if threshold >= ceiling:
             return

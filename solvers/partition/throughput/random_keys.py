@@ -14,10 +14,11 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 
 from ...run import Run
+from .arrays import Stages, arrays_of
 from .bounds import counting_bound, impossible, load_ceiling
-from .cuts import Cuts, Index, Orders, Stages
+from .cuts import Cuts, Index, Orders
 from .ideals import linear_extension
-from .moves import Polish, stage_of
+from .moves import polished, stage_of
 from .pipeline import few_mixes
 from .quotient import Quotient
 
@@ -52,7 +53,8 @@ class KeyDecoder:
 
     def __init__(self, q: Quotient) -> None:
         self.q = q
-        self.orders, self.cuts, self.polish = Orders(q), Cuts(q), Polish(q)
+        self.arrays = arrays_of(q)
+        self.orders, self.cuts = Orders(self.arrays), Cuts(self.arrays)
         self.order: Index = np.array(linear_extension(q), dtype=np.int64)
         self.place = np.empty(q.n_groups)
         self.place[self.order] = np.arange(q.n_groups) / q.n_groups
@@ -91,7 +93,7 @@ class KeyDecoder:
 
     def polished(self, pipeline: Pipeline) -> Pipeline:
         """Return a plan that is no worse by single moves."""
-        load, stages = self.polish.better(pipeline.stages)
+        load, stages = polished(self.arrays, pipeline.stages)
         if load >= pipeline.load:
             return pipeline
         return Pipeline(load, [(t, groups) for t, groups in stages if len(groups)])

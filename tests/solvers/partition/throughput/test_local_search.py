@@ -15,9 +15,10 @@ from gangplan.solvers.compiled.kernel import by_reference
 from gangplan.solvers.partition import offer_draft
 from gangplan.solvers.partition.throughput import moves
 from gangplan.solvers.partition.throughput.annealing import local_search
+from gangplan.solvers.partition.throughput.arrays import arrays_of
 from gangplan.solvers.partition.throughput.enumeration import optimum
 from gangplan.solvers.partition.throughput.methods import METHODS, Reduced
-from gangplan.solvers.partition.throughput.moves import count, data_of, state_of
+from gangplan.solvers.partition.throughput.moves import count, state_of
 from gangplan.solvers.partition.throughput.random_problem import random_problem
 
 VARIANTS = ("contiguous", "convex", "free")
@@ -128,7 +129,7 @@ def along(data: Any, plan: Any, to: int, name: int) -> Any:
 def test_loads_are_kept_move_by_move() -> None:
     """After many moves loads, bytes and pins are what counting them anew gives."""
     q = Reduced(layered()).own
-    data, rng = data_of(q), np.random.default_rng(0)
+    data, rng = arrays_of(q), np.random.default_rng(0)
     plan = state_of(data, np.zeros(q.n_groups, dtype=np.int64), np.zeros(4, dtype=np.int64))
     moved = 0
     for _ in range(500):
@@ -151,7 +152,7 @@ def test_loads_are_kept_move_by_move() -> None:
 def test_what_must_go_along_goes() -> None:
     """With a group all that comes after it in its stage goes to the next one, so that the order holds."""
     q = Reduced(layered(ops=12)).own
-    data, tried = data_of(q), 0
+    data, tried = arrays_of(q), 0
     for g in range(q.n_groups):
         plan = state_of(data, np.zeros(q.n_groups, dtype=np.int64), np.zeros(4, dtype=np.int64))
         plan.who[0], plan.mark[:] = g, -1
