@@ -6,8 +6,10 @@ import gc
 import os
 import signal
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -76,3 +78,40 @@ def listens_to_ctrl_c() -> Iterator[None]:
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, handler)
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Keep torch to one thread, for other tests run at the same time; skip where there is no torch."""
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def load(one_thread: None) -> Callable[[str], Any]:
+    """Return a call that loads a network by its name, ``gpt2`` being the documentation's example in miniature."""
+    from gangplan.instances.torch_model.load import load_model
+
+    networks = Path(__file__).parent / "instances" / "torch_model" / "networks.py"
+    gpt2 = Path(__file__).parents[1] / "docs" / "examples" / "gpt2.py"
+    return lambda name: load_model(f"{gpt2}:tiny" if name == "gpt2" else f"{networks}:{name}")
+
+
+@pytest.fixture
+def traced(one_thread: None) -> Callable[[Any, str], Any]:
+    """Return a call that traces a model in one way only, ``export`` or ``fx``, and returns its ops."""
+    from gangplan.instances.torch_model.cost import profile
+    from gangplan.instances.torch_model.inplace import without_inplace
+    from gangplan.instances.torch_model.ops import Ops
+    from gangplan.instances.torch_model.trace import export, symbolic
+
+    def call(model: Any, way: str) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch's own, on its LSTM
+            found = profile({"export": export, "fx": symbolic}[way](model))
+        return Ops(profile(without_inplace(found.program, found.values)))
+
+    return call

@@ -15,6 +15,7 @@ import jsonschema
 import numpy as np
 import pytest
 
+from gangplan.cli import main
 from gangplan.instances import (
     Cluster,
     DeviceType,
@@ -151,3 +152,28 @@ def test_schema_accepts_documents() -> None:
         check.validate(document)
         for field in check.schema["required"]:
             assert not check.is_valid({k: v for k, v in document.items() if k != field}), field
+
+
+def test_the_page_on_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every gangplan command of the page succeeds, in a folder that has the documentation, and then its Python."""
+    pytest.importorskip("torch")
+    (tmp_path / "docs").symlink_to(ROOT / "docs")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    space: dict[str, Any] = {"__name__": "snippet"}
+    commands = 0
+    for language, code in re.findall(r"^```(sh|py)\n(.*?)^```$", (ROOT / "docs" / "torch.md").read_text(), re.M | re.S):
+        if language == "py":
+            exec(compile(code, "docs/torch.md", "exec"), space)
+            continue
+        for line in code.splitlines():
+            if line.startswith("gangplan "):
+                commands += 1
+                assert main(line.split()[1:]) == 0, f"{line}\n{capsys.readouterr()}"
+    assert commands == 4 and "stages" in capsys.readouterr().out
+
+
+def test_run_lists_gpt2() -> None:
+    """`./run gpt2` is there, and `./run` says what it does."""
+    said = subprocess.run(["sh", ROOT / "run"], capture_output=True, text=True, check=True).stdout
+    assert "./run gpt2" in said and "GPT-2" in said

@@ -119,6 +119,30 @@ def test_inputs_come_through_one_door(folder: str) -> None:
     assert found == []
 
 
+TOPICS = {"bad_input", "constraints", "exactness", "faults", "limits", "properties", "published"}
+"""What a test file may be about besides a module: what holds of all that its folder stands for."""
+WHOLE = {"docs", "front", "layout"}
+"""What tests of the whole repository are about."""
+
+
+def homes(folder: Path) -> Iterator[Path]:
+    """Yield the folders whose modules the tests in `folder` may be of; `api/` is the package itself."""
+    yield ROOT / folder
+    yield ROOT / "api" / folder
+
+
+def test_tests_stand_where_their_modules_stand() -> None:
+    """A test file is called like a module of its folder, or by a topic, and then perhaps one thing more."""
+    astray = []
+    for file in sorted((ROOT / "tests").rglob("test_*.py")):
+        folder, name = file.parent.relative_to(ROOT / "tests"), file.stem.removeprefix("test_")
+        names = WHOLE if folder == Path() else TOPICS | {folder.name}
+        names = names | {x.stem for home in homes(folder) for x in home.glob("*") if x.suffix in ("", ".py")}
+        if not any(name == known or name.startswith(f"{known}_") for known in names):
+            astray.append(file.relative_to(ROOT).as_posix())
+    assert astray == []
+
+
 def test_quick_tests_touch_every_folder() -> None:
     """What `./run test --quick` runs is there, and has a file of every folder of tests."""
     quick = (ROOT / "tests" / "quick.txt").read_text().split()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gangplan import InstanceError, OpGraph
+from gangplan.instances.graph import with_backward
 
 
 def graph(time: float = 1.0, memory: float = 0.0) -> OpGraph:
@@ -23,3 +24,53 @@ def test_sums_stay_within_floats(field: str) -> None:
     assert graph(**{field: 1e299}).n_ops == 2
     with pytest.raises(InstanceError, match=f"{field}: the values add up"):
         graph(**{field: 1e308})
+
+
+FORWARD = OpGraph(
+    names=("c", "a", "b"),
+    device_types=("gpu", "cpu"),
+    time=np.array([[3.0, 1.0, 2.0], [np.inf, 10.0, 20.0]]),
+    memory=np.array([3.0, 1.0, 2.0]),
+    parameter_bytes=np.array([30.0, 10.0, 20.0]),
+    activation_bytes=np.array([7.0, 5.0, 6.0]),
+    source=np.array([1, 2]),
+    target=np.array([2, 0]),
+    edge_bytes=np.array([5.0, 6.0]),
+    colocation=np.array([4, -1, 4]),
+    twin=np.full(3, -1),
+    backward=np.zeros(3, dtype=bool),
+)
+
+
+def test_with_backward_by_hand() -> None:
+    """Classes are kept and shared by the twins, lone ops get new ones, and the loss is at the last op of the order."""
+    graph = with_backward(FORWARD, FORWARD.time * 2, FORWARD.memory / 2)
+    assert graph.names == ("c", "a", "b", "b/backward", "a/backward", "c/backward")
+    # a -> b -> c, though c is listed first; so c/backward -> b/backward -> a/backward, joined by c -> c/backward
+    edges = list(zip(graph.source.tolist(), graph.target.tolist(), graph.edge_bytes.tolist(), strict=True))
+    assert edges == [(1, 2, 5.0), (2, 0, 6.0), (3, 4, 5.0), (5, 3, 6.0), (0, 5, 7.0)]
+    assert graph.colocation.tolist() == [4, 5, 4, 4, 5, 4]
+    assert graph.twin.tolist() == [5, 4, 3, 2, 1, 0]
+    assert graph.time.tolist() == [[3.0, 1.0, 2.0, 4.0, 2.0, 6.0], [np.inf, 10.0, 20.0, 40.0, 20.0, np.inf]]
+    assert graph.memory.tolist() == [3.0, 1.0, 2.0, 1.0, 0.5, 1.5]
+    assert graph.parameter_bytes.tolist() == [30.0, 10.0, 20.0, 0.0, 0.0, 0.0]
+
+
+def test_an_op_named_like_a_twin_is_refused() -> None:
+    """Names stay unique: an op that is already called so is an error, not a silent merge."""
+    one = OpGraph(
+        names=("a", "a/backward"),
+        device_types=("gpu",),
+        time=np.ones((1, 2)),
+        memory=np.zeros(2),
+        parameter_bytes=np.zeros(2),
+        activation_bytes=np.zeros(2),
+        source=np.array([0]),
+        target=np.array([1]),
+        edge_bytes=np.zeros(1),
+        colocation=np.full(2, -1),
+        twin=np.full(2, -1),
+        backward=np.zeros(2, dtype=bool),
+    )
+    with pytest.raises(InstanceError, match="'a/backward' is a duplicate"):
+        with_backward(one, one.time, one.memory)

@@ -22,7 +22,9 @@ from gangplan.torch_split.equal_layers import equal_layers  # noqa: E402
 from gangplan.torch_split.mapping import cuts, obstacles, split_points  # noqa: E402
 from gangplan.torch_split.pieces import forward_part  # noqa: E402
 
-EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "gpt2.py"
+EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "gpt2.py"
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def test_only_plans_that_can_be_split() -> None:

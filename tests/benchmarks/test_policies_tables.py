@@ -16,7 +16,7 @@ from gangplan.simulator.metrics import summary
 from gangplan.simulator.options import DegreeOptions
 from gangplan.simulator.rounds import RoundJobs, parse_cluster, simulate_rounds
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 if str(ROOT) not in sys.path:  # a folder of the repository, not of the package
     sys.path.insert(0, str(ROOT))
 

@@ -26,6 +26,8 @@ from gangplan.torch_split.pieces import forward_part, pieces, stage_devices  # n
 from gangplan.torch_split.spread import spread  # noqa: E402
 from gangplan.torch_split.wire import pack, unpack  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 
 def balanced(made: Modelled) -> PartitionPlan:
     """Return the best plan with no device left idle that can take something over."""

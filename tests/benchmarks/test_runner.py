@@ -17,7 +17,7 @@ from gangplan.solvers.method import suite
 from gangplan.solvers.placement.random_problem import random_problem
 from gangplan.solvers.run import OPTIMAL_GAP
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 if str(ROOT) not in sys.path:  # a folder of the repository, not of the package
     sys.path.insert(0, str(ROOT))
 

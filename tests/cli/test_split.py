@@ -16,9 +16,10 @@ pytest.importorskip("torch")
 from gangplan.cli import main
 from gangplan.instances import dump, load
 
-HERE = Path(__file__).parent
-NETWORKS = f"{HERE / 'networks.py'}"
-TINY = f"{HERE.parents[1] / 'docs' / 'examples' / 'gpt2.py'}:tiny"
+pytestmark = pytest.mark.usefixtures("one_thread")
+TESTS = Path(__file__).parents[1]
+NETWORKS = f"{TESTS / 'instances' / 'torch_model' / 'networks.py'}"
+TINY = f"{TESTS.parent / 'docs' / 'examples' / 'gpt2.py'}:tiny"
 
 
 @pytest.fixture

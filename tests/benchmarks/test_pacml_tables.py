@@ -10,7 +10,7 @@ import pytest
 
 from gangplan.learned.policy.weights import files
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 if str(ROOT) not in sys.path:  # a folder of the repository, not of the package
     sys.path.insert(0, str(ROOT))
 

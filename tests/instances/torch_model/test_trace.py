@@ -20,6 +20,8 @@ BOTH = [(name, "export") for name in [*EXPORTED, "encoder", "writing", "modes"]]
     (name, "fx") for name in ("resnet", "still_encoder", "unknown")
 ]
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 
 def products(ops: Any, backward: bool) -> float:
     """Return the FLOPs of all products."""

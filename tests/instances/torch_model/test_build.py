@@ -23,6 +23,8 @@ from gangplan.instances.torch_model.load import Model  # noqa: E402
 from gangplan.instances.torch_model.measure import measure  # noqa: E402
 from gangplan.instances.torch_model.ops import op_flops, op_moved  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 
 def op(graph: Any, name: str) -> int:
     """Return the index of an op."""
