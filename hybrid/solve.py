@@ -46,8 +46,8 @@ def solve(
     Args:
         instance: what to solve.
         time_limit: seconds from this call; reading, model building and proof included.
-        objective: instead of the instance's own: ``throughput`` (time per sample of a full pipeline), ``latency`` (time
-            of one sample), ``step`` (makespan of one training step), ``stages`` (time per sample of the slowest of
+        objective: instead of the instance's own: ``throughput`` (time per pass of a full pipeline), ``latency`` (time
+            of one pass), ``step`` (makespan of one training step), ``stages`` (time per pass of the slowest of
             replicated stages). The plan then answers `with_objective(instance, objective)`.
         method: ``auto`` or one of `gangplan.methods()`.
         seed: of every random choice; one seed and one worker give the same trace.

@@ -92,7 +92,7 @@ DOORS = {"instances/intake.py"}
 """Where inputs are opened and parsed."""
 OWN_FILES = {
     *("hybrid/compiling.py", "solvers/compiled/store.py"),
-    "api/cli/__init__.py",
+    *("api/__init__.py", "api/cli/__init__.py"),
 }
 """Who reads what comes with the package or the system, or what it has written itself for its next start."""
 OPENS = {
@@ -190,7 +190,7 @@ def test_wheel_is_whole(tmp_path: Path) -> None:
     (wheel,) = dist.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(installed)
-    modules = {m.relative_to(ROOT) for f in ORDER for m in (ROOT / f).rglob("*.py")}
+    modules = {m.relative_to(ROOT) for f in ORDER for m in (ROOT / f).rglob("*.py*") if m.suffix in (".py", ".pyi")}
     shipped = {x.relative_to(ROOT) for f in ("configs", "weights") for x in (ROOT / "learned" / f).iterdir()}
     assert shipped
     wanted = {Path(*m.parts[m.parts[0] == "api" :]) for m in modules} | {Path("py.typed")} | shipped

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from gangplan.instances import GraphProblem, InstanceError, Plan, StepPlan, content_hash, with_objective
-from gangplan.instances.kinds import objective_of
+from gangplan.instances import InstanceError, Plan, StepPlan, content_hash, with_objective
+from gangplan.instances.kinds import GRAPHS, objective_of
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.partition import VARIANTS
-from gangplan.instances.schedule import ScheduleProblem
+from gangplan.instances.schedule import SchedulePlan
 
-from . import options, schedules
-from .files import check_output, foreign, read_answer, read_result
-from .measure import Candidate, measure
+from . import options
+from .files import check_output, foreign, read_result
+from .measure import Candidate, as_blocks, measure
 from .output import emit_blocks, emit_json
-from .side_by_side import as_blocks, as_data
 
 PROVED = {"status", "objective", "bound", "gap"}
 """What a result claims of its instance."""
@@ -52,48 +50,21 @@ def compare(
 
         check_output(plot, instance, *plans)
         check(plot)
-    if objective_of(read_answer(plans[0])) == "schedule":
-        return _compare_schedules(instance, options.problem(instance, given), plans, as_json, plot, panel)
-    found = measure(list(_candidates(plans, instance, given)))
+    found = list(_candidates(plans, instance, given))
+    rows = measure(found)
     if plot is not None:
-        from ..plot import Entry
-
-        _draw(
-            plot,
-            panel,
-            instance,
-            [
-                (m.candidate.label, m.verdict.ok, Entry(m.candidate.problem, m.candidate.plan, "", bound=m.bound))
-                for m in found
-            ],
-        )
-    if as_json:
-        emit_json({"instance": instance, "plans": [as_data(m) for m in found]})
-    else:
-        emit_blocks(*as_blocks(found))
-    return 0 if all(m.verdict.ok for m in found) else 1
-
-
-def _compare_schedules(
-    instance: str, problem: ScheduleProblem, plans: list[str], as_json: bool, plot: str | None, panel: str | None
-) -> int:
-    rows = schedules.compare_data(problem, plans)
-    if plot is not None:
-        from ..plot import Scheduled
-
-        named = [(Path(path).stem, row["feasible"], read_answer(path)) for path, row in zip(plans, rows, strict=True)]
-        _draw(plot, panel, instance, [(stem, ok, Scheduled(problem, plan)) for stem, ok, plan in named])
+        _draw(plot, panel, instance, found, rows)
     if as_json:
         emit_json({"instance": instance, "plans": rows})
     else:
-        emit_blocks(*schedules.compare_blocks(rows))
+        emit_blocks(*as_blocks(found, rows))
     return 0 if all(row["feasible"] for row in rows) else 1
 
 
 def _candidates(paths: list[str], instance: str, given: dict[str, Any]) -> Iterator[Candidate]:
     """Yield each plan with the problem that it is for: the one it names, as far as the options leave a choice."""
-    read = [read_result(path) for path in paths]
-    objectives = [_objective(plan, given) for plan, _ in read]
+    read = [read_result(path, Plan | SchedulePlan) for path in paths]
+    objectives = [str(given["objective"] or objective_of(plan)) for plan, _ in read]
     for objective, names in OWN.items():
         for name in sorted(names):
             if given[name] is not None and objective not in objectives:
@@ -114,15 +85,11 @@ def _candidates(paths: list[str], instance: str, given: dict[str, Any]) -> Itera
         yield Candidate(path, label, known[key], key, plan, own, tuple(notes))
 
 
-def _objective(plan: Plan, given: dict[str, Any]) -> str:
-    return str(given["objective"] or objective_of(plan))
-
-
-def _choices(instance: str, objective: str, given: dict[str, Any]) -> dict[str, GraphProblem]:
+def _choices(instance: str, objective: str, given: dict[str, Any]) -> dict[str, Any]:
     """Return the problems by their content hash that plans for `objective` may be for, the file's own first."""
     foreign = {name for other, names in OWN.items() if other != objective for name in names}
     own = {name: None if name in foreign else value for name, value in given.items()}
-    problem = options.problem(instance, {**own, "objective": objective})
+    problem = options.problem(instance, {**own, "objective": objective if objective in GRAPHS else given["objective"]})
     found = [problem]
     if objective == "step" and given["contention"] is None:
         found += [with_objective(problem, objective, contention=x) for x in (False, True)]
@@ -131,15 +98,19 @@ def _choices(instance: str, objective: str, given: dict[str, Any]) -> dict[str, 
     return {content_hash(x): x for x in found}
 
 
-def _draw(path: str, panel: str | None, instance: str, found: list[tuple[str, bool, Any]]) -> None:
-    """Write a picture of the plans that are feasible: label, whether it is, and the entry of each."""
-    for label, ok, _ in found:
-        if not ok:
-            typer.echo(f"note: {label} is infeasible and not drawn", err=True)
-    if not any(ok for _, ok, _ in found):
-        typer.echo(f"note: there is no feasible plan, {path} is not written", err=True)
-        return
-    from ..plot import render_gantt
+def _draw(
+    path: str, panel: str | None, instance: str, found: Sequence[Candidate], rows: Sequence[dict[str, Any]]
+) -> None:
+    """Write a picture of the plans that are feasible."""
+    from ..plot import Drawn, render_gantt
 
-    entries = [replace(entry, name=f"{i}: {label}") for i, (label, ok, entry) in enumerate(found, 1) if ok]
-    write_whole({path: render_gantt(path, entries, name=Path(instance).stem, panel=panel)})
+    entries = []
+    for i, (c, row) in enumerate(zip(found, rows, strict=True), 1):
+        if row["feasible"]:
+            entries.append(Drawn(c.problem, c.plan, f"{i}: {c.label}", bound=row["bound"]))
+        else:
+            typer.echo(f"note: {c.label} is infeasible and not drawn", err=True)
+    if entries:
+        write_whole({path: render_gantt(path, entries, name=Path(instance).stem, panel=panel)})
+    else:
+        typer.echo(f"note: there is no feasible plan, {path} is not written", err=True)

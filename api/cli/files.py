@@ -13,36 +13,20 @@ from gangplan.instances.outlet import check_writable
 from gangplan.instances.placement import PlacementPlan
 from gangplan.instances.schedule import SchedulePlan
 
-
-def read_answer(path: str) -> Any:
-    """Read the document of a plan of any problem.
-
-    Raises:
-        InstanceError: naming file, field and the value found.
-    """
-    return _read(path, Plan | PlacementPlan | SchedulePlan)[0]
+ANSWERS: Any = Plan | PlacementPlan | SchedulePlan
 
 
-def read_plan(path: str) -> Plan:
-    """Read the document of a plan of a partition problem.
+def read_answer(path: str, kinds: Any = ANSWERS) -> Any:
+    """Return the plan in a file; see `read_result`."""
+    return read_result(path, kinds)[0]
+
+
+def read_result(path: str, kinds: Any = ANSWERS) -> tuple[Any, dict[str, Any]]:
+    """Read a plan of one of these kinds, and what `solve --json` says of it if that is what the file holds.
 
     Raises:
         InstanceError: naming file, field and the value found.
     """
-    return read_result(path)[0]
-
-
-def read_result(path: str) -> tuple[Plan, dict[str, Any]]:
-    """Read a plan, and what `solve --json` says of it if that is what the file holds.
-
-    Raises:
-        InstanceError: naming file, field and the value found.
-    """
-    found: tuple[Plan, dict[str, Any]] = _read(path, Plan)
-    return found
-
-
-def _read(path: str, kinds: Any) -> tuple[Any, dict[str, Any]]:
     text = read_text(path, limit=JSON_BYTES)
     claims: dict[str, Any] = {}
     try:

@@ -1,23 +1,28 @@
-"""What plans are worth beside one another, where they run ops, and how that differs."""
+"""What plans are worth beside one another, where they run ops, and how that differs: as data, and as a table."""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gangplan.instances import GraphProblem, Plan, StagesPlan, Verdict, verify
+from gangplan.instances.schedule import SchedulePlan, ScheduleProblem
 from gangplan.instances.verify import clock_cost
 from gangplan.solvers.run import OPTIMAL_GAP, relative_gap
 
-from ..units import time_unit
+from ..units import percent, quantity, time_unit, words
+from .output import table
+from .schedules import WORDS, utilisation
 
 Places = list[tuple[int, ...]]
 """The devices that run each op: one, or all that serve its stage."""
+MOST = 3
+"""Plans in one table."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,9 +41,9 @@ class Candidate:
 
     path: str
     label: str
-    problem: GraphProblem
+    problem: GraphProblem | ScheduleProblem
     key: str
-    plan: Plan
+    plan: Plan | SchedulePlan
     claims: dict[str, Any]
     notes: tuple[str, ...] = ()
 
@@ -53,88 +58,50 @@ class Candidate:
         claim = self.claims.get(name)
         return claim if isinstance(claim, str) else None
 
+    @property
+    def unit(self) -> str:
+        """The unit of the objective."""
+        if isinstance(self.problem, ScheduleProblem):
+            return "s" if WORDS[self.problem.goal].startswith("s ") else ""
+        return time_unit(self.problem)
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Measured:
-    """A plan beside others; times in seconds, sizes in bytes, `None` where there is nothing to say.
 
-    Attributes:
-        candidate: the plan.
-        verdict: what the verifier says.
-        best: whether no other answers its problem better.
-        rivals: how many others answer it.
-        over_best: how far it is above the best, relative to that.
-        bound: the best that a file proves of its problem and no plan contradicts.
-        gap: (objective - bound) / objective.
-        devices: in use.
-        max_load, mean_load: of the devices in use.
-        transfer: the sum over devices of the time they spend with transfers.
-        moved_bytes: what is sent, once for each device or group that needs it.
-        peak_memory: of the fullest device.
-        cuts: edges between ops that are not at the same place.
-        placed_differently: ops that are not where the first plan has them.
-        renamed: at most so many of these even if devices of a type are renamed.
-        notes: what a reader should know.
+def measure(candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
+    """Verify each plan and set it beside the others.
+
+    Returns:
+        JSON-ready data of each, seconds and bytes, None where there is nothing to say: ``best`` is whether none of
+        ``rivals`` others answers its problem better, ``over_best`` how far it is above the best, relative to that;
+        ``bound`` the best that a file proves of its problem and no plan contradicts; see `of_graph` and `of_schedule`.
     """
-
-    candidate: Candidate
-    verdict: Verdict
-    best: bool
-    rivals: int
-    over_best: float | None
-    bound: float | None
-    gap: float | None
-    devices: int | None
-    max_load: float | None
-    mean_load: float | None
-    transfer: float | None
-    moved_bytes: float | None
-    peak_memory: float | None
-    cuts: int | None
-    placed_differently: int | None
-    renamed: int | None
-    notes: tuple[str, ...]
-
-
-def measure(candidates: Sequence[Candidate]) -> list[Measured]:
-    """Verify each plan and set it beside the others."""
-    verdicts = [verify(c.problem, c.plan) for c in candidates]
+    verdicts: list[Any] = [verify(c.problem, c.plan) for c in candidates]
     best: dict[str, float] = {}
     for c, verdict in zip(candidates, verdicts, strict=True):
         if verdict.objective is not None:
             best[c.key] = min(verdict.objective, best.get(c.key, np.inf))
     bounds, doubts = _bounds(candidates, best)
-    where = [places(c.problem, c.plan) for c in candidates]
     found = []
-    for c, verdict, mine, doubt in zip(candidates, verdicts, where, doubts, strict=True):
-        value, bound = verdict.objective, bounds.get(c.key)
+    for c, verdict, doubt in zip(candidates, verdicts, doubts, strict=True):
+        value, bound, least = verdict.objective, bounds.get(c.key), best.get(c.key, 0.0)
         if value is not None and bound is not None:
             bound = min(bound, value)  # within rounding of one another
-        used = sorted({d for ops in mine for d in ops}) if mine else []
-        different = renamed = None
-        if mine and where[0] and len(where[0]) == len(mine):
-            different, renamed = differences(c.problem, where[0], mine)
-        found.append(
-            Measured(
-                candidate=c,
-                verdict=verdict,
-                best=value is not None and value == best[c.key],
-                rivals=sum(other.key == c.key for other in candidates) - 1,
-                over_best=None if value is None else _over(value, best[c.key]),
-                bound=bound,
-                gap=relative_gap(value, bound, clock_cost(c.problem)),
-                devices=len(used) if mine else None,
-                max_load=float(verdict.load[used].max()) if verdict.ok else None,
-                mean_load=float(verdict.load[used].mean()) if verdict.ok else None,
-                transfer=float(verdict.transfer.sum()) if verdict.ok else None,
-                moved_bytes=moved(c.problem, mine) if mine and time_unit(c.problem) else None,
-                peak_memory=float(verdict.memory[used].max()) if verdict.ok else None,
-                cuts=cuts(c.problem, mine) if mine else None,
-                placed_differently=different,
-                renamed=renamed,
-                notes=(*c.notes, *doubt, *_claimed(c, verdict)),
-            )
-        )
+        data = {
+            "plan": c.path,
+            "label": c.label,
+            "problem": c.problem.goal if isinstance(c.problem, ScheduleProblem) else words(c.problem),
+            "feasible": verdict.ok,
+            "violations": list(verdict.violations),
+            "objective": value,
+            "best": value is not None and value == least,
+            "rivals": sum(other.key == c.key for other in candidates) - 1,
+            "over_best": None if value is None else (value - least) / least if least > 0 else 0.0,
+            "bound": bound,
+            "gap": relative_gap(value, bound, clock_cost(c.problem)),
+            **{name: c.text(name) for name in ("status", "method")},
+            "wall_seconds": c.number("wall_seconds"),
+            "notes": [*c.notes, *doubt, *_claimed(c, value)],
+        }
+        found.append(data | (of_schedule if isinstance(c.plan, SchedulePlan) else of_graph)(c, verdict, candidates[0]))
     return found
 
 
@@ -143,32 +110,66 @@ def _bounds(candidates: Sequence[Candidate], best: dict[str, float]) -> tuple[di
     bounds: dict[str, float] = {}
     doubts: list[tuple[str, ...]] = []
     for c in candidates:
-        claim = c.number("bound")
-        doubt: tuple[str, ...] = ()
-        if claim is not None:
-            if claim > best.get(c.key, np.inf) * (1 + OPTIMAL_GAP):
-                doubt = (
-                    f"its bound {claim:.9g} is above the objective {best[c.key]:.9g} of a feasible plan: not used",
-                )
-            else:
-                bounds[c.key] = max(claim, bounds.get(c.key, 0.0))
-        doubts.append(doubt)
+        claim, least = c.number("bound"), best.get(c.key, np.inf)
+        doubts.append(())
+        if claim is not None and claim > least * (1 + OPTIMAL_GAP):
+            doubts[-1] = (f"its bound {claim:.9g} is above the objective {least:.9g} of a feasible plan: not used",)
+        elif claim is not None:
+            bounds[c.key] = max(claim, bounds.get(c.key, 0.0))
     return bounds, doubts
 
 
-def _claimed(c: Candidate, verdict: Verdict) -> list[str]:
+def _claimed(c: Candidate, objective: float | None) -> list[str]:
     claim = c.number("objective")
-    if verdict.objective is None or claim is None:
+    if objective is None or claim is None or abs(claim - objective) <= OPTIMAL_GAP * objective:
         return []
-    near = abs(claim - verdict.objective) <= OPTIMAL_GAP * verdict.objective
-    return [] if near else [f"the file says objective {claim:.9g}, the verifier {verdict.objective:.9g}"]
+    return [f"the file says objective {claim:.9g}, the verifier {objective:.9g}"]
 
 
-def _over(value: float, best: float) -> float:
-    return (value - best) / best if best > 0 else 0.0
+def of_schedule(c: Candidate, verdict: Any, first: Candidate) -> dict[str, Any]:
+    """Return the mean completion time, the last completion, jobs left out and the share of the GPUs in use."""
+    problem: Any = c.problem
+    plan: Any = c.plan
+    data: dict[str, Any] = dict.fromkeys(("mean_jct", "makespan", "left_out", "utilisation"))
+    if not verdict.ok:
+        return data
+    runs = plan.degree >= 0
+    if runs.any():
+        release = np.array([job.release for job in problem.jobs])
+        data["mean_jct"] = float((verdict.finish - release)[runs].mean())
+        data["makespan"] = float(np.nanmax(verdict.finish))
+    return data | {"left_out": int((~runs).sum()), "utilisation": utilisation(problem, plan, verdict)}
 
 
-def places(problem: GraphProblem, plan: Plan) -> Places | None:
+def of_graph(c: Candidate, verdict: Verdict, first: Candidate) -> dict[str, Any]:
+    """Return what devices in use have to do, what is sent between them, and where ops are.
+
+    ``transfer`` is the sum over devices of the time that they spend with transfers, ``moved_bytes`` what is sent, once
+    for each device or group that needs it; ``placed_differently`` counts ops that are not where the first plan has
+    them, ``placed_differently_renamed`` those that are not even if devices of a type are renamed, at most.
+    """
+    problem: Any = c.problem
+    where = places(problem, c.plan)
+    data: dict[str, Any] = dict.fromkeys(("devices", "max_load", "mean_load", "transfer", "moved_bytes", "peak_memory"))
+    data |= dict.fromkeys(("cuts", "placed_differently", "placed_differently_renamed"))
+    if where is None:
+        return data
+    used = sorted({d for ops in where for d in ops})
+    data |= {"devices": len(used), "devices_in_all": problem.cluster.n_devices, "cuts": cuts(problem, where)}
+    if time_unit(problem):
+        data["moved_bytes"] = moved(problem, where)
+    if verdict.ok:
+        load = verdict.load[used]
+        data |= {"max_load": float(load.max()), "mean_load": float(load.mean())}
+        data |= {"transfer": float(verdict.transfer.sum()), "peak_memory": float(verdict.memory[used].max())}
+    other = places(first.problem, first.plan)
+    if other is not None and len(other) == len(where):
+        counts = differences(problem, other, where)
+        data |= dict(zip(("placed_differently", "placed_differently_renamed"), counts, strict=True))
+    return data
+
+
+def places(problem: Any, plan: Any) -> Places | None:
     """Return where each op runs, `None` if the plan is for other ops or other devices."""
     n, d = problem.graph.n_ops, problem.cluster.n_devices
     if len(plan.ops) != n:
@@ -210,3 +211,70 @@ def differences(problem: GraphProblem, first: Places, other: Places) -> tuple[in
             taken[1].add(b)
             kept += count
     return different, min(different, len(first) - kept)
+
+
+def as_blocks(candidates: Sequence[Candidate], found: Sequence[dict[str, Any]]) -> list[Any]:
+    """Return tables with a column for each plan, then what is wrong with any."""
+    blocks: list[Any] = []
+    units = [c.unit for c in candidates]
+    for first in range(0, len(found), MOST):
+        shown = range(first, min(first + MOST, len(found)))
+        rows = [(name, *(cell(found[i], units[i]) for i in shown)) for name, cell in ROWS.items()]
+        heads = [f"{i + 1}: {_short(candidates[i].label)}" for i in shown]
+        # a row in which no plan has anything to say would say nothing
+        blocks.append(table(("", *heads), [row for row in rows if set(row[1:]) != {"-"}]))
+    lines = []
+    for i, x in enumerate(found, 1):
+        if x["violations"]:
+            more = f" (and {len(x['violations']) - 1} more)" if len(x["violations"]) > 1 else ""
+            lines.append(f"{i}: infeasible: {x['violations'][0]}{more}")
+        lines += [f"{i}: note: {note}" for note in x["notes"]]
+    if not all(units) and "devices" in found[0]:
+        lines.append("times are in the unit of the file")
+    return [*blocks, *(["\n".join(lines)] if lines else [])]
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= 16 else f"...{label[-14:]}"
+
+
+Cell = Callable[[dict[str, Any], str], str]
+
+
+def _time(key: str, unit: str | None = None) -> Cell:
+    return lambda x, own: quantity(x.get(key), own if unit is None else unit)
+
+
+def _plain(key: str) -> Cell:
+    return lambda x, _: "-" if x.get(key) is None else str(x[key])
+
+
+def _different(x: dict[str, Any], _: str) -> str:
+    count, renamed = x.get("placed_differently"), x.get("placed_differently_renamed")
+    return "-" if count is None else f"{count}{f' ({renamed} renamed)' if renamed != count else ''}"
+
+
+ROWS: dict[str, Cell] = {
+    "problem": lambda x, _: x["problem"].replace(", ", ",\n"),
+    "feasible": lambda x, _: "yes" if x["feasible"] else "no",
+    "objective": lambda x, unit: f"{'best ' if x['best'] and x['rivals'] else ''}{quantity(x['objective'], unit)}",
+    "above the best": lambda x, _: percent(x["over_best"]),
+    "bound": _time("bound"),
+    "gap": lambda x, _: percent(x["gap"]),
+    "status": _plain("status"),
+    "method": _plain("method"),
+    "wall": _time("wall_seconds", "s"),
+    "mean JCT": _time("mean_jct", "s"),
+    "makespan": _time("makespan", "s"),
+    "jobs left out": _plain("left_out"),
+    "GPUs in use": lambda x, _: percent(x.get("utilisation")),
+    "devices used": lambda x, _: f"{x['devices']} of {x['devices_in_all']}" if x.get("devices") else "-",
+    "greatest load": _time("max_load"),
+    "mean load": _time("mean_load"),
+    "transfers, in all": _time("transfer"),
+    "moved": _time("moved_bytes", "B"),
+    "fullest device": _time("peak_memory", "B"),
+    "edges cut": _plain("cuts"),
+    "ops placed differently": _different,
+}
+"""The rows of the table."""

@@ -115,7 +115,7 @@ def amount(problem: GraphProblem | PlacementProblem | ScheduleProblem, value: fl
     if isinstance(problem, PlacementProblem):
         return f"{short(value)} {_GOALS[problem.goal]}"
     unit = time_unit(problem)
-    per = {"throughput": " per sample", "stages": " per sample"}.get(problem.objective, "")
+    per = {"throughput": " per pass", "stages": " per pass"}.get(problem.objective, "")
     return f"{quantity(value, unit)}{per}{'' if unit else ', in the unit of the file'}"
 
 

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gangplan.instances import RampTopology, content_hash
 from gangplan.instances.schedule import Capacity, NodePool, SchedulePlan, ScheduleProblem, total
-from gangplan.instances.verify import ScheduleVerdict, verify
+from gangplan.instances.verify import ScheduleVerdict
 
 from ..units import column, percent, quantity, scale
-from .files import foreign, read_answer
 from .output import facts, table
 
 ROWS = 64
 """Jobs shown; of more, those that are released first."""
-NUMBERS = ("mean_jct", "makespan", "left_out", "utilisation")
-"""What `compare` says of a feasible plan besides its objective."""
 WORDS = {
     "weighted_completion": "s of weighted completion in sum",
     "mean_jct": "s from release to completion in the mean",
@@ -108,45 +104,3 @@ def utilisation(problem: ScheduleProblem, plan: SchedulePlan, verdict: ScheduleV
     )
     last = float(np.nanmax(verdict.finish)) if (plan.degree >= 0).any() else 0.0
     return used / (last * total(problem.capacity)) if last else 0.0
-
-
-def compare_data(problem: ScheduleProblem, paths: Sequence[str]) -> list[dict[str, Any]]:
-    """Return what each plan is worth, as JSON-ready data."""
-    found, own = [], content_hash(problem)
-    for path in paths:
-        plan = read_answer(path)
-        verdict = verify(problem, plan)
-        data: dict[str, Any] = {"plan": path, "feasible": verdict.ok, "violations": list(verdict.violations)}
-        data |= {"objective": verdict.objective, **dict.fromkeys(NUMBERS)}
-        if verdict.ok:
-            runs = plan.degree >= 0
-            release = np.array([job.release for job in problem.jobs])
-            if runs.any():
-                data["mean_jct"] = float((verdict.finish - release)[runs].mean())
-                data["makespan"] = float(np.nanmax(verdict.finish))
-            data["left_out"] = int((~runs).sum())
-            data["utilisation"] = utilisation(problem, plan, verdict)
-        data["notes"] = foreign(plan, own)
-        found.append(data)
-    best = min((x["objective"] for x in found if x["feasible"]), default=None)
-    for x in found:
-        x["over_best"] = None if not x["feasible"] or not best else x["objective"] / best - 1
-    return found
-
-
-def compare_blocks(found: Sequence[dict[str, Any]]) -> list[Any]:
-    """Return the plans as a table, and what is wrong with any."""
-    rows = [
-        (
-            x["plan"],
-            "yes" if x["feasible"] else "no",
-            *("-" if x[name] is None else f"{x[name]:.6g}" for name in ("objective", *NUMBERS[:3])),
-            percent(x["over_best"]),
-            percent(x["utilisation"]),
-        )
-        for x in found
-    ]
-    columns = ("plan", "feasible", "objective", "mean JCT, s", "makespan, s", "left out", "above the best", "in use")
-    wrong = [f"{x['plan']}: {x['violations'][0]}" for x in found if not x["feasible"]]
-    wrong += [f"{x['plan']}: note: {note}" for x in found for note in x["notes"]]
-    return [table(columns, rows, left=2), *(["\n".join(wrong)] if wrong else [])]

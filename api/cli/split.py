@@ -14,7 +14,7 @@ from gangplan.instances.torch_model.load import load_model
 
 from ..units import quantity, time_unit
 from . import options
-from .files import check_output, read_plan
+from .files import check_output, read_answer
 from .output import emit_blocks, emit_json, facts, table
 from .profile import ModelName
 
@@ -49,7 +49,7 @@ def split(
     """
     if out is not None:
         check_output(out, graph, plan)
-    answer = read_plan(plan)
+    answer = read_answer(plan, Plan)
     problem = options.problem_for(answer, graph, given)
     verdict = verify(problem, answer)
     if not verdict.ok:

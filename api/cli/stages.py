@@ -83,7 +83,7 @@ def _summary(problem: StagesProblem, plan: StagesPlan, verdict: Verdict) -> list
         lines.append(f"{one / objective:.4g} times as fast as one device, which takes {quantity(one, unit)}")
     load = float(verdict.load.max())
     if objective > load * (1 + 1e-9):
-        lines.append(f"moving activations between stages takes longest: {quantity(objective, unit)} per sample")
+        lines.append(f"moving activations between stages takes longest: {quantity(objective, unit)} per pass")
     idle = int((plan.serves < 0).sum())
     if idle:
         lines.append(f"{idle} {'device is' if idle == 1 else 'devices are'} idle")

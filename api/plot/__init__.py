@@ -17,21 +17,20 @@ from gangplan.instances.placement import Fleet, PlacementProblem
 from gangplan.instances.schedule import ScheduleProblem
 from gangplan.simulator.trace import Outcome
 
-from .gantt import Entry, gantt_scene
+from .gantt import gantt_scene
+from .partition import Drawn, partition_scene
 from .scene import Scene, check
-from .schedule import Scheduled, schedule_scene
+from .schedule import schedule_scene
 
 __all__ = [
-    "Entry",
+    "Drawn",
     "Scene",
-    "Scheduled",
     "check",
     "check_panel",
     "picture",
     "plot",
     "render",
     "render_gantt",
-    "render_simulation",
 ]
 
 PANELS: dict[type, tuple[str, ...]] = {
@@ -106,12 +105,10 @@ def _scene(of: Any, plan: Any, name: str, status: str | None, bound: float | Non
 
         return cluster_scene(of, plan, name, status, bound)
     if isinstance(of, ScheduleProblem):
-        return schedule_scene([Scheduled(of, plan, "", status, bound)], name)
+        return schedule_scene([Drawn(of, plan, "", status, bound)], name)
     if isinstance(of, PartitionProblem):
-        from .partition import partition_scene
-
         return partition_scene(of, plan, name, status, bound)
-    return gantt_scene([Entry(of, plan, status=status, bound=bound)], name)
+    return gantt_scene([Drawn(of, plan, status=status, bound=bound)], name)
 
 
 def check_panel(panel: str | None, kind: type) -> None:
@@ -131,16 +128,11 @@ def render(path: str, problem: Any, plan: Any, **more: Any) -> bytes:
     return picture(problem, plan, **more).render(path)
 
 
-def render_gantt(path: str, entries: Sequence[Any], *, name: str = "", panel: str | None = None) -> bytes:
-    """Return the content of a file with Gantt charts on one axis: of graphs, `Entry`, or of jobs, `Scheduled`."""
+def render_gantt(path: str, entries: Sequence[Drawn], *, name: str = "", panel: str | None = None) -> bytes:
+    """Return the content of a file with Gantt charts of plans, of graphs or of jobs, on one axis of time."""
     check(path)
-    scene = schedule_scene(entries, name) if isinstance(entries[0], Scheduled) else gantt_scene(entries, name)
+    scene = (schedule_scene if isinstance(entries[0].problem, ScheduleProblem) else gantt_scene)(entries, name)
     return scene.only(panel).render(path)
-
-
-def render_simulation(path: str, outcomes: Mapping[str, Outcome], *, name: str = "", panel: str | None = None) -> bytes:
-    """Return the content of a file with schedules of one workload, by the name of their policy; see `picture`."""
-    return render(path, outcomes, None, name=name, panel=panel)
 
 
 class _Callable(ModuleType):

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
-from gangplan.instances import GraphProblem, Plan
+from gangplan.instances import GraphProblem
 from gangplan.instances.timeline import KINDS, Bar, Row, Timeline, timeline
 
 from ..units import quantity, scale, time_unit, words
 from .colours import BAND, GREY, INK
-from .partition import subtitle, title
+from .partition import Drawn, subtitle, title
 from .scene import CHARACTER, WIDTH, Axis, Boxes, FloatArray, Key, Lines, Panel, Scene, Words, names_in
 
 PIPELINES = {"throughput", "stages"}
-"""Objectives that are times per sample of a full pipeline."""
+"""Objectives that are times per pass of a full pipeline."""
 GOALS = {"step": "makespan", "latency": "latency", "throughput": "busiest device", "stages": "slowest stage or move"}
 """What the last finish is, by objective."""
 MOST_ROWS, MOST_STEPS = 72, 80
@@ -41,26 +41,7 @@ PLAIN = {"transfer": "transfers", "in": "transfers in", "out": "transfers out"}
 """What transfers of several outputs are called."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A plan to draw.
-
-    Attributes:
-        problem: what the plan answers.
-        plan: a feasible plan.
-        name: what to call it.
-        status: of the result it is from, if known.
-        bound: no plan is better than this, seconds.
-    """
-
-    problem: GraphProblem
-    plan: Plan
-    name: str = ""
-    status: str | None = None
-    bound: float | None = None
-
-
-def gantt_scene(entries: Sequence[Entry], name: str = "") -> Scene:
+def gantt_scene(entries: Sequence[Drawn], name: str = "") -> Scene:
     """Return the Gantt charts of feasible plans of one graph, panels ``gantt``.
 
     Raises:
@@ -103,10 +84,10 @@ def _joint(keys: Sequence[Key]) -> list[Key]:
     return [replace(keys[i], colours=tuple(shades[label])) for label, i in labels]
 
 
-def describe(entry: Entry, drawn: Timeline) -> str:
+def describe(entry: Drawn, drawn: Timeline) -> str:
     """Return what a plan is worth, in words."""
     problem = entry.problem
-    worth = quantity(drawn.makespan, time_unit(problem), 6) + (" per sample" if problem.objective in PIPELINES else "")
+    worth = quantity(drawn.makespan, time_unit(problem), 6) + (" per pass" if problem.objective in PIPELINES else "")
     idle = f"{drawn.idle} {'device' if drawn.idle == 1 else 'devices'} idle" if drawn.idle else ""
     return subtitle(entry.status, words(problem), worth, drawn.makespan, entry.bound, idle)
 
@@ -141,7 +122,7 @@ def _spread(rows: Sequence[Row]) -> tuple[FloatArray, FloatArray]:
     return np.cumsum(np.array(gap) + np.concatenate([[0.0], height[:-1]])), height
 
 
-def _chart(panel: Panel, entry: Entry, drawn: Timeline, factor: float, unit: str, pitch: float, several: bool) -> Panel:
+def _chart(panel: Panel, entry: Drawn, drawn: Timeline, factor: float, unit: str, pitch: float, several: bool) -> Panel:
     """Return the panel with the bars of a plan."""
     top, height = _spread(drawn.rows)
     bottom = float(top[-1] + height[-1])
@@ -193,7 +174,7 @@ def _steps(
     return list(zip(ends[:-1], begins[1:], strict=True))
 
 
-def _side(panel: Panel, entry: Entry, drawn: Timeline) -> Panel:
+def _side(panel: Panel, entry: Drawn, drawn: Timeline) -> Panel:
     """Return the panel beside a chart: how busy each row is, and how full each device."""
     rows, side = drawn.rows, Axis(0, SIDE - 0.3)
     left = panel.left + panel.width + 0.12

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,25 @@ OFF_SCALE = 0.2
 MOST_NAMES, MOST_VALUES = 32, 12
 """Bars that can be named, and given their value, without overlap."""
 MIDDLE = (LEFT + RIGHT) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A plan to draw.
+
+    Attributes:
+        problem: what the plan answers.
+        plan: a feasible plan.
+        name: what to call it beside others.
+        status: of the result it is from, if known.
+        bound: no plan is better than this.
+    """
+
+    problem: Any
+    plan: Any
+    name: str = ""
+    status: str | None = None
+    bound: float | None = None
 
 
 def partition_scene(
@@ -48,10 +68,10 @@ def partition_scene(
     below = "device, in the order of the stages" + (f"; {idle} more idle" if idle else "")
     factor, seconds = scale(objective, unit)
     transfer = verdict.transfer[used] / factor
-    words = f"{seconds} per sample" if unit else ""
+    words = f"{seconds} per pass" if unit else ""
     bars = [_bars("load", names, verdict.load[used] / factor - transfer, words, f"busy, {words}", transfer)]
     if not unit:
-        bars = [replace(bars[0], y=replace(bars[0].y, label="busy per sample (unit of the file)"))]
+        bars = [replace(bars[0], y=replace(bars[0].y, label="busy per pass (unit of the file)"))]
     if bound is not None:
         line = Lines([[(bars[0].x.low, bound / factor), (bars[0].x.high, bound / factor)]], width=1.2, dash=True)
         key = Key(f"bound {quantity(bound, unit, 6)}: no plan is better", look="dash")
@@ -68,9 +88,7 @@ def partition_scene(
         ]
     return Scene(
         title(problem, name),
-        subtitle(
-            status, f"{problem.variant} partition", f"{quantity(objective, unit, 6)} per sample", objective, bound
-        ),
+        subtitle(status, f"{problem.variant} partition", f"{quantity(objective, unit, 6)} per pass", objective, bound),
         [
             [graph_panel(problem.graph, index[plan.device], names, colours(len(used)), told)],
             [replace(panel, x=replace(panel.x, label=below)) for panel in bars],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from gangplan.instances.workload import Workload
 from gangplan.simulator.trace import Outcome
 
 from .colours import BAND, INK, SHADE, ink_on
-from .partition import subtitle
+from .partition import Drawn, subtitle
 from .scene import LEFT, RIGHT, Axis, Boxes, Dots, FloatArray, Key, Lines, Panel, Scene, names_in
 from .simulation import Classes, Span, classify, gpus, jobs_panel, load_panel, queue_panel, small, stacked, words
 
@@ -30,18 +30,7 @@ LATE = "#b4342d"
 """Of deadlines, and of jobs that are left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scheduled:
-    """A schedule to draw: a feasible plan, what it answers, and what is known of it; see `gantt.Entry`."""
-
-    problem: ScheduleProblem
-    plan: SchedulePlan
-    name: str = ""
-    status: str | None = None
-    bound: float | None = None
-
-
-def schedule_scene(entries: Sequence[Scheduled], name: str = "") -> Scene:
+def schedule_scene(entries: Sequence[Drawn], name: str = "") -> Scene:
     """Return the picture of schedules on one axis of time: panels ``jobs`` if they are few, ``load`` and ``queue``.
 
     Raises:
@@ -78,7 +67,7 @@ def schedule_scene(entries: Sequence[Scheduled], name: str = "") -> Scene:
     return Scene(title, finished[0][1] if len(entries) == 1 else f"{len(entries)} plans on one axis of time", rows)
 
 
-def describe(entry: Scheduled, objective: float, finish: FloatArray) -> str:
+def describe(entry: Drawn, objective: float, finish: FloatArray) -> str:
     """Return what a schedule is worth, in words."""
     problem, runs = entry.problem, entry.plan.degree >= 0
     work = sum(problem.jobs[j].degrees[d] * problem.jobs[j].durations[d] for j, d in _chosen(entry.plan))
@@ -119,7 +108,7 @@ def _chosen(plan: SchedulePlan) -> list[tuple[int, int]]:
     return [(j, d) for j, d in enumerate(plan.degree.tolist()) if d >= 0]
 
 
-def _rows(entry: Scheduled, span: Span, finish: FloatArray, classes: Classes) -> Panel:
+def _rows(entry: Drawn, span: Span, finish: FloatArray, classes: Classes) -> Panel:
     """Return the panel with a row a job: from its release to its start a line, then a box; its deadline a mark."""
     problem, plan = entry.problem, entry.plan
     runs = plan.degree >= 0
@@ -176,7 +165,7 @@ def _rows(entry: Scheduled, span: Span, finish: FloatArray, classes: Classes) ->
     return replace(panel, keys=keys)
 
 
-def _text(entry: Scheduled, j: int, finish: FloatArray) -> str:
+def _text(entry: Drawn, j: int, finish: FloatArray) -> str:
     """Return what a pointer is told of a job that runs."""
     job, plan = entry.problem.jobs[j], entry.plan
     start, end = float(plan.start[j]), float(finish[j])

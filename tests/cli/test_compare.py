@@ -121,7 +121,7 @@ def test_devices_of_other_types_are_not_renamed() -> None:
     problem = StepProblem(both, cluster)
     other = StepPlan(OPS, [1, 1, 1, 1], ALONE.start)
     candidates = [Candidate(p, p, problem, "same", plan, {}) for p, plan in (("x", ALONE), ("y", other))]
-    assert [(m.placed_differently, m.renamed) for m in measure(candidates)] == [(0, 0), (4, 4)]
+    assert [(m["placed_differently"], m["placed_differently_renamed"]) for m in measure(candidates)] == [(0, 0), (4, 4)]
 
 
 def test_infeasible_plan(cli: Any, folder: Path) -> None:

@@ -57,7 +57,7 @@ def test_table(problem: Path, tmp_path: Path) -> None:
     """Without --json the log goes to stderr, and summary and devices to stdout, with units."""
     done = subprocess.run([*COMMAND, "solve", problem], capture_output=True, text=True, cwd=tmp_path, check=True)
     assert "OPTIMAL (proved)" in done.stdout
-    assert " ms per sample" in done.stdout
+    assert " ms per pass" in done.stdout
     assert "load," in done.stdout
     assert sum(line.startswith("A100") for line in done.stdout.splitlines()) == 3
     assert "24 ops" in done.stderr

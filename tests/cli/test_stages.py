@@ -51,7 +51,7 @@ def test_table_of_stages(profile: Path, cli: Cli) -> None:
     """The answer has a row a stage with its devices and replicas, and says how much faster it is than one device."""
     made = cli("solve", profile, "--objective", "stages", *TREE)
     assert made.code == 0
-    assert "per sample" in made.out
+    assert "per pass" in made.out
     row = next(line for line in made.out.splitlines() if " node4 " in line)
     # 10 ms on four devices, and 4 3/4 of 5e7 bytes at 1e10 bytes/s for each four samples
     assert " ".join(row.split()[3:]) == "2 1 x 4 3.750 6.250 100.0 0.125%"

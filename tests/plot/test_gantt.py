@@ -26,7 +26,8 @@ from gangplan.instances import (
 )
 from gangplan.instances.generators import generate
 from gangplan.instances.timeline import timeline
-from gangplan.plot.gantt import COLOURS, Entry, _shorter, gantt_scene
+from gangplan.plot.gantt import COLOURS, _shorter, gantt_scene
+from gangplan.plot.partition import Drawn
 from gangplan.plot.scene import Boxes, Lines, Panel, Words, names_in
 
 GPU = DeviceType("A100", memory=80e9)
@@ -79,7 +80,7 @@ LARGE = gpt(24, 4)
 
 def chart(problem: StepProblem, plan: StepPlan, bound: float | None = None) -> tuple[Panel, Panel]:
     """Return the chart of a plan, and what stands beside it."""
-    left, right = gantt_scene([Entry(problem, plan, bound=bound)]).panels
+    left, right = gantt_scene([Drawn(problem, plan, bound=bound)]).panels
     return left, right
 
 
@@ -142,7 +143,7 @@ def test_steps_of_the_chain() -> None:
 def test_title() -> None:
     """The title says what, the subtitle how good, with idle devices counted; the bound is a line with its value."""
     problem = replace(SMALL[0], cluster=cluster(2))
-    picture = gantt_scene([Entry(problem, SMALL[1], status="FEASIBLE", bound=1e-3)], "gpt")
+    picture = gantt_scene([Drawn(problem, SMALL[1], status="FEASIBLE", bound=1e-3)], "gpt")
     assert picture.title == f"gpt: {problem.graph.n_ops} ops on 4 \u00d7 A100"
     assert re.fullmatch(r"FEASIBLE · step · [\d.]+ ms · gap [\d.]+% · 2 devices idle", picture.subtitle)
     label = "bound 1 ms: no plan is better"
@@ -186,7 +187,7 @@ def test_short_names() -> None:
 def test_links_of_many_devices_are_left_out() -> None:
     """Where rows would be too many, those of single devices' links go, and the subtitle says so."""
     problem, plan = gpt(24, 20)
-    picture = gantt_scene([Entry(problem, plan)])
+    picture = gantt_scene([Drawn(problem, plan)])
     shown = picture.panels[0]
     assert len(shown.y.ticks or ()) == len(set(plan.device.tolist()))
     assert "links of devices not shown" in picture.subtitle
@@ -199,7 +200,7 @@ def test_several_plans_share_the_axis() -> None:
     late = replace(plan, start=plan.start + 0.01)
     pipe = PartitionProblem(problem.graph, problem.cluster)
     stages = PartitionPlan(plan.ops, plan.device, plan.device)
-    entries = [Entry(problem, plan, "one"), Entry(problem, late, "two", bound=1e-3), Entry(pipe, stages, "three")]
+    entries = [Drawn(problem, plan, "one"), Drawn(problem, late, "two", bound=1e-3), Drawn(pipe, stages, "three")]
     picture = gantt_scene(entries)
     charts = [panel for panel in picture.panels if not panel.bare]
     ends = [max((mark.at[:, 0] + mark.at[:, 2]).max() for mark in bars(panel)) for panel in charts]
@@ -208,7 +209,7 @@ def test_several_plans_share_the_axis() -> None:
     assert ends[2] * 1e-3 == pytest.approx(verify(pipe, stages).objective)
     assert [panel.heading.split(" · ")[0] for panel in charts] == ["one", "two", "three"]
     assert "throughput, contiguous" in charts[2].heading
-    assert "per sample" in charts[2].heading
+    assert "per pass" in charts[2].heading
     assert [bool(panel.keys) for panel in charts] == [True, False, False]
 
 
@@ -232,7 +233,7 @@ def test_latency() -> None:
     graph = OpGraph(("a", "b"), ("A100", "cpu"), times, zero, zero, zero, [0], [1], [1.0], none, none, [False, False])
     kinds = (DeviceType("A100", memory=1.0), DeviceType("cpu", host=True))
     problem = LatencyProblem(graph, Cluster.flat((kinds[0], 1), (kinds[1], 1), bandwidth=1.0))
-    shown, side = gantt_scene([Entry(problem, LatencyPlan(("a", "b"), [0, 1]), bound=6.0)]).panels
+    shown, side = gantt_scene([Drawn(problem, LatencyPlan(("a", "b"), [0, 1]), bound=6.0)]).panels
     assert shown.x.label == "time, in the unit of the file"
     assert {mark.name: mark.at[:, [0, 2]].tolist() for mark in bars(shown)} == {
         "call": [[0.0, 3.0]],
@@ -248,4 +249,4 @@ def test_infeasible_plan() -> None:
     """A plan that breaks a constraint is not drawn."""
     problem, plan = SMALL
     with pytest.raises(ValueError, match="no timeline"):
-        gantt_scene([Entry(problem, replace(plan, start=np.zeros(len(plan.ops))))])
+        gantt_scene([Drawn(problem, replace(plan, start=np.zeros(len(plan.ops))))])

@@ -105,7 +105,7 @@ def test_bars() -> None:
     turned = replace(plan, device=3 - plan.device)  # stage 0 is on device 3
     picture, verdict = scene(SMALL, turned, bound=1e-3), verify(SMALL, turned)
     load, memory = panel(picture, "load"), panel(picture, "memory")
-    assert load.y.label in {"busy, ms per sample", "busy, \u00b5s per sample"}
+    assert load.y.label in {"busy, ms per pass", "busy, \u00b5s per pass"}
     factor = 1e-3 if "ms" in load.y.label else 1e-6
     compute, transfer = (mark for mark in load.marks if isinstance(mark, Boxes))
     assert transfer.hatch

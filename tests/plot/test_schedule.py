@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from gangplan.instances.schedule import MoldableJob, NodePool, Pool, SchedulePlan, ScheduleProblem
+from gangplan.plot.partition import Drawn
 from gangplan.plot.scene import Boxes, Dots, Lines, Panel, Scene, Words
-from gangplan.plot.schedule import MOST_JOBS, Scheduled, schedule_scene
+from gangplan.plot.schedule import MOST_JOBS, schedule_scene
 
 JOBS = (
     MoldableJob("a", (1, 2), (100.0, 60.0), deadline=300.0),
@@ -30,7 +31,7 @@ def boxes(panel: Panel) -> list[Boxes]:
 
 def test_rows() -> None:
     """Few jobs have a row each: from the release a line, a box with the GPUs, the deadline; and what is left out."""
-    jobs = panels(schedule_scene([Scheduled(PROBLEM, PLAN)]))["jobs"]
+    jobs = panels(schedule_scene([Drawn(PROBLEM, PLAN)]))["jobs"]
     assert [name for _, name in jobs.y.ticks or ()] == ["a", "b", "c"]
     assert jobs.x.label == "time, s"
     assert {mark.name: mark.at[:, [0, 2]].tolist() for mark in boxes(jobs)} == {
@@ -52,7 +53,7 @@ def test_rows() -> None:
 
 def test_title() -> None:
     """The title says what, the subtitle how good and how full, with its gap."""
-    picture = schedule_scene([Scheduled(PROBLEM, PLAN, "", "FEASIBLE", 87.5)], "batch")
+    picture = schedule_scene([Drawn(PROBLEM, PLAN, "", "FEASIBLE", 87.5)], "batch")
     assert picture.title == "batch: 3 jobs on 4 GPUs"
     assert picture.subtitle == (
         "FEASIBLE · weighted completion 175 s · gap 50% · 1 left out · utilisation 72.7% to 110 s"
@@ -61,7 +62,7 @@ def test_title() -> None:
 
 def test_load_and_queue() -> None:
     """The areas are the GPUs in use and the jobs that wait, over time."""
-    found = panels(schedule_scene([Scheduled(PROBLEM, PLAN)]))
+    found = panels(schedule_scene([Drawn(PROBLEM, PLAN)]))
     held = [np.asarray(next(iter(m.paths))) for m in found["load"].marks if isinstance(m, Lines) and m.fill][-1]
     waiting = next(np.asarray(next(iter(m.paths))) for m in found["queue"].marks if isinstance(m, Lines))
 
@@ -78,7 +79,7 @@ def test_bound_of_a_makespan() -> None:
     """Where the goal is the last completion, the bound is a line over the rows."""
     problem = ScheduleProblem(JOBS[:2], NodePool(2, 2), "makespan")
     plan = SchedulePlan(("a", "b"), [1, 0], [0.0, 60.0], [0, 1, 1], [0, 0, 1], [2, 2, 2])
-    jobs = panels(schedule_scene([Scheduled(problem, plan, bound=90.0)]))["jobs"]
+    jobs = panels(schedule_scene([Drawn(problem, plan, bound=90.0)]))["jobs"]
     (bound,) = (mark for mark in jobs.marks if isinstance(mark, Lines) and mark.dash)
     assert [x for x, _ in next(iter(bound.paths))] == pytest.approx([90.0, 90.0])
     assert any(text.endswith("on nodes 0, 1") for mark in boxes(jobs) for text in mark.texts)
@@ -90,7 +91,7 @@ def test_many(gpus: int, kinds: list[str]) -> None:
     n = MOST_JOBS + 1
     jobs = tuple(MoldableJob(f"j{i}", (1,), (10.0,), release=2.0 * i) for i in range(n))
     plan = SchedulePlan(tuple(j.name for j in jobs), [0] * n, [2.0 * i for i in range(n)])
-    picture = schedule_scene([Scheduled(ScheduleProblem(jobs, Pool(gpus), "mean_jct"), plan)])
+    picture = schedule_scene([Drawn(ScheduleProblem(jobs, Pool(gpus), "mean_jct"), plan)])
     assert [panel.name for panel in picture.panels] == kinds
     if gpus == 8:
         assert sum(len(mark.at) for mark in boxes(picture.panels[0])) == n
@@ -99,9 +100,9 @@ def test_many(gpus: int, kinds: list[str]) -> None:
 def test_several_and_infeasible() -> None:
     """Plans below one another share the axis; one that breaks a constraint is not drawn."""
     late = SchedulePlan(("a", "b", "c"), [1, 0, -1], [2.0, 63.0, 0.0])
-    picture = schedule_scene([Scheduled(PROBLEM, PLAN, "one"), Scheduled(PROBLEM, late, "two")])
+    picture = schedule_scene([Drawn(PROBLEM, PLAN, "one"), Drawn(PROBLEM, late, "two")])
     assert [panel.name for panel in picture.panels] == ["jobs", "load", "queue"] * 2
     assert len({panel.x.high for panel in picture.panels}) == 1
     assert [panel.heading.split(" · ")[0] for panel in picture.panels if panel.heading] == ["one", "two"]
     with pytest.raises(ValueError, match="cannot be drawn"):
-        schedule_scene([Scheduled(PROBLEM, SchedulePlan(("a", "b", "c"), [1, 0, 0], [0.0, 0.0, 10.0]))])
+        schedule_scene([Drawn(PROBLEM, SchedulePlan(("a", "b", "c"), [1, 0, 0], [0.0, 0.0, 10.0]))])
