@@ -13,16 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.instances import GraphProblem, InstanceError, OpGraph, StagesProblem
+from gangplan.instances import GraphProblem, InstanceError, StagesProblem
 from gangplan.instances.placement import Fleet, GangJob, PlacementProblem
 from gangplan.instances.schedule import Pool, ScheduleProblem, total
 from gangplan.solvers import Run
 
 from .portfolio import run_here
 from .processes import in_time
+from .table import parts
 
 _SHARE = 0.25
 """What one test of feasibility may take of the time left."""
+_MANY = 1000
+"""Parts of a problem from which on to list what it requires takes time."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,11 @@ def conflict(run: Run) -> tuple[str, ...]:
 
     None of them can be left out, unless the time ended before that was known: then a note says so.
     """
-    kept = requirements(run.problem)
-    everything = kept
+    if run.remaining() <= 0 and parts(run.problem) > _MANY:
+        run.note("no time to say which requirements contradict one another")
+        return ()
+    everything = requirements(run.problem)
+    kept = list(range(len(everything)))
     size = max(1, len(kept) // 2)
     sure, quickest = True, 0.0
     while True:
@@ -56,10 +62,10 @@ def conflict(run: Run) -> tuple[str, ...]:
             # what a test has taken at the least, the next one takes too
             if before <= quickest:
                 run.note("the conflict may not be minimal: out of time")
-                return tuple(part.words for part in kept)
+                return tuple(everything[i].words for i in kept)
             trial = kept[:start] + kept[start + size :]
-            dropped = [part for part in everything if part not in trial]
-            answer = _without(run, dropped)
+            left = set(trial)
+            answer = _without(run, [part for i, part in enumerate(everything) if i not in left])
             took = before - run.remaining()
             quickest = min(quickest, took) if quickest else took
             if answer:
@@ -72,7 +78,7 @@ def conflict(run: Run) -> tuple[str, ...]:
         size = max(1, min(size, len(kept)) // 2)
     if not sure:
         run.note("the conflict may not be minimal: not every smaller one could be decided in time")
-    return tuple(part.words for part in kept)
+    return tuple(everything[i].words for i in kept)
 
 
 def requirements(problem: Any) -> list[Requirement]:
@@ -125,12 +131,14 @@ def _infeasible(run: Run, problem: Any) -> bool | None:
 
 def _colocation(problem: GraphProblem) -> list[Requirement]:
     graph = problem.graph
+    order = np.argsort(graph.colocation, kind="stable")
+    labels, starts, sizes = np.unique(graph.colocation[order], return_index=True, return_counts=True)
+    needs = np.add.reduceat(graph.memory[order], starts)
     parts = []
-    for label in np.unique(graph.colocation[graph.colocation >= 0]).tolist():
-        members = np.flatnonzero(graph.colocation == label)
-        if len(members) > 1:
-            need = graph.memory[members].sum()
-            words = f"colocation: {_ops(graph, members)} share a device; together they need {need:.6g} bytes"
+    for label, start, size, need in zip(labels.tolist(), starts.tolist(), sizes.tolist(), needs.tolist(), strict=True):
+        if label >= 0 and size > 1:
+            named = _few(graph.names, order[start : start + size])
+            words = f"colocation: {named} share a device; together they need {need:.6g} bytes"
             parts.append(Requirement(words, _without_classes([label]), label))
     return parts
 
@@ -157,7 +165,7 @@ def _support(problem: GraphProblem) -> list[Requirement]:
     for kind, count, row in zip(problem.cluster.device_types, problem.cluster.counts(), problem.time(), strict=True):
         barred = np.flatnonzero(~np.isfinite(row))
         if count and len(barred):
-            words = f"device type: {kind.name} cannot run {_ops(problem.graph, barred)}"
+            words = f"device type: {kind.name} cannot run {_few(problem.graph.names, barred)}"
             parts.append(Requirement(words, supported(kind.name)))
     return parts
 
@@ -196,13 +204,9 @@ def _stashing(problem: StagesProblem) -> list[Requirement]:
     return [Requirement(words, lambda p: replace(p, stashing=False))]
 
 
-def _ops(graph: OpGraph, members: Any) -> str:
-    return _few([graph.names[i] for i in members])
-
-
-def _few(names: Sequence[str], most: int = 4) -> str:
-    more = len(names) - most
-    return f"{', '.join(names[:most])} and {more} more" if more > 0 else ", ".join(names)
+def _few(names: Sequence[str], members: Sequence[int], most: int = 4) -> str:
+    more = len(members) - most
+    return f"{', '.join(names[i] for i in members[:most])}{f' and {more} more' if more > 0 else ''}"
 
 
 def _fleet(problem: PlacementProblem) -> list[Requirement]:
@@ -286,7 +290,7 @@ def _pinned(problem: PlacementProblem) -> list[Requirement]:
         return lambda problem: replace(problem, running=tuple(run for run in problem.running if run.job != name))
 
     return [
-        Requirement(f"pinned: job {run.job} stays on {_few(run.nodes)}", without(run.job))
+        Requirement(f"pinned: job {run.job} stays on {_few(run.nodes, range(len(run.nodes)))}", without(run.job))
         for run in problem.running
         if not run.movable
     ]
