@@ -58,6 +58,11 @@ def short(value: float | None, digits: int = 4) -> str:
     return f"{value:.{digits}g}" if abs(value) >= 1e-4 or not value else f"{value:.1e}"
 
 
+def plus_minus(mean: float, margin: float | None, digits: int = 4) -> str:
+    """Return a mean and, if it is known, half of its interval: ``12.34 ± 0.56``."""
+    return short(mean, digits) + ("" if margin is None else f" ± {short(margin, 2)}")
+
+
 def column(values: Iterable[float], digits: int = 4) -> list[str]:
     """Return numbers with as many decimals as the largest needs to have `digits` significant digits."""
     numbers = [float(x) for x in values]

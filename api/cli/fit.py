@@ -12,7 +12,6 @@ from gangplan.instances import InstanceError
 from gangplan.instances.readers.measured import Pairs, Servers, read_measured
 
 from . import options
-from .numbers import whole
 from .output import emit_blocks, emit_json, table
 
 
@@ -20,7 +19,7 @@ def fit(
     files: Annotated[
         list[str], typer.Argument(metavar="FILE...", help="Gavel throughputs, DeepShare ratios, Pollux placements, CSV")
     ],
-    seed: Annotated[int, typer.Option(help="of what is held out", metavar="N", parser=whole)] = 0,
+    seed: Annotated[int, typer.Option(help="of what is held out", **options.N)] = 0,
     as_json: options.AsJson = False,
 ) -> None:
     """Fit the cost model of placements to measurements and show its errors on a fifth held out."""

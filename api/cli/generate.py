@@ -18,16 +18,10 @@ from gangplan.instances.outlet import write_whole
 from . import options
 from .files import check_output
 from .help import made_of, write_groups
-from .numbers import number, whole
 from .output import emit, emit_blocks, emit_json
 
 TYPES: dict[str, Any] = {"memory": float | None, "bandwidth": float | None}
 """Of the options whose default does not tell."""
-PARSERS: dict[Any, tuple[str, Callable[[Any], Any]]] = {
-    int: ("N", whole),
-    float: ("X", number),
-    float | None: ("X", number),
-}
 HELP = {
     "training": "add the backward pass",
     "efficiency": "share of the peak FLOP/s that is reached",
@@ -67,12 +61,12 @@ def _command(kind: str) -> Callable[..., None]:
 
 def _like(
     trace: Annotated[str, typer.Argument(metavar="TRACE", help="any trace that `gangplan simulate` reads")],
-    jobs: Annotated[int, typer.Option(help="how many", metavar="N", parser=whole)] = 1000,
-    load: Annotated[float, typer.Option(help="arrivals come so many times as fast", metavar="X", parser=number)] = 1.0,
-    queue: Annotated[str | None, typer.Option(help="only the jobs of this virtual cluster", metavar="NAME")] = None,
+    jobs: Annotated[int, typer.Option(help="how many", **options.N)] = 1000,
+    load: Annotated[float, typer.Option(help="arrivals come so many times as fast", **options.X)] = 1.0,
+    queue: Annotated[str | None, typer.Option(help="only the jobs of this virtual cluster")] = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="leave bad rows out")] = False,
-    seed: Annotated[int, typer.Option(help=HELP["seed"], metavar="N", parser=whole)] = 0,
-    out: Annotated[str | None, typer.Option(help="write the jobs here", metavar="NAME")] = None,
+    seed: Annotated[int, typer.Option(help=HELP["seed"], **options.N)] = 0,
+    out: Annotated[str | None, typer.Option(help="write the jobs here")] = None,
 ) -> None:
     """Make jobs that arrive, ask for GPUs and last like those of a trace."""
     if out is not None:
@@ -103,10 +97,8 @@ def _write(made: Any, out: str | None) -> None:
 
 
 def _option(name: str, kind: Any, default: Any, text: str) -> Parameter:
-    if kind in PARSERS:
-        annotation: Any = Annotated[kind, typer.Option(help=text, metavar=PARSERS[kind][0], parser=PARSERS[kind][1])]
-    else:
-        annotation = Annotated[kind, typer.Option(help=text, metavar=None if kind is bool else "NAME")]
+    told = {int: options.N, float: options.X, float | None: options.X}.get(kind, {})
+    annotation = Annotated[kind, typer.Option(help=text, **told)]
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 

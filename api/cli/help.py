@@ -65,4 +65,8 @@ def made_of(name: str, made: Any, example: str = "", about: str | None = None) -
         entry.epilog = entry.epilog or EXAMPLES.get(f"{name} {entry.name or getattr(entry.callback, '__name__', '')}")
     found = typer.main.get_command(app)
     found.name = name
+    for command in getattr(found, "commands", {"": found}).values():
+        for x in command.params:
+            if not (x.metavar or getattr(x, "is_flag", False)):
+                x.metavar = "NAME"
     return found

@@ -18,7 +18,6 @@ from gangplan.instances import InstanceError
 from gangplan.instances.intake import parse_json
 
 from . import options
-from .numbers import number, whole
 from .output import emit_blocks, emit_json, facts, table
 from .progress import Bar
 
@@ -34,11 +33,10 @@ def train(
     ],
     out: Annotated[str, typer.Option(help="folder for logs, checkpoints and weights", metavar="FOLDER")],
     resume: Annotated[bool, typer.Option("--resume", help="go on with the run in that folder")] = False,
-    device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N", metavar="NAME")] = "cpu",
-    seed: Annotated[int, typer.Option(help="of everything drawn", metavar="N", parser=whole)] = 0,
+    device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N")] = "cpu",
+    seed: Annotated[int, typer.Option(help="of everything drawn", **options.N)] = 0,
     minutes: Annotated[
-        float | None,
-        typer.Option(help="of wall-clock time at most, those before --resume included", metavar="X", parser=number),
+        float | None, typer.Option(help="of wall-clock time at most, those before --resume included", **options.X)
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -74,10 +72,9 @@ def evaluate(
     name: Annotated[
         str, typer.Argument(metavar="NAME|FILE", help="weights that come with the package, or a file of weights")
     ],
-    seeds: Annotated[int, typer.Option(help="how many test seeds", metavar="N", parser=whole)] = 5,
+    seeds: Annotated[int, typer.Option(help="how many test seeds", **options.N)] = 5,
     option: Annotated[
-        list[str] | None,
-        typer.Option(help="of the policy's own evaluation; may be repeated", metavar="NAME=VALUE"),
+        list[str] | None, typer.Option(help="of the policy's own evaluation; may be repeated", metavar="NAME=VALUE")
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:

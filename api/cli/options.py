@@ -1,14 +1,51 @@
-"""What several commands ask for: a file, and what to change in it."""
+"""What several commands ask for: a file, what to change in it, seeds, where to write; and what lists of numbers say."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature, signature
+from math import inf, isfinite
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from .numbers import number, numbers, whole, wholes
+from gangplan.instances.errors import InstanceError
+
+
+def _parser(kind: Callable[[str], Any], words: str, least: float = -inf, most: float = inf) -> Any:
+    def parse(text: Any) -> Any:
+        try:
+            value = kind(text)
+        except ValueError:
+            raise typer.BadParameter(f"{text!r} is not {words}") from None
+        if not least <= value <= most and (isfinite(least) or isfinite(most)):
+            raise typer.BadParameter(f"{value!r} is not from {least} to {most}")
+        return value
+
+    return parse
+
+
+whole, number = _parser(int, "a whole number"), _parser(float, "a number")
+N: Any = {"metavar": "N", "parser": whole}
+X: Any = {"metavar": "X", "parser": number}
+"""What an option is told that takes a whole number, or a number."""
+
+
+def whole_from(least: int, most: int) -> Any:
+    """Return what an option is told that takes a whole number in a range."""
+    return N | {"parser": _parser(int, "a whole number", least, most)}
+
+
+def numbers(text: Any) -> Any:
+    """Return the number that `text` says, or of several joined by commas a tuple."""
+    found = tuple(map(number, str(text).split(",")))
+    return found if len(found) > 1 else found[0]
+
+
+def wholes(text: Any) -> tuple[int, ...]:
+    """Return the whole numbers that `text` says, joined by commas."""
+    return tuple(map(whole, str(text).split(",")))
+
 
 AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object instead")]
 File = Annotated[
@@ -17,64 +54,96 @@ File = Annotated[
 Picture = Annotated[
     str | None, typer.Option(help="draw it here: .png, .svg, or .html with what a pointer is told", metavar="FILE")
 ]
-Panel = Annotated[str | None, typer.Option(help="of the picture only this panel, e.g. load or queue", metavar="NAME")]
+Panel = Annotated[str | None, typer.Option(help="of the picture only this panel, e.g. load or queue")]
+Instance = Annotated[str, typer.Argument(metavar="INSTANCE", help="the problem, in any known format")]
+Plan = Annotated[str, typer.Argument(metavar="PLAN", help="the plan, or what `gangplan solve --json` printed")]
+Plans = Annotated[list[str], typer.Argument(metavar="PLAN...", help="plans, or what `gangplan solve --json` printed")]
+Model = Annotated[
+    str, typer.Argument(metavar="MODEL", help="my_module:build or file.py:build; build() returns (module, inputs)")
+]
+Out = Annotated[str | None, typer.Option(help="write what it makes here", metavar="FILE")]
+Seed = Annotated[int, typer.Option(help="of every random choice", **N)]
+FirstSeed = Annotated[int, typer.Option(help="of the first sample", **whole_from(0, 2**31))]
+Queue = Annotated[str | None, typer.Option(help="only the jobs of this virtual cluster of the trace")]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="leave out rows that are wrong, and count them")]
 
 
-def _option(kind: Any, text: str, panel: str, metavar: str | None = "NAME", parser: Any = None) -> Any:
-    return Annotated[kind | None, typer.Option(help=text, metavar=metavar, parser=parser, rich_help_panel=panel)]
+def by_name(text: str, field: str) -> dict[str, float]:
+    """Return the numbers that ``a=1,b=0.3`` says.
+
+    Raises:
+        InstanceError: naming the field and the part that says none.
+    """
+    found = {}
+    for part in text.split(",") if text else []:
+        name, _, value = part.partition("=")
+        try:
+            found[name.strip()] = float(value)
+        except ValueError:
+            raise InstanceError(field, f"{part!r} is not name=number") from None
+    return found
 
 
-def _switch(name: str, text: str, panel: str) -> Any:
-    return Annotated[bool | None, typer.Option(f"--{name}/--no-{name}", help=text, rich_help_panel=panel)]
+def option(kind: Any, text: str, default: Any = None, *names: str, panel: str = "", **more: Any) -> Parameter:
+    """Return an option for a table: its type, what it says in `--help`, its default, and its names if they differ."""
+    optional = kind | None if default is None else kind
+    known = {int: N, float: X}.get(kind, {})
+    asked = typer.Option(*names, help=text, rich_help_panel=panel or None, **known | more)
+    return Parameter("_", Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[optional, asked])
+
+
+def _switch(name: str, text: str, panel: str) -> Parameter:
+    return option(bool, text, None, f"--{name}/--no-{name}", panel=panel)
 
 
 _PROBLEM, _CLUSTER, _STAGES = "The problem, instead of the file's", "Its devices, instead of the file's", "Of stages"
-PROBLEM: dict[str, Any] = {
-    "objective": _option(
-        str,
-        "throughput (busiest device of a pipeline), latency (one sample), step (makespan of a step), "
-        "stages (slowest of replicated stages)  [default: the file's, or throughput]",
-        _PROBLEM,
-    ),
+_OBJECTIVES = """throughput (busiest device of a pipeline), latency (one pass), step (makespan of a step), \
+stages (slowest of replicated stages)  [default: the file's, or throughput]"""
+_CLUSTERS = "instead of --devices: 2x8 is two servers of 8 devices, with a --bandwidth each"
+_BANDWIDTH = "of a device's link; of a cluster's levels from the inside out: IN,BETWEEN"
+_TYPE = "of a file without devices: A100, V100, H100, ... or a name of its own"
+PROBLEM = {
+    "objective": option(str, _OBJECTIVES, panel=_PROBLEM),
     "contention": _switch("contention", "of a step: links carry one transfer at a time", _PROBLEM),
-    "variant": _option(str, "contiguous, convex or free  [default: the file's, or contiguous]", _PROBLEM),
-    "devices": _option(int, "accelerators (4 if the file has none)", _CLUSTER, "N", whole),
-    "cluster": _option(
-        str, "instead of --devices: 2x8 is two servers of 8 devices, with a --bandwidth each", _CLUSTER, "NxM"
-    ),
-    "device_type": _option(str, "of a file without devices: A100, V100, H100, ... or a name of its own", _CLUSTER),
-    "memory": _option(float, "of one accelerator", _CLUSTER, "BYTES", number),
-    "bandwidth": _option(
-        float, "of a device's link; of a cluster's levels from the inside out: IN,BETWEEN", _CLUSTER, "BYTES/S", numbers
-    ),
+    "variant": option(str, "contiguous, convex or free  [default: the file's, or contiguous]", panel=_PROBLEM),
+    "devices": option(int, "accelerators (4 if the file has none)", panel=_CLUSTER),
+    "cluster": option(str, _CLUSTERS, panel=_CLUSTER, metavar="NxM"),
+    "device_type": option(str, _TYPE, panel=_CLUSTER),
+    "memory": option(float, "of one accelerator", panel=_CLUSTER, metavar="BYTES"),
+    "bandwidth": option(float, _BANDWIDTH, panel=_CLUSTER, metavar="BYTES/S", parser=numbers),
     "training": _switch("training", "of a PipeDream profile: with the backward pass, or without", _PROBLEM),
     "keep_inputs": _switch("keep-inputs", "of a PipeDream profile: the ops that load data", _PROBLEM),
     "activations": _switch("activations", "moving activations takes time", _STAGES),
     "recompute": _switch("recompute", "keep inputs only, run forward again", _STAGES),
-    "stashing": _switch("stashing", "a version of the weights a sample under way", _STAGES),
-    "memory_model": _option(str, "1f1b, pipedream or none", _STAGES),
-    "degrees": _option(str, "how many devices may share ops, e.g. 1,2,4", _STAGES, "N,N", wholes),
+    "stashing": _switch("stashing", "a version of the weights a pass under way", _STAGES),
+    "memory_model": option(str, "1f1b, pipedream or none", panel=_STAGES),
+    "degrees": option(str, "how many devices may share ops, e.g. 1,2,4", panel=_STAGES, metavar="N,N", parser=wholes),
 }
 """What can be said of a problem besides its file; keyword arguments of `read`."""
 
 
-def with_problem(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of `PROBLEM`, handed over as one dict, its argument ``given``."""
-    hints = get_type_hints(command, include_extras=True)
-    parameters: list[Parameter] = []
-    for name, x in signature(command).parameters.items():
-        asked = PROBLEM if name == "given" else {name: hints[name]}
-        default = None if name == "given" else x.default
-        parameters += [Parameter(n, Parameter.KEYWORD_ONLY, default=default, annotation=a) for n, a in asked.items()]
+def with_tables(**tables: Mapping[str, Parameter]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command the options of each table, handed over as one dict, the argument of that name."""
 
-    def wrapped(**arguments: Any) -> Any:
-        given = {name: arguments.pop(name) for name in PROBLEM}
-        return command(given=given, **arguments)
+    def wrap(command: Callable[..., Any]) -> Callable[..., Any]:
+        hints = get_type_hints(command, include_extras=True)
+        parameters: list[Parameter] = []
+        for name, x in signature(command).parameters.items():
+            own = {name: x.replace(annotation=hints[name])}
+            parameters += [y.replace(name=n, kind=Parameter.KEYWORD_ONLY) for n, y in tables.get(name, own).items()]
 
-    wrapped.__name__, wrapped.__doc__ = command.__name__, command.__doc__
-    wrapped.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    wrapped.__annotations__ = {x.name: x.annotation for x in parameters}
-    return wrapped
+        def wrapped(**arguments: Any) -> Any:
+            return command(**{t: {n: arguments.pop(n) for n in table} for t, table in tables.items()}, **arguments)
+
+        wrapped.__name__, wrapped.__doc__ = command.__name__, command.__doc__
+        wrapped.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        wrapped.__annotations__ = {x.name: x.annotation for x in parameters}
+        return wrapped
+
+    return wrap
+
+
+with_problem = with_tables(given=PROBLEM)
 
 
 def problem(file: str, given: Mapping[str, Any]) -> Any:

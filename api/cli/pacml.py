@@ -14,7 +14,6 @@ from gangplan.simulator.ramp.evaluate import Rates, best_constants, evaluate, ma
 from gangplan.simulator.ramp.jobs import MODELS, read_types
 
 from . import options
-from .numbers import number, whole
 from .output import emit_blocks, emit_json, table
 from .progress import Bar
 
@@ -28,25 +27,22 @@ def pacml(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"{', '.join(PUBLISHED_POLICIES[:4])}, ..., smallest+best; may be repeated  [default: the published]",
-            metavar="NAME",
+            help=f"{', '.join(PUBLISHED_POLICIES[:4])}, ..., smallest+best; may be repeated  [default: the published]"
         ),
     ] = None,
     distribution: Annotated[
         str, typer.Option(help="of what users accept, joined by commas", metavar="LETTERS")
     ] = ",".join(DISTRIBUTIONS),
-    seeds: Annotated[int, typer.Option(help="cases of each distribution", metavar="N", parser=whole)] = 5,
-    first_seed: Annotated[int, typer.Option(help="of the first case", metavar="N", parser=whole)] = 0,
-    units: Annotated[
-        str, typer.Option(help="physical, or as-published: transfers 1000 times too cheap", metavar="NAME")
-    ] = "physical",
+    seeds: Annotated[int, typer.Option(help="cases of each distribution", **options.N)] = 5,
+    first_seed: Annotated[int, typer.Option(help="of the first case", **options.N)] = 0,
+    units: Annotated[str, typer.Option(help="physical, or as-published: transfers 1000 times too cheap")] = "physical",
     models: Annotated[str, typer.Option(help="profiles, joined by commas", metavar="NAMES")] = ",".join(MODELS),
     cluster: Annotated[
         str, typer.Option(help="communication groups x racks x servers in a rack", metavar="CxRxS")
     ] = "4x4x2",
-    jobs: Annotated[int, typer.Option(help="that arrive", metavar="N", parser=whole)] = 1000,
+    jobs: Annotated[int, typer.Option(help="that arrive", **options.N)] = 1000,
     load: Annotated[
-        float, typer.Option(help="offered work, as a multiple of the published", metavar="RATIO", parser=number)
+        float, typer.Option(help="offered work, as a multiple of the published", metavar="RATIO", parser=options.number)
     ] = 1.0,
     poisson: Annotated[bool, typer.Option("--poisson", help="arrivals at random instead of evenly")] = False,
     as_json: options.AsJson = False,

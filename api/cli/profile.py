@@ -15,7 +15,6 @@ from gangplan.instances.torch_model.load import load_model
 from ..units import quantity
 from . import options
 from .files import check_output
-from .numbers import number, whole
 from .output import emit_blocks, emit_json, facts, table
 
 if TYPE_CHECKING:
@@ -32,35 +31,36 @@ ModelName = Annotated[
 def profile(
     model: ModelName,
     device_type: Annotated[
-        str | None, typer.Option(help="P100, V100, A100, H100, H200 or B200  [default: A100]", metavar="NAME")
+        str | None, typer.Option(help="P100, V100, A100, H100, H200 or B200  [default: A100]")
     ] = None,
     measure: Annotated[
         bool, typer.Option("--measure", help="time every op here; the devices become machines like this one")
     ] = False,
-    device: Annotated[
-        str, typer.Option(help="where --measure computes: cpu, cuda, cuda:1 ...", metavar="NAME")
-    ] = "cpu",
-    devices: Annotated[int, typer.Option(help="how many", metavar="N", parser=whole)] = 4,
+    device: Annotated[str, typer.Option(help="where --measure computes: cpu, cuda, cuda:1 ...")] = "cpu",
+    devices: Annotated[int, typer.Option(help="how many", **options.N)] = 4,
     memory: Annotated[
-        float | None, typer.Option(help="of a device, instead of the data sheet's", metavar="BYTES", parser=number)
+        float | None,
+        typer.Option(help="of a device, instead of the data sheet's", metavar="BYTES", parser=options.number),
     ] = None,
     bandwidth: Annotated[
-        float | None, typer.Option(help="of a link, instead of the data sheet's", metavar="BYTES/S", parser=number)
+        float | None,
+        typer.Option(help="of a link, instead of the data sheet's", metavar="BYTES/S", parser=options.number),
     ] = None,
-    variant: Annotated[str, typer.Option(help="contiguous, convex or free", metavar="NAME")] = "contiguous",
+    variant: Annotated[str, typer.Option(help="contiguous, convex or free")] = "contiguous",
     training: Annotated[bool, typer.Option(help="with the backward pass, or without")] = True,
     efficiency: Annotated[
-        float, typer.Option(help="share of the peak FLOP/s that is reached", metavar="X", parser=number)
+        float, typer.Option(help="share of the peak FLOP/s that is reached", **options.X)
     ] = EFFICIENCY,
     launch: Annotated[
-        float, typer.Option(help="seconds that starting a kernel takes; 0 with CUDA graphs", metavar="S", parser=number)
+        float,
+        typer.Option(
+            help="seconds that starting a kernel takes; 0 with CUDA graphs", metavar="S", parser=options.number
+        ),
     ] = LAUNCH,
     pipelining: Annotated[
         bool, typer.Option("--pipelining", help="only plans that torch.distributed.pipelining can split")
     ] = False,
-    tied: Annotated[
-        str, typer.Option(help="copy a parameter to every op that uses it, or colocate these", metavar="NAME")
-    ] = "copy",
+    tied: Annotated[str, typer.Option(help="copy a parameter to every op that uses it, or colocate these")] = "copy",
     whole_modules: Annotated[
         list[str] | None,
         typer.Option("--whole", help="keep the ops of modules whose name matches together, e.g. 'blocks.*'"),

@@ -12,11 +12,12 @@ from gangplan.simulator.replay import Replay, ceilings, misfits
 from gangplan.simulator.replay import replay as run_replay
 from gangplan.solvers.placement.online import POLICIES
 
+from ..units import plus_minus
 from . import options
-from .numbers import number, whole
 from .output import emit_blocks, emit_json, table
 from .progress import Bar
 
+_LOAD = "what arrives, as a share of the cluster's GPUs"
 DEFAULT = ("random", "dot_prod", "gpu_clustering", "gpu_packing", "best_fit", "fgd", "stranding")
 
 
@@ -24,43 +25,31 @@ def replay(
     nodes: Annotated[str, typer.Argument(metavar="NODES", help="node list of Alibaba's OpenB, .csv")],
     pods: Annotated[str, typer.Argument(metavar="PODS", help="pod list of Alibaba's OpenB, .csv")],
     policy: Annotated[
-        list[str] | None,
-        typer.Option(help=f"one of {', '.join(POLICIES)}; may be repeated  [default: seven of them]", metavar="NAME"),
+        list[str] | None, typer.Option(help=f"one of {', '.join(POLICIES)}; may be repeated  [default: seven of them]")
     ] = None,
-    seeds: Annotated[int, typer.Option(help="samples of the pods", metavar="N", parser=whole)] = 10,
-    first_seed: Annotated[int, typer.Option(help="of the first sample", metavar="N", parser=whole)] = 0,
-    load: Annotated[
-        float, typer.Option(help="what arrives, as a share of the cluster's GPUs", metavar="RATIO", parser=number)
-    ] = 1.3,
-    workers: Annotated[int, typer.Option(help="processes", metavar="N", parser=whole)] = 1,
+    seeds: Annotated[int, typer.Option(help="samples of the pods", **options.whole_from(1, 10_000))] = 10,
+    first_seed: options.FirstSeed = 0,
+    load: Annotated[float, typer.Option(help=_LOAD, metavar="RATIO", parser=options.number)] = 1.3,
+    workers: Annotated[int, typer.Option(help="processes", **options.N)] = 1,
     ceiling: Annotated[bool, typer.Option("--ceiling", help="also bound what any policy could get allocated")] = False,
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="leave out rows that are wrong, and count them")] = False,
+    skip_bad: options.SkipBad = False,
     as_json: options.AsJson = False,
 ) -> int:
     """Let PODS arrive one by one on NODES and stay, then samples of them, and report the GPUs allocated.
 
     The protocol is that of Weng et al. (USENIX ATC 2023). All policies see the same samples.
     """
-    if not 0 < seeds <= 10_000:
-        raise InstanceError("seeds", f"{seeds!r} is not from 1 to 10000")
-    if first_seed < 0:
-        raise InstanceError("first_seed", f"{first_seed!r} is negative")
-    if not 0 < load <= 100:
-        raise InstanceError("load", f"{load!r} is not from 0 to 100")
+    if not load > 0:
+        raise InstanceError("load", f"{load!r} is not a positive number")
+    drawn = range(first_seed, first_seed + seeds)
     fleet, listed = read_nodes(nodes, skip_bad=skip_bad), read_pods(pods, skip_bad=skip_bad)
     marks = (1.0, load) if load > 1 else (load,)
     lost = misfits(fleet, listed.tasks)
     with Bar("replaying", hidden=as_json) as bar:
         found = run_replay(
-            fleet,
-            listed.tasks,
-            policy or DEFAULT,
-            seeds=range(first_seed, first_seed + seeds),
-            marks=marks,
-            workers=workers,
-            progress=bar,
+            fleet, listed.tasks, policy or DEFAULT, seeds=drawn, marks=marks, workers=workers, progress=bar
         )
-    most = ceilings(fleet, listed.tasks, seeds=range(first_seed, first_seed + seeds), load=load) if ceiling else None
+    most = ceilings(fleet, listed.tasks, seeds=drawn, load=load) if ceiling else None
     if as_json:
         about: dict[str, Any] = {
             "nodes": fleet.n_nodes,
@@ -103,9 +92,6 @@ def _data(found: Replay) -> dict[str, Any]:
 
 
 def _row(found: Replay) -> tuple[str, ...]:
-    margins = [None] * len(found.marks) if found.margin is None else found.margin.tolist()
-    ratios = [
-        f"{100 * mean:.2f}" + ("" if margin is None else f" ± {100 * margin:.2f}")
-        for mean, margin in zip(found.mean.tolist(), margins, strict=True)
-    ]
+    margins = [None] * len(found.marks) if found.margin is None else (100 * found.margin).tolist()
+    ratios = [plus_minus(100 * mean, x) for mean, x in zip(found.mean.tolist(), margins, strict=True)]
     return (found.policy, *ratios, f"{found.dropped.mean():.1%}", f"{found.seconds.mean():.2f}")

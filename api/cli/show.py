@@ -18,11 +18,7 @@ from .output import emit_blocks, emit_json, facts, table
 
 
 @options.with_problem
-def show(
-    file: options.File,
-    given: dict[str, Any],
-    as_json: options.AsJson = False,
-) -> None:
+def show(file: options.File, given: dict[str, Any], as_json: options.AsJson = False) -> None:
     """Describe the problem, or the plan, in FILE."""
     plan = _plan(file)
     problem: Any = options.problem(file, given) if plan is None else None

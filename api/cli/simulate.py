@@ -11,112 +11,70 @@ import typer
 from gangplan.instances import InstanceError
 
 from ..early import INTERRUPTED
-from ..units import scale, short
+from ..units import plus_minus, scale
 from . import options
-from .numbers import number, whole, wholes
+from .options import option
 from .output import emit_blocks, emit_json, facts, table
 from .progress import Bar
 from .simulation_files import check_files, write_files
 from .simulation_runs import Found, Setting, in_rounds, on_trace, play, policies_of
 
-_PLAIN: dict[str, Any] = {
-    "discipline": "head",
-    "consolidate": False,
-    "preempt_cost": 0.0,
-    "degrees": (),
-    "overhead": 0.1,
-    "per_queue": False,
+_POLICY = """fifo, sjf, ljf, smallest, least_work, srtf, tiresias, drf, tetris, gandiva, optimus, online; \
+or FILE.py:Class; may be repeated  [default: fifo]"""
+_TRACE, _ENGINE, _ROUNDS = "The trace", "The cluster and its rules", "In rounds of leases, as Gavel"
+_DISCIPLINE = "head (the first blocks), overtake (who fits starts), easy or conservative (backfill)"
+_SEEDS = "so many from --seed on, or these: 1,5,9. Means, and intervals of 95%"
+_LASTS = "seconds, for Pollux' workloads, which do not say: bert=7200,ncf=600"
+TRACE = {
+    "queue": option(str, "only the jobs of this virtual cluster", panel=_TRACE),
+    "like": option(bool, "draw a trace like TRACE for each seed", False, "--like", panel=_TRACE),
+    "lasts": option(str, _LASTS, panel=_TRACE, metavar="APP=X,..."),
+    "skip_bad": option(bool, "leave bad rows out and count them", False, "--skip-bad", panel=_TRACE),
 }
-"""What is said of nothing: the options that a simulation in rounds does not have; all others are None."""
+"""How the trace is read."""
+_SECONDS: Any = {"panel": _ENGINE, "metavar": "SECONDS"}
+_CONSOLIDATE = "jobs on as few nodes as hold them, or GPUs counted only"
+_PREEMPT = "running jobs may be stopped  [default: as the policy would]"
+_CHECKPOINT = "after a failure jobs resume from the last checkpoint  [default: from their last start]"
+_PER_QUEUE = "a cluster of that shape for each virtual cluster of the trace"
+_DEGREES = "numbers of GPUs on offer to every job, for optimus: 1,2,4,8"
+_OVERHEAD = "c, if d GPUs take (1 + c (d - 1)) / d times as long as one"
+ENGINE = {
+    "discipline": option(str, _DISCIPLINE, "head", panel=_ENGINE),
+    "consolidate": option(bool, _CONSOLIDATE, False, "--consolidate/--counted", panel=_ENGINE),
+    "per_queue": option(bool, _PER_QUEUE, False, "--per-queue", panel=_ENGINE),
+    "preemptive": option(bool, _PREEMPT, None, "--preempt/--no-preempt", panel=_ENGINE),
+    "preempt_cost": option(float, "lost whenever a stopped job runs again", 0.0, **_SECONDS),
+    "checkpoint_interval": option(float, _CHECKPOINT, **_SECONDS),
+    "degrees": option(str, _DEGREES, panel=_ENGINE, metavar="N,N", parser=options.wholes),
+    "overhead": option(float, _OVERHEAD, 0.1, panel=_ENGINE, metavar="RATIO"),
+    "cpu": option(float, "cores of a node  [default: not counted]", None, "--node-cpu", panel=_ENGINE, metavar="CORES"),
+    "memory": option(float, "of a node  [default: not counted]", None, "--node-memory", panel=_ENGINE, metavar="BYTES"),
+    "mtbf": option(float, "mean time between failures of a node", **_SECONDS),
+    "mttr": option(float, "mean time to repair it", **_SECONDS),
+}
+"""Arguments of `simulate_named`, and how nodes fail."""
+ROUNDS = {
+    "rounds": option(float, "how long a lease lasts", panel=_ROUNDS, metavar="SECONDS"),
+    "throughputs": option(str, "Gavel's table of steps a second, for Gavel's traces", panel=_ROUNDS, metavar="FILE"),
+    "speeds": option(str, "of the types, for other traces: v100=1,k80=0.3", panel=_ROUNDS, metavar="TYPE=X,..."),
+}
 
 
+@options.with_tables(reading=TRACE, engine=ENGINE, leases=ROUNDS)
 def simulate(
     trace: Annotated[
-        str,
-        typer.Argument(
-            metavar="TRACE",
-            help="CSV with job_id, num_gpu, submit_time, duration; or as published",
-        ),
+        str, typer.Argument(metavar="TRACE", help="CSV with job_id, num_gpu, submit_time, duration; or as published")
     ],
     cluster: Annotated[
         str, typer.Option(help="20x8 is 20 nodes of 8 GPUs; in rounds, GPUs by type: 8xV100+8xK80", metavar="NxM")
     ],
-    policy: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="fifo, sjf, ljf, smallest, least_work, srtf, tiresias, drf, tetris, gandiva, optimus, online; or "
-            "FILE.py:Class; may be repeated  [default: fifo]",
-            metavar="NAME",
-        ),
-    ] = None,
-    discipline: Annotated[
-        str,
-        typer.Option(
-            help="head (the first blocks), overtake (who fits starts), easy or conservative (backfill)", metavar="NAME"
-        ),
-    ] = "head",
-    consolidate: Annotated[
-        bool, typer.Option("--consolidate/--counted", help="jobs on as few nodes as hold them, or GPUs counted only")
-    ] = False,
-    queue: Annotated[str | None, typer.Option(help="only the jobs of this virtual cluster", metavar="NAME")] = None,
-    per_queue: Annotated[
-        bool, typer.Option("--per-queue", help="a cluster of that shape for each virtual cluster of the trace")
-    ] = False,
-    preempt: Annotated[
-        bool | None,
-        typer.Option("--preempt/--no-preempt", help="running jobs may be stopped  [default: as the policy would]"),
-    ] = None,
-    preempt_cost: Annotated[
-        float, typer.Option(help="lost whenever a stopped job runs again", metavar="SECONDS", parser=number)
-    ] = 0.0,
-    checkpoint_interval: Annotated[
-        float | None,
-        typer.Option(
-            help="after a failure jobs resume from the last checkpoint  [default: from their last start]",
-            metavar="SECONDS",
-            parser=number,
-        ),
-    ] = None,
-    mtbf: Annotated[
-        float | None, typer.Option(help="mean time between failures of a node", metavar="SECONDS", parser=number)
-    ] = None,
-    mttr: Annotated[float | None, typer.Option(help="mean time to repair it", metavar="SECONDS", parser=number)] = None,
-    seed: Annotated[int, typer.Option(help="of all that is random", metavar="N", parser=whole)] = 0,
-    seeds: Annotated[
-        str | None,
-        typer.Option(help="so many from --seed on, or these: 1,5,9. Means, and intervals of 95%", metavar="N|N,N"),
-    ] = None,
-    like: Annotated[bool, typer.Option("--like", help="draw a trace like TRACE for each seed")] = False,
-    degrees: Annotated[
-        str | None,
-        typer.Option(help="numbers of GPUs on offer to every job, for optimus: 1,2,4,8", metavar="N,N", parser=wholes),
-    ] = None,
-    overhead: Annotated[
-        float,
-        typer.Option(help="c, if d GPUs take (1 + c (d - 1)) / d times as long as one", metavar="RATIO", parser=number),
-    ] = 0.1,
-    node_cpu: Annotated[
-        float | None,
-        typer.Option(help="cores of a node  [default: they are not counted]", metavar="CORES", parser=number),
-    ] = None,
-    node_memory: Annotated[
-        float | None, typer.Option(help="of a node  [default: it is not counted]", metavar="BYTES", parser=number)
-    ] = None,
-    lasts: Annotated[
-        str | None,
-        typer.Option(help="seconds, for Pollux' workloads, which do not say: bert=7200,ncf=600", metavar="APP=X,..."),
-    ] = None,
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="leave bad rows out and count them")] = False,
-    rounds: Annotated[
-        float | None,
-        typer.Option(help="leases of so long, as Gavel: see Rounds of leases", metavar="SECONDS", parser=number),
-    ] = None,
-    throughputs: Annotated[
-        str | None, typer.Option(help="in rounds: Gavel's table of steps a second, for Gavel's traces", metavar="FILE")
-    ] = None,
-    speeds: Annotated[
-        str | None, typer.Option(help="in rounds: of the types, for other traces: v100=1,k80=0.3", metavar="TYPE=X,...")
-    ] = None,
+    reading: dict[str, Any],
+    engine: dict[str, Any],
+    leases: dict[str, Any],
+    policy: Annotated[list[str] | None, typer.Option(help=_POLICY)] = None,
+    seed: options.Seed = 0,
+    seeds: Annotated[str | None, typer.Option(help=_SEEDS, metavar="N|N,N")] = None,
     out: Annotated[str | None, typer.Option(help="write a row for each job, .csv or .parquet", metavar="FILE")] = None,
     plot: options.Picture = None,
     panel: options.Panel = None,
@@ -126,42 +84,29 @@ def simulate(
 
     With Ctrl-C it shows what has been simulated so far.
     """
-    engine = {
-        "discipline": discipline,
-        "consolidate": consolidate,
-        "preemptive": preempt,
-        "preempt_cost": preempt_cost,
-        "checkpoint_interval": checkpoint_interval,
-        "degrees": degrees or (),
-        "overhead": overhead,
-        "cpu": node_cpu,
-        "memory": node_memory,
-        "per_queue": per_queue,
-    }
-    failures = _failures(mtbf, mttr)
+    failures = _failures(engine["mtbf"], engine["mttr"])
     check_files(trace, out, plot, panel)
-    if rounds is not None:
-        alien = [
-            name for name, value in {**engine, "mtbf": mtbf, "like": like or None}.items() if value != _PLAIN.get(name)
-        ]
+    length = leases["rounds"]
+    if length is not None:
+        known = {**ENGINE, "like": TRACE["like"]}
+        alien = [name for name, value in {**engine, "like": reading["like"]}.items() if value != known[name].default]
         if alien:
             raise InstanceError("rounds", f"of leases know no {', '.join(alien)}")
-        setting = in_rounds(
-            trace, cluster, rounds, throughputs=throughputs, speeds=speeds, queue=queue, skip_bad=skip_bad
-        )
-    elif throughputs is not None or speeds is not None:
-        raise InstanceError("throughputs" if speeds is None else "speeds", "mean something in --rounds only")
+        setting = in_rounds(trace, cluster, leases, queue=reading["queue"], skip_bad=reading["skip_bad"])
+        asked = {"round": length}
     else:
-        setting = on_trace(
-            trace, *_shape(cluster), engine, failures, like=like, lasts=lasts, queue=queue, skip_bad=skip_bad
-        )
+        for name in ("speeds", "throughputs"):
+            if leases[name] is not None:
+                raise InstanceError(name, "mean something in --rounds only")
+        given = {name: x for name, x in engine.items() if x is not None and name not in ("mtbf", "mttr")}
+        setting = on_trace(trace, *_shape(cluster), given, failures, **reading)
+        asked = {name: engine[name] for name in ("discipline", "consolidate")}
     chosen = _seeds(seeds, seed, setting)
-    policies = policies_of(policy or ["fifo"], rounds is not None)
+    policies = policies_of(policy or ["fifo"], length is not None)
     with Bar("simulating", hidden=as_json) as bar:
         found = play(setting, policies, chosen, bar)
     if out is not None or plot is not None:
         write_files(found.outcomes, trace, out, plot, panel)
-    asked = {"round": rounds} if rounds is not None else {"discipline": discipline, "consolidate": consolidate}
     if as_json:
         emit_json(_data(found, asked | setting.about, seeds is not None))
     else:
@@ -205,10 +150,7 @@ def _blocks(found: Found, setting: Setting, many: bool) -> list[Any]:
     if many and len(found.figures) > 1:
         first, *others = found.figures
         columns = [_Column(name, words, found) for name, words in _WITH_SEEDS[0].items()]
-        rows = [
-            (label, *(column.apart(found.figures[label], found.figures[first]) for column in columns))
-            for label in others
-        ]
+        rows = [(x, *(column.cell(found.figures[x], found.figures[first]) for column in columns)) for x in others]
         blocks.append(table((f"against {first}", *(column.head for column in columns)), rows))
     return blocks
 
@@ -224,32 +166,19 @@ class _Column:
             self.factor, unit = 0.01, "%"
         self.head = f"{words}, {unit}" if unit else words
 
-    def cell(self, runs: Sequence[dict[str, Any]]) -> str:
-        """Return the mean of a policy, of several seeds with the margin of 95%."""
-        values = [run[self.name] for run in runs]
-        return "" if None in values else self._words(values, "")
-
-    def apart(self, runs: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]]) -> str:
-        """Return by how much the mean of another policy differs, seed by seed, and the margin of 95%."""
-        return self._words([run[self.name] - other[self.name] for run, other in zip(runs, others, strict=True)], "+")
-
-    def _words(self, values: Sequence[float], sign: str) -> str:
-        mean, margin = _interval(values)
-        word = short(mean / self.factor)
-        word = f"+{word}" if sign and mean > 0 else word
-        return word if margin is None else f"{word} ± {short(margin / self.factor, 2)}"
+    def cell(self, runs: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]] | None = None) -> str:
+        """Return the mean of a policy, or of its differences from another seed by seed, and the margin of 95%."""
+        if any(run[self.name] is None for run in runs):
+            return ""
+        less = [0.0] * len(runs) if others is None else [run[self.name] for run in others]
+        mean, margin = _interval([(run[self.name] - x) / self.factor for run, x in zip(runs, less, strict=True)])
+        return f"{'+' if others is not None and mean > 0 else ''}{plus_minus(mean, margin)}"
 
 
 _ALONE: tuple[dict[str, str], ...] = (
     {"mean_jct": "mean JCT", "median_jct": "median", "p95_jct": "p95", "p99_jct": "p99", "mean_wait": "mean wait"},
-    {
-        "makespan": "makespan",
-        "utilisation": "busy",
-        "mean_slowdown": "slowdown",
-        "interruptions": "stops/job",
-        "worst_rho": "worst rho",
-        "regret": "regret",
-    },
+    {"makespan": "makespan", "utilisation": "busy", "mean_slowdown": "slowdown"}
+    | {"interruptions": "stops/job", "worst_rho": "worst rho", "regret": "regret"},
 )
 _WITH_SEEDS: tuple[dict[str, str], ...] = (
     {"mean_jct": "mean JCT", "p99_jct": "p99 JCT", "makespan": "makespan"},
@@ -275,7 +204,7 @@ def _seeds(text: str | None, first: int, setting: Setting) -> list[int]:
         return [first]
     if not setting.random:
         raise InstanceError("seeds", "change nothing here: give --mtbf and --mttr, --rounds, or --like")
-    found = wholes(text)
+    found = options.wholes(text)
     chosen = list(found) if "," in text else list(range(first, first + found[0]))
     if not chosen or min(chosen) < 0 or len(set(chosen)) < len(chosen) or len(chosen) > 10_000:
         raise InstanceError("seeds", f"{text!r} is not a number of seeds from 1 to 10000, nor a list of several")

@@ -17,7 +17,7 @@ from gangplan.instances.readers.gavel import is_gavel_trace, read_gavel_trace, r
 from gangplan.instances.readers.traces import read_trace
 from gangplan.simulator.outcome import Outcome
 
-from .numbers import by_name
+from .options import by_name
 
 Maker = str | Callable[..., Any]
 """The name of a policy, or what makes one."""
@@ -73,14 +73,9 @@ def on_trace(
     each = " for each queue" if engine["per_queue"] else ""
     how = "consolidated" if engine["consolidate"] else "counted only"
     facts = [
-        ("trace", f"{trace}: {workload.n_jobs} jobs of 1 to {workload.gpus.max()} GPUs"),
-        (
-            "cluster",
-            f"{nodes} nodes of {gpus} GPUs{each}, {how}",
-        ),
+        ("cluster", f"{nodes} nodes of {gpus} GPUs{each}, {how}"),
         ("discipline", engine["discipline"]),
         *(("left out", f"{count} rows {reason}") for reason, count in read.left_out.items()),
-        *_skipped(read.skipped),
     ]
 
     def run(policy: Maker, seed: int, progress: Step) -> Outcome:
@@ -88,28 +83,17 @@ def on_trace(
         outages = None if failures is None else Outages(mtbf=failures[0], mttr=failures[1], seed=seed)
         return simulate_named(jobs, nodes, gpus, policy, **engine, outages=outages, progress=progress)
 
-    about = {"skipped": len(read.skipped), "left_out": read.left_out}
-    return Setting(run, facts, about, like or failures is not None)
+    return _setting(run, trace, workload, facts, read.skipped, {"left_out": read.left_out}, like or bool(failures))
 
 
-def in_rounds(
-    trace: str,
-    cluster: str,
-    length: float,
-    *,
-    throughputs: str | None = None,
-    speeds: str | None = None,
-    queue: str | None = None,
-    skip_bad: bool = False,
-) -> Setting:
+def in_rounds(trace: str, cluster: str, leases: dict[str, Any], *, queue: str | None, skip_bad: bool) -> Setting:
     """Read a trace, Gavel's or another, for leases on GPUs of several types.
 
     Args:
         trace: the file.
         cluster: like ``8xV100+8xP100+8xK80``.
-        length: of a round, seconds.
-        throughputs: Gavel's table of measured steps a second, for Gavel's traces.
-        speeds: for other traces: how fast each type is, like ``v100=1,p100=0.6``; durations are on a type of speed 1.
+        leases: ``rounds``, the length of one, seconds; ``throughputs``, for Gavel's traces the file of measured steps a
+            second; ``speeds``, for others how fast each type is, like ``v100=1,p100=0.6``: durations are on speed 1.
         queue: of other traces, only the jobs of this virtual cluster.
         skip_bad: leave bad rows out and count them.
 
@@ -118,7 +102,8 @@ def in_rounds(
     """
     from gangplan.simulator.rounds import from_gavel, from_workload, parse_cluster, simulate_rounds
 
-    shape = parse_cluster(cluster)
+    shape, length = parse_cluster(cluster), leases["rounds"]
+    throughputs, speeds = leases["throughputs"], leases["speeds"]
     skipped: Sequence[str]
     if throughputs is not None:
         if speeds is not None or queue is not None:
@@ -134,21 +119,24 @@ def in_rounds(
         workload = read.workload if queue is None else read.workload.only(queue)
         jobs, skipped = from_workload(workload, by_name(speeds.lower(), "speeds"), shape), read.skipped
     facts = [
-        ("trace", f"{trace}: {jobs.n_jobs} jobs of 1 to {jobs.gpus.max()} GPUs"),
         ("cluster", " + ".join(f"{n} {kind}" for kind, n in zip(shape.types, shape.count, strict=True))),
         ("rounds", f"{length:g} s"),
-        *_skipped(skipped),
     ]
 
     def run(policy: Maker, seed: int, progress: Step) -> Outcome:
         return simulate_rounds(jobs, shape, policy, length=length, seed=seed)
 
-    return Setting(run, facts, {"skipped": len(skipped)}, True)
+    return _setting(run, trace, jobs, facts, skipped, {}, True)
 
 
-def _skipped(words: Sequence[str]) -> list[tuple[str, str]]:
-    more = [("skipped", f"{len(words) - 5} more rows")] if len(words) > 5 else []
-    return [*(("skipped", one) for one in words[:5]), *more]
+def _setting(
+    run: Any, trace: str, jobs: Any, facts: list[tuple[str, str]], skipped: Sequence[str], about: Any, random: bool
+) -> Setting:
+    head = ("trace", f"{trace}: {jobs.n_jobs} jobs of 1 to {jobs.gpus.max()} GPUs")
+    told = [
+        ("skipped", one) for one in (*skipped[:5], *([f"{len(skipped) - 5} more rows"] if len(skipped) > 5 else []))
+    ]
+    return Setting(run, [head, *facts, *told], {"skipped": len(skipped), **about}, random)
 
 
 @dataclass

@@ -15,7 +15,6 @@ from gangplan.instances.errors import InstanceError
 
 from . import options
 from .files import check_output, read_answer
-from .numbers import number, whole
 from .output import emit_blocks, emit_json
 
 LEAST = 0.05
@@ -32,16 +31,14 @@ def solve(
     time_limit: Annotated[
         float,
         typer.Option(
-            help="for everything from start to answer; pictures come on top", metavar="SECONDS", parser=number
+            help="for everything from start to answer; pictures come on top", metavar="SECONDS", parser=options.number
         ),
     ] = 30.0,
-    method: Annotated[str, typer.Option(help="auto or one of `gangplan methods`", metavar="NAME")] = "auto",
-    seed: Annotated[int, typer.Option(help="of every random choice", metavar="N", parser=whole)] = 0,
-    workers: Annotated[
-        int | None, typer.Option(help="threads  [default: a thread a core]", metavar="N", parser=whole)
-    ] = None,
+    method: Annotated[str, typer.Option(help="auto or one of `gangplan methods`")] = "auto",
+    seed: Annotated[int, typer.Option(help="of every random choice", **options.N)] = 0,
+    workers: Annotated[int | None, typer.Option(help="threads  [default: a thread a core]", **options.N)] = None,
     gap: Annotated[
-        float, typer.Option(help="good enough: (objective - bound) / objective", metavar="RATIO", parser=number)
+        float, typer.Option(help="good enough: (objective - bound) / objective", metavar="RATIO", parser=options.number)
     ] = 0.0,
     initial: Annotated[str | None, typer.Option(help="a plan to start from", metavar="PLAN")] = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="say what each method did, and where time went")] = False,
