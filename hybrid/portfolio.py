@@ -28,7 +28,10 @@ _EACH = 1e-4
 _IMPORT = 6.0
 """Seconds left from which on a policy may import PyTorch: it has half of them at least, then."""
 _LARGE = 100_000
-"""Parts of a problem from which on a draft comes first: preparing may take all of the time, and a draft some of it."""
+"""Parts of a problem from which on a draft comes first: preparing may take all of the time, and a draft some of it.
+
+Drawn up after the time is up, the draft of 150,000 ops makes an answer due after 1 s come at 1.6 s instead of 1.3.
+"""
 
 
 def run_methods(run: Run, method: str) -> None:
