@@ -48,3 +48,5 @@ from gangplan.solvers import Incumbent as Incumbent
 from gangplan.solvers import Result as Result
 from gangplan.solvers import Run as Run
 from gangplan.solvers import Status as Status
+
+from .plot import plot as plot

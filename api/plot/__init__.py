@@ -140,5 +140,6 @@ class _Callable(ModuleType):
         return picture(*given, **more)
 
 
-plot = sys.modules[__name__]
-plot.__class__ = _Callable
+plot = picture  # for type checkers; it is the package, which can be called
+globals()["plot"] = sys.modules[__name__]
+sys.modules[__name__].__class__ = _Callable
