@@ -1,7 +1,7 @@
 """Where gangs fit on nodes, who may start before whom, and who must stop for whom; compiled.
 
-The loop of traces and the engine share it: there is one rule of placement, one EASY backfilling, and one choice of
-victims.
+The loop of traces and the engine share it: one rule of placement, one EASY backfilling, and one choice of victims. No
+array is indexed by what is free: conservative reservations may have promised more than there is.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gangplan.solvers.compiled.kernel import Bools, Bools2, Floats, Floats2, Ints, inner, kernel
+from gangplan.solvers.compiled.kernel import Bools, Bools2, Floats, Floats2, Ints, by_reference, inner, kernel, lean
 from gangplan.solvers.compiled.routines import pop, push
 
 SLACK = 1e-9
@@ -69,7 +69,7 @@ def nodes_of(free: Floats2, whole: Floats2, ok: Bools2, consolidate: bool) -> No
     return Nodes(free, whole, ok, int(whole[:, 0].max()), consolidate)
 
 
-@inner
+@lean
 def able(free: Floats2, unit: Floats, node: int) -> int:
     """Return for how many GPUs of a job the node has room."""
     most = int(free[node, 0])
@@ -79,7 +79,7 @@ def able(free: Floats2, unit: Floats, node: int) -> int:
     return most
 
 
-@inner
+@lean
 def find_in(free: Floats2, nodes: Nodes, gangs: Gangs, job: int, need: int, node: Ints, gpus: Ints) -> int:
     """Do what `find` does, with `free` in the place of what is free now."""
     m, unit, ok = len(free), gangs.unit[job], nodes.ok[gangs.kind[job]]
@@ -120,25 +120,31 @@ def find(nodes: Nodes, gangs: Gangs, job: int, need: int, node: Ints, gpus: Ints
     Consolidated: on the node with the fewest free GPUs that fits, lowest index first; a job larger than any node on
     whole free nodes. Otherwise on whatever is free, lowest index first.
     """
-    return find_in(nodes.free, nodes, gangs, job, need, node, gpus)
+    return find_in(nodes.free, by_reference(nodes), by_reference(gangs), job, need, node, gpus)
 
 
 @kernel
 def change(free: Floats2, unit: Floats, node: Ints, gpus: Ints, sign: int) -> None:
     """Take (-1) or give back (1) the GPUs in rows, and what goes with them."""
+    shift(free, unit, node, gpus, sign)
+
+
+@lean
+def shift(free: Floats2, unit: Floats, node: Ints, gpus: Ints, sign: int) -> None:
+    """Do what `change` does, for compiled code."""
     for k in range(len(node)):
         for r in range(free.shape[1]):
             free[node[k], r] += sign * gpus[k] * unit[r]
 
 
-@inner
+@lean
 def move(free: Floats2, gangs: Gangs, held: Held, job: int, sign: int) -> None:
     """Take or give back what a running job holds."""
     rows = slice(held.first[job], held.first[job] + held.count[job])
-    change(free, gangs.unit[job], held.node[rows], held.gpus[rows], sign)
+    shift(free, gangs.unit[job], held.node[rows], held.gpus[rows], sign)
 
 
-@inner
+@lean
 def total_free(nodes: Nodes) -> float:
     """Return the free GPUs of all nodes."""
     total = 0.0
@@ -150,7 +156,8 @@ def total_free(nodes: Nodes) -> float:
 @kernel
 def next_fit(queue: Ints, begin: int, gangs: Gangs, nodes: Nodes) -> int:
     """Return the first place in the queue from `begin` on whose job fits, -1 if there is none."""
-    total = total_free(nodes)
+    cluster, jobs = by_reference(nodes), by_reference(gangs)
+    total = total_free(cluster)
     if total < 1:
         return -1
     node, gpus = np.empty(len(nodes.free), dtype=np.int64), np.empty(len(nodes.free), dtype=np.int64)
@@ -160,7 +167,7 @@ def next_fit(queue: Ints, begin: int, gangs: Gangs, nodes: Nodes) -> int:
         need = gangs.degree[queue[i]]
         if need > total or (alike and failed[need]):
             continue
-        if find_in(nodes.free, nodes, gangs, queue[i], need, node, gpus):
+        if find_in(nodes.free, cluster, jobs, queue[i], need, node, gpus):
             return i
         failed[need] = True
     return -1
@@ -176,6 +183,7 @@ def reserve(job: int, running: Ints, end: Floats, gangs: Gangs, nodes: Nodes, he
         end: of each job, float64 (n,).
         gangs, nodes, held: of the cluster.
     """
+    cluster, jobs, rows = by_reference(nodes), by_reference(gangs), by_reference(held)
     later = nodes.free.copy()
     node, gpus = np.empty(len(later), dtype=np.int64), np.empty(len(later), dtype=np.int64)
     urgency, order = -end[running], np.arange(len(running))
@@ -185,9 +193,9 @@ def reserve(job: int, running: Ints, end: Floats, gangs: Gangs, nodes: Nodes, he
     while size:
         shadow = -urgency[heap[0]]
         while size and -urgency[heap[0]] <= shadow:
-            move(later, gangs, held, running[heap[0]], 1)
+            move(later, jobs, rows, running[heap[0]], 1)
             size = pop(heap, size, urgency, order)
-        if find_in(later, nodes, gangs, job, gangs.degree[job], node, gpus):
+        if find_in(later, cluster, jobs, job, gangs.degree[job], node, gpus):
             return shadow, later
     return np.inf, later
 
@@ -201,11 +209,11 @@ def next_spare(
     This is EASY backfilling (Lifka, JSSPP 1995): who fits starts if it has ended by `shadow`, when `job` starts, or if
     what is free `later`, then, is enough for both. Whoever starts a job that runs on takes it from `later`.
     """
-    total = total_free(nodes)
+    cluster, jobs = by_reference(nodes), by_reference(gangs)
+    total = total_free(cluster)
     if total < 1:
         return -1
     node, gpus = np.empty(len(later), dtype=np.int64), np.empty(len(later), dtype=np.int64)
-    more, some = np.empty(len(later), dtype=np.int64), np.empty(len(later), dtype=np.int64)
     alike = nodes.free.shape[1] == 1 and len(nodes.ok) == 1  # then jobs of a size have the same chances
     never, late = np.zeros(int(total) + 1, dtype=np.bool_), np.zeros(int(total) + 1, dtype=np.bool_)
     for i in range(begin, len(queue)):
@@ -213,17 +221,21 @@ def next_spare(
         need, early = gangs.degree[other], now + gangs.span[other] <= shadow
         if need > total or (alike and (never[need] or (late[need] and not early))):
             continue
-        k = find_in(nodes.free, nodes, gangs, other, need, node, gpus)
-        if k and early:
+        k = find_in(nodes.free, cluster, jobs, other, need, node, gpus)
+        if k and (early or stands(job, other, node[:k], gpus[:k], later, jobs, cluster)):
             return i
-        if k:
-            change(later, gangs.unit[other], node[:k], gpus[:k], -1)
-            stands = find_in(later, nodes, gangs, job, gangs.degree[job], more, some)
-            change(later, gangs.unit[other], node[:k], gpus[:k], 1)
-            if stands:
-                return i
         late[need], never[need] = True, not k
     return -1
+
+
+@inner
+def stands(job: int, other: int, node: Ints, gpus: Ints, later: Floats2, gangs: Gangs, nodes: Nodes) -> bool:
+    """Return whether a reservation of `job` stands if `other` holds what is in rows `later`, when it begins."""
+    shift(later, gangs.unit[other], node, gpus, -1)
+    room, some = np.empty(len(later), dtype=np.int64), np.empty(len(later), dtype=np.int64)
+    there = find_in(later, nodes, gangs, job, gangs.degree[job], room, some) > 0
+    shift(later, gangs.unit[other], node, gpus, 1)
+    return bool(there)
 
 
 @inner
@@ -271,6 +283,7 @@ def next_claim(
     The victims are running jobs, the last in order first; a job may stop those that come after it by key and rank. The
     second thing returned is which of them it needs stopped, bool (len(victims),). The place is -1 if there is none.
     """
+    cluster, jobs, rows = by_reference(nodes), by_reference(gangs), by_reference(held)
     node, gpus = np.empty(len(nodes.free), dtype=np.int64), np.empty(len(nodes.free), dtype=np.int64)
     nobody = np.zeros(len(victims), dtype=np.bool_)
     behind = len(victims)
@@ -283,7 +296,7 @@ def next_claim(
             if failed[gangs.kind[job], gangs.degree[job]]:
                 continue
             failed[gangs.kind[job], gangs.degree[job]] = True
-        if find_in(nodes.free, nodes, gangs, job, gangs.degree[job], node, gpus):
+        if find_in(nodes.free, cluster, jobs, job, gangs.degree[job], node, gpus):
             return i, nobody
         while behind:
             last = victims[behind - 1]
@@ -291,7 +304,7 @@ def next_claim(
                 break
             behind -= 1
         if behind:
-            stop = make_room(job, victims[:behind], gangs, nodes, held)
+            stop = make_room(job, victims[:behind], jobs, cluster, rows)
             if stop.any():
                 nobody[:behind] = stop
                 return i, nobody

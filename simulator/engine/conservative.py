@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gangplan.instances.arrays import BoolArray, FloatArray
-from gangplan.solvers.compiled.kernel import Floats, Floats3, Ints, inner, kernel
+from gangplan.solvers.compiled.kernel import Floats, Floats3, Ints, by_reference, inner, kernel
 
-from ..fit import Gangs, Nodes, change, find_in, nodes_of
+from ..fit import Gangs, Nodes, find_in, nodes_of, shift
 from .jobs import Long, Rows
 from .state import ClusterState
 
@@ -150,6 +150,7 @@ def reserve_in_turn(
 
     Each gets the earliest time at which it fits to its end, those before it having theirs.
     """
+    cluster, sizes = by_reference(nodes), by_reference(gangs)
     m, resources = nodes.free.shape
     size = 2 * len(promises.holder) + 2 * len(jobs) + 1
     time = np.empty(size)  # from time[i] on, room[i] is free
@@ -169,7 +170,7 @@ def reserve_in_turn(
             while past < steps and time[past] < time[at] + span:
                 low[:] = np.minimum(low, room[past])
                 past += 1
-            k = find_in(low, nodes, gangs, job, gangs.degree[job], node, gpus)
+            k = find_in(low, cluster, sizes, job, gangs.degree[job], node, gpus)
             at += not k
         row[i + 1] = row[i] + k
         if not k:
@@ -187,7 +188,7 @@ def reserve_in_turn(
             time[past], room[past] = time[at] + span, room[past - 1]
             steps += 1
         for step in range(at, past):
-            change(room[step], gangs.unit[job], node[:k], gpus[:k], -1)
+            shift(room[step], gangs.unit[job], node[:k], gpus[:k], -1)
     return start, row, out[0], out[1]
 
 
@@ -207,10 +208,10 @@ def _promised(now: float, gangs: Gangs, nodes: Nodes, promises: Promises, time: 
         rows, unit = slice(promises.first[i], promises.first[i + 1]), gangs.unit[promises.holder[i]]
         if begin[i] == -np.inf:  # it holds its GPUs now: they are free from its end on
             for step in range(np.searchsorted(time[:steps], end[i]), steps):
-                change(room[step], unit, promises.node[rows], promises.gpus[rows], 1)
+                shift(room[step], unit, promises.node[rows], promises.gpus[rows], 1)
         elif begin[i] < np.inf:
             start = np.searchsorted(time[:steps], max(begin[i], now))
             stop = max(np.searchsorted(time[:steps], end[i]), start + 1)
             for step in range(start, stop):
-                change(room[step], unit, promises.node[rows], promises.gpus[rows], -1)
+                shift(room[step], unit, promises.node[rows], promises.gpus[rows], -1)
     return steps

@@ -27,15 +27,6 @@ POLICIES: dict[str, Callable[[Workload], FloatArray]] = {
 """By name: what the queue is ordered by, float64 (n,), the least first; ties by submit time, then as in the trace."""
 
 
-def ranks(workload: Workload, policy: str) -> NDArray[np.int64]:
-    """Return the place of each job in the order of `policy`, int64 (n,)."""
-    order = np.argsort(workload.submit, kind="stable")
-    order = order[np.argsort(POLICIES[policy](workload)[order], kind="stable")]
-    rank = np.empty(workload.n_jobs, dtype=np.int64)
-    rank[order] = np.arange(workload.n_jobs)
-    return rank
-
-
 def simulate(
     workload: Workload,
     nodes: int,
@@ -74,7 +65,7 @@ def simulate(
         i = int(np.argmax(workload.gpus > room))
         raise InstanceError(f"gpus[{i}]", f"job {workload.names[i]} needs {workload.gpus[i]}, the cluster has {room}")
     from ..fit import Gangs, nodes_of  # compiling takes longer than most imports
-    from .loop import run
+    from .loop import levels_of, lines_of, run
 
     n = workload.n_jobs
     need, alike = workload.gpus.astype(np.int64), np.zeros(n, dtype=np.int64)
@@ -82,8 +73,10 @@ def simulate(
     whole = np.full((nodes, 1), float(gpus)) if consolidate else np.full((1, 1), float(room))
     cluster = nodes_of(whole.copy(), whole, np.ones((1, len(whole)), dtype=bool), consolidate)
     arrivals = np.argsort(workload.submit, kind="stable")
-    rank = ranks(workload, policy)
-    start, rows = run(np.array(workload.submit), arrivals, rank, gangs, cluster, DISCIPLINES.index(discipline))
+    lines = lines_of(need, arrivals[np.argsort(POLICIES[policy](workload)[arrivals], kind="stable")])
+    start, rows = run(
+        np.array(workload.submit), arrivals, lines, levels_of(cluster), gangs, cluster, DISCIPLINES.index(discipline)
+    )
     outcome = _outcome(workload, np.full(nodes, gpus, dtype=np.int32), start, rows if consolidate else None)
     wrong = check(outcome)
     if wrong:
