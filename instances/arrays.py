@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import fields
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import DEVICES, InstanceError
+from .errors import DEVICES, InstanceError, unknown
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
@@ -56,11 +58,16 @@ def require(ok: NDArray[np.bool_], array: NDArray[Any], field: str, problem: str
         raise InstanceError(f"{field}{index}", f"{array[where].item()!r} {problem}")
 
 
+def _is_usual(value: Any, whole: bool) -> bool:
+    """Return whether a number is fine without a closer look."""
+    return (type(value) is int or (type(value) is float and not whole)) and 0 < value < 2**63
+
+
 def require_number(
     value: object, field: str, *, positive: bool = False, whole: bool = False, optional: bool = False
 ) -> None:
     """Raise unless `value` is a finite, non-negative (or positive) number that an array can hold."""
-    if optional and value is None:
+    if _is_usual(value, whole) or (optional and value is None):
         return
     if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
         raise InstanceError(field, f"{value!r} is not a {'whole number' if whole else 'number'}")
@@ -70,6 +77,13 @@ def require_number(
         raise InstanceError(field, f"{value!r} does not fit into 64 bits")
     if value < 0 or (positive and value == 0):
         raise InstanceError(field, f"{value!r} is {'not positive' if positive else 'negative'}")
+
+
+def require_share(value: object, field: str, *, positive: bool = False) -> None:
+    """Raise unless `value` is a number from 0, or above it, to 1."""
+    require_number(value, field, positive=positive)
+    if isinstance(value, int | float) and value > 1:
+        raise InstanceError(field, f"{value!r} is more than 1")
 
 
 def require_count(count: object, field: str) -> None:
@@ -90,23 +104,136 @@ def require_unique(values: Sequence[Hashable], field: str, of: str = "") -> None
         seen.add(value)
 
 
-def require_text(value: object, field: str) -> None:
+def require_text(value: object, field: str, *, optional: bool = False) -> None:
     """Raise unless `value` is a non-empty string."""
-    if not isinstance(value, str) or not value:
+    if (not isinstance(value, str) or not value) and not (optional and value is None):
         raise InstanceError(field, f"{value!r} is not a name")
 
 
-def require_names(owner: Any, *fields: str, unique: bool = True) -> None:
-    """Make tuples of some fields of a frozen dataclass, and raise at the first entry that is no name or a duplicate."""
-    for field in fields:
-        values = tuple(getattr(owner, field))
-        object.__setattr__(owner, field, values)
-        for i, value in enumerate(values):
-            require_text(value, f"{field}[{i}]")
-        if unique:
-            require_unique(values, field)
+def require_flag(value: object, field: str, *, optional: bool = False) -> None:
+    """Raise unless `value` is true or false."""
+    if not isinstance(value, bool) and not (optional and value is None):
+        raise InstanceError(field, f"{value!r} is not true or false")
 
 
+def require_choice(value: object, field: str, choices: Iterable[str]) -> None:
+    """Raise unless `value` is one of the words."""
+    if not isinstance(value, str) or value not in choices:
+        raise InstanceError(field, unknown(value, choices))
+
+
+Bounds = tuple[tuple[Callable[[Any], Any], str], ...]
+"""What must hold of every entry, and what is said of the first of which it does not."""
+AMOUNT: Bounds = ((np.isfinite, "is not finite"), (lambda x: x >= 0, "is negative"))
+POSITIVE: Bounds = ((lambda x: x > 0, "is not positive"),)
+TIMES: Bounds = ((lambda x: ~np.isnan(x), "is not a number"), (lambda x: x >= 0, "is negative"))
+"""Seconds, infinite where there is no such time."""
+SHARE: Bounds = (*AMOUNT, (lambda x: x <= 1, "is more than 1"))
+
+
+NONE: Any = ()
+"""The default of an array field that may have no entry."""
+
+
+def array(
+    *size: str | None, holds: Bounds = (), of: str = "", what: str = "", usual: Any = None, null: str = ""
+) -> dict[str, Any]:
+    """Return the metadata of an array field, which `check_fields` and documents go by.
+
+    Args:
+        size: of each axis the field before it that is as long, `None` where any length will do.
+        holds: of every entry.
+        of: the field that the entries are indices into, whose members are called `what`.
+        usual: every entry of an array that is not given.
+        null: ``infinite`` if JSON has null where an entry is infinite.
+    """
+    return {"size": size, "holds": holds, "of": of, "what": what, "usual": usual, **({"null": null} if null else {})}
+
+
+def check_fields(owner: Any) -> None:
+    """Check the fields of a frozen dataclass by types and metadata; make tuples of sequences and freeze arrays.
+
+    Texts are not empty, numbers finite and not negative. The metadata of a field say more: ``positive``, ``unique``,
+    ``ascending``, ``empty`` (texts may be), ``choices``, or of an array what `array` says.
+
+    Raises:
+        InstanceError: naming the first field that is wrong, and the value found.
+    """
+    for name, check, make in _rules(type(owner)):  # type: ignore[arg-type] # a type is hashable
+        value = getattr(owner, name)
+        if check is not None:
+            check(value, name)
+        elif make is not None:
+            object.__setattr__(owner, name, make(owner, value))
+
+
+class Checked:
+    """What frozen dataclasses derive from of which `check_fields` is all that has to be checked."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+Rule = tuple[str, Callable[[Any, str], None] | None, Callable[[Any, Any], Any] | None]
+"""A field; what checks its value and the name; or what makes the value to be kept of the owner and the one given."""
+
+
+@cache
+def _rules(cls: type) -> list[Rule]:
+    """Return the rules of the fields of a class that have one."""
+    found: list[Rule] = []
+    for f in fields(cls):
+        kind, meta = str(f.type).removesuffix(" | None"), f.metadata
+        optional = kind != f.type
+        if "choices" in meta:
+            found.append((f.name, partial(require_choice, choices=meta["choices"]), None))
+        elif kind in ("int", "float"):
+            positive = meta.get("positive", False)
+            found.append(
+                (f.name, partial(require_number, positive=positive, whole=kind == "int", optional=optional), None)
+            )
+        elif kind in ("str", "bool"):
+            found.append((f.name, partial(require_text if kind == "str" else require_flag, optional=optional), None))
+        elif kind.startswith("tuple["):
+            found.append((f.name, None, partial(_items, f.name, kind[6:-6], meta)))
+        elif kind in _DTYPES:
+            found.append((f.name, None, partial(_array, f.name, _DTYPES[kind], meta or array(None))))
+    return found
+
+
+def _items(name: str, kind: str, meta: Mapping[str, Any], owner: Any, value: Any) -> tuple[Any, ...]:
+    found = tuple(value)
+    if kind == "str" and not meta.get("empty") and (set(map(type, found)) - {str} or not all(found)):
+        for i, x in enumerate(found):
+            require_text(x, f"{name}[{i}]")
+    if kind in ("int", "float"):
+        whole, positive = kind == "int", meta.get("positive", False)
+        for i, x in enumerate(found):
+            if not _is_usual(x, whole):
+                require_number(x, f"{name}[{i}]", whole=whole, positive=positive)
+            if i and "ascending" in meta and x <= found[i - 1]:
+                raise InstanceError(f"{name}[{i}]", f"{x!r} does not ascend")
+    if "unique" in meta:
+        require_unique(found, name)
+    return found
+
+
+def _array(name: str, dtype: type, meta: Mapping[str, Any], owner: Any, value: Any) -> NDArray[Any]:
+    shape = tuple(None if x is None else len(getattr(owner, x)) for x in meta["size"])
+    if meta["usual"] is not None and (value is None or not np.size(value)):
+        value = np.full([n or 0 for n in shape], meta["usual"])
+    found = frozen(value, dtype, name, shape)
+    for ok, problem in meta["holds"]:
+        require(ok(found), found, name, problem)
+    if meta["of"]:
+        count = len(getattr(owner, meta["of"]))
+        require((found >= 0) & (found < count), found, name, f"is not one of the {count} {meta['what']}")
+    return found
+
+
+_DTYPES = {"FloatArray": np.float64, "IntArray": np.int32, "BoolArray": np.bool_}
 _ALLOWED = {np.float64: "fiu", np.int32: "iu", np.bool_: "b"}
 _KIND = {np.float64: "a number", np.int32: "a whole number", np.bool_: "true or false"}
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from .arrays import FloatArray, IntArray, frozen, require, require_count, require_number, require_text, require_unique
+from .arrays import Checked, FloatArray, IntArray, array, check_fields, require_count, require_number, require_unique
 from .errors import LEVELS, InstanceError
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class Level(Checked):
     """One level of a tree: what joins devices whose smallest common group is of this level.
 
     Attributes:
@@ -24,13 +24,8 @@ class Level:
     """
 
     name: str
-    bandwidth: float
+    bandwidth: float = field(metadata={"positive": True})
     latency: float = 0.0
-
-    def __post_init__(self) -> None:
-        require_text(self.name, "name")
-        require_number(self.bandwidth, "bandwidth", positive=True)
-        require_number(self.latency, "latency")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,15 +39,14 @@ class TreeTopology:
     """
 
     levels: tuple[Level, ...]
-    group: IntArray = dataclasses.field(metadata={"rank": 2})
+    group: IntArray = field(metadata=array("levels", None))
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "levels", tuple(self.levels))
-        LEVELS.check(len(self.levels), "levels")
-        object.__setattr__(self, "group", frozen(self.group, np.int32, "group", (len(self.levels), None)))
+        LEVELS.check(len(tuple(self.levels)), "levels")
+        check_fields(self)
         if not self.levels:
             raise InstanceError("levels", "the tree has no level")
-        for lower, upper in zip(range(len(self.levels)), range(1, len(self.levels)), strict=False):
+        for lower, upper in pairwise(range(len(self.levels))):
             owner: dict[int, int] = {}
             pairs = np.unique(self.group[[lower, upper]], axis=1).T
             for part, whole in pairs.tolist():
@@ -113,20 +107,16 @@ class RampTopology:
         io_latency: seconds inside a GPU, paid at each end.
     """
 
-    communication_groups: int = 4
-    racks: int = 4
-    servers: int = 2
-    channel_bandwidth: float = 4e11
+    communication_groups: int = field(default=4, metadata={"positive": True})
+    racks: int = field(default=4, metadata={"positive": True})
+    servers: int = field(default=2, metadata={"positive": True})
+    channel_bandwidth: float = field(default=4e11, metadata={"positive": True})
     propagation: float = 50e-9
     io_latency: float = 100e-9
 
     def __post_init__(self) -> None:
-        for name in ("communication_groups", "racks", "servers"):
-            require_number(getattr(self, name), name, positive=True, whole=True)
+        check_fields(self)
         require_count(self.n_devices, "servers")
-        require_number(self.channel_bandwidth, "channel_bandwidth", positive=True)
-        require_number(self.propagation, "propagation")
-        require_number(self.io_latency, "io_latency")
 
     @property
     def n_devices(self) -> int:
@@ -147,7 +137,7 @@ Topology = TreeTopology | RampTopology
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceType:
+class DeviceType(Checked):
     """One kind of device.
 
     Attributes:
@@ -160,17 +150,10 @@ class DeviceType:
     """
 
     name: str
-    flops: float | None = None
-    memory: float | None = None
-    memory_bandwidth: float | None = None
+    flops: float | None = field(default=None, metadata={"positive": True})
+    memory: float | None = field(default=None, metadata={"positive": True})
+    memory_bandwidth: float | None = field(default=None, metadata={"positive": True})
     host: bool = False
-
-    def __post_init__(self) -> None:
-        require_text(self.name, "name")
-        for field in ("flops", "memory", "memory_bandwidth"):
-            require_number(getattr(self, field), field, positive=True, optional=True)
-        if not isinstance(self.host, bool):
-            raise InstanceError("host", f"{self.host!r} is not true or false")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,18 +167,14 @@ class Cluster:
     """
 
     device_types: tuple[DeviceType, ...]
-    type_of: IntArray
+    type_of: IntArray = field(metadata=array(None, of="device_types", what="device types"))
     topology: Topology
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "device_types", tuple(self.device_types))
-        object.__setattr__(self, "type_of", frozen(self.type_of, np.int32, "type_of", (None,)))
-        names = [kind.name for kind in self.device_types]
-        require_unique(names, "device_types", ".name")
+        check_fields(self)
+        require_unique([kind.name for kind in self.device_types], "device_types", ".name")
         if not len(self.type_of):
             raise InstanceError("type_of", "the cluster has no device")
-        known = (self.type_of >= 0) & (self.type_of < len(names))
-        require(known, self.type_of, "type_of", f"is not one of the {len(names)} device types")
         if self.topology.n_devices != len(self.type_of):
             spans, has = self.topology.n_devices, len(self.type_of)
             raise InstanceError("topology", f"spans {spans} devices, the cluster has {has}")

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import MISSING, Field, fields, is_dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from os import PathLike, fspath
 from pathlib import Path
 from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -84,7 +85,7 @@ def from_document(data: Any) -> Any:
     if not isinstance(kind, str) or kind not in DOCUMENTS:
         raise InstanceError("kind", unknown(kind, DOCUMENTS))
     value = from_data(DOCUMENTS[kind], body)
-    if stated is not None and stated != content_hash(value):
+    if stated is not None and stated != _hash(body) and stated != content_hash(value):
         raise InstanceError("content_hash", f"{stated!r} does not match the content: the document was altered or cut")
     return value
 
@@ -96,7 +97,7 @@ def content_hash(value: Any) -> str:
 
 def json_schema(kind: str) -> dict[str, Any]:
     """Return the JSON Schema of one kind of document."""
-    body = schema(DOCUMENTS[kind])
+    body = form(DOCUMENTS[kind]).schema
     head = {
         "schema_version": {"const": SCHEMA_VERSION},
         "kind": {"const": kind},
@@ -140,7 +141,7 @@ def to_data(value: Any) -> Any:
             return [[x if np.isfinite(x) else None for x in row] for row in data]
         return data
     if isinstance(value, tuple):
-        return [to_data(x) for x in value]
+        return [to_data(x) for x in value] if value and is_dataclass(value[0]) else list(value)
     return value
 
 
@@ -150,119 +151,127 @@ def _names(cls: type) -> tuple[str, ...] | None:
     return tuple(f.name for f in fields(cls)) if is_dataclass(cls) else None
 
 
+def _tag(cls: type) -> dict[str, Any]:
+    """Return what tells a member of a union from the others, nothing for other classes."""
+    return {"kind": KINDS[cls.__name__]} if cls.__name__ in KINDS else {}
+
+
 def from_data(cls: type, data: Any) -> Any:
     """Build a `cls` from what `to_data` made of one.
 
     Raises:
         InstanceError: naming the field, from `data` down, and the value found.
     """
-    if not isinstance(data, dict):
-        raise InstanceError("", f"{_brief(data)} is not an object")
-    known = {f.name: f for f in fields(cls)}
-    for name in data:
-        if name not in known and not (name == "kind" and cls.__name__ in KINDS):
-            raise InstanceError(name, "is not a known field")
-    values = {}
-    for name, f in known.items():
-        if name in data:
-            try:
-                hint = _hints(cls)[name]
-                absent = data[name] is None and type(None) in _members(hint)
-                values[name] = None if absent else _read(hint, f, data[name])
-            except InstanceError as error:
-                raise error.within(name) from None
-        elif _required(f):
-            raise InstanceError(name, "is missing")
-    return cls(**values)
+    return form(cls).read(data)
 
 
-def schema(cls: type) -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of what `to_data` makes of a `cls`."""
-    tag = {key: {"const": name} for key, name in _tag(cls).items()}
-    required = [f.name for f in fields(cls) if _required(f)]
-    return {
-        "type": "object",
-        "properties": tag | {f.name: _describe(_hints(cls)[f.name], f) for f in fields(cls)},
-        "required": [*tag, *required],
-        "additionalProperties": False,
-    }
+class Form(NamedTuple):
+    """How values of a type are read from JSON, and their JSON Schema (2020-12).
 
+    Attributes:
+        read: makes the value of parsed JSON, naming the field below it that is wrong.
+        plain: whether parsed JSON is the value already.
+        schema: what `to_data` makes of one.
+    """
 
-def _tag(cls: type) -> dict[str, Any]:
-    """Return what tells a member of a union from the others, nothing for other classes."""
-    return {"kind": KINDS[cls.__name__]} if cls.__name__ in KINDS else {}
+    read: Callable[[Any], Any]
+    schema: dict[str, Any]
+    plain: bool = False
 
 
 @cache
-def _hints(cls: type) -> dict[str, Any]:
-    return get_type_hints(cls)
+def form(cls: type) -> Form:
+    """Return the form of a dataclass, which is that of its fields."""
+    hints = get_type_hints(cls)
+    parts = {f.name: _form(hints[f.name], f.metadata) for f in fields(cls)}
+    required = [f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING]
+    tag = _tag(cls)
+
+    def read(data: Any) -> Any:
+        if not isinstance(data, dict):
+            raise InstanceError("", f"{_brief(data)} is not an object")
+        values = {}
+        for name, entry in data.items():
+            if name in parts:
+                values[name] = entry if parts[name].plain else _inside(parts[name].read, entry, name)
+            elif name not in tag:
+                raise InstanceError(name, "is not a known field")
+        for name in required:
+            if name not in values:
+                raise InstanceError(name, "is missing")
+        return cls(**values)
+
+    schema = {
+        "type": "object",
+        "properties": {x: {"const": kind} for x, kind in tag.items()} | {x: part.schema for x, part in parts.items()},
+        "required": [*tag, *required],
+        "additionalProperties": False,
+    }
+    return Form(read, schema)
 
 
-def _required(f: Field[Any]) -> bool:
-    return f.default is MISSING and f.default_factory is MISSING
+def _inside(read: Callable[[Any], Any], data: Any, place: str) -> Any:
+    try:
+        return read(data)
+    except InstanceError as error:
+        raise error.within(place) from None
 
 
-def _is_array(hint: Any) -> bool:
-    return get_origin(hint) is np.ndarray
+_SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
+_ENTRIES = {np.float64: "number", np.int32: "integer", np.bool_: "boolean"}
 
 
-def _members(hint: Any) -> tuple[Any, ...]:
-    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-
-
-def _read(hint: Any, f: Field[Any], data: Any) -> Any:
-    if _is_array(hint):
-        if f.metadata.get("null") == "infinite" and isinstance(data, list):
-            return [[np.inf if x is None else x for x in row] if isinstance(row, list) else row for row in data]
-        return data
-    classes = [m for m in _members(hint) if isinstance(m, type) and is_dataclass(m)]
-    if len(classes) > 1:
-        kind = data.get("kind") if isinstance(data, dict) else data
-        known = {KINDS[cls.__name__]: cls for cls in classes}
-        if not isinstance(kind, str) or kind not in known:
-            raise InstanceError("kind", unknown(kind, known))
-        return from_data(known[kind], data)
-    if classes:
-        return from_data(classes[0], data)
+def _form(hint: Any, metadata: Mapping[str, Any]) -> Form:
+    """Return the form of a field by its type; the metadata are those of `arrays.array`."""
+    if get_origin(hint) in (Union, UnionType):
+        return _any_of(get_args(hint), [_form(member, metadata) for member in get_args(hint)])
+    if hint in _SCALARS:
+        return Form(_same, {"type": _SCALARS[hint]}, plain=True)
+    if get_origin(hint) is np.ndarray:
+        kind = _ENTRIES[get_args(get_args(hint)[1])[0]]
+        schema: dict[str, Any] = {"type": [kind, "null"] if "null" in metadata else kind}
+        for _ in metadata.get("size", "1"):
+            schema = {"type": "array", "items": schema}
+        return Form(_infinite, schema) if "null" in metadata else Form(_same, schema, plain=True)
     if get_origin(hint) is tuple:
-        if not isinstance(data, list):
-            raise InstanceError("", f"{_brief(data)} is not a list")
-        return tuple(_item(get_args(hint)[0], i, x) for i, x in enumerate(data))
+        item = _form(get_args(hint)[0], {})
+
+        def listed(data: Any) -> Any:
+            if not isinstance(data, list):
+                raise InstanceError("", f"{_brief(data)} is not a list")
+            return data if item.plain else [_inside(item.read, x, f"[{i}]") for i, x in enumerate(data)]
+
+        return Form(listed, {"type": "array", "items": item.schema})
+    return form(hint)
+
+
+def _same(data: Any) -> Any:
     return data
 
 
-def _item(hint: Any, i: int, data: Any) -> Any:
-    if not isinstance(hint, type) or not is_dataclass(hint):
+def _infinite(data: Any) -> Any:
+    """Return a matrix with infinity for null."""
+    if not isinstance(data, list) or not any(isinstance(row, list) and None in row for row in data):
         return data
-    try:
-        return from_data(hint, data)
-    except InstanceError as error:
-        raise error.within(f"[{i}]") from None
+    return [[np.inf if x is None else x for x in row] if isinstance(row, list) else row for row in data]
 
 
-_SCALARS: dict[Any, dict[str, Any]] = {
-    str: {"type": "string"},
-    int: {"type": "integer"},
-    float: {"type": "number"},
-    bool: {"type": "boolean"},
-    type(None): {"type": "null"},
-}
+def _any_of(hints: tuple[Any, ...], members: list[Form]) -> Form:
+    """Return the form of a value of any of some types: null, or the one of which the data say the kind."""
+    pairs = [(x, member) for x, member in zip(hints, members, strict=True) if x is not type(None)]
+    known = {KINDS[x.__name__]: member.read for x, member in pairs} if len(pairs) > 1 else {}
 
+    def read(data: Any) -> Any:
+        if data is None and len(pairs) < len(hints):
+            return None
+        if not known:
+            return pairs[0][1].read(data)
+        kind = data.get("kind") if isinstance(data, dict) else data
+        if not isinstance(kind, str) or kind not in known:
+            raise InstanceError("kind", unknown(kind, known))
+        return known[kind](data)
 
-def _describe(hint: Any, f: Field[Any]) -> dict[str, Any]:
-    if _is_array(hint):
-        dtype = get_args(get_args(hint)[1])[0]
-        kind = {np.float64: "number", np.int32: "integer", np.bool_: "boolean"}[dtype]
-        entry: dict[str, Any] = {"type": [kind, "null"] if "null" in f.metadata else kind}
-        for _ in range(f.metadata.get("rank", 1)):
-            entry = {"type": "array", "items": entry}
-        return entry
-    members = _members(hint)
-    if len(members) > 1:
-        return {"anyOf": [_describe(m, f) for m in members]}
-    if get_origin(hint) is tuple:
-        return {"type": "array", "items": _describe(get_args(hint)[0], f)}
-    return _SCALARS[hint] if hint in _SCALARS else schema(hint)
+    return Form(read, {"anyOf": [member.schema for member in members]}, plain=all(member.plain for member in members))
 
 
 def _brief(data: Any) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, IntArray, frozen, require, require_text, require_unique
+from .arrays import AMOUNT, TIMES, BoolArray, FloatArray, IntArray, array, check_fields, require
 from .errors import InstanceError
 
 _MOST = 1e300
@@ -33,36 +32,37 @@ class OpGraph:
         backward: bool (n,), true for the ops of the backward pass.
     """
 
-    names: tuple[str, ...]
-    device_types: tuple[str, ...]
-    time: FloatArray = dataclasses.field(metadata={"rank": 2, "null": "infinite"})
-    memory: FloatArray
-    parameter_bytes: FloatArray
-    activation_bytes: FloatArray
-    source: IntArray
-    target: IntArray
-    edge_bytes: FloatArray
-    colocation: IntArray
-    twin: IntArray
-    backward: BoolArray
+    names: tuple[str, ...] = field(metadata={"unique": True})
+    device_types: tuple[str, ...] = field(metadata={"unique": True})
+    time: FloatArray = field(metadata=array("device_types", "names", holds=TIMES, null="infinite"))
+    memory: FloatArray = field(metadata=array("names", holds=AMOUNT))
+    parameter_bytes: FloatArray = field(metadata=array("names", holds=AMOUNT))
+    activation_bytes: FloatArray = field(metadata=array("names", holds=AMOUNT))
+    source: IntArray = field(metadata=array(None, of="names", what="ops"))
+    target: IntArray = field(metadata=array("source", of="names", what="ops"))
+    edge_bytes: FloatArray = field(metadata=array("source", holds=AMOUNT))
+    colocation: IntArray = field(metadata=array("names", holds=((lambda x: x >= -1, "is negative"),)))
+    twin: IntArray = field(metadata=array("names"))
+    backward: BoolArray = field(metadata=array("names"))
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "source", frozen(self.source, np.int32, "source", (None,)))
-        n, m = len(self.names), len(self.source)
-        shapes: dict[str, tuple[type, tuple[int, ...]]] = {
-            "time": (np.float64, (len(self.device_types), n)),
-            **dict.fromkeys(("memory", "parameter_bytes", "activation_bytes"), (np.float64, (n,))),
-            "target": (np.int32, (m,)),
-            "edge_bytes": (np.float64, (m,)),
-            **dict.fromkeys(("colocation", "twin"), (np.int32, (n,))),
-            "backward": (np.bool_, (n,)),
-        }
-        object.__setattr__(self, "names", tuple(self.names))
-        object.__setattr__(self, "device_types", tuple(self.device_types))
-        for field, (dtype, shape) in shapes.items():
-            object.__setattr__(self, field, frozen(getattr(self, field), dtype, field, shape))
-        self._check_items()
-        self._check_references()
+        check_fields(self)
+        if not self.names:
+            raise InstanceError("names", "the graph has no op")
+        for name in ("time", "memory", "parameter_bytes", "activation_bytes", "edge_bytes"):
+            values = getattr(self, name)
+            if values[np.isfinite(values)].astype(np.longdouble).sum() > _MOST:
+                raise InstanceError(name, f"the values add up to more than {_MOST:g}")
+        runnable = np.isfinite(self.time).any(axis=0)
+        if not runnable.all():
+            raise InstanceError("time", f"op {self.names[int(np.argmin(runnable))]!r} runs on no device type")
+        require((self.twin >= -1) & (self.twin < self.n_ops), self.twin, "twin", f"is not one of the {self.n_ops} ops")
+        has_twin = np.flatnonzero(self.twin >= 0)
+        mutual = self.twin[self.twin[has_twin]] == has_twin
+        if not mutual.all():
+            i = int(has_twin[np.argmin(mutual)])
+            raise InstanceError(f"twin[{i}]", f"{self.twin[i]} does not have {i} as its twin")
+        self.topological_order()
 
     def __repr__(self) -> str:
         return f"OpGraph({self.n_ops} ops, {self.n_edges} edges, times on {', '.join(self.device_types)})"
@@ -94,43 +94,6 @@ class OpGraph:
         """
         return topological_order(self.n_ops, self.source, self.target, self.names)
 
-    def _check_items(self) -> None:
-        if not self.names:
-            raise InstanceError("names", "the graph has no op")
-        for i, name in enumerate(self.names):
-            if not isinstance(name, str) or not name:
-                raise InstanceError(f"names[{i}]", f"{name!r} is not a name")
-        require_unique(self.names, "names")
-        for i, kind in enumerate(self.device_types):
-            require_text(kind, f"device_types[{i}]")
-        require_unique(self.device_types, "device_types")
-        require(~np.isnan(self.time), self.time, "time", "is not a number")
-        require(self.time >= 0, self.time, "time", "is negative")
-        for field in ("memory", "parameter_bytes", "activation_bytes", "edge_bytes"):
-            values = getattr(self, field)
-            require(np.isfinite(values), values, field, "is not finite")
-            require(values >= 0, values, field, "is negative")
-        for field in ("time", "memory", "parameter_bytes", "activation_bytes", "edge_bytes"):
-            values = getattr(self, field)
-            if values[np.isfinite(values)].astype(np.longdouble).sum() > _MOST:
-                raise InstanceError(field, f"the values add up to more than {_MOST:g}")
-        runnable = np.isfinite(self.time).any(axis=0)
-        if not runnable.all():
-            raise InstanceError("time", f"op {self.names[int(np.argmin(runnable))]!r} runs on no device type")
-
-    def _check_references(self) -> None:
-        for field in ("source", "target"):
-            ends = getattr(self, field)
-            require((ends >= 0) & (ends < self.n_ops), ends, field, f"is not one of the {self.n_ops} ops")
-        require((self.twin >= -1) & (self.twin < self.n_ops), self.twin, "twin", f"is not one of the {self.n_ops} ops")
-        require(self.colocation >= -1, self.colocation, "colocation", "is negative")
-        has_twin = np.flatnonzero(self.twin >= 0)
-        mutual = self.twin[self.twin[has_twin]] == has_twin
-        if not mutual.all():
-            i = int(has_twin[np.argmin(mutual)])
-            raise InstanceError(f"twin[{i}]", f"{self.twin[i]} does not have {i} as its twin")
-        self.topological_order()
-
 
 def topological_order(n: int, source: IntArray, target: IntArray, names: tuple[str, ...] | None = None) -> IntArray:
     """Return an order of n nodes in which every edge points forward, int32 (n,); ties by index.
@@ -138,6 +101,8 @@ def topological_order(n: int, source: IntArray, target: IntArray, names: tuple[s
     Raises:
         InstanceError: if there is a cycle; it names the ops on one.
     """
+    if (source < target).all():
+        return np.arange(n, dtype=np.int32)
     indegree = np.bincount(target, minlength=n).tolist()
     successors: list[list[int]] = [[] for _ in range(n)]
     for a, b in zip(source.tolist(), target.tolist(), strict=True):

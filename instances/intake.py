@@ -153,7 +153,7 @@ def parse_json(text: str) -> Any:
         raise
     except ValueError:  # the interpreter's limit on digits
         raise InstanceError("JSON", "a whole number has thousands of digits") from None
-    _not_too_deep(data, "JSON")
+    _not_too_deep(data, "JSON", text.count("[") + text.count("{"))
     return data
 
 
@@ -185,7 +185,7 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise InstanceError("TOML", str(error).lower()) from None
     except RecursionError:
         raise InstanceError("TOML", "is nested too deeply") from None
-    _not_too_deep(data, "TOML")
+    _not_too_deep(data, "TOML", len(text))
     return data
 
 
@@ -195,9 +195,14 @@ def _not_too_much(text: str) -> None:
         JSON_BYTES.check(len(text.encode(errors="surrogatepass")), "content", most)
 
 
-def _not_too_deep(data: Any, what: str) -> None:
-    """Raise if lists and objects are inside one another beyond the limit: whoever walks them does so by recursion."""
+def _not_too_deep(data: Any, what: str, opened: int) -> None:
+    """Raise if lists and objects are inside one another beyond the limit: whoever walks them does so by recursion.
+
+    Of fewer brackets than that, `opened` in the text, nothing can be.
+    """
     most, depth = DEPTH.value, 0
+    if opened <= most:
+        return
     level = [data] if isinstance(data, list | dict) else []
     while level:
         depth += 1

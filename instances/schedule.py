@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
 
 from .arrays import (
+    AMOUNT,
+    NONE,
+    POSITIVE,
+    Checked,
     FloatArray,
     IntArray,
-    frozen,
+    array,
+    check_fields,
     require,
     require_count,
-    require_names,
     require_number,
-    require_text,
     require_unique,
 )
 from .cluster import RampTopology
-from .errors import InstanceError, unknown
+from .errors import InstanceError
 from .ramp import blocks, blocks_by_shape
 from .workload import Workload
 
@@ -34,10 +36,10 @@ class Pool:
         gpus: how many.
     """
 
-    gpus: int
+    gpus: int = field(metadata={"positive": True})
 
     def __post_init__(self) -> None:
-        require_number(self.gpus, "gpus", positive=True, whole=True)
+        check_fields(self)
         require_count(self.gpus, "gpus")
 
 
@@ -53,12 +55,11 @@ class NodePool:
         gpus: of a node.
     """
 
-    nodes: int
-    gpus: int = 8
+    nodes: int = field(metadata={"positive": True})
+    gpus: int = field(default=8, metadata={"positive": True})
 
     def __post_init__(self) -> None:
-        require_number(self.nodes, "nodes", positive=True, whole=True)
-        require_number(self.gpus, "gpus", positive=True, whole=True)
+        check_fields(self)
         require_count(self.nodes * self.gpus, "nodes")
 
 
@@ -104,7 +105,7 @@ class MoldableJob:
     """
 
     name: str
-    degrees: tuple[int, ...]
+    degrees: tuple[int, ...] = field(metadata={"positive": True, "ascending": True})
     durations: tuple[float, ...]
     release: float = 0.0
     weight: float = 1.0
@@ -112,23 +113,11 @@ class MoldableJob:
     value: float | None = None
 
     def __post_init__(self) -> None:
-        require_text(self.name, "name")
-        for field in ("degrees", "durations"):
-            object.__setattr__(self, field, tuple(getattr(self, field)))
+        check_fields(self)
         if not self.degrees:
             raise InstanceError("degrees", "names no number of GPUs")
-        for i, degree in enumerate(self.degrees):
-            require_number(degree, f"degrees[{i}]", positive=True, whole=True)
-            if i and degree <= self.degrees[i - 1]:
-                raise InstanceError(f"degrees[{i}]", f"{degree!r} does not ascend")
         if len(self.durations) != len(self.degrees):
             raise InstanceError("durations", f"has {len(self.durations)} entries for {len(self.degrees)} degrees")
-        for i, seconds in enumerate(self.durations):
-            require_number(seconds, f"durations[{i}]")
-        for field in ("release", "weight"):
-            require_number(getattr(self, field), field)
-        require_number(self.deadline, "deadline", optional=True)
-        require_number(self.value, "value", optional=True)
 
 
 def accepted_within(job: MoldableJob, fraction: float, sequential: float | None = None) -> MoldableJob:
@@ -172,19 +161,16 @@ class ScheduleProblem:
 
     jobs: tuple[MoldableJob, ...]
     capacity: Capacity
-    goal: str = "weighted_completion"
+    goal: str = field(default="weighted_completion", metadata={"choices": GOALS})
     horizon: float | None = None
 
     objective: ClassVar[str] = "schedule"
     variant: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "jobs", tuple(self.jobs))
-        if self.goal not in GOALS:
-            raise InstanceError("goal", unknown(self.goal, GOALS))
+        check_fields(self)
         if not self.jobs:
             raise InstanceError("jobs", "the problem has no job")
-        require_number(self.horizon, "horizon", optional=True)
         if (self.horizon is not None) != (self.goal == "throughput"):
             raise InstanceError("horizon", f"{self.horizon!r} does not go with the goal {self.goal}")
         require_unique([job.name for job in self.jobs], "jobs", ".name")
@@ -214,7 +200,7 @@ class ScheduleProblem:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SchedulePlan:
+class SchedulePlan(Checked):
     """An answer: degree and start of each of n jobs, and which nodes they hold; r rows.
 
     Attributes:
@@ -228,28 +214,12 @@ class SchedulePlan:
     """
 
     jobs: tuple[str, ...]
-    degree: IntArray
-    start: FloatArray
-    job: IntArray = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=np.int32))
-    node: IntArray = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=np.int32))
-    gpus: IntArray = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    degree: IntArray = field(metadata=array("jobs", holds=((lambda x: x >= -1, "is neither an index nor -1"),)))
+    start: FloatArray = field(metadata=array("jobs", holds=AMOUNT))
+    job: IntArray = field(default=NONE, metadata=array(None, of="jobs", what="jobs"))
+    node: IntArray = field(default=NONE, metadata=array("job", holds=AMOUNT))
+    gpus: IntArray = field(default=NONE, metadata=array("job", holds=POSITIVE))
     instance: str | None = None
-
-    def __post_init__(self) -> None:
-        require_names(self, "jobs", unique=False)
-        if self.instance is not None:
-            require_text(self.instance, "instance")
-        n = len(self.jobs)
-        object.__setattr__(self, "degree", frozen(self.degree, np.int32, "degree", (n,)))
-        object.__setattr__(self, "start", frozen(self.start, np.float64, "start", (n,)))
-        require(self.degree >= -1, self.degree, "degree", "is neither an index nor -1")
-        require(np.isfinite(self.start) & (self.start >= 0), self.start, "start", "is not a finite number from 0 on")
-        object.__setattr__(self, "job", frozen(self.job, np.int32, "job", (None,)))
-        for field in ("node", "gpus"):
-            object.__setattr__(self, field, frozen(getattr(self, field), np.int32, field, (len(self.job),)))
-        require((self.job >= 0) & (self.job < n), self.job, "job", f"is not one of the {n} jobs")
-        require(self.node >= 0, self.node, "node", "is negative")
-        require(self.gpus > 0, self.gpus, "gpus", "is not positive")
 
     def __repr__(self) -> str:
         return f"SchedulePlan({(self.degree >= 0).sum()} of {len(self.jobs)} jobs run)"

@@ -7,11 +7,11 @@ end is split too, and the k sub-ops of a backward op exchange gradients pair by 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from .arrays import FloatArray, IntArray, frozen, require, require_number
+from .arrays import AMOUNT, POSITIVE, Checked, FloatArray, IntArray, array, frozen, require, require_number
 from .errors import InstanceError, unknown
 from .graph import OpGraph
 
@@ -20,7 +20,7 @@ QUANTUM = 1e-5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SplitGraph:
+class SplitGraph(Checked):
     """An op graph and into how many equal sub-ops each op is split; sub-ops are numbered op by op.
 
     Attributes:
@@ -33,20 +33,11 @@ class SplitGraph:
     """
 
     graph: OpGraph
-    copies: IntArray
-    seconds: FloatArray
-    memory: FloatArray
-    edge_bytes: FloatArray
-    sync_bytes: FloatArray
-
-    def __post_init__(self) -> None:
-        n, m = self.graph.n_ops, self.graph.n_edges
-        object.__setattr__(self, "copies", frozen(self.copies, np.int32, "copies", (n,)))
-        require(self.copies >= 1, self.copies, "copies", "is not positive")
-        for field, length in (("seconds", n), ("memory", n), ("edge_bytes", m), ("sync_bytes", n)):
-            values = frozen(getattr(self, field), np.float64, field, (length,))
-            require(np.isfinite(values) & (values >= 0), values, field, "is negative or not finite")
-            object.__setattr__(self, field, values)
+    copies: IntArray = field(metadata=array(None, holds=POSITIVE))
+    seconds: FloatArray = field(metadata=array("copies", holds=AMOUNT))
+    memory: FloatArray = field(metadata=array("copies", holds=AMOUNT))
+    edge_bytes: FloatArray = field(metadata=array(None, holds=AMOUNT))
+    sync_bytes: FloatArray = field(metadata=array("copies", holds=AMOUNT))
 
     @property
     def first(self) -> IntArray:

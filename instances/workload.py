@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import FloatArray, IntArray, frozen, require, require_unique
+from .arrays import AMOUNT, POSITIVE, SHARE, FloatArray, IntArray, array, check_fields
 from .errors import InstanceError
 
 
@@ -29,38 +28,26 @@ class Workload:
         memory: bytes of host memory, float64 (n,), 0 where they are not known.
     """
 
-    names: tuple[str, ...]
-    submit: FloatArray
-    gpus: IntArray
-    duration: FloatArray
-    queue: tuple[str, ...] = ()
-    model: tuple[str, ...] = ()
-    share: FloatArray | None = None
-    cpu: FloatArray | None = None
-    memory: FloatArray | None = None
+    names: tuple[str, ...] = field(metadata={"unique": True})
+    submit: FloatArray = field(metadata=array("names", holds=AMOUNT))
+    gpus: IntArray = field(metadata=array("names", holds=POSITIVE))
+    duration: FloatArray = field(metadata=array("names", holds=AMOUNT))
+    queue: tuple[str, ...] = field(default=(), metadata={"empty": True})
+    model: tuple[str, ...] = field(default=(), metadata={"empty": True})
+    share: FloatArray | None = field(default=None, metadata=array("names", holds=(*POSITIVE, *SHARE), usual=1.0))
+    cpu: FloatArray | None = field(default=None, metadata=array("names", holds=AMOUNT, usual=0.0))
+    memory: FloatArray | None = field(default=None, metadata=array("names", holds=AMOUNT, usual=0.0))
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "names", tuple(self.names))
         n = len(self.names)
+        for name in ("queue", "model"):
+            words = tuple(getattr(self, name)) or ("",) * n
+            object.__setattr__(self, name, words)
+            if len(words) != n:
+                raise InstanceError(name, f"has {len(words)} entries where {n} are expected")
+        check_fields(self)
         if not n:
             raise InstanceError("jobs", "the workload has no job")
-        require_unique(self.names, "names")
-        for field in ("queue", "model"):
-            words = tuple(getattr(self, field)) or ("",) * n
-            object.__setattr__(self, field, words)
-            if len(words) != n:
-                raise InstanceError(field, f"has {len(words)} entries where {n} are expected")
-        for field, usual in (("share", 1.0), ("cpu", 0.0), ("memory", 0.0)):
-            if getattr(self, field) is None:
-                object.__setattr__(self, field, np.full(n, usual))
-        object.__setattr__(self, "gpus", frozen(self.gpus, np.int32, "gpus", (n,)))
-        for field in ("submit", "duration", "share", "cpu", "memory"):
-            values = frozen(getattr(self, field), np.float64, field, (n,))
-            object.__setattr__(self, field, values)
-            require(np.isfinite(values) & (values >= 0), values, field, "is not a finite number from 0 on")
-        require(self.gpus > 0, self.gpus, "gpus", "is not positive")
-        share = np.asarray(self.share)
-        require((share > 0) & (share <= 1), share, "share", "is not above 0 and at most 1")
 
     def __repr__(self) -> str:
         days = float(self.submit.max() - self.submit.min()) / 86400
@@ -86,7 +73,7 @@ class Workload:
     def take(self, index: NDArray[np.intp]) -> Workload:
         """Return the jobs at `index`, in that order."""
         rows = index.tolist()
-        taken: dict[str, Any] = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        for field, values in taken.items():
-            taken[field] = values[index] if isinstance(values, np.ndarray) else tuple(values[i] for i in rows)
+        taken: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        for name, values in taken.items():
+            taken[name] = values[index] if isinstance(values, np.ndarray) else tuple(values[i] for i in rows)
         return Workload(**taken)

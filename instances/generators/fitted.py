@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import FloatArray, IntArray, frozen, require, require_number
+from ..arrays import AMOUNT, FloatArray, IntArray, array, check_fields, require_number, require_share
 from ..errors import InstanceError
 from ..workload import Workload
 
@@ -35,32 +34,26 @@ class WorkloadModel:
         alike: the same for its duration among those of its size: their rank correlation.
     """
 
-    rate: FloatArray
+    rate: FloatArray = field(metadata=array(None, holds=AMOUNT))
     swing: float
     burst: float
     sizes: IntArray
-    shares: FloatArray
-    quantiles: FloatArray = dataclasses.field(metadata={"rank": 2})
+    shares: FloatArray = field(metadata=array("sizes", holds=AMOUNT))
+    quantiles: FloatArray = field(metadata=array("sizes", None, holds=AMOUNT))
     stays: float = 0.0
     alike: float = 0.0
 
     def __post_init__(self) -> None:
-        n = len(self.sizes)
-        object.__setattr__(self, "sizes", frozen(self.sizes, np.int32, "sizes", (n,)))
-        for field, shape in (("rate", (_HOURS,)), ("shares", (n,)), ("quantiles", (n, len(LEVELS)))):
-            values = frozen(getattr(self, field), np.float64, field, shape)
-            object.__setattr__(self, field, values)
-            require(np.isfinite(values) & (values >= 0), values, field, "is not a finite number from 0 on")
+        check_fields(self)
+        for name, values, width in (("rate", self.rate, _HOURS), ("quantiles", self.quantiles, len(LEVELS))):
+            if values.shape[-1] != width:
+                raise InstanceError(name, f"has {values.shape[-1]} entries where {width} are expected")
         if not self.rate.any():
             raise InstanceError("rate", "nothing ever arrives")
-        require_number(self.burst, "burst", positive=True)
-        require_number(self.swing, "swing")
-        if not self.burst >= 1:
+        require_share(self.stays, "stays")
+        require_share(self.alike, "alike")
+        if self.burst < 1:
             raise InstanceError("burst", f"{self.burst!r} is less than 1")
-        for field in ("stays", "alike"):
-            require_number(getattr(self, field), field)
-            if not getattr(self, field) <= 1:
-                raise InstanceError(field, f"{getattr(self, field)!r} is more than 1")
         if abs(float(self.shares.sum()) - 1) > 1e-6:
             raise InstanceError("shares", f"add up to {self.shares.sum():.6g}, not to 1")
 

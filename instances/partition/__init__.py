@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, frozen, require, require_text
+from ..arrays import AMOUNT, NONE, Checked, FloatArray, IntArray, array, check_fields
 from ..cluster import Cluster, TreeTopology
-from ..errors import InstanceError, unknown
+from ..errors import InstanceError
 from ..graph import OpGraph
 from ..lazy import exported
 
@@ -37,7 +36,6 @@ __all__ = [
     "StepPlan",
     "StepProblem",
     "TensorMenu",
-    "check_assignment",
     "megatron",
     "precedence",
 ]
@@ -97,24 +95,6 @@ class GraphProblem:
         return np.array([kind.host for kind in self.cluster.device_types])[self.cluster.type_of]
 
 
-def check_assignment(plan: Any, *whole: str) -> None:
-    """Check and freeze `plan.ops`, `plan.instance` and the int32 (n,) fields named in `whole`, none of it negative.
-
-    Raises:
-        InstanceError: naming the field and the value found.
-    """
-    object.__setattr__(plan, "ops", tuple(plan.ops))
-    if set(map(type, plan.ops)) != {str} or not all(plan.ops):
-        for i, name in enumerate(plan.ops):
-            require_text(name, f"ops[{i}]")
-    if plan.instance is not None:
-        require_text(plan.instance, "instance")
-    for field in whole:
-        object.__setattr__(plan, field, frozen(getattr(plan, field), np.int32, field, (len(plan.ops),)))
-        values = getattr(plan, field)
-        require(values >= 0, values, field, "is negative")
-
-
 VARIANTS = ("contiguous", "convex", "free")
 
 
@@ -129,18 +109,17 @@ class PartitionProblem(GraphProblem):
             and comes back) or ``free``; see `precedence` for the edges that count.
     """
 
-    variant: str = "contiguous"  # type: ignore[misc]  # a field here, a constant of the other objectives
+    variant: str = field(default="contiguous", metadata={"choices": VARIANTS})  # type: ignore[misc]  # a field here, a constant of the other objectives
 
     objective: ClassVar[str] = "throughput"
 
     def __post_init__(self) -> None:
+        check_fields(self)
         GraphProblem.__post_init__(self)
-        if self.variant not in VARIANTS:
-            raise InstanceError("variant", unknown(self.variant, VARIANTS))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PartitionPlan:
+class PartitionPlan(Checked):
     """An answer: the device of each op, and each op's place along the pipeline.
 
     Attributes:
@@ -151,12 +130,9 @@ class PartitionPlan:
     """
 
     ops: tuple[str, ...]
-    device: IntArray
-    stage: IntArray
+    device: IntArray = field(metadata=array("ops", holds=AMOUNT))
+    stage: IntArray = field(metadata=array("ops", holds=AMOUNT))
     instance: str | None = None
-
-    def __post_init__(self) -> None:
-        check_assignment(self, "device", "stage")
 
     def __repr__(self) -> str:
         return f"PartitionPlan({len(self.ops)} ops on {len(np.unique(self.device))} devices)"
@@ -205,7 +181,7 @@ class LatencyProblem(GraphProblem):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LatencyPlan:
+class LatencyPlan(Checked):
     """An answer: the device of each op; when everything runs follows from it.
 
     Attributes:
@@ -215,11 +191,8 @@ class LatencyPlan:
     """
 
     ops: tuple[str, ...]
-    device: IntArray
+    device: IntArray = field(metadata=array("ops", holds=AMOUNT))
     instance: str | None = None
-
-    def __post_init__(self) -> None:
-        check_assignment(self, "device")
 
     def __repr__(self) -> str:
         return f"LatencyPlan({len(self.ops)} ops on {len(set(self.device.tolist()))} devices)"
@@ -245,9 +218,8 @@ class StepProblem(GraphProblem):
     objective: ClassVar[str] = "step"
 
     def __post_init__(self) -> None:
+        check_fields(self)
         GraphProblem.__post_init__(self)
-        if not isinstance(self.contention, bool):
-            raise InstanceError("contention", f"{self.contention!r} is not true or false")
 
     def delay(self, op: IntArray, a: IntArray, b: IntArray) -> FloatArray:
         """Return the seconds to send the output of `op` from device `a` to `b`, elementwise; 0 on one device."""
@@ -256,7 +228,7 @@ class StepProblem(GraphProblem):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StepPlan:
+class StepPlan(Checked):
     """An answer: where and when each op runs, and with contention when each output is sent.
 
     Attributes:
@@ -270,25 +242,12 @@ class StepPlan:
     """
 
     ops: tuple[str, ...]
-    device: IntArray
-    start: FloatArray
-    sent: IntArray = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=np.int32))
-    receiver: IntArray = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=np.int32))
-    sent_at: FloatArray = dataclasses.field(default_factory=lambda: np.zeros(0))
+    device: IntArray = field(metadata=array("ops", holds=AMOUNT))
+    start: FloatArray = field(metadata=array("ops", holds=AMOUNT))
+    sent: IntArray = field(default=NONE, metadata=array(None, of="ops", what="ops"))
+    receiver: IntArray = field(default=NONE, metadata=array("sent", holds=AMOUNT))
+    sent_at: FloatArray = field(default=NONE, metadata=array("sent", holds=AMOUNT))
     instance: str | None = None
-
-    def __post_init__(self) -> None:
-        check_assignment(self, "device")
-        object.__setattr__(self, "start", frozen(self.start, np.float64, "start", (len(self.ops),)))
-        object.__setattr__(self, "sent", frozen(self.sent, np.int32, "sent", (None,)))
-        object.__setattr__(self, "receiver", frozen(self.receiver, np.int32, "receiver", (len(self.sent),)))
-        object.__setattr__(self, "sent_at", frozen(self.sent_at, np.float64, "sent_at", (len(self.sent),)))
-        for field in ("start", "sent_at"):
-            values = getattr(self, field)
-            require(np.isfinite(values) & (values >= 0), values, field, "is no time from 0 on")
-        known = (self.sent >= 0) & (self.sent < len(self.ops))
-        require(known, self.sent, "sent", f"is not one of the {len(self.ops)} ops")
-        require(self.receiver >= 0, self.receiver, "receiver", "is negative")
 
     def __repr__(self) -> str:
         return f"StepPlan({len(self.ops)} ops on {len(np.unique(self.device))} devices, {len(self.sent)} transfers)"

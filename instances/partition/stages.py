@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import prod
 from typing import ClassVar
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, frozen, require
+from ..arrays import AMOUNT, POSITIVE, TIMES, FloatArray, IntArray, array, check_fields, frozen, require
 from ..cluster import Level, RampTopology, TreeTopology
-from ..errors import InstanceError, unknown
+from ..errors import InstanceError
 from ..graph import OpGraph
-from . import GraphProblem, check_assignment
+from . import GraphProblem
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,28 +30,21 @@ class TensorMenu:
         sync_bytes: bytes each device moves over its link so that the op's results agree, a sample, float64 (K, n).
     """
 
-    degree: IntArray
-    time: FloatArray = dataclasses.field(metadata={"rank": 2, "null": "infinite"})
-    memory: FloatArray = dataclasses.field(metadata={"rank": 2})
-    parameter_bytes: FloatArray = dataclasses.field(metadata={"rank": 2})
-    activation_bytes: FloatArray = dataclasses.field(metadata={"rank": 2})
-    sync_bytes: FloatArray = dataclasses.field(metadata={"rank": 2})
+    degree: IntArray = field(metadata=array(None, holds=POSITIVE))
+    time: FloatArray = field(metadata=array("degree", None, holds=TIMES, null="infinite"))
+    memory: FloatArray = field(metadata=array("degree", None, holds=AMOUNT))
+    parameter_bytes: FloatArray = field(metadata=array("degree", None, holds=AMOUNT))
+    activation_bytes: FloatArray = field(metadata=array("degree", None, holds=AMOUNT))
+    sync_bytes: FloatArray = field(metadata=array("degree", None, holds=AMOUNT))
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "degree", frozen(self.degree, np.int32, "degree", (None,)))
+        check_fields(self)
         if not len(self.degree):
             raise InstanceError("degree", "the menu has no degree")
-        require(self.degree >= 1, self.degree, "degree", "is not positive")
         rising = np.concatenate([[True], np.diff(self.degree) > 0])
         require(rising, self.degree, "degree", "is not above the one before it")
-        object.__setattr__(self, "time", frozen(self.time, np.float64, "time", (len(self.degree), None)))
-        require(~np.isnan(self.time), self.time, "time", "is not a number")
-        require(self.time >= 0, self.time, "time", "is negative")
-        for field in ("memory", "parameter_bytes", "activation_bytes", "sync_bytes"):
-            values = frozen(getattr(self, field), np.float64, field, self.time.shape)
-            object.__setattr__(self, field, values)
-            require(np.isfinite(values), values, field, "is not finite")
-            require(values >= 0, values, field, "is negative")
+        for name in ("memory", "parameter_bytes", "activation_bytes", "sync_bytes"):
+            frozen(getattr(self, name), np.float64, name, self.time.shape)
 
     def __repr__(self) -> str:
         return f"TensorMenu({self.n_ops} ops at degrees {', '.join(map(str, self.degree.tolist()))})"
@@ -142,18 +134,14 @@ class StagesProblem(GraphProblem):
     activations: bool = True
     recompute: bool = False
     stashing: bool = True
-    memory_model: str = "1f1b"
+    memory_model: str = field(default="1f1b", metadata={"choices": MEMORY_MODELS})
     menu: TensorMenu | None = None
 
     objective: ClassVar[str] = "stages"
 
     def __post_init__(self) -> None:
+        check_fields(self)
         GraphProblem.__post_init__(self)
-        for field in ("activations", "recompute", "stashing"):
-            if not isinstance(getattr(self, field), bool):
-                raise InstanceError(field, f"{getattr(self, field)!r} is not true or false")
-        if self.memory_model not in MEMORY_MODELS:
-            raise InstanceError("memory_model", unknown(self.memory_model, MEMORY_MODELS))
         if self.recompute and not self.training:
             raise InstanceError("recompute", "True, but the graph has no backward pass to run forward again for")
         self._check_cluster()
@@ -291,16 +279,13 @@ class StagesPlan:
     """
 
     ops: tuple[str, ...]
-    stage: IntArray
+    stage: IntArray = field(metadata=array("ops", holds=AMOUNT))
     serves: IntArray
-    degree: IntArray
+    degree: IntArray = field(metadata=array(None, holds=POSITIVE))
     instance: str | None = None
 
     def __post_init__(self) -> None:
-        check_assignment(self, "stage")
-        for field in ("serves", "degree"):
-            object.__setattr__(self, field, frozen(getattr(self, field), np.int32, field, (None,)))
-        require(self.degree >= 1, self.degree, "degree", "is not positive")
+        check_fields(self)
         known = (self.serves >= -1) & (self.serves < len(self.degree))
         require(known, self.serves, "serves", f"is neither -1 nor one of the {len(self.degree)} stages")
         known = self.stage < len(self.degree)

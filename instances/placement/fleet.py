@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray, frozen, require, require_names
+from ..arrays import AMOUNT, NONE, POSITIVE, BoolArray, FloatArray, IntArray, array, check_fields, require
 from ..cluster import Cluster, Level, TreeTopology
 from ..errors import DEVICES, InstanceError
 
@@ -32,38 +31,26 @@ class Fleet:
         usable: bool (m,), false where a node has failed or is reserved.
     """
 
-    names: tuple[str, ...]
-    gpu_types: tuple[str, ...]
-    gpu_type: IntArray
-    gpus: IntArray
-    cpu: FloatArray
-    memory: FloatArray
-    link: FloatArray
+    names: tuple[str, ...] = field(metadata={"unique": True})
+    gpu_types: tuple[str, ...] = field(metadata={"unique": True})
+    gpu_type: IntArray = field(metadata=array("names"))
+    gpus: IntArray = field(metadata=array("names", holds=AMOUNT))
+    cpu: FloatArray = field(metadata=array("names", holds=AMOUNT))
+    memory: FloatArray = field(metadata=array("names", holds=AMOUNT))
+    link: FloatArray = field(metadata=array("names", holds=POSITIVE))
     topology: TreeTopology
-    labels: tuple[str, ...] = ()
-    labelled: BoolArray = dataclasses.field(default_factory=lambda: np.zeros((0, 0), dtype=bool), metadata={"rank": 2})
-    usable: BoolArray | None = None
+    labels: tuple[str, ...] = field(default=(), metadata={"unique": True})
+    labelled: BoolArray = field(default=NONE, metadata=array("labels", "names", usual=False))
+    usable: BoolArray | None = field(default=None, metadata=array("names", usual=True))
 
     def __post_init__(self) -> None:
-        require_names(self, "names", "gpu_types", "labels")
-        m = len(self.names)
-        if not m:
+        check_fields(self)
+        if not self.names:
             raise InstanceError("names", "the fleet has no node")
-        usable = np.ones(m, dtype=bool) if self.usable is None else self.usable
-        object.__setattr__(self, "usable", frozen(usable, np.bool_, "usable", (m,)))
-        for field in ("gpu_type", "gpus"):
-            object.__setattr__(self, field, frozen(getattr(self, field), np.int32, field, (m,)))
-        for field in ("cpu", "memory", "link"):
-            object.__setattr__(self, field, frozen(getattr(self, field), np.float64, field, (m,)))
-        labelled = self.labelled if self.labels else np.zeros((0, m), dtype=bool)
-        object.__setattr__(self, "labelled", frozen(labelled, np.bool_, "labelled", (len(self.labels), m)))
-        for field in ("gpus", "cpu", "memory"):
-            values = getattr(self, field)
-            require(np.isfinite(values) & (values >= 0), values, field, "is not a finite number from 0 on")
         DEVICES.check(int(self.gpus.sum(dtype=np.int64)), "gpus")
-        require(self.link > 0, self.link, "link", "is not positive")
         known = (self.gpus == 0) | ((self.gpu_type >= 0) & (self.gpu_type < len(self.gpu_types)))
         require(known, self.gpu_type, "gpu_type", f"is not one of the {len(self.gpu_types)} GPU types")
+        m = len(self.names)
         if self.topology.n_devices != m:
             raise InstanceError("topology", f"spans {self.topology.n_devices} nodes, the fleet has {m}")
 
@@ -89,7 +76,7 @@ class Fleet:
         """Return the fleet of these nodes, in this order."""
         chosen = list(nodes)
         arrays = ("gpu_type", "gpus", "cpu", "memory", "link", "labelled", "usable")
-        return dataclasses.replace(
+        return replace(
             self,
             names=tuple(self.names[i] for i in chosen),
             topology=TreeTopology(self.topology.levels, self.topology.group[:, chosen]),

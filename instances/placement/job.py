@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-import numpy as np
-
-from ..arrays import FloatArray, frozen, require, require_names, require_number, require_text
-from ..errors import DEVICES, InstanceError, unknown
+from ..arrays import AMOUNT, NONE, POSITIVE, SHARE, Checked, FloatArray, array, check_fields
+from ..errors import DEVICES, InstanceError
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +24,7 @@ class Task:
         if not isinstance(self.demand, Demand):
             raise InstanceError("demand", f"{self.demand!r} is not a Demand")
         object.__setattr__(self, "gpu_types", tuple(sorted(set(self.gpu_types))))
-        for i, name in enumerate(self.gpu_types):
-            require_text(name, f"gpu_types[{i}]")
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +37,16 @@ class Expected:
     """
 
     task: Task
-    share: float = 1.0
+    share: float = field(default=1.0, metadata={"positive": True})
 
     def __post_init__(self) -> None:
         if not isinstance(self.task, Task):
             raise InstanceError("task", f"{self.task!r} is not a Task")
-        require_number(self.share, "share", positive=True)
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SpeedModel:
+class SpeedModel(Checked):
     """What is known of K model types on T types of GPU; docs/placement.md has the formulas.
 
     Attributes:
@@ -66,37 +62,14 @@ class SpeedModel:
             too, float64 (K,), from 0 to 1; 1 if none is given: links are shared by the number of gangs.
     """
 
-    models: tuple[str, ...]
-    gpu_types: tuple[str, ...]
-    compute: FloatArray = dataclasses.field(metadata={"rank": 2, "null": "infinite"})
-    gradient: FloatArray
-    overlap: FloatArray
-    host: FloatArray = dataclasses.field(metadata={"rank": 2})
-    gpu: FloatArray = dataclasses.field(metadata={"rank": 2})
-    duty: FloatArray = dataclasses.field(default_factory=lambda: np.zeros(0))
-
-    def __post_init__(self) -> None:
-        require_names(self, "models", "gpu_types")
-        k, t = len(self.models), len(self.gpu_types)
-        if not frozen(self.duty, np.float64, "duty", (None,)).size:
-            object.__setattr__(self, "duty", np.ones(k))
-        shapes: dict[str, tuple[int, ...]] = {
-            "compute": (t, k),
-            "gradient": (k,),
-            "overlap": (k,),
-            "host": (k, k),
-            "gpu": (k, k),
-            "duty": (k,),
-        }
-        for name, shape in shapes.items():
-            object.__setattr__(self, name, frozen(getattr(self, name), np.float64, name, shape))
-        require(self.compute > 0, self.compute, "compute", "is not positive")
-        for name in ("gradient", "overlap", "host", "gpu", "duty"):
-            values = getattr(self, name)
-            require(np.isfinite(values) & (values >= 0), values, name, "is not a finite number from 0 on")
-        for name in ("overlap", "duty"):
-            values = getattr(self, name)
-            require(values <= 1, values, name, "is more than 1")
+    models: tuple[str, ...] = field(metadata={"unique": True})
+    gpu_types: tuple[str, ...] = field(metadata={"unique": True})
+    compute: FloatArray = field(metadata=array("gpu_types", "models", holds=POSITIVE, null="infinite"))
+    gradient: FloatArray = field(metadata=array("models", holds=AMOUNT))
+    overlap: FloatArray = field(metadata=array("models", holds=SHARE))
+    host: FloatArray = field(metadata=array("models", "models", holds=AMOUNT))
+    gpu: FloatArray = field(metadata=array("models", "models", holds=AMOUNT))
+    duty: FloatArray = field(default=NONE, metadata=array("models", holds=SHARE, usual=1.0))
 
     def __repr__(self) -> str:
         return f"SpeedModel({len(self.models)} models on {', '.join(self.gpu_types)})"
@@ -122,8 +95,7 @@ class Demand:
     nic: float = 0.0
 
     def __post_init__(self) -> None:
-        for field in ("gpu", "cpu", "memory", "nic"):
-            require_number(getattr(self, field), field)
+        check_fields(self)
         if self.gpu > 1 and self.gpu != int(self.gpu):
             raise InstanceError("gpu", f"{self.gpu!r} is neither whole nor a share of one")
         DEVICES.check(self.grants, "gpu")
@@ -157,44 +129,26 @@ class GangJob:
 
     name: str
     model: str
-    workers: tuple[int, ...]
+    workers: tuple[int, ...] = field(metadata={"positive": True, "ascending": True})
     worker: Demand = Demand()
-    collective: str = "ring"
+    collective: str = field(default="ring", metadata={"choices": COLLECTIVES})
     servers: int = 0
     server: Demand = Demand(gpu=0.0)
     weight: float = 1.0
     value: float | None = None
     requires: tuple[str, ...] = ()
     apart: tuple[str, ...] = ()
-    most_per_node: int | None = None
+    most_per_node: int | None = field(default=None, metadata={"positive": True})
     whole_nodes: bool = False
 
     def __post_init__(self) -> None:
-        require_text(self.name, "name")
-        require_text(self.model, "model")
-        for field in ("workers", "requires", "apart"):
-            object.__setattr__(self, field, tuple(getattr(self, field)))
-        for i, degree in enumerate(self.workers):
-            require_number(degree, f"workers[{i}]", positive=True, whole=True)
-            if i and degree <= self.workers[i - 1]:
-                raise InstanceError(f"workers[{i}]", f"{degree!r} does not ascend")
+        check_fields(self)
         if not self.workers:
             raise InstanceError("workers", "names no number of workers")
-        for field in ("requires", "apart"):
-            for i, name in enumerate(getattr(self, field)):
-                require_text(name, f"{field}[{i}]")
-        if self.collective not in COLLECTIVES:
-            raise InstanceError("collective", unknown(self.collective, COLLECTIVES))
-        require_number(self.servers, "servers", whole=True)
         if (self.servers > 0) != (self.collective == "ps"):
             raise InstanceError("servers", f"{self.servers!r} does not go with the collective {self.collective}")
         if self.server.gpu:
             raise InstanceError("server.gpu", f"{self.server.gpu!r} is not 0: parameter servers run on cores")
-        require_number(self.weight, "weight")
-        require_number(self.value, "value", optional=True)
-        require_number(self.most_per_node, "most_per_node", positive=True, whole=True, optional=True)
-        if not isinstance(self.whole_nodes, bool):
-            raise InstanceError("whole_nodes", f"{self.whole_nodes!r} is not true or false")
 
     @property
     def gang(self) -> int:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import FloatArray, IntArray, frozen, require, require_names, require_number, require_text, require_unique
-from ..errors import InstanceError, unknown
+from ..arrays import AMOUNT, NONE, Checked, FloatArray, IntArray, array, check_fields, require_unique
+from ..errors import InstanceError
 from .fleet import Fleet
 from .job import Expected, GangJob, SpeedModel, Task
 
@@ -37,20 +36,13 @@ class Running:
     migration: float = 0.0
 
     def __post_init__(self) -> None:
-        require_text(self.job, "job")
-        for field in ("nodes", "workers", "servers"):
-            object.__setattr__(self, field, tuple(getattr(self, field)))
         if not self.servers:
             object.__setattr__(self, "servers", (0,) * len(self.nodes))
-        for field in ("workers", "servers"):
-            counts = getattr(self, field)
-            if len(counts) != len(self.nodes):
-                raise InstanceError(field, f"has {len(counts)} entries where {len(self.nodes)} are expected")
-            for i, count in enumerate(counts):
-                require_number(count, f"{field}[{i}]", whole=True)
-        require_number(self.migration, "migration")
-        if not isinstance(self.movable, bool):
-            raise InstanceError("movable", f"{self.movable!r} is not true or false")
+        check_fields(self)
+        for counts in ("workers", "servers"):
+            if len(getattr(self, counts)) != len(self.nodes):
+                words = f"has {len(getattr(self, counts))} entries where {len(self.nodes)} are expected"
+                raise InstanceError(counts, words)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,18 +66,14 @@ class PlacementProblem:
     jobs: tuple[GangJob, ...]
     speeds: SpeedModel
     running: tuple[Running, ...] = ()
-    goal: str = "slowdown"
+    goal: str = field(default="slowdown", metadata={"choices": GOALS})
     mix: tuple[Expected, ...] = ()
 
     objective: ClassVar[str] = "placement"
     variant: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "jobs", tuple(self.jobs))
-        object.__setattr__(self, "running", tuple(self.running))
-        object.__setattr__(self, "mix", tuple(self.mix))
-        if self.goal not in GOALS:
-            raise InstanceError("goal", unknown(self.goal, GOALS))
+        check_fields(self)
         if not self.jobs:
             raise InstanceError("jobs", "the batch has no job")
         require_unique([job.name for job in self.jobs], "jobs", ".name")
@@ -170,7 +158,7 @@ class PlacementProblem:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PlacementPlan:
+class PlacementPlan(Checked):
     """An answer: which tasks of which job are on which node, and which GPUs they hold; r rows.
 
     Attributes:
@@ -185,29 +173,13 @@ class PlacementPlan:
     """
 
     jobs: tuple[str, ...]
-    job: IntArray
-    node: IntArray
-    workers: IntArray
-    servers: IntArray
-    grant_row: IntArray = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=np.int32))
-    grant_gpu: IntArray = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    job: IntArray = field(metadata=array(None, of="jobs", what="jobs"))
+    node: IntArray = field(metadata=array("job", holds=AMOUNT))
+    workers: IntArray = field(metadata=array("job", holds=AMOUNT))
+    servers: IntArray = field(metadata=array("job", holds=AMOUNT))
+    grant_row: IntArray = field(default=NONE, metadata=array(None, of="job", what="rows"))
+    grant_gpu: IntArray = field(default=NONE, metadata=array("grant_row", holds=AMOUNT))
     instance: str | None = None
-
-    def __post_init__(self) -> None:
-        require_names(self, "jobs", unique=False)
-        if self.instance is not None:
-            require_text(self.instance, "instance")
-        object.__setattr__(self, "job", frozen(self.job, np.int32, "job", (None,)))
-        for field in ("node", "workers", "servers"):
-            object.__setattr__(self, field, frozen(getattr(self, field), np.int32, field, (len(self.job),)))
-        object.__setattr__(self, "grant_row", frozen(self.grant_row, np.int32, "grant_row", (None,)))
-        object.__setattr__(self, "grant_gpu", frozen(self.grant_gpu, np.int32, "grant_gpu", (len(self.grant_row),)))
-        for field in ("node", "workers", "servers", "grant_gpu"):
-            values = getattr(self, field)
-            require(values >= 0, values, field, "is negative")
-        for field, count, words in (("job", len(self.jobs), "jobs"), ("grant_row", len(self.job), "rows")):
-            values = getattr(self, field)
-            require((values >= 0) & (values < count), values, field, f"is not one of the {count} {words}")
 
     def __repr__(self) -> str:
         placed, nodes = len(np.unique(self.job)), len(np.unique(self.node))

@@ -151,7 +151,7 @@ def test_acceptable_fraction() -> None:
         (lambda: pool("throughput"), "horizon: None does not go with the goal"),
         (lambda: ScheduleProblem((A, A), Pool(1)), r"jobs\[1\].name: 'a' is a duplicate"),
         (lambda: SchedulePlan(NAMES, [0, -2], [0, 0]), r"degree\[1\]: -2 is neither an index nor -1"),
-        (lambda: SchedulePlan(NAMES, [0, 0], [0, -1]), r"start\[1\]: -1.0 is not a finite number from 0 on"),
+        (lambda: SchedulePlan(NAMES, [0, 0], [0, -1]), r"start\[1\]: -1.0 is negative"),
         (lambda: moldable(fraction=-1.0), "fraction: -1.0 is negative"),
         (lambda: moldable(capacity="heap"), "capacity: 'heap' is not one of pool, nodes, ramp"),
     ],

@@ -169,9 +169,9 @@ def test_plan_of_another_problem() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("start", [0, -1, 0, 0], r"start\[1\]: -1.0 is no time from 0 on"),
+        ("start", [0, -1, 0, 0], r"start\[1\]: -1.0 is negative"),
         ("start", [0, 0, 0], "start: has 3 entries where 4 are expected"),
-        ("sent", [4], r"receiver: has 0 entries where 1 are expected"),
+        ("sent", [3], r"receiver: has 0 entries where 1 are expected"),
     ],
 )
 def test_bad_plans(field: str, value: list[float], words: str) -> None:
