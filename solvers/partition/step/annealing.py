@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray, IntArray
@@ -9,11 +11,10 @@ from gangplan.instances.arrays import FloatArray, IntArray
 from ...compiled.kernel import by_reference, lean, lean_kernel
 from ...compiled.routines import below, normal, sow, uniform
 from ...run import Run
-from .arrays import Arrays, arrays_of, workroom
+from .arrays import Arrays, Workroom, workroom
 from .model import Prepared
-from .moves import Annealing, propose, take_back
-from .schedule import Decoder, as_plan
-from .timing import Links, forward, forward_on_links, links_of, ranks, slide
+from .moves import Annealing, find_critical, propose, take_back
+from .timing import forward, placed, ranks, slide
 
 COLD = 1e-5
 """Temperature at the end of a round, as a share of the makespan."""
@@ -21,28 +22,28 @@ _NUDGED, _FORGOTTEN, _FAR = 0.15, 0.3, 0.1
 """Share of the moves that change an order, of those that forget a bias, and how far they go, in makespans."""
 
 
-def begin(a: Arrays, links: Links, where: IntArray, start: FloatArray) -> Annealing:
+def begin(p: Prepared, room: Workroom, where: IntArray, start: FloatArray) -> Annealing:
     """Return a search that is at a plan.
 
     Args:
-        a, links: the problem.
+        p, room: problem, and where schedules are made.
         where: device of each group, which has room for it.
         start: of each op.
     """
-    n, k, groups = len(a.group), len(a.room), len(where)
-    member = np.argsort(a.group, kind="stable")
-    member_first = np.concatenate([[0], np.cumsum(np.bincount(a.group, minlength=groups))])
+    n, k, groups = p.n, p.n_devices, p.n_groups
+    member = np.argsort(p.arrays.group, kind="stable")
+    member_first = np.concatenate([[0], np.cumsum(np.bincount(p.group_of, minlength=groups))])
 
     def ints(size: int) -> IntArray:
         return np.zeros(size, np.int64)
 
     s = Annealing(
-        where.copy(), np.zeros(n), np.zeros(k), member_first, member, ints(groups), ints(groups), ints(2), ints(groups),
-        ints(groups), ints(groups), where.copy(), np.zeros(n), ints(n), np.full(2, np.inf), np.zeros(n), workroom(a),
-        links,
+        where.copy(), np.zeros(n), np.zeros(k), member_first, member, ints(groups), ints(groups), ints(3), ints(n),
+        ints(groups), ints(groups), ints(groups), where.copy(), np.zeros(n), ints(n), np.full(2, np.inf), np.zeros(n),
+        room.topological.copy(), np.zeros(k), np.zeros(n), room,
     )  # fmt: skip
     s.room.key[:] = start
-    anneal(a, s, 0, 0, COLD, 0, 0)  # a round of no steps
+    anneal(p.arrays, s, 0, 0, COLD, 0, 0)  # a round of no steps
     return s
 
 
@@ -85,6 +86,7 @@ def anneal(arrays: Arrays, search: Annealing, i: int, size: int, hot: float, bud
             s.length[0] = length
             s.tally[0] = 0
             _keep(s)
+            find_critical(a, s)
         else:
             take_back(a, s)
             if v >= 0:
@@ -102,6 +104,7 @@ def _begin(a: Arrays, s: Annealing) -> None:
         s.bias[v] = -s.room.key[v] - s.room.tail[v]
     s.length[0], _ = _evaluate(a, s, np.inf)
     _keep(s)
+    find_critical(a, s)
 
 
 @lean
@@ -118,10 +121,7 @@ def _evaluate(a: Arrays, s: Annealing, limit: float) -> tuple[float, int]:
             most = max(most, s.key[a.after[j]])
         s.key[v] = most
     slide(s.key, a.topological, room.order)
-    if len(s.links.busy):
-        length, done = forward_on_links(a, s.links, room, limit)
-    else:
-        length, done = forward(a, room, room.order, limit)
+    length, done = forward(a, room, limit)
     return length, n // 3 + done
 
 
@@ -151,14 +151,28 @@ def _return(a: Arrays, s: Annealing) -> None:
     s.length[0] = s.length[1]
 
 
-_HOT = (1e-2, 1e-2 / 4, 1e-2 / 30)
+_BUDGET, _BUDGET_ON_LINKS = 20_000, 5_000
+"""Ops scheduled between two looks at the clock, without and with contention: some milliseconds."""
+
+
+def cool(
+    p: Prepared, s: Annealing, size: int, hot: float, rng: np.random.Generator, stopped: Callable[[], bool]
+) -> Iterator[None]:
+    """Do a round of so many steps from the best plan on, from a temperature on; yield now and then."""
+    budget, i = _BUDGET_ON_LINKS if p.contention else _BUDGET, 0
+    while i < size and not stopped():
+        i = anneal(p.arrays, s, i, size, hot, budget, int(rng.integers(2**31)))
+        yield
+
+
+_HOT = (1e-2 / 4, 1e-2 / 30, 1e-2)
 """Temperature at the beginning of a round, relative to the makespan; rounds take them in turn."""
 _STALE = 12
 """Rounds without a better plan after which the search ends."""
 _STEPS, _LEAST, _MOST = 25, 100, 10_000
 """Steps of a round: for each group, at least, at most."""
-_BUDGET, _BUDGET_ON_LINKS = 20_000, 5_000
-"""Ops scheduled between two looks at the clock, without and with contention: some milliseconds."""
+_SECONDS, _SECONDS_ON_LINKS, _PART = 4e-8, 2e-7, 3
+"""About what a step takes for each op, without and with contention, and which part of the time a round may take."""
 
 
 def local_search(run: Run, p: Prepared) -> None:
@@ -170,20 +184,17 @@ def local_search(run: Run, p: Prepared) -> None:
     """
     if run.plan is None or p.n_devices == 1:
         return
-    rng, decoder, a = np.random.default_rng(run.seed), Decoder(p), arrays_of(p)
-    where = run.plan.device[[ops[0] for ops in p.members]].astype(np.int64)
-    s = begin(a, links_of(p), where, run.plan.start)
-    budget = _BUDGET_ON_LINKS if p.contention else _BUDGET
-    size = int(np.clip(_STEPS * p.n_groups, _LEAST, _MOST))
+    rng, room = np.random.default_rng(run.seed), workroom(p)
+    s = begin(p, room, run.plan.device[[ops[0] for ops in p.members]].astype(np.int64), run.plan.start)
+    fitting = run.remaining() / _PART / p.n / (_SECONDS_ON_LINKS if p.contention else _SECONDS)
+    # in powers of two, so that one seed gives one trace
+    size = int(min(np.clip(_STEPS * p.n_groups, _LEAST, _MOST), 2.0 ** np.floor(np.log2(max(fitting, _LEAST)))))
     best, stale, turn = np.inf, 0, 0
     while stale < _STALE and not run.stopped:
-        before, i = s.length[1], 0
-        while i < size and not run.stopped:
-            i = anneal(a, s, i, size, _HOT[turn % len(_HOT)], budget, int(rng.integers(2**31)))
+        before = s.length[1]
+        for _ in cool(p, s, size, _HOT[turn % len(_HOT)], rng, lambda: run.stopped):
             if s.length[1] < best:
                 best = s.length[1]
-                device = s.best_where[a.group].tolist()
-                start, _, sent = decoder.times(device, s.best_order.tolist())
-                run.offer(as_plan(p, device, start, sent), "local_search")
+                run.offer(placed(p, room, s.best_where, s.best_order), "local_search")
         stale = 0 if s.length[1] < before else stale + 1
         turn += 1

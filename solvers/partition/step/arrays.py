@@ -8,7 +8,7 @@ import numpy as np
 
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
 
-from ...compiled.kernel import Bools2, Floats, Floats2, Ints, Ints2
+from ...compiled.kernel import Bools2, Floats, Floats2, Ints, Ints2, Ints3
 from .model import Prepared
 from .schedule import mean_rank
 
@@ -133,6 +133,40 @@ def _float(x: Any) -> FloatArray:
     return np.array(x, dtype=np.float64, order="C")
 
 
+class Links(NamedTuple):
+    """The links of a cluster and what they do when; n ops, k devices, m links; nothing without contention.
+
+    Attributes:
+        route: links between two devices, int64 (k, k, most), -1 behind the last.
+        low, high, busy: stretches of each link, see `timing.first_gap`; float64 (m, transfers) twice, int64 (m,).
+        sent, made: when the output of each op begins to be sent to each device, float64 (n, k), and by which schedule,
+            int64 (n, k).
+        schedule: number of the schedule, int64 (1,).
+        reads: what an op reads, in the order in which it is made, int64 (n,).
+    """
+
+    route: Ints3
+    low: Floats2
+    high: Floats2
+    busy: Ints
+    sent: Floats2
+    made: Ints2
+    schedule: Ints
+    reads: Ints
+
+
+def _links(p: Prepared) -> Links:
+    n, k, m, transfers = (p.n, p.n_devices, len(p.links.names), len(p.edges[0])) if p.contention else (0, 0, 0, 0)
+    ways = [(a, b, p.routes[a][b]) for a in range(k) for b in range(k)]
+    route = np.full((k, k, 1 + max((len(way) for _, _, way in ways), default=0)), -1)
+    for a, b, way in ways:
+        route[a, b, : len(way)] = way
+    return Links(
+        route, np.zeros((m, transfers)), np.zeros((m, transfers)), np.zeros(m, np.int64), np.zeros((n, k)),
+        np.zeros((n, k), np.int64), np.zeros(1, np.int64), np.zeros(n, np.int64),
+    )  # fmt: skip
+
+
 class Workroom(NamedTuple):
     """Where a schedule is made; n ops, k devices.
 
@@ -142,8 +176,10 @@ class Workroom(NamedTuple):
         topological: ops in a topological order, int64 (n,).
         tail: longest way from the start of each op to the end, float64 (n,).
         start, finish: of each op, float64 (n,).
-        low, high, busy: see `timetable`; float64 (k, n) twice, int64 (k,).
+        low, high, busy: busy stretches of each device and how many, see `timing.first_gap`; float64 (k, n) twice, int64
+            (k,).
         key, heap: what ops are sorted by, float64 (n,), and how far that is, int64 (n,).
+        links: of the cluster; none where transfers do not wait for one another.
     """
 
     device: Ints
@@ -157,17 +193,17 @@ class Workroom(NamedTuple):
     busy: Ints
     key: Floats
     heap: Ints
+    links: Links
 
 
-def workroom(a: Arrays) -> Workroom:
+def workroom(p: Prepared) -> Workroom:
     """Return an empty workroom for a problem."""
-    n, k = len(a.group), len(a.room)
-    order = np.argsort(a.topological)
+    n, k, order = p.n, p.n_devices, p.order.astype(np.int64)
 
     def ints(size: int) -> Ints:
         return np.zeros(size, np.int64)
 
     return Workroom(
         ints(n), order, order.copy(), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((k, n)), np.zeros((k, n)),
-        ints(k), np.zeros(n), ints(n),
+        ints(k), np.zeros(n), ints(n), _links(p),
     )  # fmt: skip

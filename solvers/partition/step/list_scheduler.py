@@ -8,8 +8,8 @@ import numpy as np
 
 from ...compiled.kernel import Bools, Floats, Floats2, Ints, by_reference, lean, lean_kernel
 from ...compiled.routines import pop, push
-from .arrays import Arrays
-from .timing import first_gap, occupy
+from .arrays import Arrays, Workroom
+from .timing import arrival, clear, first_gap, occupy
 
 COSTS = ("load", "backlog", "opens", "fill", "idle", "last", "moved")
 """What a device costs besides the end of the op, in the columns of `weigh`."""
@@ -19,74 +19,53 @@ class ListState(NamedTuple):
     """What is placed and scheduled so far; n ops, k devices, G groups.
 
     Attributes:
-        start, finish: of each op that is in, float64 (n,).
         where: device of each group, -1 without one, int64 (G,).
-        low, high, busy: busy stretches of each device and how many, see `timetable`; float64 (k, n) twice, int64 (k,).
         load: seconds of the groups on each device, float64 (k,).
         done: seconds of the ops that are in on each device, float64 (k,).
         left: bytes left on each device, float64 (k,).
         used: whether something is on the device, bool (k,).
         home: zone of each bond, -1 without one, int64 (G,).
-        room: bytes that are left as `packs` fills the devices, float64 (k,).
+        spare: bytes that are left as `packs` fills the devices, float64 (k,).
         choice: devices that a group may go to, int64 (k,).
         row: see `weigh`, float64 (8,).
         pull: see `attract`, float64 (k,).
-        value: of each op, the highest comes next, float64 (n,).
-        waiting: how much of what it reads is not in yet, int64 (n,).
-        heap: ops that may come next, int64 (n,).
-        order: in which the ops came in, int64 (n,).
+        waiting: how much of what each op reads is not in yet, int64 (n,).
+        room: the schedule.
     """
 
-    start: Floats
-    finish: Floats
     where: Ints
-    low: Floats2
-    high: Floats2
-    busy: Ints
     load: Floats
     done: Floats
     left: Floats
     used: Bools
     home: Ints
-    room: Floats
+    spare: Floats
     choice: Ints
     row: Floats
     pull: Floats
-    value: Floats
     waiting: Ints
-    heap: Ints
-    order: Ints
+    room: Workroom
 
 
-def empty_state(a: Arrays) -> ListState:
-    """Return the state in which nothing is placed."""
-    n, k = len(a.group), len(a.room)
+def empty_state(a: Arrays, room: Workroom) -> ListState:
+    """Return the state in which nothing is placed, with a room to schedule in."""
+    groups, k = len(a.need), len(a.room)
     return ListState(
-        np.zeros(n), np.zeros(n), np.full(len(a.need), -1), np.zeros((k, n)), np.zeros((k, n)),
-        np.zeros(k, np.int64), np.zeros(k), np.zeros(k), a.room.copy(), np.zeros(k, np.bool_),
-        np.full(len(a.need), -1), np.zeros(k), np.zeros(k, np.int64), np.zeros(1 + len(COSTS)), np.zeros(k),
-        np.zeros(n), np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64),
+        np.full(groups, -1), np.zeros(k), np.zeros(k), a.room.copy(), np.zeros(k, np.bool_), np.full(groups, -1),
+        np.zeros(k), np.zeros(k, np.int64), np.zeros(1 + len(COSTS)), np.zeros(k),
+        np.zeros(len(a.group), np.int64), room,
     )  # fmt: skip
-
-
-@lean
-def arrival(a: Arrays, s: ListState, v: int, d: int) -> float:
-    """Return when all that op v reads is on device d, seconds."""
-    ready = 0.0
-    for i in range(a.before_first[v], a.before_first[v + 1]):
-        u = a.before[i]
-        ready = max(ready, s.finish[u] + a.delay[a.level[d, s.where[a.group[u]]], u])
-    return ready
 
 
 @lean
 def put(a: Arrays, s: ListState, v: int) -> None:
     """Schedule op v on the device of its group, in the first gap that holds it."""
-    d = s.where[a.group[v]]
-    took = a.seconds[d, v]
-    at = first_gap(s.low[d], s.high[d], s.busy[d], arrival(a, s, v, d), took)
-    s.start[v], s.finish[v] = at, at + took
-    s.busy[d] = occupy(s.low[d], s.high[d], s.busy[d], at, at + took)
+    d, room = s.where[a.group[v]], s.room
+    took, room.device[v] = a.seconds[d, v], d
+    ready = arrival(a, room, v, d, True)
+    at = first_gap(room.low[d], room.high[d], room.busy[d], ready, took)
+    room.start[v], room.finish[v] = at, at + took
+    room.busy[d] = occupy(room.low[d], room.high[d], room.busy[d], at, at + took)
     s.done[d] += took
 
 
@@ -109,13 +88,13 @@ def weigh(a: Arrays, s: ListState, v: int, d: int, last: int) -> None:
     load; ``opens``, whether d is unused; ``fill``, the share of its memory in use; ``idle``, how long it would wait
     before v, and ``moved``, how long what v reads is on its way, in mean ops; ``last``, whether d took the last group.
     """
-    g, took, row = a.group[v], a.seconds[d, v], s.row
-    at = first_gap(s.low[d], s.high[d], s.busy[d], arrival(a, s, v, d), took)
-    free = s.high[d, s.busy[d] - 1] if s.busy[d] else 0.0
+    g, took, row, room = a.group[v], a.seconds[d, v], s.row, s.room
+    at = first_gap(room.low[d], room.high[d], room.busy[d], arrival(a, room, v, d, False), took)
+    free = room.high[d, room.busy[d] - 1] if room.busy[d] else 0.0
     moved = 0.0
     for i in range(a.before_first[v], a.before_first[v + 1]):
         u = a.before[i]
-        moved += a.delay[a.level[d, s.where[a.group[u]]], u]
+        moved += a.delay[a.level[d, room.device[u]], u]
     row[0] = (at + took) / a.unit
     row[1] = (s.load[d] + a.work[d, g]) / a.even
     row[2] = row[1] - s.done[d] / a.even
@@ -173,7 +152,7 @@ HEAVIEST = 48
 @lean
 def packs(a: Arrays, s: ListState, g: int, d: int) -> bool:
     """Return whether best fit finds room for the heaviest groups without a device, if group g goes to device d."""
-    left, seen = s.room, 0
+    left, seen = s.spare, 0
     for x in range(len(left)):
         left[x] = s.left[x]
     left[d] -= a.need[g]
@@ -225,7 +204,9 @@ def build(arrays: Arrays, told: Prices, state: ListState, careful: bool) -> bool
         careful: see `open_devices`.
     """
     a, prices, s = by_reference(arrays), by_reference(told), by_reference(state)
-    waiting, value, heap, row, size, n = s.waiting, s.value, s.heap, s.row, 0, len(a.group)
+    room, waiting, row, size, n = s.room, s.waiting, s.row, 0, len(a.group)
+    value, heap = room.key, room.heap
+    clear(room)
     for v in range(n):
         value[v] = a.rank[v] / a.unit + prices.priority[v]
     for v in range(n):
@@ -236,7 +217,7 @@ def build(arrays: Arrays, told: Prices, state: ListState, careful: bool) -> bool
     for i in range(n):
         v = heap[0]
         size = pop(heap, size, value, a.topological)
-        s.order[i] = v
+        room.order[i] = v
         g = a.group[v]
         if s.where[g] < 0:
             count = open_devices(a, s, g, careful)

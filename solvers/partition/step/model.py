@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +12,10 @@ from gangplan.instances import Cluster, StepProblem, TreeTopology
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, sums
 from gangplan.instances.partition import Links
 from gangplan.instances.verify import TOLERANCE
+
+if TYPE_CHECKING:
+    from .arrays import Arrays
+    from .settings import Basis
 
 _MOST_DEVICES = 2048
 """There are tables with a number for each pair of devices."""
@@ -143,6 +148,20 @@ class Prepared:
     def twins(self) -> IntArray:
         """The class of each device: those of one class may be swapped in any plan, int32 (k,); see `_twins`."""
         return _twins(self.type_of, self.level)
+
+    @cached_property
+    def arrays(self) -> Arrays:
+        """The problem as compiled code reads it."""
+        from .arrays import arrays_of
+
+        return arrays_of(self)
+
+    @cached_property
+    def basis(self) -> Basis:
+        """What the settings of the list scheduler multiply."""
+        from .settings import basis_of
+
+        return basis_of(self)
 
     @cached_property
     def links(self) -> Links:

@@ -9,12 +9,15 @@ import numpy as np
 from ...compiled.kernel import Floats, Ints, lean
 from ...compiled.routines import below, uniform
 from .arrays import Arrays, Workroom
-from .timing import Links
+from .timing import slide
 
-_BALLS = (1, 1, 1, 2, 3, 5, 8, 13, 21, 34)
+_BALLS = (1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89)
 """How many neighbouring groups move at once, at most."""
 _DEVICES, _NEAR = 0.03, 0.67
 """Share of the moves in which two devices change places, and of those that go where a neighbour is."""
+
+_CRITICAL = 0.4
+"""Share of the balls that begin with an op that the makespan hangs on."""
 
 
 class Annealing(NamedTuple):
@@ -25,14 +28,16 @@ class Annealing(NamedTuple):
         left: bytes left on each device, float64 (k,).
         member_first, member: ops of each group, CSR, int64.
         moved, came: groups that have just moved, and from where, int64 (G,).
-        tally: how many have, and how many balls there have been, int64 (2,).
+        tally: how many have, how many balls there have been, and how many ops are critical, int64 (3,).
+        critical: ops that cannot start later without making the plan longer, int64 (n,).
         seen, edge, pull: in which ball a group was last, ball and what it may grow by, and how many neighbours a group
             has on the other side, int64 (G,).
         best_where, best_bias, best_order: the best plan, the last in which order its ops are scheduled, int64 (n,).
         length: makespan that it is at, and of the best plan, float64 (2,).
+        latest, by_start, free: latest start of each op, float64 (n,), the ops by start, int64 (n,), and from when on
+            each device is taken, float64 (k,); see `find_critical`.
         key: rank and bias of each op, no less than of what follows, float64 (n,).
         room: where schedules are made.
-        links: of the cluster; none where transfers do not wait for one another.
     """
 
     where: Ints
@@ -43,6 +48,7 @@ class Annealing(NamedTuple):
     moved: Ints
     came: Ints
     tally: Ints
+    critical: Ints
     seen: Ints
     edge: Ints
     pull: Ints
@@ -50,9 +56,11 @@ class Annealing(NamedTuple):
     best_bias: Floats
     best_order: Ints
     length: Floats
+    latest: Floats
+    by_start: Ints
+    free: Floats
     key: Floats
     room: Workroom
-    links: Links
 
 
 @lean
@@ -68,7 +76,8 @@ def propose(a: Arrays, s: Annealing) -> bool:
     pick = uniform()
     if pick < _DEVICES:
         return _exchange(a, s)
-    g = below(len(s.where))
+    critical = s.tally[2] > 0 and uniform() < _CRITICAL
+    g = a.group[s.critical[below(s.tally[2])]] if critical else below(len(s.where))
     here, there, near = s.where[g], -1, 0
     if pick < _DEVICES + _NEAR:
         for i in range(a.edge_first[g], a.edge_first[g + 1]):
@@ -86,6 +95,35 @@ def propose(a: Arrays, s: Annealing) -> bool:
         if np.isfinite(a.work[there, s.edge[i]]) and a.need[s.edge[i]] <= a.room[there]:
             move(a, s, s.edge[i], there)
     return s.tally[0] > 0 and _settle(a, s, here, there)
+
+
+@lean
+def find_critical(a: Arrays, s: Annealing) -> None:
+    """Write which ops have no room to start later, with devices and transfers in the order that they have."""
+    room, links, tail = s.room, s.room.links, s.latest
+    for i in range(len(s.bias)):
+        room.key[i] = -room.start[i]
+    slide(room.key, a.topological, s.by_start)
+    for d in range(len(s.left)):
+        s.free[d] = s.length[0]
+    count = 0
+    for i in range(len(s.bias) - 1, -1, -1):
+        v = s.by_start[i]
+        d = room.device[v]
+        last = s.free[d]
+        for j in range(a.after_first[v], a.after_first[v + 1]):
+            w = a.after[j]
+            away = room.device[w]
+            lag = a.delay[a.level[d, away], v]
+            if lag > 0.0 and len(links.busy):
+                lag += links.sent[v, away] - room.finish[v]
+            last = min(last, tail[w] - lag)
+        tail[v] = last - (room.finish[v] - room.start[v])
+        s.free[d] = tail[v]
+        if tail[v] <= room.start[v] + 1e-9 * s.length[0]:
+            s.critical[count] = v
+            count += 1
+    s.tally[2] = count
 
 
 @lean

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import log
 from typing import Any, NamedTuple, cast
 
@@ -48,8 +49,9 @@ class Basis(NamedTuple):
     edges: FloatArray
 
 
-def basis_of(p: Prepared, a: Arrays) -> Basis:
+def basis_of(p: Prepared) -> Basis:
     """Return what the settings of a problem multiply."""
+    a = p.arrays
     way = p.delay[p.used_levels[-1]] if len(p.used_levels) else np.zeros(p.n)
     far = np.minimum(way / a.unit, _FAR)
     path = float(a.rank.max(initial=0.0)) / a.unit
@@ -91,6 +93,21 @@ def draw(rng: np.random.Generator, count: int) -> FloatArray:
     return found
 
 
+def bred(rng: np.random.Generator, parents: Sequence[FloatArray]) -> FloatArray:
+    """Return settings like those of a parent, (D,), of which the first, the better ones, are drawn more often.
+
+    Half of the settings may come from another parent; some are drawn anew, and some are larger or smaller.
+    """
+    child = parents[min(int(rng.exponential(1.2)), len(parents) - 1)].copy()
+    if rng.random() < 0.3:
+        other, half = parents[int(rng.integers(len(parents)))], rng.random(len(child)) < 0.5
+        child[half] = other[half]
+    fresh, scaled = rng.random(len(child)) < 0.12, rng.random(len(child)) < 0.3
+    child[fresh] = draw(rng, 2)[1][fresh]
+    child[scaled] *= np.exp(rng.normal(0.0, 0.4, int(scaled.sum())))
+    return child
+
+
 def clustered(a: Arrays, p: Prepared, settings: FloatArray) -> tuple[Arrays, IntArray | None]:
     """Return the problem with groups joined and bonded, and the new group of each group, `None` if it is its own.
 
@@ -110,7 +127,7 @@ def clustered(a: Arrays, p: Prepared, settings: FloatArray) -> tuple[Arrays, Int
 def _joined(a: Arrays, ends: tuple[IntArray, IntArray], limits: FloatArray, devices: int) -> IntArray:
     """Return which groups become one, numbered from 0, int64 (G,)."""
     order = a.costliest[a.way[a.costliest] >= limits[0] * a.unit]
-    least = float(float(a.room.min()) * devices * limits[1])
+    least = float(a.room.min()) * devices * float(limits[1]) if limits[1] > 0 else 0.0
     work = np.where(np.isfinite(a.work), a.work, 0.0).max(axis=0)
     root = np.arange(len(work))
     union(root, *ends, order, a.need.copy(), work, least, float(limits[2] * a.even * devices))

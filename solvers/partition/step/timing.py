@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from ...compiled.kernel import Floats, Floats2, Ints, Ints2, Ints3, by_reference, lean, lean_kernel
+from gangplan.instances import StepPlan
+
+from ...compiled.kernel import Floats, Ints, by_reference, lean, lean_kernel
 from ...compiled.routines import first, pop, push
-from .arrays import Arrays, Workroom
+from .arrays import Arrays, Links, Workroom
 from .model import Prepared
 
 
@@ -67,6 +67,95 @@ def occupy(low: Floats, high: Floats, count: int, start: float, end: float) -> i
     return count + 1
 
 
+@lean
+def clear(room: Workroom) -> None:
+    """Begin a new schedule."""
+    for d in range(len(room.busy)):
+        room.busy[d] = 0
+    links = room.links
+    for link in range(len(links.busy)):
+        links.busy[link] = 0
+    links.schedule[0] += 1
+
+
+@lean
+def arrival(a: Arrays, room: Workroom, v: int, d: int, book: bool) -> float:
+    """Return when all that op v reads is on device d, seconds.
+
+    With contention an output that has not been sent there yet goes when the links of its way are free, what is made
+    first before the rest.
+
+    Args:
+        a, room: problem, and a schedule in which all that v reads is.
+        v, d: op and device.
+        book: whether the links are taken, or it is only asked.
+    """
+    ready, links = 0.0, room.links
+    begin, end = a.before_first[v], a.before_first[v + 1]
+    if len(links.busy) == 0:
+        for i in range(begin, end):
+            u = a.before[i]
+            ready = max(ready, room.finish[u] + a.delay[a.level[d, room.device[u]], u])
+        return ready
+    for i in range(begin, end):
+        u, j = a.before[i], i - begin
+        while j > 0 and room.finish[links.reads[j - 1]] > room.finish[u]:
+            links.reads[j] = links.reads[j - 1]
+            j -= 1
+        links.reads[j] = u
+    for i in range(end - begin):
+        u = links.reads[i]
+        here = room.device[u]
+        took, there = a.delay[a.level[d, here], u], room.finish[u]
+        if took > 0.0:
+            if links.made[u, d] == links.schedule[0]:
+                there = links.sent[u, d]
+            else:
+                there = _send(links, links.route[here, d], there, took, book)
+                if book:
+                    links.made[u, d], links.sent[u, d] = links.schedule[0], there
+        ready = max(ready, there + took)
+    return ready
+
+
+@lean
+def _send(links: Links, way: Ints, ready: float, took: float, book: bool) -> float:
+    """Return the earliest time at which all links of a way are free, and book it if wanted."""
+    at, before = ready, -1.0
+    while at != before:
+        before = at
+        for link in way:
+            if link >= 0:
+                at = first_gap(links.low[link], links.high[link], links.busy[link], at, took)
+    if book:
+        for link in way:
+            if link >= 0:
+                links.busy[link] = occupy(links.low[link], links.high[link], links.busy[link], at, at + took)
+    return at
+
+
+@lean
+def forward(a: Arrays, room: Workroom, limit: float) -> tuple[float, int]:
+    """Write the earliest times of the ops in their order and return the makespan, and how many ops were scheduled.
+
+    It gives up as soon as the makespan would be `limit` or more, by the tails that the room has, and returns infinity.
+    """
+    last, done = 0.0, 0
+    low, high, busy, finish = room.low, room.high, room.busy, room.finish
+    clear(room)
+    for v in room.order:
+        d = room.device[v]
+        ready, took = arrival(a, room, v, d, True), a.seconds[d, v]
+        at = first_gap(low[d], high[d], busy[d], ready, took)
+        done += 1
+        if at + room.tail[v] >= limit:
+            return np.inf, done
+        room.start[v], finish[v] = at, at + took
+        last = max(last, at + took)
+        busy[d] = occupy(low[d], high[d], busy[d], at, at + took)
+    return last, done
+
+
 @lean_kernel
 def polish(arrays: Arrays, workroom: Workroom, where: Ints, start: Floats, finish: Floats, rounds: int) -> float:
     """Overwrite the times with better ones and return the makespan.
@@ -86,7 +175,7 @@ def polish(arrays: Arrays, workroom: Workroom, where: Ints, start: Floats, finis
         room.device[v] = where[a.group[v]]
     ranks(a, room)
     sort(room.tail, a.topological, room.heap, room.order)
-    best = _keep(room, end_of(finish), forward(a, room, room.order, np.inf)[0], start, finish)
+    best = _keep(room, end_of(finish), forward(a, room, np.inf)[0], start, finish)
     for _ in range(rounds):
         before = best
         for v in range(n):
@@ -97,7 +186,7 @@ def polish(arrays: Arrays, workroom: Workroom, where: Ints, start: Floats, finis
         for v in range(n):
             room.key[v] = -room.start[v]
         sort(room.key, a.topological, room.heap, room.order)
-        best = _keep(room, best, forward(a, room, room.order, np.inf)[0], start, finish)
+        best = _keep(room, best, forward(a, room, np.inf)[0], start, finish)
         if best >= before * (1 - 1e-9):
             break
     return best
@@ -163,32 +252,6 @@ def slide(key: Floats, place: Ints, order: Ints) -> None:
 
 
 @lean
-def forward(a: Arrays, room: Workroom, order: Ints, limit: float) -> tuple[float, int]:
-    """Write the earliest times of the ops in `order` and return the makespan, and how many ops were scheduled.
-
-    It gives up as soon as the makespan would be `limit` or more, by the tails that the room has, and returns infinity.
-    """
-    last, done = 0.0, 0
-    low, high, busy, finish = room.low, room.high, room.busy, room.finish
-    for d in range(len(busy)):
-        busy[d] = 0
-    for v in order:
-        d, ready = room.device[v], 0.0
-        for i in range(a.before_first[v], a.before_first[v + 1]):
-            u = a.before[i]
-            ready = max(ready, finish[u] + a.delay[a.level[d, room.device[u]], u])
-        took = a.seconds[d, v]
-        at = first_gap(low[d], high[d], busy[d], ready, took)
-        done += 1
-        if at + room.tail[v] >= limit:
-            return np.inf, done
-        room.start[v], finish[v] = at, at + took
-        last = max(last, at + took)
-        busy[d] = occupy(low[d], high[d], busy[d], at, at + took)
-    return last, done
-
-
-@lean
 def _backward(a: Arrays, room: Workroom) -> None:
     """Write the latest times of the ops, the last in `order` first, counted from the end of all, which is 0."""
     low, high, busy, start = room.low, room.high, room.busy, room.start
@@ -207,102 +270,20 @@ def _backward(a: Arrays, room: Workroom) -> None:
         busy[d] = occupy(low[d], high[d], busy[d], at, at + took)
 
 
-class Links(NamedTuple):
-    """The links of a cluster and what they do when; n ops, k devices, m links; nothing without contention.
-
-    Attributes:
-        route: links between two devices, int64 (k, k, most), -1 behind the last.
-        low, high, busy: stretches of each link, see `timetable`; float64 (m, transfers) twice, int64 (m,).
-        sent, made: when the output of each op begins to be sent to each device, float64 (n, k), and by which schedule,
-            int64 (n, k).
-        schedule: number of the schedule, int64 (1,).
-        reads: what an op reads, in the order in which it is made, int64 (n,).
-    """
-
-    route: Ints3
-    low: Floats2
-    high: Floats2
-    busy: Ints
-    sent: Floats2
-    made: Ints2
-    schedule: Ints
-    reads: Ints
+@lean_kernel
+def schedule(arrays: Arrays, workroom: Workroom, where: Ints, order: Ints) -> float:
+    """Write the earliest times of a placement's ops in an order into the room, and return the makespan."""
+    a, room = by_reference(arrays), by_reference(workroom)
+    for v in range(len(order)):
+        room.device[v], room.order[v], room.tail[v] = where[a.group[v]], order[v], 0.0
+    return forward(a, room, np.inf)[0]
 
 
-def links_of(p: Prepared) -> Links:
-    """Return the links of a problem."""
-    n, k, m, transfers = (p.n, p.n_devices, len(p.links.names), len(p.edges[0])) if p.contention else (0, 0, 0, 0)
-    ways = [(a, b, p.routes[a][b]) for a in range(k) for b in range(k)]
-    route = np.full((k, k, 1 + max((len(way) for _, _, way in ways), default=0)), -1)
-    for a, b, way in ways:
-        route[a, b, : len(way)] = way
-    return Links(
-        route, np.zeros((m, transfers)), np.zeros((m, transfers)), np.zeros(m, np.int64), np.zeros((n, k)),
-        np.zeros((n, k), np.int64), np.zeros(1, np.int64), np.zeros(n, np.int64),
+def placed(p: Prepared, room: Workroom, where: Ints, order: Ints) -> StepPlan:
+    """Return the plan of a device for each group, (G,), and an order of the ops, (n,), every edge forward."""
+    schedule(p.arrays, room, where, order)
+    sent, receiver = np.nonzero(room.links.made == room.links.schedule[0])
+    return StepPlan(
+        p.problem.graph.names, where[p.group_of].astype(np.int32), room.start.copy(), sent.astype(np.int32),
+        receiver.astype(np.int32), room.links.sent[sent, receiver],
     )  # fmt: skip
-
-
-@lean
-def forward_on_links(a: Arrays, x: Links, room: Workroom, limit: float) -> tuple[float, int]:
-    """Do what `polish.forward` does where links carry one transfer at a time, as `Decoder.times` does.
-
-    Args:
-        a, x: problem and links.
-        room: has devices, order and tails; gets the times.
-        limit: makespan from which on it gives up.
-    """
-    last, done = 0.0, 0
-    for d in range(len(room.busy)):
-        room.busy[d] = 0
-    for link in range(len(x.busy)):
-        x.busy[link] = 0
-    x.schedule[0] += 1
-    for v in room.order:
-        d = room.device[v]
-        ready, took = _arrival(a, x, room, v, d), a.seconds[d, v]
-        at = first_gap(room.low[d], room.high[d], room.busy[d], ready, took)
-        done += 1
-        if at + room.tail[v] >= limit:
-            return np.inf, done
-        room.start[v], room.finish[v] = at, at + took
-        last = max(last, at + took)
-        room.busy[d] = occupy(room.low[d], room.high[d], room.busy[d], at, at + took)
-    return last, done
-
-
-@lean
-def _arrival(a: Arrays, x: Links, room: Workroom, v: int, d: int) -> float:
-    """Book what op v on device d reads and has not been sent there yet; return when all of it is there."""
-    size, ready = 0, 0.0
-    for i in range(a.before_first[v], a.before_first[v + 1]):
-        u, j = a.before[i], size
-        while j > 0 and room.finish[x.reads[j - 1]] > room.finish[u]:
-            x.reads[j] = x.reads[j - 1]
-            j -= 1
-        x.reads[j] = u
-        size += 1
-    for i in range(size):
-        u = x.reads[i]
-        here = room.device[u]
-        took, there = a.delay[a.level[d, here], u], room.finish[u]
-        if took > 0.0:
-            if x.made[u, d] != x.schedule[0]:
-                x.made[u, d], x.sent[u, d] = x.schedule[0], _send(x, x.route[here, d], there, took)
-            there = x.sent[u, d]
-        ready = max(ready, there + took)
-    return ready
-
-
-@lean
-def _send(x: Links, way: Ints, ready: float, took: float) -> float:
-    """Book the earliest time at which all links of a way are free, and return it."""
-    at, before = ready, -1.0
-    while at != before:
-        before = at
-        for link in way:
-            if link >= 0:
-                at = first_gap(x.low[link], x.high[link], x.busy[link], at, took)
-    for link in way:
-        if link >= 0:
-            x.busy[link] = occupy(x.low[link], x.high[link], x.busy[link], at, at + took)
-    return at

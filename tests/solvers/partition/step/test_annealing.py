@@ -15,11 +15,10 @@ from gangplan.instances.generators.families import make
 from gangplan.solvers.compiled.kernel import by_reference
 from gangplan.solvers.partition.step import moves
 from gangplan.solvers.partition.step.annealing import anneal, begin
-from gangplan.solvers.partition.step.arrays import arrays_of
+from gangplan.solvers.partition.step.arrays import workroom
 from gangplan.solvers.partition.step.methods import METHODS
 from gangplan.solvers.partition.step.model import prepare
 from gangplan.solvers.partition.step.schedule import Decoder
-from gangplan.solvers.partition.step.timing import links_of
 from gangplan.solvers.run import Run
 
 
@@ -52,8 +51,8 @@ def search(seed: int) -> Any:
     METHODS["heft"].run(run, p)
     if run.plan is None:
         pytest.skip("HEFT finds no plan")
-    a, where = arrays_of(p), run.plan.device[[ops[0] for ops in p.members]].astype(np.int64)
-    return p, a, begin(a, links_of(p), where, run.plan.start)
+    where = run.plan.device[[ops[0] for ops in p.members]].astype(np.int64)
+    return p, p.arrays, begin(p, workroom(p), where, run.plan.start)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -6,7 +6,7 @@ from numba import njit
 
 from gangplan.instances.generators.families import make
 from gangplan.solvers.partition.step import timing
-from gangplan.solvers.partition.step.arrays import arrays_of, workroom
+from gangplan.solvers.partition.step.arrays import workroom
 from gangplan.solvers.partition.step.methods import METHODS
 from gangplan.solvers.partition.step.model import prepare
 from gangplan.solvers.partition.step.timing import polish, slide, sort
@@ -54,7 +54,7 @@ def heft(p):
     METHODS["heft"].run(run, p)
     if run.plan is None:
         return None
-    a, where = arrays_of(p), run.plan.device[[ops[0] for ops in p.members]].astype(np.int64)
+    a, where = p.arrays, run.plan.device[[ops[0] for ops in p.members]].astype(np.int64)
     start = run.plan.start.copy()
     return a, where, start, start + a.seconds[where[a.group], np.arange(p.n)]
 
@@ -68,7 +68,7 @@ def test_polishing_never_makes_a_plan_longer(seed):
         return
     a, where, start, finish = made
     before = finish.max()
-    length = polish(a, workroom(a), where, start, finish, 4)
+    length = polish(a, workroom(p), where, start, finish, 4)
     assert length <= before * (1 + 1e-12)
     assert length == finish.max()
     u, v = p.edges
