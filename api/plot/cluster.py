@@ -131,7 +131,7 @@ def cluster_scene(
         units = words.typed(problem, names[0]) if level == 0 else names[0]
         panel = panel.add(_captions(layout.units, units, scale, inset, GREY))
     for boxes, of_group in zip(layout.groups[:-1], names[1:-1], strict=True):
-        panel = panel.add(_captions(boxes, of_group, scale, (1.1, 0.0, HEAD - 0.5), INK))
+        panel = panel.add(_captions(boxes, of_group, scale, (0.3, 0.05, HEAD - 0.4), INK))
     panel = replace(panel, keys=keys)
     title, worth = (
         f"{name + ': ' if name else ''}{words.title(problem)}",
@@ -206,7 +206,7 @@ def _arrange(
     most = int(problem.fleet.gpus.max())
     for named in (True, False):
         size = node_size(most, cores_only, named) if single else (BAND, BAND + BAND_NAME * named)
-        layout = arrange(parents, size, ROOM, LARGEST)
+        layout = arrange(parents, size)
         scale = min(LARGEST, ROOM[0] / layout.width, ROOM[1] / layout.height)
         if (NAME if single else BAND_NAME) * scale * 72 * 0.8 >= SMALLEST_NAME:
             return layout, scale, True

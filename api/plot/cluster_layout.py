@@ -1,4 +1,4 @@
-"""Where the boxes of a cluster lie: units under the switch of their rack, racks under theirs, GPUs in their units."""
+"""Where the boxes of a cluster lie: nodes in rows below a switch, their racks below another, GPUs in their nodes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from gangplan.instances.placement import PlacementPlan, PlacementProblem
 
 from .scene import FloatArray, IntArray
 
-STUB, GAP, BELOW, HEAD = 1.3, 0.7, 0.35, 1.9
-"""Of a rack: from its switch to a unit, between columns, below a unit, and above the units."""
-SPINE, BETWEEN, RISE, UNDER = 1.0, 1.1, 1.6, 0.7
-"""Of a group of racks: left of them, between them, above a row of them, below it."""
+HEAD, SPINE = 1.3, 0.8
+"""Of a group: above its rows, for its name; left of them, for the line that joins the switches of its rows."""
+RISE, BETWEEN, UNDER = (0.8, 1.5), (0.6, 1.1), (0.1, 0.6)
+"""Above a row, between its members, below it: of nodes, of groups."""
 ASPECT = 1.6
 """Width over height that groups are given."""
 MOST_TRIED = 40
@@ -27,7 +27,7 @@ class Layout:
         width, height: of all.
         units: float (n, 4).
         groups: per level its groups, float (., 4); the last is all there is.
-        links: per level the line from each member up to its switch, float (., 2, 2): of units, then of groups.
+        links: per level the line from its switch down to each member, float (., 2, 2): to units, then to groups.
         switches: lines that are one switch where they meet, float (., 2, 2).
     """
 
@@ -39,116 +39,64 @@ class Layout:
     switches: FloatArray
 
 
-def arrange(parents: list[IntArray], unit: tuple[float, float], room: tuple[float, float], largest: float) -> Layout:
-    """Lay out a tree as large as the room allows, and as flat as that allows.
+def arrange(parents: list[IntArray], unit: tuple[float, float]) -> Layout:
+    """Lay out a tree: the members of each group in rows, each below a line; the lines of a group are its switch.
 
     Args:
         parents: per level the group of each member of the level below, the units' first; the last level has one.
         unit: width and height of each.
-        room: width and height, in any unit.
-        largest: scale, that unit over the layout's, beyond which nothing is gained.
     """
-    most = int(np.bincount(parents[0]).max())
-    best: tuple[float, float, Layout] | None = None
-    for columns in _tried(most):
-        tried = _lay_out(parents, unit, -(-most // columns))
-        score = min(largest, room[0] / tried.width, room[1] / tried.height), -tried.height
-        if best is None or score > best[:2]:
-            best = *score, tried
-    assert best is not None
-    return best[2]
-
-
-def _lay_out(parents: list[IntArray], unit: tuple[float, float], tall: int) -> Layout:
-    """Lay out the tree with at most `tall` units in a column."""
-    count = np.bincount(parents[0])
-    column, row = np.divmod(_rank(parents[0]), tall)
-    pitch = STUB + unit[0] + GAP
-    width, height = GAP + -(-count // tall) * pitch, HEAD + np.minimum(count, tall) * (unit[1] + BELOW)
-    sizes = [(width, height)]
-    places = [np.stack([GAP + STUB + column * pitch, HEAD + row * (unit[1] + BELOW)], axis=1)]
-    shelf: list[FloatArray] = []
-    for parent in parents[1:]:
-        top = len(sizes) + 1 == len(parents)
-        found = [_shelves(width[parent == g], height[parent == g], top) for g in range(parent.max() + 1)]
-        place, above = np.zeros((len(parent), 2)), np.zeros(len(parent))
-        for g, (_, _, inside, y) in enumerate(found):
-            place[parent == g], above[parent == g] = inside, y
-        width, height = (np.array([f[k] for f in found]) for k in (0, 1))
-        sizes.append((width, height))
-        places.append(place)
-        shelf.append(above)
+    size = np.tile(np.array(unit, dtype=float), (len(parents[0]), 1))
+    sizes, inside, rows = [size], [], []
+    for level, parent in enumerate(parents):
+        place, row, size = np.zeros((len(parent), 2)), np.zeros(len(parent)), np.zeros((parent.max() + 1, 2))
+        for g in range(len(size)):
+            mine = np.flatnonzero(parent == g)
+            size[g], place[mine], row[mine] = _rows(sizes[-1][mine], min(level, 1))
+        inside.append(place)
+        rows.append(row)
+        sizes.append(size)
     corner = [np.zeros((1, 2))]
-    for parent, place in zip(reversed(parents), reversed(places), strict=True):
+    for parent, place in zip(reversed(parents), reversed(inside), strict=True):
         corner.append(corner[-1][parent] + place)
-    corner.reverse()
-    units = np.concatenate([corner[0], np.tile(unit, (len(corner[0]), 1))], axis=1)
-    groups = tuple(np.concatenate([c, np.stack(s, axis=1)], axis=1) for c, s in zip(corner[1:], sizes, strict=True))
-    links, switches = _lines(parents, units, groups, shelf)
-    return Layout(float(width[0]), float(height[0]), units, groups, links, switches)
+    boxes = [np.concatenate(pair, axis=1) for pair in zip(reversed(corner), sizes, strict=True)]
+    links, switches = [], []
+    # of each member the place where its link ends: of a unit its upper edge, of a group its own switch
+    port = boxes[0][:, :2] + [unit[0] / 2, 0]
+    for parent, row, box in zip(parents, rows, boxes[1:], strict=True):
+        y = box[parent, 1] + row
+        links.append(np.stack([np.stack([port[:, 0], y], axis=1), port], axis=1))
+        left = box[:, 0] + SPINE / 2
+        for g, spine in enumerate(left.tolist()):
+            mine = parent == g
+            heights = np.unique(y[mine])
+            switches += [[(spine, h), (port[mine & (y == h), 0].max(), h)] for h in heights]
+            switches.append([(spine, heights[0]), (spine, heights[-1])])
+        port = np.stack([left, [y[parent == g].min() for g in range(len(box))]], axis=1)
+    width, height = sizes[-1][0].tolist()
+    return Layout(width, height, boxes[0], tuple(boxes[1:]), tuple(links), np.array(switches))
 
 
-def _tried(n: int) -> list[int]:
-    """Return numbers from 1 to `n`: all if these are few, else ever fewer."""
-    found: list[int] = np.unique(np.geomspace(1, n, MOST_TRIED).round().astype(int)).tolist()
-    return found if n > MOST_TRIED else list(range(1, n + 1))
-
-
-def _rank(parent: IntArray) -> IntArray:
-    """Return which of its group each member is, from 0."""
-    order = np.argsort(parent, kind="stable")
-    count = np.bincount(parent)
-    rank = np.empty(len(parent), dtype=np.int64)
-    rank[order] = np.arange(len(parent)) - np.repeat(np.cumsum(count) - count, count)
-    return rank
-
-
-def _shelves(width: FloatArray, height: FloatArray, top: bool) -> tuple[float, float, FloatArray, FloatArray]:
-    """Put boxes in rows; return width and height of all, the corner of each, and the height of the switch above it."""
-    n = len(width)
-    best: tuple[float, float, float, FloatArray, FloatArray] | None = None
-    for each in sorted({-(-n // k) for k in _tried(n)}):
-        place, above = np.zeros((n, 2)), np.zeros(n)
-        y, wide = 0.2 if top else HEAD - 0.9, 0.0
+def _rows(size: FloatArray, level: int) -> tuple[tuple[float, float], FloatArray, FloatArray]:
+    """Put boxes in rows; return width and height of all, the corner of each, and the height of the line above it."""
+    n = len(size)
+    tried = range(1, n + 1) if n <= MOST_TRIED else np.unique(np.geomspace(1, n, MOST_TRIED).round().astype(int))
+    best: tuple[float, tuple[float, float], FloatArray, FloatArray] | None = None
+    for each in sorted({-(-n // int(k)) for k in tried}):
+        place, line = np.zeros((n, 2)), np.zeros(n)
+        y, wide = HEAD - 0.3, 0.0
         for first in range(0, n, each):
             mine = slice(first, first + each)
-            step = width[mine] + BETWEEN
+            step = size[mine, 0] + BETWEEN[level]
             place[mine, 0] = SPINE + np.cumsum(step) - step
-            place[mine, 1], above[mine] = y + RISE, y + 0.4
+            place[mine, 1], line[mine] = y + RISE[level], y + 0.3
             wide = max(wide, float(SPINE + step.sum()))
-            y += RISE + float(height[mine].max()) + UNDER
-        off = abs(float(np.log(wide / y / ASPECT)))
+            y += RISE[level] + float(size[mine, 1].max()) + UNDER[level]
+        off = abs(float(np.log(wide / (y + 0.3) / ASPECT)))
         if best is None or off < best[0]:
-            best = off, wide, y, place, above
+            best = off, (wide, y + 0.3), place, line
     assert best is not None
     return best[1:]
-
-
-def _lines(
-    parents: list[IntArray], units: FloatArray, groups: tuple[FloatArray, ...], shelf: list[FloatArray]
-) -> tuple[tuple[FloatArray, ...], FloatArray]:
-    """Return the links of each level, and the lines of the switches."""
-    end = units[:, :2] + np.stack([np.zeros(len(units)), units[:, 3] / 2], axis=1)
-    links = [np.stack([end - [STUB, 0], end], axis=1)]
-    ports = groups[0][:, :2] + [GAP, HEAD - 0.5]  # of each member the place of its own switch where its link begins
-    lines: list[FloatArray] = []
-    for rack, bar in enumerate(ports[:, 1].tolist()):
-        at, reach = links[0][parents[0] == rack, 0].T
-        lines += _comb(at, reach, bar)
-    for parent, group, above in zip(parents[1:], groups[1:], shelf, strict=True):
-        y = group[parent, 1] + above
-        links.append(np.stack([np.stack([ports[:, 0], y], axis=1), ports], axis=1))
-        left = group[:, 0] + SPINE / 2
-        for g, spine in enumerate(left.tolist()):
-            lines += [line[:, ::-1] for line in _comb(y[parent == g], ports[parent == g, 0], spine)]
-        ports = np.stack([left, [y[parent == g].min() for g in range(len(group))]], axis=1)
-    return tuple(links), np.array(lines)
-
-
-def _comb(at: FloatArray, reach: FloatArray, base: float) -> list[FloatArray]:
-    """Return a line from `base` to the largest `reach` at each value of `at`, and one that joins them at `base`."""
-    teeth = [np.array([(a, base), (a, reach[at == a].max())]) for a in np.unique(at)]
-    return [*teeth, np.array([(at.min(), base), (at.max(), base)])]
 
 
 IDLE, DOWN = -1, -2

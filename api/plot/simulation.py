@@ -13,6 +13,7 @@ from gangplan.instances.workload import Workload
 from gangplan.simulator.metrics import means_of_groups, period, summary, waiting_jobs
 from gangplan.simulator.trace import Outcome
 
+from ..units import quantity, scale
 from .colours import BAND, FEW, GREY, INK, SHADE, colours, ink_on
 from .lanes import Lanes, lanes
 from .scene import RIGHT, Axis, Boxes, Dots, FloatArray, Heat, IntArray, Key, Lines, Mark, Panel, Scene, Words, names_in
@@ -34,11 +35,11 @@ SPECTRUM = ("#56b4e9", "#009e73", "#b8a800", "#e69f00", "#d55e00", "#cc79a7", "#
 """Of sizes, the small ones first; after Okabe and Ito (2008) as `FEW`."""
 MOST_QUEUES = 20
 """Beyond these, queues are users rather than clusters, and sizes say more."""
-UNITS = ((86400.0, "days"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
-TICKS = ((1, 5, 10, 30), (1, 2, 5, 10, 30), (1, 2, 6, 12), (1, 2, 7, 30, 90, 365))
-"""Of a logarithmic axis: seconds, minutes, hours, days."""
-FEW_TICKS, MANY = ({1, 10}, {1, 10}, {1, 6}, {1, 7, 30, 365}), 5
-"""Those shown if there are more than so many."""
+TICKS = (
+    *((1.0, "1 s"), (10.0, "10 s"), (60.0, "1 min"), (600.0, "10 min"), (3600.0, "1 h"), (21600.0, "6 h")),
+    *((86400.0, "1 d"), (604800.0, "7 d"), (2592000.0, "30 d"), (31536000.0, "365 d")),
+)
+"""Of a logarithmic axis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class Span:
     def of(cls, first: float, last: float, label: str) -> Span:
         """Return the axis from `first` to `last`, seconds; `label` is followed by the unit."""
         last = last if last > first else first + 1.0
-        factor, name = unit(last - first)
+        factor, name = scale(last - first, "s")
         return cls(first, last, factor, Axis(0, (last - first) / factor, f"{label}, {name}", grid=True, link="time"))
 
     @property
@@ -315,28 +316,15 @@ def node_ticks(at: NDArray[np.floating], names: list[str], inches: float) -> lis
     return list(zip(at.tolist(), names, strict=True))[::every]
 
 
-def unit(longest: float) -> tuple[float, str]:
-    """Return (seconds, name) of the unit for times up to `longest`: the largest of which there are two."""
-    return next((one for one in UNITS if longest >= 2 * one[0]), UNITS[-1])
-
-
 def words(seconds: float, digits: int = 3) -> str:
     """Return a time with `digits` significant digits, in the unit that suits it."""
-    factor, name = unit(seconds)
-    value = seconds / factor
-    return f"{value:,.0f} {name}" if value >= 10**digits else f"{value:.{digits}g} {name}"
+    return quantity(seconds, "s", digits)
 
 
 def ticks(low: float, high: float) -> list[tuple[float, str]]:
     """Return the ticks of a logarithmic axis from `low` to `high` seconds."""
-    short = [(10.0**k, f"{10.0**k:g} s", True) for k in range(int(np.floor(np.log10(low))), 0)]
-    usual = [
-        (count * factor, f"{count} {name.removesuffix('s') if count == 1 and name == 'days' else name}", count in few)
-        for (factor, name), counts, few in zip(reversed(UNITS), TICKS, FEW_TICKS, strict=True)
-        for count in counts
-    ]
-    shown = [tick for tick in (*short, *usual) if low <= tick[0] <= high]
-    return [(at, text) for at, text, main in shown if main or len(shown) <= MANY]
+    short = [(10.0**k, f"{10.0**k:g} s") for k in range(int(np.floor(np.log10(low))), 0)]
+    return [tick for tick in (*short, *TICKS) if low <= tick[0] <= high]
 
 
 def distribution(jct: FloatArray, most: int = 1000) -> tuple[FloatArray, FloatArray]:

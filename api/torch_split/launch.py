@@ -20,8 +20,7 @@ from gangplan.instances.torch_model.ops import Ops
 
 from .pieces import Piece
 from .reference import Reference, reference
-from .wire import pack, unpack
-from .worker import PARENT, PATIENCE, Job, work
+from .worker import PARENT, PATIENCE, Job, pack, unpack, work
 
 
 @dataclass(frozen=True, slots=True)

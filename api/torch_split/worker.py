@@ -6,6 +6,7 @@ import multiprocessing
 import pickle
 import time
 from dataclasses import dataclass, field
+from io import BytesIO
 from queue import Empty
 from typing import Any
 
@@ -15,7 +16,6 @@ from torch.utils import _pytree
 from gangplan.instances.torch_model.program import Node, tensors
 
 from .pieces import Piece
-from .wire import pack, unpack
 
 PARENT = -1
 """The key of the queue to the process that started all others."""
@@ -46,6 +46,28 @@ class Job:
     threads: int
     seed: int
     positions: dict[str, int]
+
+
+def pack(value: Any) -> bytes:
+    """Return a value, which may hold tensors, as bytes that need no shared memory.
+
+    Strides are kept: whether rows or columns come first shows in which number a dropout draws for which.
+    """
+    box = BytesIO()
+    torch.save(_pytree.tree_map(_alone, value), box)
+    return box.getvalue()
+
+
+def unpack(content: bytes) -> Any:
+    """Return what was packed; tensors want a gradient if they did before."""
+    return torch.load(BytesIO(content), weights_only=False)
+
+
+def _alone(x: Any) -> Any:
+    """Return a tensor without its past, and without the rest of the storage that it may be a part of."""
+    if not isinstance(x, torch.Tensor):
+        return x
+    return x.detach().resolve_conj().resolve_neg().clone().requires_grad_(x.requires_grad)
 
 
 def work(device: int, boxes: dict[int, Any]) -> None:

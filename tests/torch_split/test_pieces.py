@@ -24,7 +24,7 @@ from gangplan.torch_split.launch import run_split  # noqa: E402
 from gangplan.torch_split.mapping import cuts, places, split_points  # noqa: E402
 from gangplan.torch_split.pieces import forward_part, pieces, stage_devices  # noqa: E402
 from gangplan.torch_split.spread import spread  # noqa: E402
-from gangplan.torch_split.wire import pack, unpack  # noqa: E402
+from gangplan.torch_split.worker import pack, unpack  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
