@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     policies.add_argument("--check", action="store_true", help="run nothing; fail if the page would change")
     learned = commands.add_parser("learned", help="judge a learned policy where its rows lack it; write its page")
     learned.add_argument("problem", choices=("schedule",))
-    learned.add_argument("--only", default="", help="only runs with this in 'set family size seed method'")
+    learned.add_argument("--only", default="", help="only runs with this in 'jobs seed seconds method'")
     learned.add_argument("--weights", type=Path, help="folder of the weights  [default: the shipped]")
     learned.add_argument("--page", action="store_true", help="run nothing; write the page")
     learned.add_argument("--check", action="store_true", help="run nothing; fail if the page would change")
@@ -96,8 +96,7 @@ def _policies(options: argparse.Namespace) -> int:
 
 
 def _learned(options: argparse.Namespace) -> int:
-    from .learned_schedule import WEIGHTS, run
-    from .learned_schedule_tables import write_page
+    from .learned_schedule import WEIGHTS, run, write_page
 
     if not (options.page or options.check):
         run(options.weights or WEIGHTS, only=options.only)

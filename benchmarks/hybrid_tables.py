@@ -8,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from .cells import table
+from .cells import interval, table
 from .hybrid import CSV, DEADLINES, PROOF, SINGLE, HybridRow, read
-from .learned_schedule_tables import interval
 from .ledger import ROOT
 from .report import renew
 

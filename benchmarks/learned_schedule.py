@@ -1,38 +1,38 @@
-"""The learned schedule policy beside its rivals: small with the optimum, unseen families, larger ones by bounds."""
+"""The learned schedule policy judged: against scores at random, no scores, no messages, and search without learning.
+
+All have the same seconds of one processor, set-up included, with everything compiled and loaded.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from gangplan.instances import verify
-from gangplan.instances.generators.families import make, seed_of, unseen
+import numpy as np
 
-from . import learned_schedule_rivals as rivals
+from gangplan.instances.generators.jobs import moldable
+from gangplan.learned.schedule.builder import Builder, no_net, plans
+from gangplan.learned.schedule.policy import SchedulePolicy, network_of
+from gangplan.learned.schedule.settings import Settings
+from gangplan.solvers import Run
+from gangplan.solvers.schedule.methods import METHODS, SUITE
+
+from .cells import interval, table
 from .ledger import ROOT
 from .records import append_records, read_records
+from .report import renew
 
 WEIGHTS = ROOT / "learned" / "weights"
 CSV = ROOT / "benchmarks" / "learned_schedule.csv"
-Key = tuple[str, str, int, int, str]
-ABLATIONS = {
-    "imitation only": "schedule-imitation",
-    "short": "schedule-short",
-    "MLP": "schedule-mlp",
-    "RL only": "schedule-rl",
-    "one label": "schedule-one",
-}
-"""Networks beside the shipped one, by the names of their weights."""
-UNSEEN = ("bursts", "moldable, other ranges")
-SIZES = ((20, 24), (200, 24), (2000, 4))
-"""Most jobs, and how many instances."""
-TIMED = ((40, 12), (60, 12))
-"""Like `SIZES`, for the time that the exact methods take."""
-_EXACT, _BOUND = {"small": 10.0, "unseen family": 10.0, "time": 120.0}, {20: 10.0, 200: 20.0, 2000: 45.0}
-"""Seconds at most."""
+SIZES = ((20, 30), (50, 30), (200, 20), (500, 10), (1000, 8), (2000, 6))
+"""Jobs, and how many instances."""
+SECONDS = (0.1, 1.0)
+_SEED, _LOAD = 1 << 30, 2.0
+RIVALS = ("random", "zero", "no messages", "search")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,132 +40,116 @@ class LearnedRow:
     """One plan.
 
     Attributes:
-        problem: schedule.
-        set: of instances, ``small``, ``unseen family``, ``sizes`` or ``time``.
-        family: of the instance.
-        size: jobs at most, as asked for.
-        seed: of the instance, see `gangplan.instances.generators.families.seed_of`.
-        method: that made the plan.
-        objective: as the verifier says; None if the method found no plan.
-        reference: the optimum, or else the best bound known.
-        proved: whether the reference is the optimum.
-        milliseconds: for the plan, after warm-up, on one core; the processor's where a page says so.
+        jobs, seed: of the instance, drawn by `gangplan.instances.generators.jobs.moldable` with a load of 2.
+        seconds: of the processor that the method had.
+        method: ``learned``, or one of `RIVALS`.
+        objective: of its plan.
     """
 
-    problem: str
-    set: str
-    family: str
-    size: int
+    jobs: int
     seed: int
+    seconds: float
     method: str
-    objective: float | None
-    reference: float
-    proved: bool
-    milliseconds: float
-
-    @property
-    def key(self) -> Key:
-        """What makes another row a repetition of this one."""
-        return self.set, self.family, self.size, self.seed, self.method
-
-    @property
-    def instance(self) -> tuple[str, str, int, int]:
-        """What rows of several methods have in common."""
-        return self.set, self.family, self.size, self.seed
-
-    @property
-    def gap(self) -> float:
-        """By how much the plan is above the reference, as a share of it; infinite without a plan."""
-        if self.objective is None:
-            return float("inf")
-        if self.reference > 0:
-            return max(self.objective / self.reference - 1, 0.0)
-        return 0.0 if self.objective <= 0 else float("inf")
-
-
-def read(path: Path = CSV) -> list[LearnedRow]:
-    """Return the rows of a file, see `read_records`."""
-    return read_records(path, LearnedRow)
-
-
-def instances() -> Iterator[tuple[str, str, int, int]]:
-    """Yield set, family, size and seed of what is judged."""
-    for i in range(100):
-        yield "small", "moldable", 20, seed_of("test", i)
-    for family in UNSEEN:
-        for i in range(50):
-            yield "unseen family", family, 20, seed_of("test", i)
-    for name, sizes in (("sizes", SIZES), ("time", TIMED)):
-        for size, count in sizes:
-            for i in range(count):
-                yield name, "moldable", size, seed_of("test", i)
+    objective: float
 
 
 def run(weights: Path = WEIGHTS, only: str = "", say: Callable[[str], None] = print) -> None:
-    """Judge what is missing; a row is written as soon as its instance is done, so that Ctrl-C loses little.
+    """Judge what is missing; a row is written as soon as it is there, so that Ctrl-C loses little.
 
     Args:
-        weights: folder of the weights.
-        only: only methods with this in 'set family size seed method'.
+        weights: folder of the weights; without messages are those called schedule-mlp.
+        only: only methods with this in 'jobs seed seconds method'.
         say: takes a line an instance.
     """
-    done = {row.key for row in read()}
-    for at in instances():
-        label = " ".join(map(str, at))
-        methods = methods_of(at[0], at[2], weights)
-        missing = [m for m in methods if (*at, m) not in done and only in f"{label} {m}"]
-        if missing:
-            rows = list(_judge(weights, *at, missing))
-            append_records(rows, CSV)
-            say(f"{label}: " + ", ".join(f"{row.method} {row.gap:.2%} {row.milliseconds:.1f} ms" for row in rows))
+    done = {(row.jobs, row.seed, row.seconds, row.method) for row in read_records(CSV, LearnedRow)}
+    clock, time.perf_counter = time.perf_counter, time.process_time  # whoever else is there, all have as much
+    try:
+        for jobs, count in SIZES:
+            for seed in range(_SEED, _SEED + count):
+                for seconds in SECONDS:
+                    found = []
+                    for name, solve in methods(weights, seed).items():
+                        at = jobs, seed, seconds, name
+                        if at not in done and only in " ".join(map(str, at)):
+                            found.append(LearnedRow(*at, _judge(solve, jobs, seed, seconds)))
+                    if found:
+                        append_records(found, CSV)
+                        say(
+                            f"{jobs} {seed} {seconds:g} s: " + ", ".join(f"{x.method} {x.objective:.6g}" for x in found)
+                        )
+    finally:
+        time.perf_counter = clock
 
 
-def problem_of(family: str, seed: int, size: int) -> Any:
-    """Return an instance."""
-    return make("schedule", family, seed, size) if family == "moldable" else unseen(family, seed, size)
+def methods(weights: Path, seed: int) -> dict[str, Callable[[Run, Any], None]]:
+    """Return what is judged; all begin with what preparing offers."""
+    found: dict[str, Callable[[Run, Any], None]] = {"learned": partial(_scored, _policy(weights / "schedule"))}
+    found |= {"random": partial(_scored, _random(seed % 8)), "zero": partial(_scored, None)}
+    if (weights / "schedule-mlp.safetensors").exists():
+        found["no messages"] = partial(_scored, _policy(weights / "schedule-mlp"))
+    return found | {"search": _search}
 
 
-def methods_of(name: str, size: int, weights: Path) -> tuple[str, ...]:
-    """Return what an instance of a set is judged by."""
-    if name == "time":
-        return "exact", "lists", "learned", "learned (16)"
-    methods = ["bound" if name == "sizes" else "exact", "lists", "one list"]
-    for method, file in {"learned": "schedule", **ABLATIONS}.items():
-        if (weights / f"{file}.safetensors").exists() and (size <= 200 or method in ("learned", "imitation only")):
-            methods += [method, f"{method} (16)"]
-    methods += ["random", "random (16)"] if size <= 200 else []
-    methods += ["local search"]
-    methods += ["trees"] if name == "small" else []
-    methods += ["base"]  # last: what it shares with the policy is compiled by then
-    return tuple(methods)
+def _judge(solve: Callable[[Run, Any], None], jobs: int, seed: int, seconds: float) -> float:
+    """Return the goal of the best plan within the time."""
+    for problem, limit in ((moldable(12, load=_LOAD), 2.0), (moldable(jobs, load=_LOAD, seed=seed), seconds)):
+        run = Run(problem, time_limit=limit)  # the first one loads whatever there is to load
+        solve(run, SUITE.prepare(run))
+    return float(run.objective or np.inf)
 
 
-def _judge(weights: Path, name: str, family: str, size: int, seed: int, methods: Sequence[str]) -> Iterator[LearnedRow]:
-    problem, at = problem_of(family, seed, size), ("schedule", name, family, size, seed)
-    known = [x for x in read() if x.instance == (name, family, size, seed)]
-    if {"exact", "bound"} & set(methods):
-        objective, bound, took = rivals.reference(
-            problem, _BOUND[size] if name == "sizes" else _EXACT[name], name == "sizes"
-        )
-        proved = objective is not None and objective <= bound * (1 + 1e-6)
-        worth = objective if proved and objective is not None else bound
-        yield LearnedRow(*at, "bound" if name == "sizes" else "exact", objective, worth, proved, took)
-    else:
-        worth, proved = known[0].reference, known[0].proved
-    spent = 0.02
-    for method in methods:
-        if method in ("exact", "bound"):
-            continue
-        if method == "local search":
-            # as long on the clock as the policy has just taken
-            plan, took = rivals.local_search(problem, spent)
-        elif method in rivals.HEURISTICS:
-            plan, took = rivals.HEURISTICS[method](problem)
-        else:
-            samples, plain = (16 if "(16)" in method else 1), method.removesuffix(" (16)")
-            file = weights / f"{({'learned': 'schedule'} | ABLATIONS).get(plain, plain)}.safetensors"
-            policy = rivals.random_policy(seed) if plain == "random" else rivals.policy(file)
-            (plan, took), clock = rivals.wall(partial(rivals.learned, problem, policy, samples))
-            spent = clock if method == "learned (16)" else spent
-        objective = None if plan is None else verify(problem, plan).objective
-        yield LearnedRow(*at, method, objective, worth, proved, took)
+def _scored(policy: SchedulePolicy | None, run: Run, p: Any) -> None:
+    builder = Builder(p, stopped=lambda: run.stopped)
+    best = np.inf
+    if run.stopped:
+        METHODS["lists"].run(run, p)
+        return
+    for cost in plans(builder, no_net() if policy is None else policy.nets([builder])[0]):
+        if cost < best:
+            best = cost
+            run.offer(builder.plan(), "scored")
+        if run.stopped:
+            return
+
+
+def _search(run: Run, p: Any) -> None:
+    for name in ("lists", "local_search"):
+        METHODS[name].run(run, p)
+
+
+@cache
+def _policy(path: Path) -> SchedulePolicy:
+    return SchedulePolicy.load(path)
+
+
+@cache
+def _random(seed: int) -> SchedulePolicy:
+    """Return a network as it is before training, with scores as far apart as those of the trained one."""
+    import torch
+
+    torch.manual_seed(seed)
+    network = network_of(Settings())
+    torch.nn.init.normal_(network.last.weight, std=0.5)
+    return SchedulePolicy(network)
+
+
+def against(rows: Sequence[LearnedRow], seconds: float) -> str:
+    """Return a line a size: by how much the learned plans are above each rival's, with 95% intervals of the pairs."""
+    found = {(x.jobs, x.seed, x.method): x.objective for x in rows if x.seconds == seconds}
+    lines = []
+    for jobs, _ in SIZES:
+        mine = {seed: value for (n, seed, method), value in found.items() if (n, method) == (jobs, "learned")}
+        cells = []
+        for rival in RIVALS:
+            pairs = [mine[s] / found[jobs, s, rival] - 1 for s in mine if (jobs, s, rival) in found]
+            low, high = interval(pairs) if pairs else (0.0, 0.0)
+            cells.append(f"{100 * np.mean(pairs):+.2f} ({100 * low:+.2f} to {100 * high:+.2f})" if pairs else "")
+        lines.append((f"{jobs:,}", str(len(mine)), *cells))
+    return table(("jobs", "instances", *RIVALS), lines)
+
+
+def write_page(check: bool = False) -> int:
+    """Renew docs/learned-schedule.md from the rows, see `renew`."""
+    rows = read_records(CSV, LearnedRow)
+    tables = {name: partial(against, rows, seconds) for name, seconds in (("tenth", 0.1), ("second", 1.0))}
+    return renew(ROOT / "docs" / "learned-schedule.md", tables, "learned schedule --page", check=check)

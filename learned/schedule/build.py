@@ -9,9 +9,8 @@ from numba import types
 
 from gangplan.solvers.compiled.kernel import Floats2, Ints, Ints2, Ints3, by_reference, inner, kernel
 from gangplan.solvers.schedule.decode import Schedule, seat
-from gangplan.solvers.schedule.profile import Data, Room, find, idle_at
+from gangplan.solvers.schedule.profile import Busy, Data, Room, clear, find, idle_at
 
-from .decode import Busy, begin
 from .features import FEATURES, WINDOW, Singles2, Static, describe
 
 Singles = Annotated[Any, types.Array(types.float32, 1, "C")]
@@ -114,7 +113,7 @@ def build(  # noqa: PLR0912, PLR0915, one loop read from top to bottom
     first, seconds, deadline, slope, price = data.first, data.seconds, data.deadline, data.slope, data.price
     n = len(order)
     total = float(data.per * len(room.count))
-    begin(data, room, busy)
+    clear(room, data.per, busy)
     widest = 1
     for j in range(n):
         widest = max(widest, first[j + 1] - first[j])

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.solvers.schedule.decode import Schedule, data_of, rows_of
+from gangplan.solvers.schedule.decode import Decoder, data_of, room_of
+from gangplan.solvers.schedule.lists import base, base_of
 from gangplan.solvers.schedule.prepare import Ints, Prepared
+from gangplan.solvers.schedule.profile import Busy, idle
 
-from ..gnn.encoding import Encoding
+from ..gnn.encoding import Encoding, mean
 from .build import Log, Net, build
-from .decode import Busy, Decoder, base_of, idle, room_for
 from .features import FEATURES, WINDOW, Static, graph_of, slopes
 
 _NO_NOISE = np.empty((0, 1))
@@ -53,7 +54,7 @@ class Steps:
 
 
 class Builder:
-    """Builds schedules of one problem, beside what runs already, see `gangplan.learned.schedule.decode.place`.
+    """Builds schedules of one problem, beside what runs already, if anything does.
 
     Attributes:
         p: the problem.
@@ -63,19 +64,16 @@ class Builder:
 
     def __init__(self, p: Prepared, busy: Busy | None = None, stopped: Callable[[], bool] = lambda: False) -> None:
         self.p, self._busy = p, idle() if busy is None else busy
-        self.base = base_of(Decoder(p, self._busy), stopped)
-        some = np.diff(p.first) > 0
-        least, shortest = np.zeros(p.n), np.zeros(p.n)
-        if len(p.gpus):
-            least[some] = np.minimum.reduceat(p.gpus * p.seconds, p.first[:-1][some])
-            shortest[some] = np.minimum.reduceat(p.seconds, p.first[:-1][some])
-        second = float(shortest[some].mean()) if some.any() else 1.0
+        decoder = Decoder(p, self._busy)
+        self.base = base(p, stopped) if busy is None else base_of(decoder, stopped)
+        shortest = p.least(p.seconds)
+        second = mean(shortest[np.diff(p.first) > 0]) or 1.0
         slope = slopes(p)
-        self._static = Static(second or 1.0, slope, least, self.base.penalty)
-        self.unit = float(slope.mean()) * (second or 1.0)
+        self._static = Static(second, slope, p.least(p.gpus * p.seconds), self.base.penalty)
+        self.unit = float(slope.mean()) * second
         self.order = np.argsort(self.base.rank, kind="stable").astype(np.int64)
-        self._data, self._room = data_of(p), room_for(p, self._busy)
-        self.start, self.option, self._rows = np.zeros(p.n), np.zeros(p.n, dtype=np.int64), rows_of(p)
+        self._data, self._room, self._made = data_of(p), room_of(p, len(self._busy.node)), decoder.made
+        self.start, self.option = self._made.start, self._made.option
         self._used = 0
         self.most = WINDOW * (int(np.diff(p.first).max(initial=0)) + 1)
         self._no_log = self._log(0)
@@ -102,12 +100,11 @@ class Builder:
 
     def plan(self) -> Any:
         """Return the plan of the schedule built last."""
-        return self.p.plan(self.option, self.start, self._rows[:, : self._used])
+        return self.p.plan(self.option, self.start, self._made.rows[:, : self._used])
 
     def _build(self, net: Net, noise: FloatArray, follow: Ints, log: Any) -> float:
-        made = Schedule(self.start, self.option, self._rows)
         cost, self._used, self._steps = build(
-            self.order, follow, noise, net, self._data, self._static, self._room, self._busy, made, log
+            self.order, follow, noise, net, self._data, self._static, self._room, self._busy, self._made, log
         )
         return self.p.constant + float(cost)
 

@@ -14,15 +14,15 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.instances.generators.families import make, seed_of
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite_of
-from gangplan.solvers.schedule.local_search import list_of
+from gangplan.solvers.schedule.decode import list_of
 from gangplan.solvers.schedule.prepare import Ints, Prepared, prepare
 
 from ..gnn import collate
 from ..gnn.encoding import Encoding
 from ..training.ragged import expected_regret, soft_cross_entropy
 from .build import Net
-from .builder import Builder, Steps, gumbel
-from .policy import Network
+from .builder import Builder, Steps, gumbel, plans
+from .policy import SAMPLES, Network, compiled
 
 _CAP = 4.0
 """Regrets beyond this, in units, are as bad."""
@@ -189,3 +189,25 @@ def _regret(builder: Builder, worth: FloatArray) -> FloatArray:
     if not np.isfinite(least):
         return np.zeros(len(worth))
     return np.asarray(np.minimum((worth - least) / builder.unit, _MOST))
+
+
+class Validation:
+    """Mean costs on validation instances, as shares of the base's: greedy and of 16 schedules.
+
+    Args:
+        builders: the instances.
+    """
+
+    def __init__(self, builders: Sequence[Builder]) -> None:
+        self.builders = builders
+        self.graphs = [x.graph() for x in builders]
+
+    def __call__(self, network: Any) -> dict[str, float]:
+        """Return ``greedy`` and ``sampled``, and ``score``, which is half of each."""
+        greedy, sampled = [], []
+        for builder, net in zip(self.builders, compiled(network, self.graphs), strict=True):
+            costs = [cost for _, cost in zip(range(SAMPLES), plans(builder, net), strict=False)]
+            greedy.append(costs[0] / builder.base.cost)
+            sampled.append(min(costs) / builder.base.cost)
+        a, b = float(np.mean(greedy)), float(np.mean(sampled))
+        return {"score": (a + b) / 2, "greedy": a, "sampled": b}

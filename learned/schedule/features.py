@@ -12,11 +12,11 @@ from numba import types
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.compiled.kernel import Floats, Floats2, Ints, Ints2, inner
+from gangplan.solvers.schedule.lists import Base
 from gangplan.solvers.schedule.prepare import NODES, RAMP, Prepared
 from gangplan.solvers.schedule.profile import Data
 
 from ..gnn.encoding import Encoding, first_positive, log_over, mean, over, signed_log_over
-from .decode import Base
 
 FEATURES = (
     *("first", "place", "own_best", "base", "dearer", "wait", "seconds", "gpus", "density", "weight", "start"),
@@ -158,9 +158,9 @@ def graph_of(p: Prepared, base: Base) -> Encoding:
     """
     encoding, owner, n = Encoding(), p.owner, p.n
     some, area = np.diff(p.first) > 0, p.gpus * p.seconds
-    shortest, least = _least(p, p.seconds, some), _least(p, area, some)
+    shortest, least = p.least(p.seconds), p.least(area)
     second = first_positive(mean(shortest[some]))
-    total = float(p.cluster.total)
+    total = float(p.total)
     slope = slopes(p)
     runs = base.option >= 0
     chosen = np.where(runs, base.option, np.minimum(p.first[:-1], max(len(p.gpus) - 1, 0)))
@@ -192,9 +192,9 @@ def graph_of(p: Prepared, base: Base) -> Encoding:
         "waits": log_over(waits, total),
         "last": base.rank / max(n - 1, 1),
         "gpu": 1.0 / total,
-        "node": p.cluster.gpus / total,
-        "nodes": float(p.cluster.kind == NODES),
-        "ramp": float(p.cluster.kind == RAMP),
+        "node": p.per / total,
+        "nodes": float(p.kind == NODES),
+        "ramp": float(p.kind == RAMP),
         "makespan": float(p.makespan),
         "price": np.log1p(base.price),
     }
@@ -205,7 +205,7 @@ def graph_of(p: Prepared, base: Base) -> Encoding:
     mine = np.where(runs, _of(value, chosen), 0.0)
     options = {
         "gpus": p.gpus / total,
-        "node": np.minimum(p.gpus / p.cluster.gpus, 4.0),
+        "node": np.minimum(p.gpus / p.per, 4.0),
         "seconds": log_over(p.seconds, second),
         "area": log_over(area, second * total),
         "efficiency": over(least[owner], area),
@@ -264,13 +264,6 @@ def _running_sum(at: FloatArray, value: FloatArray, when: FloatArray) -> FloatAr
     order = np.argsort(at, kind="stable")
     total = np.concatenate([[0.0], np.cumsum(value[order])])
     return np.asarray(total[np.searchsorted(at[order], when, side="right")])
-
-
-def _least(p: Prepared, values: FloatArray, some: Any) -> FloatArray:
-    found = np.zeros(p.n)
-    if len(values):
-        found[some] = np.minimum.reduceat(values, p.first[:-1][some])
-    return found
 
 
 def _of(values: Any, chosen: Any) -> FloatArray:

@@ -11,11 +11,11 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 from gangplan.simulator.engine.jobs import Long, Rows
 from gangplan.simulator.engine.policy import View
-from gangplan.solvers.schedule.prepare import POOL, Cluster, Ints, Prepared
+from gangplan.solvers.schedule.prepare import POOL, Ints, Prepared
+from gangplan.solvers.schedule.profile import Busy
 
 from .build import Net
 from .builder import Builder, plans
-from .decode import Busy
 
 if TYPE_CHECKING:
     from .policy import SchedulePolicy
@@ -115,12 +115,17 @@ def _builder(queue: Queue) -> tuple[Builder | None, Ints]:
     fits = queue.gpus[entry] <= queue.total
     entry, owner = entry[fits], owner[fits]
     first = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(chosen)))]).astype(np.int64)
-    n, none = len(chosen), np.zeros(0, dtype=np.int32)
+    n, none = len(chosen), np.zeros(0, dtype=np.int64)
     problem: Any = None  # there is no plan of it
     weight = np.maximum(queue.weight[chosen].astype(float), 1e-9)
     p = Prepared(
         problem=problem,
-        cluster=Cluster(POOL, queue.total, 1, queue.total, none, np.zeros(1, dtype=np.int32), none),
+        kind=POOL,
+        nodes=1,
+        per=queue.total,
+        size=none,
+        block_first=np.zeros(1, dtype=np.int64),
+        server=none,
         first=first,
         gpus=queue.gpus[entry].astype(np.int64),
         menu=entry,

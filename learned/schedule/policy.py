@@ -86,6 +86,8 @@ def _array(x: Tensor) -> np.ndarray:
 
 
 NAME = "schedule"
+SAMPLES = 16
+"""Schedules that a policy is judged by, beside the greedy one."""
 
 
 class SchedulePolicy:

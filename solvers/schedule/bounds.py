@@ -40,7 +40,7 @@ def area(p: Prepared) -> float:
     """Return what the makespan is at least: after any release, all later work on all GPUs, or its price."""
     order = np.argsort(-p.release, kind="stable")
     # a job that may be left out adds the less of both
-    later = np.cumsum(np.minimum(least_work(p) / p.cluster.total, p.price)[order])
+    later = np.cumsum(np.minimum(least_work(p) / p.total, p.price)[order])
     # if all of these may be left out, nothing need run after their releases
     must = np.logical_or.accumulate(~np.isfinite(p.price[order]))
     return p.constant + float((np.where(must, p.release[order], 0.0) + later).max())
@@ -57,7 +57,7 @@ def squashed(p: Prepared) -> float:
     others = _cheapest(p, p.release + p.least(p.seconds, np.inf))[~must].sum()
     jobs = np.flatnonzero(must & (p.slope > 0))
     release, slope = p.release[jobs], p.slope[jobs]
-    work = (least_work(p) / p.cluster.total)[jobs]
+    work = (least_work(p) / p.total)[jobs]
     order = np.argsort(release, kind="stable").tolist()
     _, busy = flows(release.tolist(), work.tolist(), slope.tolist(), order, False)
     return float(p.constant + slope @ release + others + slope @ p.least(p.seconds)[jobs] / 2 + busy)

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 from ortools.sat.python import cp_model
 
+from gangplan.instances.arrays import FloatArray
 from gangplan.instances.schedule import SchedulePlan
 
 from ..cpsat_solver import cpsat_solver, minimise
 from ..run import OPTIMAL_GAP, Run
 from .grain import Scale
-from .places import seated
-from .prepare import NODES, RAMP, Prepared
+from .prepare import NODES, POOL, RAMP, Ints, Prepared
+from .profile import earliest, new, occupy
 
 
 def cpsat(run: Run, p: Prepared) -> None:
@@ -69,9 +70,9 @@ class Model:
             self.s.append(self.cp.new_int_var(begin, max(begin, due - q), f"s{o}"))
         self.where: list[list[tuple[Any, list[tuple[int, int]]]]] = [[] for _ in self.x]
         self.goal()
-        if p.cluster.kind == RAMP:
+        if p.kind == RAMP:
             self.blocks()
-        elif p.cluster.kind == NODES:
+        elif p.kind == NODES:
             self.nodes()
         self.pool()
 
@@ -120,7 +121,7 @@ class Model:
             self.cp.new_optional_fixed_size_interval_var(self.s[o], q, self.x[o], f"run{o}")
             for o, q in enumerate(self.runs)
         ]
-        self.cp.add_cumulative(intervals, self._held(self.p.gpus.tolist()), self.p.cluster.total)
+        self.cp.add_cumulative(intervals, self._held(self.p.gpus.tolist()), self.p.total)
 
     def _held(self, gpus: list[int]) -> list[int]:
         """Return the GPUs of each option; a run of 0 s holds none."""
@@ -128,9 +129,9 @@ class Model:
 
     def nodes(self) -> None:
         """A job is on one node, or fills as many as it can and has the rest on one more."""
-        p, cp, per = self.p, self.cp, self.p.cluster.gpus
-        on: list[list[Any]] = [[] for _ in range(p.cluster.nodes)]
-        demand: list[list[int]] = [[] for _ in range(p.cluster.nodes)]
+        p, cp, per = self.p, self.cp, self.p.per
+        on: list[list[Any]] = [[] for _ in range(p.nodes)]
+        demand: list[list[int]] = [[] for _ in range(p.nodes)]
         for o, q in enumerate(self.runs):
             self._look()
             full, rest = divmod(int(p.gpus[o]), per)
@@ -138,7 +139,7 @@ class Model:
             for count, amount in ((full, per), (int(rest > 0), rest)):
                 if not count:
                     continue
-                here = [cp.new_bool_var(f"at{o}_{v}_{amount}") for v in range(p.cluster.nodes)]
+                here = [cp.new_bool_var(f"at{o}_{v}_{amount}") for v in range(p.nodes)]
                 cp.add(sum(here) == count * self.x[o])
                 for one, other in zip(before, here, strict=False):
                     cp.add_at_most_one([one, other])  # capacity does not keep jobs of 0 s apart
@@ -152,16 +153,16 @@ class Model:
 
     def blocks(self) -> None:
         """A job holds the servers of one block, each for itself."""
-        p, cp, c = self.p, self.cp, self.p.cluster
-        on: list[list[Any]] = [[] for _ in range(c.nodes)]
+        p, cp = self.p, self.cp
+        on: list[list[Any]] = [[] for _ in range(p.nodes)]
         for o, q in enumerate(self.runs):
             self._look()
-            fits = np.flatnonzero(c.size == p.gpus[o])
+            fits = np.flatnonzero(p.size == p.gpus[o])
             here = [cp.new_bool_var(f"at{o}_{b}") for b in fits]
             cp.add(sum(here) == self.x[o])
-            by_server: list[list[Any]] = [[] for _ in range(c.nodes)]
+            by_server: list[list[Any]] = [[] for _ in range(p.nodes)]
             for b, literal in zip(fits.tolist(), here, strict=True):
-                servers = c.server[c.first[b] : c.first[b + 1]].tolist()
+                servers = p.server[p.block_first[b] : p.block_first[b + 1]].tolist()
                 self.where[o].append((literal, [(server, 1) for server in servers]))
                 for server in servers:
                     by_server[server].append(literal)
@@ -200,3 +201,39 @@ class Model:
                 chosen[j], start[j] = o, value(self.s[o])
                 places[j] = [part for literal, parts in self.where[o] if value(literal) for part in parts]
         return seated(p, chosen, start, places)
+
+
+def seated(p: Prepared, option: Ints, start: FloatArray, places: list[list[tuple[int, int]]]) -> SchedulePlan | None:
+    """Start the jobs in the order of `start` on their places, each as early as it can.
+
+    Args:
+        p: the problem.
+        option: int (n,), -1 for a job left out.
+        start: float (n,), in any unit: only their order counts.
+        places: of each job.
+
+    Returns:
+        The plan, `None` if a job is late in times as they are.
+    """
+    room = new(p.nodes, p.per, p.n)
+    begin = np.zeros(p.n)
+    rows: list[tuple[int, int, int]] = []
+    for j in np.lexsort((np.arange(p.n), start)).tolist():
+        o = int(option[j])
+        if o < 0:
+            continue
+        seconds = float(p.seconds[o])
+        parts = places[j] if p.kind != POOL else [(0, int(p.gpus[o]))]
+        at, before = float(p.release[j]), -np.inf
+        while at > before:
+            before = at
+            for v, amount in parts:
+                at = max(at, earliest(room, v, at, amount, seconds))
+        if not at + seconds <= p.deadline[j]:
+            return None
+        begin[j] = at
+        for v, amount in parts:
+            occupy(room, v, at, at + seconds, amount)
+        if p.kind != POOL:
+            rows += [(j, v, amount) for v, amount in parts]
+    return p.plan(np.asarray(option), begin, np.array(rows, dtype=np.int64).reshape(-1, 3).T)

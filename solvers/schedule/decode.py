@@ -1,35 +1,37 @@
-"""Priority lists, and the schedules they make: each job as early as it fits, in the order of the list, compiled."""
+"""Schedules of lists: each job in the order of a list as early as it fits, at the option that is wished for or best."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import lru_cache
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 
 from ..compiled.kernel import Floats, Ints, Ints2, by_reference, inner, kernel
-from ..run import Run
-from .prepare import EARLIEST, Prepared
-from .profile import Data, Room, clear, find, new, occupy
+from ..run import Run, never
+from . import prepare
+from .prepare import CHEAPEST, LEFT_OUT, Prepared
+from .profile import Busy, Data, Room, clear, find, idle, new, occupy
 
-_STEPS, _ROOM = 5_000_000, 50_000_000
-"""Jobs times jobs times nodes between two looks at the clock; jobs times nodes at most, which is memory."""
+_STEPS = 1_000_000
+"""Jobs times jobs times nodes between two looks at the clock."""
 
 
 class Schedule(NamedTuple):
-    """What is written of a schedule of n jobs.
+    """What is written of a schedule of n jobs with o options.
 
     Attributes:
         start: of each job, 0 if it is left out, (n,).
         option: that it runs with, -1 if it is left out, (n,).
+        finish: when each option that was looked at would have ended, (o,).
         rows: job, node and GPUs of each part on a node, (3, r).
     """
 
     start: Floats
     option: Ints
+    finish: Floats
     rows: Ints2
 
 
@@ -39,69 +41,81 @@ So = tuple[float, float, int]
 
 @kernel
 def serial(
-    order: Ints, wish: Ints, problem: Data, profiles: Room, made: Schedule, begin: int, end: int, so_far: So
-) -> So:
-    """Place the jobs of `order` from `begin` up to `end`, see `listed`."""
-    return listed(order, wish, by_reference(problem), by_reference(profiles), made, begin, end, so_far)
-
-
-@inner
-def listed(order: Ints, wish: Ints, data: Data, room: Room, made: Schedule, begin: int, end: int, so_far: So) -> So:
+    order: Ints, wish: Ints, penalty: Floats, problem: Data, profiles: Room, running: Busy, made: Schedule,
+    begin: int, end: int, so_far: So,
+) -> So:  # fmt: skip
     """Place the jobs of `order` from `begin` up to `end`; return (cost without constant, last completion, rows used).
 
-    A job whose wish is late takes the option that ends first; if that is late too, or costs more than leaving it out,
-    it is left out. One that must run and cannot makes the cost inf.
+    A job whose wish is late takes the option that costs least: slope times its completion, or what it adds to the
+    makespan, and its penalty. If all are late, or leaving it out costs less, it is left out. One that must run and
+    cannot makes the cost inf.
 
     Args:
         order: int64 (n,), jobs.
-        wish: int64 (n,), an option, -1 (leave it out) or -2 (whichever ends first).
-        data: the problem.
-        room: see `room_of`; cleared before the first of them.
+        wish: int64 (n,), an option, `LEFT_OUT`, `CHEAPEST`, or `EARLIEST`: the option that ends first.
+        penalty: of each option, in the unit of the goal, float64 (o,).
+        problem: see `data_of`.
+        profiles: see `room_of`; cleared before the first of them.
+        running: what runs already.
         made: written.
         begin, end: places in `order`.
         so_far: what it returned of those before `begin`, (0.0, 0.0, 0) at the beginning.
     """
-    first, seconds, deadline, slope, price = data.first, data.seconds, data.deadline, data.slope, data.price
+    data, room = by_reference(problem), by_reference(profiles)
     cost, last, used = so_far
+    if begin == 0:
+        clear(room, data.per, running)
     for place in range(begin, end):
         j = order[place]
-        best, at, nodes = -1, np.inf, 0
-        if wish[j] >= 0:
-            at, nodes = find(data, room, j, wish[j], room.chosen)
-            if at + seconds[wish[j]] <= deadline[j]:
-                best = wish[j]
-        if best < 0 and wish[j] != -1:
-            finish = np.inf
-            for o in range(first[j], first[j + 1]):
-                t, k = find(data, room, j, o, room.spot)
-                if t + seconds[o] < finish:
-                    finish, best, at, nodes = t + seconds[o], o, t, k
-                    keep(room, k)
-            if finish > deadline[j]:
-                best = -1
-        finish = at + seconds[best] if best >= 0 else np.inf
-        if best >= 0 and price[j] < slope[j] * finish + (max(0.0, finish - last) if data.makespan else 0.0):
-            best = -1
+        best, at, nodes = chosen(data, room, j, wish[j], penalty, last, made.finish)
         made.option[j] = best
         if best < 0:
             made.start[j] = 0.0
-            cost += price[j]
+            cost += data.price[j]
             if cost == np.inf:
-                return cost, last, used
+                break
             continue
+        finish = at + data.seconds[best]
         made.start[j] = at
-        cost += slope[j] * finish
+        cost += data.slope[j] * finish
         last = max(last, finish)
         used = seat(data, room, j, best, at, nodes, made.rows, used)
     return cost, last, used
 
 
 @inner
-def whole(order: Ints, wish: Ints, data: Data, room: Room, made: Schedule) -> float:
-    """Place all jobs in `order`; return the cost without constant."""
-    clear(room, data.per)
-    cost, last, _ = listed(order, wish, data, room, made, 0, len(order), (0.0, 0.0, 0))
-    return cost + last if data.makespan else cost
+def chosen(
+    data: Data, room: Room, job: int, wish: int, penalty: Floats, last: float, finish: Floats
+) -> tuple[int, float, int]:
+    """Return (option or -1, start, nodes) of a job beside those placed, see `serial`; its nodes are `room.chosen`."""
+    price, slope, deadline = data.price[job], data.slope[job], data.deadline[job]
+    if wish >= 0:
+        at, nodes = find(data, room, job, wish, room.chosen)
+        end = at + data.seconds[wish]
+        if end <= deadline:
+            if price < slope * end + (max(0.0, end - last) if data.makespan else 0.0):
+                return -1, 0.0, 0
+            return wish, at, nodes
+    if wish == -1:
+        return -1, 0.0, 0
+    best, start, used, least = -1, 0.0, 0, np.inf if wish == -2 else price
+    for o in range(data.first[job], data.first[job + 1]):
+        t, k = find(data, room, job, o, room.spot)
+        end = t + data.seconds[o]
+        finish[o] = end
+        if not end <= deadline:
+            continue
+        value = end
+        if wish != -2:
+            value = slope * end + penalty[o]
+            if data.makespan:
+                value += max(0.0, end - last)
+        if value < least or (best < 0 and price == np.inf):
+            best, start, used, least = o, t, k, value
+            keep(room, k)
+    if wish == -2 and best >= 0 and price < slope * least + (max(0.0, least - last) if data.makespan else 0.0):
+        return -1, 0.0, 0
+    return best, start, used
 
 
 @inner
@@ -126,153 +140,73 @@ def seat(data: Data, room: Room, job: int, option: int, at: float, nodes: int, r
 
 
 def data_of(p: Prepared) -> Data:
-    """Return what compiled code reads."""
-    c = p.cluster
-    size, block_first, server = (np.array(x, dtype=np.int64) for x in (c.size, c.first, c.server))
-    return Data(
-        *(p.first, p.gpus, p.seconds, p.release, p.deadline, p.slope, p.price),
-        *(p.makespan, c.kind, c.gpus, size, block_first, server),
-    )
+    """Return what compiled code reads: the fields of the same names."""
+    return Data(*(getattr(p, name) for name in Data._fields))
 
 
-def room_of(p: Prepared, more: int = 0) -> Room:
-    """Return what schedules are built in, beside so many rows that are there before."""
-    return new(p.cluster.nodes, p.cluster.gpus, p.n + more, p.cluster.total + 1)
+def room_of(p: Prepared, running: int = 0) -> Room:
+    """Return what schedules are built in, beside so many rows that run already."""
+    return new(p.nodes, p.per, p.n + running, p.total + 1)
 
 
-def schedule_of(p: Prepared) -> Schedule:
-    """Return what any schedule can be written to."""
-    return Schedule(np.zeros(p.n), np.zeros(p.n, dtype=np.int64), rows_of(p))
-
-
-def decode(p: Prepared, order: Ints, wish: Ints) -> tuple[float, Ints, FloatArray, Ints]:
-    """Return (goal, option, start, rows) of a list of jobs; see `listed`."""
-    made = schedule_of(p)
-    given = np.asarray(order, np.int64), np.asarray(wish, np.int64), data_of(p), room_of(p), made
-    cost, last, used = serial(*given, 0, p.n, (0.0, 0.0, 0))
-    return p.constant + float(cost + (last if p.makespan else 0.0)), made.option, made.start, made.rows[:, :used]
-
-
-def decoding(p: Prepared, order: Ints, wish: Ints) -> Iterator[float]:
-    """Decode a list some jobs at a time; yield inf after each but the last, and the goal at the end."""
-    given = np.asarray(order, np.int64), np.asarray(wish, np.int64), data_of(p), room_of(p), schedule_of(p)
-    so_far = 0.0, 0.0, 0
-    few = max(1, _STEPS // (p.n * p.cluster.nodes))
-    for begin in range(0, p.n, few):
-        so_far = serial(*given, begin, min(begin + few, p.n), so_far)
-        if so_far[0] == np.inf:
-            break
-        if begin + few < p.n:
-            yield np.inf
-    yield p.constant + float(so_far[0] + (so_far[1] if p.makespan else 0.0))
-
-
-def rows_of(p: Prepared) -> Ints:
+def rows_of(p: Prepared) -> prepare.Ints:
     """Return room for the rows of any schedule, int64 (3, r)."""
-    if not p.cluster.kind or not len(p.gpus):
-        return np.zeros((3, 0), dtype=np.int64)
-    most = np.maximum.reduceat(-(-p.gpus // p.cluster.gpus), p.first[:-1][np.diff(p.first) > 0])
-    return np.zeros((3, int(most.sum())), dtype=np.int64)
+    return np.zeros((3, int(-p.least(-p.gpus // p.per).sum()) if p.kind else 0), dtype=np.int64)
 
 
-Order = Callable[[Prepared, FloatArray, FloatArray], FloatArray]
-"""Makes keys (ascending is first) of (prepared, seconds and GPU-seconds of each job's option), all float64 (n,)."""
-
-
-def _urgent(p: Prepared, seconds: FloatArray, work: FloatArray) -> FloatArray:
-    # with equal deadlines, or none, the shorter first
-    return np.asarray(np.where(np.isfinite(p.deadline), p.deadline, p.release + p.seconds.sum() + seconds))
-
-
-def _smith(p: Prepared, seconds: FloatArray, work: FloatArray) -> FloatArray:
-    gain = np.where(np.isfinite(p.price) & (p.slope == 0), p.price, p.slope)
-    return np.asarray(p.release + work / np.maximum(gain, 1e-12 * gain.max() or 1.0) * gain.mean() / p.cluster.total)
-
-
-Listed = tuple[float, Ints, Ints, str]
-ORDERS: dict[str, Order] = {
-    "fifo": lambda p, seconds, work: p.release,
-    "shortest": lambda p, seconds, work: p.release + seconds,
-    "smith": _smith,
-    "smith_now": lambda p, seconds, work: work / np.maximum(p.slope, 1e-12 * p.slope.max() or 1.0),
-    "urgent": _urgent,
-    "largest": lambda p, seconds, work: -work,
-}
-"""First come first served, shortest, least work a weight (Smith 1956) with and without regard to releases, earliest
-deadline, most work."""
-
-
-def wishes(p: Prepared) -> dict[str, Ints]:
-    """Return ways to choose the degrees: options, or `EARLIEST`, int64 (n,)."""
-    work = p.gpus * p.seconds
-    # as if every job before it had to wait for the cluster: one more second costs as many GPUs
-    fair = max(1.0, p.cluster.total / 8)
-    return {
-        "earliest finish": np.full(p.n, EARLIEST),
-        "least work": p.first_least(work, EARLIEST),
-        "balanced": p.first_least(work + fair * p.seconds, EARLIEST),
-    }
-
-
-class Lists:
-    """Every order with every choice of degrees, decoded one after the other: as far as there is time.
+class Decoder:
+    """Builds schedules of lists of one problem, one after the other in the same arrays.
 
     Attributes:
-        best: (goal, order, wish, name) of the best so far; the goal is inf if there is none.
+        p: the problem.
+        busy: what runs already.
+        made: the schedule built last; the next one overwrites it.
     """
 
-    def __init__(self, p: Prepared) -> None:
-        self.p = p
-        self.best: Listed = (np.inf, np.arange(p.n), np.full(p.n, EARLIEST), "")
-        self._left = self._all()
+    def __init__(self, p: Prepared, busy: Busy | None = None) -> None:
+        self.p, self.busy = p, idle() if busy is None else busy
+        self._data, self._room = data_of(p), room_of(p, len(self.busy.node))
+        self.made = Schedule(np.zeros(p.n), np.zeros(p.n, dtype=np.int64), np.zeros(len(p.gpus)), rows_of(p))
+        self._cheapest, self._none = np.full(p.n, CHEAPEST), np.zeros(len(p.gpus))
+        self._used = 0
 
-    def _all(self) -> Iterator[Listed]:
-        p = self.p
-        if p.n * p.cluster.nodes > _ROOM:
-            return  # profiles of all nodes would not fit into memory
-        for how, wish in wishes(p).items():
-            typical = np.where(wish >= 0, wish, p.first[:-1])
-            typical = np.minimum(typical, max(0, len(p.gpus) - 1))
-            seconds = p.seconds[typical] if len(p.gpus) else np.zeros(p.n)
-            work = seconds * p.gpus[typical] if len(p.gpus) else np.zeros(p.n)
-            for name, keys in ORDERS.items():
-                order = np.argsort(keys(p, seconds, work), kind="stable")
-                for value in decoding(p, order, wish):
-                    yield value, order, wish, f"{name}, {how}"
+    def decode(self, order: Any, wish: Any = None, penalty: Any = None, stopped: Callable[[], bool] = never) -> float:
+        """Return the goal of a list, see `serial`; inf if a job that must run has no time, or once `stopped` says so.
 
-    def __iter__(self) -> Iterator[Listed]:
-        """Go on with what has not been decoded; the goal is inf of a list that is not decoded to its end."""
-        for found in self._left:
-            if found[0] < self.best[0]:
-                self.best = found
-            yield found
+        Args:
+            order: jobs, (n,).
+            wish: of each job, (n,); by default whatever costs least.
+            penalty: of each option, (o,); by default none.
+            stopped: is asked now and then.
+        """
+        p, so_far = self.p, (0.0, 0.0, 0)
+        given = np.asarray(order, np.int64), self._cheapest if wish is None else np.asarray(wish, np.int64)
+        costs = self._none if penalty is None else penalty
+        few = max(1, _STEPS // (p.n * p.nodes))
+        for begin in range(0, p.n, few):
+            so_far = serial(
+                *given, costs, self._data, self._room, self.busy, self.made, begin, min(begin + few, p.n), so_far
+            )
+            if so_far[0] == np.inf or (begin + few < p.n and stopped()):
+                return np.inf
+        cost, last, self._used = so_far
+        return p.constant + float(cost + last if p.makespan else cost)
 
+    def plan(self) -> Any:
+        """Return the plan of the schedule built last."""
+        return self.p.plan(self.made.option, self.made.start, self.made.rows[:, : self._used])
 
-@lru_cache(maxsize=1)
-def lists_of(p: Prepared) -> Lists:
-    """Return the lists of a problem, which several methods of a solve ask for."""
-    return Lists(p)
-
-
-def start_lists(p: Prepared) -> list[Listed]:
-    """Return (goal, order, wish, name) of every order with every choice of degrees, best first."""
-    return sorted((found for found in Lists(p) if found[0] < np.inf), key=lambda x: x[0])
-
-
-def best_list(run: Run, p: Prepared) -> Listed:
-    """Return the best list, or the best of those decoded until the run has stopped."""
-    known = lists_of(p)
-    for _ in known:
-        if run.stopped:
-            break
-    return known.best
+    def offer(self, run: Run, by: str, order: Any, wish: Any = None, penalty: Any = None) -> float:
+        """Offer the schedule of a list unless the run has stopped, and return its goal."""
+        goal = np.inf if run.stopped else self.decode(order, wish, penalty, lambda: run.stopped)
+        if np.isfinite(goal):
+            run.offer(self.plan(), by)
+        return goal
 
 
-def lists(run: Run, p: Prepared) -> None:
-    """Offer the best schedule of all priority lists."""
-    if run.stopped:
-        return
-    value, order, wish, name = best_list(run, p)
-    if np.isfinite(value):
-        _, option, start, rows = decode(p, order, wish)
-        run.offer(p.plan(option, start, rows), f"list: {name}")
+def list_of(p: Prepared, degree: prepare.Ints, start: FloatArray) -> tuple[prepare.Ints, prepare.Ints]:
+    """Return the list of a plan: (order by start, those left out at the end; wishes)."""
+    wish = np.full(p.n, LEFT_OUT)
+    for j in np.flatnonzero(degree >= 0).tolist():
+        wish[j] = next((o for o in p.options(j) if p.menu[o] == degree[j]), CHEAPEST)
+    return np.lexsort((np.arange(p.n), start, degree < 0)), wish

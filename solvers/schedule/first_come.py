@@ -22,7 +22,7 @@ def first_come(p: Prepared) -> tuple[Ints, FloatArray, Ints] | None:
     its own wait included; if that ends too late, the one that is over first; then it is left out.
     """
     room = _Room(p)
-    cost = p.gpus * p.seconds + p.cluster.total / 8 * p.seconds
+    cost = p.gpus * p.seconds + p.total / 8 * p.seconds
     option, start = np.full(p.n, -1), np.zeros(p.n)
     rows: list[tuple[int, int, int]] = []
     release, deadline, price = p.release.tolist(), p.deadline.tolist(), p.price.tolist()
@@ -51,20 +51,19 @@ class _Room:
     """What is free now, and what runs, by its end; jobs are taken in the order of their starts."""
 
     def __init__(self, p: Prepared) -> None:
-        c = p.cluster
-        self.kind, self.per, self.free, self.nodes = c.kind, c.gpus, c.total, c.nodes
+        self.kind, self.per, self.free, self.nodes = p.kind, p.per, p.total, p.nodes
         self.running: list[tuple[float, int, Held]] = []
         self.ended: list[tuple[float, int, Held]] = []
         self.count = 0
         # of NODES: nodes by how many GPUs they have free, and that of each; a node may be listed where it no longer is
-        self.idle: list[list[int]] = [[] for _ in range(c.gpus + 1)] if c.kind == NODES else []
-        if c.kind == NODES:
-            self.idle[c.gpus] = list(range(c.nodes))
-            self.left = [c.gpus] * c.nodes
+        self.idle: list[list[int]] = [[] for _ in range(p.per + 1)] if p.kind == NODES else []
+        if p.kind == NODES:
+            self.idle[p.per] = list(range(p.nodes))
+            self.left = [p.per] * p.nodes
         self.blocks: dict[int, list[tuple[int, list[int]]]] = {}
-        for b in range(len(c.size)):
-            servers = c.server[c.first[b] : c.first[b + 1]].tolist()
-            self.blocks.setdefault(int(c.size[b]), []).append((sum(1 << v for v in servers), servers))
+        for b in range(len(p.size)):
+            servers = p.server[p.block_first[b] : p.block_first[b + 1]].tolist()
+            self.blocks.setdefault(int(p.size[b]), []).append((sum(1 << v for v in servers), servers))
         self.busy = 0
 
     def free_at(self, need: int, at: float, seconds: float) -> float:

@@ -9,7 +9,6 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 
-from .places import places_of
 from .prepare import RAMP, Prepared
 
 _PARTS = 1000
@@ -23,8 +22,8 @@ looks whole."""
 _HALF_ULP = 2.0**-52
 _MOST = 1 << 58
 """Units that all costs together may be: sums of products stay within 64 bits."""
-_TIME, _EVENTS, _LITERALS, _JOBS = 100_000, 4_000, 200_000, 2_000
-"""Binaries of the time-indexed and the event-based MILP, literals of CP-SAT, jobs of the master of the LP."""
+_LITERALS, _JOBS = 200_000, 2_000
+"""Literals of CP-SAT, jobs of the master of the LP."""
 
 
 def common(values: FloatArray, ticks: float) -> float:
@@ -126,30 +125,11 @@ def down(value: float, unit: float) -> int:
     return round(x) if abs(x - round(x)) <= 1e-6 else floor(x)
 
 
-def ticks_of(p: Prepared, o: int, tick: float, end: float) -> range:
-    """Return the ticks at which option o may start, to be over by its deadline and `end`."""
-    j = int(p.owner[o])
-    last = min(float(p.deadline[j]), end) - float(p.seconds[o])
-    return range(down(float(p.release[j]), tick), down(last, tick) + 1)
-
-
-def suits_milp_time(p: Prepared) -> bool:
-    """Return whether times are whole ticks, and few enough."""
-    tick, whole = tick_of(p)
-    end = p.horizon
-    return whole and sum(places_of(p, o) * len(ticks_of(p, o, tick, end)) for o in range(len(p.gpus))) <= _TIME
-
-
-def suits_milp_events(p: Prepared) -> bool:
-    """Return whether there are few enough choices and events."""
-    return p.n * sum(places_of(p, o) for o in range(len(p.gpus))) <= _EVENTS
-
-
 def suits_cpsat(p: Prepared) -> bool:
     """Return whether there are few enough options on nodes, or in blocks."""
-    if p.cluster.kind == RAMP:
-        return int(np.bincount(p.cluster.size, minlength=p.cluster.total + 1)[p.gpus].sum()) <= _LITERALS
-    return len(p.gpus) * p.cluster.nodes <= _LITERALS
+    if p.kind == RAMP:
+        return int(np.bincount(p.size, minlength=p.total + 1)[p.gpus].sum()) <= _LITERALS
+    return len(p.gpus) * p.nodes <= _LITERALS
 
 
 def suits_prices(p: Prepared) -> bool:

@@ -1,39 +1,54 @@
-"""Simulated annealing over the list and the degrees: a job goes elsewhere in the list, or changes its degree."""
+"""Simulated annealing over the list and the degrees: a job goes elsewhere in the list, or changes its degree.
+
+A changed list is decoded from its first change on, and only for as long as it may be accepted.
+"""
 
 from __future__ import annotations
 
+import time
 from typing import NamedTuple
 
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 
-from ..compiled.kernel import Bools, Floats, Floats2, Ints, by_reference, inner, kernel
+from ..compiled.kernel import Bools, Floats, Floats2, Floats3, Ints, Ints2, Ints3, by_reference, inner, kernel
 from ..run import Run
-from .decode import Schedule, best_list, data_of, decode, room_of, schedule_of, whole
-from .prepare import EARLIEST, LEFT_OUT, Prepared
-from .profile import Data, Room
+from .decode import Decoder, Schedule, chosen, data_of, list_of, room_of, rows_of, seat
+from .lists import base
+from .prepare import Prepared
+from .profile import Busy, Data, Room, clear, idle
 
-_CHUNK = 500
-"""Lists of a round, divided by the square of a hundredth of the jobs."""
-_STEPS, _MOST = 20_000_000, 400_000_000
-"""Jobs times jobs times nodes of all lists between two looks at the clock, and of one list at most."""
-_FIRST, _LAST = 0.02, 0.0002
+_FIRST, _LAST = 0.05, 0.0005
 """Temperatures, as shares of the goal over the square root of the jobs."""
-_ROUNDS = 48
-"""Rounds of the first annealing; each one after has half as many again."""
-_STALL = 3
-"""Annealings without a better schedule after which a small problem is left."""
+_STEPS = 300
+"""Changes of the first annealing; each one after has twice as many."""
+_STALL = 4
+"""Annealings without a better schedule after which a problem is left."""
+_LOOK = 0.004
+"""Seconds between two looks at the clock."""
+_MOST = 400_000_000
+"""Jobs times jobs times nodes of a list at most."""
+_SAVED, _BYTES = 16, 6e7
+"""Places of a list before which the profiles are kept, fewer where they would take more than so many bytes."""
+_TREND = 16
+"""Jobs between two looks at whether a change that has cost more so far makes up for it."""
 
 
-class Lists(NamedTuple):
+class Walk(NamedTuple):
     """A list that is changed, of n jobs, and the best one so far.
 
     Attributes:
-        order, wish: jobs, and what each is to have, see `decode.listed`, (n,).
+        order, wish: jobs, and what each is to have, see `decode.serial`, (n,).
         best_order, best_wish: the same.
         trial: room for one more order.
         may_leave: whether a job may be left out, (n,).
+        cost, last: before each place of the list and at its end: of those before it, and when the last of them ends,
+            (n + 1,).
+        trial_cost, trial_last: the same of the trial.
+        times, free, count: profiles of m nodes before every few places, twice: of the list and of a trial,
+            (2 s, m, t), (2 s, m, t), (2 s, m).
+        slot: which of the two is the list's, 0 or 1, (s,).
     """
 
     order: Ints
@@ -42,115 +57,224 @@ class Lists(NamedTuple):
     best_wish: Ints
     trial: Ints
     may_leave: Bools
+    cost: Floats
+    last: Floats
+    trial_cost: Floats
+    trial_last: Floats
+    times: Floats3
+    free: Ints3
+    count: Ints2
+    slot: Ints
 
 
 @kernel
-def _anneal(
-    lists: Lists, cost: float, best: float, hot: Floats, draws: Floats2, problem: Data, profiles: Room, made: Schedule
-) -> tuple[float, float]:
-    """Make a step a row of `draws`; return (cost now, best cost). `lists` change in place."""
-    data, room = by_reference(problem), by_reference(profiles)
-    order, wish, trial, first = lists.order, lists.wish, lists.trial, data.first
+def anneal(
+    changed: Walk, best: float, hot: Floats, draws: Floats2, problem: Data, profiles: Room, nothing: Busy,
+    made: Schedule, penalty: Floats,
+) -> float:  # fmt: skip
+    """Make a change a row of `draws`, and keep it or not; return the best cost. `changed` changes in place.
+
+    Without a row the list is only decoded.
+    """
+    data, room, walk = by_reference(problem), by_reference(profiles), by_reference(changed)
+    order, wish, trial, first = walk.order, walk.wish, walk.trial, data.first
     n = len(order)
+    if len(draws) == 0:
+        _copy(order, trial, 0)
+        clear(room, data.per, nothing)
+        for s in range(len(walk.slot)):
+            walk.slot[s] = 1
+        _save(walk, room, 0)
+        walk.slot[0] = 0
+        _decode(walk, data, room, made, penalty, 0, n, np.inf)
+        _accept(walk, 0)
+        return _total(walk.cost, walk.last, n, data.makespan)
     for i in range(len(draws)):
         kind, a, b, c, accept = draws[i, 0], draws[i, 1], draws[i, 2], draws[i, 3], draws[i, 4]
         x = int(a * n)
         j = order[x]
-        old = wish[j]
-        _copy(order, trial)
-        moved = kind < 0.7 or first[j + 1] - first[j] < 2
-        if moved and n > 1:
-            # near or far
-            reach = n if c < 0.25 else max(2, n // 8)
-            y = x + int((2 * b - 1) * reach)
-            y = min(n - 1, max(0, y))
-            if kind < 0.3:
-                trial[x], trial[y] = order[y], order[x]
-            else:
-                for z in range(x, y):
-                    trial[z] = order[z + 1]
-                for z in range(x, y, -1):
-                    trial[z] = order[z - 1]
-                trial[y] = j
-        if kind > 0.6:
-            count = first[j + 1] - first[j]
-            k = int(c * (count + 1))
-            if k < count:
-                wish[j] = first[j] + k
-            else:
-                wish[j] = -1 if lists.may_leave[j] and b < 0.5 else -2
-        new = whole(trial, wish, data, room, made)
-        if new <= cost or np.exp((cost - new) / hot[i]) > accept:
-            cost = new
-            _copy(trial, order)
-            if cost < best:
-                best = cost
-                _copy(order, lists.best_order)
-                _copy(wish, lists.best_wish)
-        else:
+        old, y = wish[j], x
+        if (kind < 0.7 or first[j + 1] - first[j] < 2) and n > 1:
+            # mostly near: as many places in every power of two
+            reach = int(np.exp(b * np.log(float(n))))
+            y = min(n - 1, max(0, x + (reach if c < 0.5 else -reach)))
+        begin, end = min(x, y), max(x, y) + 1
+        s = _restore(walk, room, begin, n)
+        _copy(order, trial, s * n // len(walk.slot))
+        if kind < 0.25:
+            trial[x], trial[y] = order[y], order[x]
+        elif y != x:
+            for z in range(x, y):
+                trial[z] = order[z + 1]
+            for z in range(x, y, -1):
+                trial[z] = order[z - 1]
+            trial[y] = j
+        if kind > 0.55:
+            count = first[j + 1] - first[j] + (1 if walk.may_leave[j] else 0)
+            k = int(c * 7919.0 % 1.0 * count) if kind > 0.8 else old - first[j] + (1 if c * 2.0 % 1.0 < 0.5 else -1)
+            k = min(max(k, 0), count - 1)
+            wish[j] = first[j] + k if k < first[j + 1] - first[j] else -1
+        if y == x and wish[j] == old:
+            continue  # nothing has changed
+        most = _total(walk.cost, walk.last, n, data.makespan) - hot[i] * np.log(max(accept, 1e-300))
+        if not _decode(walk, data, room, made, penalty, s, end, most):
             wish[j] = old
-    return cost, best
+            continue
+        _accept(walk, s)
+        cost = _total(walk.cost, walk.last, n, data.makespan)
+        if cost < best:
+            best = cost
+            _copy(order, walk.best_order, 0)
+            _copy(wish, walk.best_wish, 0)
+    return best
 
 
 @inner
-def _copy(source: Ints, target: Ints) -> None:
-    for i in range(len(source)):
+def _total(cost: Floats, last: Floats, place: int, makespan: bool) -> float:
+    return float(cost[place] + last[place] if makespan else cost[place])
+
+
+@inner
+def _restore(walk: Walk, room: Room, place: int, n: int) -> int:
+    """Bring back the profiles before the last place not after `place` of which they are kept; return which that is."""
+    saved = len(walk.slot)
+    s = place * saved // n
+    while s * n // saved > place:
+        s -= 1
+    at = 2 * s + walk.slot[s]
+    for v in range(len(room.count)):
+        room.count[v] = walk.count[at, v]
+        for k in range(walk.count[at, v]):
+            room.times[v, k], room.free[v, k] = walk.times[at, v, k], walk.free[at, v, k]
+    return s
+
+
+@inner
+def _save(walk: Walk, room: Room, s: int) -> None:
+    """Keep the profiles of the trial."""
+    at = 2 * s + 1 - walk.slot[s]
+    for v in range(len(room.count)):
+        walk.count[at, v] = room.count[v]
+        for k in range(room.count[v]):
+            walk.times[at, v, k], walk.free[at, v, k] = room.times[v, k], room.free[v, k]
+
+
+@inner
+def _decode(walk: Walk, data: Data, room: Room, made: Schedule, penalty: Floats, s: int, end: int, most: float) -> bool:
+    """Decode the trial from kept place `s` on; return whether it costs no more than `most`.
+
+    From `end` on the trial has the jobs of the list, so that their costs so far can be compared: it is given up if it
+    costs too much more and does not make up for it.
+    """
+    trial, cost, last = walk.trial, walk.trial_cost, walk.trial_last
+    n, saved = len(trial), len(walk.slot)
+    begin = s * n // saved
+    following, after = s + 1, (s + 1) * n // saved
+    cost[begin], last[begin] = (walk.cost[begin], walk.last[begin]) if begin else (0.0, 0.0)
+    slack, before = most - _total(walk.cost, walk.last, n, data.makespan), np.inf
+    for place in range(begin, n):
+        if place == after:
+            _save(walk, room, following)
+            following += 1
+            after = following * n // saved
+        if place >= end and (place - end) % _TREND == 0 and most < np.inf:
+            more = _total(cost, last, place, data.makespan) - _total(walk.cost, walk.last, place, data.makespan)
+            if more > slack and more >= before:
+                return False
+            before = more
+        j = trial[place]
+        o, at, nodes = chosen(data, room, j, walk.wish[j], penalty, last[place], made.finish)
+        if o < 0:
+            cost[place + 1], last[place + 1] = cost[place] + data.price[j], last[place]
+            if cost[place + 1] == np.inf:
+                return False
+            continue
+        finish = at + data.seconds[o]
+        cost[place + 1], last[place + 1] = cost[place] + data.slope[j] * finish, max(last[place], finish)
+        seat(data, room, j, o, at, nodes, made.rows, 0)
+    return _total(cost, last, n, data.makespan) <= most
+
+
+@inner
+def _accept(walk: Walk, s: int) -> None:
+    """Let the trial, decoded from kept place `s` on, be the list."""
+    n, saved = len(walk.order), len(walk.slot)
+    begin = s * n // saved
+    for place in range(begin, n):
+        walk.order[place] = walk.trial[place]
+        walk.cost[place + 1], walk.last[place + 1] = walk.trial_cost[place + 1], walk.trial_last[place + 1]
+    for k in range(s + 1, saved):
+        walk.slot[k] = 1 - walk.slot[k]
+
+
+@inner
+def _copy(source: Ints, target: Ints, begin: int) -> None:
+    for i in range(begin, len(source)):
         target[i] = source[i]
 
 
 def local_search(run: Run, p: Prepared) -> None:
-    """Anneal from the best plan known, or the best list, again and again until nothing better is found."""
-    value, order, wish = _begin(run, p)
-    steps = p.n * p.n * p.cluster.nodes
-    if run.stopped or not np.isfinite(value) or steps > _MOST:
+    """Anneal from the best plan known, again and again until nothing better is found."""
+    if run.stopped or run.plan is None or p.n * p.n * p.nodes > _MOST:
         return
-    rng = np.random.default_rng(run.seed)
-    data, room, made = data_of(p), room_of(p), schedule_of(p)
-    chunk = max(20, int(_CHUNK / max(1.0, p.n / 100) ** 2))
-    few = max(1, min(chunk, _STEPS // steps))
-    best, rounds, stall = value - p.constant, _ROUNDS, 0
-    best_order, best_wish = order.copy(), wish.copy()
-    lists = Lists(order, wish, best_order, best_wish, order.copy(), np.isfinite(p.price))
-    while not run.stopped and stall < _STALL:
-        before = best
-        order[:], wish[:], cost = best_order, best_wish, best
+    rng, search = np.random.default_rng(run.seed), _Search(run, p)
+    best, steps, stall, rate = search.restart(), _STEPS, 0, 0.0
+    while best < np.inf and not search.late() and stall < _STALL:
+        before, i, started = best, 0, time.perf_counter()
+        if rate and rate * run.remaining() < 3 * steps:
+            steps = max(1, int(rate * run.remaining()))  # the last one ends when the time does
         unit = (best or 1.0) / np.sqrt(p.n)
-        heat = unit * _FIRST * (_LAST / _FIRST) ** np.linspace(0, 1, rounds * chunk)
-        for i in range(0, len(heat), few):
-            if run.stopped:
-                break
-            hot = heat[i : i + few]
-            draws = rng.random((len(hot), 5))
-            cost, found = _anneal(lists, cost, best, hot, draws, data, room, made)
-            if found < best - 1e-12 * abs(best):
-                best = found
-                _offer(run, p, best_order, best_wish)
+        while i < steps and not search.late():
+            few = max(1, min(steps - i, int(rate * _LOOK)))
+            hot = unit * _FIRST * (_LAST / _FIRST) ** (np.arange(i, i + few) / steps)
+            best = search.step(best, hot, rng.random((few, 5)))
+            i += few
+            rate = i / max(time.perf_counter() - started, 1e-6)
+        search.offer(best)
+        search.restart()
         stall = 0 if best < before * (1 - 1e-9) else stall + 1
-        rounds += rounds // 2
+        steps *= 2
 
 
-def _begin(run: Run, p: Prepared) -> tuple[float, Ints, Ints]:
-    """Return (goal, order, wish) to start from: the best list, or the best plan known if that is better."""
-    value, order, wish, name = best_list(run, p)
-    order, wish = order.astype(np.int64), wish.astype(np.int64)
-    if not run.stopped and np.isfinite(value):
-        run.offer(p.plan(*decode(p, order, wish)[1:]), f"list: {name}")
-    if run.plan is not None and run.objective is not None and run.objective < value:
-        known = list_of(p, run.plan.degree, run.plan.start)
-        value, order, wish = decode(p, *known)[0], *known
-    return value, order, wish
+class _Search:
+    """The arrays of a search, and what it has offered."""
 
+    def __init__(self, run: Run, p: Prepared) -> None:
+        self._run, self._p, self._decoder = run, p, Decoder(p)
+        found = base(p, lambda: run.stopped)
+        # on nodes another order of the same starts takes other nodes
+        starts = (np.argsort(found.rank, kind="stable"), found.option), list_of(p, run.plan.degree, run.plan.start)
+        order, wish = min(starts, key=lambda lists: self._decoder.decode(*lists))
+        data, room, n = data_of(p), room_of(p), p.n
+        width = room.times.shape[1]
+        kept = max(1, min(_SAVED, n, int(_BYTES / (32 * p.nodes * width))))
+        profiles = (2 * kept, p.nodes, width)
+        self._walk = Walk(
+            order.copy(), wish.copy(), order.copy(), wish.copy(), order.copy(), np.isfinite(p.price),
+            np.zeros(n + 1), np.zeros(n + 1), np.zeros(n + 1), np.zeros(n + 1),
+            np.zeros(profiles), np.zeros(profiles, dtype=np.int64),
+            np.zeros(profiles[:2], dtype=np.int64), np.zeros(kept, dtype=np.int64),
+        )  # fmt: skip
+        made = Schedule(np.zeros(n), np.zeros(n, dtype=np.int64), np.zeros(len(p.gpus)), rows_of(p))
+        self._given = data, room, idle(), made, np.zeros(len(p.gpus))
+        self._offered, self._takes = np.inf, 0.0
 
-def list_of(p: Prepared, degree: Ints, start: FloatArray) -> tuple[Ints, Ints]:
-    """Return the list of a plan: by start, those left out at the end."""
-    wish = np.full(p.n, LEFT_OUT, dtype=np.int64)
-    for j in np.flatnonzero(degree >= 0).tolist():
-        wish[j] = next((o for o in p.options(j) if p.menu[o] == degree[j]), EARLIEST)
-    return np.lexsort((np.arange(p.n), start, degree < 0)).astype(np.int64), wish
+    def late(self) -> bool:
+        """Return whether the time left is what an offer takes."""
+        return self._run.stopped or self._run.remaining() < 1.5 * self._takes
 
+    def step(self, best: float, hot: FloatArray, draws: FloatArray) -> float:
+        """See `anneal`."""
+        return float(anneal(self._walk, best, hot, draws, *self._given))
 
-def _offer(run: Run, p: Prepared, order: Ints, wish: Ints) -> None:
-    if run.stopped:
-        return
-    _, option, start, rows = decode(p, order, wish)
-    run.offer(p.plan(option, start, rows), "local_search")
+    def restart(self) -> float:
+        """Go back to the best list, and return what it costs."""
+        self._walk.order[:], self._walk.wish[:] = self._walk.best_order, self._walk.best_wish
+        return self.step(np.inf, np.zeros(0), np.zeros((0, 5)))
+
+    def offer(self, best: float) -> None:
+        """Offer the best list unless that was done."""
+        if best < self._offered:
+            started, self._offered = time.perf_counter(), best
+            self._decoder.offer(self._run, "local_search", self._walk.best_order, self._walk.best_wish)
+            self._takes = time.perf_counter() - started

@@ -12,14 +12,14 @@ from ..method import CPSAT, Method, Suite, compiled, on_demand
 from ..run import OPTIMAL_GAP, Run
 from .bounds import bound
 from .first_come import BY, first_come
-from .grain import rounded_up, suits_cpsat, suits_milp_events, suits_milp_time, suits_prices
+from .grain import rounded_up, suits_cpsat, suits_prices
 from .prepare import Prepared, ShiftedRun, prepare
 
 if TYPE_CHECKING:
-    from . import cpsat, decode, enumeration, labels, local_search, milp, prices, rolling, starts
+    from . import cpsat, decode, enumeration, labels, lists, local_search, prices, starts
 else:
-    cpsat, decode, enumeration, labels, local_search, milp, prices, rolling, starts = on_demand(
-        __package__, "cpsat decode enumeration labels local_search milp prices rolling starts"
+    cpsat, decode, enumeration, labels, lists, local_search, prices, starts = on_demand(
+        __package__, "cpsat decode enumeration labels lists local_search prices starts"
     )
 
 
@@ -44,11 +44,11 @@ def _start(run: Run, p: Prepared) -> None:
     """Offer list schedules if there is no plan yet but the one in which who comes first runs first."""
     begins = run.plan is None or run.trace[-1].by == BY
     if begins and not run.stopped and run.compiled(compiled(*_SERIAL), "lists"):
-        decode.lists(run, p)
+        lists.lists(run, p)
 
 
 _SERIAL = (decode.serial,)
-_ANNEALING = (*_SERIAL, local_search._anneal)
+_ANNEALING = (*_SERIAL, local_search.anneal)
 _PRICING = (*_SERIAL, prices.cheapest, prices.busy)
 _SEARCHING = (*_PRICING, labels.at_least, labels.extend, labels.dominated)
 
@@ -59,15 +59,10 @@ def _shifted(method: Callable[[Run, Prepared], None]) -> Callable[[Run, Prepared
 
 
 _SEARCHES: dict[str, Method] = {
-    "lists": Method(decode.lists, library="numba", kernels=compiled(*_SERIAL)),
-    "local_search": Method(local_search.local_search, library="numba", kernels=compiled(*_ANNEALING)),
+    "lists": Method(lists.lists, library="numba", kernels=compiled(*_SERIAL)),
+    "local_search": Method(local_search.local_search, library="numba", kernels=compiled(*_ANNEALING), start=_start),
     "lp": Method(starts.lp, suits=suits_prices, library="highspy", kernels=compiled(*_PRICING), start=_start),
     "starts": Method(starts.starts, suits=suits_prices, library="highspy", kernels=compiled(*_SEARCHING), start=_start),
-    "rolling": Method(
-        rolling.rolling, library="highspy", kernels=compiled(*_SEARCHING, local_search._anneal), start=_start
-    ),
-    "milp_time": Method(milp.milp_time, exact=True, suits=suits_milp_time, library="pulp", start=_start),
-    "milp_events": Method(milp.milp_events, exact=True, suits=suits_milp_events, library="pulp", start=_start),
     "cpsat": Method(cpsat.cpsat, exact=True, suits=suits_cpsat, library=CPSAT, start=_start),
 }
 METHODS: dict[str, Method] = {

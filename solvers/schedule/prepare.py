@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.cluster import RampTopology
-from gangplan.instances.schedule import NodePool, Pool, SchedulePlan, ScheduleProblem, holds, ramp_blocks, total
+from gangplan.instances.schedule import (
+    Capacity,
+    NodePool,
+    Pool,
+    SchedulePlan,
+    ScheduleProblem,
+    holds,
+    ramp_blocks,
+    total,
+)
 from gangplan.instances.verify.schedule import clock_cost, first_release
 from gangplan.instances.verify.verdict import time_slack
 
@@ -19,30 +28,8 @@ from ..run import Run
 Ints = NDArray[Any]
 """Whole numbers of any width."""
 POOL, NODES, RAMP = 0, 1, 2
-LEFT_OUT, EARLIEST = -1, -2
-"""Instead of an option: the job does not run; it takes whichever ends first."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Cluster:
-    """The capacity in numbers.
-
-    Attributes:
-        kind: `POOL`, `NODES` or `RAMP`.
-        total: GPUs in all.
-        nodes, gpus: of `NODES`; a RAMP server is a node of one GPU; a pool is one node.
-        size: of each block of RAMP, ascending, int32 (b,).
-        first: int32 (b + 1,), where its servers begin in `server`.
-        server: int32.
-    """
-
-    kind: int
-    total: int
-    nodes: int
-    gpus: int
-    size: Ints
-    first: Ints
-    server: Ints
+LEFT_OUT, EARLIEST, CHEAPEST = -1, -2, -3
+"""Instead of an option: the job does not run; it takes whichever ends first, or costs least."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +41,11 @@ class Prepared:
 
     Attributes:
         problem: as given.
-        cluster: what they run on.
+        kind: of the capacity, `POOL`, `NODES` or `RAMP`.
+        nodes, per: nodes and GPUs of each; a pool is one node; a RAMP server is a node of one GPU.
+        size: of each block of RAMP, ascending, int64 (b,).
+        block_first: int64 (b + 1,), where its servers begin in `server`.
+        server: int64.
         first: int64 (n + 1,), where the options of each job begin; larger degrees later. An option that does not fit,
             is late on an idle cluster, or is no faster than a smaller one is not here.
         gpus, menu: int64 (o,), degree of an option and its place on the job's menu.
@@ -69,7 +60,12 @@ class Prepared:
     """
 
     problem: ScheduleProblem
-    cluster: Cluster
+    kind: int
+    nodes: int
+    per: int
+    size: Ints
+    block_first: Ints
+    server: Ints
     first: Ints
     gpus: Ints
     menu: Ints
@@ -88,6 +84,11 @@ class Prepared:
     def n(self) -> int:
         """How many jobs there are."""
         return len(self.release)
+
+    @property
+    def total(self) -> int:
+        """GPUs in all."""
+        return self.nodes * self.per
 
     def options(self, j: int) -> range:
         """Return the options of job j."""
@@ -157,7 +158,7 @@ def prepare(problem: ScheduleProblem) -> Prepared:
     first = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
     p = Prepared(
         problem,
-        _cluster(problem, sorted(set(gpus[kept].tolist()))),
+        *_cluster(problem.capacity, sorted(set(gpus[kept].tolist()))),
         first,
         gpus[kept],
         menu[kept],
@@ -199,18 +200,17 @@ def _options(
     return gpus, np.broadcast_to(np.arange(most), shape), seconds, kept
 
 
-def _cluster(problem: ScheduleProblem, degrees: list[int]) -> Cluster:
-    capacity = problem.capacity
-    size, first, server = np.zeros(0, dtype=np.int32), np.zeros(1, dtype=np.int32), np.zeros(0, dtype=np.int32)
+def _cluster(capacity: Capacity, degrees: list[int]) -> tuple[int, int, int, Ints, Ints, Ints]:
+    """Return kind, nodes and GPUs of each, and the blocks of some degrees: sizes, where they begin, servers."""
+    none = np.zeros(0, dtype=np.int64)
     if isinstance(capacity, Pool):
-        return Cluster(POOL, capacity.gpus, 1, capacity.gpus, size, first, server)
+        return POOL, 1, capacity.gpus, none, np.zeros(1, dtype=np.int64), none
     if isinstance(capacity, NodePool):
-        return Cluster(NODES, total(capacity), capacity.nodes, capacity.gpus, size, first, server)
+        return NODES, capacity.nodes, capacity.gpus, none, np.zeros(1, dtype=np.int64), none
     known = [ramp_blocks(capacity, d) for d in degrees]
-    size = np.repeat(np.array(degrees, dtype=np.int32), [len(blocks) for blocks in known])
-    first = np.concatenate([[0], np.cumsum(size)]).astype(np.int32)
-    server = np.concatenate([server, *(blocks.ravel() for blocks in known)]).astype(np.int32)
-    return Cluster(RAMP, capacity.n_devices, capacity.n_devices, 1, size, first, server)
+    size = np.repeat(np.array(degrees, dtype=np.int64), [len(blocks) for blocks in known])
+    server = np.concatenate([none, *(blocks.ravel() for blocks in known)])
+    return RAMP, capacity.n_devices, 1, size, np.concatenate([[0], np.cumsum(size)]).astype(np.int64), server
 
 
 class ShiftedRun(Run):

@@ -169,7 +169,7 @@ class Master:
         for _ in range(p.n):
             self.lp.addRow(1.0, 1.0, 0, [], [])
         for _ in range(intervals):
-            self.lp.addRow(-inf, float(p.cluster.total), 0, [], [])
+            self.lp.addRow(-inf, float(p.total), 0, [], [])
         for j in range(p.n):
             price = float(p.price[j])
             self.lp.addCol(price / self.unit if np.isfinite(price) else 1e3, 0.0, inf, 1, [j], [1.0])
@@ -199,7 +199,7 @@ class Master:
     def price(self, pi: FloatArray) -> float:
         """Return the bound of some prices, and keep them if it is the best."""
         grid = grid_of(pi, self.zero, self.step)
-        value = cheapest(grid, self.data, self.p.cluster.total, self.cost, self.at) + self.p.constant
+        value = cheapest(grid, self.data, self.p.total, self.cost, self.at) + self.p.constant
         if value > self.best.bound:
             self.best.bound, self.best.grid = value, grid
         return value

@@ -14,15 +14,7 @@ from ..compiled.routines import argsort
 
 
 class Data(NamedTuple):
-    """A problem of n jobs with o options, and the cluster it is for.
-
-    Attributes:
-        first: of the options of each job, (n + 1,).
-        gpus, seconds: of each option, (o,).
-        release, deadline, slope, price: of each job, (n,), see `gangplan.solvers.schedule.prepare.Prepared`.
-        makespan: whether the end of the last job counts.
-        kind, per, size, block_first, server: of the cluster, see `gangplan.solvers.schedule.prepare.Cluster`.
-    """
+    """The part of `gangplan.solvers.schedule.prepare.Prepared` that compiled code reads, by the same names."""
 
     first: Ints
     gpus: Ints
@@ -37,6 +29,19 @@ class Data(NamedTuple):
     size: Ints
     block_first: Ints
     server: Ints
+
+
+class Busy(NamedTuple):
+    """What runs already, r parts of jobs: nodes, GPUs there, and until when, (r,)."""
+
+    node: Ints
+    gpus: Ints
+    until: Floats
+
+
+def idle() -> Busy:
+    """Return that nothing runs."""
+    return Busy(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
 class Room(NamedTuple):
@@ -68,11 +73,13 @@ def new(nodes: int, gpus: int, most: int, widest: int = 1) -> Room:
 
 
 @inner
-def clear(room: Room, gpus: int) -> None:
-    """Empty the profiles."""
+def clear(room: Room, per: int, busy: Busy) -> None:
+    """Empty the profiles of all but what runs already."""
     for v in range(len(room.count)):
         room.count[v] = 1
-        room.free[v, 0] = gpus
+        room.free[v, 0] = per
+    for i in range(len(busy.node)):
+        occupy(room, busy.node[i], 0.0, busy.until[i], busy.gpus[i])
 
 
 @inner

@@ -13,11 +13,10 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.instances.verify import TOLERANCE
 
 from ..run import OPTIMAL_GAP, Run
-from .decode import data_of, decode
+from .decode import Decoder, data_of
 from .grain import resolution, rounded_up
 from .labels import Labels, at_least, dominated, extend
-from .local_search import list_of
-from .prepare import Ints, Prepared
+from .prepare import EARLIEST, LEFT_OUT, Ints, Prepared
 from .prices import Master, Prices, cheapest
 
 _COARSE, _FINE = 50, 200
@@ -69,7 +68,7 @@ def starts(run: Run, p: Prepared) -> None:
     if not p.slope.any():
         return  # every order costs the same: there is nothing to search by
     for width in _WIDTHS:
-        if run.stopped or width * max(1, min(p.n, p.cluster.total)) * 48 > _LABEL_BYTES:
+        if run.stopped or width * max(1, min(p.n, p.total)) * 48 > _LABEL_BYTES:
             return
         known = run.objective if run.objective is not None else _ceiling(p)
         search = Search(run, p, found)
@@ -78,7 +77,9 @@ def starts(run: Run, p: Prepared) -> None:
             return
         best = min(known, search.value)
         if search.best is not None and search.value < known:
-            _offer(run, p, *search.best)
+            option, start = search.best  # of counted GPUs: it is put on nodes or blocks in the order of its starts
+            order = np.lexsort((np.arange(p.n), start, option < 0))
+            Decoder(p).offer(run, "starts", order, option)
         elif missed == np.inf and run.plan is None:
             run.prove_infeasible()
             return
@@ -101,14 +102,6 @@ def _end(run: Run, p: Prepared) -> float:
     return p.horizon
 
 
-def _offer(run: Run, p: Prepared, option: Ints, start: FloatArray) -> None:
-    """Offer a schedule of counted GPUs, put on nodes or blocks in the order of its starts."""
-    drawn = p.plan(option, start, np.zeros((3, 0), dtype=int))
-    value, used, begin, rows = decode(p, *list_of(p, drawn.degree, drawn.start))
-    if np.isfinite(value) and not run.stopped:
-        run.offer(p.plan(used, begin, rows), "starts")
-
-
 def _offer_rounded(run: Run, p: Prepared, found: Prices) -> None:
     """Offer the schedule that starts jobs in the order of their mean starts in the LP, at their favourite degrees."""
     if not len(found.option):
@@ -117,12 +110,10 @@ def _offer_rounded(run: Run, p: Prepared, found: Prices) -> None:
     weight = np.bincount(owner, weights=found.share, minlength=p.n)
     mean = np.bincount(owner, weights=found.share * found.start, minlength=p.n) / np.maximum(weight, 1e-9)
     share = np.bincount(found.option, weights=found.share, minlength=len(p.gpus))
-    wish = np.where(weight >= 0.5, p.first_least(-share.astype(float), -1), -1)
-    late = np.where(weight > 0, mean, np.inf)
-    for choice in (wish, np.where(np.isfinite(p.price), wish, np.where(wish < 0, -2, wish)), np.full(p.n, -2)):
-        value, option, start, rows = decode(p, np.argsort(late, kind="stable"), choice)
-        if np.isfinite(value) and not run.stopped:
-            run.offer(p.plan(option, start, rows), "rounded LP")
+    wish = np.where(weight >= 0.5, p.first_least(-share.astype(float), LEFT_OUT), LEFT_OUT)
+    order, decoder = np.argsort(np.where(weight > 0, mean, np.inf), kind="stable"), Decoder(p)
+    for choice in (wish, np.where(np.isfinite(p.price) | (wish >= 0), wish, EARLIEST), np.full(p.n, EARLIEST)):
+        decoder.offer(run, "rounded LP", order, choice)
 
 
 class Layer(NamedTuple):
@@ -161,7 +152,7 @@ class Search:
         self._run, self._p, self._prices = run, p, prices
         self._data, self._grid = data_of(p), prices.grid
         cost, at = np.zeros(len(p.gpus)), np.zeros(len(p.gpus))
-        cheapest(self._grid, self._data, p.cluster.total, cost, at)
+        cheapest(self._grid, self._data, p.total, cost, at)
         self._least = np.minimum(p.least(cost, np.inf), p.price)
         self._fine = self._grid.step * len(self._grid.pi) / (_POINTS - 1) or 1.0
         points = self._grid.zero + self._fine * np.arange(_POINTS)
@@ -171,7 +162,7 @@ class Search:
             if run.stopped:
                 break
             at_least(*given, j, min(j + _JOBS, p.n), self._rest)
-        self._wide = max(1, min(p.n, p.cluster.total))
+        self._wide = max(1, min(p.n, p.total))
         self.value = np.inf
         self.best: tuple[Ints, FloatArray] | None = None
 
@@ -233,7 +224,7 @@ class Search:
         begin, few = 0, max(1, _STEPS // (p.n * max(1, len(p.gpus))))
         while begin < len(labels.time) and not self._run.stopped:
             made, begin = extend(
-                self._grid, self._data, p.cluster.total, self._least, self._rest, self._fine, budget,
+                self._grid, self._data, p.total, self._least, self._rest, self._fine, budget,
                 labels, *new, begin, min(begin + few, len(labels.time)),
             )  # fmt: skip
             part = new.part(slice(made))

@@ -187,7 +187,7 @@ def test_the_shipped_method_beats_the_lists_on_average() -> None:
             run = Run(problem, time_limit=20)
             p = prepare(problem)
             if run_it is None:
-                from gangplan.solvers.schedule.decode import lists
+                from gangplan.solvers.schedule.lists import lists
 
                 lists(run, p)
             else:

@@ -1,0 +1,169 @@
+"""Priority lists: orders of jobs, each at the option that costs least where a GPU-second has a price."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from gangplan.instances.arrays import FloatArray
+
+from ..run import Run, never
+from .decode import Decoder
+from .prepare import CHEAPEST, EARLIEST, Ints, Prepared
+
+_ROOM = 50_000_000
+"""Jobs times nodes at most: profiles of more would not fit into memory."""
+Order = Callable[[Prepared, FloatArray, FloatArray], FloatArray]
+"""Makes keys (ascending is first) of (prepared, seconds and GPU-seconds of each job's option), all float64 (n,)."""
+
+
+def _urgent(p: Prepared, seconds: FloatArray, work: FloatArray) -> FloatArray:
+    # with equal deadlines, or none, the shorter first
+    return np.asarray(np.where(np.isfinite(p.deadline), p.deadline, p.release + p.seconds.sum() + seconds))
+
+
+def _smith(p: Prepared, seconds: FloatArray, work: FloatArray) -> FloatArray:
+    gain = np.where(np.isfinite(p.price) & (p.slope == 0), p.price, p.slope)
+    return np.asarray(p.release + work / np.maximum(gain, 1e-12 * gain.max() or 1.0) * gain.mean() / p.total)
+
+
+ORDERS: dict[str, Order] = {
+    "fifo": lambda p, seconds, work: p.release,
+    "shortest": lambda p, seconds, work: p.release + seconds,
+    "smith": _smith,
+    "smith_now": lambda p, seconds, work: work / np.maximum(p.slope, 1e-12 * p.slope.max() or 1.0),
+    "urgent": _urgent,
+    "largest": lambda p, seconds, work: -work,
+}
+"""First come first served, shortest, least work a weight (Smith 1956) with and without regard to releases, earliest
+deadline, most work."""
+PRICES = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 512.0)
+"""Of a GPU-second, in units of what it would cost if all jobs but one waited for it while it is used."""
+_FIRST = (2.0, 64.0)
+"""Those at which every order is tried: the longer the queue, the more expensive are GPU-seconds."""
+_AGAIN = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Base:
+    """A schedule and the list that makes it.
+
+    Attributes:
+        cost: the goal; inf if no list fits all jobs that must run.
+        order: name of the order.
+        price: of a GPU-second, in the units of `PRICES`.
+        rank: place of each job in the order of starts, float64 (n,).
+        penalty: of each option, float64 (o,).
+        start, option, finish: see `gangplan.solvers.schedule.decode.Schedule`.
+    """
+
+    cost: float
+    order: str
+    price: float
+    rank: FloatArray
+    penalty: FloatArray
+    start: FloatArray
+    option: Ints
+    finish: FloatArray
+
+
+def base_of(decoder: Decoder, stopped: Callable[[], bool] = never) -> Base:
+    """Return the best of the orders at two prices, then of all prices in that order; no other once `stopped` says so.
+
+    It is decoded again in the order of its own starts for as long as that helps.
+    """
+    p = decoder.p
+    unit = (float(p.slope.mean()) or 1.0 / max(p.total, 1)) / p.total * p.gpus * p.seconds
+    best = np.inf, "", _FIRST[0], np.arange(p.n, dtype=float)
+    names = [
+        n for n in ORDERS if (n != "urgent" or np.isfinite(p.deadline).any()) and (n != "largest" or not p.slope.any())
+    ]
+
+    def attempt(name: str, price: float) -> None:
+        nonlocal best
+        if not stopped():
+            # seconds count as they do for a mean job
+            keys = keys_of(p, name, p.seconds * (1 + price * p.gpus / p.total))
+            cost = decoder.decode(np.argsort(keys, kind="stable"), penalty=price * unit, stopped=stopped)
+            if cost < best[0]:
+                best = cost, name, price, keys
+
+    for price in _FIRST:
+        for name in names:
+            attempt(name, price)
+    for price in PRICES:
+        if price not in _FIRST:
+            attempt(best[1] or "fifo", price)
+    _, name, price, rank = best
+    penalty, made = price * unit, decoder.made
+    cost = decoder.decode(np.argsort(rank, kind="stable"), penalty=penalty, stopped=stopped)
+    for _ in range(_AGAIN):
+        later = _ranks(np.where(made.option < 0, np.inf, made.start))
+        again = decoder.decode(np.argsort(later), penalty=penalty, stopped=stopped)
+        if not again <= cost:
+            decoder.decode(np.argsort(rank, kind="stable"), penalty=penalty, stopped=stopped)
+            break
+        better, cost, rank = again < cost, again, later
+        if not better:
+            break
+    return Base(cost, name, price, _ranks(rank), penalty, made.start.copy(), made.option.copy(), made.finish.copy())
+
+
+def keys_of(p: Prepared, order: str, value: FloatArray) -> FloatArray:
+    """Return the keys of an order, each job at the option of least `value`, float64 (n,)."""
+    mine = p.first_least(value, 0)
+    seconds, gpus = (x[mine] if len(x) else np.zeros(p.n) for x in (p.seconds, p.gpus))
+    return ORDERS[order](p, seconds, seconds * gpus)
+
+
+def _ranks(keys: FloatArray) -> FloatArray:
+    found = np.empty(len(keys))
+    found[np.argsort(keys, kind="stable")] = np.arange(len(keys))
+    return found
+
+
+def _counting(p: Prepared) -> Iterator[tuple[str, FloatArray, Ints, FloatArray]]:
+    """Yield (name, keys, wish, penalty) where no completion costs anything: degrees by the end, the work, or both."""
+    work = p.gpus * p.seconds
+    # a tie-break: no penalty is worth a job
+    tiny = 0.5 * min(p.price[np.isfinite(p.price) & (p.price > 0)], default=1.0)
+    for how, value in (("earliest", p.seconds), ("work", work), ("both", work + p.total / 8 * p.seconds)):
+        wish = np.full(p.n, EARLIEST if how == "earliest" else CHEAPEST)
+        for name in ORDERS:
+            yield f"{name}, {how}", keys_of(p, name, value), wish, tiny / max(value.max(initial=0.0), 1e-12) * value
+
+
+@lru_cache(maxsize=1)
+def _known(p: Prepared) -> list[Base]:
+    return []
+
+
+def base(p: Prepared, stopped: Callable[[], bool] = never) -> Base:
+    """Return `base_of` the problem, which several methods of a solve ask for: it is found once."""
+    known = _known(p)
+    if known:
+        return known[0]
+    found = base_of(Decoder(p), stopped)
+    if not stopped():
+        known.append(found)
+    return found
+
+
+def lists(run: Run, p: Prepared) -> None:
+    """Offer the best schedule of all priority lists."""
+    if run.stopped or p.n * p.nodes > _ROOM:
+        return
+    found, decoder = base(p, lambda: run.stopped), Decoder(p)
+    best: tuple[float, str, FloatArray, Ints | None, FloatArray]
+    best = found.cost, f"{found.order}, price {found.price:g}", found.rank, None, found.penalty
+    if not p.slope.any():
+        for name, keys, wish, penalty in _counting(p):
+            cost = decoder.decode(np.argsort(keys, kind="stable"), wish, penalty, lambda: run.stopped)
+            if cost < best[0]:
+                best = cost, name, keys, wish, penalty
+    if np.isfinite(best[0]):
+        _, name, keys, *chosen = best
+        decoder.offer(run, f"list: {name}", np.argsort(keys, kind="stable"), *chosen)
