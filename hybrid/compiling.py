@@ -81,7 +81,7 @@ class Compiler:
             return True
         if self._trusted and "numba" not in sys.modules:  # numba and kernels take longer to import than many a proof
             return True
-        if not self.run.can_import("numba"):
+        if not self.run.can_import("numba", tell=False):
             return False
         if on_disk(method.kernels):
             return True
@@ -108,6 +108,8 @@ class Compiler:
         """Note that the method `name` is left out for want of compiled code; return false."""
         if self._process is not None and self._process.poll() not in (None, 0, _ELSEWHERE):
             self.run.note(f"{name} cannot be compiled here; gangplan warm-up says why")
+        elif not self.run.can_import("numba", tell=False):
+            self.run.no_time(f"{name} left out: no time to import numba")
         else:
             self.run.no_time(f"no time to compile {name}: that goes on, for the solves to come")
         return False
@@ -217,7 +219,7 @@ def load(run: Run, method: Method) -> None:
 
     It is done in this process, before those of methods begin, so that it is there for the next solve as well.
     """
-    if loaded(method) or (method.library and not run.can_import(method.library)):
+    if loaded(method) or (method.library and not run.can_import(method.library, tell=False)):
         return
     with run.phase("import"):
         _import(method)

@@ -175,7 +175,7 @@ class Run:
         self.conflict: tuple[str, ...] = ()
         self.trace: list[Incumbent] = []
         self.phases: dict[str, float] = {}
-        self._inner: list[float] = []
+        self._inner: list[tuple[str, float]] = []
         self.notes: list[str] = []
         self.proposals: list[Any] = []
         self.stop_reason: str | None = None
@@ -254,14 +254,15 @@ class Run:
         self.hurried = True
         self.note(text)
 
-    def can_import(self, library: str) -> bool:
-        """Return whether a heavy library is loaded, or can be in the time left; note it if not.
+    def can_import(self, library: str, *, tell: bool = True) -> bool:
+        """Return whether a heavy library is loaded, or can be in the time left; note for whom it cannot, unless silent.
 
         Nothing stops an import once it has begun.
         """
         able = library in sys.modules or self.remaining() > _IMPORT_SECONDS.get(library, _IMPORT_AT_MOST)
-        if not able:
-            self.no_time(f"{library.partition('.')[0]} left out: no time to import it")
+        if tell and not able:
+            words = f"no time to import {library.partition('.')[0]}"
+            self.no_time(f"{self._inner[-1][0]} left out: {words}" if self._inner else words)
         return able
 
     def compiled(self, kernels: Kernels | None, name: str) -> bool:
@@ -269,7 +270,12 @@ class Run:
 
         No solve compiles anything itself: nothing could stop that.
         """
-        there = kernels is None or in_memory(kernels) or (self.can_import("numba") and on_disk(kernels))
+        if kernels is None or in_memory(kernels):
+            return True
+        if not self.can_import("numba", tell=False):
+            self.no_time(f"{name} left out: no time to import numba")
+            return False
+        there = on_disk(kernels)
         if not there:
             self.no_time(f"no time to compile {name}: that goes on, for the solves to come")
         return there
@@ -293,14 +299,15 @@ class Run:
     def phase(self, name: str) -> Iterator[None]:
         """Book the time of a block under `name`, less that of the phases inside it."""
         before = time.perf_counter()
-        self._inner.append(0.0)
+        self._inner.append((name, 0.0))
         try:
             yield
         finally:
             spent = time.perf_counter() - before
-            self.phases[name] = self.phases.get(name, 0.0) + spent - self._inner.pop()
+            self.phases[name] = self.phases.get(name, 0.0) + spent - self._inner.pop()[1]
             if self._inner:
-                self._inner[-1] += spent
+                outer, inside = self._inner.pop()
+                self._inner.append((outer, inside + spent))
 
     def _changed(self) -> None:
         gap = self.gap
