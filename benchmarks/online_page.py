@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
+from .cells import table
 from .ledger import ROOT
 from .online_rows import OnlineRow, read
+from .report import renew
 
 PAGE = ROOT / "docs" / "scheduler.md"
 PICTURE = ROOT / "docs" / "images" / "scheduler_latency.png"
@@ -14,69 +17,61 @@ ENDS = {" 5,000 jobs": "nobody is stopped", " 5,000 jobs, stops": "jobs are stop
 """How rows end that are one line of the picture, in words."""
 MOLDABLE = ", moldable"
 """How traces end whose jobs have a choice of GPUs."""
-MARKS = {kind: (f"<!-- generated: {kind} -->", f"<!-- end of {kind} -->") for kind in ("latency", "traces", "moldable")}
 
 
 def write_page(*, check: bool = False, page: Path = PAGE) -> int:
     """Write tables and picture; return 1 if `check` finds that the page would change."""
-    rows, text = read(), page.read_text()
-    tables = {"latency": latency(rows), "traces": traces(rows), "moldable": moldable(rows)}
-    for kind, lines in tables.items():
-        head, tail = MARKS[kind]
-        before, rest = text.split(head, 1)
-        text = f"{before}{head}\n\n" + "\n".join(lines) + f"\n\n{tail}" + rest.split(tail, 1)[1]
-    if check:
-        return int(text != page.read_text())
-    page.write_text(text)
-    if any(row.kind == "latency" for row in rows):
+    rows = read()
+    tables = {make.__name__: partial(make, rows) for make in (latency, traces, moldable)}
+    changed = renew(page, tables, "online page", check=check)
+    if not check and any(row.kind == "latency" for row in rows):
         draw(rows)
-    return 0
+    return changed
 
 
-def latency(rows: Sequence[OnlineRow]) -> Iterator[str]:
-    """Yield the table of latencies."""
-    yield "| GPUs | p99, ms | median, ms | p99, ms, with stops | median, ms, with stops |"
-    yield "| ---: | ---: | ---: | ---: | ---: |"
+def latency(rows: Sequence[OnlineRow]) -> str:
+    """Return the table of latencies."""
     found = [row for row in rows if row.kind == "latency"]
+    lines = []
     for size in sorted({row.size for row in found}):
         pair = sorted((row for row in found if row.size == size), key=lambda row: row.set.endswith("stops"))
-        times = (f"{1e3 * t:.2f}" for row in pair for t in (row.value, row.median))
-        yield f"| {size:,} | {' | '.join(times)} |"
+        lines.append((f"{size:,}", *(f"{1e3 * t:.2f}" for row in pair for t in (row.value, row.median))))
+    return table(("GPUs", "p99, ms", "median, ms", "p99, ms, with stops", "median, ms, with stops"), lines)
 
 
-def traces(rows: Sequence[OnlineRow]) -> Iterator[str]:
-    """Yield a table of traces: `Scheduler` against the best classic policy that stops nobody, and at each price."""
-    prices = (300, 1800)
-    each = " | ".join(f"best at {price:,} s | `Scheduler(price={price})`" for price in prices)
-    yield f"| trace | jobs | best without stops | `Scheduler(fleet)` | {each} | bound |"
-    yield f"| --- | ---: | --- | ---: |{' --- | ---: |' * len(prices)} ---: |"
+def traces(rows: Sequence[OnlineRow]) -> str:
+    """Return a line a trace: `Scheduler` against the best classic policy that stops nobody, and at each price."""
+    lines = []
     for name, mine in _traces(rows):
         if MOLDABLE in name:
             continue
         cells = []
-        for end, own in (("", "Scheduler hybrid"), *((f" {price}", f"Scheduler hybrid {price}") for price in prices)):
+        for end in ("", " 300", " 1800"):
             best = _best(mine, [p for p in mine if (p.endswith(end) if end else len(p.split()) == 2)])
-            order, rule, *_ = best.policy.split()
-            cells += [f"`{order if end else f'{order} {rule}'}` {best.value:,.0f}", _against(mine.get(own), best)]
-        yield f"| {_short(name)} | {best.size:,} | {' | '.join(cells)} | {best.bound:,.0f} |"
+            cells += [] if end else [f"{best.value:,.0f}"]
+            cells.append(_against(mine.get(f"Scheduler hybrid{end}"), best))
+        lines.append((_short(name), f"{best.size:,}", *cells, f"{best.bound:,.0f}"))
+    head = ("trace", "jobs", "best without stops", "`Scheduler(fleet)`", "`price=300`", "`price=1800`", "bound")
+    return table(head, lines)
 
 
 def _short(name: str) -> str:
     return name.removesuffix(MOLDABLE).replace("virtual cluster ", "").replace(", pods that ended, whole GPUs", "")
 
 
-def moldable(rows: Sequence[OnlineRow]) -> Iterator[str]:
-    """Yield a table of traces whose jobs run on 1, 2, 4 or 8 GPUs or as many as they ask for."""
-    yield "| trace | GPUs asked for | best rule for GPUs | | `Scheduler(fleet)` | `learned` | `price=300` | bound |"
-    yield "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |"
+def moldable(rows: Sequence[OnlineRow]) -> str:
+    """Return a table of traces whose jobs run on 1, 2, 4 or 8 GPUs or as many as they ask for."""
+    lines = []
     for name, mine in _traces(rows):
         if MOLDABLE not in name or "Scheduler hybrid" not in mine:
             continue
         asked = _best(mine, [p for p in mine if len(p.split()) == 2 and not p.startswith("optimus")])
         best = _best(mine, [p for p in mine if p.startswith("optimus") or p.split()[-1] in ("most", "fits")])
-        told = " | ".join(_against(mine.get(f"Scheduler {way}"), best) for way in ("hybrid", "learned", "hybrid 300"))
-        means = f"{asked.value:,.0f} | `{best.policy}` | {best.value:,.0f}"
-        yield f"| {_short(name)} | {means} | {told} | {best.bound:,.0f} |"
+        told = (_against(mine.get(f"Scheduler {way}"), best) for way in ("hybrid", "learned", "hybrid 300"))
+        means = (f"{asked.value:,.0f}", f"`{best.policy}` {best.value:,.0f}")
+        lines.append((_short(name), *means, *told, f"{best.bound:,.0f}"))
+    head = ("trace", "GPUs asked for", "best rule for GPUs", "`Scheduler(fleet)`", "`learned`", "`price=300`", "bound")
+    return table(head, lines)
 
 
 def _traces(rows: Sequence[OnlineRow]) -> Iterator[tuple[str, dict[str, OnlineRow]]]:

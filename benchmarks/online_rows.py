@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 from .ledger import ROOT
+from .records import append_records, read_records
 
 CSV = ROOT / "benchmarks" / "online.csv"
 
@@ -51,31 +51,11 @@ class OnlineRow:
         return self.kind, self.set, self.policy, self.seed
 
 
-COLUMNS = tuple(f.name for f in fields(OnlineRow))
-
-
 def read(path: Path = CSV) -> list[OnlineRow]:
-    """Return the rows of a file, none if there is no file; of repetitions the last.
-
-    Raises:
-        ValueError: if the columns are others, or a cell is no number where it should be.
-    """
-    if not path.exists():
-        return []
-    kinds = {f.name: {"str": str, "int": int, "float": float}[str(f.type)] for f in fields(OnlineRow)}
-    with path.open(newline="", encoding="utf-8") as file:
-        lines = csv.DictReader(file)
-        if tuple(lines.fieldnames or ()) != COLUMNS:
-            raise ValueError(f"{path.name}: columns are not {', '.join(COLUMNS)}")
-        rows = [OnlineRow(**{name: kinds[name](cell) for name, cell in line.items()}) for line in lines]
-    return list({row.key: row for row in rows}.values())
+    """Return the rows of a file, of repetitions the last; see `read_records`."""
+    return list({row.key: row for row in read_records(path, OnlineRow)}.values())
 
 
 def add(rows: Iterable[OnlineRow], path: Path = CSV) -> None:
-    """Append rows."""
-    new = not path.exists()
-    with path.open("a", newline="", encoding="utf-8") as file:
-        lines = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        if new:
-            lines.writeheader()
-        lines.writerows(asdict(row) for row in rows)
+    """Append rows, see `append_records`."""
+    append_records(list(rows), path)

@@ -20,4 +20,4 @@ def test_rows_and_latencies(tmp_path: object) -> None:
     ]
     add([rows[0], *rows], path)
     assert read(path) == rows
-    assert list(latency(rows))[2:] == ["| 100 | 10000.00 | 1000.00 |", "| 10,000 | 100000.00 | 1000.00 |"]
+    assert latency(rows).splitlines()[2:] == ["| 100 | 10000.00 | 1000.00 |", "| 10,000 | 100000.00 | 1000.00 |"]
