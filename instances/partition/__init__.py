@@ -261,28 +261,29 @@ class Links:
     """
 
     def __init__(self, cluster: Cluster) -> None:
-        n = cluster.n_devices
-        topology = cluster.topology
-        self.topology = topology
+        topology, n = cluster.topology, cluster.n_devices
         names = [f"device {d}" for d in range(n)]
-        self._group: list[dict[int, int]] = []
+        rows = [np.arange(n)]
         if isinstance(topology, TreeTopology):
             for level, row in zip(topology.levels[:-1], topology.group[:-1], strict=True):
-                known = sorted(set(row.tolist()))
-                self._group.append({g: len(names) + i for i, g in enumerate(known)})
-                names += [f"{level.name} {g}" for g in known]
+                known, number = np.unique(row, return_inverse=True)
+                rows.append(len(names) + number)
+                names += [f"{level.name} {g}" for g in known.tolist()]
+        self._pair = np.stack(rows)  # of links, that of each device and of its group at each level
         self.names = tuple(f"{name} {way}" for name in names for way in ("out", "in"))
         """What each link is called."""
 
     def route(self, a: int, b: int) -> tuple[int, ...]:
         """Return the links that a transfer from device `a` to device `b` occupies; none if they are one."""
-        if a == b:
-            return ()
-        up, down = [2 * a], [2 * b + 1]
-        if isinstance(self.topology, TreeTopology):
-            for row, known in zip(self.topology.group[:-1].tolist(), self._group, strict=True):
-                if row[a] == row[b]:
-                    break
-                up.append(2 * known[row[a]])
-                down.append(2 * known[row[b]] + 1)
+        here, there = self._pair[:, a].tolist(), self._pair[:, b].tolist()
+        up = [2 * x for x, y in zip(here, there, strict=True) if x != y]
+        down = [2 * y + 1 for x, y in zip(here, there, strict=True) if x != y]
         return (*up, *down[::-1])
+
+    def uses(self, a: IntArray, b: IntArray) -> tuple[IntArray, IntArray]:
+        """Return (transfer, link) of all links that transfers from `a` to `b`, int32 (s,) each, occupy; unordered."""
+        here, there = self._pair[:, a], self._pair[:, b]
+        apart = here != there
+        which = np.nonzero(apart)[1]
+        links = np.concatenate([2 * here[apart], 2 * there[apart] + 1])
+        return np.concatenate([which, which]).astype(np.int32), links.astype(np.int32)

@@ -24,7 +24,8 @@ from ..partition import (
     StepProblem,
 )
 from ..verify import TOLERANCE, Verdict, verify
-from ..verify.partition import needed, timetable
+from ..verify.partition import timetable
+from ..verify.verdict import needed
 from .bars import KINDS, Bar, Row, Timeline, assemble, critical_chain
 
 __all__ = ["KINDS", "Bar", "Row", "Timeline", "timeline"]
@@ -77,10 +78,8 @@ Moved = tuple[list[float], list[float], list[float]]
 
 def _moved(problem: LatencyProblem, device: np.ndarray[tuple[int, ...], np.dtype[np.int32]]) -> tuple[Moved, Moved]:
     """Return what each device receives and what it sends; see `verify.verdict.transfers`."""
-    u, v = problem.graph.source, problem.graph.target
-    cut = device[u] != device[v]
-    received = np.unique(np.stack([u[cut], device[v[cut]]]), axis=1)
-    sent = np.unique(u[cut])
+    received = needed(problem, device)
+    sent = np.unique(received[0])
     weights = (problem.transfer(), problem.graph.output_bytes(), np.ones(problem.graph.n_ops))
     d = problem.cluster.n_devices
     seconds, size, count = (

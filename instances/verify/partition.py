@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arrays import FloatArray, IntArray, sums
 from ..errors import InstanceError
@@ -20,7 +20,7 @@ from ..partition import (
     StepProblem,
     precedence,
 )
-from .verdict import TOLERANCE, Verdict, assignment, shape, transfers
+from .verdict import TOLERANCE, Verdict, assignment, backwards, needed, shape, transfers
 
 
 def verify_throughput(problem: PartitionProblem, plan: PartitionPlan) -> Verdict:
@@ -38,7 +38,7 @@ def verify_throughput(problem: PartitionProblem, plan: PartitionPlan) -> Verdict
     violations = (
         *words,
         *_stages(plan),
-        *(_contiguous(problem, plan) if problem.variant == "contiguous" else ()),
+        *(backwards(problem, plan.stage, "contiguous") if problem.variant == "contiguous" else ()),
         *(_convex(problem, device) if problem.variant == "convex" else ()),
     )
     load = compute + transfer
@@ -60,15 +60,6 @@ def _stages(plan: PartitionPlan) -> list[str]:
             others = ", ".join(map(str, pairs[1 - row][pairs[row] == x]))
             words.append(f"{one} {x} has {many} {others}")
     return words
-
-
-def _contiguous(problem: PartitionProblem, plan: PartitionPlan) -> list[str]:
-    earlier, later = precedence(problem.graph)
-    names, stage = problem.graph.names, plan.stage
-    return [
-        f"contiguous: op {names[a]} (stage {stage[a]}) comes before op {names[b]} (stage {stage[b]}) in the graph"
-        for a, b in np.stack([earlier, later])[:, stage[earlier] > stage[later]].T.tolist()
-    ]
 
 
 def _convex(problem: PartitionProblem, device: IntArray) -> list[str]:
@@ -169,19 +160,19 @@ def verify_step(problem: StepProblem, plan: StepPlan) -> Verdict:
     makespan = float(finish.max())
     slack = TOLERANCE * makespan
     op, to = needed(problem, device)
-    took = problem.delay(op, device[op], to)
+    took, wanted = problem.delay(op, device[op], to), _pairs(problem, op, to)
     if problem.contention:
         words += _transfers(problem, plan, finish, slack)
-        arrival = _sent(plan)
-        there = [arrival.get(pair, np.inf) for pair in zip(op.tolist(), to.tolist(), strict=True)]
-        at = np.where(took > 0, np.array(there) + took, finish[op])
+        sent = _pairs(problem, plan.sent, plan.receiver)
+        order = np.append(np.argsort(sent, kind="stable"), len(sent))
+        sent, at = np.append(sent, -1)[order], np.append(plan.sent_at, np.inf)[order]
+        place = np.searchsorted(sent[:-1], wanted)
+        there = np.where(took > 0, np.where(sent[place] == wanted, at[place], np.inf) + took, finish[op])
     else:
         if len(plan.sent):
             words.append("the plan schedules transfers, but there is no contention")
-        at = finish[op] + took
-    words += _precedence(
-        problem, plan, finish, dict(zip(zip(op.tolist(), to.tolist(), strict=True), at, strict=True)), slack
-    )
+        there = finish[op] + took
+    words += _precedence(problem, plan, finish, wanted, there, slack)
     words += [
         f"device {d}: op {graph.names[b]} starts at {plan.start[b]:.9g}, before op {graph.names[a]} ends"
         for d, a, b in _overlaps(device, plan.start, finish, slack)
@@ -190,58 +181,51 @@ def verify_step(problem: StepProblem, plan: StepPlan) -> Verdict:
     return Verdict(tuple(words), None if words else makespan, compute + transfer, transfer, memory)
 
 
-def needed(problem: StepProblem, device: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the transfers that a placement asks for, as (op, receiving device), each pair once, sorted."""
-    u, v = problem.graph.source, problem.graph.target
-    cut = device[u] != device[v]
-    op, to = np.divmod(
-        np.unique(u[cut].astype(np.int64) * problem.cluster.n_devices + device[v[cut]]), problem.cluster.n_devices
-    )
-    return op.astype(np.int32), to.astype(np.int32)
-
-
-def _sent(plan: StepPlan) -> dict[tuple[int, int], float]:
-    pairs = zip(plan.sent.tolist(), plan.receiver.tolist(), strict=True)
-    return dict(zip(pairs, plan.sent_at.tolist(), strict=True))
+def _pairs(problem: StepProblem, op: IntArray, device: IntArray) -> NDArray[np.int64]:
+    """Return a number for each pair of an op and a device, in the order of the pairs."""
+    return op.astype(np.int64) * problem.cluster.n_devices + device
 
 
 def _precedence(
-    problem: StepProblem, plan: StepPlan, finish: FloatArray, arrival: dict[tuple[int, int], float], slack: float
+    problem: StepProblem,
+    plan: StepPlan,
+    finish: FloatArray,
+    wanted: NDArray[np.int64],
+    there: FloatArray,
+    slack: float,
 ) -> list[str]:
-    graph, device, start = problem.graph, plan.device.tolist(), plan.start.tolist()
-    words = []
-    for u, v in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
-        ready = finish[u] if device[u] == device[v] else arrival[u, device[v]]
-        if start[v] < ready - slack:
-            one, other = graph.names[v], graph.names[u]
-            words.append(
-                f"precedence: op {one} starts at {start[v]:.9g}, the output of op {other} is there at {ready:.9g}"
-            )
-    return words
+    """Check that ops start when their inputs are there: one from elsewhere when the pair `wanted` is `there`."""
+    graph, device, start = problem.graph, plan.device, plan.start
+    u, v = graph.source, graph.target
+    ready, away = finish[u], device[u] != device[v]
+    ready[away] = there[np.searchsorted(wanted, _pairs(problem, u[away], device[v[away]]))]
+    return [
+        f"precedence: op {graph.names[v[e]]} starts at {start[v[e]]:.9g}, "
+        f"the output of op {graph.names[u[e]]} is there at {ready[e]:.9g}"
+        for e in np.flatnonzero(start[v] < ready - slack)
+    ]
 
 
 def _transfers(problem: StepProblem, plan: StepPlan, finish: FloatArray, slack: float) -> list[str]:
     """Check that what has to be sent is sent once, not before it is made, and alone on its links."""
     graph, device = problem.graph, plan.device
     op, to = needed(problem, device)
-    wanted = problem.delay(op, device[op], to) > 0
-    due = set(zip(op[wanted].tolist(), to[wanted].tolist(), strict=True))
-    made = list(zip(plan.sent.tolist(), plan.receiver.tolist(), strict=True))
-    words = [f"the output of op {graph.names[u]} is not sent to device {d}" for u, d in sorted(due - set(made))]
-    words += [f"the output of op {graph.names[u]} is sent to device {d} for nothing" for u, d in sorted({*made} - due)]
-    words += [
-        f"the output of op {graph.names[u]} is sent to device {d} twice" for u, d in set(made) if made.count((u, d)) > 1
+    due = _pairs(problem, op, to)[problem.delay(op, device[op], to) > 0]
+    made, times = np.unique(_pairs(problem, plan.sent, plan.receiver), return_counts=True)
+    words = [
+        f"the output of op {graph.names[u]} is {wrong} to device {d}{more}"
+        for pairs, wrong, more in (
+            (np.setdiff1d(due, made), "not sent", ""),
+            (np.setdiff1d(made, due), "sent", " for nothing"),
+            (made[times > 1], "sent", " twice"),
+        )
+        for u, d in zip(*(x.tolist() for x in np.divmod(pairs, problem.cluster.n_devices)), strict=True)
     ]
     early = plan.sent_at < finish[plan.sent] - slack
     words += [f"the output of op {graph.names[u]} is sent before the op ends" for u in plan.sent[early]]
     links = Links(problem.cluster)
     took = problem.delay(plan.sent, device[plan.sent], plan.receiver)
-    uses: dict[int, list[int]] = defaultdict(list)
-    for i, (u, d) in enumerate(made):
-        for link in links.route(int(device[u]), d):
-            uses[link].append(i)
-    machine = np.array([x for x, transfers in uses.items() for _ in transfers], dtype=np.int32)
-    which = np.array([i for transfers in uses.values() for i in transfers], dtype=np.int32)
+    which, machine = links.uses(device[plan.sent], plan.receiver)
     start, end = plan.sent_at[which], (plan.sent_at + took)[which]
     for x, a, b in _overlaps(machine, start, end, slack):
         one, other = (graph.names[plan.sent[which[i]]] for i in (a, b))

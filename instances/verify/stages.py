@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..arrays import FloatArray, IntArray, sums
-from ..partition import StagesPlan, StagesProblem, precedence
-from .verdict import TOLERANCE, Verdict, shape
+from ..partition import StagesPlan, StagesProblem
+from .verdict import TOLERANCE, Verdict, apart, backwards, shape
 
 
 def verify_stages(problem: StagesProblem, plan: StagesPlan) -> Verdict:
@@ -143,18 +143,8 @@ def _order(problem: StagesProblem, plan: StagesPlan) -> list[str]:
     graph, stage = problem.graph, plan.stage
     empty = np.flatnonzero(np.bincount(stage, minlength=len(plan.degree)) == 0)
     words = [f"stage {s} has no op" for s in empty]
-    leader: dict[int, int] = {}
-    for i, label in enumerate(graph.colocation.tolist()):
-        first = leader.setdefault(label, i)
-        if label >= 0 and stage[i] != stage[first]:
-            one, other = f"op {graph.names[i]} is in stage {stage[i]}", f"op {graph.names[first]}"
-            words.append(f"colocation: {one}, {other} of its class in stage {stage[first]}")
-    earlier, later = precedence(graph)
-    return words + [
-        f"pipeline: op {graph.names[a]} (stage {stage[a]}) comes before op {graph.names[b]} (stage {stage[b]})"
-        for a, b in zip(earlier.tolist(), later.tolist(), strict=True)
-        if stage[a] > stage[b]
-    ]
+    words += apart(graph, stage, "in stage", "in stage")
+    return words + backwards(problem, stage, "pipeline")
 
 
 def _support(problem: StagesProblem, plan: StagesPlan) -> list[str]:

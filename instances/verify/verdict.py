@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..arrays import FloatArray, IntArray, sums
+from ..partition import precedence
 
 if TYPE_CHECKING:
+    from ..graph import OpGraph
     from ..partition import GraphProblem
 
 TOLERANCE = 1e-9
@@ -104,7 +106,7 @@ def assignment(problem: GraphProblem, device: IntArray) -> tuple[list[str], Floa
         f"memory: the ops on device {i} need {memory[i]:.6g} bytes, it has {limit[i]:.6g}"
         for i in np.flatnonzero(memory > limit * (1 + TOLERANCE))
     ]
-    return [*unsupported, *overfull, *_colocation(problem, device)], compute, memory
+    return [*unsupported, *overfull, *apart(graph, device, "on device", "on")], compute, memory
 
 
 def transfers(problem: GraphProblem, device: IntArray) -> FloatArray:
@@ -112,27 +114,40 @@ def transfers(problem: GraphProblem, device: IntArray) -> FloatArray:
 
     An output is received once per device that needs it and sent once, however many ask; a host pays for none.
     """
-    graph, cluster = problem.graph, problem.cluster
-    u, v = graph.source, graph.target
-    cut = device[u] != device[v]
-    # a pair of op and receiver as one number: numpy sorts those a hundred times as fast
-    received, receiver = np.divmod(
-        np.unique(u[cut].astype(np.int64) * cluster.n_devices + device[v[cut]]), cluster.n_devices
-    )
-    sent = np.unique(u[cut])
-    cost = problem.transfer()
-    seconds = sums(receiver, cost[received], cluster.n_devices)
-    seconds += sums(device[sent], cost[sent], cluster.n_devices)
+    cluster, (received, receiver) = problem.cluster, needed(problem, device)
+    sent, cost = np.unique(received), problem.transfer()
+    seconds = sums(receiver, cost[received], cluster.n_devices) + sums(device[sent], cost[sent], cluster.n_devices)
     seconds[problem.hosts()] = 0.0
     return seconds
 
 
-def _colocation(problem: GraphProblem, device: IntArray) -> list[str]:
-    graph = problem.graph
+def needed(problem: GraphProblem, device: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the outputs that a placement asks for elsewhere, as (op, receiving device), each pair once, sorted."""
+    u, v = problem.graph.source, problem.graph.target
+    cut = device[u] != device[v]
+    # a pair as one number: numpy sorts those a hundred times as fast
+    pairs = np.unique(u[cut].astype(np.int64) * problem.cluster.n_devices + device[v[cut]])
+    op, receiver = np.divmod(pairs, problem.cluster.n_devices)
+    return op.astype(np.int32), receiver.astype(np.int32)
+
+
+def apart(graph: OpGraph, place: IntArray, here: str, there: str) -> list[str]:
+    """Return which ops are not at the place of the first op of their class, in words such as ``on device``, ``on``."""
     member = np.flatnonzero(graph.colocation >= 0)
     _, first, inverse = np.unique(graph.colocation[member], return_index=True, return_inverse=True)
     leader = member[first[inverse]]
+    wrong = place[member] != place[leader]
     return [
-        f"colocation: op {graph.names[i]} is on device {device[i]}, op {graph.names[j]} of its class on {device[j]}"
-        for i, j in np.stack([member, leader])[:, device[member] != device[leader]].T.tolist()
+        f"colocation: op {graph.names[i]} is {here} {place[i]}, op {graph.names[j]} of its class {there} {place[j]}"
+        for i, j in zip(member[wrong].tolist(), leader[wrong].tolist(), strict=True)
+    ]
+
+
+def backwards(problem: GraphProblem, stage: IntArray, rule: str) -> list[str]:
+    """Return the edges of the graph that go from a later stage to an earlier one, which `rule` forbids."""
+    earlier, later = precedence(problem.graph)
+    names, wrong = problem.graph.names, stage[earlier] > stage[later]
+    return [
+        f"{rule}: op {names[a]} (stage {stage[a]}) comes before op {names[b]} (stage {stage[b]}) in the graph"
+        for a, b in zip(earlier[wrong].tolist(), later[wrong].tolist(), strict=True)
     ]

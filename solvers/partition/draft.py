@@ -26,7 +26,7 @@ from gangplan.instances import (
 )
 from gangplan.instances.arrays import FloatArray, IntArray, sums
 from gangplan.instances.verify import TOLERANCE
-from gangplan.instances.verify.partition import needed
+from gangplan.instances.verify.verdict import needed
 
 from ..run import Run
 

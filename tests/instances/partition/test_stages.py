@@ -178,7 +178,7 @@ def test_a_forward_pass_neither_synchronises_nor_keeps() -> None:
 @pytest.mark.parametrize(
     ("stage", "serves", "degree", "words"),
     [
-        ([1, 0], [0, 1, 1, 0], [1, 1], "pipeline: op a (stage 1) comes before op b (stage 0)"),
+        ([1, 0], [0, 1, 1, 0], [1, 1], "pipeline: op a (stage 1) comes before op b (stage 0) in the graph"),
         ([0, 0], [0, 1, 1, 0], [1, 1], "stage 1 has no op"),
         ([0, 1], [0, 0, 0, 0], [1, 1], "stage 1 is served by no device"),
         ([0, 1], [0, 1, 0, 0], [1, 1], "level1 0: its level0s share stage 0, but not in the same way"),
