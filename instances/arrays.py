@@ -50,6 +50,23 @@ def sums(index: NDArray[Any], weights: NDArray[Any], count: int) -> FloatArray:
     return np.bincount(index, weights=weights, minlength=count).astype(np.float64)
 
 
+def distinct(*columns: NDArray[Any]) -> tuple[list[NDArray[np.int64]], NDArray[np.intp], NDArray[np.intp]]:
+    """Return the distinct rows of whole numbers from 0 on as sorted columns, each row's index among them, and counts.
+
+    A row is taken for one number, which numpy sorts a hundred times as fast as a tuple.
+    """
+    widths = [int(column.max(initial=0)) + 1 for column in columns]
+    number = np.zeros(len(columns[0]), dtype=np.int64)
+    for column, width in zip(columns, widths, strict=True):
+        number = number * width + column
+    found, index, times = np.unique(number, return_inverse=True, return_counts=True)
+    rows: list[NDArray[np.int64]] = []
+    for width in reversed(widths):
+        found, last = np.divmod(found, width)
+        rows.insert(0, last)
+    return rows, index, times
+
+
 def require(ok: NDArray[np.bool_], array: NDArray[Any], field: str, problem: str) -> None:
     """Raise at the first entry of `array` where `ok` is false: ``field[i]: value problem``."""
     if not ok.all():

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import FloatArray, IntArray, sums
+from ..arrays import FloatArray, IntArray, distinct, sums
 from .fleet import Fleet
-from .job import GangJob
+from .job import COLLECTIVES, GangJob
 from .problem import PlacementPlan, PlacementProblem
 
 
@@ -53,84 +53,82 @@ def model_of(problem: PlacementProblem) -> IntArray:
 
 def _compute(problem: PlacementProblem, plan: PlacementPlan) -> FloatArray:
     """Return max over a job's nodes of c (1 + what the jobs beside it add), seconds, float64 (J,)."""
-    alone = problem.compute_at(plan.job, plan.node)
     slower = np.ones(len(plan.job))
-    host, gpu = problem.speeds.host, problem.speeds.gpu
-    model = model_of(problem)[plan.job].tolist()
-    held: list[set[int]] = [set() for _ in model]
-    for row, card in zip(plan.grant_row.tolist(), plan.grant_gpu.tolist(), strict=True):
-        held[row].add(card)
-    for rows in _rows_by_node(plan):
-        for a in rows:
-            for b in rows:
-                if a != b:
-                    slower[a] += (gpu if held[a] & held[b] else host)[model[a], model[b]]
+    model = model_of(problem)[plan.job]
+    one, other = _beside(plan.node, plan.workers > 0)
+    if len(one):
+        _, card, _ = distinct(plan.node[plan.grant_row], plan.grant_gpu)
+        a, b = _beside(card, np.ones(len(card), dtype=bool))
+        held = np.unique(plan.grant_row[a].astype(np.int64) * len(plan.job) + plan.grant_row[b])
+        shared = np.isin(one.astype(np.int64) * len(plan.job) + other, held)
+        host, gpu = (x[model[one], model[other]] for x in (problem.speeds.host, problem.speeds.gpu))
+        np.add.at(slower, one, np.where(shared, gpu, host))
     seconds = np.zeros(len(problem.jobs))
     busy = plan.workers > 0
-    np.maximum.at(seconds, plan.job[busy], (alone * slower)[busy])
+    np.maximum.at(seconds, plan.job[busy], (problem.compute_at(plan.job, plan.node) * slower)[busy])
     return seconds
 
 
-def _rows_by_node(plan: PlacementPlan) -> list[list[int]]:
-    """Return the rows with workers of every node that has several."""
-    rows = np.flatnonzero(plan.workers > 0)
-    rows = rows[np.argsort(plan.node[rows], kind="stable")]
-    cuts = np.flatnonzero(np.diff(plan.node[rows])) + 1
-    return [part.tolist() for part in np.split(rows, cuts) if len(part) > 1]
-
-
-def _rows_by_job(plan: PlacementPlan) -> list[IntArray]:
-    """Return the rows of every job that has any."""
-    order = np.argsort(plan.job, kind="stable").astype(np.int32)
-    return np.split(order, np.flatnonzero(np.diff(plan.job[order])) + 1) if len(order) else []
+def _beside(place: NDArray[Any], counts: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return (one, other) of all ordered pairs of rows that count and are at the same place."""
+    rows = np.flatnonzero(counts)
+    rows = rows[np.argsort(place[rows], kind="stable")]
+    size = np.unique(place[rows], return_counts=True)[1]
+    rows = rows[np.repeat(size > 1, size)]
+    size = size[size > 1]
+    each = np.repeat(size, size)  # of a row, how many are there
+    one = np.repeat(rows, each)
+    begin = np.repeat(np.repeat(np.cumsum(size) - size, size), each)
+    nth = np.arange(len(one)) - np.repeat(np.cumsum(each) - each, each)
+    other = rows[begin + nth]
+    return one[one != other], other[one != other]
 
 
 def _sync(problem: PlacementProblem, plan: PlacementPlan, workers: FloatArray) -> FloatArray:
     """Return the seconds of synchronisation of each job in a step, float64 (J,)."""
-    fleet, topology = problem.fleet, problem.fleet.topology
-    count = len(problem.jobs)
-    members = [plan.node, *(topology.group[level][plan.node] for level in range(len(topology.levels)))]
+    fleet, topology, count = problem.fleet, problem.fleet.topology, len(problem.jobs)
+    levels = range(len(topology.levels))
+    members = [plan.node, *(topology.group[level][plan.node] for level in levels)]
     spans = [_distinct(plan.job, member, count) for member in members]
     share = _shares(problem, members[:-1], spans, plan)
-    seconds = np.zeros(count)
-    lone: list[int] = []
-    gradient = problem.speeds.gradient[model_of(problem)]
-    for rows in _rows_by_job(plan):
-        j = int(plan.job[rows[0]])
-        if len(rows) == 1:
-            lone.append(int(rows[0]))
-            continue
-        job, size = problem.jobs[j], float(gradient[j])
-        crossed = [level for level in range(len(topology.levels)) if spans[level][j] > 1]
-        rate = [float(share[level][rows].min()) for level in crossed]
-        link = fleet.link[plan.node[rows]]
-        if job.collective == "ps":
-            traffic = [_through(members[level][rows], plan, rows, job, size) / share[level][rows] for level in crossed]
-            inside = size * plan.workers[rows] * plan.servers[rows] / job.servers / link
-            seconds[j] = max([float(inside.max()), *(float(t.max()) for t in traffic)])
-            continue
-        shared = plan.workers[rows] > 1
-        local = float(link[shared].min()) if shared.any() else np.inf
-        if job.collective == "hierarchical":
-            most = [int(plan.workers[rows].max())] + [_most(members, level, rows) for level in crossed]
-            speed = [local, *np.minimum.accumulate(rate).tolist()]
-            seconds[j] = sum(ring_bytes(n, size) / b for n, b in zip(most, speed, strict=True) if n > 1)
-        else:
-            slowest = min([local, *rate])
-            moved = ring_bytes(int(workers[j]), size) if job.collective == "ring" else 2 * size * (workers[j] > 1)
-            seconds[j] = moved / slowest
-    seconds[plan.job[lone]] = _inside(problem, plan, np.array(lone, dtype=int), gradient)
-    return seconds
+    size, link = problem.speeds.gradient[model_of(problem)], fleet.link[plan.node]
+    kind = np.array([COLLECTIVES.index(job.collective) for job in problem.jobs])
+    local = _least(plan.job, np.where(plan.workers > 1, link, np.inf), count)
+    rate = [np.where(spans[x] > 1, _least(plan.job, share[x], count), np.inf) for x in levels]
+    ring, tree = 2 * (workers - 1) / np.maximum(workers, 1) * size, 2 * size * (workers > 1)
+    moved = np.where(kind == COLLECTIVES.index("tree"), tree, ring) / np.minimum.reduce([local, *rate])
+    # level by level: the most workers of a node, then the most members of a group, one after the other
+    most = np.zeros(count)
+    np.maximum.at(most, plan.job, plan.workers)
+    stepwise = _ring(most, size) / local
+    speed = np.full(count, np.inf)
+    for x in levels:
+        speed = np.minimum(speed, rate[x])
+        stepwise += np.where(spans[x] > 1, _ring(_most(plan.job, members[x + 1], members[x], count), size) / speed, 0.0)
+    moved = np.where(kind == COLLECTIVES.index("hierarchical"), stepwise, moved)
+    served = kind == COLLECTIVES.index("ps")
+    if served.any():
+        servers = np.array([max(job.servers, 1) for job in problem.jobs], dtype=float)[plan.job]
+        traffic = size[plan.job] * plan.workers * plan.servers / servers / link
+        for x in levels:
+            through = _through(members[x], plan, workers, servers, size) / share[x]
+            traffic = np.where(spans[x][plan.job] > 1, np.maximum(traffic, through), traffic)
+        through_servers = np.zeros(count)
+        np.maximum.at(through_servers, plan.job, traffic)
+        moved = np.where(served, through_servers, moved)
+    return np.asarray(np.where(workers > 0, moved, 0.0))
 
 
-def _inside(problem: PlacementProblem, plan: PlacementPlan, rows: NDArray[Any], gradient: FloatArray) -> FloatArray:
-    """Return the seconds of synchronisation of jobs that are on one node each, whose rows these are."""
-    jobs = [problem.jobs[j] for j in plan.job[rows].tolist()]
-    size, link, w = gradient[plan.job[rows]], problem.fleet.link[plan.node[rows]], plan.workers[rows]
-    servers = np.array([job.servers for job in jobs])
-    tree, ps = np.array([job.collective == "tree" for job in jobs], dtype=bool), servers > 0
-    moved = np.where(tree, 2 * size * (w > 1), 2 * (w - 1) / np.maximum(w, 1) * size)
-    return np.asarray(np.where(ps, size * w * plan.servers[rows] / np.maximum(servers, 1), moved) / link)
+def _least(job: IntArray, values: FloatArray, count: int) -> FloatArray:
+    """Return the least of the values in the rows of each job, infinite where it has none, (count,)."""
+    least = np.full(count, np.inf)
+    np.minimum.at(least, job, values)
+    return least
+
+
+def _ring(members: FloatArray, size: FloatArray) -> FloatArray:
+    """Return `ring_bytes` of each job, 0 of one member."""
+    return np.where(members > 1, 2 * (members - 1) / np.maximum(members, 1) * size, 0.0)
 
 
 def ring_bytes(n: int, size: float) -> float:
@@ -149,8 +147,8 @@ def _shares(
     duty = problem.speeds.duty[model_of(problem)]
     for level, member in zip(problem.fleet.topology.levels, members, strict=True):
         crosses = spans[len(result)][plan.job] > 1
-        pairs = np.unique(np.stack([member[crosses], plan.job[crosses]]), axis=1)
-        load = np.bincount(pairs[0], weights=duty[pairs[1]], minlength=int(member.max(initial=0)) + 1)
+        (used, by), _, _ = distinct(member[crosses], plan.job[crosses])
+        load = np.bincount(used, weights=duty[by], minlength=int(member.max(initial=0)) + 1)
         others = np.where(crosses, load[member] - duty[plan.job], 0.0)
         result.append(level.bandwidth / (1 + np.maximum(others, 0.0)))
     return result
@@ -158,25 +156,28 @@ def _shares(
 
 def _distinct(job: IntArray, member: IntArray, count: int) -> FloatArray:
     """Return over how many members each job spreads, (count,)."""
-    pairs = np.unique(np.stack([job, member]), axis=1)
-    return np.bincount(pairs[0], minlength=count).astype(float)
+    return np.bincount(distinct(job, member)[0][0], minlength=count).astype(float)
 
 
-def _most(members: list[IntArray], level: int, rows: IntArray) -> int:
-    """Return the most members of `level` that the rows have in one group of it."""
-    pairs = np.unique(np.stack([members[level + 1][rows], members[level][rows]]), axis=1)
-    return int(np.unique(pairs[0], return_counts=True)[1].max())
+def _most(job: IntArray, group: IntArray, member: IntArray, count: int) -> FloatArray:
+    """Return the most members that each job has in one group, (count,)."""
+    (jobs, groups, _), _, _ = distinct(job, group, member)
+    (jobs, _), _, times = distinct(jobs, groups)
+    most = np.zeros(count)
+    np.maximum.at(most, jobs, times)
+    return most
 
 
-def _through(member: IntArray, plan: PlacementPlan, rows: IntArray, job: GangJob, size: float) -> FloatArray:
+def _through(
+    member: IntArray, plan: PlacementPlan, workers: FloatArray, servers: FloatArray, size: FloatArray
+) -> FloatArray:
     """Return the bytes that cross each row's member in one direction: gradients out and parameters in, or the reverse.
 
     A worker sends each of the P servers 1/P of its gradient, and gets as much back.
     """
-    _, inverse = np.unique(member, return_inverse=True)
-    w = np.bincount(inverse, weights=plan.workers[rows])[inverse]
-    p = np.bincount(inverse, weights=plan.servers[rows])[inverse]
-    return np.asarray(size * (w * (job.servers - p) + p * (plan.workers[rows].sum() - w)) / job.servers)
+    _, index, _ = distinct(plan.job, member)
+    w, p = (np.bincount(index, weights=tasks)[index] for tasks in (plan.workers, plan.servers))
+    return np.asarray(size[plan.job] * (w * (servers - p) + p * (workers[plan.job] - w)) / servers)
 
 
 def best_rate(problem: PlacementProblem) -> FloatArray:
@@ -244,8 +245,8 @@ def communication(problem: PlacementProblem, plan: PlacementPlan) -> FloatArray:
     cost = sums(plan.job, inside[plan.node] * pairs(held), count)
     below = sums(plan.job, pairs(held), count)
     for seconds, group in zip(across, groups, strict=True):
-        keys, index = np.unique(np.stack([plan.job, group[plan.node]]), axis=1, return_inverse=True)
-        within = sums(keys[0], pairs(sums(index.ravel(), held, keys.shape[1])), count)
+        (jobs, _), index, _ = distinct(plan.job, group[plan.node])
+        within = sums(jobs, pairs(sums(index, held, len(jobs))), count)
         cost += seconds * (within - below)
         below = within
     return cost

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import FloatArray, sums
+from ..arrays import FloatArray, distinct, sums
 from ..placement import PlacementPlan, PlacementProblem, Running
 from ..placement.job import Task
 from ..placement.rate import Rates, communication, rates
@@ -71,8 +71,8 @@ def _shape(problem: PlacementProblem, plan: PlacementPlan) -> list[str]:
     words = [
         f"job {names[plan.job[r]]} is on node {plan.node[r]}, the fleet has {m}" for r in np.flatnonzero(plan.node >= m)
     ]
-    pairs, count = np.unique(np.stack([plan.job, plan.node]), axis=1, return_counts=True)
-    words += [f"job {names[j]} has several rows on node {n}" for j, n in pairs[:, count > 1].T]
+    (jobs, nodes), _, count = distinct(plan.job, plan.node)
+    words += [f"job {names[jobs[i]]} has several rows on node {nodes[i]}" for i in np.flatnonzero(count > 1)]
     empty = plan.workers + plan.servers == 0
     return words + [f"job {names[j]} has an empty row" for j in plan.job[empty]]
 
@@ -141,21 +141,25 @@ def _nodes(problem: PlacementProblem, plan: PlacementPlan) -> list[str]:
     return words
 
 
+def _used(problem: PlacementProblem, plan: PlacementPlan) -> FloatArray:
+    """Return the cores, bytes of memory and bytes/s of the NIC that tasks take on each node, (3, m)."""
+    tasks = [
+        np.array([(x.cpu, x.memory, x.nic) for x in demands]).reshape(-1, 3)[plan.job].T
+        for demands in ((job.worker for job in problem.jobs), (job.server for job in problem.jobs))
+    ]
+    need = tasks[0] * plan.workers + tasks[1] * plan.servers
+    return np.array([sums(plan.node, row, problem.fleet.n_nodes) for row in need])
+
+
 def _capacity(problem: PlacementProblem, plan: PlacementPlan) -> list[str]:
     fleet = problem.fleet
-    words = []
-    for field, unit in (("cpu", "cores"), ("memory", "bytes"), ("nic", "bytes/s")):
-        worker, server = (
-            np.array([getattr(getattr(job, task), field) for job in problem.jobs]) for task in ("worker", "server")
-        )
-        need = worker[plan.job] * plan.workers + server[plan.job] * plan.servers
-        used = np.bincount(plan.node, weights=need, minlength=fleet.n_nodes)
-        has = getattr(fleet, field)
-        words += [
-            f"{field}: the tasks on {fleet.names[i]} need {used[i]:.6g} {unit}, it has {has[i]:.6g}"
-            for i in np.flatnonzero(used > has * (1 + TOLERANCE))
-        ]
-    return words
+    has = np.array([fleet.cpu, fleet.memory, fleet.nic])
+    used = _used(problem, plan)
+    return [
+        f"{field}: the tasks on {fleet.names[i]} need {used[k, i]:.6g} {unit}, it has {has[k, i]:.6g}"
+        for k, (field, unit) in enumerate((("cpu", "cores"), ("memory", "bytes"), ("nic", "bytes/s")))
+        for i in np.flatnonzero(used[k] > has[k] * (1 + TOLERANCE))
+    ]
 
 
 def _grants(problem: PlacementProblem, plan: PlacementPlan) -> tuple[list[str], FloatArray]:
@@ -175,27 +179,23 @@ def _grants(problem: PlacementProblem, plan: PlacementPlan) -> tuple[list[str], 
         words.append(
             f"GPUs: GPU {plan.grant_gpu[g]} of {fleet.names[node[g]]} is given out, it has {fleet.gpus[node[g]]}"
         )
-    pairs, inverse = np.unique(np.stack([node, plan.grant_gpu]), axis=1, return_inverse=True)
-    used = np.bincount(inverse.ravel(), weights=share, minlength=pairs.shape[1])
+    (nodes, cards), index, _ = distinct(node, plan.grant_gpu)
+    used = sums(index, share, len(cards))
     for i in np.flatnonzero(used > 1 + TOLERANCE):
-        words.append(f"GPUs: {used[i]:.6g} of GPU {pairs[1, i]} of {fleet.names[pairs[0, i]]} are given out")
-    return words, sums(pairs[0].astype(int), used, fleet.n_nodes)
-
-
-def _rows(plan: PlacementPlan) -> dict[int, dict[int, tuple[int, int]]]:
-    rows: dict[int, dict[int, tuple[int, int]]] = defaultdict(dict)
-    for j, node, w, p in zip(
-        plan.job.tolist(), plan.node.tolist(), plan.workers.tolist(), plan.servers.tolist(), strict=True
-    ):
-        rows[j][node] = (w, p)
-    return rows
+        words.append(f"GPUs: {used[i]:.6g} of GPU {cards[i]} of {fleet.names[nodes[i]]} are given out")
+    return words, sums(nodes, used, fleet.n_nodes)
 
 
 def _moved(problem: PlacementProblem, plan: PlacementPlan) -> list[Running]:
     """Return the running jobs that are not left as they are."""
-    rows = _rows(plan)
+    if not problem.running:
+        return []
     index = {job.name: j for j, job in enumerate(problem.jobs)}
     node = {name: i for i, name in enumerate(problem.fleet.names)}
+    rows: dict[int, dict[int, tuple[int, int]]] = {index[run.job]: {} for run in problem.running}
+    mine = np.isin(plan.job, list(rows))
+    for j, n, w, p in np.stack([plan.job, plan.node, plan.workers, plan.servers], axis=1)[mine].tolist():
+        rows[j][n] = (w, p)
     return [
         run
         for run in problem.running
@@ -269,13 +269,7 @@ def fragments(problem: PlacementProblem, plan: PlacementPlan) -> FloatArray:
     """Return the expected fragments of each node under `plan`, which must be feasible, in GPUs, float64 (m,)."""
     fleet, jobs = problem.fleet, problem.jobs
     measure, m = Fragmentation(problem), fleet.n_nodes
-    left = []
-    for field in ("cpu", "memory", "nic"):
-        worker, server = (
-            np.array([getattr(getattr(job, task), field) for job in jobs]) for task in ("worker", "server")
-        )
-        need = worker[plan.job] * plan.workers + server[plan.job] * plan.servers
-        left.append((getattr(fleet, field) - sums(plan.node, need, m)).tolist())
+    left = (np.array([fleet.cpu, fleet.memory, fleet.nic]) - _used(problem, plan)).tolist()
     used = np.zeros((m, int(fleet.gpus.max(initial=0))))
     share = np.array([min(job.worker.gpu, 1.0) for job in jobs])[plan.job][plan.grant_row]
     np.add.at(used, (plan.node[plan.grant_row], plan.grant_gpu), share)

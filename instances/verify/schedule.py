@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import FloatArray
+from ..arrays import FloatArray, distinct, sums
 from ..cluster import RampTopology
 from ..ramp import is_block
 from ..schedule import MoldableJob, NodePool, Pool, SchedulePlan, ScheduleProblem, total
@@ -47,12 +47,17 @@ def verify_schedule(problem: ScheduleProblem, plan: SchedulePlan) -> ScheduleVer
         return ScheduleVerdict(tuple(words), None, np.full(n, np.nan))
     runs = plan.degree >= 0
     chosen = [job.durations[d] if d >= 0 else np.nan for job, d in zip(problem.jobs, plan.degree.tolist(), strict=True)]
-    finish = np.where(runs, plan.start + np.array(chosen), np.nan)
+    seconds = np.array(chosen)
+    finish = np.where(runs, plan.start + seconds, np.nan)
     held = np.array(
         [job.degrees[d] if d >= 0 else 0 for job, d in zip(problem.jobs, plan.degree.tolist(), strict=True)]
     )
-    over = finish - time_slack(np.array(chosen), finish)
-    words = [*_times(problem, plan, finish), *_places(problem, plan, held), *_capacity(problem, plan, over, held)]
+    over = finish - time_slack(seconds, finish)
+    words = [
+        *_times(problem, plan, finish, seconds),
+        *_places(problem, plan, held),
+        *_capacity(problem, plan, over, held),
+    ]
     if words:
         return ScheduleVerdict(tuple(words), None, finish)
     return ScheduleVerdict((), goal(problem, finish), finish)
@@ -93,8 +98,8 @@ def _shape(problem: ScheduleProblem, plan: SchedulePlan) -> list[str]:
     words += [
         f"job {names[plan.job[r]]} is on node {plan.node[r]} of {count}" for r in np.flatnonzero(plan.node >= count)
     ]
-    pairs, times = np.unique(np.stack([plan.job, plan.node]), axis=1, return_counts=True)
-    words += [f"job {names[pairs[0, i]]} is on node {pairs[1, i]} twice" for i in np.flatnonzero(times > 1)]
+    (jobs, nodes), _, times = distinct(plan.job, plan.node)
+    words += [f"job {names[jobs[i]]} is on node {nodes[i]} twice" for i in np.flatnonzero(times > 1)]
     return words
 
 
@@ -105,38 +110,46 @@ def _machines(problem: ScheduleProblem) -> int:
     return capacity.nodes if isinstance(capacity, NodePool) else capacity.n_devices
 
 
-def _times(problem: ScheduleProblem, plan: SchedulePlan, finish: FloatArray) -> list[str]:
+def _times(problem: ScheduleProblem, plan: SchedulePlan, finish: FloatArray, seconds: FloatArray) -> list[str]:
+    jobs, runs = problem.jobs, plan.degree >= 0
+    release = np.array([job.release for job in jobs])
+    due = np.array([np.inf if job.deadline is None else job.deadline for job in jobs])
+    early = runs & (plan.start < release - time_slack(seconds, release))
+    late = runs & np.isfinite(due)
+    late[late] = finish[late] > due[late] + time_slack(np.maximum(0.0, due - release)[late], due[late])
     words = []
-    for j, job in enumerate(problem.jobs):
-        if plan.degree[j] < 0:
-            if problem.price(j) is None:
-                words.append(f"run: job {job.name} is left out, and it must run")
-            continue
-        seconds = job.durations[plan.degree[j]]
-        if plan.start[j] < job.release - time_slack(seconds, job.release):
+    for j in np.flatnonzero(~runs | early | late).tolist():
+        job = jobs[j]
+        if not runs[j] and problem.price(j) is None:
+            words.append(f"run: job {job.name} is left out, and it must run")
+        if early[j]:
             words.append(f"release: job {job.name} starts at {plan.start[j]:.9g} s, released at {job.release:.9g} s")
-        if job.deadline is not None and is_late(job, job.deadline, float(finish[j])):
+        if late[j]:
             words.append(f"deadline: job {job.name} ends at {finish[j]:.9g} s, due at {job.deadline:.9g} s")
     return words
 
 
 def _places(problem: ScheduleProblem, plan: SchedulePlan, held: NDArray[np.int_]) -> list[str]:
     """Check the rows of each job alone: as many GPUs as it holds, consolidated, or a block."""
-    if isinstance(problem.capacity, Pool):
+    capacity, n = problem.capacity, len(plan.jobs)
+    if isinstance(capacity, Pool):
         return []
-    words = []
-    count = np.bincount(plan.job, weights=plan.gpus, minlength=len(plan.jobs)).astype(int)
+    count, rows = sums(plan.job, plan.gpus, n), sums(plan.job, np.ones(len(plan.job)), n)
+    wrong, spread = count != held, np.zeros(n, dtype=bool)
+    if isinstance(capacity, NodePool):
+        less, more = (sums(plan.job, x, n) for x in (plan.gpus < capacity.gpus, plan.gpus > capacity.gpus))
+        spread = (less > 1) | ((more > 0) & (rows > 1))
     order = np.argsort(plan.job, kind="stable")
-    first = np.searchsorted(plan.job[order], np.arange(len(plan.jobs) + 1))
-    for j, job in enumerate(problem.jobs):
-        mine = order[first[j] : first[j + 1]]
-        nodes, gpus = plan.node[mine], np.sort(plan.gpus[mine])
-        if count[j] != held[j]:
-            words.append(f"gang: job {job.name} holds {count[j]} GPUs in its rows, it runs on {held[j]}")
-        elif isinstance(problem.capacity, RampTopology) and held[j]:
-            words += _block(problem.capacity, job.name, nodes, gpus)
-        elif isinstance(problem.capacity, NodePool) and len(gpus) and (gpus[1:] != problem.capacity.gpus).any():
-            words.append(f"consolidation: job {job.name} of {held[j]} GPUs fills not all of its nodes but one")
+    first = np.searchsorted(plan.job[order], np.arange(n + 1))
+    words = []
+    for j in np.flatnonzero(wrong | spread | (held > 0 if isinstance(capacity, RampTopology) else False)).tolist():
+        name, mine = plan.jobs[j], order[first[j] : first[j + 1]]
+        if wrong[j]:
+            words.append(f"gang: job {name} holds {count[j]:.0f} GPUs in its rows, it runs on {held[j]}")
+        elif spread[j]:
+            words.append(f"consolidation: job {name} of {held[j]} GPUs fills not all of its nodes but one")
+        elif isinstance(capacity, RampTopology):
+            words += _block(capacity, name, plan.node[mine], plan.gpus[mine])
     return words
 
 

@@ -27,56 +27,26 @@ def verify_stages(problem: StagesProblem, plan: StagesPlan) -> Verdict:
     words = [*_order(problem, plan), *_support(problem, plan), *words]
     if words:
         return Verdict.nothing(words, devices)
-    load, waits, memory = np.zeros(len(plan.degree)), np.zeros(len(plan.degree)), needed(problem, plan, nest)
-    for s, cost in loads(problem, plan, nest).items():
+    terms, level = _Terms(problem, plan), len(problem.members()) - 1
+    load, waits, memory = np.zeros(len(plan.degree)), np.zeros(len(plan.degree)), terms.needed(nest)
+    for s, cost in terms.busy(level, nest).items():
         load[s], waits[s] = cost
     limit = problem.capacity()[0]
     overfull = [
         f"memory: a device of stage {s} needs {memory[s]:.6g} bytes, it has {limit:.6g}"
         for s in np.flatnonzero(memory > limit * (1 + TOLERANCE))
     ]
-    objective = None if overfull else slowest(problem, plan, nest)
+    # T, the seconds a sample of a pipeline: the longest of its stages and of the moves between them
+    objective = None if overfull else max(terms.pipeline(level, nest))
     busy = [np.where(plan.serves >= 0, of_stage[plan.serves], 0.0) for of_stage in (load, waits, memory)]
     return Verdict(tuple(overfull), objective, *busy)
-
-
-def slowest(problem: StagesProblem, plan: StagesPlan, nest: Nest) -> float:
-    """Return T, the seconds a sample of a pipeline: the longest of its stages and of the moves between them.
-
-    A stage of r replicas takes (T of a replica + sync)/r, and as long at least as moving its inputs and outputs.
-    """
-    terms = _Terms(problem, plan)
-    return max(terms.pipeline(len(problem.members()) - 1, nest))
-
-
-def loads(problem: StagesProblem, plan: StagesPlan, nest: Nest) -> dict[int, tuple[float, float]]:
-    """Return the seconds a sample that a device of each stage is busy, and the part of them that is synchronisation."""
-    terms = _Terms(problem, plan)
-    return terms.busy(len(problem.members()) - 1, nest)
-
-
-def needed(problem: StagesProblem, plan: StagesPlan, nest: Nest) -> FloatArray:
-    """Return the bytes a device of each stage needs, float64 (stages,).
-
-    With 1F1B a stage waits for the later ones: of rho replicas each has ceil(replicas of all later stages / rho)
-    further samples under way (Narayanan et al., SOSP 2019, section 3.3, for each stage).
-    """
-    once, kept = (row[_row(problem, plan), np.arange(len(plan.stage))] for row in problem.need())
-    count = totals(nest)
-    replicas = np.array([count[s] for s in range(len(plan.degree))])
-    later = np.cumsum(replicas[::-1])[::-1] - replicas
-    under_way = -(-later // replicas) if problem.training else np.zeros_like(later)
-    stash = sums(plan.stage, kept, len(replicas))
-    if problem.recompute and problem.memory_model != "none":
-        stash += _crossing(problem, plan)
-    return np.asarray(sums(plan.stage, once, len(replicas)) + under_way * stash)
 
 
 class _Terms:
     """The parts of the objective of one plan."""
 
     def __init__(self, problem: StagesProblem, plan: StagesPlan) -> None:
-        self.problem = problem
+        self.problem, self.plan = problem, plan
         row, stages = _row(problem, plan), len(plan.degree)
         each = np.arange(len(plan.stage))
         self.compute = sums(plan.stage, problem.seconds()[row, each], stages)
@@ -84,13 +54,33 @@ class _Terms:
         self.weights = sums(plan.stage, problem.graph.parameter_bytes, stages)
         self.inputs = _crossing(problem, plan)
 
+    def needed(self, nest: Nest) -> FloatArray:
+        """Return the bytes a device of each stage needs, float64 (stages,).
+
+        With 1F1B a stage waits for the later ones: of rho replicas each has ceil(replicas of all later stages / rho)
+        further samples under way (Narayanan et al., SOSP 2019, section 3.3, for each stage).
+        """
+        problem, plan = self.problem, self.plan
+        once, kept = (row[_row(problem, plan), np.arange(len(plan.stage))] for row in problem.need())
+        count = totals(nest)
+        replicas = np.array([count[s] for s in range(len(plan.degree))])
+        later = np.cumsum(replicas[::-1])[::-1] - replicas
+        under_way = -(-later // replicas) if problem.training else np.zeros_like(later)
+        stash = sums(plan.stage, kept, len(replicas))
+        if problem.recompute and problem.memory_model != "none":
+            stash += self.inputs
+        return np.asarray(sums(plan.stage, once, len(replicas)) + under_way * stash)
+
     def sync(self, level: int, replicas: int, part: Nest | int) -> float:
         """Return the seconds of one synchronisation of the replicas of a stage."""
         size = self.held[part] if isinstance(part, int) else self.weights[stages_of(part)].sum()
         return float(self.problem.sync(level, replicas, np.asarray(size)))
 
     def pipeline(self, level: int, nest: Nest) -> list[float]:
-        """Return the seconds a sample of each stage and each move of a pipeline."""
+        """Return the seconds a sample of each stage and each move of a pipeline.
+
+        A stage of r replicas takes (T of a replica + sync)/r, and as long at least as moving its inputs and outputs.
+        """
         found = []
         for i, (replicas, part) in enumerate(nest):
             own = self.compute[part] if isinstance(part, int) else max(self.pipeline(level - 1, part))
