@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from gangplan.simulator.ramp import MODELS, POLICIES
+from gangplan.simulator.ramp import MODELS, RAMP_POLICIES
 from gangplan.simulator.ramp.arrivals import SEQUENTIAL, SERVERS
 from gangplan.simulator.ramp.step import Units
 
@@ -24,7 +24,7 @@ PUBLISHED = round(SEQUENTIAL / SERVERS, 3)
 
 LOADS = (0.5, 0.75, 1.0, 1.25, 1.5)
 CONSTANTS = tuple(f"constant-{d}" for d in (1, 2, 4, 6, 8, 16))
-RULES = tuple(p for p in POLICIES if "+" in p)
+RULES = tuple(p for p in RAMP_POLICIES if "+" in p)
 """A degree by rule, and a choice of the block."""
 
 BEST = (
@@ -81,7 +81,7 @@ class Cell:
 
 def _suites() -> dict[str, tuple[Cell, ...]]:
     units: tuple[Units, Units] = ("as-published", "physical")
-    main = tuple(Cell(u, (LEARNED, UNGUARDED, *POLICIES)) for u in units)
+    main = tuple(Cell(u, (LEARNED, UNGUARDED, *RAMP_POLICIES)) for u in units)
     near = (LEARNED, UNGUARDED, *CONSTANTS, *BEST)
     far = (LEARNED, *CONSTANTS, *QUICK)
     physical = Cell("physical", near, seeds=5)

@@ -22,7 +22,7 @@ from gangplan.simulator.rounds import parse_cluster, simulate_rounds
 
 from .ledger import ROOT, measured_commit
 from .policies_bounds import Bounds, elastic, rigid, typed, unstopped
-from .policies_rows import POLICIES, PROTOCOL, PolicyRow, read, write
+from .policies_rows import POLICY_ROWS, PROTOCOL, PolicyRow, read, write
 from .policies_traces import TRACES, RoundTrace, Trace
 
 DATA = ROOT.parent / "shared" / "data"
@@ -51,7 +51,7 @@ class Ready:
 
 def run(
     traces: Sequence[Trace | RoundTrace] = TRACES,
-    path: Path = POLICIES,
+    path: Path = POLICY_ROWS,
     *,
     data: Path = DATA,
     only: str = "",

@@ -11,7 +11,7 @@ from pathlib import Path
 from .ledger import ROOT
 from .records import columns, read_records
 
-POLICIES = ROOT / "benchmarks" / "policies.csv"
+POLICY_ROWS = ROOT / "benchmarks" / "policies.csv"
 PROTOCOL = 1
 """Counted up when traces, clusters or what is measured change: rows of another protocol are run again."""
 
@@ -79,12 +79,12 @@ class PolicyRow:
 COLUMNS = columns(PolicyRow)
 
 
-def read(path: Path = POLICIES) -> list[PolicyRow]:
+def read(path: Path = POLICY_ROWS) -> list[PolicyRow]:
     """Return the rows of a file, see `read_records`."""
     return read_records(path, PolicyRow)
 
 
-def write(rows: Sequence[PolicyRow], path: Path = POLICIES) -> None:
+def write(rows: Sequence[PolicyRow], path: Path = POLICY_ROWS) -> None:
     """Write the whole file, or leave what was there."""
     part = path.with_name(path.name + ".part")
     with part.open("w", newline="", encoding="utf-8") as file:

@@ -11,7 +11,7 @@ from gangplan.simulator.metrics.compare import interval
 
 from .cells import table
 from .ledger import ROOT
-from .policies_rows import POLICIES, PROTOCOL, PolicyRow, read
+from .policies_rows import POLICY_ROWS, PROTOCOL, PolicyRow, read
 from .policies_traces import TRACES
 from .report import SECTION
 
@@ -32,7 +32,7 @@ def renew(page: str, rows: Sequence[PolicyRow]) -> str:
     return SECTION.sub(lambda match: f"{match[1]}\n{section(match[2], rows)}\n\n{match[3]}", page)
 
 
-def write_page(path: Path = POLICIES, page: Path = PAGE, check: bool = False) -> int:
+def write_page(path: Path = POLICY_ROWS, page: Path = PAGE, check: bool = False) -> int:
     """Renew the page; with `check` write nothing and return 1 if it does not agree with the rows."""
     before = page.read_text(encoding="utf-8")
     after = renew(before, read(path))

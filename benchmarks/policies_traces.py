@@ -12,8 +12,7 @@ from gangplan.instances.generators.jobs import PROCESSES, arrivals
 from gangplan.instances.readers.gavel import read_gavel_trace, read_throughputs
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
-from gangplan.simulator.rounds import POLICIES as ROUND_POLICIES
-from gangplan.simulator.rounds import RoundJobs, parse_cluster
+from gangplan.simulator.rounds import ROUND_POLICIES, RoundJobs, parse_cluster
 from gangplan.simulator.rounds.jobs import from_gavel, from_workload
 
 QUEUED = tuple(("fifo", d) for d in ("head", "overtake", "easy", "conservative"))

@@ -173,7 +173,7 @@ def replay(
     Args:
         fleet: the cluster.
         tasks: the list; each policy that wants to know what to expect is given its mix.
-        policies: names of `gangplan.solvers.placement.online.POLICIES`.
+        policies: names of `gangplan.solvers.placement.online.TASK_POLICIES`.
         seeds: one sample each.
         marks: shares of the cluster's GPUs at which the ratio is noted.
         workers: processes.

@@ -10,7 +10,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.readers.openb import read_nodes, read_pods
 from gangplan.simulator.replay import Replay, ceilings, misfits
 from gangplan.simulator.replay import replay as run_replay
-from gangplan.solvers.placement.online import POLICIES
+from gangplan.solvers.placement.online import TASK_POLICIES
 
 from ..units import plus_minus
 from . import options
@@ -25,7 +25,8 @@ def replay(
     nodes: Annotated[str, typer.Argument(metavar="NODES", help="node list of Alibaba's OpenB, .csv")],
     pods: Annotated[str, typer.Argument(metavar="PODS", help="pod list of Alibaba's OpenB, .csv")],
     policy: Annotated[
-        list[str] | None, typer.Option(help=f"one of {', '.join(POLICIES)}; may be repeated  [default: seven of them]")
+        list[str] | None,
+        typer.Option(help=f"one of {', '.join(TASK_POLICIES)}; may be repeated  [default: seven of them]"),
     ] = None,
     seeds: Annotated[int, typer.Option(help="samples of the pods", **options.whole_from(1, 10_000))] = 10,
     first_seed: options.FirstSeed = 0,

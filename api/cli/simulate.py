@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from gangplan.instances import InstanceError
+from gangplan.simulator.engine.policies import POLICIES
 
 from ..early import INTERRUPTED
 from ..units import plus_minus, scale
@@ -19,8 +20,7 @@ from .progress import Bar
 from .simulation_files import check_files, write_files
 from .simulation_runs import Found, Setting, in_rounds, on_trace, play, policies_of
 
-_POLICY = """fifo, sjf, ljf, smallest, least_work, srtf, tiresias, drf, tetris, gandiva, optimus, online; \
-or FILE.py:Class; may be repeated  [default: fifo]"""
+_POLICY = f"{', '.join(POLICIES)}, online; or FILE.py:Class; may be repeated  [default: fifo]"
 _TRACE, _ENGINE, _ROUNDS = "The trace", "The cluster and its rules", "In rounds of leases, as Gavel"
 _DISCIPLINE = "head (the first blocks), overtake (who fits starts), easy or conservative (backfill)"
 _SEEDS = "so many from --seed on, or these: 1,5,9. Means, and intervals of 95%"

@@ -22,7 +22,7 @@ from .stops import Stop, Stops
 if TYPE_CHECKING:
     from .lookahead import Lookahead
 
-POLICIES = ("hybrid", "learned", "heuristic")
+SCHEDULER_POLICIES = ("hybrid", "learned", "heuristic")
 TIERS = ("lookahead", "learned", "policy", "stops", "heuristic")
 """Who may have decided, the most considered first; a policy of the user's own stands where the learned one does."""
 USUAL, STOPPING = 0.0, 0.5
@@ -112,8 +112,8 @@ class Scheduler:
             raise InstanceError("cluster", f"{cluster!r} is neither a Fleet nor a Cluster; {words}")
         fleet = cluster if isinstance(cluster, Fleet) else Fleet.of(cluster)
         mine = not isinstance(policy, str)
-        if not mine and policy not in POLICIES:
-            raise InstanceError("policy", f"{policy!r} is not one of {', '.join(POLICIES)}")
+        if not mine and policy not in SCHEDULER_POLICIES:
+            raise InstanceError("policy", f"{policy!r} is not one of {', '.join(SCHEDULER_POLICIES)}")
         if mine and not isinstance(policy, Ranks | Proposes):
             raise InstanceError("policy", f"{policy!r} has neither rank nor propose")
         look = order is None and policy not in ("heuristic", "learned")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
 
-from ..fit import Held
+if TYPE_CHECKING:
+    from ..fit import Held
 
 Long = NDArray[np.int64]
 
@@ -157,6 +158,8 @@ class Log:
     @property
     def held(self) -> Held:
         """What running jobs hold, for compiled code."""
+        from ..fit import Held  # compiling takes longer than most imports
+
         return Held(self.first, self.count, self.node, self.gpus)
 
     def table(self) -> dict[str, NDArray[np.int32] | FloatArray]:

@@ -17,8 +17,7 @@ from ..check import check
 from ..options import DegreeOptions
 from ..outcome import Outcome
 from ..trace.simulate import DISCIPLINES as PLAIN
-from ..trace.simulate import POLICIES as FIXED
-from ..trace.simulate import by_queue
+from ..trace.simulate import ORDERS, by_queue
 from ..trace.simulate import simulate as simulate_fast
 from .failures import Outages
 from .policies import POLICIES
@@ -206,7 +205,7 @@ def simulate_named(
     shared = shared if shared is not None else True if shares else None
     plain = (
         isinstance(policy, str)
-        and policy in FIXED
+        and policy in ORDERS
         and discipline in PLAIN
         and not (preemptive or shared or outages or degrees)
     )

@@ -4,7 +4,7 @@ Source: Parsonson et al., arXiv 2301.13799, and the published code.
 """
 
 from .arrivals import DISTRIBUTIONS, Case, Fractions, arrivals, interval
-from .baselines import POLICIES, make_policy
+from .baselines import RAMP_POLICIES, make_policy
 from .blocks import DEGREES, Blocks
 from .check import check
 from .evaluate import Rates, evaluate
@@ -18,8 +18,8 @@ __all__ = [
     "DEGREES",
     "DISTRIBUTIONS",
     "MODELS",
-    "POLICIES",
     "PUBLISHED",
+    "RAMP_POLICIES",
     "REASONS",
     "Blocks",
     "Case",

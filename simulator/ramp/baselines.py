@@ -125,7 +125,7 @@ BLOCK_RULES = (
     "smallest",
     *(f"{rule}-{d}" for rule in ("from", "about") for d in (2, 4, 8)),
 )
-POLICIES = (*PUBLISHED_POLICIES, *(f"{rule}+{block}" for rule in BLOCK_RULES for block in ("first", "best")))
+RAMP_POLICIES = (*PUBLISHED_POLICIES, *(f"{rule}+{block}" for rule in BLOCK_RULES for block in ("first", "best")))
 """Names that `make_policy` knows; instead of these degrees it takes any of the case."""
 
 

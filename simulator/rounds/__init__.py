@@ -3,11 +3,11 @@
 from ..metrics.summary import finish_time_fairness, summary
 from .jobs import Cluster, RoundJobs, from_gavel, from_workload, parse_cluster
 from .outcome import RoundOutcome, check_rounds
-from .policies import POLICIES
+from .policies import ROUND_POLICIES
 from .simulate import simulate_rounds
 
 __all__ = [
-    "POLICIES",
+    "ROUND_POLICIES",
     "Cluster",
     "RoundJobs",
     "RoundOutcome",

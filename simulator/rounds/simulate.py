@@ -14,7 +14,7 @@ from gangplan.instances.arrays import FloatArray, require_number
 
 from .jobs import Cluster, RoundJobs
 from .outcome import RoundOutcome, check_rounds, outcome_of
-from .policies import POLICIES, Policy
+from .policies import ROUND_POLICIES, Policy
 from .state import ACTIVE, HELD, LEASES, LENGTH, NOW, RESET, ROUNDS, STALE, TRIED, Rounds, initial
 
 
@@ -33,7 +33,7 @@ def simulate_rounds(
     Args:
         jobs: in any order; ties of arrival go by their order.
         cluster: GPUs by type.
-        policy: a name of `POLICIES`, or what makes a policy: what share of time each job is to have on each type.
+        policy: a name of `ROUND_POLICIES`, or what makes a policy: what share of time each job is to have on each type.
         length: of a round in seconds; a round ends earlier if all its jobs are done with their whole steps.
         gap: least seconds between two allocations, except for the first.
         overhead: seconds that a job loses at the start of each lease that does not extend one.
@@ -42,8 +42,8 @@ def simulate_rounds(
     Raises:
         InstanceError: if an argument is wrong, or a job can run nowhere.
     """
-    if isinstance(policy, str) and policy not in POLICIES:
-        raise InstanceError("policy", f"{policy!r} is not one of {', '.join(POLICIES)}")
+    if isinstance(policy, str) and policy not in ROUND_POLICIES:
+        raise InstanceError("policy", f"{policy!r} is not one of {', '.join(ROUND_POLICIES)}")
     require_number(length, "length", positive=True)
     require_number(gap, "gap")
     require_number(overhead, "overhead")
@@ -51,7 +51,7 @@ def simulate_rounds(
     if overhead >= length:
         raise InstanceError("overhead", f"{overhead!r} is not below the length of a round, {length!r}")
     jobs = _ready(jobs, cluster, length - overhead)
-    decide = (POLICIES[policy] if isinstance(policy, str) else policy)(jobs, cluster, seed)
+    decide = (ROUND_POLICIES[policy] if isinstance(policy, str) else policy)(jobs, cluster, seed)
     chunk = min(1024, max(16, 200_000 // cluster.gpus))
     s = initial(jobs, cluster, (length, gap, overhead), decide.strict, chunk)
     allocations, leases = _run(s, decide, random.Random(seed + 5), chunk)  # Gavel's generator: its figures come out

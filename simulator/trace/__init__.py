@@ -3,6 +3,6 @@
 from ..check import check
 from ..options import DegreeOptions
 from ..outcome import Outcome
-from .simulate import DISCIPLINES, POLICIES, by_queue, simulate
+from .simulate import DISCIPLINES, ORDERS, by_queue, simulate
 
-__all__ = ["DISCIPLINES", "POLICIES", "DegreeOptions", "Outcome", "by_queue", "check", "simulate"]
+__all__ = ["DISCIPLINES", "ORDERS", "DegreeOptions", "Outcome", "by_queue", "check", "simulate"]

@@ -17,7 +17,7 @@ from ..outcome import Outcome
 
 DISCIPLINES = ("head", "overtake", "easy")
 
-POLICIES: dict[str, Callable[[Workload], FloatArray]] = {
+ORDERS: dict[str, Callable[[Workload], FloatArray]] = {
     "fifo": lambda workload: workload.submit,
     "sjf": lambda workload: workload.duration,
     "ljf": lambda workload: -workload.duration,
@@ -43,7 +43,7 @@ def simulate(
     Args:
         workload: the jobs.
         nodes, gpus: the cluster.
-        policy: a name of `POLICIES`: who is first in the queue.
+        policy: a name of `ORDERS`: who is first in the queue.
         discipline: ``head`` (who is first blocks the others), ``overtake`` (whoever fits starts, in order) or ``easy``
             (whoever fits starts unless that would delay the first beyond when it could start otherwise; Lifka 1995).
         consolidate: a job of at most `gpus` GPUs runs on one node, that with the fewest free GPUs that fits, lowest
@@ -55,8 +55,8 @@ def simulate(
     """
     require_number(nodes, "nodes", positive=True, whole=True)
     require_number(gpus, "gpus", positive=True, whole=True)
-    if policy not in POLICIES:
-        raise InstanceError("policy", f"{policy!r} is not one of {', '.join(POLICIES)}")
+    if policy not in ORDERS:
+        raise InstanceError("policy", f"{policy!r} is not one of {', '.join(ORDERS)}")
     if discipline not in DISCIPLINES:
         raise InstanceError("discipline", f"{discipline!r} is not one of {', '.join(DISCIPLINES)}")
     share, room = np.asarray(workload.share), nodes * gpus
@@ -73,7 +73,7 @@ def simulate(
     whole = np.full((nodes, 1), float(gpus)) if consolidate else np.full((1, 1), float(room))
     cluster = nodes_of(whole.copy(), whole, np.ones((1, len(whole)), dtype=bool), consolidate)
     arrivals = np.argsort(workload.submit, kind="stable")
-    lines = lines_of(need, arrivals[np.argsort(POLICIES[policy](workload)[arrivals], kind="stable")])
+    lines = lines_of(need, arrivals[np.argsort(ORDERS[policy](workload)[arrivals], kind="stable")])
     start, rows = run(
         np.array(workload.submit), arrivals, lines, levels_of(cluster), gangs, cluster, DISCIPLINES.index(discipline)
     )

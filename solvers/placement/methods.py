@@ -34,7 +34,7 @@ else:
         __package__, "cpsat enumeration lns local_search patterns pricing random_problem ruin_recreate.search"
     )
 
-POLICIES: dict[str, Policy] = {
+BATCH_POLICIES: dict[str, Policy] = {
     "first_fit": first_fit,
     "best_fit": best_fit,
     "pack": pack,
@@ -83,7 +83,7 @@ def _one_by_one(name: str, policy: Policy) -> Callable[[Run, Any], None]:
 
 
 METHODS: dict[str, Method] = {
-    **{name: Method(_one_by_one(name, policy)) for name, policy in POLICIES.items()},
+    **{name: Method(_one_by_one(name, policy)) for name, policy in BATCH_POLICIES.items()},
     "local_search": Method(
         local_search.local_search, suits=suits_local_search, library="numba", kernels=compiled(search.search)
     ),

@@ -14,7 +14,7 @@ from gangplan.instances.placement.job import Task
 from gangplan.instances.readers.openb import read_nodes, read_pods
 from gangplan.simulator.ceiling import ceiling
 from gangplan.simulator.replay import ceilings, replay, saturate
-from gangplan.solvers.placement.online import POLICIES, Mix, make_policy
+from gangplan.solvers.placement.online import TASK_POLICIES, Mix, make_policy
 
 SHARE, SMALL, WHOLE = Task(Demand(0.6, 1.0)), Task(Demand(0.4, 1.0)), Task(Demand(1.0, 1.0))
 
@@ -44,7 +44,7 @@ def test_no_policy_is_above(seed: int) -> None:
     sizes, cores = rng.choice([0.0, 0.2, 0.35, 0.55, 0.8, 1.0, 2.0, 4.0], size=12), rng.integers(1, 9, size=12)
     tasks = [WHOLE, *(Task(Demand(float(g), float(c))) for g, c in zip(sizes, cores, strict=True))]
     most = ceilings(fleet, tasks, seeds=range(3))
-    for name in POLICIES:
+    for name in TASK_POLICIES:
         for sample in range(3):
             done = saturate(fleet, tasks, make_policy(name, Mix.of(tasks)), seed=sample)
             assert done.ratio[-1] <= most[sample] + 1e-9, name

@@ -13,7 +13,7 @@ from gangplan.simulator.replay import replay
 
 Row = dict[str, str]
 TYPES = ("T4", "G2", "G2|G3", "V100M16|V100M32", "P100|V100M16|V100M32", "P100|T4|V100M16|V100M32")
-POLICIES = ("random", "best_fit", "fgd", "stranding")
+NAMES = ("random", "best_fit", "fgd", "stranding")
 
 
 def kind(row: Row) -> str:
@@ -67,7 +67,7 @@ def test_lists_with_other_pods(data: Path, tmp_path: Path, name: str, ahead: flo
     assert pods.skipped == 0
     assert sum(task.demand.grants for task in pods.tasks) == sum(int(row["num_gpu"]) for row in made)
     assert sum(bool(task.gpu_types) for task in pods.tasks) == sum(bool(row["gpu_spec"]) for row in made)
-    found = {x.policy: 100 * float(x.mean[1]) for x in replay(fleet, pods.tasks, POLICIES, seeds=[0])}
+    found = {x.policy: 100 * float(x.mean[1]) for x in replay(fleet, pods.tasks, NAMES, seeds=[0])}
     assert found["random"] < min(found["best_fit"], found["fgd"], found["stranding"])
     assert found["fgd"] > found["best_fit"] - 1
     assert found["stranding"] > found["fgd"] + ahead

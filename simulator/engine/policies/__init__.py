@@ -6,14 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ...trace.simulate import POLICIES as FIXED
+from ...trace.simulate import ORDERS
 from .orders import DRF, SRTF, Fixed, Tiresias
 from .placing import Gandiva, Optimus, Tetris
 
 __all__ = ["DRF", "POLICIES", "SRTF", "Fixed", "Gandiva", "Optimus", "Tetris", "Tiresias"]
 
 POLICIES: dict[str, Callable[[], Any]] = {
-    **{name: partial(Fixed, name) for name in FIXED},
+    **{name: partial(Fixed, name) for name in ORDERS},
     "srtf": SRTF,
     "tiresias": Tiresias,
     "drf": DRF,
@@ -21,4 +21,4 @@ POLICIES: dict[str, Callable[[], Any]] = {
     "gandiva": Gandiva,
     "optimus": Optimus,
 }
-"""By name; those that order the queue for good are the fast simulator's."""
+"""The policies of `gangplan simulate` by name; those that order the queue for good are the fast simulator's."""

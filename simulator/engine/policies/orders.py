@@ -10,7 +10,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray, require_number
 from gangplan.instances.workload import Workload
 
-from ...trace.simulate import POLICIES
+from ...trace.simulate import ORDERS
 from ..jobs import Long
 from ..policy import View
 
@@ -24,14 +24,14 @@ class Fixed:
     Quarterly 1956); longest first keeps the makespan low (Graham, SIAM Journal on Applied Mathematics 1969).
 
     Args:
-        name: one of `gangplan.simulator.trace.POLICIES`.
+        name: one of `gangplan.simulator.trace.ORDERS`.
     """
 
     steady = True
 
     def __init__(self, name: str = "fifo") -> None:
-        if name not in POLICIES:
-            raise InstanceError("name", f"{name!r} is not one of {', '.join(POLICIES)}")
+        if name not in ORDERS:
+            raise InstanceError("name", f"{name!r} is not one of {', '.join(ORDERS)}")
         self.name = name
         self._of: Workload | None = None
         self._keys: FloatArray = np.zeros(0)
@@ -39,7 +39,7 @@ class Fixed:
     def select(self, view: View, jobs: Long) -> FloatArray:
         """Order by the table's figure."""
         if self._of is not view.workload:
-            self._of, self._keys = view.workload, POLICIES[self.name](view.workload)
+            self._of, self._keys = view.workload, ORDERS[self.name](view.workload)
         return self._keys[jobs]
 
 

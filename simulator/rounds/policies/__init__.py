@@ -9,7 +9,7 @@ from .base import Policy
 from .fifo import Fifo, FifoPerf, FifoRandom
 from .shares import FinishTimeFairness, MaxMinFairness, MaxMinFairnessPerf, MaxSumThroughput, MinTotalDuration
 
-POLICIES: dict[str, Callable[[RoundJobs, Cluster, int], Policy]] = {
+ROUND_POLICIES: dict[str, Callable[[RoundJobs, Cluster, int], Policy]] = {
     "fifo": Fifo,
     "fifo_random": FifoRandom,
     "fifo_perf": FifoPerf,
@@ -21,4 +21,4 @@ POLICIES: dict[str, Callable[[RoundJobs, Cluster, int], Policy]] = {
 }
 """By name: what makes a policy for jobs, a cluster and a seed."""
 
-__all__ = ["POLICIES", "Policy"]
+__all__ = ["ROUND_POLICIES", "Policy"]

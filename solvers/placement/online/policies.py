@@ -157,7 +157,7 @@ class GpuClustering(Scored):
         return 26.0 * there - used, tightest(state.free[slots], wanted.share)
 
 
-POLICIES: Mapping[str, Callable[[Mix, int], Policy]] = {
+TASK_POLICIES: Mapping[str, Callable[[Mix, int], Policy]] = {
     "random": lambda mix, seed: RandomFit(seed),
     "least_loaded": lambda mix, seed: LeastLoaded(),
     "tetris": lambda mix, seed: Tetris(),
@@ -176,13 +176,13 @@ def make_policy(name: str, mix: Mix, seed: int = 0) -> Policy:
     """Return a policy that has seen nothing yet.
 
     Args:
-        name: one of `POLICIES`.
+        name: one of `TASK_POLICIES`.
         mix: the tasks to expect.
         seed: of random choices.
 
     Raises:
         InstanceError: if there is no policy of that name.
     """
-    if name not in POLICIES:
-        raise InstanceError("policy", f"{name!r} is not one of {', '.join(POLICIES)}")
-    return POLICIES[name](mix, seed)
+    if name not in TASK_POLICIES:
+        raise InstanceError("policy", f"{name!r} is not one of {', '.join(TASK_POLICIES)}")
+    return TASK_POLICIES[name](mix, seed)

@@ -18,7 +18,7 @@ from gangplan.instances import InstanceError, RampTopology
 from gangplan.instances.readers import parse
 from gangplan.simulator.ramp import (
     DISTRIBUTIONS,
-    POLICIES,
+    RAMP_POLICIES,
     REASONS,
     Blocks,
     Case,
@@ -128,7 +128,7 @@ def test_a_decision_that_is_none(small: JobType) -> None:
         simulate(case(small, [0], [1]), Fixed(Choice(1, 0)))
 
 
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("name", RAMP_POLICIES)
 def test_every_policy(small: JobType, name: str) -> None:
     """Every policy gives outcomes that pass the check, and the same for the same seed."""
     blocked = [simulate(arrivals((small,), "A", 3, n=60, load=1.3), make_policy(name, 5)) for _ in range(2)]

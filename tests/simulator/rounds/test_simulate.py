@@ -19,7 +19,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.readers.gavel import is_gavel_trace, read_gavel_trace, read_throughputs
 from gangplan.instances.workload import Workload
 from gangplan.simulator.rounds import (
-    POLICIES,
+    ROUND_POLICIES,
     Cluster,
     RoundJobs,
     check_rounds,
@@ -66,7 +66,7 @@ class Plain:
         speed = np.where(work.gpus[:, None] <= np.array(cluster.count), work.speed, 0.0)
         self.work = replace(work, speed=speed)
         self.cluster = cluster
-        self.policy = POLICIES[policy](self.work, cluster, seed)
+        self.policy = ROUND_POLICIES[policy](self.work, cluster, seed)
         self.random = random.Random(seed + 5)
 
     def run(self, length: float, gap: float) -> list[float]:
@@ -123,7 +123,7 @@ class Plain:
         return pairs
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", ROUND_POLICIES)
 @pytest.mark.parametrize("seed", range(6))
 def test_agrees_with_a_plain_simulator(policy: str, seed: int) -> None:
     """The compiled mechanism gives every finish of the plain one, for every policy."""
@@ -181,7 +181,7 @@ def test_shares_of_the_first_moment_are_renewed_at_once() -> None:
     assert outcome.allocations == 3  # at 0, at 360 and, as the third has ended, at 2,280 s
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", ROUND_POLICIES)
 @pytest.mark.parametrize("start", [0.0, 1.7e9])
 def test_an_idle_cluster_is_shared_out_too(policy: str, start: float) -> None:
     """At 3,000 s nobody is left to share with; who comes 100 s later waits until shares are due, with the next."""
@@ -190,7 +190,7 @@ def test_an_idle_cluster_is_shared_out_too(policy: str, start: float) -> None:
     assert (outcome.finish - start).tolist() == [3000.0, 5100.0, 5100.0, 9100.0]
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", ROUND_POLICIES)
 def test_a_trace_in_unix_time_runs_as_one_from_zero(policy: str) -> None:
     """Moved by 1.7e9 s a trace has the same leases, in the same order on the same GPUs, and the same fairness."""
     work, cluster = random_jobs(3, 40), Cluster(("a", "b", "c"), (3, 2, 1))
@@ -266,7 +266,7 @@ def test_finish_time_fairness_is_at_least_as_fair_as_equal_parts() -> None:
     work = replace(random_jobs(1), submit=np.zeros(12))
     cluster = Cluster(("a", "b", "c"), (3, 2, 1))
     fitting = replace(work, speed=np.where(work.gpus[:, None] <= np.array(cluster.count), work.speed, 0.0))
-    x = POLICIES["finish_time_fairness"](fitting, cluster, 0).shares(np.arange(12), work.steps, np.zeros(12))
+    x = ROUND_POLICIES["finish_time_fairness"](fitting, cluster, 0).shares(np.arange(12), work.steps, np.zeros(12))
     part = np.array(cluster.count) / 12 / work.gpus[:, None]
     part /= np.maximum(1.0, part.sum(axis=1))[:, None]
     rho = (part * fitting.speed).sum(axis=1) / (x * fitting.speed).sum(axis=1)
@@ -279,7 +279,7 @@ def test_finish_time_fairness_is_least(seed: int) -> None:
     rng = np.random.default_rng(seed)
     work, room = replace(random_jobs(seed), gpus=np.ones(12, dtype=np.int32)), np.array([3.0, 2.0, 1.0])
     left, age = work.steps // 2 + 1, rng.uniform(0.0, 5000.0, 12)
-    policy = POLICIES["finish_time_fairness"](work, Cluster(("a", "b", "c"), (3, 2, 1)), 0)
+    policy = ROUND_POLICIES["finish_time_fairness"](work, Cluster(("a", "b", "c"), (3, 2, 1)), 0)
     policy.shares(np.arange(12), work.steps, np.zeros(12))
     x = policy.shares(np.arange(12), left, age)
     rate = (work.speed * (room / 12)).sum(axis=1)

@@ -14,7 +14,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
 from gangplan.simulator.metrics import summary
-from gangplan.simulator.trace import DISCIPLINES, POLICIES, DegreeOptions, check, simulate
+from gangplan.simulator.trace import DISCIPLINES, ORDERS, DegreeOptions, check, simulate
 
 
 def work(*jobs: tuple[float, int, float]) -> Workload:
@@ -52,7 +52,7 @@ class Plain:
     def run(self, policy: str, discipline: str) -> list[float]:
         """Return the start of each job."""
         w = self.w
-        key = [(k, s, i) for i, (k, s) in enumerate(zip(POLICIES[policy](w).tolist(), w.submit.tolist(), strict=True))]
+        key = [(k, s, i) for i, (k, s) in enumerate(zip(ORDERS[policy](w).tolist(), w.submit.tolist(), strict=True))]
         todo = sorted(range(w.n_jobs), key=lambda j: (w.submit[j], j))
         queue: list[Any] = []
         running: list[tuple[float, int, list[tuple[int, int]]]] = []

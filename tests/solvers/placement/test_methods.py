@@ -8,13 +8,13 @@ from gangplan import dump, load, methods, solve
 from gangplan.instances import verify
 from gangplan.instances.generators.gangs import gangs
 from gangplan.solvers.check import check_solver
-from gangplan.solvers.placement.methods import METHODS, POLICIES
+from gangplan.solvers.placement.methods import BATCH_POLICIES, METHODS
 
 
-@pytest.mark.parametrize("name", [*POLICIES, "local_search"])
+@pytest.mark.parametrize("name", [*BATCH_POLICIES, "local_search"])
 def test_every_method_keeps_the_contract(name: str) -> None:
     """Each heuristic passes the check that third parties run on theirs."""
-    check_solver(METHODS[name], "placement", problems=20 if name in POLICIES else 8)
+    check_solver(METHODS[name], "placement", problems=20 if name in BATCH_POLICIES else 8)
 
 
 def test_solve() -> None:
@@ -27,7 +27,7 @@ def test_solve() -> None:
     worse = solve(problem, time_limit=20.0, workers=1, method="load_balance")
     assert worse.stop_reason == "methods exhausted"
     assert result.objective is not None and worse.objective is not None and result.objective < worse.objective
-    assert set(methods("placement")) >= {*POLICIES, "local_search"}
+    assert set(methods("placement")) >= {*BATCH_POLICIES, "local_search"}
 
 
 def test_initial_plan_is_improved() -> None:

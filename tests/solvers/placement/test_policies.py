@@ -13,7 +13,7 @@ from gangplan.instances.placement import Demand, Expected, Fleet, GangJob, Place
 from gangplan.solvers.placement.gang import placements
 from gangplan.solvers.placement.grants import fewest, pack
 from gangplan.solvers.placement.impossible import impossible
-from gangplan.solvers.placement.methods import POLICIES
+from gangplan.solvers.placement.methods import BATCH_POLICIES
 from gangplan.solvers.placement.online import Mix, make_policy
 from gangplan.solvers.placement.online import State as OnlineState
 from gangplan.solvers.placement.prepare import Batch
@@ -44,7 +44,7 @@ def state_of(*jobs: GangJob, fleet: Fleet = FLEET, **placed: dict[int, int]) -> 
 
 def place(state: State, policy: str, j: int = 0) -> dict[int, int]:
     """Return node -> workers of the first place the policy proposes for job j."""
-    rows = next(placements(state, j, [POLICIES[policy]]))
+    rows = next(placements(state, j, [BATCH_POLICIES[policy]]))
     return {node: w for node, (w, _) in rows.items()}
 
 
@@ -134,7 +134,7 @@ def test_scores_are_those_of_single_tasks(policy: str) -> None:
         problem = replace(problem, jobs=(x, *problem.jobs), mix=expected)
         state, online = State(Batch(problem)), OnlineState(problem.fleet, kinds=True)
         for j in range(1, len(problem.jobs)):
-            state.add(j, next(placements(state, j, [POLICIES["load_balance"]])))
+            state.add(j, next(placements(state, j, [BATCH_POLICIES["load_balance"]])))
         plan = state.plan()
         for r, (j, node) in enumerate(zip(plan.job.tolist(), plan.node.tolist(), strict=True)):
             task = Task(problem.jobs[j].worker)
@@ -156,7 +156,7 @@ def test_least_interference() -> None:
     assert place(full, "least_interference") == {0: 3, 1: 1}
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", BATCH_POLICIES)
 def test_nics_are_set_aside(policy: str) -> None:
     """Workers go where enough of the NIC is left, and what they set aside is gone for the next."""
     x, there = GangJob("x", "a", (6,), Demand(1, nic=0.75)), GangJob("y", "b", (1,), Demand(1, nic=1.0))
@@ -165,7 +165,7 @@ def test_nics_are_set_aside(policy: str) -> None:
     assert sum(found.values()) == 6 and max(found.values()) <= 2 and found.get(1, 0) <= 1
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", BATCH_POLICIES)
 def test_constraints_hold(policy: str) -> None:
     """No policy breaks a selector, a spread, a whole node, a job apart, cores or memory."""
     fleet = replace(FLEET, labels=("ssd",), labelled=[[False, True, True, True, True, True]])
@@ -181,17 +181,17 @@ def test_constraints_hold(policy: str) -> None:
 def test_parameter_servers() -> None:
     """Servers go beside the workers in proportion, and in a second proposal apart from them."""
     job = GangJob("x", "a", (8,), Demand(1, cpu=1.0), collective="ps", servers=2, server=Demand(0, cpu=1.0))
-    beside, apart = placements(state_of(job), 0, [POLICIES["best_fit"]])
+    beside, apart = placements(state_of(job), 0, [BATCH_POLICIES["best_fit"]])
     assert beside == {0: (4, 1), 1: (4, 1)}
     assert apart == {0: (4, 0), 1: (4, 0), 2: (0, 1), 3: (0, 1)}
     crowded = GangJob("x", "a", (8,), Demand(1, cpu=8.0), collective="ps", servers=2, server=Demand(0, cpu=1.0))
     # the workers take all cores of two nodes, so the servers go near: one node of the rack is left and holds both
-    assert next(placements(state_of(crowded), 0, [POLICIES["best_fit"]])) == {0: (4, 0), 1: (4, 0), 2: (0, 2)}
+    assert next(placements(state_of(crowded), 0, [BATCH_POLICIES["best_fit"]])) == {0: (4, 0), 1: (4, 0), 2: (0, 2)}
 
 
 def test_several_degrees() -> None:
     """Of several degrees all that fit are proposed, most workers first."""
-    found = placements(state_of(GangJob("x", "a", (2, 4, 100))), 0, [POLICIES["first_fit"]])
+    found = placements(state_of(GangJob("x", "a", (2, 4, 100))), 0, [BATCH_POLICIES["first_fit"]])
     assert list(found) == [{0: (4, 0)}, {0: (2, 0)}]
 
 

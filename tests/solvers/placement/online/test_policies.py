@@ -9,7 +9,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.cluster import Level, TreeTopology
 from gangplan.instances.placement import Demand, Fleet
 from gangplan.instances.placement.job import Task
-from gangplan.solvers.placement.online import POLICIES, Choice, Mix, State, make_policy
+from gangplan.solvers.placement.online import TASK_POLICIES, Choice, Mix, State, make_policy
 from gangplan.solvers.placement.online.fgd import FGD
 from gangplan.solvers.placement.online.mix import Fragmentation
 from gangplan.solvers.placement.online.slots import GPU, need
@@ -172,7 +172,7 @@ def test_random_is_repeated_by_its_seed() -> None:
     assert set(runs[0]) == {(0, (0,)), (0, (1,)), (1, (0,)), (1, (1,))}
 
 
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("name", TASK_POLICIES)
 def test_nothing_fits(name: str) -> None:
     """Each policy says so if a task fits nowhere: too many GPUs, too many cores, another type."""
     state = State(cluster((2, 8)), kinds=True)

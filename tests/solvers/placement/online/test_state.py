@@ -13,7 +13,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.cluster import Level, TreeTopology
 from gangplan.instances.placement import Demand, Fleet
 from gangplan.instances.placement.job import Task
-from gangplan.solvers.placement.online import POLICIES, Mix, State, make_policy
+from gangplan.solvers.placement.online import TASK_POLICIES, Mix, State, make_policy
 from gangplan.solvers.placement.online.slots import GPU, need
 
 
@@ -73,7 +73,9 @@ def held(state: State, placed: list[tuple[int, Task, tuple[int, ...]]]) -> None:
 
 
 @given(
-    nodes=st.lists(NODES, min_size=1, max_size=4), tasks=st.lists(TASKS, max_size=25), name=st.sampled_from([*POLICIES])
+    nodes=st.lists(NODES, min_size=1, max_size=4),
+    tasks=st.lists(TASKS, max_size=25),
+    name=st.sampled_from([*TASK_POLICIES]),
 )
 def test_never_over_capacity_and_removal_undoes(
     nodes: list[tuple[int, float, float, str]], tasks: list[Task], name: str
