@@ -124,8 +124,8 @@ def _closed(array: NDArray[Any]) -> NDArray[Any]:
     return closed
 
 
-class Select(Protocol):
-    """Says who is first."""
+class Policy(Protocol):
+    """What a policy may have, some of these or all."""
 
     def select(self, view: View, jobs: Long) -> FloatArray:
         """Return a number for each of `jobs`, the least is first; ties go by submit time, then by place in the trace.
@@ -136,33 +136,17 @@ class Select(Protocol):
         """
         ...
 
-
-class Admit(Protocol):
-    """Says who may enter."""
-
     def admit(self, job: int, view: View) -> bool:
         """Return whether an arriving job joins the queue; it is rejected for good otherwise. By default all join."""
         ...
-
-
-class Degree(Protocol):
-    """Says on how many GPUs."""
 
     def degree(self, job: int, view: View) -> int:
         """Return the degree, one of its options, at which a waiting job starts now. By default what it asked for."""
         ...
 
-
-class Place(Protocol):
-    """Says where."""
-
     def place(self, job: int, degree: int, view: View) -> Rows | None:
         """Return where a job starts now, or None if it does not. By default `view.find(job, degree)`."""
         ...
-
-
-class Preempt(Protocol):
-    """Says who is to stop, in a preemptive mode."""
 
     def preempt(self, view: View) -> Long:
         """Return running jobs that stop now and join the queue, before anyone starts.
@@ -172,13 +156,13 @@ class Preempt(Protocol):
         """
         ...
 
-
-class Wake(Protocol):
-    """Says when to look again."""
-
     def wake(self, view: View) -> float:
         """Return when to decide again though nobody arrives or ends, seconds; by default never."""
         ...
+
+
+DECISIONS = ("select", "admit", "degree", "place", "preempt", "wake")
+"""The methods of `Policy`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +213,3 @@ class Scheduler:
     def part(self, decision: str) -> Any:
         """Return the part that makes a decision, None if it is made by default."""
         return next((part for part in self.parts if hasattr(part, decision)), None)
-
-
-DECISIONS = {"select": Select, "admit": Admit, "degree": Degree, "place": Place, "preempt": Preempt, "wake": Wake}
-"""The protocols by the name of their method."""

@@ -65,17 +65,7 @@ def simulate(
         InstanceError: if an argument is wrong, a job never fits, or a policy breaks its contract or leaves jobs waiting
             for good.
     """
-    loop = prepare(
-        workload,
-        fleet,
-        scheduler,
-        options=options,
-        speeds=speeds,
-        outages=outages,
-        preempt_cost=preempt_cost,
-        checkpoint_interval=checkpoint_interval,
-        progress=progress,
-    )
+    loop = prepare(workload, fleet, scheduler, options, speeds, outages, preempt_cost, checkpoint_interval, progress)
     with asking():
         loop.run()
     return conclude(loop, options)
@@ -85,7 +75,6 @@ def prepare(
     workload: Workload,
     fleet: Fleet,
     scheduler: Scheduler,
-    *,
     options: DegreeOptions | None = None,
     speeds: SpeedModel | None = None,
     outages: Outages | None = None,

@@ -63,22 +63,14 @@ class Gang:
             return np.asarray(self._able >= self.left)
         return np.asarray(self._idle & (self._able > 0) & (self._able >= np.minimum(self.left, self._whole)))
 
-    def take(self, group: NDArray[np.bool_]) -> None:
-        """Place as much as possible on the nodes of `group`: on the fullest that fits, or in their order."""
-        while self.left:
-            nodes = np.flatnonzero(self.eligible() & group)
-            if not len(nodes):
-                return
-            tight = self._s.consolidate and not self._many
-            node = int(nodes[np.argmin(self._s.free[nodes, 0])]) if tight else int(nodes[0])
-            gpus = 1 if self._single else min(self.left, int(self._able[node]))
-            if not self.staged[node]:
-                self._order.append(node)
-            self.staged[node] += gpus
-            self.left -= gpus
-            self._able[node] = self._able[node] - gpus if self._single else 0
-            if self._single:
-                return
+    def take(self, node: int) -> None:
+        """Place one GPU, or as many as possible, on an eligible node."""
+        gpus = 1 if self._single else min(self.left, int(self._able[node]))
+        if not self.staged[node]:
+            self._order.append(node)
+        self.staged[node] += gpus
+        self.left -= gpus
+        self._able[node] = self._able[node] - gpus if self._single else 0
 
     def rows(self) -> Rows:
         """Return where it is."""

@@ -20,11 +20,10 @@ from ..engine.jobs import Rows
 from ..metrics import summary
 from ..outcome import Outcome
 from .episode import Cases, Episode, Reward, Synthetic, completion_time, plain
-from .gang import Gang
 from .observe import Scene
+from .team import Mask, Team
 
 Observation = dict[str, Any]
-Mask = NDArray[np.int8]
 
 
 class ClusterEnv(gymnasium.Env[Observation, np.int64]):
@@ -62,7 +61,6 @@ class ClusterEnv(gymnasium.Env[Observation, np.int64]):
         self.scheduler = plain(scheduler or Scheduler((POLICIES["fifo"](),), consolidate=self.takes == ""), self.takes)
         self._cases, self._speeds, self._reward = cases or Synthetic(self.fleet.n_gpus), speeds, reward
         self._scene = Scene(self.fleet, speeds, float(horizon))
-        self._waits = False
         self._episode: Episode | None = None
         self._mask: Mask = np.zeros(0, dtype=np.int8)
 
@@ -130,8 +128,8 @@ class ClusterEnv(gymnasium.Env[Observation, np.int64]):
         """Get ready for an episode."""
 
     @abstractmethod
-    def _offer(self, episode: Episode) -> Mask | None:
-        """Return the mask of what there is to decide at this instant, None if there is nothing."""
+    def _seek(self, episode: Episode) -> bool:
+        """Go on to the next decision, and note its mask; return whether there is one."""
 
     @abstractmethod
     def _act(self, episode: Episode, action: int) -> None:
@@ -140,20 +138,6 @@ class ClusterEnv(gymnasium.Env[Observation, np.int64]):
     @abstractmethod
     def _look(self, episode: Episode) -> Observation:
         """Return the observation without its mask."""
-
-    def _turn(self) -> None:
-        """Note that a new instant has come."""
-        self._waits = False
-
-    def _seek(self, episode: Episode) -> bool:
-        """Go on to the next decision; return whether there is one."""
-        while (mask := self._offer(episode)) is None:
-            if not episode.advance():
-                self._mask = np.zeros_like(self._mask)
-                return False
-            self._turn()
-        self._mask = mask
-        return True
 
     def _observe(self, episode: Episode) -> Observation:
         return {**self._look(episode), "action_mask": self._mask.copy()}
@@ -185,7 +169,7 @@ class SelectEnv(ClusterEnv):
     ) -> None:
         require_number(slots, "slots", positive=True, whole=True)
         super().__init__(fleet, cases, scheduler, **arguments)
-        self._slots = slots
+        self._slots, self._waits = slots, False
         self._found: list[tuple[int, Rows | None]] = []  # at what degree and where each job of a slot fits
         self._alike: list[int] = []  # jobs of one number fit alike
         self._spaces(slots, slots + 1)
@@ -195,13 +179,23 @@ class SelectEnv(ClusterEnv):
         return "to wait" if action == self._slots else f"to start the job in slot {action}"
 
     def _begin(self, episode: Episode) -> None:
-        self._turn()
+        self._waits = False
         self._alike = list(range(episode.state.workload.n_jobs))
         if self.scheduler.part("place") is None and self.scheduler.part("degree") is None:
             asked = np.column_stack([episode.state.workload.gpus, episode.state.kind, episode.state.unit])
             self._alike = np.unique(asked, axis=0, return_inverse=True)[1].ravel().tolist()
 
+    def _seek(self, episode: Episode) -> bool:
+        while (mask := self._offer(episode)) is None:
+            if not episode.advance():
+                self._mask = np.zeros_like(self._mask)
+                return False
+            self._waits = False
+        self._mask = mask
+        return True
+
     def _offer(self, episode: Episode) -> Mask | None:
+        """Return the mask of what there is to decide at this instant, None if there is nothing."""
         if self._waits:
             return None
         jobs = episode.queue.jobs[: self._slots].tolist()
@@ -232,20 +226,19 @@ class SelectEnv(ClusterEnv):
 
 
 class PlaceEnv(ClusterEnv):
-    """Choose the node, or the group of nodes, that takes the next part of a gang.
+    """Choose the node that takes the next part of a gang.
 
-    Action i puts as many of the gang's GPUs on group i as it can hold (on its nodes by the engine's rule); the agent is
-    asked again until all have a place, and only then the job starts; a gang begun must be ended. Jobs come in the
-    scheduler's order; if one waits, ``head`` makes all wait, ``overtake`` goes on to the next that fits. If the
-    scheduler consolidates, the agent is bound by that; by default it does not.
+    Action i puts as many of the gang's GPUs on node i as it can hold; the agent is asked again until all have a place,
+    and only then the job starts; a gang begun must be ended. Jobs come in the scheduler's order; if one waits, all do.
+    If the scheduler consolidates, the agent is bound by that; by default it does not.
 
     Args:
-        level: 0 to choose nodes, i for groups of level i - 1 of the fleet's topology (1 are racks).
         single: an action places one GPU (one worker, as in Harmony) instead of as many as possible.
         fleet, cases, scheduler, arguments: of `ClusterEnv`.
     """
 
     takes: ClassVar[str] = "place"
+    _team: Team
 
     def __init__(
         self,
@@ -253,70 +246,34 @@ class PlaceEnv(ClusterEnv):
         cases: Cases | None = None,
         scheduler: Scheduler | None = None,
         *,
-        level: int = 0,
         single: bool = False,
         **arguments: Any,
     ) -> None:
         super().__init__(fleet, cases, scheduler, **arguments)
-        require_number(level, "level", whole=True)
-        levels = self.fleet.topology.levels
-        if level > len(levels):
-            raise InstanceError("level", f"{level!r} is beyond the topology's {len(levels)}")
+        plain(self.scheduler, self.takes, ("head",))
         if single and self.scheduler.consolidate:
             raise InstanceError("single", "goes one GPU at a time, but the scheduler consolidates")
-        group = np.arange(self.fleet.n_nodes) if level == 0 else self.fleet.topology.group[level - 1]
-        self._group = np.unique(group, return_inverse=True)[1].ravel()
-        self._groups = int(self._group.max()) + 1
-        self._what = "node" if level == 0 else levels[level - 1].name
-        self._single, self._at = single, 0
-        self._gang: Gang | None = None
-        self._spaces(1, self._groups + 1)
+        self._single = single
+        self._spaces(1, self.fleet.n_nodes + 1)
 
     def words(self, action: int) -> str:
         """Return what an action means."""
-        return "to wait" if action == self._groups else f"to use {self._what} {action}"
+        return "to wait" if action == self.fleet.n_nodes else f"to use node {action}"
 
     def _begin(self, episode: Episode) -> None:
-        self._gang = None
-        self._turn()
+        every = np.ones(self.fleet.n_nodes, dtype=bool)
+        self._team = Team(episode, [every], np.random.default_rng(0), self._single)
 
-    def _turn(self) -> None:
-        self._at, self._waits = 0, False
-
-    def _offer(self, episode: Episode) -> Mask | None:
-        queue = episode.queue
-        while self._gang is None and not self._waits and self._at < queue.size:
-            job = int(queue.jobs[self._at])
-            gang = Gang(episode.state, job, episode.wanted(job), single=self._single)
-            if gang.fits():
-                self._gang = gang
-            else:
-                self._pass_over()
-        if self._gang is None:
-            return None
-        mask = np.zeros(self._groups + 1, dtype=np.int8)
-        mask[self._group[self._gang.eligible()]] = 1
-        mask[-1] = self._gang.left == self._gang.degree and episode.may_wait
-        return mask
-
-    def _pass_over(self) -> None:
-        self._at += 1
-        self._waits = self.scheduler.discipline == "head"
+    def _seek(self, episode: Episode) -> bool:
+        on = self._team.seek()
+        self._mask = np.delete(self._team.masks[0], self.fleet.n_nodes) if on else np.zeros_like(self._mask)
+        return on
 
     def _act(self, episode: Episode, action: int) -> None:
-        gang = self._gang
-        assert gang is not None, "the mask allowed it"
-        if action == self._groups:
-            self._gang = None
-            self._pass_over()
-            return
-        gang.take(self._group == action)
-        if not gang.left:
-            episode.start(self._at, gang.degree, gang.rows())
-            self._gang = None
+        self._team.act(0, action + (action == self.fleet.n_nodes))
 
     def _look(self, episode: Episode) -> Observation:
-        gang, queue = self._gang, episode.queue
+        gang, jobs = self._team.gangs[0], episode.queue.jobs[:1]
         if gang is None:
-            return self._scene.observe(episode.state, queue.jobs[:0], 1)
-        return self._scene.observe(episode.state, queue.jobs[self._at : self._at + 1], 1, gang.staged, gang.left)
+            return self._scene.observe(episode.state, jobs[:0], 1)
+        return self._scene.observe(episode.state, jobs, 1, gang.staged, gang.left)

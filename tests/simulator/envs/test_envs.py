@@ -125,9 +125,8 @@ KINDS: dict[str, Callable[..., ClusterEnv]] = {
     "select": partial(SelectEnv, FLEET, STEADY, slots=5),
     "select_consolidated": partial(SelectEnv, MIXED, modelled, fifo(consolidate=True), speeds=SPEEDS),
     "place": partial(PlaceEnv, FLEET, STEADY),
-    "place_overtaking": partial(PlaceEnv, MIXED, modelled, fifo("overtake"), speeds=SPEEDS),
+    "place_modelled": partial(PlaceEnv, MIXED, modelled, speeds=SPEEDS),
     "place_consolidated": partial(PlaceEnv, MIXED, modelled, fifo(consolidate=True)),
-    "place_racks": partial(PlaceEnv, FLEET, STEADY, level=1),
     "place_workers": partial(PlaceEnv, MIXED, modelled, single=True),
 }
 
@@ -221,28 +220,18 @@ def test_slots_show_who_is_first() -> None:
 @pytest.mark.parametrize(
     ("agent", "consolidate"), [("first_fit", False), ("best_fit", True), ("first_fit", True), ("emptiest", False)]
 )
-@pytest.mark.parametrize("discipline", ["head", "overtake"])
-def test_place_is_the_engine(agent: str, consolidate: bool, discipline: str) -> None:
+def test_place_is_the_engine(agent: str, consolidate: bool) -> None:
     """First fit is the engine's default and best fit its consolidated one; others differ, not always in the starts."""
     agree = []
     for seed in range(3):
         case = STEADY(np.random.default_rng(seed))
-        env = PlaceEnv(FLEET, STEADY, fifo(discipline, consolidate=consolidate))
+        env = PlaceEnv(FLEET, STEADY, fifo(consolidate=consolidate))
         play(env, PLACE[agent], options={"case": case})
-        expected = simulate(case.workload, FLEET, fifo(discipline, consolidate=consolidate))
+        expected = simulate(case.workload, FLEET, fifo(consolidate=consolidate))
         agree.append(same(env.outcome, expected))
         if not consolidate:
             assert np.array_equal(env.outcome.start, expected.start)
     assert all(agree) is (agent == ("best_fit" if consolidate else "first_fit"))
-
-
-def test_racks_place_as_the_engine_within() -> None:
-    """With one group of all nodes, placing is the engine's."""
-    for scheduler in (fifo(), fifo(consolidate=True)):
-        case = STEADY(np.random.default_rng(5))
-        env = PlaceEnv(FLEET, STEADY, scheduler, level=2)
-        play(env, lambda seen, rng: 0, options={"case": case})
-        assert same(env.outcome, simulate(case.workload, FLEET, scheduler))
 
 
 class Two:
@@ -307,7 +296,7 @@ def test_select_masks_are_exact(kind: str) -> None:
     assert seen_both == {False, True}
 
 
-@pytest.mark.parametrize("kind", ["place", "place_overtaking", "place_consolidated", "place_workers"])
+@pytest.mark.parametrize("kind", ["place", "place_modelled", "place_consolidated", "place_workers"])
 def test_place_masks_are_exact(kind: str) -> None:
     """A node is on offer if and only if the gang in hand can be completed after taking it."""
     env, rng, seen_both = KINDS[kind](), np.random.default_rng(0), set()
@@ -315,7 +304,7 @@ def test_place_masks_are_exact(kind: str) -> None:
         seen, _ = env.reset(seed=seed)
         over = False
         while not over:
-            gang = env._gang
+            gang = env._team.gangs[0]
             room, tight = able(env, gang.job, gang.staged), env.scheduler.consolidate
             whole = env.fleet.gpus.tolist()
             if tight and gang.degree > max(whole):
@@ -344,7 +333,7 @@ def test_waiting_is_forbidden_where_it_would_be_for_good(kind: str) -> None:
         seen, _ = env.reset(seed=seed)
         over = False
         while not over:
-            gang = getattr(env, "_gang", None)
+            gang = env._team.gangs[0] if hasattr(env, "_team") else None
             if not seen["action_mask"][wait] and (gang is None or gang.left == gang.degree):
                 found += 1
                 with pytest.raises(InstanceError, match="waiting for good"):
@@ -385,7 +374,7 @@ def test_wrong_actions(name: str) -> None:
         ("scheduler", lambda: PlaceEnv(scheduler=Scheduler((Two(),)))),
         ("discipline", lambda: SelectEnv(scheduler=fifo("easy"))),
         ("slots", lambda: SelectEnv(slots=0)),
-        ("level", lambda: PlaceEnv(level=3)),
+        ("discipline", lambda: PlaceEnv(scheduler=fifo("overtake"))),
         ("single", lambda: PlaceEnv(scheduler=fifo(consolidate=True), single=True)),
         ("horizon", lambda: SelectEnv(horizon=0.0)),
         ("case", lambda: SelectEnv().reset(options={"case": 3})),
@@ -449,9 +438,9 @@ def test_vectors(make: Callable[..., gymnasium.vector.VectorEnv]) -> None:
 
 def test_registered_vector() -> None:
     """Gymnasium makes vectors of the registered environments by name, with arguments."""
-    vector = gymnasium.make_vec("gangplan/Place-v0", num_envs=3, vectorization_mode="sync", level=1)
+    vector = gymnasium.make_vec("gangplan/Place-v0", num_envs=3, vectorization_mode="sync", single=True)
     seen, _ = vector.reset(seed=0)
-    assert seen["action_mask"].shape == (3, 3) and seen["nodes"].shape == (3, 8, len(NODE))
+    assert seen["action_mask"].shape == (3, 9) and seen["nodes"].shape == (3, 8, len(NODE))
     vector.close()
 
 
