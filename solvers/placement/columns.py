@@ -47,12 +47,13 @@ class Columns:
         self.run, self.batch = run, _rescaled(batch)
         batch = self.batch
         self.kin: Kinship = families(batch)
-        same = _merged(batch)
+        same = merged_kinds(batch)
         self.nodes = np.bincount(same[batch.kind], minlength=len(batch.sample))
         self.kinds = [q for q in sorted(set(same.tolist())) if batch.allowed[:, q].any()]
         self.kind = same[batch.kind]
         self.options: dict[int, Options] = {q: options_of(batch, self.kin, q) for q in self.kinds}
-        self.pricing = {q: Pricing(batch, self.kin, self.options[q]) for q in self.kinds}
+        many = np.array([len(jobs) for jobs in self.kin.members])
+        self.pricing = {q: Pricing(batch, many, self.kin.apart, self.options[q]) for q in self.kinds}
         self.patterns: list[Pattern] = []
         self.known: set[tuple[int, tuple[int, ...]]] = set()
         self.bound = -np.inf
@@ -188,7 +189,7 @@ def _rescaled(batch: Batch) -> Batch:
     return found
 
 
-def _merged(batch: Batch) -> IntArray:
+def merged_kinds(batch: Batch) -> IntArray:
     """Return for each kind the first one that is no different to these jobs: labels that nobody asks for."""
     fleet = batch.problem.fleet
     seen: dict[object, int] = {}

@@ -44,7 +44,7 @@ def cpsat(run: Run, batch: Batch) -> None:
         if run.bound is not None and isfinite(run.bound):
             plan.model.add(cost.total >= int(run.bound * cost.units) - slack(batch))
         if run.plan is not None and not run.stopped:
-            _hint(run, batch, plan)
+            hint(run, batch, plan)
     if run.stopped:
         return
     with run.phase("cpsat"):
@@ -56,19 +56,8 @@ def slack(batch: Batch) -> int:
     return 16 * len(batch.jobs) * (2 + len(batch.bandwidth))
 
 
-def hinted(run: Run, batch: Batch) -> tuple[cp_model.CpModel, PlacementPlan | None]:
-    """Return the model with the hint of the run's plan, and the plan that CP-SAT has by following the hint alone."""
-    plan = Assignment(batch)
-    goal_of(plan, run.objective)
-    _hint(run, batch, plan)
-    solver = suitable_solver(run)
-    solver.parameters.fix_variables_to_their_hinted_value = True
-    if solver.solve(plan.model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return plan.model, None
-    return plan.model, as_plan(batch, plan.rows(solver.value), lambda n: plan.packing(solver.value, n))
-
-
-def _hint(run: Run, batch: Batch, plan: Assignment) -> None:
+def hint(run: Run, batch: Batch, plan: Assignment) -> None:
+    """Give the model the value of every variable of the run's plan to start from."""
     rows, packing = _read(batch, run.plan)
     fixed = plan.model.clone()
     for index, value in _fixing(plan, rows, packing):

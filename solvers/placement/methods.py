@@ -22,16 +22,17 @@ from .policies import (
     pack,
     topology,
 )
-from .prepare import Batch, suits_cpsat, suits_local_search, suits_patterns
+from .prepare import Batch, suits_bounds, suits_cpsat, suits_local_search, suits_patterns
 from .quick import quick
 from .scored import dot_prod, fgd, gpu_clustering, gpu_packing
 
 if TYPE_CHECKING:
-    from . import cpsat, enumeration, lns, local_search, patterns, pricing, random_problem
+    from . import cpsat, enumeration, lns, local_search, pattern_bound, patterns, pricing, random_problem
     from .ruin_recreate import search
 else:
-    cpsat, enumeration, lns, local_search, patterns, pricing, random_problem, search = on_demand(
-        __package__, "cpsat enumeration lns local_search patterns pricing random_problem ruin_recreate.search"
+    cpsat, enumeration, lns, local_search, pattern_bound, patterns, pricing, random_problem, search = on_demand(
+        __package__,
+        "cpsat enumeration lns local_search pattern_bound patterns pricing random_problem ruin_recreate.search",
     )
 
 BATCH_POLICIES: dict[str, Policy] = {
@@ -54,8 +55,6 @@ BATCH_POLICIES: dict[str, Policy] = {
 
 _POLICY = 20.0
 """What a policy takes to place a large batch, in terms of the time to prepare it."""
-_BOUND = 0.2
-"""Of the time left that the bound may take."""
 
 
 def _prepare(run: Run) -> Batch:
@@ -70,8 +69,7 @@ def _prepare(run: Run) -> Batch:
     if run.plan is None and run.remaining() < _POLICY * (run.seconds() - began):
         quick(run, batch)
     if not run.stopped:
-        until = (1 - _BOUND) * run.remaining()
-        run.raise_bound(*bound(batch, lambda: run.remaining() < until))
+        run.raise_bound(*bound(batch))
     return batch
 
 
@@ -87,6 +85,7 @@ METHODS: dict[str, Method] = {
     "local_search": Method(
         local_search.local_search, suits=suits_local_search, library="numba", kernels=compiled(search.search)
     ),
+    "bounds": Method(pattern_bound.bounds, suits=suits_bounds, library="numba", kernels=compiled(pricing._search)),
     "lns": Method(lns.lns, library=CPSAT),
     "patterns": Method(patterns.patterns, suits=suits_patterns, library=CPSAT, kernels=compiled(pricing._search)),
     "cpsat": Method(cpsat.cpsat, exact=True, suits=suits_cpsat, library=CPSAT),

@@ -13,6 +13,7 @@ uses puts such a floor under its one step, and a mean of floors, weighted by a /
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
 from gangplan.instances.placement.rate import ring_bytes
 from gangplan.instances.verify import TOLERANCE
 
+from .best_case import BestCase
 from .prepare import Batch
 
 
@@ -72,6 +74,7 @@ class Options:
         compute: seconds alone. hidden: 1 - overlap. model: int (n,).
         fixed, nic: seconds of synchronisation: inside, and for each gang on the NIC.
         adds: bool (n,), whether the two add up; else the larger counts.
+        cover: share of the gang, float64 (n,).
         room: GPUs, cores and bytes of the node.
     """
 
@@ -89,6 +92,7 @@ class Options:
     fixed: FloatArray
     nic: FloatArray
     adds: BoolArray
+    cover: FloatArray
     room: tuple[int, float, float]
 
     def slower(self, chosen: tuple[int, ...], host: FloatArray) -> FloatArray:
@@ -104,6 +108,11 @@ class Options:
         s = float(self.fixed[x]) + crossing if self.adds[x] else max(float(self.fixed[x]), crossing)
         return float(self.rate[x]) * max(c, float(self.hidden[x]) * c + s)
 
+    def alone(self) -> FloatArray:
+        """Return F of each option with nobody else on the node."""
+        sync = np.where(self.adds, self.fixed + self.nic, np.maximum(self.fixed, self.nic))
+        return np.asarray(self.rate * np.maximum(self.compute, self.hidden * self.compute + sync))
+
     def pattern_cost(self, chosen: tuple[int, ...], host: FloatArray) -> float:
         """Return what a pattern costs."""
         gangs = int(self.split[np.array(chosen, dtype=int)].sum())
@@ -112,57 +121,93 @@ class Options:
 
 def options_of(batch: Batch, kin: Kinship, kind: int) -> Options:
     """Return the options on a node of `kind`."""
-    fleet, node = batch.problem.fleet, int(batch.sample[kind])
-    has = float(fleet.cpu[node]) * (1 + TOLERANCE), float(fleet.memory[node]) * (1 + TOLERANCE)
     rows = []
     for f, j in enumerate(kin.lead):
-        if not batch.allowed[j, kind]:
-            continue
-        job, room = batch.jobs[j], int(batch.room[j, kind])
+        job = batch.jobs[j]
         degree = job.workers[0]
-        for a in range(1, min(room, degree) + 1):
+        for a in range(1, min(int(batch.room[j, kind]), degree) + 1):
             for p in range(job.servers + 1):
-                cpu = a * batch.worker_cpu[j] + p * batch.server_cpu[j]
-                memory = a * batch.worker_memory[j] + p * batch.server_memory[j]
-                if cpu > has[0] or memory > has[1]:
-                    continue
                 split = a < degree or p < job.servers
-                fixed, nic = _sync(batch, j, node, a, p, split)
-                rate = float(batch.weight[j] * batch.best[j]) / degree * a / degree
-                alone = float(batch.alone[j, kind]) if a else 0.0
-                rows.append(
-                    (
-                        *(f, a, p, split, a * int(batch.each[j]), cpu, memory, rate, alone),
-                        *(1 - float(batch.overlap[j]), int(batch.model[j]), fixed, nic),
-                        job.collective == "hierarchical",
-                    )
-                )
-    columns = [np.array(x) for x in zip(*rows, strict=True)] if rows else [np.zeros(0)] * 14
-    kinds = [np.int64] * 3 + [np.bool_, np.int64] + [np.float64] * 5 + [np.int64] + [np.float64] * 2 + [np.bool_]
-    arrays: list[Any] = [x.astype(t) for x, t in zip(columns, kinds, strict=True)]
-    return Options(  # type: ignore[misc]  # mypy takes the arrays for any number of arguments
-        *arrays,
-        room=(int(fleet.gpus[node]), *has),
+                found = _sync(batch, j, kind, degree, a, p)
+                rows.append(_row(batch, f, j, kind, degree, a, p, split, found, job.collective == "hierarchical"))
+    return _table(batch, kind, rows)
+
+
+def relaxed_options(batch: Batch, families: Sequence[Sequence[int]], kind: int) -> Options:
+    """Return options for families of jobs that differ in how they synchronise, each at its least for any of the family.
+
+    Servers are wherever that is best for the gang, and take no room.
+    """
+    best, rows = BestCase(batch), []
+    for f, jobs in enumerate(families):
+        j, ways = jobs[0], {(batch.jobs[i].collective, batch.jobs[i].servers): i for i in jobs}
+        for degree in batch.jobs[j].workers:
+            floor = min(best.floors(i, degree)[1] for i in ways.values())
+            if not np.isfinite(floor):
+                continue
+            for a in range(1, min(int(batch.room[j, kind]), degree) + 1):
+                found = [
+                    _sync(batch, i, kind, degree, a, p) for (_, servers), i in ways.items() for p in range(servers + 1)
+                ]
+                fixed, nic = min(x for x, _ in found), min(x for _, x in found)
+                if a == degree:
+                    fixed, nic = min(max(x) for x in found), 0.0
+                elif not batch.even:  # others may load the NIC less than all of the time
+                    fixed, nic = max(fixed, nic), 0.0
+                rows.append(_row(batch, f, j, kind, degree, a, 0, a < degree, (max(fixed, floor), nic), False))
+    return _table(batch, kind, rows)
+
+
+def _row(
+    batch: Batch,
+    family: int,
+    j: int,
+    kind: int,
+    degree: int,
+    a: int,
+    p: int,
+    split: bool,
+    sync: tuple[float, float],
+    adds: bool,
+) -> tuple[float, ...]:
+    cpu = a * batch.worker_cpu[j] + p * batch.server_cpu[j]
+    memory = a * batch.worker_memory[j] + p * batch.server_memory[j]
+    rate = float(batch.weight[j] * batch.best[j]) / degree * a / degree
+    return (
+        *(family, a, p, split, a * int(batch.each[j]), cpu, memory, rate, float(batch.alone[j, kind])),
+        *(1 - float(batch.overlap[j]), int(batch.model[j]), *sync, adds, a / degree),
     )
 
 
-def _sync(batch: Batch, j: int, node: int, a: int, p: int, split: bool) -> tuple[float, float]:
+def _table(batch: Batch, kind: int, rows: list[tuple[float, ...]]) -> Options:
+    """Return the rows that fit on a node of `kind` as columns."""
+    fleet, node = batch.problem.fleet, int(batch.sample[kind])
+    has = float(fleet.cpu[node]) * (1 + TOLERANCE), float(fleet.memory[node]) * (1 + TOLERANCE)
+    rows = [row for row in rows if row[5] <= has[0] and row[6] <= has[1]]
+    columns = [np.array(x) for x in zip(*rows, strict=True)] if rows else [np.zeros(0)] * 15
+    kinds = [np.int64] * 3 + [np.bool_, np.int64] + [np.float64] * 5 + [np.int64] + [np.float64] * 2
+    arrays: list[Any] = [x.astype(t) for x, t in zip(columns, [*kinds, np.bool_, np.float64], strict=True)]
+    arrays.append((int(fleet.gpus[node]), *has))
+    return Options(*arrays)
+
+
+def _sync(batch: Batch, j: int, kind: int, degree: int, a: int, p: int) -> tuple[float, float]:
     """Return the seconds inside the node and those for each gang on its NIC, both as little as they can be."""
     job, size = batch.jobs[j], float(batch.gradient[j])
-    degree, link, nic = job.workers[0], batch.link[node], batch.bandwidth[0]
+    link, nic, split = batch.link[int(batch.sample[kind])], batch.bandwidth[0], a < degree or p < batch.jobs[j].servers
     if job.collective == "ps":
         through = size * (a * (job.servers - p) + p * (degree - a)) / job.servers / nic
         return size * a * p / job.servers / link, through if split else 0.0
     if job.collective == "hierarchical":
-        return ring_bytes(a, size) / link if a > 1 else 0.0, _phases(batch, j, size) / nic if split else 0.0
+        return ring_bytes(a, size) / link if a > 1 else 0.0, _phases(batch, j, degree, size) / nic if split else 0.0
     moved = ring_bytes(degree, size) if job.collective == "ring" else 2 * size * (degree > 1)
     return moved / link if a > 1 else 0.0, moved / nic if split else 0.0
 
 
-def _phases(batch: Batch, j: int, size: float) -> float:
+def _phases(batch: Batch, j: int, degree: int, size: float) -> float:
     """Return the bytes of the phases among nodes, racks, ... that a split gang sends through its NICs at least.
 
     A ring of n members costs 2 (n - 1) / n; two phases of n and m no less than one of n m.
     """
     room = int(batch.room[j].max(initial=1))
-    return ring_bytes(max(2, -(-batch.jobs[j].workers[0] // max(1, room))), size)
+    return ring_bytes(max(2, -(-degree // max(1, room))), size)

@@ -218,6 +218,11 @@ def suits_local_search(batch: Batch) -> bool:
     return batch.n_nodes <= _LARGE
 
 
+def suits_bounds(batch: Batch) -> bool:
+    """Return whether patterns of nodes say more than what each job costs at least: for slowdown."""
+    return batch.problem.goal == "slowdown"
+
+
 def suits_patterns(batch: Batch) -> bool:
     """Return whether patterns say all there is: slowdown, rigid gangs of whole GPUs, none running, NICs plain."""
     return (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -22,10 +23,13 @@ from gangplan.instances.placement import (
     SpeedModel,
     Task,
 )
+from gangplan.solvers import Run
+from gangplan.solvers.placement import pattern_bound
 from gangplan.solvers.placement.best_case import BestCase
 from gangplan.solvers.placement.bounds import bound
 from gangplan.solvers.placement.enumeration import optimum
 from gangplan.solvers.placement.impossible import impossible
+from gangplan.solvers.placement.pattern_bound import bounds
 from gangplan.solvers.placement.prepare import Batch
 from gangplan.solvers.placement.random_problem import random_problem
 
@@ -68,21 +72,49 @@ def test_bound_is_below_the_optimum(seed: int) -> None:
         assert bound(batch)[0] <= best * (1 + 1e-9) + 1e-12
 
 
-@settings(max_examples=20, deadline=None)
-@given(st.integers(0, 10**6))
-def test_bound_where_gangs_must_meet(seed: int) -> None:
+def by_patterns(problem: PlacementProblem) -> float:
+    """Return the bound by patterns of nodes."""
+    run, batch = Run(problem, time_limit=60.0), Batch(problem)
+    bounds(run, batch)
+    return max(run.bound or 0.0, bound(batch)[0])
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 10**6), st.booleans())
+def test_patterns_are_below_the_optimum(seed: int, repeated: bool) -> None:
     """No bound is above the optimum where interference and shared NICs make up the goal, whatever the duties."""
     problem = crowded(seed)
     duty = np.random.default_rng(seed).choice([0.0, 0.3, 1.0], 2)
     problem = replace(problem, speeds=replace(problem.speeds, duty=duty))
     best = optimum(problem)
-    assert best is not None and bound(Batch(problem))[0] <= best * (1 + 1e-9)
+    with mock.patch.object(pattern_bound, "_REPEATED", 0 if repeated else 150):
+        assert best is not None and by_patterns(problem) <= best * (1 + 1e-9)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6))
+def test_patterns_of_any_problem(seed: int) -> None:
+    """The bound by patterns is below the optimum with selectors, servers, choices of degree, values and what runs."""
+    problem = replace(random_problem(seed), goal="slowdown")
+    best = optimum(problem)
+    if best is not None:
+        assert by_patterns(problem) <= best * (1 + 1e-9) + 1e-12
 
 
 def test_meetings_are_seen() -> None:
-    """On some crowded problems the bound is above the sum of best cases, by each of its two arguments."""
-    names = {bound(Batch(crowded(seed)))[1] for seed in range(40)}
-    assert names == {"best case", "even spread", "pigeonhole"}
+    """On crowded problems the bound by patterns is within 3% of the optimum on average, best cases alone within 12."""
+    problems = [crowded(seed) for seed in range(8)]
+    best = np.array([optimum(problem) for problem in problems], dtype=float)
+    assert (np.array([by_patterns(problem) for problem in problems]) / best).mean() > 0.97
+    assert (np.array([bound(Batch(problem))[0] for problem in problems]) / best).mean() < 0.95
+
+
+def test_weights_that_hardly_differ() -> None:
+    """Jobs whose weights differ by 2% are one family, and each costs what it must by its own weight."""
+    jobs = [GangJob(f"j{i}", "a", (1,), weight=weight) for i, weight in enumerate((1.0, 1.02, 1.04))]
+    problem = flat(jobs)
+    # two meet, each 0.5 s slower by a weight of 1 at least
+    assert by_patterns(problem) == pytest.approx(3.06 + 2 * 0.5)
 
 
 def flat(jobs: list[GangJob], nodes: int = 2, host: float = 0.5, **changes: Any) -> PlacementProblem:
@@ -96,7 +128,7 @@ def flat(jobs: list[GangJob], nodes: int = 2, host: float = 0.5, **changes: Any)
 def test_three_on_two_nodes() -> None:
     """Of three single workers on two nodes two meet, each 0.5 s slower: 3 + 2 x 0.5, which is also the optimum."""
     problem = flat([GangJob(f"j{i}", "a", (1,)) for i in range(3)])
-    assert bound(Batch(problem)) == (pytest.approx(4.0), "pigeonhole")
+    assert by_patterns(problem) == pytest.approx(4.0)
     assert optimum(problem) == pytest.approx(4.0)
 
 
@@ -163,10 +195,8 @@ def test_faster_than_the_reference() -> None:
     assert bound(Batch(problem))[0] <= slowdown
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_generated_batches(seed: int) -> None:
-    """On generated batches at high load the bound sees that gangs must meet."""
-    batch = Batch(gangs(48, racks=2, nodes=8, load=0.95, seed=seed))
-    value, name = bound(batch)
-    assert name != "best case"
-    assert value > 1.02 * sum(BestCase(batch).cost(j) for j in range(48))
+    """On generated batches at high load the bound by patterns sees that gangs must meet."""
+    problem = gangs(48, racks=2, nodes=8, load=0.95, seed=seed)
+    assert by_patterns(problem) > 1.08 * bound(Batch(problem))[0]

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from ortools.sat.python import cp_model
 
 from gangplan import solve
 from gangplan.instances import verify
@@ -14,8 +15,11 @@ from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementProble
 from gangplan.solvers import Run
 from gangplan.solvers.check import check_solver
 from gangplan.solvers.placement.columns import Columns
-from gangplan.solvers.placement.cpsat import hinted
+from gangplan.solvers.placement.cpsat import hint, suitable_solver
+from gangplan.solvers.placement.cpsat_goals import goal_of
+from gangplan.solvers.placement.cpsat_model import Assignment
 from gangplan.solvers.placement.enumeration import optimum
+from gangplan.solvers.placement.grants import as_plan
 from gangplan.solvers.placement.local_search import local_search
 from gangplan.solvers.placement.methods import METHODS
 from gangplan.solvers.placement.prepare import Batch, suits_patterns
@@ -64,9 +68,15 @@ def test_hint_is_complete_and_taken() -> None:
     run, batch = Run(problem, time_limit=20.0), Batch(problem)
     local_search(run, batch, 200)
     assert run.plan is not None
-    model, found = hinted(run, batch)
-    assert len(model.proto.solution_hint.vars) == len(model.proto.variables)
-    assert found is not None and verify(problem, found).objective == pytest.approx(run.objective, rel=1e-6)
+    plan = Assignment(batch)
+    goal_of(plan, run.objective)
+    hint(run, batch, plan)
+    assert len(plan.model.proto.solution_hint.vars) == len(plan.model.proto.variables)
+    solver = suitable_solver(run)
+    solver.parameters.fix_variables_to_their_hinted_value = True
+    assert solver.solve(plan.model) in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+    found = as_plan(batch, plan.rows(solver.value), lambda n: plan.packing(solver.value, n))
+    assert verify(problem, found).objective == pytest.approx(run.objective, rel=1e-6)
 
 
 def test_columns_bound_is_above_the_cheap_one() -> None:

@@ -11,9 +11,9 @@ from gangplan import solve
 from gangplan.instances.generators.gangs import gangs
 from gangplan.instances.placement import rate
 from gangplan.solvers import Run
-from gangplan.solvers.placement.bounds import bound
 from gangplan.solvers.placement.impossible import impossible
 from gangplan.solvers.placement.methods import SUITE
+from gangplan.solvers.placement.pattern_bound import bounds
 from gangplan.solvers.placement.prepare import Batch
 from gangplan.solvers.placement.state import State
 
@@ -42,18 +42,11 @@ def test_a_plan_without_any_time() -> None:
 
 
 def test_a_bound_stops_when_told() -> None:
-    """The bound is content with what it has proved when its time is up, and looks at the clock all along."""
-    batch = Batch(gangs(jobs=200, racks=4, nodes=16, load=0.9))
-    looks = 0
-
-    def stopped() -> bool:
-        nonlocal looks
-        looks += 1
-        return looks > 3
-
-    whole, short = bound(batch)[0], bound(batch, lambda: True)[0]
-    assert 0 < short < whole
-    assert short <= bound(batch, stopped)[0] <= whole and looks == 4
+    """The bound by patterns is content with what it has proved once the run has stopped."""
+    problem = gangs(jobs=200, racks=4, nodes=16, load=0.9)
+    run = Run(problem, time_limit=60.0, callbacks=(lambda _: True,))
+    bounds(run, Batch(problem))
+    assert run.stop_reason == "callback" and run.bound is not None
 
 
 def test_equal_jobs_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

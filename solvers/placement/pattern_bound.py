@@ -1,0 +1,249 @@
+"""A bound by patterns of nodes for batches of any size: families of jobs that are alike, each with one price.
+
+Take prices p_f for a gang of family f, no more than its value if it may be left out, and mu_q <= 0 such that no pattern
+t on a node of kind q costs less than what it pays: cost(t) >= sum over its options x of p_f(x) a_x / d_x + mu_q. Every
+plan puts some pattern on each node, pays no less than those patterns (`options`), has all of every gang that it places,
+so that the shares a / d of the options of f add up to the number of gangs placed, and leaves no more nodes empty than
+there are. Summed over the nodes,
+
+    goal >= sum over f of count_f p_f + sum over q of nodes_q mu_q        (Lagrange's bound)
+
+for any such prices. They come from the linear programme over the patterns found so far; mu_q is the least reduced cost
+that a complete search has found, and a billionth is taken off for rounding. Everything that is simplified lets more be
+a pattern or makes one cheaper, so the inequality stays: jobs of a family differ in how they synchronise and count as
+the best of them; servers take no room; a pattern may have the same gang more than once, as families have many; jobs
+that run and may move, and those without GPUs or with shares of one, are on no node and cost what they must. Jobs whose
+weights times best rates differ by less than a tenth are one family: what each costs at least counts by its own weight,
+and what is beyond that by the family's least.
+"""
+
+from __future__ import annotations
+
+from math import log
+
+import highspy
+import numpy as np
+
+from gangplan.instances.arrays import FloatArray
+
+from ..run import Run
+from .best_case import BestCase
+from .columns import merged_kinds
+from .options import relaxed_options
+from .prepare import Batch, Indices
+from .pricing import Pricing
+
+_EACH = 40
+"""Patterns that a search adds."""
+_STEPS = 2_000_000
+"""Sets of options that a search looks at."""
+_PULL = 0.7
+"""How far prices are drawn towards those of the best bound, which jump less (Wentges 1997)."""
+_CENTRES = 0.04, 0.08, 0.15, 0.3, 0.6
+"""First prices of a node, as shares of the mean cost of what is on one."""
+_ENOUGH = 1e-4
+"""How near the bound is to the linear programme's, relatively, in the end."""
+_REPEATED = 150
+"""Options beyond which a pattern may have a gang more than once."""
+_ALIKE = log(1.1)
+_EPS = 1e-9
+
+
+def bounds(run: Run, batch: Batch) -> None:
+    """Raise the bound by patterns of nodes."""
+    relaxation = PatternBound(run, batch)
+    if relaxation.families:
+        relaxation.solve()
+
+
+class PatternBound:
+    """The linear programme over patterns of families, and its prices.
+
+    Attributes:
+        families: jobs of each, the lightest first.
+        bound: the best bound so far.
+    """
+
+    def __init__(self, run: Run, batch: Batch) -> None:
+        self.run, self.batch, self.bound = run, batch, -np.inf
+        best = BestCase(batch)
+        floor = np.array([best.cost(j) for j in range(len(batch.jobs))])
+        self.families = _families(batch, best)
+        lead = [jobs[0] for jobs in self.families]
+        inside = [j for jobs in self.families for j in jobs]
+        scale = batch.weight * batch.best
+        own = np.array([scale[jobs[0]] / scale[j] for jobs in self.families for j in jobs])
+        self.rest = float(floor.sum() - floor[inside] @ own) if inside else float(floor.sum())
+        self.count = np.array([len(jobs) for jobs in self.families], dtype=float)
+        values = [batch.jobs[j].value for j in lead]
+        self.value = np.array([np.inf if value is None else value for value in values])
+        same = merged_kinds(batch)
+        count = np.bincount(same[batch.kind], minlength=len(batch.sample))
+        kinds = [q for q in np.unique(same).tolist() if batch.room[lead, q].any()]
+        self.nodes = count[kinds].astype(float)
+        self.kinds = [_Kind(batch, self.families, q) for q in kinds]
+        self.known: list[set[tuple[int, ...]]] = [set() for _ in kinds]
+
+    def solve(self) -> None:
+        """Generate patterns until the bound is that of the linear programme, or the run has stopped."""
+        price, node = self._centre()
+        lp = self._programme(price)
+        pull, families = _PULL, len(self.count)
+        while not self.run.stopped:
+            lp.run()
+            value = float(lp.getObjectiveValue())
+            dual = np.array(lp.getSolution().row_dual)
+            least, worth = np.minimum(dual[:families], self.value), np.minimum(dual[families:], 0.0)
+            tried = pull * price + (1 - pull) * least
+            found, low = self._price(tried, _EACH)
+            if found is None:
+                return
+            if self._raise(tried, low):
+                price, node = tried, low
+            added = 0
+            for q, (costs, patterns) in enumerate(found):
+                for cost, pattern in zip(costs.tolist(), patterns, strict=True):
+                    chosen = tuple(sorted(pattern[pattern >= 0].tolist()))
+                    shares = self.kinds[q].shares(chosen)
+                    reduced = cost - worth[q] - sum(least[f] * share for f, share in shares.items())
+                    if reduced < -_EPS * (1 + cost) and chosen not in self.known[q]:
+                        self.known[q].add(chosen)
+                        self._column(lp, q, shares, cost)
+                        added += 1
+            if value - float(self.count @ price + self.nodes @ node) < _ENOUGH * abs(self.bound):
+                return
+            if added:
+                pull = _PULL if pull else 0.0
+            elif pull == 0.0:
+                return
+            else:
+                pull = pull / 2 if pull > _PULL / 8 else 0.0
+
+    def _centre(self) -> tuple[FloatArray, FloatArray]:
+        """Return first prices: what gangs cost alone, and for GPUs the multiple of it that gives the best bound."""
+        alone = np.full(len(self.count), np.inf)
+        size = np.zeros(len(self.count))
+        for kind in self.kinds:
+            np.minimum.at(alone, kind.options.family, kind.alone / kind.options.cover)
+            np.maximum.at(size, kind.options.family, kind.options.gpus / kind.options.cover / kind.options.room[0])
+        scale = float(self.count @ alone) / max(1.0, float(self.nodes.sum()))
+        self.high = alone + 2 * scale * np.maximum(size, 1.0)
+        best, centre = -np.inf, (alone, np.zeros(len(self.nodes)))
+        for part in _CENTRES:
+            price = np.minimum(alone + part * scale * np.where(size < 1, 0.6, size), self.value)
+            found, low = self._price(price, 1)
+            if found is None:
+                break
+            total = float(self.count @ price + self.nodes @ low)
+            self._raise(price, low)
+            if total < best:
+                break
+            best, centre = total, (price, low)
+        return centre
+
+    def _programme(self, price: FloatArray) -> highspy.Highs:
+        """Return the linear programme with a row a family and a row a kind of node, and gangs alone on their nodes."""
+        lp, inf, families = highspy.Highs(), highspy.kHighsInf, len(self.count)
+        lp.setOptionValue("output_flag", False)
+        lp.setOptionValue("threads", 1)
+        for count in self.count:
+            lp.addRow(count, count, 0, [], [])
+        for count in self.nodes:
+            lp.addRow(-inf, count, 0, [], [])
+        for f in range(families):  # prices are from half of the first ones to what nobody pays
+            lp.addCol(float(min(self.high[f], self.value[f])), 0.0, inf, 1, [f], [1.0])
+            lp.addCol(-float(price[f]) / 2, 0.0, inf, 1, [f], [-1.0])
+        for q in range(len(self.kinds)):
+            lp.addCol(float(self.high.max()), 0.0, inf, 1, [families + q], [-1.0])
+        for q, kind in enumerate(self.kinds):
+            for x in np.flatnonzero(~kind.options.split | (kind.options.gpus == kind.options.room[0])).tolist():
+                self.known[q].add((x,))
+                self._column(lp, q, kind.shares((x,)), float(kind.alone[x]))
+        return lp
+
+    def _column(self, lp: highspy.Highs, q: int, shares: dict[int, float], cost: float) -> None:
+        rows = [*shares, len(self.count) + q]
+        lp.addCol(cost, 0.0, highspy.kHighsInf, len(rows), rows, [*shares.values(), 1.0])
+
+    def _price(self, price: FloatArray, most: int) -> tuple[list[tuple[FloatArray, Indices]] | None, FloatArray]:
+        """Return costs and options of the patterns of least reduced cost of each kind, and the least of these, <= 0.
+
+        There are none if the search was not complete.
+        """
+        found, low = [], np.zeros(len(self.kinds))
+        for q, kind in enumerate(self.kinds):
+            reduced, cost, chosen, complete = kind.search(self.run, price, most)
+            if not complete:
+                return None, low
+            low[q] = min(0.0, float(reduced[0])) if len(reduced) else 0.0
+            found.append((cost, chosen))
+        return found, low
+
+    def _raise(self, price: FloatArray, node: FloatArray) -> bool:
+        """Tell the run of Lagrange's bound at these prices; return whether it is the best so far."""
+        total = self.rest + float(self.count @ price + self.nodes @ node)
+        total -= _EPS * (1 + abs(total))
+        if total <= self.bound:
+            return False
+        self.bound = total
+        self.run.raise_bound(total, "bounds")
+        return True
+
+
+class _Kind:
+    """The options of a kind of node and the search for patterns of them."""
+
+    def __init__(self, batch: Batch, families: list[list[int]], kind: int) -> None:
+        self.options = options = relaxed_options(batch, families, kind)
+        self.alone = options.alone()
+        self.repeated = len(options.rate) > _REPEATED
+        many = np.array([len(jobs) for jobs in families])
+        self.pricing = Pricing(batch, many + 32 * self.repeated, np.zeros((len(many), len(many)), dtype=bool), options)
+        # of options that differ in the price and the rate alone only some can be in the best pattern
+        fixed = np.where(~options.split & (options.fixed <= (1 - options.hidden) * options.compute), 0.0, options.fixed)
+        alike = np.stack([options.model, options.gpus, options.split, fixed, options.nic, options.cpu, options.memory])
+        self.alike = np.unique(alike, axis=1, return_inverse=True)[1].ravel() if len(fixed) else np.zeros(0, int)
+
+    def shares(self, chosen: tuple[int, ...]) -> dict[int, float]:
+        """Return what share of a gang of each family a pattern has."""
+        found: dict[int, float] = {}
+        for x in chosen:
+            f = int(self.options.family[x])
+            found[f] = found.get(f, 0.0) + float(self.options.cover[x])
+        return found
+
+    def search(self, run: Run, price: FloatArray, most: int) -> tuple[FloatArray, FloatArray, Indices, bool]:
+        """Return what `Pricing.search` does of the patterns that cost less than they pay."""
+        pays = price[self.options.family] * self.options.cover
+        return self.pricing.search(run, pays, 0.0, most, True, _STEPS, self._useful(pays) if self.repeated else None)
+
+    def _useful(self, pays: FloatArray) -> Indices:
+        """Return the options that are not worse than another of those alike, wherever they are and beside whomever.
+
+        What two that are alike cost in company grows with the rate: worse is one that costs more alone, less what is
+        paid, and has no lower rate.
+        """
+        left, rate = self.alone - pays, self.options.rate
+        order = np.lexsort([rate, left, self.alike])
+        rank = rate[order] - self.alike[order] * (2 * float(rate.max()) + 1)  # lower from group to group
+        least = np.minimum.accumulate(rank)
+        return np.sort(order[np.concatenate([[True], rank[1:] < least[:-1]])])
+
+
+def _families(batch: Batch, best: BestCase) -> list[list[int]]:
+    """Return the jobs that count as one each, the lightest first."""
+    found: dict[object, list[int]] = {}
+    most = batch.room.max(axis=1)
+    scale = batch.weight * batch.best
+    for j in np.argsort(scale, kind="stable").tolist():
+        job, weight = batch.jobs[j], float(scale[j])
+        placed = min(best.least(j, degree) for degree in job.workers)
+        if not batch.each[j] or batch.share[j] < 1 or not weight or not np.isfinite(placed) or j in batch.standing:
+            continue
+        small = job.workers[-1] <= most[j]
+        key = (
+            *(job.model, job.worker, job.workers, job.requires, job.most_per_node, job.value),
+            *(weight if job.value is not None else round(log(weight) / _ALIKE), "" if small else job.collective),
+        )
+        found.setdefault(key, []).append(j)
+    return list(found.values())
