@@ -24,7 +24,7 @@ PROOF = 20.0
 DEADLINES = (0.01, 0.1, 1.0, 2.0, 10.0)
 SINGLE = {
     "throughput": ("pipedream", "random_keys", "pipeline", "local_search", "cpsat"),
-    "step": ("heft", "list_schedule", "contiguous", "local_search", "lns", "cpsat"),
+    "step": ("heft", "list_schedule", "local_search", "lns", "cpsat"),
     "placement": ("topology", "least_interference", "local_search", "patterns", "cpsat"),
     "schedule": ("lists", "local_search", "starts", "cpsat", "learned"),
 }

@@ -193,8 +193,7 @@ class Process:
         elif kind == "done":
             self.over = len(self.entries)
         else:
-            notes, phases, proposals, hurried = what
-            run.proposals = proposals or run.proposals
+            notes, phases, hurried = what
             run.hurried |= hurried
             for note in notes:
                 run.note(note)
@@ -311,7 +310,7 @@ def _child(
             tell.send("infeasible")
         # a solver's own clock may run out a moment before ours
         hurried = run.hurried or run.stop_reason == "time limit"
-        tell.send("end", tuple(run.notes), dict(run.phases), run.proposals, hurried)
+        tell.send("end", tuple(run.notes), dict(run.phases), hurried)
     tell.send("done")
 
 

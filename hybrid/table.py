@@ -95,10 +95,9 @@ ENTRIES = (
     Entry("stages", "ideals"),
     Entry("stages", "chain"),
     Entry("step", "heft", quick=True),
-    # bounds and pipelines take tens of milliseconds
+    # bounds take tens of milliseconds
     Entry("step", "bounds", share=0.2, least=0.2, quick=True),
     Entry("step", "list_schedule", share=0.2, short=0.6, least=0.005),
-    Entry("step", "contiguous", share=0.1, least=0.5),
     Entry("step", "local_search", share=0.4),
     # from what the searches have found
     Entry("step", "cpsat", share=0.5, least=0.5),

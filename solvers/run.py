@@ -27,9 +27,6 @@ _IMPORT_SECONDS = {"torch": 4.0}
 _IMPORT_AT_MOST = 0.5
 """What libraries take to import on a slow or cold machine, and all others."""
 
-_PROPOSALS = 8
-"""Proposals kept at most."""
-
 _OFTEN = 256
 """Turns of a loop between two looks at the clock: a look takes as long as a short turn."""
 
@@ -177,7 +174,6 @@ class Run:
         self.phases: dict[str, float] = {}
         self._inner: list[tuple[str, float]] = []
         self.notes: list[str] = []
-        self.proposals: list[Any] = []
         self.stop_reason: str | None = None
         self.failure: Exception | None = None
 
@@ -239,10 +235,6 @@ class Run:
         """Record that there is no plan at all."""
         self.infeasible = True
         self.stop_reason = "proved"
-
-    def propose(self, plan: Answer) -> None:
-        """Keep a plan that is good in a way of its own, the newest few: where it differs is where to search."""
-        self.proposals = [*self.proposals[1 - _PROPOSALS :], plan]
 
     def note(self, text: str) -> None:
         """Leave a remark for the reader of the result."""

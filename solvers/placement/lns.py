@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.instances.placement import PlacementPlan, PlacementProblem
+from gangplan.instances.placement import PlacementProblem
 
 from ..run import Run
 from .best_case import BestCase
@@ -32,10 +31,10 @@ _TRIES = 20
 def lns(run: Run, batch: Batch) -> None:
     """Improve the best plan, or the best that the policies build, a few nodes at a time (Shaw 1998).
 
-    A gang is drawn by what it costs more than it must, and more than where a policy has proposed to place it. Its nodes
-    are free, and others drawn by what the gangs there lose, whole groups tied by split gangs, so that a gang is free or
-    not touched. These nodes and gangs are a small problem of their own, which CP-SAT solves from what is there. It
-    does not see who else is on the links above, so what it finds is kept only if the whole batch gains.
+    A gang is drawn by what it costs more than it must. Its nodes are free, and others drawn by what the gangs there
+    lose, whole groups tied by split gangs, so that a gang is free or not touched. These nodes and gangs are a small
+    problem of their own, which CP-SAT solves from what is there. It does not see who else is on the links above, so
+    what it finds is kept only if the whole batch gains.
     """
     state = first(run, batch)
     if state is None:
@@ -43,11 +42,9 @@ def lns(run: Run, batch: Batch) -> None:
     rng = np.random.default_rng(run.seed)
     best = BestCase(batch)
     floor = np.array([best.cost(j) for j in range(len(batch.jobs))])
-    promised = _promised(state, run.proposals)
     total, size, failed = state.exact(), _NODES, 0
     while not run.stopped and size <= batch.n_nodes:
-        cost = np.array(state.cost)
-        slack = np.maximum(cost - floor, 0.0) + np.maximum(cost - promised, 0.0)
+        slack = np.maximum(np.array(state.cost) - floor, 0.0)
         nodes, jobs = _neighbourhood(state, slack, size, rng)
         before = state.snapshot()
         if jobs and _improved(run, state, nodes, jobs) and state.exact() < total * (1 - 1e-9):
@@ -59,18 +56,6 @@ def lns(run: Run, batch: Batch) -> None:
         failed += 1
         if failed == _TRIES:
             size, failed = size + 1, 0
-
-
-def _promised(state: State, proposals: Sequence[PlacementPlan]) -> FloatArray:
-    """Return the least that each job costs in any of the proposals, infinite without one, float64 (J,)."""
-    least = np.full(len(state.batch.jobs), np.inf)
-    before = state.snapshot()
-    for plan in proposals:
-        state.restore(read_plan(state.batch, plan))
-        state.exact()
-        least = np.minimum(least, state.cost)
-    state.restore(before)
-    return least
 
 
 def _neighbourhood(state: State, slack: FloatArray, size: int, rng: np.random.Generator) -> tuple[list[int], list[int]]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
-
-from gangplan.instances import StepPlan
 
 from ...run import Run
 from .lns_model import Around
@@ -21,7 +19,7 @@ def lns(run: Run, p: Prepared) -> None:
     if run.plan is None or run.objective is None:
         return
     rng = np.random.default_rng(run.seed)
-    choice = Choice(p, rng, run.proposals)
+    choice = Choice(p, rng)
     unit = run.objective
     with run.phase("lns"):
         around = Around(p, run.plan, unit)
@@ -88,27 +86,6 @@ def critical(around: Around, size: int, rng: np.random.Generator) -> set[int]:
     return _first(p, np.argsort(distance, kind="stable"), size)
 
 
-def proposed(plans: Sequence[StepPlan]) -> Pick:
-    """Return the pick that frees what a proposal decides otherwise: ends of edges that only one of the two cuts.
-
-    Of these the ones around one moment are free, as in relaxation-induced search (Danna, Rothberg and Le Pape, 2005),
-    with a learned policy's plans in the place of a relaxation's solution.
-    """
-
-    def pick(around: Around, size: int, rng: np.random.Generator) -> set[int]:
-        p, plan = around.p, plans[int(rng.integers(len(plans)))]
-        a, b = p.edges
-        now = np.array(around.device)[p.group_of]
-        other = np.flatnonzero((now[a] == now[b]) != (plan.device[a] == plan.device[b]))
-        if not len(other):
-            return window(around, size, rng)
-        ops = np.unique(np.concatenate([a[other], b[other]]))
-        moment = around.start[int(rng.choice(ops))]
-        return _first(p, ops[np.argsort(np.abs(around.start[ops] - moment), kind="stable")], size)
-
-    return pick
-
-
 PICKS: tuple[Pick, ...] = (window, devices, subgraph, critical)
 
 
@@ -119,16 +96,15 @@ class Choice:
     they are too large for that.
     """
 
-    def __init__(self, p: Prepared, rng: np.random.Generator, proposals: Sequence[StepPlan] = ()) -> None:
+    def __init__(self, p: Prepared, rng: np.random.Generator) -> None:
         self.p, self.rng = p, rng
-        self.picks = (*PICKS, proposed(proposals)) if proposals else PICKS
-        self.weight = np.ones(len(self.picks))
-        self.size = np.full(len(self.picks), 20.0)
+        self.weight = np.ones(len(PICKS))
+        self.size = np.full(len(PICKS), 20.0)
 
     def pick(self, around: Around) -> tuple[int, set[int]]:
         """Return which pick it is, and the groups to free."""
-        i = int(self.rng.choice(len(self.picks), p=self.weight / self.weight.sum()))
-        return i, self.picks[i](around, int(self.size[i]), self.rng)
+        i = int(self.rng.choice(len(PICKS), p=self.weight / self.weight.sum()))
+        return i, PICKS[i](around, int(self.size[i]), self.rng)
 
     def learn(self, i: int, better: bool, searched: bool) -> None:
         """Take note of what came of pick `i`."""

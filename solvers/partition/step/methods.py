@@ -10,7 +10,6 @@ from ...method import CPSAT, Method, Suite, compiled, on_demand
 from ...run import Run
 from .. import offer_draft
 from .bounds import delay_bound, impossible, path_bound
-from .contiguous import contiguous
 from .heft import heft
 from .model import Prepared, prepare
 from .series_bound import series_bound
@@ -53,9 +52,8 @@ def _bounds(run: Run, p: Prepared) -> None:
 
 def _start(run: Run, p: Prepared) -> None:
     """Offer a plan if there is none."""
-    for start in (_heft, contiguous):
-        if run.plan is None and not run.stopped:
-            start(run, p)
+    if run.plan is None:
+        _heft(run, p)
 
 
 def _at_most(literals: int, transfers: int) -> Callable[[Prepared], bool]:
@@ -85,7 +83,6 @@ METHODS: dict[str, Method] = {
         library="numba",
         kernels=lambda: (*_DECODING(), *compiled(annealing.anneal)()),
     ),
-    "contiguous": Method(contiguous),
     "local_search": Method(
         annealing.local_search, library="numba", kernels=compiled(annealing.anneal, timing.schedule), start=_start
     ),

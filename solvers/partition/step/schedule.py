@@ -48,10 +48,6 @@ class Decoder:
             partial.put(v, device[v])
         return partial.start, partial.finish, partial.sent
 
-    def makespan(self, device: Sequence[int], order: Sequence[int]) -> float:
-        """Return when the last op ends."""
-        return max(self.times(device, order)[1])
-
 
 class Partial:
     """A schedule in the making: ops go in one after the other, each into the first gap that holds it.
@@ -268,27 +264,6 @@ def _upward(p: Prepared, took: Sequence[float], delay: Sequence[float]) -> list[
     for v in p.order[::-1].tolist():
         away = delay[v]
         rank[v] = took[v] + max([away + rank[w] for w in index[first[v] : first[v + 1]]], default=0.0)
-    return rank
-
-
-def placed_rank(decoder: Decoder, device: Sequence[int], reverse: Sequence[int]) -> list[float]:
-    """Return the longest way from the start of each op to the end, with the times and delays of a placement, seconds.
-
-    Args:
-        decoder: of the problem.
-        device: of each op.
-        reverse: the ops, every edge backward.
-    """
-    rank = [0.0] * len(device)
-    seconds, delay, level, after = decoder.seconds, decoder.delay, decoder.level, decoder.after
-    for v in reverse:
-        d = device[v]
-        far, best = level[d], 0.0
-        for w in after[v]:
-            x = rank[w] + delay[far[device[w]]][v]
-            if x > best:  # noqa: PLR1730
-                best = x
-        rank[v] = best + seconds[d][v]
     return rank
 
 

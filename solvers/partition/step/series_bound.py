@@ -10,8 +10,7 @@ from ...run import Run
 from ..sizes import most
 from .heft import offer_placement
 from .model import Prepared
-from .repair import repair
-from .schedule import Decoder, placed_rank, ranked
+from .schedule import mean_rank, ranked
 from .series import Series, UnitSearch, series
 
 _NODES = 50
@@ -148,7 +147,7 @@ def assemble(run: Run, p: Prepared, parts: Series, placements: list[tuple[int, .
     """Offer the plan that puts each unit as its placement says, moved to where the unit before has left off.
 
     A unit's placement holds on any devices as far from one another: servers change places so that its first joint is
-    where the last one is. Groups outside the series go to a neighbour. Memory is repaired, see `repair`.
+    where the last one is. Groups outside the series go to a neighbour.
 
     Args:
         run, p: the solve.
@@ -171,10 +170,9 @@ def assemble(run: Run, p: Prepared, parts: Series, placements: list[tuple[int, .
         for g, neighbour in found:
             where[g] = where[neighbour]
     where = [max(d, 0) for d in where]
-    fixed = repair(run, p, where)
-    if fixed is not None and not run.stopped:
-        device = [fixed[g] for g in group]
-        offer_placement(run, p, fixed, ranked(p, placed_rank(Decoder(p), device, p.order[::-1].tolist())), "series")
+    need = np.bincount(where, p.group_memory, p.n_devices)
+    if (need <= p.room).all() and p.allowed[np.arange(p.n_groups), where].all():
+        offer_placement(run, p, where, ranked(p, mean_rank(p)), "series")
 
 
 def _swap(p: Prepared, a: int, b: int) -> dict[int, int]:

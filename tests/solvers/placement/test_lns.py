@@ -10,7 +10,7 @@ from gangplan.instances.generators.gangs import gangs
 from gangplan.solvers import Run
 from gangplan.solvers.check import check_solver
 from gangplan.solvers.placement.build import first
-from gangplan.solvers.placement.lns import _neighbourhood, _promised
+from gangplan.solvers.placement.lns import _neighbourhood
 from gangplan.solvers.placement.methods import METHODS
 from gangplan.solvers.placement.prepare import Batch
 
@@ -45,17 +45,3 @@ def test_lns_improves_a_plan(options: dict[str, object]) -> None:
     assert first_plan.objective is not None
     result = solve(problem, time_limit=6.0, workers=1, method="lns", initial=first_plan.plan)
     assert result.objective is not None and result.objective < first_plan.objective * (1 - 1e-6)
-
-
-def test_proposals_say_what_jobs_could_cost() -> None:
-    """Where a proposal places a job at less cost, that is what is promised; nothing is without proposals."""
-    problem = gangs(16, nodes=6, load=0.8, seed=4)
-    run = Run(problem, time_limit=60)
-    batch = Batch(problem)
-    state = first(run, batch)
-    assert state is not None
-    assert np.isinf(_promised(state, ())).all()
-    before = state.snapshot()
-    cost = np.array(state.cost)
-    assert np.allclose(_promised(state, [state.plan()]), cost)
-    assert state.snapshot() == before
