@@ -146,8 +146,25 @@ class Prepared:
 
     @cached_property
     def twins(self) -> IntArray:
-        """The class of each device: those of one class may be swapped in any plan, int32 (k,); see `_twins`."""
-        return _twins(self.type_of, self.level)
+        """The class of each device, int32 (k,): those of one class are of one type and as far from any other device.
+
+        So they may be swapped in any plan. Equal servers may be swapped too; this says nothing of them.
+        """
+        # in a tree, those who are nearest to one another are as far from all others
+        level = np.where(self.level < 0, len(self.delay), self.level)
+        nearest = level.min(axis=1)
+        circle = np.argmax((level <= nearest[:, None]) | (self.level < 0), axis=1)
+        _, first, found = np.unique(
+            np.stack([circle, nearest, self.type_of]), axis=1, return_index=True, return_inverse=True
+        )
+        return np.asarray(np.argsort(np.argsort(first))[found.ravel()], dtype=np.int32)
+
+    @cached_property
+    def servers(self) -> IntArray:
+        """The first device of each device's group at the lowest level that joins any, int64 (k,)."""
+        return np.asarray(
+            np.argmax((self.level < 0) | (self.level == self.level[self.level >= 0].min(initial=0)), axis=1)
+        )
 
     @cached_property
     def arrays(self) -> Arrays:
@@ -248,28 +265,3 @@ def _csr(rows: IntArray, columns: IntArray, n: int) -> Csr:
     by_row = np.lexsort((columns, rows))
     first = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))]).astype(np.int32)
     return first, columns[by_row].astype(np.int32)
-
-
-def _twins(type_of: IntArray, level: IntArray) -> IntArray:
-    """Return a class for each device; two are of one class if all others are as far from the one as from the other.
-
-    That is an equivalence, for the swap of two such devices maps the cluster onto itself. Classes are numbered by
-    their first device. Equal servers may be swapped too; this says nothing of them.
-    """
-    k = len(type_of)
-    found = np.full(k, -1, dtype=np.int32)
-    # rows of twins at a level differ in their own two places only; with random weights sums tell rows apart
-    weight = np.random.default_rng(0).integers(1, 2**62, k)
-    row = level.astype(np.int64) @ weight
-    names = {
-        x: np.unique(row + weight * (1 + x), return_inverse=True)[1] for x in np.unique(level[level >= 0]).tolist()
-    }
-    for a in range(k):
-        if found[a] >= 0:
-            continue
-        same = np.zeros(k, dtype=bool)
-        for x, name in names.items():
-            same |= (name == name[a]) & (level[a] == x)
-        same &= (type_of == type_of[a]) & (found < 0)
-        found[same] = found[a] = found.max() + 1
-    return found

@@ -255,10 +255,7 @@ def _alike(p: Prepared) -> list[tuple[int, int, tuple[int, ...]]]:
 
     In a tree of at most two levels whole servers of equal devices may be swapped; elsewhere only twins.
     """
-    near = p.used_levels[:1]
-    server = np.arange(p.n_devices)
-    if len(near):
-        server = np.where((p.level == near[0]) | (p.level < 0), np.arange(p.n_devices), p.n_devices).min(axis=1)
+    server = p.servers
     found: list[tuple[int, int, tuple[int, ...]]] = []
     for d in range(p.n_devices):
         kind: tuple[int, ...] = (-1, int(server[d]), int(p.twins[d]))

@@ -42,7 +42,7 @@ def series_bound(run: Run, p: Prepared) -> None:
 def _bound_and_plan(run: Run, p: Prepared, parts: Series) -> None:
     if not parts.units:
         return
-    server = _servers(p)
+    server = p.servers
     searches = [[UnitSearch(p, unit, lambda used: len(used) > 1) for unit in parts.units]]
     if p.memory_binds and len(set(server.tolist())) > 1 and len(parts.units) <= _LONGEST:
         searches.append([UnitSearch(p, u, lambda used: len({int(server[d]) for d in used}) > 1) for u in parts.units])
@@ -81,12 +81,6 @@ def _refine(run: Run, p: Prepared, parts: Series, searches: list[list[UnitSearch
 def _most(parts: Series, k: int) -> int:
     width = len(parts.units[k].groups)
     return next((nodes for groups, nodes in _MOST.items() if width <= groups), _MOST_OF_WIDE)
-
-
-def _servers(p: Prepared) -> IntArray:
-    """Return the group of each device at the lowest level that joins any, named by its first device, int32 (k,)."""
-    near = (p.level == p.used_levels[0]) | (p.level < 0)
-    return np.asarray(np.argmax(near, axis=1), dtype=np.int32)
 
 
 def _serial(p: Prepared, parts: Series) -> FloatArray:
