@@ -162,9 +162,8 @@ class Prepared:
     @cached_property
     def servers(self) -> IntArray:
         """The first device of each device's group at the lowest level that joins any, int64 (k,)."""
-        return np.asarray(
-            np.argmax((self.level < 0) | (self.level == self.level[self.level >= 0].min(initial=0)), axis=1)
-        )
+        lowest = self.used_levels[0] if len(self.used_levels) else 0
+        return np.asarray(np.argmax((self.level < 0) | (self.level == lowest), axis=1))
 
     @cached_property
     def arrays(self) -> Arrays:

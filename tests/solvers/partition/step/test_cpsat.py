@@ -15,8 +15,7 @@ from gangplan.instances.graph import with_backward
 from gangplan.solvers import Run
 from gangplan.solvers.check import check_solver
 from gangplan.solvers.method import suite
-from gangplan.solvers.partition.step.lns import lns, proposed
-from gangplan.solvers.partition.step.lns_model import Around
+from gangplan.solvers.partition.step.lns import lns
 from gangplan.solvers.partition.step.model import Prepared
 from gangplan.solvers.partition.step.random_problem import random_problem
 
@@ -194,19 +193,3 @@ def test_lns_improves_a_large_graph(spent: Callable[[], float]) -> None:
     assert before is not None and run.objective is not None and run.objective < before
     assert verify(problem, run.plan).objective == run.objective
     assert spent() - used < 9
-
-
-def test_a_proposal_frees_what_it_decides_otherwise() -> None:
-    """Only ends of edges that one of the two plans cuts are freed; a plan's own twin frees a window like any other."""
-    ops = generate("layered", ops=40, layers=8, seed=1).graph
-    run = Run(StepProblem(ops, generate("layered", devices=4).cluster), time_limit=60)
-    p = TOOLS.prepare(run)
-    TOOLS.methods["heft"].run(run, p)
-    around = Around(p, run.plan, run.objective or 1.0)
-    other = replace(run.plan, device=np.zeros_like(run.plan.device))
-    free = proposed([other])(around, 6, np.random.default_rng(0))
-    a, b = p.edges
-    cut = run.plan.device[a] != run.plan.device[b]
-    ends = set(p.group_of[np.concatenate([a[cut], b[cut]])].tolist())
-    assert 0 < len(free) <= 6 and free <= ends
-    assert len(proposed([run.plan])(around, 6, np.random.default_rng(0))) > 0
