@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import floor, isfinite, log10
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gangplan.instances import GraphProblem
@@ -76,6 +76,44 @@ def percent(ratio: float | None) -> str:
     if ratio is None:
         return "-"
     return "0%" if abs(ratio) < 5e-7 else f"{short(100 * ratio, 3)}%"
+
+
+GOALS = {
+    "slowdown": "weighted slowdowns in sum",
+    "communication": "weighted seconds, to send a gigabyte between each pair of a gang's GPUs",
+    "fragmentation": "GPUs that tasks to come cannot use",
+    "weighted_completion": "s of weighted completion in sum",
+    "mean_jct": "s from release to completion in the mean",
+    "makespan": "s to the last completion",
+    "blocked": "blocked, by value",
+    "placement throughput": "of weighted throughput lost",
+    "schedule throughput": "not done by the horizon, by weight",
+}
+"""What the objective of a batch of gangs or of a schedule is, by goal; with "s " in front it is a time."""
+
+
+def objective_unit(problem: Any) -> str:
+    """Return the unit of the objective of any problem; empty if it has none."""
+    goal = getattr(problem, "goal", None)
+    return time_unit(problem) if goal is None else "s" if GOALS.get(goal, "").startswith("s ") else ""
+
+
+def amount(problem: Any, value: float | None, digits: int = 4) -> str:
+    """Return the objective of any problem in words; a dash for None."""
+    if value is None:
+        return "-"
+    unit, goal = objective_unit(problem), getattr(problem, "goal", None)
+    if goal is None:
+        per = " per pass" if problem.objective in ("throughput", "stages") else ""
+        return f"{quantity(value, unit, digits)}{per}{'' if unit else ', in the unit of the file'}"
+    told = GOALS.get(goal) or GOALS[f"{problem.objective} {goal}"]
+    return f"{quantity(value, unit, digits + 1)} {told.removeprefix('s ')}"
+
+
+def counted(n: Any, word: str) -> str:
+    """Return a number of things in words."""
+    number = float(n)
+    return f"{number:,g} {word}" if number == 1 else f"{number:,.10g} {word}s"
 
 
 def words(problem: GraphProblem) -> str:

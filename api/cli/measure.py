@@ -15,9 +15,9 @@ from gangplan.instances.schedule import SchedulePlan, ScheduleProblem
 from gangplan.instances.verify import clock_cost
 from gangplan.solvers.run import OPTIMAL_GAP, relative_gap
 
-from ..units import percent, quantity, time_unit, words
+from ..units import objective_unit, percent, quantity, time_unit, words
 from .output import table
-from .schedules import WORDS, utilisation
+from .schedules import utilisation
 
 Places = list[tuple[int, ...]]
 """The devices that run each op: one, or all that serve its stage."""
@@ -61,9 +61,7 @@ class Candidate:
     @property
     def unit(self) -> str:
         """The unit of the objective."""
-        if isinstance(self.problem, ScheduleProblem):
-            return "s" if WORDS[self.problem.goal].startswith("s ") else ""
-        return time_unit(self.problem)
+        return objective_unit(self.problem)
 
 
 def measure(candidates: Sequence[Candidate]) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from gangplan.instances.placement import PlacementProblem
 from gangplan.instances.schedule import ScheduleProblem
 from gangplan.solvers import Result
 
-from ..units import column, percent, quantity, scale, short, time_unit
+from ..units import amount, column, counted, percent, scale, time_unit
 from .output import facts, table
 
 ROWS = 64
@@ -95,30 +95,6 @@ def plan_blocks(problem: Any, plan: Any, verdict: Any) -> list[Any]:
     return devices(problem, plan, verdict)
 
 
-_GOALS = {
-    "slowdown": "weighted slowdowns in sum",
-    "throughput": "of weighted throughput lost",
-    "communication": "weighted seconds, to send a gigabyte between each pair of a gang's GPUs",
-    "fragmentation": "GPUs that tasks to come cannot use",
-}
-
-
-def amount(problem: GraphProblem | PlacementProblem | ScheduleProblem, value: float | None) -> str:
-    """Return an objective in words."""
-    if value is None:
-        return "-"
-    if isinstance(problem, ScheduleProblem):
-        from .schedules import WORDS
-
-        unit = "s" if WORDS[problem.goal].startswith("s ") else ""
-        return f"{quantity(value, unit, 5)} {WORDS[problem.goal].removeprefix('s ')}"
-    if isinstance(problem, PlacementProblem):
-        return f"{short(value)} {_GOALS[problem.goal]}"
-    unit = time_unit(problem)
-    per = {"throughput": " per pass", "stages": " per pass"}.get(problem.objective, "")
-    return f"{quantity(value, unit)}{per}{'' if unit else ', in the unit of the file'}"
-
-
 def devices(problem: GraphProblem, plan: Plan, verdict: Verdict) -> list[Any]:
     """Return the table of the devices in the order of their stages, and a line on those it leaves out."""
     if isinstance(problem, StagesProblem) and isinstance(plan, StagesPlan):
@@ -153,6 +129,6 @@ def devices(problem: GraphProblem, plan: Plan, verdict: Verdict) -> list[Any]:
     idle = cluster.n_devices - len(used)
     left_out = [
         f"{len(used) - len(shown)} less busy devices are not shown" if len(used) > len(shown) else "",
-        f"{idle} {'device is' if idle == 1 else 'devices are'} idle" if idle else "",
+        f"{counted(idle, 'device')} idle" if idle else "",
     ]
     return blocks + (["; ".join(filter(None, left_out))] if any(left_out) else [])

@@ -15,13 +15,6 @@ from .output import facts, table
 
 ROWS = 64
 """Jobs shown; of more, those that are released first."""
-WORDS = {
-    "weighted_completion": "s of weighted completion in sum",
-    "mean_jct": "s from release to completion in the mean",
-    "makespan": "s to the last completion",
-    "blocked": "blocked, by value",
-    "throughput": "not done by the horizon, by weight",
-}
 
 
 def capacity_words(capacity: Capacity) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from gangplan.instances import StagesPlan, StagesProblem, Verdict
 from gangplan.instances.verify.stages import Nest, nesting
 
-from ..units import column, percent, quantity, scale, time_unit
+from ..units import column, counted, percent, quantity, scale, time_unit
 from .output import table
 
 
@@ -86,5 +86,5 @@ def _summary(problem: StagesProblem, plan: StagesPlan, verdict: Verdict) -> list
         lines.append(f"moving activations between stages takes longest: {quantity(objective, unit)} per pass")
     idle = int((plan.serves < 0).sum())
     if idle:
-        lines.append(f"{idle} {'device is' if idle == 1 else 'devices are'} idle")
+        lines.append(f"{counted(idle, 'device')} idle")
     return lines

@@ -12,7 +12,7 @@ from gangplan.instances import content_hash
 from gangplan.instances import verify as check
 from gangplan.instances.kinds import GRAPHS
 
-from ..units import words
+from ..units import amount, words
 from . import options
 from .files import foreign, read_answer
 from .output import emit_blocks, emit_json
@@ -46,7 +46,7 @@ def verify(
     kind = f", {words(problem)}" if problem.objective in GRAPHS else ""
     lines = [f"note: {note}" for note in notes]
     if verdict.ok:
-        from .report import amount, plan_blocks
+        from .report import plan_blocks
 
         lines.append(f"feasible{kind}: objective {amount(problem, verdict.objective)}")
         emit_blocks("\n".join(lines), *plan_blocks(problem, answer, verdict))

@@ -10,6 +10,7 @@ import numpy as np
 from gangplan.instances import InstanceError, verify
 from gangplan.instances.placement import Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
 
+from ..units import short
 from . import cluster_words as words
 from .cluster_layout import (
     BAND,
@@ -29,6 +30,7 @@ from .cluster_layout import (
 )
 from .cluster_words import Flows, flows, link_lines
 from .colours import FEW, GREY, INK, PALE, SHADE, colours, mixed
+from .partition import subtitle
 from .scene import (
     CHARACTER,
     DPI,
@@ -106,20 +108,15 @@ def cluster_scene(
         keys.append(Key("not usable", (PALE, SHADE), "hatch"))
         panel = panel.add(Boxes(hatched, "", edge=SHADE, line=0.6, hatch=True))
     if single:
-        mark, row = marks(problem, plan, layout.units, named)
-        if len(mark):
-            keys.append(Key("parameter servers and other tasks without GPU", ("#999999",), "D"))
-            face = [colour[j] for j in plan.job[row].tolist()]
-            told = words.rows(problem, plan, row, job_texts)
-            panel = panel.add(Dots(mark[:, :2], face, (mark[:, 2] * 0.6 * scale * 72).tolist(), "D", INK, told))
+        tasks = _tasks(problem, plan, layout, named, scale * 72, colour, job_texts)
+        keys += [Key("parameter servers and other tasks without GPU", ("#999999",), "D")] * (tasks is not None)
+        panel = panel.add(tasks)
     else:
-        keys.append(Key("jobs fill a box in proportion to their GPUs", ("#999999",)))
-        if level:
-            keys.append(Key("left side: busiest link of its nodes", (LOADS[2],), "line"))
+        side = [Key("left side: busiest link of its nodes", (LOADS[2],), "line")] * bool(level)
+        keys += [Key("jobs fill a box in proportion to their GPUs", ("#999999",)), *side]
     lines, busy, gangs, told = link_lines(problem, flow, level, layout, names)
     panel = panel.add(*_links(layout, lines, busy, gangs * speeds, len(layout.units) if single else 0, pixels))
-    keys += [Key("switch", (BUS,), "line")] * single
-    keys.append(Key("unused link" if speeds else "link", (UNUSED,), "line"))
+    keys += [*[Key("switch", (BUS,), "line")] * single, Key("unused link" if speeds else "link", (UNUSED,), "line")]
     top = layout.units[:, :2] + np.stack([layout.units[:, 2] / 2, np.full(len(layout.units), PAD)], axis=1)
     panel = panel.add(
         Dots(top, shape="", texts=unit_texts),
@@ -133,17 +130,31 @@ def cluster_scene(
     for boxes, of_group in zip(layout.groups[:-1], names[1:-1], strict=True):
         panel = panel.add(_captions(boxes, of_group, scale, (0.3, 0.05, HEAD - 0.4), INK))
     panel = replace(panel, keys=keys)
-    title, worth = (
-        f"{name + ': ' if name else ''}{words.title(problem)}",
-        words.subtitle(problem, plan, verdict, status, bound),
-    )
+    more = words.more(problem, plan, verdict)
+    title = f"{name + ': ' if name else ''}{words.title(problem)}"
     if speeds:
-        return Scene(
-            title, worth, [[_ramp()], [panel], [_listing(plan.jobs, colour, verdict.rates.slowdown, job_texts)]]
-        )
+        listing = _listing(plan.jobs, colour, verdict.rates.slowdown, job_texts)
+        below = "" if bound is None else f"bound {short(bound, 6)}"
+        worth = subtitle(problem, verdict.objective, status, bound, below, *more)
+        return Scene(title, worth, [[_ramp()], [panel], [listing]])
     held = np.bincount(tiles.job[tiles.job >= 0], tiles.amount[tiles.job >= 0], len(plan.jobs)).astype(np.float64)
     listing = _listing(plan.jobs, colour, held, job_texts, "jobs and their GPUs", ".6g")
-    return Scene(title, worth.partition(" · ")[2], [[panel], [listing]])
+    return Scene(title, " · ".join(filter(None, more)), [[panel], [listing]])
+
+
+def _tasks(
+    problem: PlacementProblem,
+    plan: PlacementPlan,
+    layout: Layout,
+    named: bool,
+    points: float,
+    colour: list[str],
+    texts: tuple[str, ...],
+) -> Dots | None:
+    """Return a mark for each row of a plan with tasks that hold no GPU."""
+    mark, row = marks(problem, plan, layout.units, named)
+    face, told = [colour[j] for j in plan.job[row].tolist()], words.rows(problem, plan, row, texts)
+    return Dots(mark[:, :2], face, (mark[:, 2] * 0.6 * points).tolist(), "D", INK, told) if len(mark) else None
 
 
 def _frames(layout: Layout, scale: float) -> Panel:

@@ -10,17 +10,9 @@ from gangplan.instances.placement import PlacementPlan, PlacementProblem
 from gangplan.instances.placement.rate import Rates, model_of, ring_bytes
 from gangplan.instances.verify import PlacementVerdict
 
-from ..units import percent, quantity
+from ..units import counted, quantity
 from .cluster_layout import DOWN, IDLE, Layout, Tiles
 from .scene import FloatArray, IntArray
-
-GOALS = {
-    "slowdown": "weighted slowdowns",
-    "throughput": "weighted losses of throughput",
-    "communication": "weighted seconds of communication",
-    "fragmentation": "GPUs that tasks to come cannot use",
-}
-"""What the objective is, by goal."""
 
 
 def jobs(problem: PlacementProblem, plan: PlacementPlan, found: Rates) -> tuple[str, ...]:
@@ -111,22 +103,15 @@ def title(problem: PlacementProblem) -> str:
     return f"{counted(len(problem.jobs), 'job')} on {counted(fleet.n_nodes, 'node')} with {kinds or 'no GPU'}"
 
 
-def subtitle(
-    problem: PlacementProblem, plan: PlacementPlan, verdict: PlacementVerdict, status: str | None, bound: float | None
-) -> str:
-    """Return how good a feasible plan is, and how full the cluster."""
-    objective = verdict.objective or 0.0
-    parts = [] if status is None else [status]
-    parts.append(f"{GOALS.get(problem.goal, problem.goal)} {objective:.6g}")
-    if bound is not None:
-        parts.append(f"bound {bound:.6g}")
-        parts.append(f"gap {percent(max(0.0, (objective - bound) / objective) if objective > 0 else 0.0)}")
-    parts.append(f"{verdict.gpus.sum():,.10g} of {problem.fleet.n_gpus:,} GPUs in use")
-    if left := len(problem.jobs) - len(np.unique(plan.job)):
-        parts.append(f"{counted(left, 'job')} left out")
-    if down := int((~np.asarray(problem.fleet.usable)).sum()):
-        parts.append(f"{counted(down, 'node')} not usable")
-    return " · ".join(parts)
+def more(problem: PlacementProblem, plan: PlacementPlan, verdict: PlacementVerdict) -> list[str]:
+    """Return how full the cluster is, and what of it and of the jobs is left out."""
+    left = len(problem.jobs) - len(np.unique(plan.job))
+    down = int((~np.asarray(problem.fleet.usable)).sum())
+    return [
+        f"{verdict.gpus.sum():,.10g} of {problem.fleet.n_gpus:,} GPUs in use",
+        f"{counted(left, 'job')} left out" if left else "",
+        f"{counted(down, 'node')} not usable" if down else "",
+    ]
 
 
 def of_levels(problem: PlacementProblem, level: int) -> list[tuple[str, ...]]:
@@ -155,12 +140,6 @@ def typed(problem: PlacementProblem, names: tuple[str, ...]) -> tuple[str, ...]:
 def _kind(problem: PlacementProblem, node: int) -> str:
     fleet = problem.fleet
     return f"{fleet.gpu_types[fleet.gpu_type[node]]} GPU" if fleet.gpus[node] else "GPU"
-
-
-def counted(n: float | FloatArray, word: str) -> str:
-    """Return a number of things in words."""
-    number = float(n)
-    return f"{number:,g} {word}" if number == 1 else f"{number:,.10g} {word}s"
 
 
 MOST_NAMED = 6

@@ -11,13 +11,11 @@ import numpy as np
 from gangplan.instances import GraphProblem
 from gangplan.instances.timeline import KINDS, Bar, Row, Timeline, timeline
 
-from ..units import quantity, scale, time_unit, words
+from ..units import counted, quantity, scale, time_unit
 from .colours import BAND, GREY, INK
 from .partition import Drawn, subtitle, title
 from .scene import CHARACTER, WIDTH, Axis, Boxes, FloatArray, Key, Lines, Panel, Scene, Words, names_in
 
-PIPELINES = {"throughput", "stages"}
-"""Objectives that are times per pass of a full pipeline."""
 GOALS = {"step": "makespan", "latency": "latency", "throughput": "busiest device", "stages": "slowest stage or move"}
 """What the last finish is, by objective."""
 MOST_ROWS, MOST_STEPS = 72, 80
@@ -86,10 +84,8 @@ def _joint(keys: Sequence[Key]) -> list[Key]:
 
 def describe(entry: Drawn, drawn: Timeline) -> str:
     """Return what a plan is worth, in words."""
-    problem = entry.problem
-    worth = quantity(drawn.makespan, time_unit(problem), 6) + (" per pass" if problem.objective in PIPELINES else "")
-    idle = f"{drawn.idle} {'device' if drawn.idle == 1 else 'devices'} idle" if drawn.idle else ""
-    return subtitle(entry.status, words(problem), worth, drawn.makespan, entry.bound, idle)
+    idle = f"{counted(drawn.idle, 'device')} idle" if drawn.idle else ""
+    return subtitle(entry.problem, drawn.makespan, entry.status, entry.bound, idle)
 
 
 def _thinned(drawn: Timeline) -> Timeline:

@@ -9,7 +9,7 @@ import numpy as np
 
 from gangplan.instances import GraphProblem, PartitionPlan, PartitionProblem, verify
 
-from ..units import percent, quantity, scale, time_unit
+from ..units import amount, percent, quantity, scale, time_unit, words
 from .colours import GREY, colours, paler
 from .graph import graph_panel
 from .scene import LEFT, RIGHT, Axis, Boxes, FloatArray, Key, Lines, Panel, Scene
@@ -68,8 +68,8 @@ def partition_scene(
     below = "device, in the order of the stages" + (f"; {idle} more idle" if idle else "")
     factor, seconds = scale(objective, unit)
     transfer = verdict.transfer[used] / factor
-    words = f"{seconds} per pass" if unit else ""
-    bars = [_bars("load", names, verdict.load[used] / factor - transfer, words, f"busy, {words}", transfer)]
+    per = f"{seconds} per pass" if unit else ""
+    bars = [_bars("load", names, verdict.load[used] / factor - transfer, per, f"busy, {per}", transfer)]
     if not unit:
         bars = [replace(bars[0], y=replace(bars[0].y, label="busy per pass (unit of the file)"))]
     if bound is not None:
@@ -88,7 +88,7 @@ def partition_scene(
         ]
     return Scene(
         title(problem, name),
-        subtitle(status, f"{problem.variant} partition", f"{quantity(objective, unit, 6)} per pass", objective, bound),
+        subtitle(problem, objective, status, bound),
         [
             [graph_panel(problem.graph, index[plan.device], names, colours(len(used)), told)],
             [replace(panel, x=replace(panel.x, label=below)) for panel in bars],
@@ -104,10 +104,11 @@ def title(problem: GraphProblem, name: str) -> str:
     return f"{name + ': ' if name else ''}{problem.graph.n_ops:,} ops on {machines}"
 
 
-def subtitle(status: str | None, what: str, worth: str, objective: float, bound: float | None, *more: str) -> str:
-    """Return what a plan is worth, in words, with its gap if a bound is proved."""
-    gap = "" if bound is None else percent(max(0.0, (objective - bound) / objective) if objective > 0 else 0.0)
-    return " · ".join(filter(None, [status, what, worth, gap and f"gap {gap}", *more]))
+def subtitle(problem: Any, objective: float, status: str | None, bound: float | None, *more: str) -> str:
+    """Return what a plan of any problem is worth, in words, with its gap if a bound is proved."""
+    gap = "" if bound is None else f"gap {percent(max(0.0, (objective - bound) / objective) if objective > 0 else 0.0)}"
+    kind = words(problem) if isinstance(problem, GraphProblem) else ""
+    return " · ".join(filter(None, [status, kind, amount(problem, objective, 6), gap, *more]))
 
 
 def _bars(

@@ -12,20 +12,14 @@ from gangplan.instances.verify import verify
 from gangplan.instances.workload import Workload
 from gangplan.simulator.trace import Outcome
 
+from ..units import counted
 from .colours import BAND, INK, SHADE, ink_on
 from .partition import Drawn, subtitle
 from .scene import LEFT, RIGHT, Axis, Boxes, Dots, FloatArray, Key, Lines, Panel, Scene, names_in
-from .simulation import Classes, Span, classify, gpus, jobs_panel, load_panel, queue_panel, small, stacked, words
+from .simulation import Classes, Span, classify, jobs_panel, load_panel, queue_panel, small, stacked, words
 
 MOST_JOBS, ROW = 48, 0.24
 """Jobs that have a row each, and inches of it; of more, lanes show who holds which GPUs."""
-GOALS = {
-    "weighted_completion": "weighted completion {} s",
-    "mean_jct": "mean JCT {} s",
-    "makespan": "makespan {} s",
-    "blocked": "{} blocked, by value",
-    "throughput": "{} not done by the horizon, by weight",
-}
 LATE = "#b4342d"
 """Of deadlines, and of jobs that are left out."""
 
@@ -60,9 +54,9 @@ def schedule_scene(entries: Sequence[Drawn], name: str = "") -> Scene:
             panels[1] = replace(panels[1], height=1.4, keys=panels[1].keys[-1:])
         rows += [[replace(panel, width=RIGHT - LEFT)] for panel in stacked(panels)]
     jobs, capacity = len(problem.jobs), problem.capacity
-    where = gpus(total(capacity))
+    where = counted(total(capacity), "GPU")
     if isinstance(capacity, NodePool):
-        where = f"{capacity.nodes:,} nodes of {gpus(capacity.gpus)}"
+        where = f"{capacity.nodes:,} nodes of {counted(capacity.gpus, 'GPU')}"
     title = f"{name + ': ' if name else ''}{jobs:,} {'job' if jobs == 1 else 'jobs'} on {where}"
     return Scene(title, finished[0][1] if len(entries) == 1 else f"{len(entries)} plans on one axis of time", rows)
 
@@ -74,8 +68,7 @@ def describe(entry: Drawn, objective: float, finish: FloatArray) -> str:
     last = float(np.nanmax(finish)) if runs.any() else 0.0
     used = f"utilisation {work / (last * total(problem.capacity)):.1%} to {words(last)}" if last else ""
     left = f"{int((~runs).sum())} left out" if not runs.all() else ""
-    worth = GOALS[problem.goal].format(f"{objective:.6g}")
-    return subtitle(entry.status, worth, "", objective, entry.bound, left, used)
+    return subtitle(problem, objective, entry.status, entry.bound, left, used)
 
 
 def as_outcome(problem: ScheduleProblem, plan: SchedulePlan, finish: FloatArray) -> tuple[Outcome, Classes]:
@@ -138,7 +131,7 @@ def _rows(entry: Drawn, span: Span, finish: FloatArray, classes: Classes) -> Pan
         panel = panel.add(Boxes(boxes[mine], shade, [_text(entry, j, finish) for j in mine.tolist()], name))
     for j, d in _chosen(plan):
         count = problem.jobs[j].degrees[d]
-        labels.append((j, [gpus(count), str(count)], ink_on(classes.colours[int(classes.of[j])])))
+        labels.append((j, [counted(count, "GPU"), str(count)], ink_on(classes.colours[int(classes.of[j])])))
     if labels:
         which, texts, inks = zip(*labels, strict=True)
         panel = panel.add(names_in(boxes[list(which)], texts, panel.scale, colour=inks))
@@ -170,7 +163,7 @@ def _text(entry: Drawn, j: int, finish: FloatArray) -> str:
     job, plan = entry.problem.jobs[j], entry.plan
     start, end = float(plan.start[j]), float(finish[j])
     choice = "" if len(job.degrees) == 1 else f", one of {', '.join(map(str, job.degrees))}"
-    lines = [job.name, gpus(job.degrees[plan.degree[j]]) + choice]
+    lines = [job.name, counted(job.degrees[plan.degree[j]], "GPU") + choice]
     lines.append(f"{words(start, 4)} to {words(end, 4)}: {words(end - start)}")
     lines.append(f"released at {words(job.release, 4)}, waited {words(start - job.release)}")
     if job.deadline is not None:

@@ -13,7 +13,7 @@ from gangplan.instances.workload import Workload
 from gangplan.simulator.metrics import means_of_groups, period, summary, waiting_jobs
 from gangplan.simulator.trace import Outcome
 
-from ..units import quantity, scale
+from ..units import counted, quantity, scale
 from .colours import BAND, FEW, GREY, INK, SHADE, colours, ink_on
 from .lanes import Lanes, lanes
 from .scene import RIGHT, Axis, Boxes, Dots, FloatArray, Heat, IntArray, Key, Lines, Mark, Panel, Scene, Words, names_in
@@ -97,10 +97,10 @@ def simulation_scene(outcomes: Mapping[str, Outcome], name: str = "") -> Scene:
     room = one.room.tolist()
     alike = f"{len(room):,} {'node' if len(room) == 1 else 'nodes'} of {room[0]} GPUs"
     cluster = alike if len(set(room)) == 1 else f"{len(room):,} nodes, {one.n_gpus:,} GPUs"
-    counted = " · GPUs only counted" if (one.row_node < 0).any() else ""
+    only = " · GPUs only counted" if (one.row_node < 0).any() else ""
     return Scene(
         f"{name + ': ' if name else ''}{one.workload.n_jobs:,} jobs on {cluster}",
-        f"{words(span.last - span.first)} from the first submission to the last finish{counted}",
+        f"{words(span.last - span.first)} from the first submission to the last finish{only}",
         rows,
     )
 
@@ -189,15 +189,15 @@ def queue_panel(outcome: Outcome, span: Span) -> Panel:
 
 def jobs_panel(outcome: Outcome, span: Span, classes: Classes) -> Panel:
     """Return the panel of jobs on nodes over time, a lane a GPU."""
-    found, counted = lanes(outcome), bool((outcome.row_node < 0).any())
+    found, flat = lanes(outcome), bool((outcome.row_node < 0).any())
     low, high, end = found.node_low, found.node_high, span.axis.high
     start, wide = span.at(found.start), span.at(found.end) - span.at(found.start)
     at = np.stack([start, found.low, wide, found.high - found.low], axis=1)
     told = _texts(outcome, found, classes, span.first)
     height = float(np.clip(high[-1] * LANE, 1.6, 9.0))
     nodes = np.stack([np.zeros(len(low)), low, np.full(len(low), end), high - low], axis=1)
-    names = [] if counted else node_ticks((low + high) / 2, list(map(str, range(len(low)))), height)
-    y = Axis(float(high[-1]), 0.0, "GPUs" if counted else "node", names)
+    names = [] if flat else node_ticks((low + high) / 2, list(map(str, range(len(low)))), height)
+    y = Axis(float(high[-1]), 0.0, "GPUs" if flat else "node", names)
     panel = Panel("jobs", span.axis, y, [Boxes(nodes, BAND)], height=height, width=ACROSS)
     kind = np.where(found.restoring, len(classes.names), classes.of[found.job])
     keys = [Key(n, (c,)) for n, c in zip(classes.names, classes.colours, strict=True)]
@@ -284,24 +284,19 @@ def _texts(o: Outcome, found: Lanes, classes: Classes, begin: float) -> list[str
     for job, row, restoring, start, end, tall in zip(*(x.tolist() for x in fields), strict=True):
         submit, node, gpu = float(o.workload.submit[job]), int(o.row_node[row]), int(o.row_gpu[row])
         share = f"{o.row_share[row]:.3g} of " if o.row_share[row] < 1 else ""
-        held = f"GPU {gpu}" if gpu >= 0 and tall <= 1 else gpus(round(tall))
+        held = f"GPU {gpu}" if gpu >= 0 and tall <= 1 else counted(round(tall), "GPU")
         first, wait = words(submit - begin, 4), words(float(o.start[job]) - submit)
         lines = [
             f"{o.workload.names[job]}{': restored' if restoring else ''}",
             share + held + (f" of node {node}" if node >= 0 else ""),
             f"{words(start - begin, 4)} to {words(end - begin, 4)}: {words(end - start)}",
-            f"asked for {gpus(int(o.workload.gpus[job]))}, {classes.names[int(classes.of[job])]}",
+            f"asked for {counted(int(o.workload.gpus[job]), 'GPU')}, {classes.names[int(classes.of[job])]}",
             f"submitted at {first}, waited {wait}, done after {words(float(o.finish[job]) - submit)}",
         ]
         if not restoring and o.row_rate[row] != 1:
             lines.append(f"at {o.row_rate[row]:.3g} of its speed")
         texts.append("<br>".join(lines))
     return texts
-
-
-def gpus(count: int) -> str:
-    """Return a number of GPUs in words."""
-    return f"{count} GPU" if count == 1 else f"{count} GPUs"
 
 
 def steps(at: FloatArray, values: FloatArray) -> FloatArray:

@@ -295,7 +295,7 @@ def test_title() -> None:
     objective = verify(SHARED, plan).objective
     assert objective is not None
     assert picture.title == "batch: 30 jobs on 12 nodes with 32 \u00d7 A100 + 16 \u00d7 V100"
-    words = f"FEASIBLE · weighted slowdowns {objective:.6g} · bound 50 · gap {percent(1 - 50 / objective)}"
+    words = f"FEASIBLE · {objective:.7g} weighted slowdowns in sum · gap {percent(1 - 50 / objective)} · bound 50"
     assert picture.subtitle.startswith(words)
     assert "of 48 GPUs in use" in picture.subtitle
     assert picture.subtitle.endswith("2 nodes not usable")

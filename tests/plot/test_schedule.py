@@ -56,7 +56,7 @@ def test_title() -> None:
     picture = schedule_scene([Drawn(PROBLEM, PLAN, "", "FEASIBLE", 87.5)], "batch")
     assert picture.title == "batch: 3 jobs on 4 GPUs"
     assert picture.subtitle == (
-        "FEASIBLE · weighted completion 175 s · gap 50% · 1 left out · utilisation 72.7% to 110 s"
+        "FEASIBLE · 175 s of weighted completion in sum · gap 50% · 1 left out · utilisation 72.7% to 110 s"
     )
 
 
