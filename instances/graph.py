@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from .arrays import AMOUNT, TIMES, BoolArray, FloatArray, IntArray, array, check_fields, require
+from .arrays import AMOUNT, NONE, TIMES, BoolArray, FloatArray, IntArray, array, check_fields, require
 from .errors import InstanceError
 
 _MOST = 1e300
@@ -27,9 +27,9 @@ class OpGraph:
         activation_bytes: bytes of output, float64 (n,).
         source, target: int32 (m,), the ends of each edge.
         edge_bytes: bytes moved along each edge, float64 (m,).
-        colocation: int32 (n,); ops of one class share a device, -1 is no class.
-        twin: int32 (n,), the backward op of a forward op and the other way round, -1 for none.
-        backward: bool (n,), true for the ops of the backward pass.
+        colocation: int32 (n,); ops of one class share a device, -1 is no class; by default there is none.
+        twin: int32 (n,), the backward op of a forward op and the other way round, -1 for none, as by default.
+        backward: bool (n,), true for the ops of the backward pass; by default there is none.
     """
 
     names: tuple[str, ...] = field(metadata={"unique": True})
@@ -41,9 +41,11 @@ class OpGraph:
     source: IntArray = field(metadata=array(None, of="names", what="ops"))
     target: IntArray = field(metadata=array("source", of="names", what="ops"))
     edge_bytes: FloatArray = field(metadata=array("source", holds=AMOUNT))
-    colocation: IntArray = field(metadata=array("names", holds=((lambda x: x >= -1, "is negative"),)))
-    twin: IntArray = field(metadata=array("names"))
-    backward: BoolArray = field(metadata=array("names"))
+    colocation: IntArray = field(
+        default=NONE, metadata=array("names", holds=((lambda x: x >= -1, "is negative"),), usual=-1)
+    )
+    twin: IntArray = field(default=NONE, metadata=array("names", usual=-1))
+    backward: BoolArray = field(default=NONE, metadata=array("names", usual=False))
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -13,19 +13,10 @@ if TYPE_CHECKING:
     from ..placement import PlacementProblem
     from ..schedule import ScheduleProblem
     from ..workload import Workload
-    from .builder import ELEMENT_BYTES, GraphBuilder
+    from .builder import ELEMENT_BYTES as ELEMENT_BYTES
+    from .builder import GraphBuilder as GraphBuilder
 else:
     __getattr__ = exported(__name__, {".builder": "ELEMENT_BYTES GraphBuilder"})
-
-__all__ = [
-    "COMMON",
-    "ELEMENT_BYTES",
-    "GENERATORS",
-    "JOBS",
-    "GraphBuilder",
-    "defaults",
-    "generate",
-]
 
 GENERATORS = Lazy(
     __name__,

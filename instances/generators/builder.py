@@ -98,7 +98,6 @@ class GraphBuilder:
         n = len(self._ops)
         output, received, kept, touched = map(self._column, ("output", "received", "kept", "touched"))
         source, target = np.array(self._edges, dtype=np.int32).reshape(-1, 2).T
-        nowhere = np.full(n, -1, dtype=np.int32)
 
         def times(flops: FloatArray, elements: FloatArray) -> FloatArray:
             return np.array([roofline(kind, flops, elements * ELEMENT_BYTES, efficiency) for kind in devices])
@@ -113,9 +112,6 @@ class GraphBuilder:
             source=source,
             target=target,
             edge_bytes=output[source] * ELEMENT_BYTES,
-            colocation=nowhere,
-            twin=nowhere,
-            backward=np.zeros(n, dtype=bool),
         )
         if not training:
             return forward

@@ -7,6 +7,7 @@ Dropout, which costs little, is left out.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from ..arrays import require_number
@@ -240,98 +241,69 @@ def inception(*, auxiliary: bool = True, image: int = 299, batch: int = 32, clas
     for name, value in (("image", image), ("batch", batch), ("classes", classes)):
         require_number(value, name, positive=True, whole=True)
     net = ConvNet(image, batch)
-    x = _stem(net)
+    x = _chain(net, "stem", net.input(), "1:32@3/2 2:32@3! 3:64@3 pool/2 4:80@1 5:192@3!")
+    x = net.pool("stem/pool2", x, 3, stride=2)
     for i, pooled in enumerate((32, 64, 64)):
-        x = _wide(_Block(net, f"wide{i}"), x, pooled)
-    x = _reduce1(_Block(net, "reduce1"), x)
+        x = _block(net, f"wide{i}", x, pooled)
+    x = _block(net, "reduce1", x)
     for i, width in enumerate((128, 160, 160, 192)):
-        x = _factored(_Block(net, f"factored{i}"), x, width)
-    logits = [_auxiliary(_Block(net, "auxiliary"), x, classes)] if auxiliary else []
-    x = _reduce2(_Block(net, "reduce2"), x)
+        x = _block(net, f"factored{i}", x, width)
+    logits = [_auxiliary(net, x, classes)] if auxiliary else []
+    x = _block(net, "reduce2", x)
     for i in range(2):
-        x = _forked(_Block(net, f"forked{i}"), x)
+        x = _block(net, f"forked{i}", x)
     logits.append(net.dense("head/dense", net.adapt("head/pool", x, 1), classes))
     net.loss("head/loss", *logits)
     return net.builder
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """Ops whose names begin alike."""
-
-    net: ConvNet
-    name: str
-
-    def conv(
-        self, name: str, x: FeatureMap, channels: int, *kernel: int, stride: int = 1, pad: bool = True
-    ) -> FeatureMap:
-        """Convolve, normalise and rectify; a kernel of one number is square."""
-        path = f"{self.name}/{name}"
-        window = (kernel[0], kernel[-1])
-        x = self.net.convolution(f"{path}/conv", x, channels, window, stride=stride, pad=pad)
-        return self.net.relu(f"{path}/relu", self.net.norm(f"{path}/norm", x))
-
-    def pool(self, x: FeatureMap, *, stride: int = 1) -> FeatureMap:
-        """Pool windows of 3 x 3, padded unless they shrink the map."""
-        return self.net.pool(f"{self.name}/pool", x, 3, stride=stride, pad=stride == 1)
-
-    def concat(self, *maps: FeatureMap) -> FeatureMap:
-        """End the block."""
-        return self.net.concat(f"{self.name}/concat", *maps)
+BRANCHES: dict[str, tuple[str, ...]] = {
+    # figure 5 of the paper, its second branch with a window of 5 x 5
+    "wide": ("a:64@1", "b1:48@1 b2:64@5", "c1:64@1 c2:96@3 c3:96@3", "pool d:{}@1"),
+    "reduce1": ("a:384@3/2", "b1:64@1 b2:96@3 b3:96@3/2", "pool/2"),
+    # figure 6: windows of 7 x 7 as a row after a column
+    "factored": (
+        *("a:192@1", "b1:{0}@1 b2:{0}@1x7 b3:192@7x1"),
+        *("c1:{0}@1 c2:{0}@7x1 c3:{0}@1x7 c4:{0}@7x1 c5:192@1x7", "pool d:192@1"),
+    ),
+    "reduce2": ("a1:192@1 a2:320@3/2", "b1:192@1 b2:192@1x7 b3:192@7x1 b4:192@3/2", "pool/2"),
+    # figure 7: a row beside a column
+    "forked": (
+        *("a:320@1", "b1:384@1 b=b2:384@1x3|b3:384@3x1"),
+        *("c1:448@1 c2:384@3 c=c3:384@1x3|c4:384@3x1", "pool d:192@1"),
+    ),
+}
+"""The branches of each kind of block, see `_chain`; the number in braces is the block's own."""
 
 
-def _stem(net: ConvNet) -> FeatureMap:
-    block = _Block(net, "stem")
-    x = block.conv("1", net.input(), 32, 3, stride=2, pad=False)
-    x = block.conv("3", block.conv("2", x, 32, 3, pad=False), 64, 3)
-    x = block.conv("4", block.pool(x, stride=2), 80, 1, pad=False)
-    x = block.conv("5", x, 192, 3, pad=False)
-    return net.pool("stem/pool2", x, 3, stride=2)
+def _block(net: ConvNet, name: str, x: FeatureMap, width: int = 0) -> FeatureMap:
+    """Add a block, whose kind its name begins with: its branches beside one another."""
+    branches = BRANCHES[name] if name in BRANCHES else BRANCHES[name[:-1]]
+    return net.concat(f"{name}/concat", *(_chain(net, name, x, branch.format(width)) for branch in branches))
 
 
-def _wide(block: _Block, x: FeatureMap, pooled: int) -> FeatureMap:
-    """Add figure 5 of the paper, its first branch with a window of 5 x 5."""
-    a = block.conv("a", x, 64, 1)
-    b = block.conv("b2", block.conv("b1", x, 48, 1), 64, 5)
-    c = block.conv("c3", block.conv("c2", block.conv("c1", x, 64, 1), 96, 3), 96, 3)
-    return block.concat(a, b, c, block.conv("d", block.pool(x), pooled, 1))
+def _chain(net: ConvNet, block: str, x: FeatureMap, steps: str) -> FeatureMap:
+    """Add steps one after the other.
+
+    ``b2:64@1x7`` is a convolution to 64 channels with a window of 1 x 7, its normalisation and its ReLU; ``/2`` is its
+    stride, with which there is no padding, nor with ``!``. ``pool`` is of 3 x 3, ``b=...|...`` two steps side by side.
+    """
+    for step in steps.split():
+        name, _, beside = step.partition("=")
+        found = re.fullmatch(r"(\w+):(\d+)@(\d)(?:x(\d))?(/2)?(!)?", step)
+        if beside:
+            x = net.concat(f"{block}/{name}", *(_chain(net, block, x, one) for one in beside.split("|")))
+        elif found is None:
+            stride = 2 if step == "pool/2" else 1
+            x = net.pool(f"{block}/pool", x, 3, stride=stride, pad=stride == 1)
+        else:
+            path, window = f"{block}/{found[1]}", (int(found[3]), int(found[4] or found[3]))
+            stride, pad = 2 if found[5] else 1, not (found[5] or found[6])
+            x = net.convolution(f"{path}/conv", x, int(found[2]), window, stride=stride, pad=pad)
+            x = net.relu(f"{path}/relu", net.norm(f"{path}/norm", x))
+    return x
 
 
-def _reduce1(block: _Block, x: FeatureMap) -> FeatureMap:
-    a = block.conv("a", x, 384, 3, stride=2, pad=False)
-    b = block.conv("b2", block.conv("b1", x, 64, 1), 96, 3)
-    return block.concat(a, block.conv("b3", b, 96, 3, stride=2, pad=False), block.pool(x, stride=2))
-
-
-def _factored(block: _Block, x: FeatureMap, width: int) -> FeatureMap:
-    """Add figure 6: windows of 7 x 7 as a row after a column."""
-    a = block.conv("a", x, 192, 1)
-    b = block.conv("b2", block.conv("b1", x, width, 1), width, 1, 7)
-    b = block.conv("b3", b, 192, 7, 1)
-    c = block.conv("c2", block.conv("c1", x, width, 1), width, 7, 1)
-    c = block.conv("c4", block.conv("c3", c, width, 1, 7), width, 7, 1)
-    c = block.conv("c5", c, 192, 1, 7)
-    return block.concat(a, b, c, block.conv("d", block.pool(x), 192, 1))
-
-
-def _auxiliary(block: _Block, x: FeatureMap, classes: int) -> FeatureMap:
-    x = block.net.pool(f"{block.name}/pool", x, 5, stride=3)
-    x = block.conv("2", block.conv("1", x, 128, 1), 768, 5, pad=False)
-    return block.net.dense(f"{block.name}/dense", block.net.adapt(f"{block.name}/mean", x, 1), classes)
-
-
-def _reduce2(block: _Block, x: FeatureMap) -> FeatureMap:
-    a = block.conv("a2", block.conv("a1", x, 192, 1), 320, 3, stride=2, pad=False)
-    b = block.conv("b2", block.conv("b1", x, 192, 1), 192, 1, 7)
-    b = block.conv("b4", block.conv("b3", b, 192, 7, 1), 192, 3, stride=2, pad=False)
-    return block.concat(a, b, block.pool(x, stride=2))
-
-
-def _forked(block: _Block, x: FeatureMap) -> FeatureMap:
-    """Add figure 7: a row beside a column."""
-    a = block.conv("a", x, 320, 1)
-    b = block.conv("b1", x, 384, 1)
-    b = block.net.concat(f"{block.name}/b", block.conv("b2", b, 384, 1, 3), block.conv("b3", b, 384, 3, 1))
-    c = block.conv("c2", block.conv("c1", x, 448, 1), 384, 3)
-    c = block.net.concat(f"{block.name}/c", block.conv("c3", c, 384, 1, 3), block.conv("c4", c, 384, 3, 1))
-    return block.concat(a, b, c, block.conv("d", block.pool(x), 192, 1))
+def _auxiliary(net: ConvNet, x: FeatureMap, classes: int) -> FeatureMap:
+    x = _chain(net, "auxiliary", net.pool("auxiliary/pool", x, 5, stride=3), "1:128@1 2:768@5!")
+    return net.dense("auxiliary/dense", net.adapt("auxiliary/mean", x, 1), classes)

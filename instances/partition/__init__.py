@@ -14,31 +14,16 @@ from ..graph import OpGraph
 from ..lazy import exported
 
 if TYPE_CHECKING:
-    from ..kinds import Plan
-    from .stages import MEMORY_MODELS, StagesPlan, StagesProblem, TensorMenu, megatron
+    from ..kinds import Plan as Plan
+    from .stages import MEMORY_MODELS as MEMORY_MODELS
+    from .stages import StagesPlan as StagesPlan
+    from .stages import StagesProblem as StagesProblem
+    from .stages import TensorMenu as TensorMenu
+    from .stages import megatron as megatron
 else:
     __getattr__ = exported(
         __name__, {"..kinds": "Plan", ".stages": "MEMORY_MODELS StagesPlan StagesProblem TensorMenu megatron"}
     )
-
-__all__ = [
-    "MEMORY_MODELS",
-    "VARIANTS",
-    "GraphProblem",
-    "LatencyPlan",
-    "LatencyProblem",
-    "Links",
-    "PartitionPlan",
-    "PartitionProblem",
-    "Plan",
-    "StagesPlan",
-    "StagesProblem",
-    "StepPlan",
-    "StepProblem",
-    "TensorMenu",
-    "megatron",
-    "precedence",
-]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,9 +5,15 @@ from typing import TYPE_CHECKING
 from ..lazy import exported
 
 if TYPE_CHECKING:
-    from .fleet import Fleet
-    from .job import Demand, Expected, GangJob, SpeedModel, Task
-    from .problem import PlacementPlan, PlacementProblem, Running
+    from .fleet import Fleet as Fleet
+    from .job import Demand as Demand
+    from .job import Expected as Expected
+    from .job import GangJob as GangJob
+    from .job import SpeedModel as SpeedModel
+    from .job import Task as Task
+    from .problem import PlacementPlan as PlacementPlan
+    from .problem import PlacementProblem as PlacementProblem
+    from .problem import Running as Running
 else:
     __getattr__ = exported(
         __name__,
@@ -17,15 +23,3 @@ else:
             ".problem": "PlacementPlan PlacementProblem Running",
         },
     )
-
-__all__ = [
-    "Demand",
-    "Expected",
-    "Fleet",
-    "GangJob",
-    "PlacementPlan",
-    "PlacementProblem",
-    "Running",
-    "SpeedModel",
-    "Task",
-]

@@ -147,26 +147,41 @@ def read_throughputs(path: str | PathLike[str]) -> Throughputs:
     Raises:
         InstanceError: naming file, place and the value found.
     """
-    data = read_json(path)
+    speed: dict[tuple[str, str, int], float] = {}
+    types: list[str] = []
     try:
-        return _parsed(data)
+        for kind, rows in throughput_tables(read_json(path)).items():
+            types.append(kind.lower())
+            for place, (model, gpus), row in rows:
+                require_number(row.get("null"), f"{place}.null")
+                speed[kind.lower(), model, gpus] = float(row["null"])
     except InstanceError as error:
         raise error.of(fspath(path)) from None
+    return Throughputs(tuple(types), speed)
 
 
-def _parsed(data: Any) -> Throughputs:
+Table = list[tuple[str, tuple[str, int], dict[str, Any]]]
+"""Of one type of GPU: each row's place in the file, its model and GPUs, and its speeds alone and beside others."""
+
+
+def throughput_tables(data: Any) -> dict[str, Table]:
+    """Return the rows of ``simulation_throughputs.json`` by GPU type, those across servers left out.
+
+    Raises:
+        InstanceError: naming the place of what is no such row.
+    """
     if not isinstance(data, dict) or not data:
         raise InstanceError("content", "is not a table of GPU types")
-    speed: dict[tuple[str, str, int], float] = {}
-    types = tuple(kind for kind in data if not kind.endswith("_unconsolidated"))
-    for kind in types:
-        if not isinstance(data[kind], dict):
+    found: dict[str, Table] = {}
+    for kind, table in data.items():
+        if kind.endswith("_unconsolidated"):
+            continue
+        if not isinstance(table, dict):
             raise InstanceError(kind, "is not a table of ('model', GPUs) rows")
-        for key, row in data[kind].items():
+        found[kind] = []
+        for key, row in table.items():
             match = _MODEL_GPUS.fullmatch(key)
             if match is None or not isinstance(row, dict):
                 raise InstanceError(f"{kind}.{key}", "is not a row of ('model', GPUs)")
-            alone: Any = row.get("null")
-            require_number(alone, f"{kind}.{key}.null")
-            speed[kind.lower(), match[1], int(match[2])] = float(alone)
-    return Throughputs(tuple(kind.lower() for kind in types), speed)
+            found[kind].append((f"{kind}.{key}", (match[1], int(match[2])), row))
+    return found

@@ -18,8 +18,8 @@ import numpy as np
 from ..arrays import FloatArray, IntArray, require
 from ..errors import ENTRIES, InstanceError
 from ..intake import as_float, csv_rows, parse_json, read_text
+from .gavel import throughput_tables
 
-_GAVEL = re.compile(r"\('(.+)', (\d+)\)")
 _PLACEMENT = re.compile(r"[1-9]+")
 _SERVERS = ("model", "apart", "mixed", "together", "compute", "gradient", "batch")
 
@@ -108,30 +108,22 @@ def read_measured(path: str | PathLike[str]) -> list[Pairs | Steps | Servers]:
 
 
 def _gavel(text: str) -> list[Pairs]:
-    data = parse_json(text)
     found = []
-    for kind, table in data.items():
-        if kind.endswith("_unconsolidated"):
-            continue  # the same for jobs of one GPU
-        if not isinstance(table, dict) or not all(_GAVEL.fullmatch(key) for key in table):
-            raise InstanceError(kind, "is not a table of ('model', GPUs) rows")
-        single = {key: _GAVEL.fullmatch(key)[1] for key in table if key.endswith(", 1)")}  # type: ignore[index]
-        order = {key: i for i, key in enumerate(single)}
-        for key in order:
-            if not isinstance(table[key], dict):
-                raise InstanceError(f"{kind}.{key}", "is not a table of throughputs")
-        alone = np.array([_number(table[key].get("null"), f"{kind}.{key}.null") for key in order])
-        ENTRIES.check(len(order) ** 2, kind)
-        kept = np.full((len(order), len(order)), np.nan)
-        for a, i in order.items():
-            for b, value in table[a].items():
+    for kind, table in throughput_tables(parse_json(text)).items():
+        single = [(place, model, row) for place, (model, gpus), row in table if gpus == 1]
+        order = {f"('{model}', 1)": i for i, (_, model, _) in enumerate(single)}
+        alone = np.array([_number(row.get("null"), f"{place}.null") for place, _, row in single])
+        ENTRIES.check(len(single) ** 2, kind)
+        kept = np.full((len(single), len(single)), np.nan)
+        for i, (place, _, row) in enumerate(single):
+            for b, value in row.items():
                 if b not in order or not isinstance(value, list):
                     continue
-                both = [as_float(x, f"{kind}.{a}.{b}[{k}]") for k, x in enumerate(value)]
+                both = [as_float(x, f"{place}.{b}[{k}]") for k, x in enumerate(value)]
                 if both and min(both) > 0:  # 0: the pair does not fit the memory
-                    kept[i, order[b]] = _number(both[0] / float(alone[i]), f"{kind}.{a}.{b}")
-        if order:
-            found.append(Pairs(kind, tuple(single.values()), alone, kept))
+                    kept[i, order[b]] = _number(both[0] / float(alone[i]), f"{place}.{b}")
+        if single:
+            found.append(Pairs(kind, tuple(model for _, model, _ in single), alone, kept))
     return found
 
 

@@ -11,18 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike, fspath
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from ..cluster import Level, TreeTopology
 from ..errors import InstanceError
-from ..intake import csv_rows, read_text
+from ..intake import read_text
 from ..placement.fleet import Fleet
 from ..placement.job import Demand, Task
+from .trace_formats import MEBIBYTE, MILLI, built_rows, table
 
-MEBIBYTE = 2**20
-MILLI = 1000
 NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 POD_COLUMNS = ("name", "cpu_milli", "num_gpu", "gpu_milli")
 LINK, NIC = 50e9, 12.5e9
@@ -57,15 +56,14 @@ def read_nodes(path: str | PathLike[str], *, skip_bad: bool = False) -> Fleet:
     Raises:
         InstanceError: naming file, line, field and the value found.
     """
-    rows, _ = _read(path, NODE_COLUMNS, _node, skip_bad, unique=True)
-    number = {model: i for i, model in enumerate(dict.fromkeys(model for *_, gpus, model in rows if gpus))}
-    names = tuple(name for name, *_ in rows)
-    amounts = np.array([[cpu, memory, gpus] for _, cpu, memory, gpus, _ in rows], dtype=np.float64)
+    rows, _ = _read(path, NODE_COLUMNS, _node, skip_bad)
+    number = {model: i for i, model in enumerate(dict.fromkeys(node.model for node in rows if node.gpus))}
+    amounts = np.array([[node.cpu, node.memory, node.gpus] for node in rows], dtype=np.float64)
     try:
         return Fleet(
-            names=names,
+            names=tuple(node.name for node in rows),
             gpu_types=tuple(number) or ("none",),
-            gpu_type=np.array([number[model] if gpus else 0 for *_, gpus, model in rows], dtype=np.int32),
+            gpu_type=np.array([number[node.model] if node.gpus else 0 for node in rows], dtype=np.int32),
             gpus=amounts[:, 2].astype(np.int64),
             cpu=amounts[:, 0] / MILLI,
             memory=amounts[:, 1] * MEBIBYTE,
@@ -87,80 +85,66 @@ def read_pods(path: str | PathLike[str], *, skip_bad: bool = False) -> Pods:
         InstanceError: naming file, line, field and the value found.
     """
     rows, skipped = _read(path, POD_COLUMNS, _pod, skip_bad)
-    return Pods(tuple(name for name, _ in rows), tuple(task for _, task in rows), skipped)
+    return Pods(tuple(name for name, _ in rows), tuple(task for _, task in rows), len(skipped))
 
 
 def _read(
-    path: str | PathLike[str],
-    columns: tuple[str, ...],
-    build: Callable[[Row], T],
-    skip_bad: bool,
-    *,
-    unique: bool = False,
-) -> tuple[list[T], int]:
-    """Return what `build` makes of each row, and how many rows it refused."""
-    source = str(fspath(path))
+    path: str | PathLike[str], columns: tuple[str, ...], build: Callable[[Row, int], T], skip_bad: bool
+) -> tuple[list[T], list[str]]:
+    """Return what `build` makes of each row, and what is wrong with those left out."""
     text = read_text(path)
     try:
-        return _rows(text, columns, build, skip_bad, unique)
+        header, rows = table(text)
+        for name in columns:
+            if header.count(name) != 1:
+                wrong = "is there twice" if name in header else f"is not one of the columns {', '.join(header)}"
+                raise InstanceError("line 1", f"{name!r} {wrong}")
+        made, skipped = built_rows((header, rows), build, skip_bad, unique=columns[0])
+        if not made:
+            raise InstanceError("content", f"has no {'usable ' if skipped else ''}row")
     except InstanceError as error:
-        raise error.of(source) from None
+        raise error.of(str(fspath(path))) from None
+    return made, skipped
 
 
-def _rows(
-    text: str, columns: tuple[str, ...], build: Callable[[Row], T], skip_bad: bool, unique: bool
-) -> tuple[list[T], int]:
-    rows = csv_rows(text)
-    header = [name.strip() for name in next(rows)[1]]
-    for name in columns:
-        if header.count(name) != 1:
-            found = ", ".join(header)
-            problem = (
-                f"{name!r} is not one of the columns {found}" if name not in header else f"{name!r} is there twice"
-            )
-            raise InstanceError("line 1", problem)
-    built: list[T] = []
-    skipped, seen = 0, set()
-    for line, values in rows:
-        try:
-            if len(values) != len(header):
-                raise InstanceError("", f"does not have the {len(header)} fields of the header")
-            row = dict(zip(header, values, strict=True))
-            name = row[columns[0]].strip()
-            if not name or (unique and name in seen):
-                raise InstanceError(columns[0], f"{name!r} is {'a duplicate' if name else 'not a name'}")
-            built.append(build(row))
-            seen.add(name)
-        except InstanceError as error:
-            if not skip_bad:
-                where = f"line {line}" + (f": {error.field}" if error.field else "")
-                raise InstanceError(where, error.problem) from None
-            skipped += 1
-    if not built:
-        raise InstanceError("content", f"has no {'usable ' if skipped else ''}row")
-    return built, skipped
+class Node(NamedTuple):
+    """A row of a node list, in its units."""
+
+    name: str
+    cpu: int
+    memory: int
+    gpus: int
+    model: str
 
 
-def _node(row: Row) -> tuple[str, int, int, int, str]:
-    gpus, model = _whole(row, "gpu"), _name(row["model"])
+def _node(row: Row, line: int) -> Node:
+    gpus, model = _whole(row, "gpu"), _model(row["model"])
     if gpus and not model:
         raise InstanceError("model", f"is missing for {gpus} GPUs")
-    return row["sn"].strip(), _whole(row, "cpu_milli"), _whole(row, "memory_mib"), gpus, model
+    return Node(named(row, "sn"), _whole(row, "cpu_milli"), _whole(row, "memory_mib"), gpus, model)
 
 
-def _pod(row: Row) -> tuple[str, Task]:
+def named(row: Row, key: str) -> str:
+    """Return a name."""
+    name = row[key].strip()
+    if not name:
+        raise InstanceError(key, f"{name!r} is not a name")
+    return name
+
+
+def _pod(row: Row, line: int) -> tuple[str, Task]:
     gpus, milli = _whole(row, "num_gpu"), _whole(row, "gpu_milli")
     if gpus and not 0 < milli <= MILLI:
         raise InstanceError("gpu_milli", f"{milli} is not from 1 to {MILLI}")
     if gpus > 1 and milli < MILLI:
         raise InstanceError("gpu_milli", f"{milli} is a share, of {gpus} GPUs")
     memory = _whole(row, "memory_mib") * MEBIBYTE if "memory_mib" in row else 0
-    models = [_name(model) for model in row.get("gpu_spec", "").split("|")] if gpus else []
+    models = [_model(model) for model in row.get("gpu_spec", "").split("|")] if gpus else []
     demand = Demand(gpus if milli == MILLI else gpus * milli / MILLI, _whole(row, "cpu_milli") / MILLI, float(memory))
-    return row["name"].strip(), Task(demand, tuple(filter(None, models)))
+    return named(row, "name"), Task(demand, tuple(filter(None, models)))
 
 
-def _name(text: str) -> str:
+def _model(text: str) -> str:
     """Return a model's name, or nothing where none is named."""
     return "" if text.strip().lower() == "nan" else text.strip()
 

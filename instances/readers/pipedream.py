@@ -89,7 +89,6 @@ def _forward(ops: list[_Op], edges: list[tuple[str, str]], device_type: str) -> 
     source = np.array([position[u] for u, _ in edges], dtype=np.int32)
     activation = np.array([op.activation for op in ops])
     parameters = np.array([op.parameters for op in ops])
-    nowhere = np.full(len(ops), -1, dtype=np.int32)
     return OpGraph(
         names=tuple(position),
         device_types=(device_type,),
@@ -100,8 +99,6 @@ def _forward(ops: list[_Op], edges: list[tuple[str, str]], device_type: str) -> 
         source=source,
         target=np.array([position[v] for _, v in edges], dtype=np.int32),
         edge_bytes=activation[source],
-        colocation=nowhere,
-        twin=nowhere,
         backward=np.zeros(len(ops), dtype=bool),
     )
 

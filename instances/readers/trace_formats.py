@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from typing import TypeVar
 
 from ..errors import InstanceError
 from ..intake import Table, as_float, csv_rows
@@ -86,6 +87,46 @@ def table(text: str, columns: tuple[str, ...] = (), delimiter: str = ",") -> Tab
     rows = csv_rows(text, delimiter)
     names = columns or tuple(name.strip() for name in next(rows, (0, []))[1])
     return names, rows
+
+
+T = TypeVar("T")
+
+
+def built_rows(
+    content: Table, build: Callable[[dict[str, str], int], T], skip_bad: bool, unique: str = ""
+) -> tuple[list[T], list[str]]:
+    """Return what `build` makes of each row and its line, and what is wrong with those left out.
+
+    Args:
+        content: columns and rows.
+        build: makes something, with a name if it is to be `unique`, of the fields by column and the line.
+        skip_bad: leave rows out that are wrong, instead of raising.
+        unique: the field that a name which was there before is an error of.
+
+    Raises:
+        InstanceError: naming line, field and the value found.
+    """
+    columns, rows = content
+    made: list[T] = []
+    skipped: list[str] = []
+    seen: set[str] = set()
+    for line, values in rows:
+        try:
+            if len(values) != len(columns):
+                raise InstanceError("columns", f"the row has not the {len(columns)} of the header")
+            one = build(dict(zip(columns, values, strict=True)), line)
+            name = getattr(one, "name", None) if unique else None
+            if name in seen:
+                raise InstanceError(unique, f"{name!r} is a duplicate")
+            if name is not None:
+                seen.add(name)
+            made.append(one)
+        except InstanceError as error:
+            placed = InstanceError(f"line {line}: {error.field}", error.problem)
+            if not skip_bad:
+                raise placed from None
+            skipped.append(str(placed))
+    return made, skipped
 
 
 PAI = (

@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import InstanceError
 from ..intake import read_text
 from ..workload import Workload
-from .trace_formats import Format, Job, recognise
+from .trace_formats import Format, Job, built_rows, recognise
 
 
 @dataclass(slots=True)
@@ -57,30 +57,9 @@ def read_trace(
 
 
 def _parse(words: str, form: Format, skip_bad: bool) -> Trace:
-    jobs: list[Job] = []
-    skipped: list[str] = []
-    left_out: Counter[str] = Counter()
-    seen: set[str] = set()
-    columns, rows = form.split(words)
-    for line, values in rows:
-        try:
-            if len(values) != len(columns):
-                raise InstanceError("columns", f"the row has not the {len(columns)} of the header")
-            job = form.build(dict(zip(columns, values, strict=True)), line)
-            if not form.merge and isinstance(job, Job):
-                if job.name in seen:
-                    raise InstanceError("job", f"{job.name!r} is a duplicate")
-                seen.add(job.name)
-        except InstanceError as error:
-            placed = InstanceError(f"line {line}: {error.field}", error.problem)
-            if not skip_bad:
-                raise placed from None
-            skipped.append(str(placed))
-            continue
-        if isinstance(job, str):
-            left_out[job] += 1
-        else:
-            jobs.append(job)
+    made, skipped = built_rows(form.split(words), form.build, skip_bad, unique="" if form.merge else "job")
+    jobs = [job for job in made if isinstance(job, Job)]
+    left_out = Counter(job for job in made if isinstance(job, str))
     if form.merge:
         jobs = list(merged(jobs))
     if not jobs:

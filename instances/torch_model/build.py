@@ -177,8 +177,6 @@ def _graph(
         target=target,
         edge_bytes=np.array([passed_bytes(ops, passed[edge]) for edge in edges]),
         colocation=classes(n, groups),
-        twin=np.full(n, -1, dtype=np.int32),
-        backward=np.zeros(n, dtype=bool),
     )
     if not training:
         return forward

@@ -6,13 +6,14 @@ FLOPs per element; those kernels are bound by memory on any GPU, so little hangs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
 
 from .program import tensors
 
@@ -42,18 +43,26 @@ PER_ELEMENT = {
 """FLOPs per element of the largest tensor; 1 for kernels not named here."""
 
 
-def product_flops(kernel: str, args: Sequence[Any], out: Any) -> float | None:
-    """Return the FLOPs of a product, None for another kernel.
+def product_flops(func: Any, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> float | None:
+    """Return the FLOPs of a product, None for another kernel: by torch's own formulas, and ours where it has none.
 
     Args:
-        kernel: its name without namespace and overload, e.g. ``addmm``.
-        args: positional arguments.
+        func: the operator, e.g. ``aten.addmm.default``.
+        args, kwargs: its arguments.
         out: what it returned.
     """
+    kernel = func._schema.name.split("::")[-1]
     if kernel.startswith("_scaled_dot_product"):
         return _attention(args[1:4], 3, 2) if "backward" in kernel else _attention(args[:3], 1, 1)
-    formula = _PRODUCTS.get(kernel)
-    return None if formula is None else float(formula(args, out))
+    if func._overloadpacket in flop_registry:
+        return float(flop_registry[func._overloadpacket](*args, **kwargs, out_val=out))
+    if kernel in ("mv", "dot", "addmv"):
+        matrix = args[kernel == "addmv"]
+        return float(2 * matrix.numel())
+    if kernel in RECURRENT:
+        steps = 2 * prod(args[0].shape[:-1]) * (args[1].numel() + args[2].numel())
+        return float(steps * (2 if "backward" in kernel else 1))
+    return None
 
 
 def other_flops(kernel: str, args: Sequence[Any], out: Any) -> float:
@@ -63,45 +72,10 @@ def other_flops(kernel: str, args: Sequence[Any], out: Any) -> float:
     return float(PER_ELEMENT.get(kernel, 1) * max(x.numel() for x in tensors((tuple(args), out))))
 
 
-def _matrices(a: Any, b: Any) -> int:
-    return int(2 * a.numel() * (b.shape[-1] if b.dim() > 1 else 1))
-
-
-def _convolution(args: Sequence[Any], out: Any) -> int:
-    # each weight meets each position of the output once, of the input if transposed
-    place = args[0] if args[6] else out
-    return int(2 * place.shape[0] * prod(place.shape[2:]) * args[1].numel())
-
-
-def _convolution_backward(args: Sequence[Any], _: Any) -> int:
-    gradient, value, weight, transposed, wanted = args[0], args[1], args[2], args[7], args[10]
-    place = value if transposed else gradient
-    return int(2 * place.shape[0] * prod(place.shape[2:]) * weight.numel() * (wanted[0] + wanted[1]))
-
-
 def _attention(matrices: Sequence[Any], by_key: int, by_value: int) -> float:
     query, key, value = matrices
     pairs = prod(query.shape[:-1]) * key.shape[-2]
     return float(2 * pairs * (by_key * query.shape[-1] + by_value * value.shape[-1]))
-
-
-def _recurrent(args: Sequence[Any], _: Any) -> int:
-    return int(2 * prod(args[0].shape[:-1]) * (args[1].numel() + args[2].numel()))
-
-
-_PRODUCTS: dict[str, Callable[[Sequence[Any], Any], float]] = {
-    "mm": lambda args, _: _matrices(args[0], args[1]),
-    "bmm": lambda args, _: _matrices(args[0], args[1]),
-    "mv": lambda args, _: _matrices(args[0], args[1]),
-    "dot": lambda args, _: _matrices(args[0], args[1]),
-    "addmm": lambda args, _: _matrices(args[1], args[2]),
-    "baddbmm": lambda args, _: _matrices(args[1], args[2]),
-    "addmv": lambda args, _: _matrices(args[1], args[2]),
-    "convolution": _convolution,
-    "convolution_backward": _convolution_backward,
-    "mkldnn_rnn_layer": _recurrent,
-    "mkldnn_rnn_layer_backward": lambda args, out: 2 * _recurrent(args, out),
-}
 
 
 def footprint(tensor: Any) -> float:
@@ -159,7 +133,7 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
         random = torch.Tag.nondeterministic_seeded in func.tags and _drops(func, args, kwargs)
         made, read = tensors(out), tensors((args, kwargs))
         if made and name not in ALLOCATIONS and (func._schema.is_mutable or not is_view(made, read)):
-            exact = product_flops(name, args, out)
+            exact = product_flops(func, args, kwargs, out)
             flops = other_flops(name, args, out) if exact is None else exact
             written = sum(map(footprint, made))
             once = {id(x): x for x in read}.values()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -11,6 +10,8 @@ from itertools import count, pairwise
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from ..arrays import FloatArray, IntArray, sums
 from ..errors import InstanceError
@@ -264,17 +265,7 @@ def whole_modules(ops: Ops, model: Model, patterns: Sequence[str]) -> list[set[i
 
 def classes(n: int, groups: list[set[int]]) -> IntArray:
     """Return the colocation class of each of n ops: ops of one group share a class, and so do groups that overlap."""
-    leader = list(range(n))
-
-    def find(i: int) -> int:
-        while leader[i] != i:
-            leader[i] = leader[leader[i]]
-            i = leader[i]
-        return i
-
-    for group in groups:
-        for a, b in pairwise(sorted(group)):
-            leader[find(b)] = find(a)
-    roots = [find(i) for i in range(n)]
-    shared = {root: i for i, root in enumerate(sorted(r for r, members in Counter(roots).items() if members > 1))}
-    return np.array([shared.get(root, -1) for root in roots], dtype=np.int32)
+    pairs = np.array([pair for group in groups for pair in pairwise(sorted(group))], dtype=int).reshape(-1, 2).T
+    _, label = connected_components(csr_array((np.ones(pairs.shape[1]), pairs), shape=(n, n)), directed=False)
+    shared = np.bincount(label) > 1
+    return np.asarray(np.where(shared, np.cumsum(shared) - 1, -1)[label], dtype=np.int32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -174,30 +174,18 @@ def called(meta: dict[str, Any]) -> tuple[str, ...]:
     return tuple(path for path in stack if path)
 
 
-def refs(value: Any) -> Iterator[Ref]:
-    """Yield every `Ref` in nested arguments."""
-    if isinstance(value, Ref):
-        yield value
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from refs(item)
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from refs(item)
-    elif isinstance(value, slice):
-        yield from refs((value.start, value.stop, value.step))
+def refs(value: Any) -> list[Ref]:
+    """Return every `Ref` in nested arguments."""
+    found: list[Ref] = []
+    substitute(value, lambda ref: found.append(ref) or ref)  # type: ignore[func-returns-value]
+    return found
 
 
-def substitute(value: Any, replacement: Callable[[Ref], Any]) -> Any:
-    """Return nested arguments with every `Ref` replaced."""
-    return substitute_kind(value, Ref, replacement)
-
-
-def substitute_kind(value: Any, kind: type, replacement: Callable[[Any], Any]) -> Any:
-    """Return nested arguments, as plain tuples, lists and dicts, with every item of one kind replaced."""
+def substitute(value: Any, replacement: Callable[[Any], Any], kind: type = Ref) -> Any:
+    """Return nested arguments, as tuples, lists and dicts of their own, with every item of one kind replaced."""
 
     def inside(item: Any) -> Any:
-        return substitute_kind(item, kind, replacement)
+        return substitute(item, replacement, kind)
 
     if isinstance(value, kind):
         return replacement(value)
@@ -207,8 +195,7 @@ def substitute_kind(value: Any, kind: type, replacement: Callable[[Any], Any]) -
         return {key: inside(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         items = [inside(item) for item in value]
-        named = hasattr(value, "_fields")
-        return items if isinstance(value, list) else type(value)(*items) if named else tuple(items)
+        return items if isinstance(value, list) else type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     return value
 
 

@@ -18,7 +18,7 @@ from ..errors import InstanceError
 from .cost import Profile, profile
 from .inplace import without_inplace
 from .load import Model, said
-from .program import STATE, Aten, Leaf, Method, Mode, Node, Program, Ref, called, state_names, substitute_kind
+from .program import STATE, Aten, Leaf, Method, Mode, Node, Program, Ref, called, state_names, substitute
 
 MODES = {"wrap_with_set_grad_enabled": ("grad", 1), "wrap_with_autocast": ("autocast", 4)}
 """Operators that run a graph in a mode: its kind, and how many arguments of theirs set it."""
@@ -95,7 +95,7 @@ def _inline(
 
 
 def _plain(value: Any, alias: dict[str, Any]) -> Any:
-    return substitute_kind(value, torch.fx.Node, lambda node: alias[node.name])
+    return substitute(value, lambda node: alias[node.name], torch.fx.Node)
 
 
 def symbolic(model: Model) -> Program:
@@ -118,13 +118,10 @@ def symbolic(model: Model) -> Program:
         state[title] = tensor
         return Ref(title)
 
-    def plain(value: Any) -> Any:
-        return substitute_kind(value, torch.fx.Node, lambda node: alias[node.name])
-
     returned: Any = ()
     for node in traced.graph.nodes:
         alias[node.name] = Ref(node.name)
-        args, kwargs = plain(node.args), plain(node.kwargs)
+        args, kwargs = _plain(node.args, alias), _plain(node.kwargs, alias)
         where = called(node.meta)
         if node.op == "placeholder":
             inputs[node.name] = bound.arguments[node.target.lstrip("*")]

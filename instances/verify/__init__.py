@@ -5,17 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, overload
 
 from ..errors import InstanceError
-from ..kinds import PLANS, PROBLEMS, VERIFIERS
+from ..kinds import PLANS as PLANS
+from ..kinds import PROBLEMS, VERIFIERS
 from ..lazy import exported
 
 if TYPE_CHECKING:
-    from ..kinds import Answer, Problem
+    from ..kinds import Answer as Answer
+    from ..kinds import Problem as Problem
     from ..partition import GraphProblem
     from ..placement import PlacementProblem
     from ..schedule import ScheduleProblem
-    from .placement import PlacementVerdict
-    from .schedule import ScheduleVerdict, clock_cost
-    from .verdict import TOLERANCE, Verdict
+    from .placement import PlacementVerdict as PlacementVerdict
+    from .schedule import ScheduleVerdict as ScheduleVerdict
+    from .schedule import clock_cost as clock_cost
+    from .verdict import TOLERANCE as TOLERANCE
+    from .verdict import Verdict as Verdict
 else:
     __getattr__ = exported(
         __name__,
@@ -26,18 +30,6 @@ else:
             ".verdict": "TOLERANCE Verdict",
         },
     )
-
-__all__ = [
-    "PLANS",
-    "TOLERANCE",
-    "Answer",
-    "PlacementVerdict",
-    "Problem",
-    "ScheduleVerdict",
-    "Verdict",
-    "clock_cost",
-    "verify",
-]
 
 
 @overload

@@ -37,8 +37,6 @@ FORWARD = OpGraph(
     target=np.array([2, 0]),
     edge_bytes=np.array([5.0, 6.0]),
     colocation=np.array([4, -1, 4]),
-    twin=np.full(3, -1),
-    backward=np.zeros(3, dtype=bool),
 )
 
 
@@ -68,9 +66,6 @@ def test_an_op_named_like_a_twin_is_refused() -> None:
         source=np.array([0]),
         target=np.array([1]),
         edge_bytes=np.zeros(1),
-        colocation=np.full(2, -1),
-        twin=np.full(2, -1),
-        backward=np.zeros(2, dtype=bool),
     )
     with pytest.raises(InstanceError, match="'a/backward' is a duplicate"):
         with_backward(one, one.time, one.memory)

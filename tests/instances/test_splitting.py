@@ -47,9 +47,6 @@ def random_graph(seed: int) -> OpGraph:
         source=source,
         target=target,
         edge_bytes=memory[source],
-        colocation=np.full(n, -1),
-        twin=np.full(n, -1),
-        backward=np.zeros(n, dtype=bool),
     )
     return with_backward(forward, rng.integers(0, 20, (1, n)) * 1e-5, memory)
 
@@ -74,9 +71,6 @@ def test_copies_of_one_op(milliseconds: float, copies: int) -> None:
             time=np.array([[milliseconds * 1e-3 if milliseconds != 0.0600001 else 6e-5 * (1 + 1e-9)]]),
             **{f: np.ones(1) for f in ("memory", "parameter_bytes", "activation_bytes")},
             **{f: np.zeros(0) for f in ("source", "target", "edge_bytes")},
-            colocation=np.full(1, -1),
-            twin=np.full(1, -1),
-            backward=np.zeros(1, dtype=bool),
         ),
         np.array([[5e-3]]),
         np.ones(1),
@@ -210,9 +204,6 @@ def test_slow_types_only() -> None:
             time=np.array([[np.inf], [1.0]]),
             **{f: np.ones(1) for f in ("memory", "parameter_bytes", "activation_bytes")},
             **{f: np.zeros(0) for f in ("source", "target", "edge_bytes")},
-            colocation=np.full(1, -1),
-            twin=np.full(1, -1),
-            backward=np.zeros(1, dtype=bool),
         ),
         np.ones((2, 1)),
         np.ones(1),

@@ -87,8 +87,6 @@ def on_edge(seed: int, objective: str, variant: str = "") -> Any:
         target=v[kept],
         edge_bytes=output[u[kept]],
         colocation=rng.integers(-1, max(1, n // 2), n) if rng.random() < 0.3 else none,
-        twin=none,
-        backward=np.zeros(n, dtype=bool),
     )
     groups = []
     for name in types:

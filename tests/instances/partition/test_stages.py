@@ -42,9 +42,6 @@ def chain(weights: tuple[float, ...] = (6, 0), outputs: tuple[float, ...] = (5, 
         source=np.arange(n - 1),
         target=np.arange(1, n),
         edge_bytes=x[:-1],
-        colocation=np.full(n, -1),
-        twin=np.full(n, -1),
-        backward=np.zeros(n, dtype=bool),
     )
     return with_backward(forward, 3.0 + np.arange(n)[None], x)
 
@@ -164,7 +161,7 @@ def test_a_forward_pass_neither_synchronises_nor_keeps() -> None:
             f: getattr(whole, f)[:2]
             for f in ("memory", "parameter_bytes", "activation_bytes", "colocation", "backward")
         },
-        twin=np.full(2, -1),
+        twin=[-1, -1],
         source=[0],
         target=[1],
         edge_bytes=[5.0],

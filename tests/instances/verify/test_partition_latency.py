@@ -31,7 +31,6 @@ def problem(
         target=np.array([v for _, v in edges], dtype=np.int32),
         edge_bytes=np.full(len(edges), size),
         colocation=np.array(colocation or [-1] * n),
-        twin=np.full(n, -1),
         backward=np.array([False] * (n - 1) + [backward]),
     )
     return LatencyProblem(graph, Cluster.flat((GPU, gpus), (CPU, cpus), bandwidth=1.0))

@@ -33,9 +33,6 @@ def cases(draw: Any, variant: str | None = None) -> Case:
         source=u[kept],
         target=v[kept],
         edge_bytes=rng.integers(0, 5, kept.sum()).astype(float),
-        colocation=np.full(n, -1),
-        twin=np.full(n, -1),
-        backward=np.zeros(n, dtype=bool),
     )
     types = (DeviceType("gpu", memory=float(2 * n)), gpus), (DeviceType("cpu", host=True), cpus)
     cluster = Cluster.flat(*types, bandwidth=2.0, latency=0.25)

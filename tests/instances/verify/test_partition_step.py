@@ -43,8 +43,6 @@ def problem(edges: list[tuple[int, int, float]], contention: bool = False) -> St
         target=np.array([v for _, v, _ in edges], dtype=np.int32),
         edge_bytes=np.array([x for _, _, x in edges], dtype=float),
         colocation=np.array([-1, -1, 0, 0]),
-        twin=np.full(4, -1),
-        backward=np.zeros(4, dtype=bool),
     )
     return StepProblem(graph, FOUR, contention)
 

@@ -116,9 +116,6 @@ def chain(time: list[float], edges: list[tuple[int, int]], memory: float = 0.0) 
         source=np.array([u for u, _ in edges], dtype=np.int32),
         target=np.array([v for _, v in edges], dtype=np.int32),
         edge_bytes=np.full(len(edges), memory),
-        colocation=np.full(n, -1),
-        twin=np.full(n, -1),
-        backward=np.zeros(n, dtype=bool),
     )
 
 

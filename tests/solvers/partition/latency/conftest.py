@@ -40,8 +40,6 @@ def _make(
         target=np.array([v for _, v, _ in edges], dtype=np.int32),
         edge_bytes=np.array([x for _, _, x in edges], dtype=float),
         colocation=np.array(colocation or [-1] * n, dtype=np.int32),
-        twin=np.full(n, -1, dtype=np.int32),
-        backward=np.zeros(n, dtype=bool),
     )
     groups: Any = (DeviceType("gpu", memory=memory), gpus), (DeviceType("cpu", memory=host_memory, host=True), cpus)
     return LatencyProblem(graph, Cluster.flat(*groups, bandwidth=1.0, latency=latency))

@@ -36,8 +36,6 @@ def graph(
         target=np.array([v for _, v in edges], dtype=np.int32),
         edge_bytes=size[source],
         colocation=np.full(n, -1) if colocation is None else np.array(colocation),
-        twin=np.full(n, -1),
-        backward=np.zeros(n, dtype=bool),
     )
 
 

@@ -43,7 +43,6 @@ def _make(
         target=np.array([v for _, v, _ in edges], dtype=np.int32),
         edge_bytes=np.array([x for _, _, x in edges], dtype=float),
         colocation=np.array(colocation or [-1] * n),
-        twin=np.full(n, -1),
         backward=turned,
     )
     groups: Any = (DeviceType("gpu", memory=memory), gpus), (DeviceType("cpu", host=True), cpus)
