@@ -15,6 +15,7 @@ STYLE = {
     "auto": ("#0072b2", False, "auto (pipeline)"),
     "cpsat": ("#d55e00", False, "cpsat"),
     "plain_cpsat": ("#d55e00", True, "plain CP-SAT"),
+    "milp": ("#009e73", False, "milp"),
     "plain_milp": ("#009e73", True, "plain MILP"),
 }
 """Colour, whether dashed, and name of each method."""

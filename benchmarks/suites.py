@@ -165,7 +165,7 @@ SIZES = (
 
 def published() -> list[Case]:
     """Return the published throughput graphs: all variants by auto, and each method on pipelines."""
-    exact = [("auto", 60.0), ("cpsat", 30.0)]
+    exact = [("auto", 60.0), ("cpsat", 30.0), ("milp", 30.0)]
     quick = [("pipedream", 10.0), ("local_search", 10.0)]
     cases = [_published(name, "contiguous", *run) for run in exact + quick for name in PUBLISHED]
     return cases + [_published(name, variant, "auto", 60.0) for variant in ("convex", "free") for name in PUBLISHED]
@@ -173,7 +173,7 @@ def published() -> list[Case]:
 
 def rivals() -> list[Case]:
     """Return the published graphs by the package's models and the plain formulations, one after the other."""
-    methods = ("auto", "cpsat", "plain_cpsat", "plain_milp")
+    methods = ("auto", "cpsat", "plain_cpsat", "milp", "plain_milp")
     return [_published(name, "contiguous", method, 20.0) for name in PUBLISHED for method in methods]
 
 

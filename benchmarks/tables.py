@@ -38,7 +38,7 @@ GREEDY = {
 """What the greedy of Tarnawski et al. (NeurIPS 2020) reaches."""
 PIPEDREAM = {("vgg16", "2x8"): 8.579, ("gnmt", "4"): 3.4566, ("alexnet", "4"): 2.8898, ("resnet50", "4"): 3.7066}
 """How many times one GPU's throughput PipeDream's optimiser says its plan has."""
-COMPARED = ("auto", "cpsat", "plain_cpsat", "plain_milp")
+COMPARED = ("auto", "cpsat", "plain_cpsat", "milp", "plain_milp")
 
 
 def proofs(rows: Rows) -> str:

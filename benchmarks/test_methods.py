@@ -25,8 +25,8 @@ pytest.importorskip("pytest_benchmark")
 DATA = ROOT.parent / "shared" / "data"
 LIMIT = 20.0
 SMALL = ("msr/layer-bert24_inference", "msr/layer-gnmt_inference", "msr/operator-bert_l-3_inference")
-METHODS = ("pipeline", "cpsat")
-PAIRS = (("auto", "plain_cpsat"), ("cpsat", "plain_cpsat"), ("auto", "plain_milp"))
+METHODS = ("pipeline", "cpsat", "milp")
+PAIRS = (("auto", "plain_cpsat"), ("cpsat", "plain_cpsat"), ("milp", "plain_milp"))
 
 
 def problem(instance: str) -> PartitionProblem:

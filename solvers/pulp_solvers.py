@@ -18,6 +18,8 @@ ABOVE_ONE = 1.001
 """The upper bound of times that need not exceed 1: with 1 itself HiGHS calls infeasible what lies on the edge."""
 APT = 0.5
 """Tolerances are relative to the unit: if the optimum is below so much of it, solve again in a smaller one."""
+_ROWS = 32
+"""Rows between two looks at the clock."""
 _ROUNDING = 1e-6
 """What solvers may be wrong by in a unit that is too large."""
 
@@ -83,3 +85,22 @@ def _solve(run: Run, lp: Any) -> float:
     for x, value in zip(lp.variables(), values, strict=True):
         x.varValue = value
     return bound
+
+
+class Model(pulp.LpProblem):  # type: ignore[misc]  # PuLP is untyped
+    """A problem to minimise whose rows look at the clock as they come in.
+
+    Raises:
+        TimeoutError: in place of a row, once the run has stopped.
+    """
+
+    def __init__(self, name: str, stopped: Callable[[], bool]) -> None:
+        super().__init__(name, pulp.LpMinimize)
+        self._stopped, self._rows = stopped, 0
+
+    def addConstraint(self, *args: Any, **options: Any) -> Any:  # noqa: N802, PuLP's name
+        """Add a row, now and then after a look at the clock."""
+        self._rows += 1
+        if not self._rows % _ROWS and self._stopped():
+            raise TimeoutError
+        return super().addConstraint(*args, **options)

@@ -16,10 +16,10 @@ from .grain import rounded_up, suits_cpsat, suits_prices
 from .prepare import Prepared, ShiftedRun, prepare
 
 if TYPE_CHECKING:
-    from . import cpsat, decode, enumeration, labels, lists, local_search, prices, starts
+    from . import cpsat, decode, enumeration, labels, lists, local_search, milp, prices, starts
 else:
-    cpsat, decode, enumeration, labels, lists, local_search, prices, starts = on_demand(
-        __package__, "cpsat decode enumeration labels lists local_search prices starts"
+    cpsat, decode, enumeration, labels, lists, local_search, milp, prices, starts = on_demand(
+        __package__, "cpsat decode enumeration labels lists local_search milp prices starts"
     )
 
 
@@ -63,6 +63,7 @@ _SEARCHES: dict[str, Method] = {
     "local_search": Method(local_search.local_search, library="numba", kernels=compiled(*_ANNEALING), start=_start),
     "lp": Method(starts.lp, suits=suits_prices, library="highspy", kernels=compiled(*_PRICING), start=_start),
     "starts": Method(starts.starts, suits=suits_prices, library="highspy", kernels=compiled(*_SEARCHING), start=_start),
+    "milp_time": Method(milp.milp_time, exact=True, suits=milp.suits, library="pulp", start=_start),
     "cpsat": Method(cpsat.cpsat, exact=True, suits=suits_cpsat, library=CPSAT, start=_start),
 }
 METHODS: dict[str, Method] = {

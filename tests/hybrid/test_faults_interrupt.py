@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 PROGRAM = """
-import json
+import json, sys
 from gangplan import solve
 from gangplan.instances.generators import generate
 
@@ -25,7 +25,7 @@ def tell(run):
         said.append(True)
         print("plan", flush=True)
 
-result = solve(problem, time_limit=60, method="cpsat", workers=2, callbacks=[tell])
+result = solve(problem, time_limit=60, method=sys.argv[1], workers=2, callbacks=[tell])
 print(json.dumps({"status": result.status, "reason": result.stop_reason, "objective": result.objective,
                   "bound": result.bound, "seconds": result.wall_seconds, "phases": result.phases}), flush=True)
 """
@@ -46,9 +46,10 @@ def cpu_seconds(pid: int) -> float:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="a file of Linux")
 @pytest.mark.usefixtures("listens_to_ctrl_c")
-def test_interrupt() -> None:
-    """A SIGINT amid CP-SAT ends the solve soon, with what there is."""
-    call = [sys.executable, "-W", "ignore", "-c", PROGRAM]
+@pytest.mark.parametrize("method", ["cpsat", "milp"])
+def test_interrupt(method: str) -> None:
+    """A SIGINT amid CP-SAT or HiGHS ends the solve soon, with what there is."""
+    call = [sys.executable, "-W", "ignore", "-c", PROGRAM, method]
     child = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert child.stdout is not None
@@ -64,4 +65,4 @@ def test_interrupt() -> None:
     result = json.loads(out)
     assert (result["status"], result["reason"]) == ("FEASIBLE", "interrupted")
     assert 0 < result["bound"] <= result["objective"]
-    assert result["phases"]["cpsat"] > 0.5
+    assert result["phases"][method] > 0.5

@@ -72,7 +72,7 @@ def test_preparing_looks_at_the_clock(kind: type, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize(
     ("kind", "method"),
-    [(kind, m) for kind in KINDS for m in ("auto", *suite(kind.objective).methods) if m in ("auto", "cpsat")],
+    [(kind, m) for kind in KINDS for m in ("auto", *suite(kind.objective).methods) if m in ("auto", "cpsat", "milp")],
 )
 def test_a_plan_comes_at_any_limit(kind: type, method: str) -> None:
     """Where no method has the time for anything there is a draft, verified, also where memory asks for many devices."""

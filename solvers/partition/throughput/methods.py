@@ -20,10 +20,10 @@ from .pipeline import bounds, pipedream, pipeline
 from .quotient import Quotient, quotient
 
 if TYPE_CHECKING:
-    from . import annealing, cpsat, cuts, cycles, enumeration, moves, random_keys, random_problem
+    from . import annealing, cpsat, cuts, cycles, enumeration, milp, moves, random_keys, random_problem
 else:
-    annealing, cpsat, cuts, cycles, enumeration, moves, random_keys, random_problem = on_demand(
-        __package__, "annealing cpsat cuts cycles enumeration moves random_keys random_problem"
+    annealing, cpsat, cuts, cycles, enumeration, milp, moves, random_keys, random_problem = on_demand(
+        __package__, "annealing cpsat cuts cycles enumeration milp moves random_keys random_problem"
     )
 
 
@@ -63,10 +63,14 @@ def _prepare(run: Run) -> Reduced:
     return reduced
 
 
-def _suits_cpsat(reduced: Reduced) -> bool:
-    """Accept problems of not too many groups and nets times devices: beyond, a minute neither proves nor helps."""
-    q = reduced.own
-    return (q.n_groups + len(q.nets)) * int(q.counts.sum()) <= _LITERALS
+def _at_most(literals: int) -> Callable[[Reduced], bool]:
+    """Accept problems of so many literals, groups and nets times devices: beyond, a minute neither proves nor helps."""
+
+    def suits(reduced: Reduced) -> bool:
+        q = reduced.own
+        return (q.n_groups + len(q.nets)) * int(q.counts.sum()) <= literals
+
+    return suits
 
 
 def _start(run: Run, reduced: Reduced) -> None:
@@ -75,7 +79,6 @@ def _start(run: Run, reduced: Reduced) -> None:
         _pipedream(run, reduced)
 
 
-_LITERALS = 25_000
 _CUTTING = compiled(cuts.cut, moves.improve, cuts.extend, cuts.numbered)
 
 
@@ -107,8 +110,15 @@ METHODS: dict[str, Method] = {
     "cpsat": Method(
         lambda run, reduced: cpsat.cpsat(run, reduced.own),
         exact=True,
-        suits=_suits_cpsat,
+        suits=_at_most(25_000),
         library=CPSAT,
+        start=_start,
+    ),
+    "milp": Method(
+        lambda run, reduced: milp.milp(run, reduced.own),
+        exact=True,
+        suits=_at_most(400_000),
+        library="pulp",
         start=_start,
     ),
 }

@@ -37,7 +37,7 @@ def test_contract(name: str) -> None:
 
 @pytest.mark.parametrize("first", range(0, 100, 25))
 def test_exact_methods_agree(first: int) -> None:
-    """CP-SAT and enumeration find one optimum on a hundred small problems."""
+    """The MILP, CP-SAT and enumeration find one optimum on a hundred small problems."""
     for seed in range(first, first + 25):
         problem = random_problem(1000 + seed)
         best = optimum(problem)
@@ -86,7 +86,7 @@ def test_menu_is_used() -> None:
 def test_waiting_pays() -> None:
     """A heavy short gang comes at 1, and a long light job waits for it: 12 + 100 * 2 is less than 10 + 100 * 11."""
     jobs = (MoldableJob("light", (2,), (10.0,)), MoldableJob("heavy", (2,), (1.0,), release=1.0, weight=100.0))
-    for name in ("starts", "cpsat"):
+    for name in ("starts", "cpsat", "milp_time"):
         run = finished(name, ScheduleProblem(jobs, Pool(2)))
         assert run.objective == pytest.approx(12 + 200), name
 

@@ -150,6 +150,6 @@ def test_two_accelerator_types(make: Callable[..., PartitionProblem]) -> None:
     paying = replace(problem, cluster=replace(problem.cluster, device_types=(gpu, replace(cpu, host=False))))
     mirrored = replace(paying, graph=replace(paying.graph, source=paying.graph.target, target=paying.graph.source))
     for one in (paying, mirrored):
-        for method in ("pipeline", "cpsat"):
+        for method in ("pipeline", "cpsat", "milp"):
             result = solve(one, time_limit=60, method=method, workers=1)
             assert (result.status, result.objective) == ("OPTIMAL", pytest.approx(6.0))

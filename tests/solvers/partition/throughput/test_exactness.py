@@ -119,11 +119,11 @@ def test_generated_graphs(shape: str, hosts: int, variant: str) -> None:
 
 @pytest.mark.parametrize("hosts", [0, 1])
 def test_small_gpt(hosts: int) -> None:
-    """Dynamic programming and CP-SAT agree on a GPT of one layer, its backward ops included."""
+    """Dynamic programming, CP-SAT and HiGHS agree on a GPT of one layer, its backward ops included."""
     problem = mixed(generate("gpt", layers=1, hidden=64, heads=2, context=64, vocabulary=500, devices=3), hosts)
-    values = [solve(problem, time_limit=60, method=m, workers=1) for m in ("pipeline", "cpsat")]
-    assert [r.status for r in values] == ["OPTIMAL"] * 2
-    assert [r.objective for r in values] == [pytest.approx(values[0].objective, rel=OPTIMAL_GAP)] * 2
+    values = [solve(problem, time_limit=60, method=m, workers=1) for m in ("pipeline", "cpsat", "milp")]
+    assert [r.status for r in values] == ["OPTIMAL"] * 3
+    assert [r.objective for r in values] == [pytest.approx(values[0].objective, rel=OPTIMAL_GAP)] * 3
 
 
 def test_convex_pipeline_needs_no_cycle_on_two_devices() -> None:
