@@ -22,8 +22,9 @@ from gangplan.simulator.rounds import parse_cluster, simulate_rounds
 
 from .ledger import ROOT, measured_commit
 from .policies_bounds import Bounds, elastic, rigid, typed, unstopped
-from .policies_rows import POLICY_ROWS, PROTOCOL, PolicyRow, read, write
+from .policies_rows import POLICY_ROWS, PROTOCOL, PolicyRow, read
 from .policies_traces import TRACES, RoundTrace, Trace
+from .records import append_records
 
 DATA = ROOT.parent / "shared" / "data"
 LIMIT = 120.0
@@ -63,8 +64,8 @@ def run(
     Raises:
         AssertionError: if a schedule is better than the bound.
     """
-    rows, new, commit = read(path), list[PolicyRow](), measured_commit()
-    known = {row.key for row in rows if row.mean_jct is not None or row.seconds > _PATIENT * limit}
+    new, commit = list[PolicyRow](), measured_commit()
+    known = {row.key for row in read(path) if row.mean_jct is not None or row.seconds > _PATIENT * limit}
     for trace in traces:
         if trace.needs and not (data / trace.needs).exists():
             say(f"{trace.name}: left out, there is no {trace.needs} in the data folder")
@@ -77,9 +78,8 @@ def run(
             ready = _ready(trace, data, seed)
             for _, _, _, label, _ in missing:
                 row = _simulated(trace, ready, label, seed, limit, commit)
-                rows.append(row)
                 new.append(row)
-                write(rows, path)
+                append_records([row], path)
                 say(_line(row))
     return new
 

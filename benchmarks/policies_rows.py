@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import os
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from .ledger import ROOT
-from .records import columns, read_records
+from .records import read_records
 
 POLICY_ROWS = ROOT / "benchmarks" / "policies.csv"
 PROTOCOL = 1
@@ -76,19 +73,6 @@ class PolicyRow:
         return None if self.makespan is None else self.makespan / self.makespan_bound - 1
 
 
-COLUMNS = columns(PolicyRow)
-
-
 def read(path: Path = POLICY_ROWS) -> list[PolicyRow]:
     """Return the rows of a file, see `read_records`."""
     return read_records(path, PolicyRow)
-
-
-def write(rows: Sequence[PolicyRow], path: Path = POLICY_ROWS) -> None:
-    """Write the whole file, or leave what was there."""
-    part = path.with_name(path.name + ".part")
-    with part.open("w", newline="", encoding="utf-8") as file:
-        lines = csv.writer(file, lineterminator="\n")
-        lines.writerow(COLUMNS)
-        lines.writerows(["" if v is None else v for v in asdict(row).values()] for row in rows)
-    os.replace(part, path)

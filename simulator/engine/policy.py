@@ -89,11 +89,17 @@ class View:
 
     def left(self, jobs: Long) -> FloatArray:
         """Return what each job still has to do, in seconds of `workload.duration`."""
-        return self._state.left_now(jobs)
+        s = self._state
+        past = np.where(
+            s.running.place[jobs] >= 0, np.maximum(s.now - np.maximum(s.since[jobs], s.ready[jobs]), 0.0), 0.0
+        )
+        return np.asarray(s.left[jobs] - s.rate[jobs] * past)
 
     def attained(self, jobs: Long) -> FloatArray:
         """Return the GPU seconds that each job has held so far."""
-        return self._state.attained_now(jobs)
+        s = self._state
+        past = np.where(s.running.place[jobs] >= 0, s.now - s.since[jobs], 0.0)
+        return np.asarray(s.attained[jobs] + s.degree[jobs] * past)
 
     def rows(self, job: int) -> Rows:
         """Return which GPUs a running job holds."""
@@ -111,11 +117,16 @@ class View:
     @property
     def together(self) -> list[tuple[int, ...]]:
         """The sets of jobs that have a GPU in common, each ascending, where GPUs are shared."""
-        return self._state.together()
+        sharing = self._state.sharing
+        return (
+            [] if sharing is None else sorted({tuple(sorted(sharing.at[node][gpu])) for node, gpu in sharing.crowded})
+        )
 
     def holders(self, node: int, gpu: int) -> tuple[int, ...]:
         """Return the jobs on a GPU, where GPUs are shared."""
-        return self._state.holders(node, gpu)
+        if self._state.sharing is None:
+            raise InstanceError("shared", "is false: GPUs are not told apart")
+        return tuple(self._state.sharing.at[node][gpu])
 
 
 def _closed(array: NDArray[Any]) -> NDArray[Any]:

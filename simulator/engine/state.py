@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.instances import InstanceError
 from gangplan.instances.arrays import BoolArray, FloatArray
 from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.workload import Workload
@@ -104,18 +103,6 @@ class ClusterState:
         """Return what nobody holds of GPUs, cores and memory, (m, 3)."""
         beside = np.stack([self.fleet.cpu, self.fleet.memory], axis=1)
         return np.where(self.up[:, None], np.column_stack([self.free, beside])[:, :3], 0.0)
-
-    def holders(self, node: int, gpu: int) -> tuple[int, ...]:
-        """Return the jobs on a GPU."""
-        if self.sharing is None:
-            raise InstanceError("shared", "is false: GPUs are not told apart")
-        return tuple(self.sharing.at[node][gpu])
-
-    def together(self) -> list[tuple[int, ...]]:
-        """Return the sets of jobs that have a GPU in common."""
-        if self.sharing is None:
-            return []
-        return sorted({tuple(sorted(self.sharing.at[node][gpu])) for node, gpu in self.sharing.crowded})
 
     def start(self, job: int, degree: int, rows: Rows) -> None:
         """Have a job that is in no queue run from now on."""
@@ -225,17 +212,6 @@ class ClusterState:
         self.changes += 1
         self.up[node] = True
         self.ok[:, node] = self._suits[:, node]
-
-    def left_now(self, jobs: Long) -> FloatArray:
-        """Return the work left."""
-        since = np.maximum(self.since[jobs], self.ready[jobs])
-        past = np.where(self.running.place[jobs] >= 0, np.maximum(self.now - since, 0.0), 0.0)
-        return np.asarray(self.left[jobs] - self.rate[jobs] * past)
-
-    def attained_now(self, jobs: Long) -> FloatArray:
-        """Return the GPU seconds held so far."""
-        past = np.where(self.running.place[jobs] >= 0, self.now - self.since[jobs], 0.0)
-        return np.asarray(self.attained[jobs] + self.degree[jobs] * past)
 
     def _speed(self, job: int) -> float:
         """Return the rate of a job alone at its degree."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -124,36 +125,17 @@ def by_queue(workload: Workload, run: Callable[[Workload], Outcome]) -> Outcome:
     if any(part.options is not None for part in parts):
         raise InstanceError("options", "is of one queue, and cannot be put together")
     counted = any((part.row_node < 0).any() for part in parts)
-    first = np.cumsum([0, *(1 if counted else len(part.room) for part in parts)])
-    start, finish = np.empty(workload.n_jobs), np.empty(workload.n_jobs)
-    for index, part in zip(jobs, parts, strict=True):
-        start[index], finish[index] = part.start, part.finish
-
-    def together(field: str) -> NDArray[Any]:
-        return np.concatenate([getattr(part, field) for part in parts])
-
-    def renumbered(field: str) -> IntArray:
-        shifted = [np.maximum(getattr(part, field), 0) + k for part, k in zip(parts, first, strict=False)]
-        return np.concatenate(shifted).astype(np.int32)
-
-    row_job = [index[part.row_job] for index, part in zip(jobs, parts, strict=True)]
     rooms = [np.array([part.n_gpus], dtype=np.int32) if counted else part.room for part in parts]
-    return Outcome(
-        workload=workload,
-        room=np.concatenate(rooms),
-        start=start,
-        finish=finish,
-        row_job=np.concatenate(row_job).astype(np.int32),
-        row_node=renumbered("row_node"),
-        row_gpu=together("row_gpu"),
-        row_gpus=together("row_gpus"),
-        row_share=together("row_share"),
-        row_start=together("row_start"),
-        row_end=together("row_end"),
-        row_rate=together("row_rate"),
-        down_node=renumbered("down_node"),
-        down_start=together("down_start"),
-        down_end=together("down_end"),
-        cost=parts[0].cost,
-        interval=parts[0].interval,
-    )
+    first = np.cumsum([0, *map(len, rooms)])
+    whole: dict[str, Any] = {"start": np.empty(workload.n_jobs), "finish": np.empty(workload.n_jobs)}
+    for index, part in zip(jobs, parts, strict=True):
+        whole["start"][index], whole["finish"][index] = part.start, part.finish
+    for name in (field.name for field in fields(Outcome)):
+        if name.startswith(("row_", "down_")):
+            columns = [getattr(part, name) for part in parts]
+            if name == "row_job":
+                columns = [index[column] for index, column in zip(jobs, columns, strict=True)]
+            elif name.endswith("_node"):  # all GPUs of a queue are one node where they are only counted
+                columns = [np.maximum(column, 0) + k for column, k in zip(columns, first, strict=False)]
+            whole[name] = np.concatenate(columns).astype(getattr(parts[0], name).dtype)
+    return Outcome(workload, np.concatenate(rooms), cost=parts[0].cost, interval=parts[0].interval, **whole)
