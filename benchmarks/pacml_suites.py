@@ -1,14 +1,25 @@
-"""What the learned PAC-ML policy is judged on: published and physical units, then what it was not trained on."""
+"""What the learned PAC-ML policy is judged on, and the rows that come of it: one simulation of one case each."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from gangplan.simulator.ramp import MODELS, RAMP_POLICIES
 from gangplan.simulator.ramp.arrivals import SEQUENTIAL, SERVERS
 from gangplan.simulator.ramp.step import Units
 
-from .pacml_rows import BOUND, LEARNED, PLAN, UNGUARDED
+from .ledger import ROOT
+from .records import append_records, read_records
+
+PACML = ROOT / "benchmarks" / "pacml.csv"
+PROTOCOL = 1
+"""Counted up when cases or what is measured change: rows of another protocol are run again."""
+
+LEARNED, UNGUARDED, BOUND, PLAN = "learned", "unguarded", "bound", "plan"
+"""Policies by name: the learned one, the same without its guard, the LP's bound, and the schedule that beam search
+finds; the last two know all arrivals."""
 
 OTHERS = (
     "densenet121", "gnmt_large", "inception_v3", "nasnetalarge", "nasnetamobile", "resnet101", "resnet50", "resnext101",
@@ -24,6 +35,8 @@ PUBLISHED = round(SEQUENTIAL / SERVERS, 3)
 
 LOADS = (0.5, 0.75, 1.0, 1.25, 1.5)
 CONSTANTS = tuple(f"constant-{d}" for d in (1, 2, 4, 6, 8, 16))
+KEPT = tuple(f"{name}+best" for name in CONSTANTS[1:])
+"""A constant degree, and the block that leaves the most free blocks."""
 RULES = tuple(p for p in RAMP_POLICIES if "+" in p)
 """A degree by rule, and a choice of the block."""
 
@@ -36,8 +49,17 @@ BEST = (
 QUICK = ("smallest+best", "smallest+first", "about-4+first", "from-4+first", "from-8+first")
 """Rules for large clusters, where best fit takes 10 ms a decision."""
 
-ROLLOUTS, SAMPLED = "rollouts of 24 futures", "beam search in 16 futures"
-ABLATIONS = ("both", "imitation only", "RL only", "totals", "no choice of the block")
+ROLLOUTS, DEGREES, PLANS, PAST = (
+    "rollouts of 24 futures", "rollouts of 24 futures, degree only", "plans of 16 futures",
+    "plans of 16 futures, drawn from the past",
+)  # fmt: skip
+SEARCHES: dict[str, dict[str, bool]] = {
+    ROLLOUTS: {"planned": False, "blocks": True, "past": False},
+    DEGREES: {"planned": False, "blocks": False, "past": False},
+    PLANS: {"planned": True, "blocks": True, "past": False},
+    PAST: {"planned": True, "blocks": True, "past": True},
+}
+"""How `benchmarks.pacml_search.Searched` searches, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +68,7 @@ class Cell:
 
     Attributes:
         units: of completion times.
-        policies: names, see `benchmarks.pacml_rows.PacmlRow.policy`.
+        policies: names, see `PacmlRow.policy`.
         models: one of `GROUPS`.
         cluster: communication groups x racks x servers.
         load: sequential work offered a second, as a share of what the servers can do.
@@ -68,25 +90,66 @@ class Cell:
         return 1.0 if self.load == PUBLISHED else self.load * SERVERS / SEQUENTIAL
 
     @property
-    def size(self) -> tuple[int, int, int]:
-        """The cluster's numbers."""
-        groups, racks, servers = map(int, self.cluster.split("x"))
-        return groups, racks, servers
-
-    @property
     def place(self) -> tuple[str, str, str, float, int]:
         """What tells its cases from others."""
         return self.units, self.models, self.cluster, self.load, self.jobs
 
 
+@dataclass(frozen=True, slots=True)
+class PacmlRow:
+    """One simulation.
+
+    Attributes:
+        date, commit: as in the ledger.
+        protocol: `PROTOCOL` at the time.
+        weights: the first twelve digits of their SHA-256, empty of a policy without.
+        units, models, cluster, load, jobs: as of `Cell`.
+        policy: a name that `make_policy` knows, `LEARNED`, `UNGUARDED`, `BOUND`, `PLAN`, a search, or an ablation.
+        distribution, seed: of what arrives.
+        blocked, blocked_or_running: the rates; the second one is the published.
+        seconds: of the simulation or search, without the check.
+    """
+
+    date: str
+    commit: str
+    protocol: int
+    weights: str
+    units: str
+    models: str
+    cluster: str
+    load: float
+    jobs: int
+    policy: str
+    distribution: str
+    seed: int
+    blocked: float
+    blocked_or_running: float
+    seconds: float
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What makes another row a repetition of this one."""
+        where = self.units, self.models, self.cluster, self.load, self.jobs
+        return self.protocol, self.weights, where, self.policy, self.distribution, self.seed
+
+
+def read(path: Path = PACML) -> list[PacmlRow]:
+    """Return the rows of a file, see `read_records`."""
+    return read_records(path, PacmlRow)
+
+
+def append(rows: Sequence[PacmlRow], path: Path = PACML) -> None:
+    """Add rows; two processes may do so at the same time."""
+    append_records(rows, path)
+
+
 def _suites() -> dict[str, tuple[Cell, ...]]:
     units: tuple[Units, Units] = ("as-published", "physical")
-    main = tuple(Cell(u, (LEARNED, UNGUARDED, *RAMP_POLICIES)) for u in units)
     near = (LEARNED, UNGUARDED, *CONSTANTS, *BEST)
     far = (LEARNED, *CONSTANTS, *QUICK)
     physical = Cell("physical", near, seeds=5)
     return {
-        "main": main,
+        "main": tuple(Cell(u, (LEARNED, UNGUARDED, *RAMP_POLICIES)) for u in units),
         "bounds": tuple(Cell(u, (BOUND, PLAN)) for u in units),
         "models": (
             *(Cell(u, near, "nine", seeds=5) for u in units),
@@ -98,7 +161,7 @@ def _suites() -> dict[str, tuple[Cell, ...]]:
             *(Cell("physical", far, cluster="8x8x2", load=load, jobs=2000, seeds=3) for load in LOADS[::2]),
             Cell("physical", far, cluster="8x8x8", load=1.0, jobs=2000, seeds=3),
         ),
-        "search": tuple(Cell(u, (ROLLOUTS, SAMPLED), seeds=2) for u in units),
+        "search": tuple(Cell(u, tuple(SEARCHES), seeds=2) for u in units),
     }
 
 

@@ -17,13 +17,14 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 pytest.importorskip("safetensors")
 
+from gangplan.instances import RampTopology  # noqa: E402
 from gangplan.learned.policy import read_card, shipped  # noqa: E402
-from gangplan.learned.ramp.decide import Decider  # noqa: E402
 from gangplan.learned.ramp.network import Network  # noqa: E402
 from gangplan.learned.ramp.onnx import OnnxRampPolicy, export  # noqa: E402
-from gangplan.learned.ramp.policy import RampPolicy  # noqa: E402
-from gangplan.learned.ramp.scenarios import Scenario, various  # noqa: E402
-from gangplan.simulator.ramp import Choice, State, arrivals, simulate  # noqa: E402
+from gangplan.learned.ramp.policy import Decider, RampPolicy  # noqa: E402
+from gangplan.simulator.ramp import Blocks, Choice, JobType, State, arrivals, read_types, simulate  # noqa: E402
+
+from .pacml import DATA  # noqa: E402
 
 SIZES = {32: (4, 4, 2), 128: (8, 8, 2), 512: (8, 8, 8), 4096: (16, 16, 16)}
 TARGET = {32: 5.0, 128: 5.0, 512: 20.0, 4096: 20.0}
@@ -35,9 +36,11 @@ FILL, TIMED = 4096, 2000
 
 
 @cache
-def scenario(servers: int) -> Scenario:
-    """Return four made networks, with op counts of published ones, on a cluster."""
-    return various(SIZES[servers], 0, ("physical",), sets=1)
+def types(servers: int) -> tuple[JobType, ...]:
+    """Return the published models on a cluster."""
+    if not DATA.is_dir():
+        pytest.skip("there is no PipeDream data")
+    return read_types(DATA, blocks=Blocks(RampTopology(*SIZES[servers])))
 
 
 @cache
@@ -69,7 +72,6 @@ class Timed:
 @pytest.mark.parametrize("form", ["torch", "onnx"])
 def test_latency(record_property: Callable[[str, object], None], tmp_path: Path, form: str, servers: int) -> None:
     """Of decisions at the published load, from the state of the cluster to the choice, 99% are within the target."""
-    torch.set_num_threads(1)
     decider: Any = policy()
     if form == "onnx":
         if any(find_spec(name) is None for name in ("onnx", "onnxscript", "onnxruntime")):
@@ -77,7 +79,7 @@ def test_latency(record_property: Callable[[str, object], None], tmp_path: Path,
         export(policy(), tmp_path / "policy.onnx")
         decider = OnnxRampPolicy.load(tmp_path / "policy.onnx")
     timed, warm = Timed(decider), WARM + min(2 * servers, FILL)
-    simulate(arrivals(scenario(servers).types, "A", 0, n=warm + TIMED), timed)
+    simulate(arrivals(types(servers), "A", 0, n=warm + TIMED), timed)
     wall, processor = np.array(timed.took[warm:]).T
     half, most = np.percentile(wall, [50, 99])
     words = f"p50 {half:.2f} ms, p99 {most:.2f} ms, longest {wall.max():.2f} ms"

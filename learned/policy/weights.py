@@ -143,7 +143,7 @@ def restore(path: str | Path, policy: str, settings: type[S], make: Callable[[S]
     Args:
         path: of the weights.
         policy: the recipe they are to be of.
-        settings: a dataclass; the card's are those it was trained with.
+        settings: a dataclass; the card's are those it was trained with, but for keys in its `RETIRED`.
         make: from settings to a network, a torch module.
 
     Raises:
@@ -153,7 +153,8 @@ def restore(path: str | Path, policy: str, settings: type[S], make: Callable[[S]
     if card.policy != policy:
         raise InstanceError("policy", f"{card.policy!r} is not {policy}", str(path))
     try:
-        known = build(settings, card.settings)
+        retired = getattr(settings, "RETIRED", ())
+        known = build(settings, {key: value for key, value in card.settings.items() if key not in retired})
     except InstanceError as error:
         raise error.within("settings").of(str(path)) from None
     network = make(known)

@@ -10,13 +10,18 @@ Beside these counts a row holds what the jobs so far tell about those to come, t
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from numba import types
 
-from gangplan.solvers.compiled.kernel import Ints, Ints2, Ints3, kernel
+from gangplan.solvers.compiled.kernel import Bools, Floats, Ints, Ints2, Ints3, kernel
 
-from .tables import DEGREES, Tables
+from .tables import DEGREES, Tables, Times
+
+Singles = Annotated[Any, types.Array(types.float32, 1, "C")]
+Singles2 = Annotated[Any, types.Array(types.float32, 2, "C")]
+"""Arrays of float32."""
 
 LEVELS = np.array([0.0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 25])
 """Within how many turns a block is available, see `turn_of`."""
@@ -63,9 +68,11 @@ class Scratch(NamedTuple):
         taken: what a candidate takes of them, alike.
         left: what each candidate leaves, int64 (MOST, CLASSES, N_LEVELS).
         row: features of the candidates, float32 (MOST, WIDTH).
-        block: of each candidate, int64 (MOST,), -1 for none: the job is rejected.
+        choice: of each candidate, int64 (MOST,): a block, or a degree if `published`; -1 to reject the job.
+        block: its block, int64 (MOST,), the largest one if there are several.
+        time: its completion time, float64 (MOST,).
         key: tells candidates apart, int64 (MOST,).
-        first: whether only the first free block of each degree is a candidate.
+        published: whether a candidate is a degree, and published first fit finds a block for ops of each size.
     """
 
     level: Ints
@@ -74,19 +81,22 @@ class Scratch(NamedTuple):
     count: Ints2
     taken: Ints2
     left: Ints3
-    row: Any
+    row: Singles2
+    choice: Ints
     block: Ints
+    time: Floats
     key: Ints
-    first: bool
+    published: bool
 
 
 def scratch_of(tables: Tables, *, choose: bool = True) -> Scratch:
-    """Return arrays for one cluster; without `choose` the first free block of a degree is its only candidate."""
+    """Return arrays for one cluster; without `choose` the candidates are degrees."""
     b = len(tables.size)
     count, taken = (np.zeros((CLASSES, N_LEVELS), np.int64) for _ in range(2))
     left = np.zeros((MOST, CLASSES, N_LEVELS), np.int64)
-    level, stamp, mark, block, key = (np.zeros(k, np.int64) for k in (b, b, 1, MOST, MOST))
-    return Scratch(level, stamp, mark, count, taken, left, np.zeros((MOST, WIDTH), np.float32), block, key, not choose)
+    level, stamp, mark, choice, block, key = (np.zeros(k, np.int64) for k in (b, b, 1, MOST, MOST, MOST))
+    row, time = np.zeros((MOST, WIDTH), np.float32), np.zeros(MOST)
+    return Scratch(level, stamp, mark, count, taken, left, row, choice, block, time, key, not choose)
 
 
 @kernel
@@ -99,7 +109,9 @@ def level_of(turns: float) -> int:
 
 
 @kernel
-def find(end: Any, now: float, turn: float, tables: Any, jct: Any, limit: float, scratch: Any) -> int:
+def find(
+    end: Floats, now: float, turn: float, tables: Tables, times: Times, m: int, limit: float, scratch: Scratch
+) -> int:
     """Write the blocks of the candidates and what they leave into the scratch, and return their number.
 
     Candidate 0 rejects the job.
@@ -114,25 +126,31 @@ def find(end: Any, now: float, turn: float, tables: Any, jct: Any, limit: float,
         scratch: is written.
     """
     see(end, now, turn, tables, scratch)
-    scratch.block[0] = -1
+    scratch.choice[0] = scratch.block[0] = -1
     scratch.left[0] = scratch.count
+    if scratch.published:
+        return find_degrees(turn, tables, times, m, limit, scratch)
+    jct = times.jct[m]
     allowed = candidates(tables, jct, limit, scratch)
-    k, before = 1, -1
+    k = 1
     for b in range(len(allowed)):
-        if not allowed[b] or k == MOST or (scratch.first and tables.degree[b] == before):
+        if not allowed[b] or k == MOST:
             continue
-        before = tables.degree[b]
+        scratch.taken[:] = 0
+        scratch.mark[0] += 1
         take(b, level_of(jct[tables.shape[b]] / turn), tables, scratch)
+        _accumulate(scratch.taken)
         if known(tables.shape[b], k, scratch):
             continue
         scratch.left[k] = scratch.count - scratch.taken
-        scratch.block[k] = b
+        scratch.choice[k] = scratch.block[k] = b
+        scratch.time[k] = jct[tables.shape[b]]
         k += 1
     return k
 
 
 @kernel
-def see(end: Any, now: float, turn: float, tables: Any, scratch: Any) -> None:
+def see(end: Floats, now: float, turn: float, tables: Tables, scratch: Scratch) -> None:
     """Find when each block is available, and count them by class and level."""
     scratch.count[:] = 0
     half = CLASSES // 2
@@ -153,14 +171,14 @@ def see(end: Any, now: float, turn: float, tables: Any, scratch: Any) -> None:
 
 
 @kernel
-def _accumulate(count: Any) -> None:
+def _accumulate(count: Ints2) -> None:
     for q in range(CLASSES):
         for level in range(1, N_LEVELS):
             count[q, level] += count[q, level - 1]
 
 
 @kernel
-def candidates(tables: Any, jct: Any, limit: float, scratch: Any) -> Any:
+def candidates(tables: Tables, jct: Floats, limit: float, scratch: Scratch) -> Bools:
     """Return which blocks are free and would do; of shapes with many, those that spoil the fewest free blocks."""
     blocks, shapes = len(tables.size), len(jct)
     allowed = np.zeros(blocks, np.bool_)
@@ -194,10 +212,8 @@ def candidates(tables: Any, jct: Any, limit: float, scratch: Any) -> Any:
 
 
 @kernel
-def take(block: int, until: int, tables: Any, scratch: Any) -> None:
+def take(block: int, until: int, tables: Tables, scratch: Scratch) -> None:
     """Count what a candidate takes: blocks that share a server with it and are available before level `until`."""
-    scratch.taken[:] = 0
-    scratch.mark[0] += 1
     half = CLASSES // 2
     for i in range(tables.size[block]):
         server = tables.servers[block, i]
@@ -213,11 +229,88 @@ def take(block: int, until: int, tables: Any, scratch: Any) -> None:
                         scratch.taken[q, level] += 1
                         if until < N_LEVELS:
                             scratch.taken[q, until] -= 1
-    _accumulate(scratch.taken)
 
 
 @kernel
-def known(shape: int, k: int, scratch: Any) -> bool:
+def find_degrees(turn: float, tables: Tables, times: Times, m: int, limit: float, scratch: Scratch) -> int:
+    """Write the degrees at which published first fit finds a place that would do, as `find` does for blocks."""
+    free = scratch.level == 0
+    placed = np.zeros(len(DEGREES), np.int64)
+    k = 1
+    for q in range(len(DEGREES)):
+        time = place_degree(free, q, m, tables, times, placed)
+        if not time <= limit:
+            continue
+        scratch.taken[:] = 0
+        scratch.mark[0] += 1
+        for j in range(len(placed)):
+            if placed[j] >= 0:
+                take(placed[j], level_of(time / turn), tables, scratch)
+                scratch.block[k] = placed[j]
+        _accumulate(scratch.taken)
+        scratch.left[k] = scratch.count - scratch.taken
+        scratch.choice[k], scratch.time[k] = q, time
+        k += 1
+    return k
+
+
+@kernel
+def place_degree(free: Bools, q: int, m: int, tables: Tables, times: Times, placed: Ints) -> float:
+    """Write the first free block of each size that a job has at a degree, and return its time there, inf for none.
+
+    Where one block holds all ops the time is that of its shape, else that on an empty cluster: shapes differ by less.
+    """
+    placed[:] = -1
+    sizes, last = 0, -1
+    for j in range(len(placed)):
+        if times.uses[m, q, j]:
+            for b in range(len(free)):
+                if free[b] and tables.degree[b] == j:
+                    placed[j] = last = b
+                    break
+            if placed[j] < 0:
+                return np.inf
+            sizes += j > 0
+    time = times.jct[m, tables.shape[last]] if sizes == 1 and tables.degree[last] == q else np.inf
+    return float(time if time < np.inf else times.spread[m, q])
+
+
+@kernel
+def start_job(end: Floats, now: float, choice: int, m: int, tables: Tables, times: Times, published: bool) -> float:
+    """Let a job hold the servers that a choice gives it, and return until when."""
+    if not published:
+        until = now + times.jct[m, tables.shape[choice]]
+        hold(end, choice, until, tables)
+        return float(until)
+    free = free_blocks(end, now + _EPSILON * times.sequential[m], tables)
+    placed = np.zeros(len(DEGREES), np.int64)
+    until = now + place_degree(free, choice, m, tables, times, placed)
+    for j in range(len(placed)):
+        if placed[j] >= 0:
+            hold(end, placed[j], until, tables)
+    return float(until)
+
+
+@kernel
+def free_blocks(end: Floats, now: float, tables: Tables) -> Bools:
+    """Return which blocks are free."""
+    free = np.ones(len(tables.size), np.bool_)
+    for s in range(tables.n):
+        if end[s] > now:
+            for j in range(tables.first[s], tables.first[s + 1]):
+                free[tables.holds[j]] = False
+    return free
+
+
+@kernel
+def hold(end: Floats, block: int, until: float, tables: Tables) -> None:
+    """Let the servers of a block be held until then."""
+    for i in range(tables.size[block]):
+        end[tables.servers[block, i]] = until
+
+
+@kernel
+def known(shape: int, k: int, scratch: Scratch) -> bool:
     """Return whether a row before has the same shape and takes the same."""
     key = np.int64(shape) * np.int64(1000003)
     for q in range(CLASSES):
@@ -228,7 +321,7 @@ def known(shape: int, k: int, scratch: Any) -> bool:
 
 
 @kernel
-def remember(sums: Any, beta: float, sequential: float, efficiency: Any, gap: float) -> None:
+def remember(sums: Floats, beta: float, sequential: float, efficiency: Floats, gap: float) -> None:
     """Add a job that arrives `gap` after the one before."""
     for k in range(len(STEPS)):
         if 1.0 / beta <= STEPS[k] + 1e-9:
@@ -244,7 +337,7 @@ def remember(sums: Any, beta: float, sequential: float, efficiency: Any, gap: fl
 
 
 @kernel
-def turn_of(sums: Any, servers: int) -> float:
+def turn_of(sums: Floats, servers: int) -> float:
     """Return the mean time between arrivals, scaled to 32 servers: a *turn*, the unit of time of all features.
 
     After the first job alone, which tells none, such that the load would be 1.
@@ -255,7 +348,7 @@ def turn_of(sums: Any, servers: int) -> float:
 
 
 @kernel
-def write_context(sums: Any, busy: float, servers: int, turn: float, out: Any) -> None:
+def write_context(sums: Floats, busy: float, servers: int, turn: float, out: Floats) -> None:
     """Write the features named in `CONTEXT`; `busy` is the share of servers that are."""
     n, k = sums[_N], len(STEPS)
     for i in range(k):
@@ -273,7 +366,15 @@ def write_context(sums: Any, busy: float, servers: int, turn: float, out: Any) -
 
 @kernel
 def write_rows(
-    end: Any, now: float, turn: float, tables: Any, jct: Any, sequential: float, beta: float, sums: Any, scratch: Any
+    end: Floats,
+    now: float,
+    turn: float,
+    tables: Tables,
+    times: Times,
+    m: int,
+    beta: float,
+    sums: Floats,
+    scratch: Scratch,
 ) -> int:
     """Write the rows of one decision into the scratch and return their number; row 0 rejects the job.
 
@@ -290,13 +391,14 @@ def write_rows(
     """
     context, job, own = np.zeros(len(CONTEXT)), np.zeros(len(JOB)), np.zeros(len(CANDIDATE))
     write_context(sums, (end > now).sum() / tables.n, tables.n, turn, context)
+    sequential = times.sequential[m]
     limit = beta * sequential
     job[0], job[1], job[2] = beta, np.log1p(sequential / (32 * turn)), 0.3 * np.log1p(limit / turn)
-    k = find(end, now, turn, tables, jct, limit, scratch)
+    k = find(end, now, turn, tables, times, m, limit, scratch)
     for i in range(k):
         b = scratch.block[i]
         if b >= 0:
-            time, size = jct[tables.shape[b]], tables.size[b]
+            time, size = scratch.time[i], tables.size[b]
             own[0], own[1], own[2] = 1.0, np.log2(size) / 4, 0.3 * np.log1p(time / turn)
             own[3], own[4], own[5] = time * size / (32 * turn), time / limit, sequential / (time * size)
             own[6], own[7] = tables.fast[tables.shape[b]], np.ceil(time / turn - _EPSILON) - time / turn
@@ -305,7 +407,7 @@ def write_rows(
 
 
 @kernel
-def _write(row: Any, count: Any, servers: int, context: Any, job: Any, own: Any) -> None:
+def _write(row: Singles, count: Ints2, servers: int, context: Floats, job: Floats, own: Floats) -> None:
     """Write the features: counts by density and presence, then what is known of the past, the job, the candidate."""
     at, scale = 0, 32.0 / servers
     for q in range(CLASSES):

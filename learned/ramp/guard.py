@@ -19,13 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.simulator.ramp import (
-    Case,
-    State,
-)
-from gangplan.solvers.compiled.kernel import kernel
+from gangplan.simulator.ramp import Case, State
+from gangplan.solvers.compiled.kernel import Bools, Floats, Floats2, Ints, Ints2, kernel
 
-from .episodes import hold
+from .features import free_blocks, hold
 from .tables import DEGREES, Long, Tables, times_of
 
 RULES = np.array([(i, constant) for i in range(1, len(DEGREES)) for constant in (1, 0)])
@@ -38,7 +35,7 @@ WIDE_RULES = np.array([(i, way) for i in range(1, len(DEGREES)) for way in (1, 2
 
 
 @kernel
-def by_rule(end: Any, now: float, jct: Any, limit: float, rule: Any, tables: Any) -> int:
+def by_rule(end: Floats, now: float, jct: Floats, limit: float, rule: Ints, tables: Tables) -> int:
     """Return the block that a rule gives a job, or -1.
 
     Args:
@@ -49,7 +46,7 @@ def by_rule(end: Any, now: float, jct: Any, limit: float, rule: Any, tables: Any
         rule: one of `RULES` or `WIDE_RULES`.
         tables: of the cluster.
     """
-    free = _free(end, now, tables)
+    free = free_blocks(end, now, tables)
     degree = _degree(free, jct, limit, rule, tables)
     best, found = len(free) + 1, -1
     met = np.zeros(len(free), np.int64)
@@ -65,7 +62,7 @@ def by_rule(end: Any, now: float, jct: Any, limit: float, rule: Any, tables: Any
 
 
 @kernel
-def go_on(ends: Any, block: Any, now: float, jct: Any, limit: float, rules: Any, tables: Any) -> None:
+def go_on(ends: Floats2, block: Ints, now: float, jct: Floats, limit: float, rules: Ints2, tables: Tables) -> None:
     """Let a job arrive at clusters of which the first gets the block that it is given, and the others go by rules.
 
     Args:
@@ -82,18 +79,7 @@ def go_on(ends: Any, block: Any, now: float, jct: Any, limit: float, rules: Any,
 
 
 @kernel
-def _free(end: Any, now: float, tables: Any) -> Any:
-    """Return which blocks are free."""
-    free = np.ones(len(tables.size), np.bool_)
-    for s in range(tables.n):
-        if end[s] > now:
-            for j in range(tables.first[s], tables.first[s + 1]):
-                free[tables.holds[j]] = False
-    return free
-
-
-@kernel
-def _degree(free: Any, jct: Any, limit: float, rule: Any, tables: Any) -> int:
+def _degree(free: Bools, jct: Floats, limit: float, rule: Ints, tables: Tables) -> int:
     """Return the degree that a rule chooses of those that would do, -1 for none."""
     up, down = len(DEGREES), -1
     for b in range(len(free)):
@@ -109,7 +95,7 @@ def _degree(free: Any, jct: Any, limit: float, rule: Any, tables: Any) -> int:
 
 
 @kernel
-def _lost(block: int, free: Any, met: Any, tables: Any) -> int:
+def _lost(block: int, free: Bools, met: Ints, tables: Tables) -> int:
     """Return how many of the free blocks share a server with a block; `met` is written."""
     lost = 0
     for i in range(tables.size[block]):

@@ -9,13 +9,14 @@ any other to one who knows the future (0.087 blocked against 0.073 on distributi
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from gangplan.solvers.compiled.kernel import Floats, Ints, Ints2, Ints3, kernel
 
-from .tables import Tables
+from .features import Scratch
+from .tables import Tables, Times
 
 KEPT, FUTURES, HORIZON = 20, 16, 24
 """Partial plans kept, futures of each decision, jobs in a future."""
@@ -27,6 +28,18 @@ _SPARE = 4
 """Of so many times `KEPT` duplicates are dropped."""
 
 _EPSILON = 1e-9
+
+
+class Future(NamedTuple):
+    """Jobs of which futures are drawn, p of them.
+
+    Attributes:
+        kind: of each, int64 (p,).
+        beta: the share of its sequential time that is acceptable, float64 (p,).
+    """
+
+    kind: Ints
+    beta: Floats
 
 
 class Plans(NamedTuple):
@@ -56,25 +69,25 @@ class Plans(NamedTuple):
     fresh: Ints
 
 
-def plans(tables: Tables, kept: int = KEPT) -> Plans:
+def plans(tables: Tables) -> Plans:
     """Return arrays for one cluster of at most 64 servers."""
     own = np.random.default_rng(0).integers(1, 2**40, tables.n)
     held = tables.servers >= 0
     servers = np.where(held, tables.servers, 0)
     mask = np.where(held, np.int64(1) << servers.astype(np.int64), 0).sum(axis=1)
     mark = np.where(held, own[servers], 0).sum(axis=1)
-    room = kept * (len(tables.size) + 1)
-    two, many = (2, kept), np.zeros(room)
+    room = KEPT * (len(tables.size) + 1)
+    two, many = (2, KEPT), np.zeros(room)
     return Plans(
         mask, mark, own, np.zeros((*two, tables.n), np.int64), np.zeros(two, np.int64), np.zeros(two, np.int64), many,
-        *(np.zeros(k, np.int64) for k in (room, room, kept, kept)),
+        *(np.zeros(k, np.int64) for k in (room, room, KEPT, KEPT)),
     )  # fmt: skip
 
 
 @kernel
 def hindsight(
-    k: int, end: Any, now: float, gap: float, m: int, future: Any, accept: Any, tables: Any, times: Any, scratch: Any,
-    plans: Any, out: Any,
+    k: int, end: Floats, now: float, gap: float, m: int, future: Future, tables: Tables, times: Times,
+    scratch: Scratch, plans: Plans, out: Floats,
 ) -> None:  # fmt: skip
     """Write what each of the k candidates on the scratch is worth: jobs accepted, in the mean over futures."""
     start, value = np.zeros(tables.n, np.int64), np.zeros(k)
@@ -82,8 +95,8 @@ def hindsight(
         start[s] = max(0, int(np.ceil((end[s] - now) / gap - _EPSILON)))
     out[:k] = 0.0
     for _ in range(FUTURES):
-        drawn = np.random.randint(0, len(future), HORIZON)  # noqa: NPY002
-        _plan(k, start, gap, m, future[drawn], accept[drawn], tables, times, scratch, plans, value)
+        drawn = np.random.randint(0, len(future.kind), HORIZON)  # noqa: NPY002
+        _plan(k, start, gap, m, Future(future.kind[drawn], future.beta[drawn]), tables, times, scratch, plans, value)
         out[:k] += value / FUTURES
 
 
@@ -94,8 +107,8 @@ def _turns(time: float, gap: float) -> int:
 
 @kernel
 def _plan(
-    k: int, start: Any, gap: float, m: int, kinds: Any, fractions: Any, tables: Any, times: Any, scratch: Any,
-    plans: Any, value: Any,
+    k: int, start: Ints, gap: float, m: int, future: Future, tables: Tables, times: Times, scratch: Scratch,
+    plans: Plans, value: Floats,
 ) -> None:  # fmt: skip
     """Write the most jobs accepted after each candidate, by a beam search over the jobs of one future."""
     blocks = len(tables.size)
@@ -103,7 +116,7 @@ def _plan(
     now, after, count = 0, 1, 1
     plans.held[0, 0] = start
     plans.done[0, 0], plans.root[0, 0] = 0, 0
-    steps = len(kinds) + 1
+    steps = len(future.kind) + 1
     for i in range(steps):
         w = 0
         if i == 0:
@@ -111,7 +124,8 @@ def _plan(
             w = k - 1
             ways[:w] = scratch.block[1:k]
         else:
-            jct, limit = times.jct[kinds[i - 1]], fractions[i - 1] * times.sequential[kinds[i - 1]]
+            kind = future.kind[i - 1]
+            jct, limit = times.jct[kind], future.beta[i - 1] * times.sequential[kind]
             for b in range(blocks):
                 if jct[tables.shape[b]] <= limit:
                     ways[w] = b
@@ -138,7 +152,7 @@ def _plan(
 
 
 @kernel
-def _extend(i: int, steps: int, now: int, count: int, ways: Any, gain: Any, plans: Any) -> int:
+def _extend(i: int, steps: int, now: int, count: int, ways: Ints, gain: Floats, plans: Plans) -> int:
     """Write every way to go on from every partial plan, the first to reject the job, and return their number."""
     held, score, c = plans.held[now], plans.score, 0
     for p in range(count):
@@ -163,7 +177,7 @@ def _extend(i: int, steps: int, now: int, count: int, ways: Any, gain: Any, plan
 
 
 @kernel
-def _trim(c: int, plans: Any) -> int:
+def _trim(c: int, plans: Plans) -> int:
     """Keep the best of c ways, `_SPARE` times as many as partial plans, and return how many are left."""
     score, most = plans.score, _SPARE * plans.held.shape[1]
     if c <= most:
@@ -178,7 +192,7 @@ def _trim(c: int, plans: Any) -> int:
 
 
 @kernel
-def _keep(i: int, now: int, after: int, c: int, ways: Any, until: Any, tables: Any, plans: Any) -> int:
+def _keep(i: int, now: int, after: int, c: int, ways: Ints, until: Ints, tables: Tables, plans: Plans) -> int:
     """Make partial plans of the best of c ways, no two that hold the same servers equally long; return their number."""
     width, count = plans.held.shape[1], 0
     for j in np.argsort(-plans.score[:c]):

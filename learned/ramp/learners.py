@@ -1,60 +1,95 @@
-"""What trains the network: imitation of what every row of a decision is worth to the teacher, and PPO."""
+"""What trains the network: imitation of what every row of a decision is worth to the teachers."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ..training.checkpoint import seeded
+from gangplan.simulator.ramp import DISTRIBUTIONS
+
 from ..training.imitation import Imitation
-from ..training.ppo import Ppo
 from ..training.ragged import rows_of, segment_max, soft_cross_entropy
-from .episodes import ParallelEpisodes
-from .evaluate import Validation
-from .network import Critic, Network
-from .scenarios import Scenario
+from .episodes import run_episode
+from .features import scratch_of
+from .network import Network, compiled
+from .scenarios import VALIDATION, Episode, Scenario
 from .settings import Settings
 from .teacher import Labels
 
 AVERAGED = 0.995
 """Of the average of the weights, that is left after an update. The weights of single updates block up to three points
 more or less than those a hundred updates before, at equal loss."""
-PAID = 0.2
-"""For a job accepted: returns are then about 10, whatever the blocking."""
+
+
+class Validation:
+    """Blocking rates by setting, published way of counting: jobs that end after the horizon are blocked.
+
+    Args:
+        scenario: where.
+        episodes: in it; those of one name are averaged.
+        choose: see `gangplan.learned.ramp.features.scratch_of`.
+    """
+
+    def __init__(self, scenario: Scenario, episodes: Sequence[Episode], *, choose: bool = True) -> None:
+        self._scenario, self._episodes = scenario, episodes
+        self._scratch = scratch_of(scenario.tables, choose=choose)
+
+    def __call__(self, network: Network) -> dict[str, float]:
+        """Return the blocking rate of each setting, and their mean as ``score``."""
+        found: dict[str, list[float]] = {}
+        world, weights = self._scenario, compiled(network, self._scenario.graphs)
+        for x in self._episodes:
+            finish = np.zeros(len(x.kind))
+            run_episode(x.kind, x.beta, x.gap, world.tables, world.times, weights, self._scratch, finish)
+            found.setdefault(x.name, []).append(1 - float((finish <= x.horizon).mean()))
+        rates = {name: float(np.mean(values)) for name, values in found.items()}
+        return {"score": float(np.mean(list(rates.values()))), **rates}
+
+
+def validation(scenario: Scenario, settings: Settings) -> Validation:
+    """Return what judges a network: cases of the published settings."""
+    cases = [
+        scenario.draw(unit, name, VALIDATION + i, 1000, label=f"{unit} {name}")
+        for unit in scenario.sets
+        for name in DISTRIBUTIONS
+        for i in range(settings.validation_seeds)
+    ]
+    return Validation(scenario, cases, choose=settings.blocks)
 
 
 def imitation(
     network: Network,
-    labelled: Sequence[tuple[Scenario, Labels]],
+    scenario: Scenario,
+    labelled: Sequence[Labels],
     validation: Validation,
     settings: Settings,
     rate: float,
     updates: int,
     seed: int,
 ) -> Imitation:
-    """Return what trains a network on labels of decisions, a minibatch of one scenario at a time.
+    """Return what trains a network on labels of decisions.
 
     Args:
         network: is trained.
-        labelled: scenarios, and labels of decisions in them.
+        scenario: where the decisions are.
+        labelled: labels of decisions; a minibatch is of one of these.
         validation: judges it.
         settings: temperature, minibatch.
         rate: of learning, at first.
         updates: after which the learning rate has gone down to nothing.
         seed: of the shuffles.
     """
-    rows = [torch.from_numpy(x.rows) for _, x in labelled]
-    values = [torch.from_numpy(x.value) for _, x in labelled]
-    weight = np.array([len(x.kind) for _, x in labelled], dtype=float)
+    rows = [torch.from_numpy(x.rows) for x in labelled]
+    values = [torch.from_numpy(x.value) for x in labelled]
+    weight = np.array([len(x.kind) for x in labelled], dtype=float)
 
     def draw(rng: np.random.Generator) -> Tensor:
         i = int(rng.choice(len(labelled), p=weight / weight.sum()))
-        scenario, labels = labelled[i]
+        labels = labelled[i]
         chosen = rng.integers(0, len(labels.kind), settings.minibatch)
         at, index = rows_of(labels.first, chosen)
         value, n = values[i][at], len(chosen)
@@ -64,24 +99,3 @@ def imitation(
         return soft_cross_entropy(scores, index, regret, n, temperature=settings.temperature)
 
     return Imitation(network, draw, validation, rate=rate, updates=updates, seed=seed, clip=math.inf, average=AVERAGED)
-
-
-def reinforcement(
-    network: Network,
-    episodes: Sequence[ParallelEpisodes],
-    validation: Validation,
-    settings: Settings,
-    seed: int,
-    device: str = "cpu",
-) -> Ppo:
-    """Return what trains a network by PPO on episodes in one or more scenarios, a reward for every job accepted."""
-    with seeded(seed + 1):  # the critic's first weights
-        critic = Critic(settings.width)
-    with torch.no_grad():
-        critic.layers[-1].bias.fill_(0.8 * PAID / (1 - settings.gamma))
-
-    def vectors() -> list[Tensor]:
-        return [network.offsets(x.scenario.graphs) for x in episodes]
-
-    judge: Any = validation
-    return Ppo(network, critic, episodes, vectors, judge, settings, seed, pay=PAID, device=device)

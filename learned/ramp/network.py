@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -12,12 +12,14 @@ from torch_geometric.nn import SAGEConv, global_max_pool, global_mean_pool
 
 from gangplan.instances import OpGraph
 
+from .episodes import Weights
 from .features import CANDIDATE, CONTEXT, JOB, WIDTH
 from .ops import OP, read
 from .settings import Variant
 
 _TOTALS = len(CONTEXT) + len(JOB) + len(CANDIDATE)
-
+_HISTORY = CONTEXT.index("busy")
+"""Features of the context that are of the jobs so far; they come first."""
 
 EMBEDDING = 8
 """Numbers that a job comes to."""
@@ -53,10 +55,10 @@ class JobEncoder(nn.Module):
 
     def forward(self, graphs: Graphs) -> Tensor:
         """Return the vectors of the jobs, (k, EMBEDDING), within -1 and 1."""
-        x, edges, job = (part.to(self.out.weight.device) for part in graphs[:3])
+        x, edges, job, count = graphs
         x = torch.relu(self.first(x, edges))
         x = torch.relu(self.second(x, edges))
-        pools = [pool(x, job, graphs.count) for pool in (global_mean_pool, global_max_pool)]
+        pools = [pool(x, job, count) for pool in (global_mean_pool, global_max_pool)]
         return torch.tanh(self.out(torch.cat(pools, dim=1)))
 
 
@@ -79,6 +81,8 @@ class Network(nn.Module):
         seen = torch.ones(WIDTH)
         if variant == "totals":
             seen[:-_TOTALS] = 0.0
+        if variant == "no-history":
+            seen[-_TOTALS : -_TOTALS + _HISTORY] = 0.0
         self.register_buffer("seen", seen)
 
     @property
@@ -88,8 +92,8 @@ class Network(nn.Module):
 
     def offsets(self, graphs: Graphs) -> Tensor:
         """Return what each job adds to the first layer, (k, width)."""
-        if self.variant == "totals":
-            return torch.zeros(graphs.count, self.rows.out_features, device=self.rows.weight.device)
+        if self.variant in ("totals", "no-graph"):
+            return torch.zeros(graphs.count, self.width)
         found: Tensor = self.job(self.encoder(graphs))
         return found
 
@@ -105,37 +109,11 @@ class Network(nn.Module):
         return found
 
 
-class Critic(nn.Module):
-    """The value of a state from its row for rejecting the job.
-
-    Args:
-        width: of the hidden layers.
-    """
-
-    def __init__(self, width: int = 64) -> None:
-        super().__init__()
-        self.layers = nn.Sequential(
-            nn.Linear(WIDTH, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1)
-        )
-
-    def forward(self, rows: Tensor) -> Tensor:
-        """Return a value a row, (A,)."""
-        found: Tensor = self.layers(rows)[:, 0]
-        return found
-
-
-Weights = tuple[Any, Any, Any, Any, Any]
-"""The network for one set of job types as compiled episodes read it, float32: (WIDTH, width), (k, width), (width,
-width), (width,), (width,)."""
-
-
 def compiled(network: Network, graphs: Graphs) -> Weights:
-    """Return the weights as arrays, with the jobs' vectors worked in."""
+    """Return the weights as arrays, with the vectors of some jobs worked in."""
     with torch.no_grad():
-        first = network.offsets(graphs) + network.rows.bias
         found = (
-            (network.rows.weight * network.seen).T, first, network.hidden.weight.T, network.hidden.bias,
-            network.out.weight[0],
+            (network.rows.weight * network.seen).T, network.offsets(graphs) + network.rows.bias,
+            network.hidden.weight.T, network.hidden.bias, network.out.weight[0],
         )  # fmt: skip
-    arrays = tuple(np.ascontiguousarray(x.detach().cpu().numpy(), dtype=np.float32) for x in found)
-    return arrays[0], arrays[1], arrays[2], arrays[3], arrays[4]
+        return Weights(*(np.ascontiguousarray(x.numpy(), dtype=np.float32) for x in found))

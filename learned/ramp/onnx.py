@@ -16,9 +16,9 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.instances.outlet import write_whole
 
 from ..policy import onnx
-from .decide import Decider, Observation
 from .features import WIDTH
 from .ops import OP, read
+from .policy import Decider, Observation
 
 if TYPE_CHECKING:
     from .policy import RampPolicy
@@ -41,6 +41,8 @@ def export(policy: RampPolicy, path: str | Path) -> tuple[Path, Path]:
 
     from .network import Graphs
 
+    network, (scorer, encoder) = policy.network, files(path)
+
     class Job(torch.nn.Module):
         """What the ops of one job add to the first layer."""
 
@@ -52,28 +54,31 @@ def export(policy: RampPolicy, path: str | Path) -> tuple[Path, Path]:
             """Return the offset."""
             return self.network.offsets(Graphs(x, edges, torch.zeros(x.shape[0], dtype=torch.long), 1))
 
-    scorer, encoder = files(path)
-    network = policy.network.cpu()
     rows: Any = {"rows": (torch.zeros(3, WIDTH), {0: "candidates"}), "offset": (torch.zeros(1, network.width), {})}
     edges = torch.tensor([[0, 1, 1, 2], [1, 2, 0, 1]])
     ops: Any = {"x": (torch.zeros(3, len(OP)), {0: "ops"}), "edges": (edges, {1: "edges"})}
     about = {"blocks": bool(policy.settings.get("blocks", True)), "width": WIDTH}
-    onnx.export(network, scorer, rows, ["scores"], about)
-    onnx.export(Job(), encoder, ops, ["offset"], {})
-    network.to(policy.device)
-    return scorer, encoder
+    return onnx.export(network, scorer, rows, ["scores"], about), onnx.export(Job(), encoder, ops, ["offset"], {})
 
 
 class OnnxRampPolicy(Decider):
     """Decides as the policy that was exported does, on one core.
 
     Args:
-        scorer, encoder: the two graphs.
+        path: of a file that `export` wrote.
+
+    Raises:
+        InstanceError: if a file is missing or broken, or ONNX Runtime is.
     """
 
-    def __init__(self, scorer: onnx.OnnxSession, encoder: onnx.OnnxSession) -> None:
-        self._scorer, self._encoder = scorer, encoder
-        super().__init__(choose=bool(scorer.about["blocks"]))
+    def __init__(self, path: str | Path) -> None:
+        self._scorer, self._encoder = (onnx.OnnxSession(where) for where in files(path))
+        about = self._scorer.about
+        if "blocks" not in about:
+            raise InstanceError("onnx", "is no policy that `gangplan learn export` wrote", str(path))
+        if about["width"] != WIDTH:
+            raise InstanceError("onnx", f"reads {about['width']!r} features, not {WIDTH}: export it again", str(path))
+        super().__init__(choose=bool(about["blocks"]))
 
     def embed(self, graph: OpGraph) -> Any:
         """Return what a job adds to the first layer, float32 (1, width)."""
@@ -92,15 +97,5 @@ class OnnxRampPolicy(Decider):
 
     @classmethod
     def load(cls, path: str | Path) -> OnnxRampPolicy:
-        """Read what `export` wrote.
-
-        Raises:
-            InstanceError: if a file is missing or broken, or ONNX Runtime is.
-        """
-        scorer, encoder = (onnx.OnnxSession(where) for where in files(path))
-        if "blocks" not in scorer.about:
-            raise InstanceError("onnx", "is no policy that `gangplan learn export` wrote", str(path))
-        if scorer.about["width"] != WIDTH:
-            words = f"reads {scorer.about['width']!r} features, not {WIDTH}: export it again"
-            raise InstanceError("onnx", words, str(path))
-        return cls(scorer, encoder)
+        """Read what `export` wrote."""
+        return cls(path)

@@ -35,8 +35,7 @@ def read(graphs: Sequence[OpGraph]) -> Ops:
     for k, graph in enumerate(graphs):
         ends = np.stack([graph.source, graph.target]).astype(np.int64)
         parents, children = (np.bincount(end, minlength=graph.n_ops) for end in (ends[1], ends[0]))
-        depth = longest(graph, np.ones(graph.n_ops))[0]  # not the place in some order: that would depend on names
-        shares = (_share(values) for values in (graph.time[0], graph.memory, depth))
+        shares = (_share(values) for values in (graph.time[0], graph.memory, _depth(graph)))
         columns = (*shares, graph.backward, parents / 4, children / 4)
         xs.append(np.stack([np.asarray(column, dtype=np.float32) for column in columns], axis=1))
         edges.append(np.concatenate([ends, ends[::-1]], axis=1) + start)
@@ -50,17 +49,13 @@ def _share(values: FloatArray) -> FloatArray:
     return np.asarray(values / largest) if largest > 0 else values
 
 
-def longest(graph: OpGraph, seconds: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the longest path that ends before each op, and the longest that starts with it, (n,) each."""
-    order = np.empty(graph.n_ops, dtype=np.int64)
-    order[graph.topological_order()] = np.arange(graph.n_ops)
-    by_source = np.argsort(order[graph.source], kind="stable")
-    pairs = list(zip(graph.source[by_source].tolist(), graph.target[by_source].tolist(), strict=True))
-    own = seconds.tolist()
-    before = [0.0] * graph.n_ops
-    for a, b in pairs:  # all edges into a come before those out of it
-        before[b] = max(before[b], before[a] + own[a])
-    after = list(own)
-    for a, b in reversed(pairs):
-        after[a] = max(after[a], own[a] + after[b])
-    return np.array(before), np.array(after)
+def _depth(graph: OpGraph) -> FloatArray:
+    """Return how many ops the longest path to each op has; its place in some order would depend on names."""
+    children: list[list[int]] = [[] for _ in range(graph.n_ops)]
+    for a, b in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
+        children[a].append(b)
+    depth = np.zeros(graph.n_ops)
+    for op in graph.topological_order().tolist():
+        for child in children[op]:
+            depth[child] = max(depth[child], depth[op] + 1)
+    return depth

@@ -49,9 +49,9 @@ class Part:
 
 
 def parts(blocks: Blocks, *, choose: bool) -> list[Part]:
-    """Return the parts of a cluster; no block is in two, and blocks across parts are left out."""
+    """Return the parts of a cluster, one if no block is chosen; no block is in two, those across parts are left out."""
     whole = tables(blocks)
-    if whole.n <= WHOLE:
+    if whole.n <= WHOLE or not choose:
         servers, block, shape = (np.arange(k) for k in (whole.n, blocks.n_blocks, len(blocks.shapes)))
         return [Part(servers, block, shape, whole, scratch_of(whole, choose=choose))]
     topology = blocks.topology
@@ -66,7 +66,7 @@ def parts(blocks: Blocks, *, choose: bool) -> list[Part]:
         servers = server_index(topology, i, j, k).astype(np.int64)
         size = len(group), len(rack), len(server)
         if size not in made:
-            made[size] = _part(whole, servers, choose=choose)
+            made[size] = _part(whole, servers)
         like = made[size]
         # a shift takes the blocks of the first part of an extent to those of this one
         local = like.tables.servers
@@ -94,7 +94,9 @@ def extent(blocks: Blocks) -> Extent:
         if np.prod(box) > SERVERS:
             continue
         inside = (spans <= small).all(axis=1)
-        fast = [_ratio(least[i], slope[inside & (degree == i)]) for i in range(len(least))]
+        # how near the fastest inside comes to the fastest of all, 0 if there is none
+        here = [slope[inside & (degree == i)].min(initial=np.inf) for i in range(len(least))]
+        fast = [1.0 if own <= all_ else all_ / own for own, all_ in zip(here, least, strict=True)]
         places = int(np.prod(np.array(small) - spans[inside] + 1, axis=1).sum())
         score = round(float(np.mean(fast)), 6), int(np.prod(small)), places
         if score > best:
@@ -102,20 +104,12 @@ def extent(blocks: Blocks) -> Extent:
     return found
 
 
-def _ratio(least: float, slopes: Long) -> float:
-    """Return how near the least of some slopes comes to the least of all, 0 of none."""
-    if not len(slopes):
-        return 0.0
-    here = float(slopes.min())
-    return 1.0 if here <= least else least / here
-
-
 def _size(blocks: Blocks) -> Extent:
     topology = blocks.topology
     return topology.communication_groups, topology.racks, topology.servers
 
 
-def _part(whole: Tables, servers: Long, *, choose: bool) -> Part:
+def _part(whole: Tables, servers: Long) -> Part:
     """Return the part of some servers, with all blocks of the cluster that lie inside it."""
     local = np.full(whole.n + 1, -1, np.int32)
     local[servers] = np.arange(len(servers))
@@ -132,7 +126,7 @@ def _part(whole: Tables, servers: Long, *, choose: bool) -> Part:
         np.ascontiguousarray(rows), whole.size[block], whole.degree[block], own.astype(np.int64), whole.fast[shape],
         first, holds, len(servers),
     )  # fmt: skip
-    return Part(servers, block, shape, made, scratch_of(made, choose=choose))
+    return Part(servers, block, shape, made, scratch_of(made))
 
 
 def _signed(servers: IntArray, sign: Long) -> Long:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gangplan.instances import InstanceError
 from gangplan.instances.ramp import collective_cost
 from gangplan.simulator.ramp import Blocks, JobType
-from gangplan.solvers.compiled.kernel import Floats, Floats2, Halves2, Ints
+from gangplan.solvers.compiled.kernel import Floats, Floats2, Halves2, Ints, Ints3
 
 Long = NDArray[np.int64]
 
@@ -52,11 +52,15 @@ class Times(NamedTuple):
         jct: completion time inside a block of each shape, float64 (k, s), inf where there is none.
         sequential: completion time on one server, float64 (k,).
         efficiency: speed-up over degree at degrees 4 and 16 at best, float64 (k, 2); 0 without a block.
+        uses: whether published first fit looks for a block of each size at each degree, int64 (k, degrees, sizes).
+        spread: completion time by published first fit on an empty cluster, float64 (k, degrees), inf where it fails.
     """
 
     jct: Floats2
     sequential: Floats
     efficiency: Floats2
+    uses: Ints3
+    spread: Floats2
 
 
 def tables(blocks: Blocks) -> Tables:
@@ -78,8 +82,8 @@ def tables(blocks: Blocks) -> Tables:
     )  # fmt: skip
 
 
-def times_of(types: Sequence[JobType]) -> Times:
-    """Return the arrays of some job types, all on one cluster."""
+def times_of(types: Sequence[JobType], *, published: bool = False) -> Times:
+    """Return the arrays of some job types, all on one cluster; without `published` nothing of first fit."""
     jct = np.array([kind.jct for kind in types])
     sequential = np.array([kind.sequential for kind in types])
     of = np.array([i for i, _ in types[0].blocks.shapes])
@@ -88,4 +92,13 @@ def times_of(types: Sequence[JobType]) -> Times:
         here = of == DEGREES.index(degree)
         if here.any():
             efficiency[:, column] = sequential / (degree * jct[:, here].min(axis=1))
-    return Times(jct, sequential, efficiency)
+    uses = np.zeros((len(types), len(DEGREES), len(DEGREES)), np.int64)
+    spread = np.full((len(types), len(DEGREES)), np.inf)
+    free = np.ones(types[0].blocks.n_servers, dtype=bool)
+    for k, kind in enumerate(types if published else ()):
+        for i, sizes in enumerate(kind.sizes):
+            found = kind.published(i, free) if set(sizes) <= set(DEGREES) else None
+            if found is not None:
+                spread[k, i] = found.jct
+                uses[k, i, [DEGREES.index(size) for size in sizes]] = 1
+    return Times(jct, sequential, efficiency, uses, spread)

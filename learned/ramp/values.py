@@ -7,17 +7,18 @@ Learning 2002), again and again.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray
-from gangplan.solvers.compiled.kernel import kernel
+from gangplan.solvers.compiled.kernel import Floats, Floats2, Floats3, Ints, Ints2, kernel
 
-from .episodes import hold
-from .features import LEVELS, MOST, SUMS, find, remember, scratch_of, turn_of
+from .features import LEVELS, MOST, SUMS, Scratch, find, remember, scratch_of, start_job, turn_of
 from .scenarios import Episode, Scenario
-from .tables import DEGREES, Long
+from .tables import DEGREES, Tables, Times
+
+Draw = Callable[[np.random.Generator], Episode]
+"""Draws an episode."""
 
 COUNTED = np.searchsorted(LEVELS, [1.0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 18])
 """Levels that count: not what is free now, for the next job comes a turn later, nor what is far; few, to learn fast."""
@@ -33,22 +34,15 @@ EXPLORE = 0.03
 
 
 def value_table(
-    scenario: Scenario,
-    draw: Any,
-    rng: np.random.Generator,
-    *,
-    rounds: int = 10,
-    episodes: int = 10,
-    choose: bool = True,
-) -> Any:
+    scenario: Scenario, draw: Draw, rng: np.random.Generator, *, rounds: int = 10, choose: bool = True
+) -> Floats3:
     """Return the table of a distribution, float64 `SHAPE`.
 
     Args:
         scenario: where.
-        draw: from a generator to an episode.
+        draw: the episodes.
         rng: draws.
-        rounds: of policy iteration.
-        episodes: in a round.
+        rounds: of policy iteration, and episodes in each.
         choose: see `gangplan.learned.ramp.features.scratch_of`.
     """
     table = np.zeros(SHAPE) + 0.01 * np.arange(SHAPE[2])  # more free blocks are better
@@ -56,27 +50,15 @@ def value_table(
     place = scratch_of(scenario.tables, choose=choose)
     for i in range(rounds):
         a, b, n = np.zeros((size, size)), np.zeros(size), 0
-        for _ in range(episodes):
+        for _ in range(rounds):
             episode = draw(rng)
-            columns, reward = _watch(
-                *case_of(episode), scenario.tables, scenario.times, table, place, int(rng.integers(2**31))
-            )
+            world, case = (scenario.tables, scenario.times), (episode.kind, episode.beta, episode.gap)
+            columns, reward = watch(*case, *world, table, place, int(rng.integers(2**31)))
             _lstd(columns, reward, a, b)
             n += len(reward)
         solved = np.linalg.solve(a + RIDGE * n * np.eye(size), b)[:-1].reshape(SHAPE)
         table = solved if i == 0 else (table + solved) / 2
     return table
-
-
-def accepted(scenario: Scenario, episode: Episode, table: Any) -> FloatArray:
-    """Return which jobs the teacher accepts by its table alone, float64 (n,)."""
-    found = _watch(*case_of(episode), scenario.tables, scenario.times, table, scratch_of(scenario.tables), -1)
-    return np.asarray(found[1])
-
-
-def case_of(episode: Episode) -> tuple[Long, FloatArray, FloatArray]:
-    """Return kinds, betas and gaps of an episode."""
-    return episode.kind, episode.beta, episode.gap
 
 
 @kernel
@@ -86,7 +68,7 @@ def column_of(count: int) -> int:
 
 
 @kernel
-def worth(count: Any, table: Any) -> float:
+def worth(count: Ints2, table: Floats3) -> float:
     """Return what a state is worth by the numbers of blocks available, int64 (CLASSES, N_LEVELS)."""
     total = 0.0
     for q in range(table.shape[0]):
@@ -97,17 +79,20 @@ def worth(count: Any, table: Any) -> float:
 
 @kernel
 def weigh(
-    end: Any, now: float, turn: float, tables: Any, jct: Any, limit: float, table: Any, scratch: Any, out: Any
-) -> int:
+    end: Floats, now: float, turn: float, tables: Tables, times: Times, m: int, limit: float, table: Floats3,
+    scratch: Scratch, out: Floats,
+) -> int:  # fmt: skip
     """Write what each candidate of a decision is worth, the acceptance of the job included, and return their number."""
-    k = find(end, now, turn, tables, jct, limit, scratch)
+    k = find(end, now, turn, tables, times, m, limit, scratch)
     for i in range(k):
         out[i] = worth(scratch.left[i], table) + (1.0 if i > 0 else 0.0)
     return k
 
 
 @kernel
-def _watch(kind: Any, beta: Any, gap: Any, tables: Any, times: Any, table: Any, scratch: Any, seed: int) -> Any:
+def watch(
+    kind: Ints, beta: Floats, gap: Floats, tables: Tables, times: Times, table: Floats3, scratch: Scratch, seed: int
+) -> tuple[Ints2, Floats]:
     """Play an episode, without chance if the seed is below 0.
 
     Returns:
@@ -123,15 +108,13 @@ def _watch(kind: Any, beta: Any, gap: Any, tables: Any, times: Any, table: Any, 
         m = kind[i]
         remember(sums, beta[i], times.sequential[m], times.efficiency[m], gap[i])
         turn = turn_of(sums, tables.n)
-        k = weigh(end, now, turn, tables, times.jct[m], beta[i] * times.sequential[m], table, scratch, out)
+        k = weigh(end, now, turn, tables, times, m, beta[i] * times.sequential[m], table, scratch, out)
         a = int(np.argmax(out[:k]))
         if seed >= 0 and np.random.random() < EXPLORE:  # noqa: NPY002
             a = np.random.randint(k)  # noqa: NPY002
         if a > 0:
-            b = scratch.block[a]
-            time = times.jct[m, tables.shape[b]]
             reward[i] = 1.0
-            hold(end, b, now + time, tables)
+            start_job(end, now, scratch.choice[a], m, tables, times, scratch.published)
         at = 0
         for q in range(table.shape[0]):
             for level in COUNTED:
@@ -141,7 +124,7 @@ def _watch(kind: Any, beta: Any, gap: Any, tables: Any, times: Any, table: Any, 
 
 
 @kernel
-def _lstd(columns: Any, reward: Any, a: Any, b: Any) -> None:
+def _lstd(columns: Ints2, reward: Floats, a: Floats2, b: Floats) -> None:
     """Add an episode to the equations; the last unknown is a constant."""
     size = len(b)
     trace = np.zeros(size)

@@ -72,10 +72,11 @@ def written(
     sums, place = sums_of(scenario, at.past, unit), scratch_of(table, choose=choose)
     beta, kind, _ = at.past[-1]
     k = write_rows(
-        at.end * unit, at.now * unit, turn_of(sums, table.n), table, scenario.times.jct[kind] * unit,
-        unit * scenario.times.sequential[kind], beta, sums, place,
+        at.end * unit, at.now * unit, turn_of(sums, table.n), table,
+        scenario.times._replace(jct=scenario.times.jct * unit, sequential=scenario.times.sequential * unit), kind,
+        beta, sums, place,
     )  # fmt: skip
-    return place.row[:k].copy(), place.block[:k].copy()
+    return place.row[:k].copy(), place.choice[:k].copy()
 
 
 def recount(scenario: Scenario, at: Moment) -> tuple[list[Any], list[int]]:
@@ -152,17 +153,26 @@ def test_many_of_a_shape(scenario: Scenario) -> None:
     assert len(blocks) < MOST
 
 
-@pytest.mark.parametrize("busy", [0.3, 0.6])
-def test_only_the_first_block(scenario: Scenario, busy: float) -> None:
-    """Without a choice of the block there is a row for the first block of each degree that is free and would do."""
+@pytest.mark.parametrize("busy", [0.0, 0.3, 0.6])
+def test_degrees_by_published_first_fit(scenario: Scenario, busy: float) -> None:
+    """Without a choice of the block there is a row for each degree that first fit places, and it holds what that says.
+
+    A job that is started so holds the same servers as in the simulator, and takes as long but for its shape.
+    """
     at = moment(scenario, 11, busy)
-    _, every = written(scenario, Moment([*at.past[:-1], (1.0, *at.past[-1][1:])], at.end, at.now))
-    rows, first = written(scenario, Moment([*at.past[:-1], (1.0, *at.past[-1][1:])], at.end, at.now), choose=False)
-    degree = scenario.tables.degree[first[1:]].tolist()
-    assert degree == sorted(set(degree)) == sorted(set(scenario.tables.degree[every[1:]].tolist()))
-    for b, q in zip(first[1:].tolist(), degree, strict=True):
-        assert b <= min(c for c in every[1:].tolist() if scenario.tables.degree[c] == q)
-    assert len(rows) == len(first)
+    beta, m, _ = at.past[-1]
+    rows, degrees = written(scenario, at, choose=False)
+    free, kind = at.end <= at.now, scenario.types[m]
+    placed = [kind.published(q, free) for q in range(len(DEGREES))]
+    limit = beta * kind.sequential
+    assert degrees.tolist() == [-1, *(q for q, x in enumerate(placed) if x is not None and x.jct <= limit)]
+    for row, q in zip(rows[1:], degrees[1:].tolist(), strict=True):
+        end, found = at.end.copy(), placed[q]
+        assert found is not None
+        until = of.start_job(end, at.now, q, m, scenario.tables, scenario.times, True)
+        assert np.flatnonzero(end != at.end).tolist() == found.servers.tolist()
+        assert until - at.now == pytest.approx(found.jct, rel=0.1)
+        assert row[-7] == pytest.approx(np.log2(DEGREES[q]) / 4)
 
 
 @pytest.mark.parametrize("unit", [1000.0, 1e-3])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.learned.ramp.decide import Decider, Observation
 from gangplan.learned.ramp.guard import FIRST, LEAD, RULES, WIDE_RULES, by_rule, jobs_to_come
-from gangplan.learned.ramp.scenarios import Scenario, various
+from gangplan.learned.ramp.policy import Decider, Observation
+from gangplan.learned.ramp.scenarios import Scenario
 from gangplan.learned.ramp.tables import DEGREES, tables, times_of
 from gangplan.simulator.ramp import Case, Choice, State, arrivals, make_policy, simulate
 
@@ -75,9 +77,9 @@ def test_a_policy_that_leads_decides(scenario: Scenario) -> None:
     assert np.array_equal(one.block, other.block) and other.accepted.mean() > 0.9
 
 
-def test_on_several_pods_who_would_do_most_of_the_jobs_to_come_decides(one_thread: None) -> None:
+def test_on_several_pods_who_would_do_most_of_the_jobs_to_come_decides(make_scenario: Callable[..., Scenario]) -> None:
     """A policy that rejects all decides on the first jobs only; then nearly as many are done as by the best rule."""
-    large = various((8, 8, 2), 2, ("physical",), sets=1, kinds=1)
+    large = make_scenario((8, 8, 2), 2, kinds=1)
     case = arrivals(large.types, "A", 0, n=100)
     found = simulate(case, Fixed(rejects=True)).accepted
     best = max(simulate(case, Rule(case, (rule[0], rule[1]))).accepted[FIRST:].sum() for rule in WIDE_RULES.tolist())

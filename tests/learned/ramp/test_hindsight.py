@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from gangplan.learned.ramp.features import MOST, find, scratch_of
-from gangplan.learned.ramp.hindsight import FUTURES, HORIZON, hindsight, plans
+from gangplan.learned.ramp.hindsight import FUTURES, HORIZON, Future, hindsight, plans
 from gangplan.learned.ramp.scenarios import Scenario
-from gangplan.learned.ramp.tables import Times
 from gangplan.simulator.ramp import Case, search
 
 
@@ -20,10 +19,10 @@ def test_counts_what_the_search_counts(scenario: Scenario, seed: int) -> None:
     end = np.where(rng.random(32) < 0.5, rng.integers(1, 18, 32) * gap, -1.0)
     place, out = scratch_of(tables), np.zeros(MOST)
     limit = 0.7 * times.sequential[kind]
-    k = find(end, 0.0, gap, tables, times.jct[kind], limit, place)
+    k = find(end, 0.0, gap, tables, times, kind, limit, place)
     # all futures are the same where there is but one job to draw
-    future = np.full(1, kind), np.full(1, 0.7)
-    hindsight(k, end, 0.0, gap, kind, *future, tables, times, place, plans(tables), out)
+    future = Future(np.full(1, kind), np.full(1, 0.7))
+    hindsight(k, end, 0.0, gap, kind, future, tables, times, place, plans(tables), out)
     submit = gap * np.arange(HORIZON + 1)
     case = Case(scenario.types, submit, np.full(HORIZON + 1, kind), np.full(HORIZON + 1, 0.7), float(submit[-1]))
     known = search(case, width=200, ends=np.maximum(end, 0.0)).accepted
@@ -37,13 +36,12 @@ def test_knows_what_a_job_costs(scenario: Scenario) -> None:
     alone = tables.degree[np.unique(tables.shape, return_index=True)[1]] == 0
     jct = np.full((2, len(tables.fast)), np.inf)
     jct[:, alone] = [[1000.0], [0.5]]
-    times = Times(jct, np.array([1000.0, 0.5]), np.zeros((2, 2)))
+    times = scenario.times._replace(jct=jct, sequential=np.array([1000.0, 0.5]))
     end = np.full(32, 1e6)
     end[7] = -1.0
     place, out = scratch_of(tables), np.zeros(MOST)
     for accept, after in ((1.0, HORIZON), (0.01, 0)):  # whether those to come can be done in time at all
-        k = find(end, 0.0, 1.0, tables, times.jct[0], 1000.0, place)
-        hindsight(
-            k, end, 0.0, 1.0, 0, np.ones(9, np.int64), np.full(9, accept), tables, times, place, plans(tables), out
-        )
+        k = find(end, 0.0, 1.0, tables, times, 0, 1000.0, place)
+        future = Future(np.ones(9, np.int64), np.full(9, accept))
+        hindsight(k, end, 0.0, 1.0, 0, future, tables, times, place, plans(tables), out)
         assert k == 2 and out[:2] == pytest.approx([after, 1.0]) and FUTURES > 1

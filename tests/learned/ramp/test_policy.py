@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,12 +18,11 @@ from gangplan.instances import InstanceError, OpGraph
 from gangplan.learned import Case, check_policy
 from gangplan.learned.policy import Card, read_card, shipped
 from gangplan.learned.policy.weights import LIMIT, save
-from gangplan.learned.ramp.decide import Observation
 from gangplan.learned.ramp.network import Network, Variant
 from gangplan.learned.ramp.onnx import OnnxRampPolicy, export
-from gangplan.learned.ramp.policy import RampPolicy
+from gangplan.learned.ramp.policy import Observation, RampPolicy
 from gangplan.learned.ramp.recipe import evaluate, load
-from gangplan.learned.ramp.scenarios import Scenario, various
+from gangplan.learned.ramp.scenarios import Scenario
 from gangplan.learned.ramp.settings import Settings
 from gangplan.simulator.ramp import Choice, State, arrivals, simulate
 
@@ -40,9 +40,9 @@ def policy(variant: Variant = "gnn", **settings: Any) -> RampPolicy:
 
 
 @pytest.fixture(scope="module")
-def large() -> Scenario:
+def large(make_scenario: Callable[..., Scenario]) -> Scenario:
     """Return two made networks on 512 servers, 16 times as many as those of the published cluster."""
-    return various((8, 8, 8), 2, ("physical",), sets=1, kinds=2)
+    return make_scenario((8, 8, 8), 2)
 
 
 def observed(scenario: Scenario, made: RampPolicy, count: int) -> list[Observation]:

@@ -9,11 +9,11 @@ import pytest
 
 from gangplan.learned.ramp import values
 from gangplan.learned.ramp.features import CLASSES, MOST, N_LEVELS, SUMS, remember, scratch_of, turn_of, write_rows
+from gangplan.learned.ramp.hindsight import Future
 from gangplan.learned.ramp.network import Network, compiled
 from gangplan.learned.ramp.scenarios import Scenario
-from gangplan.learned.ramp.tables import Times
-from gangplan.learned.ramp.teacher import FUTURES, HORIZON, label, look_ahead
-from gangplan.learned.ramp.values import GAMMA, SHAPE, accepted, value_table, weigh
+from gangplan.learned.ramp.teacher import FUTURES, HORIZON, label, look_ahead, teacher
+from gangplan.learned.ramp.values import GAMMA, SHAPE, value_table, weigh
 
 START = np.zeros(SHAPE) + 0.01 * np.arange(SHAPE[2])
 
@@ -30,7 +30,7 @@ def test_weighs_the_same_rows(scenario: Scenario, choose: bool) -> None:
     """The teacher's candidates are those of `write_rows`, and it values each by the counts that its row holds."""
     rng, table = np.random.default_rng(0), np.random.default_rng(1).normal(size=SHAPE)
     sums, turn = past(scenario)
-    jct, sequential = scenario.times.jct[0], scenario.times.sequential[0]
+    sequential = scenario.times.sequential[0]
     for busy in (0.0, 0.4, 0.7):
         end = np.where(rng.random(32) < busy, rng.uniform(0, 20, 32) * turn, -1.0)
         mine, other, out = (
@@ -38,14 +38,14 @@ def test_weighs_the_same_rows(scenario: Scenario, choose: bool) -> None:
             scratch_of(scenario.tables, choose=choose),
             np.zeros(MOST),
         )
-        k = weigh(end, 0.0, turn, scenario.tables, jct, sequential, table, mine, out)
-        assert k == write_rows(end, 0.0, turn, scenario.tables, jct, sequential, 1.0, sums, other) > 1
-        assert np.array_equal(mine.block[:k], other.block[:k])
+        k = weigh(end, 0.0, turn, scenario.tables, scenario.times, 0, sequential, table, mine, out)
+        assert k == write_rows(end, 0.0, turn, scenario.tables, scenario.times, 0, 1.0, sums, other) > 1
+        assert np.array_equal(mine.choice[:k], other.choice[:k])
         count = np.expm1(other.row[:k, : 2 * CLASSES * N_LEVELS : 2] / 0.3).round().astype(int)
         count = count.reshape(k, CLASSES, N_LEVELS)[:, : SHAPE[0], values.COUNTED]
         column = values.STEPS[np.minimum(count, len(values.STEPS) - 1)]
         worth = np.take_along_axis(table[None], column[..., None], axis=3).sum(axis=(1, 2, 3))
-        assert np.allclose(out[:k], worth + (other.block[:k] >= 0))
+        assert np.allclose(out[:k], worth + (other.choice[:k] >= 0))
 
 
 def test_least_squares() -> None:
@@ -67,11 +67,16 @@ def test_a_table_is_learned(scenario: Scenario) -> None:
     def draw(rng: np.random.Generator) -> Any:
         return scenario.draw(name, "D", int(rng.integers(1000)), 400, load=1.5)
 
-    table = value_table(scenario, draw, np.random.default_rng(0), rounds=3, episodes=5)
+    table = value_table(scenario, draw, np.random.default_rng(0), rounds=4)
     tests = [scenario.draw(name, "D", 5000 + i, 1000, load=1.5) for i in range(3)]
-    before, after = ([accepted(scenario, x, t).mean() for x in tests] for t in (START, table))
+
+    def accepted(episode: Any, table: Any) -> float:
+        world, case = (scenario.tables, scenario.times), (episode.kind, episode.beta, episode.gap)
+        return float(values.watch(*case, *world, table, scratch_of(scenario.tables), -1)[1].mean())
+
+    before, after = ([accepted(x, t) for x in tests] for t in (START, table))
     assert np.mean(after) > np.mean(before) + 0.05
-    assert np.array_equal(table, value_table(scenario, draw, np.random.default_rng(0), rounds=3, episodes=5))
+    assert np.array_equal(table, value_table(scenario, draw, np.random.default_rng(0), rounds=4))
 
 
 def test_looks_ahead(scenario: Scenario) -> None:
@@ -81,16 +86,17 @@ def test_looks_ahead(scenario: Scenario) -> None:
     turn = 1.0
     jct = np.full((2, s), np.inf)
     jct[:, alone] = [[1000.0], [0.5]]
-    times = Times(jct, np.array([1000.0, 0.5]), np.zeros((2, 2)))
+    times = scenario.times._replace(jct=jct, sequential=np.array([1000.0, 0.5]))
     end = np.full(32, 1e6)
     end[7] = -1.0
-    mine, ahead, out = scratch_of(scenario.tables), scratch_of(scenario.tables), np.zeros(MOST)
+    mine, out = scratch_of(scenario.tables), np.zeros(MOST)
     none = np.zeros(SHAPE)
     for accept, after in ((1.0, True), (0.01, False)):  # whether those to come can be done in time at all
-        k = weigh(end, 0.0, turn, scenario.tables, times.jct[0], 1000.0, none, mine, out)
+        k = weigh(end, 0.0, turn, scenario.tables, times, 0, 1000.0, none, mine, out)
         assert k == 2 and out[:2].tolist() == [0.0, 1.0]
-        future = np.ones(10, np.int64), np.full(10, accept)
-        look_ahead(k, end, 0.0, turn, 0, *future, scenario.tables, times, none, mine, ahead, out)
+        knows = teacher(scenario, none, None, planned=False, choose=True)
+        knows = knows._replace(future=Future(np.ones(10, np.int64), np.full(10, accept)))
+        look_ahead(k, end, 0.0, turn, 0, scenario.tables, times, knows, mine, out)
         assert out[1] == pytest.approx(1.0)
         assert out[0] == pytest.approx(sum(GAMMA**h for h in range(HORIZON)) if after else 0.0)
     assert FUTURES > 1
