@@ -27,19 +27,22 @@ def impossible(p: Prepared) -> str | None:
 
 def heads_and_tails(p: Prepared) -> tuple[FloatArray, FloatArray]:
     """Return the least seconds before each op can start, whatever the devices, and from its end to the end of all."""
-    found, seconds, order = [], p.fastest.tolist(), p.order.tolist()
-    for (first, index), way in ((p.predecessors, order), (p.successors, order[::-1])):
-        longest = [0.0] * p.n
-        for v in way:
-            longest[v] = max((longest[u] + seconds[u] for u in index[first[v] : first[v + 1]].tolist()), default=0.0)
-        found.append(np.array(longest))
-    return found[0], found[1]
+    order = p.order.tolist()
+    return _longest(p, p.predecessors, order), _longest(p, p.successors, order[::-1])
+
+
+def _longest(p: Prepared, relation: Csr, order: list[int]) -> FloatArray:
+    (first, index), seconds = (x.tolist() for x in relation), p.fastest.tolist()
+    longest = [0.0] * p.n
+    for v in order:
+        for u in index[first[v] : first[v + 1]]:
+            longest[v] = max(longest[v], longest[u] + seconds[u])
+    return np.array(longest)
 
 
 def path_bound(p: Prepared) -> float:
     """Return the longest path of fastest times, seconds."""
-    head, tail = heads_and_tails(p)
-    return float((head + p.fastest + tail).max())
+    return float((_longest(p, p.predecessors, p.order.tolist()) + p.fastest).max())
 
 
 def load_bound(p: Prepared, head: FloatArray, tail: FloatArray) -> float:
@@ -54,15 +57,18 @@ def load_bound(p: Prepared, head: FloatArray, tail: FloatArray) -> float:
     rate = float(ratio[p.type_of].sum())
     if rate <= 0:
         return 0.0
-    by_tail = np.argsort(-tail, kind="stable")
-    work, least, best = np.zeros(p.n), tail[by_tail], 0.0
-    position = np.empty(p.n, dtype=np.int64)
-    position[by_tail] = np.arange(p.n)
-    for v in np.argsort(-head, kind="stable").tolist():
-        # the work of ops so far that have at least such a tail; where there is none, no bound
-        work[position[v] :] += p.fastest[v]
-        best = max(best, float(head[v] + np.where(work > 0, work / rate + least, 0.0).max()))
-    return best
+    after, behind = _levels(head), _levels(tail)
+    work = np.zeros((len(after), len(behind)))
+    np.add.at(work, (np.searchsorted(after, head, "right") - 1, np.searchsorted(behind, tail, "right") - 1), p.fastest)
+    # of ops with at least such a head and such a tail; where there are none, no bound
+    work = work[::-1, ::-1].cumsum(axis=0).cumsum(axis=1)[::-1, ::-1]
+    return float(np.where(work > 0, after[:, None] + work / rate + behind, 0.0).max())
+
+
+def _levels(seconds: FloatArray) -> FloatArray:
+    """Return the least and some larger ones of the values, ascending, up to `_LEVELS`."""
+    values = np.unique(seconds)
+    return values[np.unique(np.linspace(0, len(values) - 1, _LEVELS).astype(int))]
 
 
 def class_bound(p: Prepared, head: FloatArray, tail: FloatArray) -> float:
@@ -90,6 +96,8 @@ def delay_bound(run: Run, p: Prepared) -> None:
         run.raise_bound(bound(p, head, tail), by)
 
 
+_LEVELS = 500
+"""Of h and of t that are tried; fewer make the bound weaker, not wrong."""
 _MOST = 40
 """Ops that are looked at together; fewer make the bound weaker, not wrong."""
 

@@ -7,7 +7,7 @@ placements and orders loses nothing.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_right
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
@@ -124,7 +124,7 @@ def _rows(csr: tuple[IntArray, IntArray]) -> list[list[int]]:
 
 
 class Busy:
-    """The times at which a device or a link is taken, in order."""
+    """The stretches in which a device or a link is taken, in order."""
 
     __slots__ = ("end", "start")
 
@@ -143,14 +143,22 @@ class Busy:
 
     def take(self, at: float, took: float) -> None:
         """Book the time; nothing may run across what takes none."""
-        # intervals do not overlap, so sorting both lists keeps them paired
-        insort(self.start, at)
-        insort(self.end, at + took)
+        i = bisect_right(self.start, at)
+        first, last = at, at + took
+        if first == last and i and self.start[i - 1] == at:
+            return
+        low, high = i, i
+        if i and self.end[i - 1] == first:
+            low, first = i - 1, self.start[i - 1]
+        if i < len(self.start) and self.start[i] == last:
+            high, last = i + 1, self.end[i]
+        self.start[low:high], self.end[low:high] = [first], [last]
 
     def give_back(self, at: float, took: float) -> None:
-        """Undo `take`."""
-        del self.start[bisect_left(self.start, at)]
-        del self.end[bisect_left(self.end, at + took)]
+        """Undo `take`, of something that takes time."""
+        i = bisect_right(self.start, at) - 1
+        rest = [(a, b) for a, b in ((self.start[i], at), (at + took, self.end[i])) if a < b]
+        self.start[i : i + 1], self.end[i : i + 1] = [a for a, _ in rest], [b for _, b in rest]
 
 
 def common_gap(way: list[Busy], ready: float, took: float) -> float:

@@ -13,11 +13,12 @@ from .model import Prepared
 from .schedule import mean_rank, ranked
 from .series import Series, UnitSearch, series
 
-_NODES = 50
-"""Nodes to open between two looks at the clock."""
+_NODES = 2000
+"""Groups, times nodes, to look at between two looks at the clock."""
 _MOST = {16: 20_000, 40: 2_000}
-"""Nodes after which a search has become too large to go on, for units of at most so many groups; fewer for the rest."""
-_MOST_OF_WIDE = 100
+"""Nodes after which a search has become too large to go on, for units of at most so many groups; fewer for the rest,
+whose groups times nodes count too."""
+_MOST_OF_WIDE, _WORK_OF_WIDE = 100, 20_000
 _LONGEST = 500
 """Units up to which the programme also counts what a server holds: it takes their number to the third power."""
 
@@ -73,14 +74,16 @@ def _refine(run: Run, p: Prepared, parts: Series, searches: list[list[UnitSearch
         for row, k in todo:
             if run.stopped:
                 return choice
-            searches[row][k].work(_NODES)
+            searches[row][k].work(max(1, _NODES // len(parts.units[k].groups)))
             costs[row + 1, k] = searches[row][k].bound
     return choice
 
 
 def _most(parts: Series, k: int) -> int:
     width = len(parts.units[k].groups)
-    return next((nodes for groups, nodes in _MOST.items() if width <= groups), _MOST_OF_WIDE)
+    return next(
+        (nodes for groups, nodes in _MOST.items() if width <= groups), min(_MOST_OF_WIDE, _WORK_OF_WIDE // width)
+    )
 
 
 def _serial(p: Prepared, parts: Series) -> FloatArray:

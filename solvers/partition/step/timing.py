@@ -42,12 +42,12 @@ def first_gap(low: Floats, high: Floats, count: int, ready: float, took: float) 
 
 @lean
 def occupy(low: Floats, high: Floats, count: int, start: float, end: float) -> int:
-    """Make a stretch that is free busy and return how many there are then; one of no length changes nothing."""
-    if end <= start:
-        return count
+    """Make a stretch that is free busy and return how many there are then; nothing runs across one of no length."""
     i = count
     while i > 0 and low[i - 1] > start:
         i -= 1
+    if start == end and i > 0 and low[i - 1] == start:
+        return count
     left = i > 0 and high[i - 1] == start
     right = i < count and low[i] == end
     if left and right:
