@@ -195,13 +195,11 @@ def replicated_edges(split: SplitGraph) -> tuple[IntArray, IntArray, IntArray]:
 
 def sync_edges(split: SplitGraph) -> tuple[IntArray, IntArray, FloatArray]:
     """Return source, target (int32) and bytes of every gradient exchange: all ordered pairs of siblings, op by op."""
-    ends: list[tuple[IntArray, IntArray]] = []
-    sizes: list[FloatArray] = []
-    for op in np.flatnonzero(split.graph.backward & (split.copies > 1)).tolist():
-        k = int(split.copies[op])
-        a, b = np.nonzero(~np.eye(k, dtype=bool))
-        ends.append(((a + split.first[op]).astype(np.int32), (b + split.first[op]).astype(np.int32)))
-        sizes.append(np.full(k * (k - 1), split.sync_bytes[op]))
-    if not ends:
-        return np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0)
-    return np.concatenate([a for a, _ in ends]), np.concatenate([b for _, b in ends]), np.concatenate(sizes)
+    op = np.flatnonzero(split.graph.backward & (split.copies > 1))
+    copies = split.copies[op]
+    group = np.repeat(np.arange(len(op)), copies**2)
+    nth = np.arange(len(group)) - np.repeat(np.cumsum(copies**2) - copies**2, copies**2)
+    a, b = nth // copies[group], nth % copies[group]
+    group, a, b = group[a != b], a[a != b], b[a != b]
+    first = split.first[op][group]
+    return (a + first).astype(np.int32), (b + first).astype(np.int32), split.sync_bytes[op][group]

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from ..arrays import FloatArray, IntArray, require_number
 from ..errors import InstanceError, unknown
 from ..intake import as_float, read_json, read_text
+from .trace_formats import built_rows
 
-_COLUMNS = 10
+_COLUMNS = ("model", "command", "directory", "option", "data", "steps", "GPUs", "weight", "objective", "arrival")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +55,7 @@ def is_gavel_trace(path: str | PathLike[str]) -> bool:
     """Return whether the first line of a file has as many tabs as a line of Gavel's traces."""
     if not Path(path).is_file():
         return False  # a pipe can be read once only
-    return read_text(path, gzip=True, empty=True).partition("\n")[0].count("\t") == _COLUMNS - 1
+    return read_text(path, gzip=True, empty=True).partition("\n")[0].count("\t") == len(_COLUMNS) - 1
 
 
 def read_gavel_trace(path: str | PathLike[str], *, skip_bad: bool = False) -> GavelTrace:
@@ -68,17 +69,11 @@ def read_gavel_trace(path: str | PathLike[str], *, skip_bad: bool = False) -> Ga
         InstanceError: naming file, line, field and the value found.
     """
     source = fspath(path)
-    jobs: list[_Row] = []
-    skipped: list[str] = []
-    for i, line in enumerate(read_text(path, gzip=True).splitlines()):
-        try:
-            if line.strip():
-                jobs.append(_job(i, line))
-        except InstanceError as error:
-            placed = InstanceError(f"line {i + 1}: {error.field}", error.problem, source)
-            if not skip_bad:
-                raise placed from None
-            skipped.append(f"{placed.field}: {placed.problem}")
+    rows = ((i, line.split("\t")) for i, line in enumerate(read_text(path, gzip=True).splitlines(), 1) if line.strip())
+    try:
+        jobs, skipped = built_rows((_COLUMNS, rows), _job, skip_bad)
+    except InstanceError as error:
+        raise error.of(source) from None
     if not jobs:
         raise InstanceError("content", f"there is no job; {len(skipped)} bad lines were skipped", source)
     names, models, gpus, steps, weights, submits = zip(*jobs, strict=True)
@@ -93,15 +88,12 @@ def read_gavel_trace(path: str | PathLike[str], *, skip_bad: bool = False) -> Ga
     )
 
 
-def _job(i: int, line: str) -> _Row:
-    cells = line.split("\t")
-    if len(cells) != _COLUMNS:
-        raise InstanceError("columns", f"{line!r} has {len(cells)} of them, not {_COLUMNS}")
-    if not cells[0].strip():
+def _job(row: dict[str, str], line: int) -> _Row:
+    if not row["model"].strip():
         raise InstanceError("model", "is empty")
-    steps, gpus = (_number(cells[c], name, whole=True) for c, name in ((5, "steps"), (6, "GPUs")))
-    weight = _number(cells[7], "weight")
-    return str(i), cells[0].strip(), int(gpus), int(steps), weight, _number(cells[9], "arrival", zero=True)
+    steps, gpus = (_number(row[name], name, whole=True) for name in ("steps", "GPUs"))
+    weight, arrival = _number(row["weight"], "weight"), _number(row["arrival"], "arrival", zero=True)
+    return str(line - 1), row["model"].strip(), int(gpus), int(steps), weight, arrival
 
 
 def _number(cell: str, field: str, *, whole: bool = False, zero: bool = False) -> float:

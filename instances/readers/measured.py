@@ -19,6 +19,7 @@ from ..arrays import FloatArray, IntArray, require
 from ..errors import ENTRIES, InstanceError
 from ..intake import as_float, csv_rows, parse_json, read_text
 from .gavel import throughput_tables
+from .trace_formats import built_rows
 
 _PLACEMENT = re.compile(r"[1-9]+")
 _SERVERS = ("model", "apart", "mixed", "together", "compute", "gradient", "batch")
@@ -141,38 +142,36 @@ def _matrix(rows: list[list[str]], name: str) -> Pairs:
 
 def _pollux(rows: list[list[str]], name: str) -> Steps:
     head, body = rows[0], rows[1:]
-    column: dict[str, int] = {key: head.index(key) for key in ("placement", "local_bsz", "step_time") if key in head}
-    if len(column) < 3 or not body:
+    if not {"placement", "local_bsz", "step_time"} <= set(head) or not body:
         raise InstanceError("header", f"{','.join(head)} lacks a column, or there is no row")
-    values: dict[str, list[float]] = {"local_bsz": [], "step_time": []}
-    placement = []
-    for i, row in enumerate(body, start=2):
-        if len(row) != len(head) or not _PLACEMENT.fullmatch(row[column["placement"]]):
-            raise InstanceError(f"line {i}", f"{','.join(row)!r} is no row of a placement")
-        placement.append(row[column["placement"]])
-        for key, cells in values.items():
-            cells.append(_number(row[column[key]], f"line {i}: {key}"))
+    made, _ = built_rows((tuple(head), iter(enumerate(body, 2))), _step, skip_bad=False)
+    placement, batch, seconds = zip(*made, strict=True)
     per_node = [[int(digit) for digit in text] for text in placement]
     return Steps(
         name=name,
-        placement=tuple(placement),
+        placement=placement,
         nodes=np.array([len(x) for x in per_node], dtype=np.int32),
         workers=np.array([sum(x) for x in per_node], dtype=np.int32),
         most=np.array([max(x) for x in per_node], dtype=np.int32),
-        batch=np.array(values["local_bsz"]),
-        seconds=np.array(values["step_time"]),
+        batch=np.array(batch),
+        seconds=np.array(seconds),
     )
 
 
+def _step(row: dict[str, str], line: int) -> tuple[str, float, float]:
+    if not _PLACEMENT.fullmatch(row["placement"]):
+        raise InstanceError("placement", f"{row['placement']!r} is not the workers on each node, such as 112")
+    return row["placement"], _number(row["local_bsz"], "local_bsz"), _number(row["step_time"], "step_time")
+
+
 def _servers(rows: list[list[str]], name: str) -> Servers:
-    values = []
     if len(rows) == 1:
         raise InstanceError("content", "there is no row under the header")
-    for i, row in enumerate(rows[1:], start=2):
-        if len(row) != len(_SERVERS):
-            raise InstanceError(f"line {i}", f"has {len(row)} columns, the header has {len(_SERVERS)}")
-        values.append([_number(cell, f"line {i}: {key}") for key, cell in zip(_SERVERS[1:], row[1:], strict=True)])
-    table = np.array(values).reshape(-1, len(_SERVERS) - 1)
+    numbered = iter(enumerate(rows[1:], 2))
+    made, _ = built_rows(
+        (_SERVERS, numbered), lambda row, _: [_number(row[x], x) for x in _SERVERS[1:]], skip_bad=False
+    )
+    table = np.array(made)
     with np.errstate(over="ignore", under="ignore"):
         seconds = table[:, 5, None] / table[:, :3]
     require(np.isfinite(seconds) & (seconds > 0), seconds, "seconds", "of a step is out of all bounds")

@@ -113,7 +113,7 @@ def built_rows(
     for line, values in rows:
         try:
             if len(values) != len(columns):
-                raise InstanceError("columns", f"the row has not the {len(columns)} of the header")
+                raise InstanceError("columns", f"the row has {len(values)} of them, not {len(columns)}")
             one = build(dict(zip(columns, values, strict=True)), line)
             name = getattr(one, "name", None) if unique else None
             if name in seen:

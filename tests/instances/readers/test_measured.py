@@ -54,7 +54,7 @@ def test_pollux(data: Path) -> None:
         ("""{"k80": {"('a', 1)": {"null": -1}}}""", r"null: -1 is not a positive number"),
         (",a,b\na,1,x\nb,1,1\n", "line 2: b: 'x' is not a number"),
         (",a,b\na,1,1\nc,1,1\n", "line 3: 'c' does not fit the header's 'b'"),
-        ("placement,local_bsz,step_time\n1x,4,0.5\n", "line 2: '?1x,4,0.5'? is no row"),
+        ("placement,local_bsz,step_time\n1x,4,0.5\n", "line 2: placement: '1x' is not the workers"),
         ("placement,local_bsz,step_time\n11,4,nan\n", "line 2: step_time: 'nan' is not a positive number"),
         ("placement,local_bsz\n11,4\n", "header: placement,local_bsz lacks a column"),
     ],

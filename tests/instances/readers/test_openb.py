@@ -82,8 +82,8 @@ def test_node_lists_with_other_columns(file: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ("p1,6000,12288,1,460", "line 3: columns: the row has not the 7 of the header"),
-        ("p1,6000,12288,1,460,,LS,more", "line 3: columns: the row has not the 7 of the header"),
+        ("p1,6000,12288,1,460", "line 3: columns: the row has 5 of them, not 7"),
+        ("p1,6000,12288,1,460,,LS,more", "line 3: columns: the row has 8 of them, not 7"),
         ("p1,six,12288,1,460,,LS", "line 3: cpu_milli: 'six' is not a whole number from 0 on"),
         ("p1,nan,12288,1,460,,LS", "line 3: cpu_milli: 'nan' is not"),
         ("p1,-6,12288,1,460,,LS", "line 3: cpu_milli: '-6' is not"),

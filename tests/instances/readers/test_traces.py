@@ -41,8 +41,8 @@ def test_tiresias(data: Path) -> None:
         ("1,1,-5,5", "line 3: submit_time: '-5' is not a finite number from 0 on"),
         ("1,1,5,nan", "line 3: duration: 'nan' is not a finite number from 0 on"),
         ("1,1,x,5", "line 3: submit_time: 'x' is not a number"),
-        ("1,1,5", "line 3: columns: the row has not the 4 of the header"),
-        ("1,1,5,5,5", "line 3: columns: the row has not the 4 of the header"),
+        ("1,1,5", "line 3: columns: the row has 3 of them, not 4"),
+        ("1,1,5,5,5", "line 3: columns: the row has 5 of them, not 4"),
         (" ,1,5,5", "line 3: job_id: is empty"),
     ],
 )
@@ -194,7 +194,7 @@ def test_slurm(tmp_path: Path, elapsed: str) -> None:
         ("JobID|Submit|ReqTRES\n1|2026-01-02|gres/gpu=1\n", "line 2: Elapsed: is missing"),
         ("JobID|Submit|Elapsed|ReqTRES\n1|2026-01-02|5|gres/gpu=1\n", "line 2: Elapsed: '5' is no time"),
         ("1 0 0 x 4 0 0 4 0 0 1 0 0 0 0 0 0 0\n", "lacks job_id"),
-        ("; SWF\n" + "1 " * 18 + "\n" + "2 " * 17 + "\n", "line 3: columns: the row has not the 18"),
+        ("; SWF\n" + "1 " * 18 + "\n" + "2 " * 17 + "\n", "line 3: columns: the row has 17 of them, not 18"),
     ],
 )
 def test_bad_rows_of_published_formats(tmp_path: Path, text: str, words: str) -> None:
