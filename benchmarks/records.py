@@ -6,7 +6,7 @@ import csv
 import fcntl
 import io
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, fields
 from pathlib import Path
@@ -56,15 +56,6 @@ def append_records(rows: Sequence[Any], path: Path) -> None:
         file.write(_text(([] if whole else [names]) + [_cells(row) for row in rows]))
         file.flush()
         os.fsync(file.fileno())
-
-
-def change_records(change: Callable[[Record], Record], path: Path, cls: type[Record]) -> None:
-    """Put `change(row)` in the place of each row of a file; no other process adds rows meanwhile."""
-    with locked(path) as file:
-        rows = [_cells(change(row)) for row in read_records(path, cls)]
-        file.truncate(0)
-        file.write(_text([columns(cls), *rows]))
-        file.flush()
 
 
 def _cells(row: Any) -> list[Any]:

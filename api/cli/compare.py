@@ -15,7 +15,7 @@ from gangplan.instances.partition import VARIANTS
 from gangplan.instances.schedule import SchedulePlan
 
 from . import options
-from .files import check_output, foreign, read_result
+from .files import check_picture, foreign, read_result
 from .measure import Candidate, as_blocks, measure
 from .output import emit_blocks, emit_json
 
@@ -31,9 +31,7 @@ OWN = {
 
 @options.with_problem
 def compare(
-    plans: Annotated[
-        list[str], typer.Argument(metavar="PLAN...", help="plans, or what `gangplan solve --json` printed")
-    ],
+    plans: options.Plans,
     instance: Annotated[str, typer.Option(metavar="FILE", help="the problem, in any known format")],
     given: dict[str, Any],
     as_json: options.AsJson = False,
@@ -45,11 +43,7 @@ def compare(
     Give the options that the problem was solved with; a variant or contention that is not given is the one that the
     plan names. Exit code: 0 if all plans are feasible, 1 if not, 2 for bad input.
     """
-    if plot is not None:
-        from ..plot import check
-
-        check_output(plot, instance, *plans)
-        check(plot)
+    check_picture(plot, panel, None, instance, *plans)
     found = list(_candidates(plans, instance, given))
     rows = measure(found)
     if plot is not None:

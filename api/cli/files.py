@@ -65,3 +65,20 @@ def check_output(path: str, *inputs: str) -> None:
             same = False
         if same:
             raise InstanceError("file", "is an input of this command and would be overwritten", path)
+
+
+def check_picture(path: str | None, panel: str | None, kind: type | None, *inputs: str) -> None:
+    """Refuse, before any work is done, a picture that cannot be written or drawn, and a panel that it will not have.
+
+    Raises:
+        InstanceError: naming the path, or the panels there are.
+    """
+    if path is None and panel is None:
+        return
+    from ..plot import check, check_panel
+
+    if kind is not None:
+        check_panel(panel, kind)
+    if path is not None:
+        check(path)
+        check_output(path, *inputs)

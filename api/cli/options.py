@@ -61,7 +61,6 @@ Plans = Annotated[list[str], typer.Argument(metavar="PLAN...", help="plans, or w
 Model = Annotated[
     str, typer.Argument(metavar="MODEL", help="my_module:build or file.py:build; build() returns (module, inputs)")
 ]
-Out = Annotated[str | None, typer.Option(help="write what it makes here", metavar="FILE")]
 Seed = Annotated[int, typer.Option(help="of every random choice", **N)]
 FirstSeed = Annotated[int, typer.Option(help="of the first sample", **whole_from(0, 2**31))]
 Queue = Annotated[str | None, typer.Option(help="only the jobs of this virtual cluster of the trace")]

@@ -11,13 +11,13 @@ from gangplan.instances import InstanceError, content_hash
 from gangplan.instances.outlet import write_whole
 
 from . import options
-from .files import check_output, foreign, read_answer
+from .files import check_picture, foreign, read_answer
 
 
 @options.with_problem
 def plot(
-    instance: Annotated[str, typer.Argument(metavar="INSTANCE", help="the problem, in any known format")],
-    plan: Annotated[str, typer.Argument(metavar="PLAN", help="the plan, or what `gangplan solve --json` printed")],
+    instance: options.Instance,
+    plan: options.Plan,
     out: Annotated[str, typer.Argument(metavar="PICTURE", help="a .png, .svg or .html file")],
     given: dict[str, Any],
     panel: options.Panel = None,
@@ -26,13 +26,12 @@ def plot(
 
     Give the options that the problem was solved with. `solve`, `compare` and `simulate` draw with --plot.
     """
-    from ..plot import check, check_panel, render
+    from ..plot import render
 
-    check_output(out, instance, plan)
-    check(out)
+    check_picture(out, None, None, instance, plan)
     answer = read_answer(plan)
     problem = options.problem_for(answer, instance, given)
-    check_panel(panel, type(problem))
+    check_picture(None, panel, type(problem))
     try:
         content = render(out, problem, answer, name=Path(instance).stem, panel=panel)
     except InstanceError as error:

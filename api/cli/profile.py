@@ -23,13 +23,9 @@ if TYPE_CHECKING:
 ROWS = 24
 """Ops shown; of more, those that take longest."""
 
-ModelName = Annotated[
-    str, typer.Argument(metavar="MODEL", help="my_module:build or file.py:build; build() returns (module, inputs)")
-]
-
 
 def profile(
-    model: ModelName,
+    model: options.Model,
     device_type: Annotated[
         str | None, typer.Option(help="P100, V100, A100, H100, H200 or B200  [default: A100]")
     ] = None,

@@ -11,7 +11,7 @@ from gangplan.instances.outlet import write_whole
 from gangplan.simulator.metrics import columns, to_csv, to_parquet
 from gangplan.simulator.trace import Outcome
 
-from .files import check_output
+from .files import check_output, check_picture
 
 ENDINGS = {".csv": to_csv, ".parquet": to_parquet}
 
@@ -35,13 +35,7 @@ def check_files(trace: str, out: str | None, plot: str | None, panel: str | None
             raise InstanceError("out", f"{suffix!r} is not one of {', '.join(ENDINGS)}", out)
         if suffix == ".parquet" and find_spec("pyarrow") is None:
             raise InstanceError("out", 'needs pyarrow: pip install "gangplan[tables]"; .csv needs nothing', out)
-    if plot is not None or panel is not None:
-        from ..plot import check, check_panel
-
-        check_panel(panel, Outcome)
-        if plot is not None:
-            check(plot)
-            check_output(plot, trace)
+    check_picture(plot, panel, Outcome, trace)
 
 
 def write_files(

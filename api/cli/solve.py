@@ -14,7 +14,7 @@ from gangplan.instances import verify
 from gangplan.instances.errors import InstanceError
 
 from . import options
-from .files import check_output, read_answer
+from .files import check_output, check_picture, read_answer
 from .output import emit_blocks, emit_json
 
 LEAST = 0.05
@@ -59,12 +59,14 @@ def solve(
 
     if not 0 < time_limit < float("inf"):
         raise InstanceError("time_limit", f"{time_limit!r} is not a positive number of seconds")
-    _check_outputs([path for path in (file, initial) if path], out, plot)
+    inputs = [path for path in (file, initial) if path]
+    if out is not None:
+        check_output(out, *inputs)
+    check_picture(plot, None, None, *inputs)
+    if plot is not None and plot == out:
+        raise InstanceError("plot", "is the file of --out too", plot)
     problem = options.problem(file, given)
-    if panel is not None:
-        from ..plot import check_panel
-
-        check_panel(panel, type(problem))
+    check_picture(None, panel, type(problem))
     start = None if initial is None else _start(problem, initial)
     method_for(problem, method)
     before = time.perf_counter() - context.obj
@@ -89,18 +91,6 @@ def solve(
     else:
         emit_blocks(*as_blocks(problem, result, verbose=verbose))
     return 0 if result.plan is not None else 1
-
-
-def _check_outputs(inputs: list[str], out: str | None, plot: str | None) -> None:
-    for path in (out, plot):
-        if path is not None:
-            check_output(path, *inputs)
-    if plot is not None:
-        from ..plot import check
-
-        check(plot)
-        if plot == out:
-            raise InstanceError("plot", "is the file of --out too", plot)
 
 
 def _start(problem: Any, path: str) -> Any:

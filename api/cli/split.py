@@ -16,7 +16,6 @@ from ..units import quantity, time_unit
 from . import options
 from .files import check_output, read_answer
 from .output import emit_blocks, emit_json, facts, table
-from .profile import ModelName
 
 if TYPE_CHECKING:
     from ..torch_split.compare import Difference
@@ -29,7 +28,7 @@ ROWS = 64
 
 @options.with_problem
 def split(
-    model: ModelName,
+    model: options.Model,
     graph: Annotated[str, typer.Argument(metavar="GRAPH", help="what `gangplan profile` wrote of it")],
     plan: Annotated[str, typer.Argument(metavar="PLAN", help="a plan for GRAPH")],
     given: dict[str, Any],
@@ -65,7 +64,9 @@ def split(
     ops = Ops(trace(loaded))
     try:
         if spread:
-            answer = _spread(problem, answer)
+            from ..torch_split.spread import spread as with_idle
+
+            answer = with_idle(problem, answer)
         device, stage = forward_part(ops, answer)
     except InstanceError as error:
         raise error.of(plan) from None
@@ -95,12 +96,6 @@ def split(
     return 0 if all(x.same for x in found) else 1
 
 
-def _spread(problem: GraphProblem, plan: Plan) -> Plan:
-    from ..torch_split.spread import spread
-
-    return spread(problem, plan)
-
-
 def _data(model: str, plan: Plan, places: dict[str, Place], cuts: list[Cut]) -> dict[str, Any]:
     from ..torch_split.mapping import split_points
 
@@ -116,22 +111,11 @@ def _data(model: str, plan: Plan, places: dict[str, Place], cuts: list[Cut]) -> 
 
 
 def _run_data(run: SplitRun, found: list[Difference]) -> dict[str, Any]:
-    def number(x: float) -> float | None:
-        return x if abs(x) < float("inf") else None
-
+    told = [{name: None if value in (float("inf"), "") else value for name, value in asdict(x).items()} for x in found]
     return {
         "same": all(x.same for x in found),
         "compared_with": "the traced program" if run.whole.traced else "the model",
-        "differences": {
-            x.what: {
-                "tensors": x.tensors,
-                "absolute": number(x.absolute),
-                "relative": number(x.relative),
-                "worst": x.worst or None,
-                "missing": list(x.missing),
-            }
-            for x in found
-        },
+        "differences": {x.pop("what"): x for x in told},
         "seconds": {str(device): times for device, times in sorted(run.seconds.items())},
     }
 

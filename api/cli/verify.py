@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
 
 from gangplan.instances import content_hash
 from gangplan.instances import verify as check
@@ -23,8 +22,8 @@ LISTS = ("load", "transfer", "memory", "finish", "gpus")
 
 @options.with_problem
 def verify(
-    instance: Annotated[str, typer.Argument(metavar="INSTANCE", help="the problem, in any known format")],
-    plan: Annotated[str, typer.Argument(metavar="PLAN", help="the plan, or what `gangplan solve --json` printed")],
+    instance: options.Instance,
+    plan: options.Plan,
     given: dict[str, Any],
     as_json: options.AsJson = False,
 ) -> int:
