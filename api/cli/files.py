@@ -80,5 +80,5 @@ def check_picture(path: str | None, panel: str | None, kind: type | None, *input
     if kind is not None:
         check_panel(panel, kind)
     if path is not None:
-        check(path)
         check_output(path, *inputs)
+        check(path)
