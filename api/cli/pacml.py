@@ -7,10 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from gangplan.instances import InstanceError, RampTopology
+from gangplan.simulator.metrics.compare import half_width
 from gangplan.simulator.ramp.arrivals import DISTRIBUTIONS
 from gangplan.simulator.ramp.baselines import PUBLISHED_POLICIES
 from gangplan.simulator.ramp.blocks import Blocks
-from gangplan.simulator.ramp.evaluate import Rates, best_constants, evaluate, margin
+from gangplan.simulator.ramp.evaluate import Rates, evaluate
 from gangplan.simulator.ramp.jobs import MODELS, read_types
 
 from . import options
@@ -88,15 +89,18 @@ def pacml(
         return 0
     many = f"{seeds} x {jobs} jobs of {len(types)} models"
     head = f"{many} on {blocks.n_servers} servers, {units} units, load {load:g}"
-    best = {letter: row.policy for letter, row in best_constants(found).items()}
-    remarks = [f"the best constant is {', '.join(f'{p} on {letter}' for letter, p in best.items())}"] if best else []
+    constants = [row for row in found if row.policy.startswith("constant-") and "+" not in row.policy]
+    by_rate = sorted(constants, key=lambda row: row.blocked_or_running.mean(), reverse=True)
+    best = {row.distribution: row.policy for row in by_rate}
+    words = ", ".join(f"{best[letter]} on {letter}" for letter in letters if letter in best)
+    remarks = [f"the best constant is {words}"] if words else []
     shown = list(dict.fromkeys(row.policy for row in found))
     columns = ("policy", *letters)
     shares: list[Any] = []
-    for words, field in (("were blocked", "blocked"), ("were blocked or had not ended", "blocked_or_running")):
+    for title, field in (("were blocked", "blocked"), ("were blocked or had not ended", "blocked_or_running")):
         by = {(row.policy, row.distribution): getattr(row, field) for row in found}
         rows = [(name, *(_cell(by[name, letter]) for letter in letters)) for name in shown]
-        shares += [f"percent of the jobs that {words}", table(columns, rows)]
+        shares += [f"percent of the jobs that {title}", table(columns, rows)]
     emit_blocks(head, *shares, *remarks)
     return 0
 
@@ -113,8 +117,13 @@ def _topology(text: str) -> RampTopology:
 
 
 def _cell(values: Any) -> str:
-    half = margin(values)
+    half = _margin(values)
     return f"{100 * values.mean():.2f}" + ("" if half is None else f" ± {100 * half:.2f}")
+
+
+def _margin(values: Any) -> float | None:
+    half = half_width(values)
+    return None if half is None else float(half)
 
 
 def _data(row: Rates) -> dict[str, Any]:
@@ -122,7 +131,7 @@ def _data(row: Rates) -> dict[str, Any]:
         "policy": row.policy,
         "distribution": row.distribution,
         **{
-            name: {"mean": float(values.mean()), "margin": margin(values), "values": values.tolist()}
+            name: {"mean": float(values.mean()), "margin": _margin(values), "values": values.tolist()}
             for name, values in (("blocked", row.blocked), ("blocked_or_running", row.blocked_or_running))
         },
         "seconds": row.seconds.tolist(),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 
-from ..metrics.compare import half_width
-from .arrivals import Fractions, arrivals
+from .arrivals import arrivals
 from .baselines import make_policy
 from .check import Checker
 from .jobs import JobType
@@ -43,19 +43,19 @@ def evaluate(
     types: Sequence[JobType],
     policies: Sequence[str | tuple[str, Maker]],
     *,
-    distributions: Sequence[str | tuple[str, Fractions]] = ("A", "B", "C", "D"),
+    distributions: Sequence[str] = ("A", "B", "C", "D"),
     seeds: Sequence[int] = range(5),
     n: int = 1000,
     load: float = 1.0,
     poisson: bool = False,
-    progress: Callable[[float], None] | None = None,
+    progress: Callable[[float], None] = lambda share: None,
 ) -> list[Rates]:
     """Simulate every policy on every distribution and seed; the arrivals of a seed are the same for all policies.
 
     Args:
         types, n, load, poisson: as of `arrivals`.
         policies: names that `make_policy` knows, or a name and what makes the policy.
-        distributions: published names, or a name and the distribution.
+        distributions: published names.
         seeds: of arrivals, and of policies that draw.
         progress: called with the share of simulations done.
 
@@ -63,14 +63,12 @@ def evaluate(
         InstanceError: naming the argument and the value found.
         RuntimeError: if the check finds a fault, which is a defect of this library.
     """
-    makers = [(p, _named(p)) if isinstance(p, str) else p for p in policies]
+    makers = [(p, partial(make_policy, p)) if isinstance(p, str) else p for p in policies]
     for _, make in makers:
         make(0)  # a wrong name is told before the work begins
-    checker, found = Checker(), []
-    done, total = 0, len(makers) * len(distributions) * len(seeds)
-    for distribution in distributions:
-        name, fractions = (distribution, distribution) if isinstance(distribution, str) else distribution
-        cases = [arrivals(types, fractions, seed, n=n, load=load, poisson=poisson) for seed in seeds]
+    checker, found = Checker(), list[Rates]()
+    for name in distributions:
+        cases = [arrivals(types, name, seed, n=n, load=load, poisson=poisson) for seed in seeds]
         for policy, make in makers:
             rows = np.zeros((3, len(seeds)))
             for k, (seed, case) in enumerate(zip(seeds, cases, strict=True)):
@@ -80,29 +78,6 @@ def evaluate(
                 faults = checker.check(outcome)
                 if faults:
                     raise RuntimeError(f"{policy} on {name}, seed {seed}: {'; '.join(faults)}")
-                done += 1
-                if progress is not None:
-                    progress(done / total)
+                progress((len(found) + (k + 1) / len(seeds)) / (len(makers) * len(distributions)))
             found.append(Rates(policy, name, *rows))
     return found
-
-
-def margin(values: FloatArray) -> float | None:
-    """Return half the width of the 95% interval of the mean, by Student's t; None of one value."""
-    width = half_width(values)
-    return None if width is None else float(width)
-
-
-def best_constants(rates: Sequence[Rates]) -> dict[str, Rates]:
-    """Return, of each distribution, the published constant with the least mean published rate."""
-    best: dict[str, Rates] = {}
-    for row in rates:
-        if row.policy.startswith("constant-") and "+" not in row.policy:
-            known = best.get(row.distribution)
-            if known is None or row.blocked_or_running.mean() < known.blocked_or_running.mean():
-                best[row.distribution] = row
-    return best
-
-
-def _named(name: str) -> Maker:
-    return lambda seed: make_policy(name, seed)

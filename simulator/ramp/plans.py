@@ -2,18 +2,16 @@
 
 The search is over the times at which servers are free. A partial schedule is worth the jobs it has accepted less a
 price for every server it still holds at every arrival to come. Arrival by arrival each of the best is extended by every
-acceptable block and by rejection. It is quick enough to plan over sampled futures, too.
+acceptable block and by rejection.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray, IntArray, require_number
 
 from .arrivals import Case
@@ -34,13 +32,10 @@ class Plan:
     Attributes:
         block: int32 (n,), -1 where a job is rejected.
         accepted: how many are not, or with `by_horizon` how many of them end by the horizon.
-        first: the most that is accepted after each choice for the first job that the search kept to its end: block,
-            or -1, to number.
     """
 
     block: IntArray
     accepted: int
-    first: dict[int, int]
 
     def decide(self, state: State) -> Choice | None:
         """Give the job its block, as a policy of the case that was planned."""
@@ -52,8 +47,6 @@ def search(
     case: Case,
     *,
     width: int = 200,
-    price: float = PRICE,
-    ends: FloatArray | None = None,
     by_horizon: bool = False,
     seed: int = 0,
 ) -> Plan:
@@ -62,8 +55,6 @@ def search(
     Args:
         case: n jobs, each kept in one block of the b there are.
         width: partial schedules kept. Time and memory grow with width times b.
-        price: of a held server at an arrival, in jobs.
-        ends: float64 (servers,), when each is free; by default all are at once.
         by_horizon: count only jobs that end by the horizon.
         seed: of the generator that breaks ties.
 
@@ -71,7 +62,6 @@ def search(
         InstanceError: naming the argument and the value found.
     """
     require_number(width, "width", positive=True, whole=True)
-    require_number(price, "price")
     blocks, n = case.blocks, case.n_jobs
     submit, limit = case.submit, case.limit
     jct = np.array([kind.jct for kind in case.types])[:, blocks.shape]
@@ -79,11 +69,7 @@ def search(
     rng = np.random.default_rng(seed)
     mark = rng.integers(1, 2**40, blocks.n_servers)
     # the arrival at which each server is free
-    start = np.zeros(blocks.n_servers) if ends is None else np.asarray(ends, dtype=np.float64)
-    if start.shape != (blocks.n_servers,):
-        raise InstanceError("ends", f"has {start.size} entries for {blocks.n_servers} servers")
-    held = np.searchsorted(submit, start)[None, :]
-    done, root = np.zeros(1, dtype=np.int64), np.full(1, -1, dtype=np.int64)
+    held, done = np.zeros((1, blocks.n_servers), dtype=np.int64), np.zeros(1, dtype=np.int64)
     trail = []
     for i in range(n):
         time = jct[case.model[i]]
@@ -91,8 +77,8 @@ def search(
         end = submit[i] + time[ways]
         until = np.maximum(np.searchsorted(submit, end), i + 1)
         gain = (end <= case.horizon) if by_horizon else np.ones(len(ways))
-        base = done - price * np.maximum(0, held - (i + 1)).sum(axis=1)
-        score = base[:, None] + (gain - price * (until - i - 1) * blocks.size[ways])
+        base = done - PRICE * np.maximum(0, held - (i + 1)).sum(axis=1)
+        score = base[:, None] + (gain - PRICE * (until - i - 1) * blocks.size[ways])
         score[(held > i).astype(np.float32) @ inside[ways].T > 0] = -np.inf
         every = np.concatenate([base[:, None], score], axis=1)
         # ties are broken at random: of one parent's children the first blocks would crowd out all others
@@ -106,16 +92,12 @@ def search(
         _, kept = np.unique(held @ mark, return_index=True)
         kept = np.sort(kept)[:width]
         held, done = held[kept], done[kept]
-        root = block[kept] if i == 0 else root[row[kept]]
         trail.append((row[kept], block[kept]))
     best = int(np.argmax(done))
-    first: dict[int, int] = {}
-    for choice, count in zip(root.tolist(), done.tolist(), strict=True):
-        first[choice] = max(count, first.get(choice, 0))
     found, at = np.full(n, -1, dtype=np.int32), best
     for i in range(n - 1, -1, -1):
         found[i], at = trail[i][1][at], trail[i][0][at]
-    return Plan(found, int(done[best]), first)
+    return Plan(found, int(done[best]))
 
 
 def _best(score: FloatArray, count: int) -> tuple[IntArray, IntArray]:
@@ -160,9 +142,7 @@ class _Runs:
     until: Long
 
 
-def clairvoyant(
-    case: Case, *, time_limit: float = 60.0, width: int = 200, by_horizon: bool = False, seed: int = 0
-) -> Clairvoyant:
+def clairvoyant(case: Case, *, time_limit: float = 60.0, width: int = 200, by_horizon: bool = False) -> Clairvoyant:
     """Bound the blocking of a case from below, and look for a schedule.
 
     Jobs start as they arrive. Choose for each at most one degree with an acceptable completion time, that of the
@@ -175,16 +155,15 @@ def clairvoyant(
         time_limit: seconds of branch and bound; 0 for the LP alone.
         width: of the beam search.
         by_horizon: count only jobs that end by the horizon, as the published rate does.
-        seed: of the solver.
     """
     require_number(time_limit, "time_limit")
     outcome = simulate(case, search(case, width=width, by_horizon=by_horizon))
     runs, n = _runs(case, by_horizon), case.n_jobs
     if not len(runs.job):
         return Clairvoyant(1.0, 1.0, outcome)
-    lp = bound = 1 - np.floor(_most(case, runs, None, seed) + 1e-6) / n
+    lp = bound = 1 - np.floor(_most(case, runs, None) + 1e-6) / n
     if time_limit:
-        bound = max(lp, 1 - np.floor(_most(case, runs, time_limit, seed) + 1e-6) / n)
+        bound = max(lp, 1 - np.floor(_most(case, runs, time_limit) + 1e-6) / n)
     return Clairvoyant(float(bound), float(lp), outcome)
 
 
@@ -204,36 +183,24 @@ def _runs(case: Case, by_horizon: bool) -> _Runs:
     return _Runs(job, degree, np.array(blocks.degrees)[degree], np.maximum(until, job + 1))
 
 
-def _most(case: Case, runs: _Runs, time_limit: float | None, seed: int) -> float:
+def _most(case: Case, runs: _Runs, time_limit: float | None) -> float:
     """Return how many can be accepted at most; by the LP if there is no limit."""
-    import highspy
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import csr_array
 
     n, m = case.n_jobs, len(runs.job)
     length = runs.until - runs.job
     column = np.repeat(np.arange(m), length)
     offset = np.arange(len(column)) - np.repeat(np.cumsum(length) - length, length)
-    rows = np.concatenate([np.arange(m) * 0 + runs.job, n + runs.job[column] + offset])
+    rows = np.concatenate([runs.job, n + runs.job[column] + offset])
     columns = np.concatenate([np.arange(m), column])
     values = np.concatenate([np.ones(m), runs.size[column].astype(np.float64)])
-    order = np.lexsort((rows, columns))
-    model: Any = highspy.HighsLp()
-    model.num_col_, model.num_row_ = m, 2 * n
-    model.sense_ = highspy.ObjSense.kMaximize
-    model.col_cost_, model.col_lower_, model.col_upper_ = np.ones(m), np.zeros(m), np.ones(m)
-    model.row_lower_ = np.full(2 * n, -highspy.kHighsInf)
-    model.row_upper_ = np.repeat([1.0, float(case.blocks.n_servers)], n)
-    model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    model.a_matrix_.start_ = np.searchsorted(columns[order], np.arange(m + 1)).astype(np.int32)
-    model.a_matrix_.index_ = rows[order].astype(np.int32)
-    model.a_matrix_.value_ = values[order]
-    if time_limit is not None:
-        model.integrality_ = [highspy.HighsVarType.kInteger] * m
-    solver: Any = highspy.Highs()
-    for option, value in (("output_flag", False), ("threads", 1), ("random_seed", seed), ("mip_rel_gap", 0.0)):
-        solver.setOptionValue(option, value)
-    if time_limit is not None:
-        solver.setOptionValue("time_limit", float(time_limit))
-    solver.passModel(model)
-    solver.run()
-    info = solver.getInfo()
-    return float(info.objective_function_value if time_limit is None else info.mip_dual_bound)
+    limits = LinearConstraint(
+        csr_array((values, (rows, columns)), (2 * n, m)), ub=np.repeat([1.0, float(case.blocks.n_servers)], n)
+    )
+    options = {"mip_rel_gap": 0.0} | ({} if time_limit is None else {"time_limit": time_limit})
+    found = milp(
+        -np.ones(m), integrality=time_limit is not None, bounds=Bounds(0, 1), constraints=limits, options=options
+    )
+    bound = found.mip_dual_bound
+    return -float(found.fun if time_limit is None or bound is None else bound)
