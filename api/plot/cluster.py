@@ -19,6 +19,7 @@ from .cluster_layout import (
     HEAD,
     NAME,
     PAD,
+    SPINE,
     Layout,
     Tiles,
     arrange,
@@ -128,7 +129,7 @@ def cluster_scene(
         units = words.typed(problem, names[0]) if level == 0 else names[0]
         panel = panel.add(_captions(layout.units, units, scale, inset, GREY))
     for boxes, of_group in zip(layout.groups[:-1], names[1:-1], strict=True):
-        panel = panel.add(_captions(boxes, of_group, scale, (0.3, 0.05, HEAD - 0.4), INK))
+        panel = panel.add(_captions(boxes, of_group, scale, (SPINE, 0.05, HEAD - 0.4), INK))
     panel = replace(panel, keys=keys)
     more = words.more(problem, plan, verdict)
     title = f"{name + ': ' if name else ''}{words.title(problem)}"
