@@ -31,6 +31,7 @@ class Entry:
         share: of the time left that it may take while others wait.
         short: the same where milliseconds are left, or it would be too small for anything.
         least: seconds left with which it is of use; with less the others go first.
+        each: the same for each part of the problem, see `parts`, besides.
         quick: it takes milliseconds and stops when told: it runs first, in the caller's process.
         learned: it decides by a network, whose library takes seconds to import.
         added: by `register`.
@@ -43,6 +44,7 @@ class Entry:
     share: float = SHARE
     short: float = 0.9
     least: float = 0.0
+    each: float = 0.0
     quick: bool = False
     learned: bool = False
     added: bool = False
@@ -96,13 +98,15 @@ ENTRIES = (
     Entry("stages", "chain"),
     Entry("step", "heft", quick=True),
     # bounds take tens of milliseconds
-    Entry("step", "bounds", share=0.2, least=0.2, quick=True),
-    Entry("step", "list_schedule", share=0.2, short=0.6, least=0.005),
+    Entry("step", "bounds", share=0.2, least=0.2, each=0.002, quick=True),
+    Entry("step", "list_schedule", share=0.4, short=0.6, least=0.005),
     Entry("step", "local_search", share=0.4),
     # from what the searches have found
-    Entry("step", "cpsat", share=0.5, least=0.5),
-    Entry("step", "lns"),
-    Entry("step", "cpsat_below"),
+    Entry("step", "cpsat", share=0.5, least=0.5, each=0.005),
+    Entry("step", "lns", each=0.005),
+    Entry("step", "cpsat_below", each=0.005),
+    # where a model is too large for the time
+    Entry("step", "local_search", share=1.0),
     Entry("schedule", "lists", quick=True),
     Entry("schedule", "learned", _POLICY, share=0.2, least=0.04, learned=True),
     Entry("schedule", "starts", share=0.7, least=0.5),
@@ -176,7 +180,7 @@ def suited(problem: Problem) -> list[Entry]:
     """Return what `auto` runs on `problem`, with methods, in order: quick, learned, added by others, ours."""
     known = named(problem.objective)
     found = [
-        replace(entry, method=known[entry.name])
+        replace(entry, method=known[entry.name], least=entry.least + entry.each * parts(problem))
         for entry in (*_ADDED, *ENTRIES)
         if entry.objective == problem.objective and (not entry.variants or problem.variant in entry.variants)
     ]

@@ -40,11 +40,6 @@ def _longest(p: Prepared, relation: Csr, order: list[int]) -> FloatArray:
     return np.array(longest)
 
 
-def path_bound(p: Prepared) -> float:
-    """Return the longest path of fastest times, seconds."""
-    return float((_longest(p, p.predecessors, p.order.tolist()) + p.fastest).max())
-
-
 def load_bound(p: Prepared, head: FloatArray, tail: FloatArray) -> float:
     """Return the greatest h + W / R + t, seconds: ops that start after h and leave t behind share all devices.
 
@@ -84,9 +79,7 @@ def class_bound(p: Prepared, head: FloatArray, tail: FloatArray) -> float:
 
 def delay_bound(run: Run, p: Prepared) -> None:
     """Raise the bound with all that is known of single ops: see `delayed_heads`, `load_bound`, `class_bound`."""
-    plain = heads_and_tails(p)
-    run.raise_bound(load_bound(p, *plain), "load")
-    if run.stopped or p.n_devices == 1:
+    if p.n_devices == 1:
         return
     head, tail = np.array(delayed_heads(p)), np.array(delayed_tails(p))
     run.raise_bound(float((head + p.fastest + tail).max()), "delays")

@@ -23,7 +23,7 @@ DRAWN = 20
 """Settings that are drawn, HEFT's first; the others are bred from the best of them."""
 _KEPT = 6
 """Settings, the best ones, that others are bred from."""
-_VAIN = 60
+_VAIN = 15
 """Children in a row without a better plan after which breeding ends."""
 _STARTS = 3
 """Plans, the shortest ones, that are annealed."""

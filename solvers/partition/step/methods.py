@@ -9,7 +9,7 @@ from ...kernels import in_memory
 from ...method import CPSAT, Method, Suite, compiled, on_demand
 from ...run import Run
 from .. import offer_draft
-from .bounds import delay_bound, impossible, path_bound
+from .bounds import delay_bound, heads_and_tails, impossible, load_bound
 from .heft import heft
 from .model import Prepared, prepare
 from .series_bound import series_bound
@@ -35,7 +35,9 @@ def _prepare(run: Run) -> Prepared:
         run.note(reason)
         run.prove_infeasible()
     else:
-        run.raise_bound(path_bound(p), "critical path")
+        head, tail = heads_and_tails(p)
+        run.raise_bound(float((head + p.fastest).max()), "critical path")
+        run.raise_bound(load_bound(p, head, tail), "load")
     return p
 
 
