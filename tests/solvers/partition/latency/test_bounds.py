@@ -21,7 +21,7 @@ from gangplan.solvers.partition.latency.methods import METHODS
 from gangplan.solvers.partition.latency.random_problem import random_problem
 from gangplan.solvers.partition.latency.reduced import Reduced, reduce
 
-from .conftest import Make
+from ..conftest import Make
 
 SEEDS = st.integers(0, 2**32)
 

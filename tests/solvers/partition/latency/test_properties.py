@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gangplan import methods, solve
-from gangplan.instances import Cluster, LatencyProblem, TreeTopology, with_objective
+from gangplan.instances import LatencyProblem, with_objective
 from gangplan.instances.generators import generate
 from gangplan.solvers import Result, Run
 from gangplan.solvers.partition.latency.methods import METHODS, SUITE
@@ -46,58 +44,6 @@ def test_exact_is_no_worse_and_no_bound_is_better(seed: int) -> None:
         assert result.bound is None or least is None or result.bound <= least * (1 + 1e-6), name
         if METHODS[name].exact:
             assert result.objective == (None if least is None else pytest.approx(least, rel=1e-6)), name
-
-
-@settings(max_examples=25)
-@given(SEEDS, st.randoms(use_true_random=False))
-def test_renaming_and_reordering_changes_nothing(seed: int, random: Any) -> None:
-    """Names and positions of ops and devices do not move the optimum."""
-    problem = random_problem(seed)
-    graph, cluster = problem.graph, problem.cluster
-    order = np.array(random.sample(range(graph.n_ops), graph.n_ops))
-    position = np.argsort(order).astype(np.int32)
-    moved = replace(
-        graph,
-        names=tuple(f"renamed{i}" for i in range(graph.n_ops)),
-        time=graph.time[:, order],
-        source=position[graph.source][::-1],
-        target=position[graph.target][::-1],
-        edge_bytes=graph.edge_bytes[::-1],
-        **{f: getattr(graph, f)[order] for f in ("memory", "activation_bytes", "colocation", "backward")},
-    )
-    devices = random.sample(range(cluster.n_devices), cluster.n_devices)
-    shuffled = replace(problem, graph=moved, cluster=replace(cluster, type_of=cluster.type_of[devices]))
-    assert value(shuffled) == pytest.approx(value(problem), rel=1e-6)
-
-
-@settings(max_examples=25)
-@given(SEEDS)
-def test_one_more_device_never_hurts(seed: int) -> None:
-    """The optimum with another device of the last device's type is no worse."""
-    problem = random_problem(seed)
-    cluster = problem.cluster
-    more = Cluster(
-        cluster.device_types,
-        np.append(cluster.type_of, cluster.type_of[-1]),
-        TreeTopology(cluster.topology.levels, np.zeros((1, cluster.n_devices + 1), dtype=np.int32)),  # type: ignore[union-attr]
-    )
-    assert value(replace(problem, cluster=more)) <= value(problem) * (1 + 1e-6)
-
-
-@settings(max_examples=15)
-@given(SEEDS, st.sampled_from([1e-6, 1e-3, 1e6]))
-def test_units_do_not_matter(seed: int, unit: float) -> None:
-    """Times in another unit give the optimum in that unit."""
-    problem = random_problem(seed)
-    graph, cluster = problem.graph, problem.cluster
-    bandwidth, latency = cluster.topology.slowest_link()
-    groups = zip(cluster.device_types, cluster.counts().tolist(), strict=True)
-    scaled = replace(
-        problem,
-        graph=replace(graph, time=graph.time * unit),
-        cluster=Cluster.flat(*groups, bandwidth=bandwidth / unit, latency=latency * unit),
-    )
-    assert value(scaled) == pytest.approx(value(problem) * unit, rel=1e-6)
 
 
 def test_contraction_keeps_the_plan() -> None:

@@ -145,7 +145,7 @@ def test_auto(case: str, variant: str, make: Callable[..., PartitionProblem]) ->
 def test_two_accelerator_types(make: Callable[..., PartitionProblem]) -> None:
     """Which position of the pipeline which type takes is open: the fast one comes last if that is better."""
     # as "hosts pay nothing", with a CPU that pays: 5 + 1; so 6 | 5 is the best, against 8 on the GPU alone
-    problem = make([[4, 4], [40, 5]], [(0, 1, 1)], gpus=1, cpus=1)
+    problem = make([[4, 4], [40, 5]], [(0, 1, 1)], gpus=1, cpus=1, variant="contiguous")
     gpu, cpu = problem.cluster.device_types
     paying = replace(problem, cluster=replace(problem.cluster, device_types=(gpu, replace(cpu, host=False))))
     mirrored = replace(paying, graph=replace(paying.graph, source=paying.graph.target, target=paying.graph.source))

@@ -1,4 +1,4 @@
-"""Latency problems small enough to argue about."""
+"""Problems of a graph small enough to argue about."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gangplan.instances import Cluster, DeviceType, LatencyProblem, OpGraph
+from gangplan.instances import Cluster, DeviceType, GraphProblem, LatencyProblem, OpGraph, PartitionProblem
 
-Make = Callable[..., LatencyProblem]
+Make = Callable[..., Any]
 
 
 def _make(
@@ -21,14 +21,21 @@ def _make(
     cpus: int = 0,
     memory: float | None = None,
     host_memory: float | None = None,
+    variant: str | None = None,
     latency: float = 0.0,
     size: list[float] | None = None,
     colocation: list[int] | None = None,
-) -> LatencyProblem:
-    """Build ops a, b, c...; an output of x bytes takes x seconds to move; a CPU takes ten times a GPU's time."""
+    backward: list[int] | None = None,
+) -> GraphProblem:
+    """Build ops a, b, c...; an output of x bytes takes x seconds to move; a CPU takes ten times a GPU's time.
+
+    With a variant it is a problem of throughput, without one of latency.
+    """
     one = np.array(time, dtype=float)
     both = one if one.ndim == 2 else np.stack([one, 10 * one])
     n = both.shape[1]
+    turned = np.zeros(n, dtype=bool)
+    turned[backward or []] = True
     graph = OpGraph(
         names=tuple("abcdefghijkl"[:n]),
         device_types=("gpu", "cpu"),
@@ -39,10 +46,12 @@ def _make(
         source=np.array([u for u, _, _ in edges], dtype=np.int32),
         target=np.array([v for _, v, _ in edges], dtype=np.int32),
         edge_bytes=np.array([x for _, _, x in edges], dtype=float),
-        colocation=np.array(colocation or [-1] * n, dtype=np.int32),
+        colocation=np.array(colocation or [-1] * n),
+        backward=turned,
     )
     groups: Any = (DeviceType("gpu", memory=memory), gpus), (DeviceType("cpu", memory=host_memory, host=True), cpus)
-    return LatencyProblem(graph, Cluster.flat(*groups, bandwidth=1.0, latency=latency))
+    cluster = Cluster.flat(*groups, bandwidth=1.0, latency=latency)
+    return LatencyProblem(graph, cluster) if variant is None else PartitionProblem(graph, cluster, variant)
 
 
 @pytest.fixture(scope="session")
