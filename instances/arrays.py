@@ -96,6 +96,12 @@ def require_number(
         raise InstanceError(field, f"{value!r} is {'not positive' if positive else 'negative'}")
 
 
+def require_counts(**values: object) -> None:
+    """Raise unless the values, by their names, are positive whole numbers."""
+    for name, value in values.items():
+        require_number(value, name, positive=True, whole=True)
+
+
 def require_share(value: object, field: str, *, positive: bool = False) -> None:
     """Raise unless `value` is a number from 0, or above it, to 1."""
     require_number(value, field, positive=positive)
@@ -239,7 +245,8 @@ def _items(name: str, kind: str, meta: Mapping[str, Any], owner: Any, value: Any
 
 def _array(name: str, dtype: type, meta: Mapping[str, Any], owner: Any, value: Any) -> NDArray[Any]:
     shape = tuple(None if x is None else len(getattr(owner, x)) for x in meta["size"])
-    if meta["usual"] is not None and (value is None or not np.size(value)):
+    absent = not value.size if isinstance(value, np.ndarray) else value is None or value in ([], ())
+    if meta["usual"] is not None and absent:
         value = np.full([n or 0 for n in shape], meta["usual"])
     found = frozen(value, dtype, name, shape)
     for ok, problem in meta["holds"]:

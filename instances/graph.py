@@ -120,23 +120,13 @@ def topological_order(n: int, source: IntArray, target: IntArray, names: tuple[s
             if not indegree[w]:
                 heappush(ready, w)
     if len(order) < n:
-        cycle = _cycle(successors, {v for v in range(n) if indegree[v]})
-        words = " -> ".join(names[v] if names else str(v) for v in cycle[:8])
-        raise InstanceError("edges", f"there is a cycle: {words}{' ...' if len(cycle) > 8 else ''}")
+        import networkx as nx
+
+        cycle = nx.find_cycle(nx.DiGraph(zip(source.tolist(), target.tolist(), strict=True)))
+        ops = [cycle[0][0], *(v for _, v in cycle)]
+        words = " -> ".join(names[v] if names else str(v) for v in ops[:8])
+        raise InstanceError("edges", f"there is a cycle: {words}{' ...' if len(ops) > 8 else ''}")
     return np.array(order, dtype=np.int32)
-
-
-def _cycle(successors: list[list[int]], stuck: set[int]) -> list[int]:
-    # a stuck op waits for a stuck predecessor, so walking backwards must come round
-    waits_for = {w: v for v in sorted(stuck, reverse=True) for w in successors[v]}
-    v = min(stuck)
-    seen: dict[int, int] = {}
-    path: list[int] = []
-    while v not in seen:
-        seen[v] = len(path)
-        path.append(v)
-        v = waits_for[v]
-    return [v, *reversed(path[seen[v] :])]
 
 
 def with_backward(forward: OpGraph, time: FloatArray, memory: FloatArray) -> OpGraph:

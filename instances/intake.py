@@ -9,6 +9,7 @@ import tomllib
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
+from gzip import GzipFile
 from math import isfinite
 from os import PathLike, fspath
 from pathlib import Path
@@ -98,22 +99,16 @@ def _read(path: str | PathLike[str], limit: Limit, *, text: bool = False) -> byt
 
 def _unzipped(content: bytes, limit: Limit) -> bytes:
     """Undo gzip, of one member after the other, without ever holding more than the limit."""
-    most, parts, size = limit.value, [], 0
-    while content:
-        machine = zlib.decompressobj(wbits=31)
-        try:
-            while not machine.eof:
-                part = machine.decompress(content, _CHUNK)
-                content = machine.unconsumed_tail
-                size += len(part)
-                limit.check(size, "content", most)
-                parts.append(part)
-                if not part and not content and not machine.eof:
-                    raise InstanceError("content", "is gzip that was cut off")
-        except zlib.error as error:
-            raise InstanceError("content", f"is broken gzip: {error}") from None
-        content = machine.unused_data.lstrip(b"\0")  # padding, which gzip allows
-    return b"".join(parts)
+    most = limit.value
+    try:
+        with GzipFile(fileobj=io.BytesIO(content)) as file:
+            text = file.read(most + 1)
+    except EOFError:
+        raise InstanceError("content", "is gzip that was cut off") from None
+    except (OSError, zlib.error) as error:
+        raise InstanceError("content", f"is broken gzip: {error}") from None
+    limit.check(len(text), "content", most)
+    return text
 
 
 def as_float(value: object, field: str, *, positive: bool = False) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from ..arrays import require_number
+from ..arrays import require_counts
 from ..errors import InstanceError
 from .builder import GraphBuilder
 
@@ -44,8 +44,7 @@ def dlrm(
     Raises:
         InstanceError: naming the argument and the value found.
     """
-    for name, value in (("tables", tables), ("rows", rows), ("dimension", dimension), ("batch", batch)):
-        require_number(value, name, positive=True, whole=True)
+    require_counts(tables=tables, rows=rows, dimension=dimension, batch=batch)
     b = GraphBuilder()
     x = _network(b, "bottom", None, [NUMERIC, *_widths(bottom, "bottom"), dimension], batch)
     vectors = [x]

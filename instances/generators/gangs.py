@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import FloatArray, require_number
+from ..arrays import FloatArray, require_choice, require_counts, require_share
 from ..devices import EFFICIENCY, LINK_BANDWIDTH, catalogue, roofline
-from ..errors import InstanceError, unknown
 from ..placement import Demand, Fleet, GangJob, PlacementProblem, Running, SpeedModel
 from ..placement.job import COLLECTIVES
 
@@ -109,16 +108,12 @@ def gangs(
     Raises:
         InstanceError: naming the argument and the value found.
     """
-    for name, count in (("jobs", jobs), ("racks", racks), ("nodes", nodes), ("gpus", gpus)):
-        require_number(count, name, positive=True, whole=True)
+    require_counts(jobs=jobs, racks=racks, nodes=nodes, gpus=gpus)
     portions = {"menus": menus, "shares": shares, "selectors": selectors, "spread": spread, "apart": apart}
     portions |= {"whole_nodes": whole_nodes, "optional": optional, "running": running, "movable": movable, "down": down}
     for name, portion in {"load": load, **portions}.items():
-        require_number(portion, name, positive=name == "load")
-        if portion > 1:
-            raise InstanceError(name, f"{portion!r} is more than 1")
-    if collective not in (*COLLECTIVES, "mixed"):
-        raise InstanceError("collective", f"{collective!r} is not one of {', '.join(COLLECTIVES)}, mixed")
+        require_share(portion, name, positive=name == "load")
+    require_choice(collective, "collective", (*COLLECTIVES, "mixed"))
     rng = np.random.default_rng(seed)
     fleet = _fleet(rng, racks, nodes, gpus, gpu_types.split(","), down)
     demand = round(load * int(fleet.gpus[fleet.usable].sum()))
@@ -166,8 +161,7 @@ def _noise(rng: np.random.Generator, n: int) -> FloatArray:
 
 def _fleet(rng: np.random.Generator, racks: int, nodes: int, gpus: int, types: list[str], down: float) -> Fleet:
     for name in types:
-        if name not in catalogue:
-            raise InstanceError("gpu_types", unknown(name, catalogue))
+        require_choice(name, "gpu_types", catalogue)
     kinds = tuple(dict.fromkeys(types))
     rack = np.arange(racks * nodes) // nodes
     kind = np.array([kinds.index(types[r % len(types)]) for r in rack.tolist()])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from ..arrays import require_number
+from ..arrays import require_counts
 from ..errors import InstanceError
 from .builder import GraphBuilder
 from .language_models import SOFTMAX_FLOPS
@@ -149,8 +149,7 @@ def resnet(*, depth: int = 50, image: int = 224, batch: int = 32, classes: int =
     Raises:
         InstanceError: naming the argument and the value found.
     """
-    for name, value in (("depth", depth), ("image", image), ("batch", batch), ("classes", classes)):
-        require_number(value, name, positive=True, whole=True)
+    require_counts(depth=depth, image=image, batch=batch, classes=classes)
     if depth not in BLOCKS:
         raise InstanceError("depth", f"{depth!r} is not one of {', '.join(map(str, BLOCKS))}")
     net = ConvNet(image, batch)
@@ -205,8 +204,7 @@ def vgg(*, depth: int = 16, image: int = 224, batch: int = 32, classes: int = 10
     Raises:
         InstanceError: naming the argument and the value found.
     """
-    for name, value in (("depth", depth), ("image", image), ("batch", batch), ("classes", classes)):
-        require_number(value, name, positive=True, whole=True)
+    require_counts(depth=depth, image=image, batch=batch, classes=classes)
     if depth not in CONVOLUTIONS:
         raise InstanceError("depth", f"{depth!r} is not one of {', '.join(map(str, CONVOLUTIONS))}")
     net = ConvNet(image, batch)
@@ -238,8 +236,7 @@ def inception(*, auxiliary: bool = True, image: int = 299, batch: int = 32, clas
     """
     if not isinstance(auxiliary, bool):
         raise InstanceError("auxiliary", f"{auxiliary!r} is not true or false")
-    for name, value in (("image", image), ("batch", batch), ("classes", classes)):
-        require_number(value, name, positive=True, whole=True)
+    require_counts(image=image, batch=batch, classes=classes)
     net = ConvNet(image, batch)
     x = _chain(net, "stem", net.input(), "1:32@3/2 2:32@3! 3:64@3 pool/2 4:80@1 5:192@3!")
     x = net.pool("stem/pool2", x, 3, stride=2)

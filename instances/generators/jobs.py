@@ -8,9 +8,9 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import FloatArray, require_number
+from ..arrays import FloatArray, require_choice, require_counts, require_number, require_share
 from ..cluster import RampTopology
-from ..errors import InstanceError, unknown
+from ..errors import InstanceError
 from ..schedule import Capacity, MoldableJob, NodePool, Pool, ScheduleProblem, holds, total
 from ..workload import Workload
 
@@ -60,13 +60,12 @@ def moldable(
     Raises:
         InstanceError: naming the argument and the value found.
     """
-    for name, count in (("jobs", jobs), ("nodes", nodes), ("gpus", gpus)):
-        require_number(count, name, positive=True, whole=True)
+    require_counts(jobs=jobs, nodes=nodes, gpus=gpus)
     require_number(grain, "grain", positive=True)
-    for name, number in (("load", load), ("fraction", fraction), ("optional", optional), ("rigid", rigid)):
-        require_number(number, name)
-        if name in ("optional", "rigid") and number > 1:
-            raise InstanceError(name, f"{number!r} is more than 1")
+    require_number(load, "load")
+    require_number(fraction, "fraction")
+    require_share(optional, "optional")
+    require_share(rigid, "rigid")
     rng = np.random.default_rng(seed)
     cluster = _capacity(capacity, nodes, gpus)
     most = total(cluster)
@@ -163,20 +162,17 @@ def arrivals(
     Raises:
         InstanceError: naming the argument and the value found.
     """
-    require_number(jobs, "jobs", positive=True, whole=True)
+    require_counts(jobs=jobs)
     require_number(seed, "seed", whole=True)
     for field, value in (("rate", rate), ("mean", mean)):
         require_number(value, field, positive=True)
     require_number(spread, "spread")
     require_number(burst, "burst")
-    require_number(swing, "swing")
+    require_share(swing, "swing")
     if burst < 1:
         raise InstanceError("burst", f"{burst!r} is less than 1")
-    if swing > 1:
-        raise InstanceError("swing", f"{swing!r} is more than 1")
-    for field, name, known in (("process", process, PROCESSES), ("duration", duration, DURATIONS)):
-        if name not in known:
-            raise InstanceError(field, unknown(name, known))
+    require_choice(process, "process", PROCESSES)
+    require_choice(duration, "duration", DURATIONS)
     sizes, weights = _menu(gpus)
     rng = np.random.default_rng(seed)
     submit = PROCESSES[process](rng, jobs, rate, burst, swing)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil
 
-from ..arrays import require_number
+from ..arrays import require_counts, require_number
 from ..errors import InstanceError
 from .builder import GraphBuilder
 
@@ -90,7 +90,7 @@ def gpt(
     Raises:
         InstanceError: naming the argument and the value found.
     """
-    require_number(context, "context", positive=True, whole=True)
+    require_counts(context=context)
     shape = _Shape(layers, hidden, heads, context, batch, vocabulary)
     return _decoder_only(shape, lambda b, name, i, x: _feed_forward(b, shape, name, x))
 
@@ -124,8 +124,7 @@ class _Shape:
     vocabulary: int
 
     def __post_init__(self) -> None:
-        for name in self.__slots__:
-            require_number(getattr(self, name), name, positive=True, whole=True)
+        require_counts(**{name: getattr(self, name) for name in self.__slots__})
         if self.hidden % self.heads:
             raise InstanceError("hidden", f"{self.hidden!r} is not a multiple of the {self.heads!r} heads")
 
@@ -199,8 +198,7 @@ def moe(
     Raises:
         InstanceError: naming the argument and the value found.
     """
-    for name, value in (("context", context), ("experts", experts), ("top_k", top_k)):
-        require_number(value, name, positive=True, whole=True)
+    require_counts(context=context, experts=experts, top_k=top_k)
     require_number(capacity, "capacity", positive=True)
     shape = _Shape(layers, hidden, heads, context, batch, vocabulary)
     if layers < 2:
@@ -281,8 +279,7 @@ class _Translator:
     builder: GraphBuilder = field(default_factory=GraphBuilder)
 
     def __post_init__(self) -> None:
-        for name in ("layers", "hidden", "source", "target", "batch", "vocabulary"):
-            require_number(getattr(self, name), name, positive=True, whole=True)
+        require_counts(**{name: getattr(self, name) for name in self.__slots__ if name != "builder"})
         if self.layers < 2:
             raise InstanceError("layers", f"{self.layers!r} is less than 2")
 

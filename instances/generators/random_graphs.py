@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import require_number
+from ..arrays import require_counts, require_number, require_share
 from ..cluster import DeviceType
 from ..devices import EFFICIENCY
 from ..errors import InstanceError
@@ -36,8 +36,7 @@ def layered(
         InstanceError: naming the argument and the value found.
     """
     draw = _Draw(flops, intensity, seed)
-    for name, value in (("ops", ops), ("layers", layers)):
-        require_number(value, name, positive=True, whole=True)
+    require_counts(ops=ops, layers=layers)
     require_number(degree, "degree")
     if layers > ops:
         raise InstanceError("layers", f"{layers!r} is more than the {ops!r} ops")
@@ -69,8 +68,7 @@ def fork_join(
         InstanceError: naming the argument and the value found.
     """
     draw = _Draw(flops, intensity, seed)
-    for name, value in (("stages", stages), ("width", width), ("depth", depth)):
-        require_number(value, name, positive=True, whole=True)
+    require_counts(stages=stages, width=width, depth=depth)
     join = draw.op("join0")
     for stage in range(1, stages + 1):
         ends = []
@@ -120,10 +118,8 @@ def series_parallel(
         InstanceError: naming the argument and the value found.
     """
     draw = _Draw(flops, intensity, seed)
-    require_number(ops, "ops", positive=True, whole=True)
-    require_number(series, "series")
-    if series > 1:
-        raise InstanceError("series", f"{series!r} is more than 1")
+    require_counts(ops=ops)
+    require_share(series, "series")
     edges = [(0, 1)]
     following: dict[int, int] = {0: 1}  # a topological order as a linked list
     for w in range(2, ops):
@@ -175,13 +171,9 @@ def pipeline(
     Raises:
         InstanceError: naming the argument and the value found.
     """
-    for name, value in (("stages", stages), ("micro_batches", micro_batches)):
-        require_number(value, name, positive=True, whole=True)
-    require_number(flops, "flops", positive=True)
-    require_number(intensity, "intensity", positive=True)
+    require_counts(stages=stages, micro_batches=micro_batches)
     require_number(spread, "spread")
-    require_number(seed, "seed", whole=True)
-    rng = np.random.default_rng(seed)
+    rng = _Draw(flops, intensity, seed).rng
     builder = _MicroBatches(micro_batches)
     inputs: tuple[str, ...] = ()
     for i in range(stages):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import FloatArray, IntArray, sums
+from ..arrays import FloatArray, IntArray, distinct, sums
 from ..errors import InstanceError
 from ..graph import topological_order
 from ..partition import (
@@ -46,13 +46,7 @@ def verify_throughput(problem: PartitionProblem, plan: PartitionPlan) -> Verdict
 
 
 def _stages(plan: PartitionPlan) -> list[str]:
-    most = max(int(plan.device.max()), int(plan.stage.max())) + 1
-    if most <= 4 * len(plan.device) + 1024:
-        first = np.zeros((2, most), dtype=np.int32)
-        first[0, plan.device], first[1, plan.stage] = plan.stage, plan.device
-        if (first[0, plan.device] == plan.stage).all() and (first[1, plan.stage] == plan.device).all():
-            return []
-    pairs = np.unique(np.stack([plan.device, plan.stage]), axis=1)
+    pairs, _, _ = distinct(plan.device, plan.stage)
     words = []
     for row, one, many in ((0, "device", "stages"), (1, "stage", "devices")):
         value, count = np.unique(pairs[row], return_counts=True)

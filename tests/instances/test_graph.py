@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -69,3 +71,11 @@ def test_an_op_named_like_a_twin_is_refused() -> None:
     )
     with pytest.raises(InstanceError, match="'a/backward' is a duplicate"):
         with_backward(one, one.time, one.memory)
+
+
+@pytest.mark.parametrize("field", ["colocation", "twin", "backward"])
+def test_what_is_not_given_is_none(field: str) -> None:
+    """An op has no class, no twin and no backward pass unless that is said."""
+    assert (getattr(replace(graph(), **{field: ()}), field) == {"backward": False}.get(field, -1)).all()
+    with pytest.raises(InstanceError, match=field):
+        replace(graph(), **{field: [[], 0]})
