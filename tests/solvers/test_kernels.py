@@ -1,73 +1,76 @@
-"""Inner functions are translated once, sort as numpy does, and read what they are given by reference."""
+"""Kernels say what they take, and methods say which kernels they call: so all can be compiled before anybody calls."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
 
-import numpy as np
-from numba import njit
+import pytest
 
-from gangplan.solvers.compiled.kernel import Floats, by_reference, inner
-from gangplan.solvers.compiled.routines import argsort
+from gangplan.hybrid.compiling import compile_all
+from gangplan.hybrid.table import named
+from gangplan.solvers import Run
+from gangplan.solvers.compiled.kernel import kernel, signature
+from gangplan.solvers.kernels import in_memory, name_of, on_disk
+from gangplan.solvers.method import OBJECTIVES, Method, suite
 
-plain: Any = njit
-
-
-class Pair(NamedTuple):
-    """Two arrays."""
-
-    first: Floats
-    second: Floats
-
-
-@inner
-def scaled(pair: Pair, i: int, twice: bool) -> Any:
-    """Return a product."""
-    return pair.first[i] * pair.second[i] * (2.0 if twice else 1.0)
+_PROBLEMS = 12
+"""Tiny problems for each method: every goal, capacity and collective is among them."""
 
 
-@plain
-def total(pair: Any, n: Any) -> Any:
-    """Return what `scaled` comes to, called with constants and with variables."""
-    reference = by_reference(pair)
-    found = scaled(reference, 0, True)
-    for i in range(1, n):
-        found += scaled(reference, i, i == 1)
-    return found
+@pytest.mark.parametrize(
+    "method", [m for objective in OBJECTIVES for m in named(objective).values() if m.kernels is not None]
+)
+def test_kernels_are_compiled_functions(method: Method) -> None:
+    """What a method says it compiles is a function that numba compiles."""
+    assert method.kernels is not None
+    assert all(hasattr(kernel, "signatures") for kernel in method.kernels())
 
 
-def test_an_inner_function_is_translated_once() -> None:
-    """Constants, variables and flags make one specialisation, and what comes of it is right."""
-    pair = Pair(np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0, 6.0]))
-    assert total(pair, 3) == 2 * 4.0 + 2 * 10.0 + 18.0
-    compiled: Any = scaled
-    assert len(compiled.signatures) == 1
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_no_problem_needs_a_second_compilation(objective: str) -> None:
+    """Whatever is solved, a kernel is called with the types that it declares, for which it was compiled."""
+    tools = suite(objective)
+    kernels: set[Any] = set()
+    for method in named(objective).values():
+        if method.kernels is None or (method.library and find_spec(method.library.partition(".")[0]) is None):
+            continue
+        kernels.update(method.kernels())
+        for variant in tools.variants_of(method):
+            for seed in range(_PROBLEMS):
+                run = Run(tools.random_problem(seed, variant), time_limit=60.0, workers=1)
+                prepared = tools.prepare(run)
+                if not run.stopped and method.suits(prepared):
+                    method.run(run, prepared)
+    compile_all(objective)
+    for found in kernels:
+        assert found.signatures == [signature(found)], name_of(found)
 
 
-def test_a_reference_is_the_tuple_itself_in_python() -> None:
-    """What is not compiled, as with no time for that, runs as Python."""
-    pair = Pair(np.zeros(1), np.ones(1))
-    assert by_reference(pair) is pair
+def test_what_has_run_is_in_memory_and_on_disk() -> None:
+    """A function is in memory once it has run here, and on disk from then on."""
+    import numpy as np
+
+    from gangplan.solvers.schedule.prices import busy
+
+    busy(0.5, 2.0, 0.0, 1.0, 4)
+    assert in_memory(lambda: (busy,)) and on_disk(lambda: (busy,))
+    assert not in_memory(lambda: (kernel(busy.py_func),))
+    assert np.isfinite(busy.py_func(0.5, 2.0, 0.0, 1.0, 4)[0])
 
 
-@plain
-def ours(keys: Any, stable: Any) -> Any:
-    """Return our order."""
-    return argsort(keys, stable)
+def kernels(objective: str) -> list[str]:
+    """Return the names of all kernels that methods of an objective say they compile."""
+    methods = named(objective).values()
+    return sorted({name_of(kernel) for method in methods if method.kernels is not None for kernel in method.kernels()})
 
 
-@plain
-def numbas(keys: Any) -> Any:
-    """Return numba's order."""
-    return np.argsort(keys)
-
-
-def test_orders_are_those_of_numba_and_numpy() -> None:
-    """Equal keys and all lengths: exchanges are those of numba's quicksort, the stable order is numpy's."""
-    rng = np.random.default_rng(1)
-    for n in [*range(40), 500, 3000]:
-        for kinds in (2, 10, 10**6):
-            keys = rng.integers(0, kinds, n).astype(float)
-            keys[rng.random(n) < 0.1] = np.inf
-            assert (ours(keys, True) == np.argsort(keys, kind="stable")).all()
-            assert (ours(keys, False) == numbas(keys)).all()
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_methods_name_all_kernels(objective: str) -> None:
+    """What Python can call in the modules of an objective's kernels is named by its methods."""
+    names = kernels(objective)
+    for module in {name.partition(":")[0] for name in names}:
+        for name, found in vars(import_module(f"gangplan.{module}")).items():
+            if getattr(found, "__module__", "") == f"gangplan.{module}" and hasattr(found, "signatures"):
+                assert found.targetoptions.get("no_cpython_wrapper") or f"{module}:{name}" in names

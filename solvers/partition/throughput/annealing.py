@@ -13,7 +13,6 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from ...compiled.kernel import Floats, Ints, by_reference, lean, lean_kernel
 from ...compiled.routines import below, sow, uniform
 from ...run import Run
 from .arrays import PipelineArrays, arrays_of
-from .moves import PipelineState, along, count_all, highest, loads, put, span, state_of, weigh
+from .moves import PipelineState, along, count, highest, loads, put, span, state_of, weigh
 from .quotient import Quotient
 
 SOFT = 50.0
@@ -52,7 +51,7 @@ def anneal(  # noqa: PLR0912
     """
     d, p = by_reference(data), by_reference(plan)
     sow(seed)
-    count_all(d, p)
+    count(d, p)
     n, stages, unit, weight, who = len(p.stage), len(p.kind), peak, p.weight, p.who
     for s in range(stages):
         weight[s] = _weight(d, p, s, p.load[s], p.used[s], unit)
@@ -156,14 +155,20 @@ def _send_back(d: PipelineArrays, p: PipelineState, s: int, to: int, some: int) 
     return some
 
 
-_HOT, _COLD = 0.01, 0.0001
-"""Temperatures, as shares of the best plan's maximum load."""
-_CHUNK = 5_000
-"""Moves between two looks at the clock, a few milliseconds."""
-_FIRST, _LONGER = 20_000, 1.3
-"""Moves of the first annealing, and how much longer the next one is."""
-_PAIR, _MOST = 20, 2_000
+_HOT, _COLD = 1.0, 0.01
+"""Temperatures, as shares of the best plan's maximum load for each group: what one group does to the energy."""
+_CHUNK, _EACH = 5_000, 10
+"""Moves between two looks at the clock, a few milliseconds: so many, or so many for each group if that is more."""
+_FIRST, _MANY, _LONGER = 20, 500, (2, 4)
+"""Moves of the first annealing for each group, and how much longer the next one is, of up to so many groups and more.
+
+Of large graphs a long annealing is worth more than several shorter ones."""
+_PAIR, _MOST = 20, 20_000
 """Moves of the longest annealing: so many for each pair of groups, at most so many for each group."""
+_RATE = 1e6
+"""Moves a second, until that is measured."""
+_REST = 1.5
+"""An annealing takes all of the time left where that is no more than so many times its own."""
 _STALLED = 3
 """Annealings as long as they get without a better plan, after which this ends."""
 _WORTH = 1e-3
@@ -174,27 +179,28 @@ def local_search(run: Run, q: Quotient) -> None:
     """Improve the best plan by simulated annealing; do nothing if there is none."""
     if run.plan is None or run.objective is None or run.stopped:
         return
-    search = _Search(run, q)
-    longest = q.n_groups * min(_MOST, _PAIR * q.n_groups)
-    moves, stalled = min(_FIRST, longest), 0
+    search, n = _Search(run, q), q.n_groups
+    longest = n * min(_MOST, _PAIR * n)
+    moves, stalled, rate = min(max(_CHUNK, _FIRST * n), longest), 0, _RATE
     with ThreadPoolExecutor(run.workers) if run.workers > 1 else nullcontext() as pool:
         while not run.stopped and stalled < _STALLED and search.peak > 0:
+            # one that is cut short has not cooled down
+            fitting, began = int(rate * run.remaining()), run.seconds()
+            now = max(1, fitting) if fitting < _REST * moves else moves
             with run.phase("local_search"):
-                better = search.cycle(moves, pool)
+                better = search.cycle(now, pool)
+            rate = now / max(run.seconds() - began, 1e-6)
             stalled = 0 if better else stalled + (moves >= longest)
-            moves = min(longest, int(_LONGER * moves))
-
-
-def _call(task: Any) -> float:
-    return float(anneal(*task))
+            moves = min(longest, _LONGER[n > _MANY] * moves)
 
 
 class _Search:
     def __init__(self, run: Run, q: Quotient) -> None:
+        assert run.objective is not None
         self.run, self.q, self.data = run, q, arrays_of(q)
         self.rng = np.random.default_rng(run.seed)
         self.stage, self.kind = _slots(q, run)
-        self.peak = float(state_of(self.data, self.stage, self.kind).load.max())
+        self.peak = run.objective
 
     def cycle(self, moves: int, pool: ThreadPoolExecutor | None) -> bool:
         """Anneal from the best plan, once for each worker, and offer what is better; return whether there was anything.
@@ -204,16 +210,17 @@ class _Search:
         began = offered = self.peak
         plans = [self._start() for _ in range(self.run.workers)]
         bests = [plan.stage.copy() for plan in plans]
-        chunks = max(1, moves // _CHUNK)
-        for hot, cold in pairwise(np.geomspace(_HOT, _COLD, chunks + 1)):
+        n = self.q.n_groups
+        chunks = max(1, moves // max(_CHUNK, _EACH * n))
+        for hot, cold in pairwise(np.geomspace(_HOT / n, _COLD / n, chunks + 1)):
             if self.run.stopped:
                 break
             seeds = self.rng.integers(2**31, size=len(plans)).tolist()
-            tasks = [
-                (self.data, plan, best, self.peak, hot, cold, moves // chunks, seed)
-                for plan, best, seed in zip(plans, bests, seeds, strict=True)
-            ]
-            peaks = list(pool.map(_call, tasks)) if pool is not None else [_call(task) for task in tasks]
+
+            def chunk(plan: PipelineState, best: Ints, seed: int, hot: float = hot, cold: float = cold) -> float:
+                return float(anneal(self.data, plan, best, self.peak, hot, cold, moves // chunks, seed))
+
+            peaks = list((map if pool is None else pool.map)(chunk, plans, bests, seeds))
             i = int(np.argmin(peaks))
             if peaks[i] < self.peak:
                 self.peak, self.stage, self.kind = peaks[i], bests[i].copy(), plans[i].kind

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -37,7 +36,6 @@ _MANY_DEVICES = 12
 Chain = list[tuple[int, int]]
 """Stages in order: (device type, ideal finished at its end)."""
 _Block = tuple[slice, Index, FloatArray]
-_Memory = dict[tuple[int, int], tuple[Index, FloatArray]]
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ class _Recurrence:
         self.counts: list[int] = family.q.counts.tolist()
         # equal devices ask for the same loads again and again: keep them if they fit
         keep = sum(self.counts) >= _MANY_DEVICES and self._pairs() <= _KEPT_PAIRS
-        self.memory: _Memory | None = {} if keep else None
+        self.memory: dict[tuple[int, int], tuple[Index, FloatArray]] | None = {} if keep else None
 
     def run(self, stopped: Callable[[], bool]) -> tuple[float, Chain] | None:
         states: dict[tuple[int, ...], _State] = {}
@@ -128,8 +126,7 @@ class _Recurrence:
             keep = (source.ideals >= first) & (source.ideals < last)
             stay = source.ideals[keep]
             self._improve(value, previous, kind, stay, source.value[keep], stay, t)
-            blocks = self._blocks if self.memory is None else partial(self._kept_blocks, self.memory)
-            for rows, ends, load in blocks(source, t, first, last):
+            for rows, ends, load in self._blocks(source, t, first, last):
                 if stopped():
                     raise TimeoutError
                 worst = np.maximum(load, source.value[rows][:, None])
@@ -158,28 +155,28 @@ class _Recurrence:
 
     def _blocks(self, source: _State, t: int, first: int, last: int) -> Iterator[_Block]:
         """Yield (rows of `source`, ends, loads) for ends from `first` to `last`."""
-        for a in range(0, len(source.ideals), _ROWS):
-            rows = source.ideals[a : a + _ROWS]
-            start, stop = self._columns(rows[0], rows[-1], t)
-            start, stop = max(first, start), min(last, stop)
-            if start < stop:
-                yield slice(a, a + _ROWS), *self.family.loads(rows, start, stop, t, self.cap)
-
-    def _kept_blocks(self, memory: _Memory, source: _State, t: int, first: int, last: int) -> Iterator[_Block]:
-        """Yield as `_blocks`, from blocks of all ideals that are computed once for all states."""
+        if self.memory is None:
+            for a in range(0, len(source.ideals), _ROWS):
+                rows = source.ideals[a : a + _ROWS]
+                start, stop = self._columns(rows[0], rows[-1], t)
+                start, stop = max(first, start), min(last, stop)
+                if start < stop:
+                    yield slice(a, a + _ROWS), *self.family.loads(rows, start, stop, t, self.cap)
+            return
+        # blocks of all ideals, computed once for all states
         number = source.ideals // _ROWS
         for b in np.unique(number).tolist():
-            rows = slice(*np.searchsorted(number, [b, b + 1]).tolist())
+            block = slice(*np.searchsorted(number, [b, b + 1]).tolist())
             here = np.arange(b * _ROWS, min((b + 1) * _ROWS, len(self.family.ideals)))
-            if (t, b) not in memory:
-                memory[t, b] = self.family.loads(here, *self._columns(here[0], here[-1], t), t, self.cap)
-            ends, load = memory[t, b]
+            if (t, b) not in self.memory:
+                self.memory[t, b] = self.family.loads(here, *self._columns(here[0], here[-1], t), t, self.cap)
+            ends, load = self.memory[t, b]
             part = slice(*np.searchsorted(ends, [first, last]).tolist())
             if part.start < part.stop:
-                yield rows, ends[part], load[source.ideals[rows] - b * _ROWS, part]
+                yield block, ends[part], load[source.ideals[block] - b * _ROWS, part]
 
     def _pairs(self) -> int:
-        """Return how many pairs of ideals `_kept_blocks` could come to hold."""
+        """Return how many pairs of ideals kept blocks could come to hold."""
         starts = range(0, len(self.family.ideals), _ROWS)
         total = 0
         for t in np.flatnonzero(self.family.q.counts):

@@ -23,29 +23,23 @@ from .arrays import PipelineArrays, Stages
 Index = NDArray[np.int64]
 
 
-class Orders:
-    """Makes linear extensions of one quotient, whose groups are in topological order."""
+def forward(d: PipelineArrays, scores: FloatArray) -> Index:
+    """Return the linear extension in which the ready group of least score comes first, int64 (G,)."""
+    return _extended(-scores, d.after, d.first_after, np.diff(d.first_before))
 
-    def __init__(self, arrays: PipelineArrays) -> None:
-        self._forward = arrays.after, arrays.first_after, np.diff(arrays.first_before)
-        self._backward = arrays.before, arrays.first_before, np.diff(arrays.first_after)
 
-    def forward(self, scores: FloatArray) -> Index:
-        """Return the order in which the ready group of least score comes first, int64 (G,)."""
-        return _extended(-scores, *self._forward)
+def backward(d: PipelineArrays, scores: FloatArray) -> Index:
+    """Return the linear extension made from its end, where of groups without successors the largest score goes last.
 
-    def backward(self, scores: FloatArray) -> Index:
-        """Return the order made from its end, where the group of largest score is the last that has no successor left.
-
-        Another extension than `forward`'s, unless the scores are those of a linear extension themselves.
-        """
-        return _extended(np.array(scores), *self._backward)[::-1].copy()
+    Another than `forward`'s, unless the scores are those of a linear extension themselves.
+    """
+    return _extended(np.array(scores), d.before, d.first_before, np.diff(d.first_after))[::-1].copy()
 
 
 def _extended(value: FloatArray, after: Index, first: Index, needs: Index) -> Index:
     """Return the order in which the ready group of the highest value, of equals the first, comes next."""
     place = np.arange(len(value))
-    order = np.empty_like(place)
+    order: Index = np.empty_like(place)
     extend(value, place, after, first, needs.copy(), np.empty_like(place), order)
     return order
 
@@ -116,28 +110,25 @@ class Table(NamedTuple):
     trace: Ints2
 
 
-class Cuts:
-    """Cuts linear extensions of one quotient; types of devices that are not to be used have count 0 in its arrays."""
+def most_orders(d: PipelineArrays) -> int:
+    """Return how many orders one call may cut."""
+    return max(1, int(CELLS / (d.stride[-1] * (len(d.work) + 1))))
 
-    def __init__(self, arrays: PipelineArrays) -> None:
-        n = len(arrays.work)
-        self._arrays = arrays
-        self._name = np.random.default_rng(0).integers(1, 2**63 - 1, n)
-        self.most = max(1, int(CELLS / (arrays.stride[-1] * (n + 1))))
 
-    def best(self, orders: Index, cap: float) -> tuple[float, Stages] | None:
-        """Return the least maximum load below `cap` seconds along the orders and its stages, None if there is none.
+def best_cut(d: PipelineArrays, orders: Index, cap: float) -> tuple[float, Stages] | None:
+    """Return the least maximum load below `cap` seconds along the orders and its stages, `None` if there is none.
 
-        Args:
-            orders: linear extensions, int64 (K, G); those beyond `most` are left out.
-            cap: seconds.
-        """
-        orders = np.ascontiguousarray(orders[: self.most])
-        table = _table(self._arrays, orders, *_ideals(orders, self._name))
-        value, stages = cut(self._arrays, table, cap * (1 - STRICT))
-        if not np.isfinite(value):
-            return None
-        return value, [(t, orders[k, i:j]) for k, i, j, t in table.trace[:stages][::-1].tolist()]
+    Args:
+        d: a contiguous quotient; types of devices that are not to be used have count 0.
+        orders: linear extensions, int64 (K, G); those beyond `most_orders` are left out.
+        cap: seconds.
+    """
+    orders = np.ascontiguousarray(orders[: most_orders(d)])
+    table = _table(d, orders, *_ideals(orders))
+    value, stages = cut(d, table, cap * (1 - STRICT))
+    if not np.isfinite(value):
+        return None
+    return value, [(t, orders[k, i:j]) for k, i, j, t in table.trace[:stages][::-1].tolist()]
 
 
 def _table(arrays: PipelineArrays, orders: Index, ideal: Index, count: int) -> Table:
@@ -151,13 +142,15 @@ def _table(arrays: PipelineArrays, orders: Index, ideal: Index, count: int) -> T
     )  # fmt: skip
 
 
-def _ideals(orders: Index, name: NDArray[np.int64]) -> tuple[Index, int]:
+def _ideals(orders: Index) -> tuple[Index, int]:
     """Number the prefixes of the orders, int64 (K, G + 1); equal sets have one number, that of none is 0."""
-    sums = np.zeros((len(orders), orders.shape[1] + 1), dtype=np.int64)
+    n = orders.shape[1]
+    if len(orders) == 1:
+        return np.arange(n + 1)[None, :], n + 1
+    name: Index = np.random.default_rng(0).integers(1, 2**63 - 1, size=(n,))
+    sums = np.zeros((len(orders), n + 1), dtype=np.int64)
     # sums wrap around; two sets of one size with one sum would need a coincidence of one in 2^63
     np.cumsum(name[orders], axis=1, out=sums[:, 1:])
-    if len(orders) == 1:
-        return np.arange(orders.shape[1] + 1)[None, :], orders.shape[1] + 1
     number = np.zeros_like(sums)
     same = numbered(sums, number)
     return number, int(same)

@@ -101,12 +101,14 @@ METHODS: dict[str, Method] = {
     "local_search": Method(
         lambda run, reduced: annealing.local_search(run, reduced.own),
         library="numba",
-        kernels=compiled(moves.count, annealing.anneal),
+        kernels=compiled(annealing.anneal),
         start=_start,
     ),
     "pipeline": Method(lambda run, reduced: pipeline(run, reduced.own), exact=True, variants=("contiguous",)),
     "bounds": Method(lambda run, reduced: bounds(run, reduced.own), variants=("contiguous",), start=_start),
-    "convex": Method(lambda run, reduced: cycles.convex(run, reduced.own, reduced.pipeline), variants=("convex",)),
+    "convex": Method(
+        lambda run, reduced: pipeline(run, reduced.pipeline, cycles.cyclic_bound(reduced.own)), variants=("convex",)
+    ),
     "cpsat": Method(
         lambda run, reduced: cpsat.cpsat(run, reduced.own),
         exact=True,

@@ -36,14 +36,7 @@ class PipelineState(NamedTuple):
 
 
 def state_of(d: PipelineArrays, stage: Ints, kind: Ints) -> PipelineState:
-    """Return the state of a plan, which keeps `stage` and `kind` and changes them."""
-    state = uncounted(d, stage, kind)
-    count(d, state)
-    return state
-
-
-def uncounted(d: PipelineArrays, stage: Ints, kind: Ints) -> PipelineState:
-    """Return the state of a plan before its pins, loads and bytes are counted."""
+    """Return the state of a plan, which keeps `stage` and `kind`, before its pins, loads and bytes are counted."""
     n, stages = len(stage), len(kind)
     return PipelineState(
         stage, kind, np.zeros((stages, len(d.size)), dtype=np.int32), np.zeros(stages), np.zeros(stages),
@@ -51,15 +44,9 @@ def uncounted(d: PipelineArrays, stage: Ints, kind: Ints) -> PipelineState:
     )  # fmt: skip
 
 
-@lean_kernel
-def count(data: PipelineArrays, state: PipelineState) -> None:
-    """Work out pins, loads and bytes of all stages anew: sums of many changes drift."""
-    count_all(by_reference(data), by_reference(state))
-
-
 @lean
-def count_all(d: PipelineArrays, p: PipelineState) -> None:
-    """Do what `count` does, with references."""
+def count(d: PipelineArrays, p: PipelineState) -> None:
+    """Work out pins, loads and bytes of all stages anew: sums of many changes drift."""
     weigh(d, p)
     for s in range(len(p.kind)):
         p.load[s] = 0.0
@@ -178,7 +165,7 @@ MOVES = 400
 def polished(d: PipelineArrays, stages: Stages) -> tuple[float, Stages]:
     """Return the maximum load of a plan after single moves, seconds, and its stages."""
     kinds, stage = np.array([t for t, _ in stages]), stage_of(stages, len(d.memory))
-    load = improve(d, uncounted(d, stage, kinds), MOVES)
+    load = improve(d, state_of(d, stage, kinds), MOVES)
     return float(load), [(int(t), np.flatnonzero(stage == s)) for s, t in enumerate(kinds)]
 
 
@@ -194,7 +181,7 @@ def stage_of(stages: Stages, n: int) -> Ints:
 def improve(data: PipelineArrays, plan: PipelineState, moves: int) -> float:
     """Move single groups, so many at most, while the maximum load falls, and return it, seconds."""
     d, p = by_reference(data), by_reference(plan)
-    count_all(d, p)
+    count(d, p)
     load = p.load
     for _ in range(moves):
         top = 0

@@ -48,10 +48,17 @@ def pipedream(run: Run, q: Quotient) -> None:
         every //= 2
 
 
-def pipeline(run: Run, q: Quotient) -> None:
-    """Solve exactly if the order has few enough ideals for the time there is; else leave PipeDream's plan, if any."""
+def pipeline(run: Run, q: Quotient, others: float = np.inf) -> None:
+    """Solve exactly if the order has few enough ideals for the time there is; else leave PipeDream's plan, if any.
+
+    Args:
+        run: the solve, of another variant perhaps.
+        q: a contiguous quotient of its problem.
+        others: seconds; no plan that is not a pipeline is better, and if there are none it is infinite.
+    """
     if impossible(q) is not None:
-        run.prove_infeasible()
+        if others == np.inf:
+            run.prove_infeasible()
         return
     if run.plan is None:
         pipedream(run, q)
@@ -74,7 +81,7 @@ def pipeline(run: Run, q: Quotient) -> None:
         run.note("too little time for the full recurrence")
     else:
         with run.phase("pipeline"):
-            _exact(run, q, family)
+            _exact(run, q, family, others)
 
 
 def few_mixes(q: Quotient) -> Quotient:
@@ -121,7 +128,7 @@ def _search(run: Run, q: Quotient, family: Family) -> None:
         threshold = floor + 2 * (threshold - floor) + 1e-9 * ceiling
 
 
-def _exact(run: Run, q: Quotient, family: Family) -> None:
+def _exact(run: Run, q: Quotient, family: Family, others: float) -> None:
     """Find the optimum: a threshold that no chain beats is a bound, the first that one beats gives the best chain."""
     floor = run.bound if run.bound is not None else counting_bound(q)
     ceiling = _ceiling(run, q)
@@ -146,19 +153,19 @@ def _exact(run: Run, q: Quotient, family: Family) -> None:
                 family = Family(q, family.ideals, ceiling)
                 family.generous = generous
                 continue
-            if not family.generous:
-                return
-            run.raise_bound(run.objective if run.objective is not None else found[0], "pipeline")
-        elif threshold < ceiling:
             if family.generous:
-                run.raise_bound(threshold, "pipeline")
-            share = min(1.0, 3 * share)
-        elif not family.generous:
+                run.raise_bound(min(others, run.objective if run.objective is not None else found[0]), "pipeline")
             return
-        elif run.objective is not None:
-            run.raise_bound(run.objective, "pipeline")
-        else:
+        if threshold < ceiling:
+            if family.generous:
+                run.raise_bound(min(others, threshold), "pipeline")
+            share = min(1.0, 3 * share)
+            continue
+        if family.generous and run.objective is not None:
+            run.raise_bound(min(others, run.objective), "pipeline")
+        elif family.generous and others == np.inf:
             run.prove_infeasible()
+        return
 
 
 def _ceiling(run: Run, q: Quotient) -> float:

@@ -175,14 +175,13 @@ def _acyclic(group: IntArray, ends: NDArray[np.int64]) -> IntArray:
     try:
         order = _order(count, ends)
     except InstanceError:
-        from networkx import DiGraph, strongly_connected_components  # slow to import, rarely needed
+        from scipy.sparse import csr_array  # slow to import, rarely needed
+        from scipy.sparse.csgraph import connected_components
 
-        graph = DiGraph(ends.tolist())
-        graph.add_nodes_from(range(count))
-        component = np.empty(count, dtype=np.int64)
-        for members in strongly_connected_components(graph):
-            component[list(members)] = min(members)
-        _, renumbered = np.unique(component, return_inverse=True)
+        joined = csr_array((np.ones(len(ends)), ends.T), shape=(count, count))
+        component = connected_components(joined, connection="strong")[1]
+        _, first, component = np.unique(component, return_index=True, return_inverse=True)
+        renumbered = np.argsort(np.argsort(first))[component]
         group, ends = renumbered[group].astype(np.int32), renumbered[ends]
         order = _order(int(group.max()) + 1, np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0))
     return np.argsort(order)[group].astype(np.int32)

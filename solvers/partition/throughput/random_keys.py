@@ -16,7 +16,7 @@ from gangplan.instances.arrays import FloatArray
 from ...run import Run
 from .arrays import Stages, arrays_of
 from .bounds import counting_bound, impossible, load_ceiling
-from .cuts import Cuts, Index, Orders
+from .cuts import Index, backward, best_cut, forward
 from .ideals import linear_extension
 from .moves import polished, stage_of
 from .pipeline import few_mixes
@@ -52,9 +52,7 @@ class KeyDecoder:
     """
 
     def __init__(self, q: Quotient) -> None:
-        self.q = q
-        self.arrays = arrays_of(q)
-        self.orders, self.cuts = Orders(self.arrays), Cuts(self.arrays)
+        self.q, self.arrays = q, arrays_of(q)
         self.order: Index = np.array(linear_extension(q), dtype=np.int64)
         self.place = np.empty(q.n_groups)
         self.place[self.order] = np.arange(q.n_groups) / q.n_groups
@@ -75,7 +73,7 @@ class KeyDecoder:
         # thresholds widen: low ones are fast
         threshold = min(cap, 1.02 * likely)
         while True:
-            found = self.cuts.best(orders, threshold)
+            found = best_cut(self.arrays, orders, threshold)
             if found is not None:
                 return Pipeline(*found)
             if threshold >= cap:
@@ -87,7 +85,7 @@ class KeyDecoder:
         if not keys.any():
             return None if self.base is None else self.polished(self.base)
         at = self.place + keys
-        ends = [self.orders.forward(at)] + ([self.orders.backward(at)] if self.q.n_groups <= BOTH_ENDS else [])
+        ends = [forward(self.arrays, at)] + ([backward(self.arrays, at)] if self.q.n_groups <= BOTH_ENDS else [])
         found = self.cut(np.stack(ends))
         return None if found is None else self.polished(found)
 
@@ -109,7 +107,7 @@ class KeyDecoder:
 
     def order_of(self, pipeline: Pipeline) -> Index:
         """Return an order along which the plan's stages come one after the other, int64 (G,)."""
-        return self.orders.forward(stage_of(pipeline.stages, self.q.n_groups) + self.place / 2)
+        return forward(self.arrays, stage_of(pipeline.stages, self.q.n_groups) + self.place / 2)
 
 
 def decoder_of(q: Quotient) -> KeyDecoder | None:

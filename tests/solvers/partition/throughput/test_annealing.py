@@ -18,7 +18,7 @@ from gangplan.solvers.partition.throughput.annealing import local_search
 from gangplan.solvers.partition.throughput.arrays import arrays_of
 from gangplan.solvers.partition.throughput.enumeration import optimum
 from gangplan.solvers.partition.throughput.methods import METHODS, Reduced
-from gangplan.solvers.partition.throughput.moves import count, state_of
+from gangplan.solvers.partition.throughput.moves import state_of
 from gangplan.solvers.partition.throughput.random_problem import random_problem
 
 VARIANTS = ("contiguous", "convex", "free")
@@ -109,6 +109,12 @@ def span(data: Any, plan: Any, g: int) -> Any:
 
 
 @njit
+def count(data: Any, plan: Any) -> None:
+    """Call the compiled function of the name with references."""
+    moves.count(by_reference(data), by_reference(plan))
+
+
+@njit
 def loads(data: Any, plan: Any, g: int, to: int) -> Any:
     """Call the compiled function of the name with references."""
     return moves.loads(by_reference(data), by_reference(plan), g, to)
@@ -131,6 +137,7 @@ def test_loads_are_kept_move_by_move() -> None:
     q = Reduced(layered()).own
     data, rng = arrays_of(q), np.random.default_rng(0)
     plan = state_of(data, np.zeros(q.n_groups, dtype=np.int64), np.zeros(4, dtype=np.int64))
+    count(data, plan)
     moved = 0
     for _ in range(500):
         g = int(rng.integers(q.n_groups))
@@ -155,6 +162,7 @@ def test_what_must_go_along_goes() -> None:
     data, tried = arrays_of(q), 0
     for g in range(q.n_groups):
         plan = state_of(data, np.zeros(q.n_groups, dtype=np.int64), np.zeros(4, dtype=np.int64))
+        count(data, plan)
         plan.who[0], plan.mark[:] = g, -1
         some, must = along(data, plan, 1, 0), {g}
         for a, b in sorted(q.edges):

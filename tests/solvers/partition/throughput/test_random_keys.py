@@ -15,6 +15,7 @@ from gangplan.solvers.method import suite
 from gangplan.solvers.partition.throughput import pipeline, random_keys
 from gangplan.solvers.partition.throughput.bounds import impossible
 from gangplan.solvers.partition.throughput.chain import best_chain
+from gangplan.solvers.partition.throughput.cuts import backward, best_cut, forward
 from gangplan.solvers.partition.throughput.ideals import Family, prefixes
 from gangplan.solvers.partition.throughput.methods import Reduced
 from gangplan.solvers.partition.throughput.moves import stage_of
@@ -75,8 +76,8 @@ def test_a_line_is_cut_as_the_recurrence_of_the_solvers_cuts_it() -> None:
     """Along one order, with several types of devices or memory, the cuts are those of `best_chain`."""
     compared = 0
     for _, made in _random(30):
-        order = made.orders.forward(np.random.default_rng(1).standard_normal(made.q.n_groups))
-        found = made.cuts.best(order[None, :], made.ceiling)
+        order = forward(made.arrays, np.random.default_rng(1).standard_normal(made.q.n_groups))
+        found = best_cut(made.arrays, order[None, :], made.ceiling)
         known = best_chain(Family(made.q, list(prefixes(order.tolist()))), made.ceiling)
         assert (found is None) == (known is None)
         if found is not None and known is not None:
@@ -94,9 +95,9 @@ def test_orders_together_are_no_worse_than_each_and_may_be_better() -> None:
         if made is None:
             continue
         keys = made.place + 0.3 * rng.standard_normal((16, made.q.n_groups))
-        orders = np.stack([made.orders.forward(row) for row in keys])
-        each = [found[0] for x in orders if (found := made.cuts.best(x[None, :], made.ceiling)) is not None]
-        both = made.cuts.best(orders, made.ceiling)
+        orders = np.stack([forward(made.arrays, row) for row in keys])
+        each = [found[0] for x in orders if (found := best_cut(made.arrays, x[None, :], made.ceiling)) is not None]
+        both = best_cut(made.arrays, orders, made.ceiling)
         if each:
             assert both is not None and both[0] <= min(each) * (1 + 1e-9)
             better += both[0] < min(each) * (1 - 1e-6)
@@ -108,11 +109,11 @@ def test_orders_respect_the_graph_from_both_ends() -> None:
     made = decoder(make("throughput", "layered", seed_of("validation", 8), 60))
     assert made is not None
     keys = np.random.default_rng(0).standard_normal(made.q.n_groups)
-    for order in (made.orders.forward(keys), made.orders.backward(keys)):
+    for order in (forward(made.arrays, keys), backward(made.arrays, keys)):
         place = np.argsort(order)
         assert sorted(order.tolist()) == list(range(made.q.n_groups))
         assert all(place[a] < place[b] for a, b in made.q.edges)
-    assert made.orders.backward(np.argsort(order).astype(float)).tolist() == order.tolist()
+    assert backward(made.arrays, np.argsort(order).astype(float)).tolist() == order.tolist()
 
 
 def test_equal_keys_give_pipedream_or_better() -> None:
