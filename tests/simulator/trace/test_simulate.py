@@ -121,6 +121,9 @@ def test_against_plain(policy: str, discipline: str, consolidate: bool) -> None:
         found = simulate(workload, 3, 4, policy=policy, discipline=discipline, consolidate=consolidate)
         wanted = Plain(workload, 3, 4, consolidate).run(policy, discipline)
         assert found.start.tolist() == wanted, seed
+    workload = random_work(31, jobs=300, most=40)  # more sizes than GPUs of a node, more nodes than a word has bits
+    found = simulate(workload, 70, 6, policy=policy, discipline=discipline, consolidate=consolidate)
+    assert found.start.tolist() == Plain(workload, 70, 6, consolidate).run(policy, discipline)
 
 
 # ../shared/data/README.md, "Simulator cross-check": from independent simulators
