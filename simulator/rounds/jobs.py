@@ -1,10 +1,11 @@
-"""What a round-based scheduler sees: GPUs of several types, and jobs with steps to do at a speed on each type."""
+"""What a round-based scheduler sees, GPUs of several types and jobs with steps to do at a speed on each, and says."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from gangplan.instances.arrays import (
 from gangplan.instances.readers.gavel import GavelTrace, Throughputs
 from gangplan.instances.workload import Workload
 
+Index = NDArray[np.int64]
 _PART = re.compile(r"(\d+)x([A-Za-z][\w.-]*)")
 STEPS = 1000
 """Steps that a second of a plain workload's duration stands for: what is left of a job is whole milliseconds."""
@@ -116,6 +118,27 @@ class RoundJobs:
     def workload(self) -> Workload:
         """The same jobs with the seconds that each takes on the type where it is fastest."""
         return Workload(self.names, self.submit, self.gpus, self.steps / self.speed.max(axis=1))
+
+
+class Policy(Protocol):
+    """Decides shares of time; the mechanism turns them into leases.
+
+    Attributes:
+        in_order: whether types are filled in the cluster's order, else in a random one each round.
+        strict: whether a job without a share on a type never runs there, even if GPUs would idle.
+    """
+
+    in_order: bool
+    strict: bool
+
+    def shares(self, active: Index, left: NDArray[np.int64], age: FloatArray) -> FloatArray:
+        """Return each active job's share of time on each type, float64 (a, k), at most 1 in all.
+
+        Args:
+            active: the jobs that are there, ascending, int64 (a,); none where all that came are done.
+            left: steps they still have to do, int64 (a,).
+            age: seconds since they were submitted, float64 (a,).
+        """
 
 
 def from_gavel(trace: GavelTrace, throughputs: Throughputs, cluster: Cluster) -> RoundJobs:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..jobs import Cluster, RoundJobs
-from .base import Policy
+from ..jobs import Cluster, Policy, RoundJobs
 from .fifo import Fifo, FifoPerf, FifoRandom
 from .shares import FinishTimeFairness, MaxMinFairness, MaxMinFairnessPerf, MaxSumThroughput, MinTotalDuration
 

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
 
-from ..jobs import Cluster, RoundJobs
-from .base import Index
+from ..jobs import Cluster, Index, RoundJobs
 
 
 class Fifo:

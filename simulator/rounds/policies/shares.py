@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
 
-from ..jobs import Cluster, RoundJobs
-from .base import Index
+from ..jobs import Cluster, Index, RoundJobs
 
 _KEPT = 4096  # allocations: a cluster in a steady state sees the same mix again
 _PASSES = 20
