@@ -228,6 +228,8 @@ def _rules(cls: type) -> list[Rule]:
 
 def _items(name: str, kind: str, meta: Mapping[str, Any], owner: Any, value: Any) -> tuple[Any, ...]:
     found = tuple(value)
+    if not found:
+        return found
     if kind == "str" and not meta.get("empty") and (set(map(type, found)) - {str} or not all(found)):
         for i, x in enumerate(found):
             require_text(x, f"{name}[{i}]")

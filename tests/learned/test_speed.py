@@ -158,5 +158,5 @@ def test_wrong_servers(tmp_path: Path) -> None:
     """A table with a hole names the line."""
     path = tmp_path / "x.csv"
     path.write_text("model,apart,mixed,together,compute,gradient,batch\na,1,2,3,0.1,1e6\n")
-    with pytest.raises(InstanceError, match="line 2: has 6 columns"):
+    with pytest.raises(InstanceError, match="line 2: columns: the row has 6 of them"):
         read_measured(path)
