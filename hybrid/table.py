@@ -108,9 +108,10 @@ ENTRIES = (
     # where a model is too large for the time
     Entry("step", "local_search", share=1.0),
     Entry("schedule", "lists", quick=True),
-    Entry("schedule", "learned", _POLICY, share=0.2, least=0.04, learned=True),
+    Entry("schedule", "lp", share=0.6, quick=True),
+    Entry("schedule", "learned", _POLICY, share=0.05, short=0.1, least=0.04, learned=True),
+    Entry("schedule", "local_search", share=0.4),
     Entry("schedule", "starts", share=0.7, least=0.5),
-    Entry("schedule", "local_search", share=0.1),
     Entry("schedule", "cpsat"),
     Entry("placement", "topology", least=0.2, quick=True),
     Entry("placement", "least_interference", least=0.2, quick=True),

@@ -22,8 +22,8 @@ looks whole."""
 _HALF_ULP = 2.0**-52
 _MOST = 1 << 58
 """Units that all costs together may be: sums of products stay within 64 bits."""
-_LITERALS, _JOBS = 200_000, 2_000
-"""Literals of CP-SAT, jobs of the master of the LP."""
+_LITERALS, _PRICED, _SEARCHED = 200_000, 20_000, 150
+"""Literals of CP-SAT, jobs whose GPU-seconds are priced, and jobs whose starts are then searched over."""
 
 
 def common(values: FloatArray, ticks: float) -> float:
@@ -133,5 +133,10 @@ def suits_cpsat(p: Prepared) -> bool:
 
 
 def suits_prices(p: Prepared) -> bool:
-    """Return whether there are few enough jobs; a makespan is no sum over jobs."""
-    return p.n <= _JOBS and not p.makespan
+    """Return whether there are few enough jobs for prices; a makespan is no sum over jobs."""
+    return p.n <= _PRICED and not p.makespan
+
+
+def suits_starts(p: Prepared) -> bool:
+    """Return whether there are few enough jobs for a search over starts."""
+    return p.n <= _SEARCHED and not p.makespan

@@ -12,7 +12,7 @@ from gangplan.instances.arrays import FloatArray
 
 from ..run import Run, never
 from .decode import Decoder
-from .prepare import CHEAPEST, EARLIEST, Ints, Prepared
+from .prepare import CHEAPEST, EARLIEST, LEFT_OUT, Ints, Prepared
 
 _ROOM = 50_000_000
 """Jobs times nodes at most: profiles of more would not fit into memory."""
@@ -45,6 +45,8 @@ PRICES = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 512.0)
 _FIRST = (2.0, 64.0)
 """Those at which every order is tried: the longer the queue, the more expensive are GPU-seconds."""
 _AGAIN = 2
+_LONG, _DEAREST = 300, -4
+"""Jobs from which on only one order and the highest prices are tried, and of these how many, from the end."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,7 +78,7 @@ def base_of(decoder: Decoder, stopped: Callable[[], bool] = never) -> Base:
     It is decoded again in the order of its own starts for as long as that helps.
     """
     p = decoder.p
-    unit = (float(p.slope.mean()) or 1.0 / max(p.total, 1)) / p.total * p.gpus * p.seconds
+    unit = _unit(p)
     best = np.inf, "", _FIRST[0], np.arange(p.n, dtype=float)
     names = [
         n for n in ORDERS if (n != "urgent" or np.isfinite(p.deadline).any()) and (n != "largest" or not p.slope.any())
@@ -99,12 +101,12 @@ def base_of(decoder: Decoder, stopped: Callable[[], bool] = never) -> Base:
             attempt(best[1] or "fifo", price)
     _, name, price, rank = best
     penalty, made = price * unit, decoder.made
-    cost = decoder.decode(np.argsort(rank, kind="stable"), penalty=penalty, stopped=stopped)
+    cost = decoder.decode(np.argsort(rank, kind="stable"), penalty=penalty)
     for _ in range(_AGAIN):
         later = _ranks(np.where(made.option < 0, np.inf, made.start))
         again = decoder.decode(np.argsort(later), penalty=penalty, stopped=stopped)
         if not again <= cost:
-            decoder.decode(np.argsort(rank, kind="stable"), penalty=penalty, stopped=stopped)
+            decoder.decode(np.argsort(rank, kind="stable"), penalty=penalty)
             break
         better, cost, rank = again < cost, again, later
         if not better:
@@ -119,7 +121,7 @@ def keys_of(p: Prepared, order: str, value: FloatArray) -> FloatArray:
     return ORDERS[order](p, seconds, seconds * gpus)
 
 
-def _ranks(keys: FloatArray) -> FloatArray:
+def _ranks(keys: FloatArray | Ints) -> FloatArray:
     found = np.empty(len(keys))
     found[np.argsort(keys, kind="stable")] = np.arange(len(keys))
     return found
@@ -153,17 +155,33 @@ def base(p: Prepared, stopped: Callable[[], bool] = never) -> Base:
 
 
 def lists(run: Run, p: Prepared) -> None:
-    """Offer the best schedule of all priority lists."""
+    """Offer the best schedule of all priority lists; of a long problem the few that are good where queues are long."""
     if run.stopped or p.n * p.nodes > _ROOM:
         return
-    found, decoder = base(p, lambda: run.stopped), Decoder(p)
+    decoder = Decoder(p)
     best: tuple[float, str, FloatArray, Ints | None, FloatArray]
-    best = found.cost, f"{found.order}, price {found.price:g}", found.rank, None, found.penalty
+    if p.n > _LONG and p.slope.any():
+        work, unit = p.gpus * p.seconds, _unit(p)
+        order = np.argsort(keys_of(p, "smith_now", work), kind="stable")
+        decoder.offer(run, "list: smith_now, least work", order, p.first_least(work, LEFT_OUT))
+        best = np.inf, "", _ranks(order), None, unit
+        for price in PRICES[:_DEAREST:-1]:
+            cost = decoder.decode(order, penalty=price * unit, stopped=lambda: run.stopped)
+            if cost < best[0]:
+                best = cost, f"smith_now, price {price:g}", _ranks(np.argsort(order)), None, price * unit
+    else:
+        found = base(p, lambda: run.stopped)
+        best = found.cost, f"{found.order}, price {found.price:g}", found.rank, None, found.penalty
     if not p.slope.any():
         for name, keys, wish, penalty in _counting(p):
             cost = decoder.decode(np.argsort(keys, kind="stable"), wish, penalty, lambda: run.stopped)
             if cost < best[0]:
                 best = cost, name, keys, wish, penalty
-    if np.isfinite(best[0]):
+    if best[0] < (np.inf if run.objective is None else run.objective):
         _, name, keys, *chosen = best
         decoder.offer(run, f"list: {name}", np.argsort(keys, kind="stable"), *chosen)
+
+
+def _unit(p: Prepared) -> FloatArray:
+    """Return what the GPU-seconds of each option cost at the price 1, (o,)."""
+    return np.asarray((float(p.slope.mean()) or 1.0 / max(p.total, 1)) / p.total * p.gpus * p.seconds)

@@ -19,8 +19,8 @@ from .lists import base
 from .prepare import Prepared
 from .profile import Busy, Data, Room, clear, idle
 
-_FIRST, _LAST = 0.05, 0.0005
-"""Temperatures, as shares of the goal over the square root of the jobs."""
+_FIRST, _LAST = 0.01, 0.0004
+"""Temperatures, as shares of the goal over the jobs."""
 _STEPS = 300
 """Changes of the first annealing; each one after has twice as many."""
 _STALL = 4
@@ -223,7 +223,7 @@ def local_search(run: Run, p: Prepared) -> None:
         before, i, started = best, 0, time.perf_counter()
         if rate and rate * run.remaining() < 3 * steps:
             steps = max(1, int(rate * run.remaining()))  # the last one ends when the time does
-        unit = (best or 1.0) / np.sqrt(p.n)
+        unit = (best or 1.0) / p.n
         while i < steps and not search.late():
             few = max(1, min(steps - i, int(rate * _LOOK)))
             hot = unit * _FIRST * (_LAST / _FIRST) ** (np.arange(i, i + few) / steps)
@@ -241,9 +241,10 @@ class _Search:
 
     def __init__(self, run: Run, p: Prepared) -> None:
         self._run, self._p, self._decoder = run, p, Decoder(p)
-        found = base(p, lambda: run.stopped)
-        # on nodes another order of the same starts takes other nodes
-        starts = (np.argsort(found.rank, kind="stable"), found.option), list_of(p, run.plan.degree, run.plan.start)
+        starts = [list_of(p, run.plan.degree, run.plan.start)]
+        if p.kind:  # another order of the same starts takes other nodes
+            found = base(p, lambda: run.stopped)
+            starts.append((np.argsort(found.rank, kind="stable"), found.option))
         order, wish = min(starts, key=lambda lists: self._decoder.decode(*lists))
         data, room, n = data_of(p), room_of(p), p.n
         width = room.times.shape[1]

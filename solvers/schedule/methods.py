@@ -12,7 +12,7 @@ from ..method import CPSAT, Method, Suite, compiled, on_demand
 from ..run import OPTIMAL_GAP, Run
 from .bounds import bound
 from .first_come import BY, first_come
-from .grain import rounded_up, suits_cpsat, suits_prices
+from .grain import rounded_up, suits_cpsat, suits_prices, suits_starts
 from .prepare import Prepared, ShiftedRun, prepare
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _start(run: Run, p: Prepared) -> None:
 
 _SERIAL = (decode.serial,)
 _ANNEALING = (*_SERIAL, local_search.anneal)
-_PRICING = (*_SERIAL, prices.cheapest, prices.busy)
+_PRICING = (*_SERIAL, prices.cheapest, prices.answer)
 _SEARCHING = (*_PRICING, labels.at_least, labels.extend, labels.dominated)
 
 
@@ -61,8 +61,8 @@ def _shifted(method: Callable[[Run, Prepared], None]) -> Callable[[Run, Prepared
 _SEARCHES: dict[str, Method] = {
     "lists": Method(lists.lists, library="numba", kernels=compiled(*_SERIAL)),
     "local_search": Method(local_search.local_search, library="numba", kernels=compiled(*_ANNEALING), start=_start),
-    "lp": Method(starts.lp, suits=suits_prices, library="highspy", kernels=compiled(*_PRICING), start=_start),
-    "starts": Method(starts.starts, suits=suits_prices, library="highspy", kernels=compiled(*_SEARCHING), start=_start),
+    "lp": Method(starts.lp, suits=suits_prices, library="numba", kernels=compiled(*_PRICING), start=_start),
+    "starts": Method(starts.starts, suits=suits_starts, library="numba", kernels=compiled(*_SEARCHING), start=_start),
     "milp_time": Method(milp.milp_time, exact=True, suits=milp.suits, library="pulp", start=_start),
     "cpsat": Method(cpsat.cpsat, exact=True, suits=suits_cpsat, library=CPSAT, start=_start),
 }

@@ -1,4 +1,4 @@
-"""Lagrange's bound by prices of GPU-seconds over time, and the cheapest start of every option under them, compiled.
+"""Lagrange's bound by prices of GPU-seconds over time, the best of which the volume algorithm finds, compiled.
 
 With a price pi(t) >= 0 of a GPU-second at time t, constant within intervals of a grid, no schedule costs less than
 
@@ -11,27 +11,32 @@ and least where the start or the end meets the grid, the release or the deadline
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import NamedTuple
 
-import highspy
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 
 from ..compiled.kernel import Floats, by_reference, inner, kernel
-from ..processes import interruptible
 from ..run import Run
 from .decode import data_of
 from .prepare import Ints, Prepared
 from .profile import Data
 
-_PULL = 0.5
-"""Of the best prices on those of the next question (Wentges 1997): less to and fro."""
-_SMALL = 200
-"""Jobs up to which a master takes milliseconds: it need not be interrupted."""
-_CLOSE = 1e-5
-"""Relative distance of bound and master at which it is done."""
+_LEVELS = 24, 48, 96, 192
+"""Intervals of the grids: over all, then up to where GPUs cost something."""
+_ASCENT = 240
+"""Steps at each level at most."""
+_SHARES = 0.3, 0.5, 0.7, 0.85, 1.0, 1.2
+"""Of the prices that a schedule stands for: the first ones are the best of these."""
+_STEP, _LESS, _FAILS, _LEAST = 0.1, 0.66, 8, 1e-4
+"""Of the step that would close the gap if prices were right: the first, what is left of it after so many steps that
+gained nothing, and at which it is over."""
+_NEW = 0.1
+"""Weight of the last answer in the mean of all."""
+_OFTEN = 20
+"""Steps between two schedules."""
 
 
 class Grid(NamedTuple):
@@ -119,144 +124,151 @@ def cheapest(prices: Grid, problem: Data, total_gpus: int, cost: Floats, start: 
 
 
 @kernel
-def busy(start: float, seconds: float, zero: float, step: float, count: int) -> tuple[int, Floats]:
-    """Return (first interval, seconds in each from there on) of a run."""
-    k = int((start - zero) / step)
-    last = min(count, int((start + seconds - zero) / step) + 1)
-    k = min(k, count)
-    inside = np.zeros(max(0, last - k))
-    for i in range(len(inside)):
-        low = zero + (k + i) * step
-        inside[i] = max(0.0, min(start + seconds, low + step) - max(start, low))
-    return k, inside
+def answer(
+    prices: Grid, problem: Data, cost: Floats, start: Floats, weight: float, used: Floats, share: Floats, mean: Floats
+) -> None:
+    """Write the GPU-seconds that the cheapest runs use in each interval, and take these runs into the means.
+
+    Args:
+        prices: see above.
+        problem: see above.
+        cost, start: of each option, as `cheapest` writes them.
+        weight: of these runs in the means.
+        used: written, (k,).
+        share: of each option, how much of it runs, (o,).
+        mean: start of each job, (n,).
+    """
+    grid, data = by_reference(prices), by_reference(problem)
+    zero, step, count = grid.zero, grid.step, len(grid.pi)
+    for k in range(count):
+        used[k] = 0.0
+    for j in range(len(data.release)):
+        best, least = -1, data.price[j]
+        for o in range(data.first[j], data.first[j + 1]):
+            share[o] *= 1 - weight
+            if cost[o] < least:
+                best, least = o, cost[o]
+        if best < 0:
+            continue
+        share[best] += weight
+        begin = start[best]
+        end = begin + data.seconds[best]
+        mean[j] += weight * (begin - mean[j])
+        k = max(0, int((begin - zero) / step))
+        while k < count and zero + k * step < end:
+            low = zero + k * step
+            used[k] += data.gpus[best] * max(0.0, min(end, low + step) - max(begin, low))
+            k += 1
 
 
-@dataclass(slots=True)
-class Prices:
+class Prices(NamedTuple):
     """The best prices so far.
 
     Attributes:
         grid: of a GPU-second in each interval.
         bound: what they prove, the constant included.
-        option, start, share: of the columns in the master's solution: which run, how much of it.
+        share: of each option, how much of it runs in the mean of the cheapest answers, (o,).
+        mean: start of each job there, (n,).
     """
 
     grid: Grid
     bound: float
-    option: Ints
-    start: FloatArray
     share: FloatArray
+    mean: FloatArray
 
 
-class Master:
-    """Choose runs of jobs, in shares, that use no more GPU-seconds of any interval than there are."""
+def ascend(run: Run, p: Prepared, end: float, tell: Callable[[Prices], None]) -> Prices | None:
+    """Raise the bound of prices up to `end`, on finer and finer grids, by the volume algorithm.
 
-    def __init__(self, run: Run, p: Prepared, intervals: int, horizon: float) -> None:
-        self.run, self.p = run, p
-        self.zero = float(p.release.min())
-        self.step = (horizon - self.zero) / intervals or 1.0
-        self.data = data_of(p)
-        self.count = intervals
-        self.cost, self.at = np.zeros(len(p.gpus)), np.zeros(len(p.gpus))
-        self.lp = highspy.Highs()
-        self.lp.setOptionValue("output_flag", False)
-        self.lp.setOptionValue("threads", 1)
-        self.lp.HandleUserInterrupt = True
-        inf = highspy.kHighsInf
-        self.unit = max(
-            1.0, float(np.nanmax(np.where(np.isfinite(p.price), p.price, 0.0))), float(p.slope.max()) * horizon
-        )
-        for _ in range(p.n):
-            self.lp.addRow(1.0, 1.0, 0, [], [])
-        for _ in range(intervals):
-            self.lp.addRow(-inf, float(p.total), 0, [], [])
-        for j in range(p.n):
-            price = float(p.price[j])
-            self.lp.addCol(price / self.unit if np.isfinite(price) else 1e3, 0.0, inf, 1, [j], [1.0])
-        self.option: list[int] = []
-        self.start: list[float] = []
-        self.known: set[tuple[int, float]] = set()
-        free = grid_of(np.zeros(intervals), self.zero, self.step)
-        self.best = Prices(free, -np.inf, np.zeros(0, int), np.zeros(0), np.zeros(0))
+    Prices go along the GPU-seconds that the mean of all answers so far uses too much (Barahona and Anbil 2000): that
+    mean comes near a solution of the time-indexed LP.
 
-    def add(self, option: int, start: float) -> bool:
-        """Add the run of an option from `start` unless it is there."""
-        key = option, round((start - self.zero) / self.step, 6)
-        if key in self.known:
+    Args:
+        run: its plan says what GPUs cost about, and how far the bound can be.
+        p: the problem.
+        end: seconds.
+        tell: is given the best prices, with the means, every few steps.
+    """
+    best: Prices | None = None
+    zero = float(p.release.min())
+    for intervals in _LEVELS:
+        if run.stopped:
+            break
+        step = (end - zero) / intervals or 1.0
+        middle = np.asarray(zero + step * (np.arange(intervals) + 0.5), dtype=np.float64)
+        first = _about(run, p, middle) if best is None else best.grid.pi[_place(best.grid, middle)]
+        found = _Level(run, p, grid_of(first, zero, step), best).ascend(tell)
+        best = found if best is None or found.bound > best.bound else best
+        priced = np.flatnonzero(best.grid.pi > 1e-9 * best.grid.pi.max(initial=0.0))
+        if not len(priced):
+            break
+        end = zero + best.grid.step * float(min(len(best.grid.pi), priced[-1] + 2))
+    return best
+
+
+def _place(grid: Grid, at: FloatArray) -> Ints:
+    return np.asarray(np.clip((at - grid.zero) / grid.step, 0, len(grid.pi) - 1), dtype=int)
+
+
+def _about(run: Run, p: Prepared, at: FloatArray) -> FloatArray:
+    """Return what GPU-seconds are worth if all that runs later, in the plan known, would wait for them."""
+    if run.plan is None:
+        return np.zeros(len(at))
+    runs = np.flatnonzero(run.plan.degree >= 0)
+    start, lasts = run.plan.start[runs], np.array([p.problem.jobs[j].durations[run.plan.degree[j]] for j in runs])
+    order = np.argsort(start)
+    start, finish, worth = start[order], (start + lasts)[order], (p.slope[runs] / np.maximum(lasts, 1e-9))[order]
+    left = [(worth * np.clip(finish - np.maximum(start, t), 0.0, None)).sum() for t in at.tolist()]
+    return np.array(left) / p.total
+
+
+class _Level:
+    """Prices on one grid, and what was answered to them."""
+
+    def __init__(self, run: Run, p: Prepared, first: Grid, before: Prices | None) -> None:
+        self._run, self._p, self._data, self.grid = run, p, data_of(p), first
+        self._cost, self._at = np.zeros(len(p.gpus)), np.zeros(len(p.gpus))
+        self._used, self._room = np.zeros(len(first.pi)), p.total * first.step
+        self._share, self._mean = np.zeros(len(p.gpus)), np.zeros(p.n)
+        self.bound, pi = -np.inf, first.pi
+        for share in _SHARES if before is None else (1.0,):
+            self._ask(share * pi)
+        self._ask(self.grid.pi)
+        if before is not None:
+            self._share, self._mean = before.share, before.mean
+        answer(self.grid, self._data, self._cost, self._at, float(before is None), self._used, self._share, self._mean)
+
+    def _ask(self, pi: FloatArray) -> bool:
+        """Find the cheapest runs under some prices, and keep the prices if their bound is the best."""
+        grid = grid_of(pi, self.grid.zero, self.grid.step)
+        value = cheapest(grid, self._data, self._p.total, self._cost, self._at) + self._p.constant
+        if not value > self.bound:
             return False
-        self.known.add(key)
-        p = self.p
-        job = int(p.owner[option])
-        k, inside = busy(start, float(p.seconds[option]), self.zero, self.step, self.count)
-        rows = np.concatenate([[job], p.n + k + np.arange(len(inside))]).astype(np.int32)
-        values = np.concatenate([[1.0], inside / self.step * p.gpus[option]])
-        cost = float(p.slope[job] * (start + p.seconds[option])) / self.unit
-        self.lp.addCol(cost, 0.0, highspy.kHighsInf, len(rows), rows, values)
-        self.option.append(option)
-        self.start.append(start)
+        self.bound, self.grid = value, grid
         return True
 
-    def price(self, pi: FloatArray) -> float:
-        """Return the bound of some prices, and keep them if it is the best."""
-        grid = grid_of(pi, self.zero, self.step)
-        value = cheapest(grid, self.data, self.p.total, self.cost, self.at) + self.p.constant
-        if value > self.best.bound:
-            self.best.bound, self.best.grid = value, grid
-        return value
+    def ascend(self, tell: Callable[[Prices], None]) -> Prices:
+        """Go up, and return the best prices."""
+        run, over = self._run, self._used - self._room
+        length, fails = _STEP, 0
+        for i in range(1, _ASCENT + 1):
+            if run.stopped or length < _LEAST:
+                break
+            along = np.where((self.grid.pi <= 0) & (over < 0), 0.0, over)
+            upper = run.objective if run.objective is not None else 1.1 * self.bound + 1.0
+            size = length * max(upper - self.bound, 1e-4 * abs(upper)) / max(float(along @ along), 1e-12)
+            better = self._ask(np.maximum(0.0, self.grid.pi + size * along))
+            answer(self.grid, self._data, self._cost, self._at, _NEW, self._used, self._share, self._mean)
+            now = self._used - self._room
+            over = (1 - _NEW) * over + _NEW * now
+            fails = 0 if better else fails + 1
+            if better and now @ along > 0:
+                length = min(length * 1.1, 2.0)
+            elif fails >= _FAILS:
+                length, fails = length * _LESS, 0
+            if i % _OFTEN == 0:
+                tell(self._prices())
+        return self._prices()
 
-    def solve(self) -> bool:
-        """Generate columns until bound and master meet; return whether they do."""
-        p = self.p
-        self.price(np.zeros(self.count))
-        self._add_cheapest(np.full(p.n, np.inf))
-        while not self.run.stopped:
-            self._run()
-            if self.lp.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-                return False
-            value = self.lp.getInfo().objective_function_value * self.unit + p.constant
-            dual = np.array(self.lp.getSolution().row_dual)
-            pi = np.maximum(0.0, -dual[p.n :]) * self.unit / self.step
-            if value - self.best.bound <= _CLOSE * abs(value):
-                self._keep()
-                return True
-            smooth = _PULL * self.best.grid.pi + (1 - _PULL) * pi
-            self.price(smooth)
-            mine = dual[: p.n] * self.unit
-            added = self._add_cheapest(mine, pi)
-            if not added:
-                self.price(pi)
-                if not self._add_cheapest(mine, pi):
-                    self._keep()
-                    return True
-        return False
-
-    def _run(self) -> None:
-        """Solve the master, for no longer than there is time."""
-        self.lp.setOptionValue("time_limit", self.lp.getRunTime() + self.run.remaining())
-        if self.p.n <= _SMALL:
-            self.lp.run()
-        else:
-            interruptible(self.lp.run, self.lp.cancelSolve, lambda: self.run.stopped)
-
-    def _add_cheapest(self, dual: FloatArray, pi: FloatArray | None = None) -> int:
-        """Add, of each option, the cheapest run last found if it improves the master; return how many are new."""
-        p, added = self.p, 0
-        for j in range(p.n):
-            mine = [o for o in p.options(j) if np.isfinite(self.cost[o])]
-            if not mine:
-                continue
-            o = min(mine, key=lambda x: float(self.cost[x]))
-            at = float(self.at[o])
-            if pi is not None:
-                k, inside = busy(at, float(p.seconds[o]), self.zero, self.step, self.count)
-                energy = p.gpus[o] * float(pi[k : k + len(inside)] @ inside)
-                if p.slope[j] * (at + p.seconds[o]) + energy - dual[j] >= -1e-9 * self.unit:
-                    continue
-            added += self.add(o, at)
-        return added
-
-    def _keep(self) -> None:
-        share = np.array(self.lp.getSolution().col_value)[self.p.n :]
-        used = np.flatnonzero(share > 1e-9)
-        self.best.option, self.best.start = np.array(self.option)[used], np.array(self.start)[used]
-        self.best.share = share[used]
+    def _prices(self) -> Prices:
+        return Prices(self.grid, self.bound, self._share, self._mean)

@@ -14,13 +14,11 @@ from gangplan.instances.verify import TOLERANCE
 
 from ..run import OPTIMAL_GAP, Run
 from .decode import Decoder, data_of
-from .grain import resolution, rounded_up
+from .grain import resolution, rounded_up, suits_starts
 from .labels import Labels, at_least, dominated, extend
-from .prepare import EARLIEST, LEFT_OUT, Ints, Prepared
-from .prices import Master, Prices, cheapest
+from .prepare import CHEAPEST, EARLIEST, LEFT_OUT, Ints, Prepared
+from .prices import Prices, ascend, cheapest
 
-_COARSE, _FINE = 50, 200
-"""Intervals of the grid: over all, then up to where GPUs cost something."""
 _WIDTHS = (10, 100, 1_000, 10_000, 100_000, 300_000)
 """Beginnings kept side by side, one search after the other."""
 _LABEL_BYTES = 2e9
@@ -33,38 +31,33 @@ costs are tabled."""
 
 
 def prices(run: Run, p: Prepared) -> Prices | None:
-    """Return prices whose bound is that of the time-indexed LP, or near; raise the bound as they get better."""
-    end = _end(run, p)
-    best: Prices | None = None
-    for intervals in (_COARSE, _FINE if p.n <= 100 else _FINE // 2):
-        if run.stopped:
-            break
-        master = Master(run, p, intervals, end)
-        master.solve()
-        if best is None or master.best.bound > best.bound:
-            best = master.best
-        run.raise_bound(rounded_up(p, best.bound - TOLERANCE * abs(best.bound)), "time-indexed LP")
-        priced = np.flatnonzero(master.best.grid.pi > 1e-9 * master.best.grid.pi.max(initial=0.0))
-        if not len(priced):
-            break
-        end = master.zero + master.step * float(min(intervals, priced[-1] + 2))
-    return best
+    """Return prices whose bound is near that of the time-indexed LP; raise the bound and offer lists on the way."""
+    decoder = Decoder(p)
+
+    def tell(found: Prices) -> None:
+        run.raise_bound(rounded_up(p, found.bound - TOLERANCE * abs(found.bound)), "time-indexed LP")
+        for order, wish in rounded(p, found):
+            cost = decoder.decode(order, wish, stopped=lambda: run.stopped)
+            if cost < (np.inf if run.objective is None else run.objective) and not run.stopped:
+                run.offer(decoder.plan(), "rounded LP")
+
+    found = ascend(run, p, _end(run, p), tell)
+    if found is not None and not run.stopped:
+        tell(found)
+    return found
 
 
 def lp(run: Run, p: Prepared) -> None:
-    """Raise the bound to that of the time-indexed LP, and offer the schedule in the order of its mean starts."""
-    found = prices(run, p)
-    if found is not None and not run.stopped:
-        _offer_rounded(run, p, found)
+    """Raise the bound to that of the time-indexed LP, and offer schedules in the order of its mean starts."""
+    prices(run, p)
 
 
 def starts(run: Run, p: Prepared) -> None:
     """Price GPU-seconds, then search over starts, wider and wider; exact where GPUs are only counted."""
     with run.phase("prices"):
         found = prices(run, p)
-    if found is None or run.stopped:
+    if found is None or run.stopped or not suits_starts(p):
         return
-    _offer_rounded(run, p, found)
     if not p.slope.any():
         return  # every order costs the same: there is nothing to search by
     for width in _WIDTHS:
@@ -102,18 +95,13 @@ def _end(run: Run, p: Prepared) -> float:
     return p.horizon
 
 
-def _offer_rounded(run: Run, p: Prepared, found: Prices) -> None:
-    """Offer the schedule that starts jobs in the order of their mean starts in the LP, at their favourite degrees."""
-    if not len(found.option):
-        return
-    owner = p.owner[found.option]
-    weight = np.bincount(owner, weights=found.share, minlength=p.n)
-    mean = np.bincount(owner, weights=found.share * found.start, minlength=p.n) / np.maximum(weight, 1e-9)
-    share = np.bincount(found.option, weights=found.share, minlength=len(p.gpus))
-    wish = np.where(weight >= 0.5, p.first_least(-share.astype(float), LEFT_OUT), LEFT_OUT)
-    order, decoder = np.argsort(np.where(weight > 0, mean, np.inf), kind="stable"), Decoder(p)
-    for choice in (wish, np.where(np.isfinite(p.price) | (wish >= 0), wish, EARLIEST), np.full(p.n, EARLIEST)):
-        decoder.offer(run, "rounded LP", order, choice)
+def rounded(p: Prepared, found: Prices) -> list[tuple[Ints, Ints]]:
+    """Return lists in the order of the mean starts under prices: at the favourite degrees, or whoever ends first."""
+    weight = np.add.reduceat(np.append(found.share, 0.0), p.first[:-1]) * (np.diff(p.first) > 0)
+    wish = np.where(weight >= 0.5, p.first_least(-found.share, LEFT_OUT), LEFT_OUT)
+    order = np.argsort(np.where(weight > 0, found.mean, np.inf), kind="stable")
+    lists = [(order, np.where(np.isfinite(p.price) | (wish >= 0), wish, CHEAPEST))]
+    return [*lists, (order, np.full(p.n, EARLIEST))] if np.isfinite(p.price).any() or suits_starts(p) else lists
 
 
 class Layer(NamedTuple):

@@ -52,12 +52,17 @@ def test_what_has_run_is_in_memory_and_on_disk() -> None:
     """A function is in memory once it has run here, and on disk from then on."""
     import numpy as np
 
-    from gangplan.solvers.schedule.prices import busy
+    from gangplan.instances.generators.jobs import moldable
+    from gangplan.solvers.schedule.decode import data_of
+    from gangplan.solvers.schedule.prepare import prepare
+    from gangplan.solvers.schedule.prices import cheapest, grid_of
 
-    busy(0.5, 2.0, 0.0, 1.0, 4)
-    assert in_memory(lambda: (busy,)) and on_disk(lambda: (busy,))
-    assert not in_memory(lambda: (kernel(busy.py_func),))
-    assert np.isfinite(busy.py_func(0.5, 2.0, 0.0, 1.0, 4)[0])
+    p = prepare(moldable(3))
+    given = grid_of(np.zeros(4), 0.0, 1.0), data_of(p), p.total, np.zeros(len(p.gpus)), np.zeros(len(p.gpus))
+    bound = cheapest(*given)
+    assert in_memory(lambda: (cheapest,)) and on_disk(lambda: (cheapest,))
+    assert not in_memory(lambda: (kernel(cheapest.py_func),))
+    assert cheapest.py_func(*given) == bound
 
 
 def kernels(objective: str) -> list[str]:
