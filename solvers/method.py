@@ -1,4 +1,8 @@
-"""What a method is, and the suite of all methods for one kind of problem."""
+"""What a method is, and the suite of all methods for one kind of problem.
+
+A method in the `METHODS` of its folder is reached by name, `solve(..., method="mine")`; `auto` does not run it until
+`hybrid/table.py` has an entry for it, which says when and for how long.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +116,7 @@ class Suite:
     """Everything that solves one kind of problem.
 
     Attributes:
-        methods: by name.
+        methods: by name, as ``method=`` takes them; `auto` runs those that `hybrid/table.py` has an entry for.
         variants: of the problem; ``("",)`` if there is but one.
         prepare: turns a run's problem into what all its methods share; proves on the way that there is no plan if
             that is easy to see, and the bounds that cost nothing. Raises `TimeoutError` once the run has stopped.

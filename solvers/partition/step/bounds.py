@@ -63,7 +63,7 @@ def load_bound(p: Prepared, head: FloatArray, tail: FloatArray) -> float:
 def _levels(seconds: FloatArray) -> FloatArray:
     """Return the least and some larger ones of the values, ascending, up to `_LEVELS`."""
     values = np.unique(seconds)
-    return values[np.unique(np.linspace(0, len(values) - 1, _LEVELS).astype(int))]
+    return np.asarray(values[np.unique(np.linspace(0, len(values) - 1, _LEVELS).astype(int))])
 
 
 def class_bound(p: Prepared, head: FloatArray, tail: FloatArray) -> float:

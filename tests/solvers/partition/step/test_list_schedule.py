@@ -90,7 +90,7 @@ def test_a_price_on_opening_a_device_keeps_to_one():
 
 def test_search_yields_ever_better_plans():
     """Plans come in falling order of makespan; stopped, the first is all there is."""
-    p = prepare(make("step", "layered", 3, 100))
+    p = prepare(make("step", "fork_join", 1, 100))
     room = workroom(p)
     found = [x.length for x in search(p, room, np.random.default_rng(1), lambda: False)]
     assert len(found) > 2 and all(a > b for a, b in pairwise(found))
