@@ -113,13 +113,12 @@ ENTRIES = (
     Entry("schedule", "local_search", share=0.4),
     Entry("schedule", "starts", share=0.7, least=0.5),
     Entry("schedule", "cpsat"),
-    Entry("placement", "topology", least=0.2, quick=True),
     Entry("placement", "least_interference", least=0.2, quick=True),
-    Entry("placement", "local_search", share=0.3),
+    Entry("placement", "local_search", share=0.4),
     Entry("placement", "patterns", share=0.7),
     Entry("placement", "bounds", share=0.3, least=0.2),
     # from what the others have found, with more time
-    Entry("placement", "local_search", share=0.5),
+    Entry("placement", "local_search", share=0.8),
     Entry("placement", "lns", share=0.5),
     Entry("placement", "cpsat"),
 )

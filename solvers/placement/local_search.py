@@ -73,6 +73,8 @@ class _Search:
         """Start from the best plan there is or from one made by insertion, whichever is better."""
         if self.batch.n_nodes > _LARGE:
             self._descend()
+            if not self.engine.holds(self.rows):
+                self.rows = []
             return
         if self.run.plan is not None:
             self.rows, self.cost = self.engine.improve(rows_of(self.batch, self.run.plan), 0)

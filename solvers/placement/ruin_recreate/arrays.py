@@ -125,7 +125,9 @@ class Placement(NamedTuple):
         place: rows of the best place so far, (R, 3).
         size: how many these are, (1,).
         least: what that place costs, (1,).
-        room: workers of a gang that each node holds, (m,).
+        window: nodes that are looked at for a gang, and behind them others, (m,).
+        seen: how many these are, (1,).
+        room: workers of a gang that each node in view holds, 0 elsewhere, (m,).
         groups: of one level and the next, scratch, (2, R).
         sums: workers, servers and parts in each of them, scratch, (2, R, 3).
         mark: groups that a candidate crosses, 0 between two candidates, (M,).
@@ -157,6 +159,8 @@ class Placement(NamedTuple):
     place: Ints2
     size: Ints
     least: Floats
+    window: Ints
+    seen: Ints
     room: Ints
     groups: Ints2
     sums: Ints3

@@ -19,7 +19,7 @@ from .search import search
 
 CHUNK = 64
 """Rounds, or jobs that are inserted, between two looks at the clock, at most."""
-_LARGE = 2048
+_LARGE = 16384
 """Nodes beyond which there are fewer."""
 _ROWS = 512
 """Rows of one gang, at most."""
@@ -43,6 +43,10 @@ class RuinRecreate:
         self._given = given_of(batch)
         self.failed: int | None = None
         self._step = max(1, min(CHUNK, _LARGE // batch.n_nodes))
+
+    def holds(self, rows: Sequence[Rows]) -> bool:
+        """Return whether no gang is on more nodes than there are rows for."""
+        return max(map(len, rows), default=0) <= self._given.standing.shape[1]
 
     def insert(self, rows: Sequence[Rows], queue: Sequence[int], seed: int = 0) -> tuple[list[Rows], float]:
         """Put jobs one after the other where the batch then costs least; return the placement and its cost.
@@ -118,7 +122,8 @@ def empty(given: Given) -> Placement:
         compute=np.zeros(jobs), sync=np.zeros(jobs), cost=np.zeros(jobs), fragment=np.zeros(nodes),
         record=np.zeros(1), dirty=np.zeros(jobs, np.bool_), other=np.zeros((jobs, 2)),
         changed=np.zeros(jobs, np.int64), trial=np.zeros((most, 3), np.int64), place=np.zeros((most, 3), np.int64),
-        size=np.zeros(1, np.int64), least=np.zeros(1), room=np.zeros(nodes, np.int64),
+        size=np.zeros(1, np.int64), least=np.zeros(1), window=np.arange(nodes), seen=np.full(1, nodes),
+        room=np.zeros(nodes, np.int64),
         groups=np.zeros((2, most + 1), np.int64), sums=np.zeros((2, most + 1, 3), np.int64),
         mark=np.zeros(groups, np.int64), bins=np.zeros(max(1, gpus)),
         bin_of=np.zeros((here + 1, max(1, gpus)), np.int64), order=np.zeros(here + 1, np.int64),

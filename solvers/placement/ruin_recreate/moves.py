@@ -243,9 +243,10 @@ def closed(given: Given, now: Placement, job: int, node: int) -> bool:
 
 @lean
 def find_room(given: Given, now: Placement, job: int) -> int:
-    """Note how many workers of a job, which is nowhere, each node could take; return their sum."""
+    """Note how many workers of a job, which is nowhere, each node in view could take; return their sum."""
     total, need, room = 0, given.need[job], now.room
-    for node in range(len(room)):
+    for at in range(now.seen[0]):
+        node = now.window[at]
         most = float(given.room[job, given.kind[node]])
         if need[0] > 0:
             most = min(most, np.floor(now.left[node, 0] / need[0]))
@@ -259,6 +260,6 @@ def find_room(given: Given, now: Placement, job: int) -> int:
             if given.apart[job, other]:
                 for row in range(now.count[other]):
                     room[now.rows[other, row, 0]] = 0
-    for node in range(len(room)):
-        total += room[node]
+    for at in range(now.seen[0]):
+        total += room[now.window[at]]
     return total

@@ -52,8 +52,8 @@ def _serve(given: Given, now: Placement, job: int, count: int, apart: bool) -> i
         if best < 0:
             if count == len(rows):
                 return 0
-            for node in range(len(now.many)):
-                used = False
+            for at in range(now.seen[0]):
+                node, used = now.window[at], False
                 for row in range(count):
                     used = used or rows[row, 0] == node
                 if not used and now.load[node] < least and _server_room(given, now, job, node, 0) > 0:
@@ -101,21 +101,21 @@ def better(given: Given, now: Placement, job: int, count: int) -> None:
 
 
 @lean
-def _fill(order: Ints, inside: Bools, room: Ints, most: int, degree: int, tight: bool, rows: Ints2) -> int:
-    """Put workers on nodes in this order, `most` on each; return how many rows, 0 if they do not fit.
+def _fill(now: Placement, order: Ints, inside: Bools, most: int, degree: int, tight: bool) -> int:
+    """Put workers on nodes in view in this order, `most` on each; return how many rows, 0 if they do not fit.
 
-    `inside`: which nodes count; `tight`: what is left in the end goes where it fills a node best.
+    `inside`: which of the view count; `tight`: what is left in the end goes where it fills a node best.
     """
-    count, left = 0, degree
+    count, left, room, rows = 0, degree, now.room, now.trial
     for first in order:
-        node, able = first, min(room[first], most)
-        if able <= 0 or not inside[node]:
+        node, able = now.window[first], min(room[now.window[first]], most)
+        if able <= 0 or not inside[first]:
             continue
         if count == len(rows):
             return 0
         if tight and able > left:
-            for other in order:
-                used = not inside[other]
+            for one in order:
+                other, used = now.window[one], not inside[one]
                 for row in range(count):
                     used = used or rows[row, 0] == other
                 if not used and left <= min(room[other], most) and room[other] < room[node]:
@@ -139,17 +139,17 @@ def _at_best(given: Given, now: Placement, job: int) -> bool:
 @inner
 def insert(given: Given, now: Placement, job: int, degree: int) -> None:
     """Look for the best place for so many workers, see `better`."""
-    room, nodes = now.room, len(now.room)
+    room, nodes = now.room, now.seen[0]
     widest = 1
-    for node in range(nodes):
-        widest = max(widest, room[node])
+    for at in range(nodes):
+        widest = max(widest, room[now.window[at]])
     step = max(1, nodes // _NODES)
     if widest < degree:
         _several(given, now, job, degree, widest)
     else:
-        for node in range(below(step), nodes, step):
-            if room[node] >= degree:
-                put(now.trial, 0, node, degree, 0)
+        for at in range(below(step), nodes, step):
+            if room[now.window[at]] >= degree:
+                put(now.trial, 0, now.window[at], degree, 0)
                 better(given, now, job, 1)
         if not _at_best(given, now, job):
             _several(given, now, job, degree, widest)
@@ -160,16 +160,17 @@ def insert(given: Given, now: Placement, job: int, degree: int) -> None:
 
 @inner
 def _several(given: Given, now: Placement, job: int, degree: int, widest: int) -> None:
-    nodes, model, room = len(now.room), given.model[job], now.room
+    nodes, model, room, view = now.seen[0], given.model[job], now.room, now.window
     expensive, big, inside = np.empty(nodes), np.empty(nodes), np.empty(nodes, np.bool_)
-    for node in range(nodes):
+    for place in range(nodes):
+        node = view[place]
         mutual = now.suffer[node, model]
         for one in range(now.many[node]):
             mutual += given.host[given.model[now.here[node, one, 0]], model]
         alone = given.alone[job, given.kind[node]]
-        expensive[node] = alone * (1.0 + mutual + 0.05 * now.load[node]) if room[node] else np.inf
-        big[node] = 1e-3 * uniform() - room[node]
-        inside[node] = True
+        expensive[place] = alone * (1.0 + mutual + 0.05 * now.load[node]) if room[node] else np.inf
+        big[place] = 1e-3 * uniform() - room[node]
+        inside[place] = True
     cheap, roomy = argsort(expensive, False), argsort(big, False)
     fewest = -(-degree // widest)
     start, count, at = below(nodes), 0, 0
@@ -181,18 +182,18 @@ def _several(given: Given, now: Placement, job: int, degree: int, widest: int) -
                 continue
             most, tight = max(1, -(-degree // (fewest * 2 ** (way - 1)))) if way < 4 else 1, False
         elif way == 5:
-            for node in range(nodes):
-                inside[node] = now.many[node] == 0
+            for place in range(nodes):
+                inside[place] = now.many[view[place]] == 0
         elif way > 5 and way % 2 == 0:
-            while at < nodes and _has(seen, count, given.above[(start + at) % nodes]):
+            while at < nodes and _has(seen, count, given.above[view[(start + at) % nodes]]):
                 at += 1
             if at == nodes:
                 break
-            seen[count] = given.above[(start + at) % nodes]
-            for node in range(nodes):
-                inside[node] = given.above[node] == seen[count]
+            seen[count] = given.above[view[(start + at) % nodes]]
+            for place in range(nodes):
+                inside[place] = given.above[view[place]] == seen[count]
             count += 1
-        better(given, now, job, _fill(roomy if tight else cheap, inside, room, most, degree, tight, now.trial))
+        better(given, now, job, _fill(now, roomy if tight else cheap, inside, most, degree, tight))
 
 
 @lean
@@ -206,7 +207,7 @@ def _has(seen: Ints, count: int, value: int) -> bool:
 @inner
 def _shift(given: Given, now: Placement, job: int) -> bool:
     """Move parts of the best place to other nodes, or together; return whether that helped."""
-    nodes, before, parts, rows = len(now.room), now.least[0], 0, now.trial
+    nodes, before, parts, rows = now.seen[0], now.least[0], 0, now.trial
     step = max(1, nodes // _SOME)
     kept = now.place.copy()
     for row in range(now.size[0]):
@@ -216,8 +217,8 @@ def _shift(given: Given, now: Placement, job: int) -> bool:
     if parts < 2:
         return False
     for row in range(parts):
-        for node in range(below(step), nodes, step):
-            part = kept[row, 1]
+        for place in range(below(step), nodes, step):
+            part, node = kept[row, 1], now.window[place]
             if now.room[node] < part or node == kept[row, 0]:
                 continue
             copy_rows(kept, rows, parts)

@@ -13,6 +13,8 @@ from .places import better, copy_rows, insert
 
 _RUIN = 6
 """Gangs that go with the one that is drawn, at most."""
+_VIEW, _WINDOW = 128, 32
+"""Nodes that are looked at in a round, where there are more, and those of them that stand side by side."""
 _MARGIN = 0.02
 """How much worse than the best a placement may be and be kept, as a share, at first."""
 
@@ -79,6 +81,8 @@ def search(  # noqa: PLR0912
                 continue
         else:
             gone = _draw(given, now, slack, total, chosen)
+        if len(now.window) > _VIEW:
+            _look(given, now, chosen, gone)
         for at in range(gone):
             size[at] = now.count[chosen[at]]
             copy_rows(now.rows[chosen[at]], before[at], size[at])
@@ -102,6 +106,35 @@ def search(  # noqa: PLR0912
             now.record[0] = found
             _keep(now, best, count)
     return float(now.record[0])
+
+
+@lean
+def _look(given: Given, now: Placement, chosen: Ints, gone: int) -> None:
+    """Choose the nodes that are looked at: those of the jobs that go, where they run, and others side by side."""
+    nodes, view, marked = len(now.window), now.window, now.room
+    for node in range(nodes):
+        marked[node] = 0
+    count = 0
+    for at in range(gone):
+        job = chosen[at]
+        for row in range(now.count[job] + given.standing_rows[job]):
+            held = row < now.count[job]
+            node = now.rows[job, row, 0] if held else given.standing[job, row - now.count[job], 0]
+            if not marked[node]:
+                marked[node] = 1
+                view[count] = node
+                count += 1
+    for _ in range(_VIEW // _WINDOW):
+        first = below(nodes)
+        for step in range(_WINDOW):
+            node = (first + step) % nodes
+            if not marked[node]:
+                marked[node] = 1
+                view[count] = node
+                count += 1
+    for at in range(count):
+        marked[view[at]] = 0
+    now.seen[0] = count
 
 
 @lean
