@@ -8,6 +8,7 @@ from dataclasses import replace
 from time import sleep
 from typing import Any
 
+from gangplan.solvers.kernels import in_memory
 from gangplan.solvers.method import Method, suite
 from gangplan.solvers.processes import POLL, can_fork
 from gangplan.solvers.run import Run
@@ -89,7 +90,12 @@ def rest(run: Run, prepared: Any, done: Sequence[Entry] = ()) -> list[Entry]:
                 run.no_time(f"{entry.name} left out: no time to encode the problem")
             else:
                 entries.append(replace(entry, share=_share(left, entry.share, entry.short)))
-    return _last_gets_all(entries)
+    # a method that would follow itself has the time at once: its search is as long as it has time
+    return _last_gets_all([x for x, after in zip(entries, [*entries[1:], None], strict=True) if x.name != _name(after)])
+
+
+def _name(entry: Entry | None) -> str:
+    return entry.name if entry else ""
 
 
 def can_run_here(method: Method) -> bool:
@@ -139,7 +145,8 @@ class _Portfolio:
         run = self.run
         try:
             quick = first(run)
-            self._run(quick)
+            ready = all(in_memory(x.method.kernels) for x in suited(run.problem) if x.method and x.method.kernels)
+            self._run([entry for entry in quick if not (entry.stand_in and ready)])
             if not run.stopped:
                 self._run(rest(run, self.prepared, quick))
                 while not run.stopped and any(not process.done for process in self._beside):
@@ -151,6 +158,7 @@ class _Portfolio:
     def _run(self, left: list[Entry]) -> None:
         """Run methods in their order; those with processes of their own do so in as few as they can."""
         compiler = self.compiler
+        self._begin_bounds(left)
         while left and not self.run.stopped:
             turn = next((i for i, entry in enumerate(left) if self._is_next(i, _of(entry))), None)
             if turn is not None:
@@ -216,6 +224,15 @@ class _Portfolio:
             while not (run.stopped or ready()):
                 sleep(min(POLL, run.remaining()))
         return True
+
+    def _begin_bounds(self, left: list[Entry]) -> None:
+        """Begin what is for a second worker, if there is one, and take it from the list."""
+        run = self.run
+        if run.workers > 1 and can_fork() and run.remaining() >= SHORT:
+            for entry in [x for x in left if x.beside and self.compiler.has(_of(x))]:
+                load(run, _of(entry))
+                self._beside.append(Process(run, [replace(entry, share=1.0)], self.prepared))
+                left.remove(entry)
 
     def _begin_beside(self, entry: Entry) -> None:
         """Have a policy import PyTorch and decide while the others are at work."""

@@ -33,6 +33,8 @@ class Entry:
         least: seconds left with which it is of use; with less the others go first.
         each: the same for each part of the problem, see `parts`, besides.
         quick: it takes milliseconds and stops when told: it runs first, in the caller's process.
+        stand_in: it is of use only as long as what is compiled for the others is not in memory.
+        beside: it only proves bounds: with a second worker it is at work beside the others from the start.
         learned: it decides by a network, whose library takes seconds to import.
         added: by `register`.
     """
@@ -46,6 +48,8 @@ class Entry:
     least: float = 0.0
     each: float = 0.0
     quick: bool = False
+    stand_in: bool = False
+    beside: bool = False
     learned: bool = False
     added: bool = False
 
@@ -113,12 +117,13 @@ ENTRIES = (
     Entry("schedule", "local_search", share=0.4),
     Entry("schedule", "starts", share=0.7, least=0.5),
     Entry("schedule", "cpsat"),
-    Entry("placement", "least_interference", least=0.2, quick=True),
+    # insertion by compiled code is as fast, and better
+    Entry("placement", "least_interference", least=0.2, quick=True, stand_in=True),
     Entry("placement", "local_search", share=0.4),
     Entry("placement", "patterns", share=0.7),
-    Entry("placement", "bounds", share=0.3, least=0.2),
-    # from what the others have found, with more time
-    Entry("placement", "local_search", share=0.8),
+    # from what patterns have found, with more time; without them at once
+    Entry("placement", "local_search", share=0.85),
+    Entry("placement", "bounds", share=0.8, least=0.2, beside=True),
     Entry("placement", "lns", share=0.5),
     Entry("placement", "cpsat"),
 )

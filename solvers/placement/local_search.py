@@ -78,6 +78,8 @@ class _Search:
             return
         if self.run.plan is not None:
             self.rows, self.cost = self.engine.improve(rows_of(self.batch, self.run.plan), 0)
+            if self.run.trace and self.run.trace[-1].by == NAME:
+                return
         for stay in (True, False) if self.batch.standing else (True,):
             running = start(self.batch, stay).rows
             queue = [j for j in order_of(self.batch) if not running[j]]

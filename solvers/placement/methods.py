@@ -53,6 +53,8 @@ BATCH_POLICIES: dict[str, Policy] = {
 """Where to put one gang; each is a method that places the gangs one after the other."""
 
 
+_LARGE = 100_000
+"""Jobs times nodes from which on a first plan is made whatever the time: insertion may take more than is left."""
 _POLICY = 20.0
 """What a policy takes to place a large batch, in terms of the time to prepare it."""
 
@@ -66,7 +68,8 @@ def _prepare(run: Run) -> Batch:
         run.note(reason)
         run.prove_infeasible()
         return batch
-    if run.plan is None and run.remaining() < _POLICY * (run.seconds() - began):
+    late = run.remaining() < _POLICY * (run.seconds() - began)
+    if run.plan is None and (late or len(batch.jobs) * batch.n_nodes > _LARGE):
         quick(run, batch)
     if not run.stopped:
         run.raise_bound(*bound(batch))

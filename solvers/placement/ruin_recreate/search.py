@@ -15,6 +15,8 @@ _RUIN = 6
 """Gangs that go with the one that is drawn, at most."""
 _VIEW, _WINDOW = 128, 32
 """Nodes that are looked at in a round, where there are more, and those of them that stand side by side."""
+_ALL = 512
+"""Nodes that are all looked at when a job is inserted; of more, half as many."""
 _MARGIN = 0.02
 """How much worse than the best a placement may be and be kept, as a share, at first."""
 
@@ -61,7 +63,7 @@ def search(  # noqa: PLR0912
         now.record[0] = settle(given, now)
     if len(queue):
         for at in range(first, last):
-            if not _insert(given, now, queue[at]):
+            if not _put_in(given, now, queue[at]):
                 now.changed[0] = queue[at]
                 return -1.0
         now.record[0] = settle(given, now)
@@ -82,7 +84,7 @@ def search(  # noqa: PLR0912
         else:
             gone = _draw(given, now, slack, total, chosen)
         if len(now.window) > _VIEW:
-            _look(given, now, chosen, gone)
+            _look(given, now, chosen, gone, _VIEW)
         for at in range(gone):
             size[at] = now.count[chosen[at]]
             copy_rows(now.rows[chosen[at]], before[at], size[at])
@@ -109,8 +111,8 @@ def search(  # noqa: PLR0912
 
 
 @lean
-def _look(given: Given, now: Placement, chosen: Ints, gone: int) -> None:
-    """Choose the nodes that are looked at: those of the jobs that go, where they run, and others side by side."""
+def _look(given: Given, now: Placement, chosen: Ints, gone: int, most: int) -> None:
+    """Choose the nodes that are looked at: those of the jobs that go, where they run, and others."""
     nodes, view, marked = len(now.window), now.window, now.room
     for node in range(nodes):
         marked[node] = 0
@@ -124,7 +126,7 @@ def _look(given: Given, now: Placement, chosen: Ints, gone: int) -> None:
                 marked[node] = 1
                 view[count] = node
                 count += 1
-    for _ in range(_VIEW // _WINDOW):
+    for _ in range(most // _WINDOW):
         first = below(nodes)
         for step in range(_WINDOW):
             node = (first + step) % nodes
@@ -158,6 +160,19 @@ def _slacks(given: Given, now: Placement, slack: Floats) -> float:
         slack[job] = max(cost - least, 0.0) if given.free[job] else 0.0
         total += slack[job]
     return total
+
+
+@inner
+def _put_in(given: Given, now: Placement, job: int) -> bool:
+    """Insert a job, on a large fleet among some of the nodes, or among all if they have no room for it."""
+    if len(now.window) > _ALL:
+        _look(given, now, now.changed, 0, _ALL // 2)
+        if _insert(given, now, job):
+            return True
+        for node in range(len(now.window)):
+            now.window[node] = node
+        now.seen[0] = len(now.window)
+    return bool(_insert(given, now, job))
 
 
 @inner

@@ -89,6 +89,18 @@ def test_the_same_seed_gives_the_same_and_jobs_that_stay_do() -> None:
     assert all(found[0][j] == held for j, held in batch.pinned.items())
 
 
+def test_rounds_on_a_fleet_larger_than_their_window() -> None:
+    """With more nodes than a round looks at, with jobs that run and servers, its cost is still the verifier's."""
+    problem = gangs(jobs=120, racks=20, nodes=8, load=0.6, seed=2, running=0.2)
+    batch = Batch(problem)
+    engine = RuinRecreate(batch)
+    rows, before = inserted(batch, engine)
+    rows, after = engine.improve(rows, 500)
+    plan = plan_of(batch, rows)
+    assert plan is not None and after < before
+    assert verify(problem, plan).objective == pytest.approx(after)
+
+
 def test_it_ends_when_told() -> None:
     """Once `until` says so there is not another chunk of rounds, and the placement is one."""
     batch = Batch(gangs(jobs=40, racks=4, nodes=8, load=0.9, seed=4))
