@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from inspect import Parameter, signature
@@ -57,21 +56,22 @@ def parse(
     **options: Any,
 ) -> Any:
     """Read a problem from text; see `read`."""
-    jobs = _jobs(text)
-    if jobs is not None:
-        other = None if objective == jobs.objective else objective
+    data = parse_json(text) if text.lstrip().startswith(("{", "[")) else None
+    jobs = data.get("kind") if isinstance(data, dict) else None
+    if jobs in ("placement", "schedule"):
+        other = None if objective == jobs else objective
         known = {"objective": other, "cluster": cluster, "bandwidth": bandwidth, "degrees": degrees, **options}
-        kind = "a batch of gangs" if jobs.objective == "placement" else "jobs over time"
+        kind = "a batch of gangs" if jobs == "placement" else "jobs over time"
         for name, value in known.items():
             if value is not None:
                 raise InstanceError(name, f"{value!r} does not apply to {kind}")
-        return jobs
+        return from_document(data)
     if objective == "latency" and options.get("training") is None and pipedream.recognises(text):
         options["training"] = False
     if objective not in (None, PartitionProblem.objective) and options.get("variant") is not None:
         raise InstanceError("variant", f"{options['variant']!r} does not apply to the objective {objective}")
     own = {name: options.pop(name) for name in OWN_FIELDS if name in options}
-    problem = _clustered(text, cluster, bandwidth, options)
+    problem = _clustered(text, data, cluster, bandwidth, options)
     objective = problem.objective if objective is None else objective
     problem = with_objective(problem, objective)
     if degrees is not None:
@@ -85,41 +85,32 @@ def parse(
     return with_objective(problem, objective, **own)
 
 
-def _jobs(text: str) -> Any:
-    """Return the batch of gangs, or the jobs over time, whose document this is; `None` of anything else."""
-    if not text.lstrip().startswith("{") or not re.search(r'"kind": ?"(placement|schedule)"', text):
-        return None
-    data = parse_json(text)
-    return from_document(data) if isinstance(data, dict) and data.get("kind") in ("placement", "schedule") else None
-
-
 OWN_FIELDS = {f.name for x in GRAPHS for f in fields(PROBLEMS[x])} - {"graph", "cluster", "variant", "menu"}
 """Options that are fields of the problem of some objective."""
 
 
 def _clustered(
-    text: str, cluster: str | None, bandwidth: float | Sequence[float] | None, options: dict[str, Any]
+    text: str, data: Any, cluster: str | None, bandwidth: float | Sequence[float] | None, options: dict[str, Any]
 ) -> GraphProblem:
     """Parse with the cluster that the options describe."""
     speeds = (bandwidth,) if isinstance(bandwidth, int | float) else bandwidth
     if cluster is None:
         # of several speeds the builders know nothing
         one = speeds[0] if speeds is not None and len(speeds) == 1 else None
-        problem = _parse(text, {**options, "bandwidth": one})
+        problem = _parse(text, data, {**options, "bandwidth": one})
         return problem if speeds is None or one is not None else with_speeds(problem, speeds)
     members = shape(cluster)
     if options.get("devices") is not None:
         raise InstanceError("devices", f"{options['devices']!r} besides a cluster of {cluster}")
     built = {"devices": prod(members), "bandwidth": speeds[0] if speeds else None}
-    return arranged(_parse(text, {**options, **built}, arranging=True), members, speeds)
+    return arranged(_parse(text, data, {**options, **built}, arranging=True), members, speeds)
 
 
-def _parse(text: str, options: dict[str, Any], *, arranging: bool = False) -> GraphProblem:
+def _parse(text: str, data: Any, options: dict[str, Any], *, arranging: bool = False) -> GraphProblem:
     """Parse; `arranging` a cluster anew needs nothing of that of a gangplan document but the type of its devices."""
     if not text.strip():
         raise InstanceError("content", "the file is empty")
-    if text.lstrip().startswith(("{", "[")):
-        data = parse_json(text)
+    if data is not None:
         if not isinstance(data, dict):
             raise InstanceError("content", "a JSON list is no known format")
         for recognises, name, build in JSON_FORMATS:
