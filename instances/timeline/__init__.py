@@ -182,44 +182,24 @@ def step_timeline(problem: StepProblem, plan: StepPlan, verdict: Verdict) -> Tim
     rows, of_link = _rows(problem, sorted(set(device.tolist())), links, {x for route in shown for x in route})
     of_device = {row.device: i for i, row in enumerate(rows) if not row.link}
 
-    bars = [
-        Bar(of_device[d], "backward" if back else "forward", name, a, b, size)
-        for d, back, name, a, b, size in zip(
-            device.tolist(),
-            graph.backward.tolist(),
-            graph.names,
-            plan.start.tolist(),
-            finish.tolist(),
-            graph.memory.tolist(),
-            strict=True,
-        )
-    ]
+    where, size = device.tolist(), graph.output_bytes().tolist()
+    kinds = np.where(graph.backward, "backward", "forward").tolist()
+    spans = zip(where, kinds, graph.names, *(x.tolist() for x in (plan.start, finish, graph.memory)), strict=True)
+    bars = [Bar(of_device[d], kind, name, a, b, held) for d, kind, name, a, b, held in spans]
     same = list(range(n))
-    size = graph.output_bytes()
     first: list[int] = []
     for i, (u, d, start, lasts) in enumerate(zip(op.tolist(), to.tolist(), leaves, took.tolist(), strict=True)):
         first.append(len(bars))
-        for link in shown[i]:
-            bars.append(
-                Bar(
-                    of_link[link],
-                    "transfer",
-                    graph.names[u],
-                    start,
-                    start + lasts,
-                    float(size[u]),
-                    sender=int(device[u]),
-                    receiver=d,
-                )
-            )
-            same.append(n + i)
+        end = start + lasts
+        bars += [Bar(of_link[x], "transfer", graph.names[u], start, end, size[u], 1, where[u], d) for x in shown[i]]
+        same += [n + i] * len(shown[i])
 
     ends = finish.tolist() + [a + b for a, b in zip(leaves, took.tolist(), strict=True)]
     transfer_of = {pair: n + i for i, pair in enumerate(zip(op.tolist(), to.tolist(), strict=True))}
     waits: list[list[int]] = [[] for _ in range(n)] + [[u] for u in op.tolist()]
     for u, v in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
-        waits[v].append(transfer_of.get((u, int(device[v])), u))
-    _queue(waits, list(enumerate(device.tolist())), plan.start.tolist() + leaves, ends)
+        waits[v].append(transfer_of.get((u, where[v]), u))
+    _queue(waits, list(enumerate(where)), plan.start.tolist() + leaves, ends)
     if problem.contention:
         _queue(waits, [(n + i, x) for i, route in enumerate(routes) for x in route], plan.start.tolist() + leaves, ends)
     chain = [i if i < n else first[i - n] for i in critical_chain(ends, waits, slack)]
