@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from gangplan.instances.arrays import require_number, require_text
@@ -31,6 +32,7 @@ class Entry:
         share: of the time left that it may take while others wait.
         short: the same where milliseconds are left, or it would be too small for anything.
         least: seconds left with which it is of use; with less the others go first.
+        fewest, most: parts of the problems, ops say, that `auto` runs it on.
         each: the same for each part of the problem, see `parts`, besides.
         quick: it takes milliseconds and stops when told: it runs first, in the caller's process.
         stand_in: it is of use only as long as what is compiled for the others is not in memory.
@@ -46,6 +48,8 @@ class Entry:
     share: float = SHARE
     short: float = 0.9
     least: float = 0.0
+    fewest: int = 0
+    most: float = inf
     each: float = 0.0
     quick: bool = False
     stand_in: bool = False
@@ -89,10 +93,15 @@ ENTRIES = (
     # proofs of milliseconds need no compiled code; with less the searches go first
     Entry("throughput", "convex", variants=("convex",), least=0.5),
     Entry("throughput", "pipeline", variants=("contiguous",), least=0.5),
-    Entry("throughput", "random_keys", share=0.2, short=0.5),
-    Entry("throughput", "local_search", share=0.45),
+    Entry("throughput", "random_keys", share=0.2, short=0.5, most=500),
+    # milliseconds, where it is not a pipeline's
+    Entry("throughput", "bounds", variants=("convex", "free"), share=0.1, least=0.2),
+    Entry("throughput", "local_search", share=0.45, most=500),
+    Entry("throughput", "local_search", share=0.85, fewest=501),
     Entry("throughput", "bounds", variants=("contiguous",), share=0.3, least=0.2),
     Entry("throughput", "cpsat"),
+    # large graphs go on annealing for as long as there is time
+    Entry("throughput", "local_search", fewest=501),
     Entry("latency", "greedy", quick=True),
     Entry("latency", "chain"),
     Entry("latency", "local_search"),
@@ -187,7 +196,9 @@ def suited(problem: Problem) -> list[Entry]:
     found = [
         replace(entry, method=known[entry.name], least=entry.least + entry.each * parts(problem))
         for entry in (*_ADDED, *ENTRIES)
-        if entry.objective == problem.objective and (not entry.variants or problem.variant in entry.variants)
+        if entry.objective == problem.objective
+        and (not entry.variants or problem.variant in entry.variants)
+        and entry.fewest <= parts(problem) <= entry.most
     ]
     return sorted(found, key=lambda entry: (not entry.quick, not entry.learned))
 

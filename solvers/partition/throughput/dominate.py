@@ -122,6 +122,8 @@ class _Merger:
             return g
 
         roots = [root(g) for g in range(self.q.n_groups)]
+        if roots == list(range(self.q.n_groups)):
+            return self.q
         kept = sorted(set(roots))
         number = {g: i for i, g in enumerate(kept)}
         group = np.array([number[g] for g in roots], dtype=np.int32)

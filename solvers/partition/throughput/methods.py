@@ -95,6 +95,10 @@ def _random_keys(run: Run, reduced: Reduced) -> None:
         random_keys.random_keys(run, reduced.decoder)
 
 
+def _bounds(run: Run, reduced: Reduced) -> None:
+    bounds(run, reduced.own, reduced.own if run.problem.variant == "contiguous" else None)
+
+
 METHODS: dict[str, Method] = {
     "pipedream": Method(_pipedream),
     "random_keys": Method(_random_keys, library="numba", kernels=_CUTTING),
@@ -105,7 +109,7 @@ METHODS: dict[str, Method] = {
         start=_start,
     ),
     "pipeline": Method(lambda run, reduced: pipeline(run, reduced.own), exact=True, variants=("contiguous",)),
-    "bounds": Method(lambda run, reduced: bounds(run, reduced.own), variants=("contiguous",), start=_start),
+    "bounds": Method(_bounds, start=_start),
     "convex": Method(
         lambda run, reduced: pipeline(run, reduced.pipeline, cycles.cyclic_bound(reduced.own)), variants=("convex",)
     ),

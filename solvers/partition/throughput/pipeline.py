@@ -20,6 +20,8 @@ _IDEALS = 20_000, 200_000
 is the time that says how many:"""
 _IDEALS_A_SECOND = 15_000
 """for each second left, so that to list ideals in vain takes a tenth of it."""
+_LISTING = 0.1
+"""What listing may take of the time left: it is in vain for most large graphs."""
 _BITS_A_SECOND = 3e7
 """How much of a family's bit matrix is made in a second, cautiously: nothing stops that."""
 _PAIRS_A_SECOND = 2e7
@@ -70,7 +72,8 @@ def pipeline(run: Run, q: Quotient, others: float = np.inf) -> None:
     with run.phase("pipeline"):
         listed = min(_IDEALS[1], max(_IDEALS[0], _IDEALS_A_SECOND * run.remaining()))
         limit = int(min(listed, _FAMILY_BYTES / q.n_groups))
-        ideals = all_ideals(q, limit, lambda: run.stopped)
+        with run.share(_LISTING):
+            ideals = all_ideals(q, limit, lambda: run.stopped)
         small = ideals is not None and len(ideals) * q.n_groups < _BITS_A_SECOND * run.remaining()
         family = Family(q, ideals, _ceiling(run, q)) if ideals is not None and small else None
     if run.stopped:
@@ -98,14 +101,21 @@ def few_mixes(q: Quotient) -> Quotient:
     return few
 
 
-def bounds(run: Run, q: Quotient) -> None:
-    """Raise the bound by the share of a stage that each group takes."""
-    if run.objective is None or run.bound is None or run.stopped or not run.can_import("ortools"):
+def bounds(run: Run, own: Quotient, contiguous: Quotient | None) -> None:
+    """Raise the bound by the least load of a device with any one group, for pipelines by the shares of all groups."""
+    if run.bound is None or run.stopped or not run.can_import("ortools"):
+        return
+    with run.phase("stage bound"):
+        from .stage_bound import stage_bounds  # OR-Tools' flows take a while to import
+
+        for value in stage_bounds(own, run.bound, lambda: run.stopped):
+            run.raise_bound(value, "stages")
+    if contiguous is None or run.objective is None or run.stopped:
         return
     with run.phase("share bound"):
-        from .share_bound import share_bounds  # OR-Tools' flows take a while to import
+        from .share_bound import share_bounds
 
-        for value in share_bounds(q, run.bound, run.objective, lambda: run.stopped):
+        for value in share_bounds(contiguous, run.bound, run.objective, lambda: run.stopped):
             run.raise_bound(value, "shares")
 
 

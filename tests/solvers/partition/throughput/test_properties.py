@@ -72,9 +72,9 @@ def test_convex_agrees_with_cpsat(seed: int) -> None:
 
 
 @pytest.mark.parametrize("variant", ["convex", "free"])
-@pytest.mark.parametrize(("seed", "optimum"), [(1, 0.0844138762), (309, 0.0956822680)])
-def test_big_integers_and_mixed_types(seed: int, optimum: float, variant: str) -> None:
-    """CP-SAT finds what HiGHS has found too on coefficients near 2^31 and types of different speed."""
+@pytest.mark.parametrize("seed", [1, 309])
+def test_big_integers_and_mixed_types(seed: int, variant: str) -> None:
+    """CP-SAT agrees with HiGHS on coefficients near 2^31 and types of different speed."""
     # with the presolve step of or-tools issue 5293 switched on again seed 309 ends at .1072 instead of .0957
     problem = generate("layered", ops=17, layers=5, devices=2, intensity=50.0, seed=seed, variant=variant)
     base, kind = problem.graph.time[0], problem.cluster.device_types[0]
@@ -85,8 +85,9 @@ def test_big_integers_and_mixed_types(seed: int, optimum: float, variant: str) -
         graph=replace(problem.graph, device_types=(kind.name, "old", "cpu"), time=time),
         cluster=Cluster.flat(*groups, bandwidth=3e11),
     )
-    found = solved(problem, "cpsat")
-    assert (found.status, found.objective) == ("OPTIMAL", pytest.approx(optimum, rel=1e-6))
+    values = [solved(problem, m) for m in ("cpsat", "milp")]
+    assert [r.status for r in values] == ["OPTIMAL", "OPTIMAL"]
+    assert values[0].objective == pytest.approx(values[1].objective, rel=1e-6)
 
 
 def test_a_bound_above_a_plan_is_refused() -> None:
