@@ -22,6 +22,8 @@ from .options import by_name
 Maker = str | Callable[..., Any]
 """The name of a policy, or what makes one."""
 Step = Callable[[float], None]
+_FROM_FILE = "gangplan_policy_"
+"""What the names of modules begin with that a policy's file is imported as."""
 
 
 @dataclass(frozen=True)
@@ -133,9 +135,8 @@ def _setting(
     run: Any, trace: str, jobs: Any, facts: list[tuple[str, str]], skipped: Sequence[str], about: Any, random: bool
 ) -> Setting:
     head = ("trace", f"{trace}: {jobs.n_jobs} jobs of 1 to {jobs.gpus.max()} GPUs")
-    told = [
-        ("skipped", one) for one in (*skipped[:5], *([f"{len(skipped) - 5} more rows"] if len(skipped) > 5 else []))
-    ]
+    more = [f"{len(skipped) - 5} more rows"] * (len(skipped) > 5)
+    told = [("skipped", one) for one in (*skipped[:5], *more)]
     return Setting(run, [head, *facts, *told], {"skipped": len(skipped), **about}, random)
 
 
@@ -199,10 +200,12 @@ def _run(setting: Setting, label: str, policy: Maker, seed: int, progress: Step)
     except InstanceError:
         raise
     except Exception as error:
-        if isinstance(policy, str) or not hasattr(policy, "file"):
+        module = getattr(policy, "__module__", "")
+        if not module.startswith(_FROM_FILE):
             raise
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == policy.file]
-        where = f"{policy.file}, line {lines[-1]}" if lines else policy.file
+        file = str(sys.modules[module].__file__)
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+        where = f"{file}, line {lines[-1]}" if lines else file
         raise InstanceError("policy", f"{label}: {type(error).__name__}: {error} ({where})") from error
 
 
@@ -252,18 +255,7 @@ def _named(name: str) -> Maker:
     return name
 
 
-class FromFile:
-    """Makes the policy of a class in a file, anew for each simulation."""
-
-    def __init__(self, file: str, maker: Callable[..., Any]) -> None:
-        self.file, self._maker = file, maker
-
-    def __call__(self, *arguments: Any) -> Any:
-        """Return a policy."""
-        return self._maker(*arguments)
-
-
-def from_file(text: str, rounds: bool) -> FromFile:
+def from_file(text: str, rounds: bool) -> Callable[..., Any]:
     """Return what makes the policy of ``FILE.py:Class``.
 
     Raises:
@@ -273,7 +265,7 @@ def from_file(text: str, rounds: bool) -> FromFile:
     file, _, name = text.rpartition(":")
     if not Path(file).is_file():
         raise InstanceError("policy", f"{file!r} is not a file; write FILE.py:Class")
-    spec = importlib.util.spec_from_file_location(f"gangplan_policy_{Path(file).stem}", file)
+    spec = importlib.util.spec_from_file_location(f"{_FROM_FILE}{Path(file).stem}", file)
     if spec is None or spec.loader is None:
         raise InstanceError("policy", f"{file!r} is not a Python file; write FILE.py:Class")
     module = importlib.util.module_from_spec(spec)
@@ -286,14 +278,14 @@ def from_file(text: str, rounds: bool) -> FromFile:
     if not callable(maker):
         own = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == spec.name]
         raise InstanceError("policy", f"{file} has no class {name!r}; it has {', '.join(own) or 'none'}")
-    made = FromFile(file, maker)
     if not rounds:
         try:
-            part = made()
+            part = maker()
         except Exception as error:
             raise InstanceError("policy", f"{name}() fails: {type(error).__name__}: {error}") from error
         _check_methods(part, name)
-    return made
+    found: Callable[..., Any] = maker
+    return found
 
 
 def _check_methods(part: Any, name: str) -> None:

@@ -73,8 +73,8 @@ def run_split(model: Model, ops: Ops, parts: tuple[Piece, ...], training: bool, 
             for name, device in home.items():
                 boxes[device].put(("cotangent", name, pack(whole.cotangents[name])))
         found = _collect(boxes[PARENT], stopped, devices)
-    outputs = {name: found.outputs.get(name, whole.outputs[name]) for name in whole.outputs}
-    return SplitRun(outputs, found.gradients, found.buffers, whole, found.seconds)
+    outputs = {name: found["output"].get(name, whole.outputs[name]) for name in whole.outputs}
+    return SplitRun(outputs, found["gradient"], found["state"], whole, found["done"])
 
 
 def _pickled(job: Job) -> bytes:
@@ -84,22 +84,15 @@ def _pickled(job: Job) -> bytes:
         raise InstanceError("run", f"the model cannot be sent to another process: {said(error)}") from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    outputs: dict[str, Any]
-    gradients: dict[str, Any]
-    buffers: dict[str, Any]
-    seconds: dict[int, dict[str, float]]
-
-
-def _collect(box: Any, stopped: Callable[[], list[int]], devices: list[int]) -> _Found:
-    found = _Found({}, {}, {}, {})
+def _collect(box: Any, stopped: Callable[[], list[int]], devices: list[int]) -> dict[str, dict[Any, Any]]:
+    """Return what processes have sent by kind: ``output``, ``gradient``, ``state`` (buffers), ``done`` (seconds)."""
+    found: dict[str, dict[Any, Any]] = {kind: {} for kind in ("output", "gradient", "state", "done")}
     ended: set[int] = set()
-    while len(found.seconds) < len(devices):
+    while len(found["done"]) < len(devices):
         try:
             kind, *content = box.get(timeout=PATIENCE)
         except Empty:
-            dead = {device for device in stopped() if device not in found.seconds}
+            dead = {device for device in stopped() if device not in found["done"]}
             if dead & ended:  # what a process says last may come a moment after its end
                 raise InstanceError("run", f"the process of device {min(dead & ended)} ended early") from None
             ended = dead
@@ -107,15 +100,8 @@ def _collect(box: Any, stopped: Callable[[], list[int]], devices: list[int]) -> 
         if kind == "error":
             raise InstanceError("run", f"device {content[0]}: {content[1]}")
         name, value = content
-        if kind == "done":
-            found.seconds[name] = value
-        elif kind == "output":
-            found.outputs[name] = unpack(value)
-        elif kind == "gradient":
-            gradient = unpack(value)
-            found.gradients[name] = found.gradients[name] + gradient if name in found.gradients else gradient
-        else:
-            found.buffers[name] = unpack(value)
+        value = value if kind == "done" else unpack(value)
+        found[kind][name] = found[kind][name] + value if kind == "gradient" and name in found[kind] else value
     return found
 
 
