@@ -16,11 +16,11 @@ from .arrays import Workroom, workroom
 from .heft import pack
 from .list_scheduler import build, empty_state
 from .model import Prepared
-from .settings import SETTINGS, bred, clustered, draw, prices_of
+from .settings import HEFT, TOGETHER, bred, clustered, draw, prices_of
 from .timing import placed, polish
 
 DRAWN = 20
-"""Settings that are drawn, HEFT's first; the others are bred from the best of them."""
+"""Settings that are drawn, HEFT's among them; others are bred from the best."""
 _KEPT = 6
 """Settings, the best ones, that others are bred from."""
 _VAIN = 15
@@ -31,6 +31,8 @@ _HOT = 1 / 400
 """Temperature at the beginning, relative to the makespan: the plans are good ones."""
 _STEPS = 1200
 """Of annealing one plan."""
+_CHOICE, _CHOICE_ON_LINKS = 5e-8, 2e-7
+"""About what it takes to ask when an op would end on a device, seconds, without and with contention."""
 _ROUNDS = 4
 """Of `polish`."""
 
@@ -46,10 +48,14 @@ class Found(NamedTuple):
 
 def heft(run: Run, p: Prepared) -> None:
     """Offer what `heft.heft` does, from compiled code: the plan of no prices, and everything on one device."""
-    room = workroom(p)
-    for found in (alone(p), decode(p, room, np.zeros(len(SETTINGS)))):
-        if found is not None and not run.stopped:
-            run.offer(plan_of(p, room, found), "heft")
+    room, found = workroom(p), alone(p)
+    if found is not None and not run.stopped:
+        run.offer(plan_of(p, room, found), "heft")
+    if p.n * p.n_devices * (_CHOICE_ON_LINKS if p.contention else _CHOICE) > run.remaining():
+        return
+    found = decode(p, room, HEFT)
+    if found is not None and not run.stopped:
+        run.offer(plan_of(p, room, found), "heft")
     if run.plan is None and (where := pack(p, run.seed, lambda: run.stopped)) is not None:
         run.offer(placed(p, room, where.astype(np.int64), np.argsort(-p.arrays.rank, kind="stable")), "heft")
 
@@ -68,7 +74,7 @@ def list_schedule(run: Run, p: Prepared) -> None:
 def search(p: Prepared, room: Workroom, rng: np.random.Generator, stopped: Callable[[], bool]) -> Iterator[Found]:
     """Yield ever better plans: on one device, of settings drawn and then bred, annealed."""
     best, vain = np.inf, 0
-    drawn, kept = list(draw(rng, DRAWN)), list[Found]()
+    drawn, kept = [*(TOGETHER if p.contention else ()), HEFT, *draw(rng, DRAWN - 1)], list[Found]()
     found = alone(p)
     while True:
         if found is not None:

@@ -37,6 +37,22 @@ _SCALE = np.array([1.0] * len(COSTS) + [1.0, 0.3, 1.0, 0.3] + [0.05, 0.3, 0.3, 0
 """By what a draw of each setting is multiplied."""
 
 
+def _given(**settings: float) -> FloatArray:
+    return np.array([settings.get(name, 0.0) for name in SETTINGS])
+
+
+_ZONE_OF_ALL = {"zone_costly": 0.03, "zone_memory": 1.0}
+_NEAR_TOGETHER = {"device_costly": 0.03, "device_memory": 1.0, "device_work": 1.0, "near_far": 1.0, **_ZONE_OF_ALL}
+HEFT = _given()
+"""The settings at which the scheduler is HEFT."""
+TOGETHER = (
+    _given(**_ZONE_OF_ALL, zone_work=100.0),
+    _given(**_NEAR_TOGETHER, zone_work=3.0),
+    _given(**_NEAR_TOGETHER, zone_work=10.0),
+)
+"""Settings that put what talks to one another into one zone, or into few: the first to try where links are shared."""
+
+
 class Basis(NamedTuple):
     """What the settings of a problem multiply.
 
@@ -75,7 +91,7 @@ def prices_of(basis: Basis, settings: FloatArray) -> Prices:
 
 
 def draw(rng: np.random.Generator, count: int) -> FloatArray:
-    """Return random settings, the first of them all zero, (count, D).
+    """Return random settings, (count, D).
 
     Half of the prices, worths and urgencies are at zero, the others of very different sizes; each kind of joining is
     off in half of the settings.
@@ -88,9 +104,7 @@ def draw(rng: np.random.Generator, count: int) -> FloatArray:
         on = rng.random(count) < 0.5
         costly, work = np.exp(rng.uniform(*_COSTLY, size=count)), np.exp(rng.uniform(*_WORK, size=count))
         joins += [costly * on, rng.uniform(0.2, 1.0, count), work]
-    found = np.concatenate([drawn, np.stack(joins, axis=1)], axis=1)
-    found[0] = 0.0
-    return found
+    return np.concatenate([drawn, np.stack(joins, axis=1)], axis=1)
 
 
 def bred(rng: np.random.Generator, parents: Sequence[FloatArray]) -> FloatArray:
@@ -103,7 +117,7 @@ def bred(rng: np.random.Generator, parents: Sequence[FloatArray]) -> FloatArray:
         other, half = parents[int(rng.integers(len(parents)))], rng.random(len(child)) < 0.5
         child[half] = other[half]
     fresh, scaled = rng.random(len(child)) < 0.12, rng.random(len(child)) < 0.3
-    child[fresh] = draw(rng, 2)[1][fresh]
+    child[fresh] = draw(rng, 1)[0][fresh]
     child[scaled] *= np.exp(rng.normal(0.0, 0.4, int(scaled.sum())))
     return child
 
