@@ -133,7 +133,6 @@ ENTRIES = (
     # from what patterns have found, with more time; without them at once
     Entry("placement", "local_search", share=0.85),
     Entry("placement", "bounds", share=0.8, least=0.2, beside=True),
-    Entry("placement", "lns", share=0.5),
     Entry("placement", "cpsat"),
 )
 """In this order, but the quick ones go first, then the learned one, then what others have added."""

@@ -16,7 +16,7 @@ from ..run import Run
 from .build import build
 from .cpsat_goals import goal_of
 from .cpsat_model import Assignment
-from .grants import as_plan
+from .grants import as_plan, rows_of
 from .policies import best_fit, least_interference, topology
 from .prepare import Batch, Rows
 
@@ -84,23 +84,15 @@ def _fixing(plan: Assignment, rows: list[Rows], packing: Any) -> list[tuple[int,
     return found
 
 
-def read_plan(batch: Batch, plan: PlacementPlan) -> list[Rows]:
-    """Return the rows of each job."""
-    return _read(batch, plan)[0]
-
-
 def _read(batch: Batch, plan: PlacementPlan) -> tuple[list[Rows], dict[int, list[dict[int, int]]]]:
     """Return the rows of each job and, of nodes with shared GPUs, what each holds, fullest numbering first."""
-    rows: list[Rows] = [{} for _ in batch.jobs]
-    for j, n, w, p in zip(*(x.tolist() for x in (plan.job, plan.node, plan.workers, plan.servers)), strict=True):
-        rows[j][n] = (w, p)
     cards: dict[int, dict[int, dict[int, int]]] = {}
     for r, g in zip(plan.grant_row.tolist(), plan.grant_gpu.tolist(), strict=True):
         j, n = int(plan.job[r]), int(plan.node[r])
         if batch.share[j] < 1:
             held = cards.setdefault(n, {}).setdefault(g, {})
             held[j] = held.get(j, 0) + 1
-    return rows, {n: list(held.values()) for n, held in cards.items()}
+    return rows_of(batch, plan), {n: list(held.values()) for n, held in cards.items()}
 
 
 def _plan(run: Run, batch: Batch, plan: Assignment, value: Any) -> PlacementPlan | None:

@@ -27,12 +27,12 @@ from .quick import quick
 from .scored import dot_prod, fgd, gpu_clustering, gpu_packing
 
 if TYPE_CHECKING:
-    from . import cpsat, enumeration, lns, local_search, pattern_bound, patterns, pricing, random_problem
+    from . import cpsat, enumeration, local_search, pattern_bound, patterns, pricing, random_problem
     from .ruin_recreate import search
 else:
-    cpsat, enumeration, lns, local_search, pattern_bound, patterns, pricing, random_problem, search = on_demand(
+    cpsat, enumeration, local_search, pattern_bound, patterns, pricing, random_problem, search = on_demand(
         __package__,
-        "cpsat enumeration lns local_search pattern_bound patterns pricing random_problem ruin_recreate.search",
+        "cpsat enumeration local_search pattern_bound patterns pricing random_problem ruin_recreate.search",
     )
 
 BATCH_POLICIES: dict[str, Policy] = {
@@ -89,7 +89,6 @@ METHODS: dict[str, Method] = {
         local_search.local_search, suits=suits_local_search, library="numba", kernels=compiled(search.search)
     ),
     "bounds": Method(pattern_bound.bounds, suits=suits_bounds, library="numba", kernels=compiled(pricing._search)),
-    "lns": Method(lns.lns, library=CPSAT),
     "patterns": Method(patterns.patterns, suits=suits_patterns, library=CPSAT, kernels=compiled(pricing._search)),
     "cpsat": Method(cpsat.cpsat, exact=True, suits=suits_cpsat, library=CPSAT),
 }

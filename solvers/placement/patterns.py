@@ -7,8 +7,8 @@ from ortools.sat.python import cp_model
 from ..processes import interruptible
 from ..run import Run
 from .columns import Columns, Pattern
-from .cpsat import read_plan, suitable_solver
-from .grants import as_plan
+from .cpsat import suitable_solver
+from .grants import as_plan, rows_of
 from .pattern_model import UNITS, PatternModel
 from .prepare import Batch, Rows
 from .seats import seat, serve, settle
@@ -34,7 +34,7 @@ def patterns(run: Run, batch: Batch) -> None:
     with run.phase("columns"):
         columns = Columns(run, batch)
         if run.plan is not None:
-            columns.start(read_plan(batch, run.plan))
+            columns.start(rows_of(batch, run.plan))
         with run.share(_SHARE):
             columns.solve()
     if run.stopped or columns.best is None:
@@ -95,7 +95,7 @@ def _choose(run: Run, columns: Columns, found: list[Pattern], margin: float) -> 
         solver.parameters.num_workers = 1
     solver.best_bound_callback = better
     if columns.objective is not None:
-        held = columns.held(read_plan(columns.batch, run.plan))
+        held = columns.held(rows_of(columns.batch, run.plan))
         for t, x in zip(found, model.x, strict=True):
             model.model.add_hint(x, held[t.kind, t.options])
         model.model.add(model.total <= int(columns.objective * UNITS) + 1)

@@ -46,7 +46,7 @@ class RuinRecreate:
 
     def holds(self, rows: Sequence[Rows]) -> bool:
         """Return whether no gang is on more nodes than there are rows for."""
-        return max(map(len, rows), default=0) <= self._given.standing.shape[1]
+        return bool(max(map(len, rows), default=0) <= self._given.standing.shape[1])
 
     def insert(self, rows: Sequence[Rows], queue: Sequence[int], seed: int = 0) -> tuple[list[Rows], float]:
         """Put jobs one after the other where the batch then costs least; return the placement and its cost.
