@@ -1,4 +1,4 @@
-"""Time a decision for one gang on 10,000 nodes x 8 GPUs where gangs come and go, with kept rooms and without."""
+"""Time a decision for one gang on 10,000 nodes x 8 GPUs where gangs come and go, with kept capacities and without."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gangplan.instances import verify
 from gangplan.instances.generators.gangs import gangs
 from gangplan.instances.placement import GangJob
 from gangplan.solvers.placement.online import GANG_POLICIES, Placer
-from gangplan.solvers.placement.online.rooms import Kind, Room
+from gangplan.solvers.placement.online.capacity import Capacity, Kind
 
 pytest.importorskip("pytest_benchmark")
 RACKS, NODES, DECISIONS = 250, 40, 2000
@@ -82,7 +82,7 @@ def test_gang(benchmark: Any, record_property: Callable[[str, object], None], po
     for _ in range(50):
         job = crowd.next()
         by_thread = time.thread_time()
-        room = Room(crowd.placer._nodes, Kind.workers(job))
+        room = Capacity(crowd.placer._nodes, Kind.workers(job))
         if room.total >= job.workers[0]:
             GANG_POLICIES[policy](room, job.workers[0])
         anew.append(time.thread_time() - by_thread)

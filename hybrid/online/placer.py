@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from gangplan.instances.placement import Fleet, GangJob, SpeedModel
-from gangplan.solvers.placement.online.placer import LOG, Placer, Seat
-from gangplan.solvers.placement.online.rooms import Kind, Room
+from gangplan.solvers.placement.online.capacity import Capacity, Kind
+from gangplan.solvers.placement.online.placer import LOG, NodeAllocation, Placer
 from gangplan.solvers.placement.policies import GangPolicy, topology
 
 ANY_MODEL = "any"
@@ -70,7 +70,7 @@ class FailingPlacer(Placer):
         """Return the GPUs of a node that nobody holds."""
         return list(self._idle[node])
 
-    def room(self, job: GangJob) -> Room:
+    def room(self, job: GangJob) -> Capacity:
         """Return the room for the workers of a job now."""
         return self._room(Kind.workers(job), self._blocked(job))
 
@@ -79,7 +79,7 @@ class FailingPlacer(Placer):
         return self.room(job).total >= job.workers[0]
 
     def put(self, job: GangJob, nodes: Mapping[int, tuple[int, ...]]) -> None:
-        """Seat a job whose GPUs are known: a snapshot or a policy has chosen them."""
+        """Place a job whose GPUs are known: a snapshot or a policy has chosen them."""
         need = max(1, job.worker.grants)
         for node, gpus in nodes.items():
             self._idle[node] = [*gpus, *(gpu for gpu in self._idle[node] if gpu not in gpus)]  # taken from the front
@@ -87,7 +87,7 @@ class FailingPlacer(Placer):
         for node in nodes:
             self._idle[node].sort()
 
-    def place_by(self, policy: GangPolicy, job: GangJob) -> Mapping[int, Seat] | None:
+    def place_by(self, policy: GangPolicy, job: GangJob) -> Mapping[int, NodeAllocation] | None:
         """Place a job by a policy other than the topology's."""
         self._policy = policy
         try:

@@ -15,7 +15,7 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_number
 from gangplan.instances.placement import Demand, GangJob
-from gangplan.solvers.placement.online.rooms import Kind
+from gangplan.solvers.placement.online.capacity import Kind
 
 Seconds = float | Sequence[float] | Mapping[int, float] | None
 """An estimate: one number for a rigid job, one for each number of workers, or by number of workers."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gangplan.instances.placement import GangJob
-from gangplan.solvers.placement.online.placer import Seat
-from gangplan.solvers.placement.online.rooms import Kind
+from gangplan.solvers.placement.online.capacity import Kind
+from gangplan.solvers.placement.online.placer import NodeAllocation
 
 from .policy import Watchdog
 from .queue import Request, Shape, Walk
@@ -203,8 +203,8 @@ class Starts:
             return DELAY
         return nodes
 
-    def _place(self, job: GangJob) -> dict[int, Seat] | None:
-        """Seat a gang where jobs mind it least if speeds are known, else by the topology."""
+    def _place(self, job: GangJob) -> dict[int, NodeAllocation] | None:
+        """Place a gang where jobs mind it least if speeds are known, else by the topology."""
         rule, placer = self._state.interference, self._state.placer
         found = placer.place(job) if rule is None else placer.place_by(rule.policy(job), job)
         return None if found is None else dict(found)

@@ -13,8 +13,8 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_number
 from gangplan.instances.placement import Fleet, GangJob, SpeedModel
 from gangplan.instances.verify.actions import verify_start
+from gangplan.solvers.placement.online.capacity import Kind
 from gangplan.solvers.placement.online.interference import LeastInterference
-from gangplan.solvers.placement.online.rooms import Kind
 
 from .placer import ANY_MODEL, FailingPlacer
 from .queue import Estimates, Queue, Request, Shape

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..run import Run
 from .gang import placements
-from .grants import rows_of
+from .gpu_assignment import rows_of
 from .policies import Policy, best_fit, empty_nodes, least_interference, nearest, nearest_by_size, topology
 from .prepare import Batch, Rows
 from .state import State

@@ -16,7 +16,7 @@ from ..run import Run
 from .build import build
 from .cpsat_goals import goal_of
 from .cpsat_model import Assignment
-from .grants import as_plan, rows_of
+from .gpu_assignment import as_plan, rows_of
 from .policies import best_fit, least_interference, topology
 from .prepare import Batch, Rows
 

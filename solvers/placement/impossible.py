@@ -10,7 +10,7 @@ from gangplan.instances.arrays import BoolArray, FloatArray
 from gangplan.instances.verify import TOLERANCE
 
 from .build import stays
-from .grants import undecided
+from .gpu_assignment import undecided
 from .prepare import Batch
 from .state import State
 

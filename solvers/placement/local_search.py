@@ -9,7 +9,7 @@ import numpy as np
 from ..run import Run
 from .best_case import BestCase
 from .build import cheapest, first, order_of, start
-from .grants import plan_of, rows_of
+from .gpu_assignment import plan_of, rows_of
 from .policies import WIDE, Policy, best_fit, empty_nodes, least_interference, nearest, quiet_nodes, topology
 from .prepare import Batch, Rows
 from .ruin_recreate.engine import RuinRecreate

@@ -8,10 +8,10 @@ from ..processes import interruptible
 from ..run import Run
 from .columns import Columns, Pattern
 from .cpsat import suitable_solver
-from .grants import as_plan, rows_of
+from .gpu_assignment import as_plan, rows_of
+from .node_assignment import assign_nodes, place_servers, swap_nodes
 from .pattern_model import UNITS, PatternModel
 from .prepare import Batch, Rows
-from .seats import seat, serve, settle
 from .state import State
 
 _MOST = 30_000
@@ -78,7 +78,7 @@ def _choose(run: Run, columns: Columns, found: list[Pattern], margin: float) -> 
         def on_solution_callback(self) -> None:
             chosen = [t for t, x in zip(found, model.x, strict=True) for _ in range(self.value(x))]
             for evenly in (False, True):
-                _offer(run, columns, state, seat(columns, chosen, evenly))
+                _offer(run, columns, state, assign_nodes(columns, chosen, evenly))
 
     beyond = columns.bound + margin
 
@@ -109,7 +109,7 @@ def _choose(run: Run, columns: Columns, found: list[Pattern], margin: float) -> 
 
 def _offer(run: Run, columns: Columns, state: State, rows: list[Rows]) -> None:
     state.restore(rows)
-    if not serve(state) or not state.complete():
+    if not place_servers(state) or not state.complete():
         return
-    if columns.objective is None or settle(state, columns) < columns.objective:
+    if columns.objective is None or swap_nodes(state, columns) < columns.objective:
         run.offer(as_plan(state.batch, state.rows, lambda n: state.held[n]), "patterns")

@@ -9,7 +9,7 @@ from gangplan.instances.verify import TOLERANCE
 
 from ..run import Run
 from .build import order_of
-from .grants import as_plan, pack
+from .gpu_assignment import as_plan, pack
 from .prepare import Batch, Rows
 
 Need = list[list[float]]

@@ -11,7 +11,7 @@ from gangplan.instances.placement import PlacementPlan
 from gangplan.instances.verify.placement import Fragmentation
 
 from .costs import Costs
-from .grants import as_plan, dislike, fewest, meeting, pack
+from .gpu_assignment import as_plan, dislike, fewest, meeting, pack
 from .prepare import Batch, Rows, fits, gpu_room
 
 

@@ -2,9 +2,19 @@
 
 from ..policies import GANG_POLICIES
 from .mix import Mix
-from .placer import Placer, Seat
+from .placer import NodeAllocation, Placer
 from .policies import TASK_POLICIES, make_policy
 from .policy import Choice, Policy
 from .state import State
 
-__all__ = ["GANG_POLICIES", "TASK_POLICIES", "Choice", "Mix", "Placer", "Policy", "Seat", "State", "make_policy"]
+__all__ = [
+    "GANG_POLICIES",
+    "TASK_POLICIES",
+    "Choice",
+    "Mix",
+    "NodeAllocation",
+    "Placer",
+    "Policy",
+    "State",
+    "make_policy",
+]

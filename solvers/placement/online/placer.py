@@ -13,7 +13,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
 
 from ..policies import GANG_POLICIES, around
-from .rooms import Kind, Nodes, Room
+from .capacity import Capacity, Kind, Nodes
 from .slots import Long
 
 LOG = 50_000
@@ -23,7 +23,7 @@ KINDS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class NodeAllocation:
     """What a job has on one node: numbers of workers and servers, and its GPUs, as many for each worker as it asks."""
 
     workers: int
@@ -43,7 +43,7 @@ class Placer:
         policy: one of `GANG_POLICIES`.
 
     Attributes:
-        running: the jobs that run, by name, with their seats by node.
+        running: the jobs that run, by name, with what they hold on each node.
 
     Raises:
         InstanceError: if there is no policy of that name, or a GPU type of the fleet has no speeds.
@@ -55,15 +55,15 @@ class Placer:
         self._policy = GANG_POLICIES[policy]
         self._nodes = Nodes(fleet, speeds)
         self._idle = [list(range(count)) for count in fleet.gpus.tolist()]
-        self._rooms: dict[Kind, tuple[Room, int]] = {}
+        self._capacities: dict[Kind, tuple[Capacity, int]] = {}
         self._log: list[int] = []
         self._forgotten = 0
         self._jobs: dict[str, GangJob] = {}
         self._avoided: defaultdict[str, set[str]] = defaultdict(set)
-        self.running: dict[str, Mapping[int, Seat]] = {}
+        self.running: dict[str, Mapping[int, NodeAllocation]] = {}
 
-    def place(self, job: GangJob) -> Mapping[int, Seat] | None:
-        """Place a job, with as many workers as it may have and fit, and return its seats; `None` if it fits nowhere.
+    def place(self, job: GangJob) -> Mapping[int, NodeAllocation] | None:
+        """Place a job with as many workers as it may have and fit; return what it holds, `None` if it fits nowhere.
 
         Raises:
             InstanceError: if a job of its name runs, its workers share GPUs, its model has no speed, or the fleet lacks
@@ -93,10 +93,10 @@ class Placer:
         """
         if name not in self._jobs:
             raise InstanceError("job", f"{name!r} does not run")
-        job, seats = self._jobs[name], self.running[name]
-        for node, seat in seats.items():
-            self._idle[node] = sorted([*self._idle[node], *seat.gpus])
-        self._change(job, seats, self._used(job, seats))
+        job, allocation = self._jobs[name], self.running[name]
+        for node, part in allocation.items():
+            self._idle[node] = sorted([*self._idle[node], *part.gpus])
+        self._change(job, allocation, self._used(job, allocation))
         del self._jobs[name], self.running[name]
         for other in job.apart:
             self._avoided[other].discard(name)
@@ -110,9 +110,9 @@ class Placer:
         jobs = tuple(
             replace(job, apart=tuple(name for name in job.apart if name in self._jobs)) for job in self._jobs.values()
         )
-        rows = [(j, node, seat) for j, job in enumerate(jobs) for node, seat in self.running[job.name].items()]
-        grants = [(r, gpu) for r, (_, _, seat) in enumerate(rows) for gpu in seat.gpus]
-        table = np.array([(j, node, seat.workers, seat.servers) for j, node, seat in rows], dtype=np.int32)
+        rows = [(j, node, part) for j, job in enumerate(jobs) for node, part in self.running[job.name].items()]
+        grants = [(r, gpu) for r, (_, _, part) in enumerate(rows) for gpu in part.gpus]
+        table = np.array([(j, node, part.workers, part.servers) for j, node, part in rows], dtype=np.int32)
         plan = PlacementPlan(
             tuple(job.name for job in jobs),
             table[:, 0],
@@ -129,17 +129,17 @@ class Placer:
         others = {*job.apart, *self._avoided.get(job.name, ())}
         return sorted({node for name in others for node in self.running.get(name, ())})
 
-    def _room(self, kind: Kind, blocked: list[int]) -> Room:
+    def _room(self, kind: Kind, blocked: list[int]) -> Capacity:
         """Return the room for a kind of worker now."""
         end = self._forgotten + len(self._log)
-        room, read = self._rooms.get(kind, (None, 0))
+        room, read = self._capacities.get(kind, (None, 0))
         if room is None or read < self._forgotten:
-            while len(self._rooms) >= KINDS:
-                del self._rooms[next(iter(self._rooms))]
-            room = Room(self._nodes, kind)
+            while len(self._capacities) >= KINDS:
+                del self._capacities[next(iter(self._capacities))]
+            room = Capacity(self._nodes, kind)
         elif read < end:
             room.renew(np.unique(np.array(self._log[read - self._forgotten :], dtype=np.int64)))
-        self._rooms[kind] = room, end
+        self._capacities[kind] = room, end
         return room.without(np.array(blocked, dtype=np.int64)) if blocked else room
 
     def _servers(self, job: GangJob, workers: dict[int, int], blocked: list[int]) -> dict[int, int] | None:
@@ -168,35 +168,35 @@ class Placer:
             count |= around(elsewhere, fullest, rest)
         return count
 
-    def _take(self, job: GangJob, workers: dict[int, int], servers: dict[int, int]) -> Mapping[int, Seat]:
-        """Give the job its seats, once it is sure of each of its nodes that they fit."""
+    def _take(self, job: GangJob, workers: dict[int, int], servers: dict[int, int]) -> Mapping[int, NodeAllocation]:
+        """Give the job its nodes, once it is sure of each of its nodes that they fit."""
         need = job.worker.grants
-        seats = {
-            node: Seat(w, servers.get(node, 0), tuple(self._idle[node][: need * w]))
+        allocation = {
+            node: NodeAllocation(w, servers.get(node, 0), tuple(self._idle[node][: need * w]))
             for node, w in ((node, workers.get(node, 0)) for node in sorted({*workers, *servers}))
         }
-        used = self._used(job, seats)
-        placed = sum(seat.workers for seat in seats.values()), sum(seat.servers for seat in seats.values())
+        used = self._used(job, allocation)
+        placed = sum(part.workers for part in allocation.values()), sum(part.servers for part in allocation.values())
         whole = placed[0] in job.workers and placed[1] == job.servers
-        held = all(len(seat.gpus) == need * seat.workers for seat in seats.values())
-        if not (whole and held and (used <= self._nodes.free[:, list(seats)]).all()):
-            raise AssertionError(f"{self._policy.__name__} proposed seats for {job.name} that do not fit: {seats}")
-        for node, seat in seats.items():
-            del self._idle[node][: len(seat.gpus)]
-        self._change(job, seats, -used)
-        self._jobs[job.name], self.running[job.name] = job, seats
+        held = all(len(part.gpus) == need * part.workers for part in allocation.values())
+        if not (whole and held and (used <= self._nodes.free[:, list(allocation)]).all()):
+            raise AssertionError(f"{self._policy.__name__} proposed nodes for {job.name} that do not fit: {allocation}")
+        for node, part in allocation.items():
+            del self._idle[node][: len(part.gpus)]
+        self._change(job, allocation, -used)
+        self._jobs[job.name], self.running[job.name] = job, allocation
         for other in job.apart:
             self._avoided[other].add(job.name)
-        return seats
+        return allocation
 
-    def _used(self, job: GangJob, seats: Mapping[int, Seat]) -> Long:
-        """Return what the job uses of each of its nodes, in the units of `Nodes.free`, int64 (4, seats)."""
-        tasks = np.array([(seat.workers, seat.servers) for seat in seats.values()], dtype=np.int64)
+    def _used(self, job: GangJob, allocation: Mapping[int, NodeAllocation]) -> Long:
+        """Return what the job uses of each of its nodes, in the units of `Nodes.free`, int64 (4, nodes)."""
+        tasks = np.array([(part.workers, part.servers) for part in allocation.values()], dtype=np.int64)
         return (tasks @ np.array([Kind.workers(job).need, Kind.servers(job).need], dtype=np.int64)).T
 
-    def _change(self, job: GangJob, seats: Mapping[int, Seat], more: Long) -> None:
+    def _change(self, job: GangJob, allocation: Mapping[int, NodeAllocation], more: Long) -> None:
         """Note that `more` is free on the nodes of a job that comes, or goes."""
-        nodes, where = self._nodes, list(seats)
+        nodes, where = self._nodes, list(allocation)
         nodes.free[:, where] += more
         nodes.taken[where] += 1 if job.name not in self._jobs else -1
         if job.whole_nodes:

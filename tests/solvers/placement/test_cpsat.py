@@ -19,7 +19,7 @@ from gangplan.solvers.placement.cpsat import hint, suitable_solver
 from gangplan.solvers.placement.cpsat_goals import goal_of
 from gangplan.solvers.placement.cpsat_model import Assignment
 from gangplan.solvers.placement.enumeration import optimum
-from gangplan.solvers.placement.grants import as_plan
+from gangplan.solvers.placement.gpu_assignment import as_plan
 from gangplan.solvers.placement.local_search import local_search
 from gangplan.solvers.placement.methods import METHODS
 from gangplan.solvers.placement.prepare import Batch, suits_patterns

@@ -11,7 +11,7 @@ import pytest
 from gangplan.instances.generators.gangs import gangs
 from gangplan.instances.placement import Demand, Expected, Fleet, GangJob, PlacementProblem, SpeedModel, Task
 from gangplan.solvers.placement.gang import placements
-from gangplan.solvers.placement.grants import fewest, pack
+from gangplan.solvers.placement.gpu_assignment import fewest, pack
 from gangplan.solvers.placement.impossible import impossible
 from gangplan.solvers.placement.methods import BATCH_POLICIES
 from gangplan.solvers.placement.online import Mix, make_policy

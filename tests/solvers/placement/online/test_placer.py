@@ -1,4 +1,4 @@
-"""Gangs that come and go one at a time: each decision verified, kept rooms against fresh ones, and batch policies."""
+"""Gangs that come and go one at a time: decisions verified, kept capacities against fresh ones, batch policies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gangplan.instances import InstanceError, verify
 from gangplan.instances.generators.gangs import gangs
 from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementProblem
 from gangplan.solvers.placement.online import GANG_POLICIES, Placer, placer
-from gangplan.solvers.placement.online.rooms import Kind, Room
+from gangplan.solvers.placement.online.capacity import Capacity, Kind
 from gangplan.solvers.placement.policies import Offer
 
 
@@ -59,21 +59,21 @@ def test_every_decision_is_feasible(policy: str, seed: int) -> None:
         if seats is None and not job.servers:
             blocked = np.array(placed._blocked(job), dtype=np.int64)
             turned += 1
-            assert Room(placed._nodes, Kind.workers(job)).without(blocked).total < job.workers[0]
+            assert Capacity(placed._nodes, Kind.workers(job)).without(blocked).total < job.workers[0]
     assert turned
 
 
 @pytest.mark.parametrize("policy", GANG_POLICIES)
 def test_kept_rooms_are_fresh(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rooms mended where nodes changed equal rooms computed anew, also where logs and kinds are forgotten."""
+    """Capacities renewed where nodes changed equal rooms computed anew, also where logs and kinds are forgotten."""
     monkeypatch.setattr(placer, "LOG", 40)
     monkeypatch.setattr(placer, "KINDS", 5)
     for placed, job, _ in churn(crowd(7), policy, 7):
-        kept, fresh = placed._room(Kind.workers(job), []), Room(placed._nodes, Kind.workers(job))
+        kept, fresh = placed._room(Kind.workers(job), []), Capacity(placed._nodes, Kind.workers(job))
         np.testing.assert_array_equal(kept.room, fresh.room)
         for mine, anew in zip(kept.sums, fresh.sums, strict=True):
             np.testing.assert_array_equal(mine, anew)
-        assert len(placed._rooms) <= 5
+        assert len(placed._capacities) <= 5
         assert len(placed._log) <= 40
 
 
@@ -85,7 +85,7 @@ def test_policies_are_those_of_batches(policy: str) -> None:
         if seats is None or job.servers:
             continue
         placed.remove(job.name)
-        room = Room(placed._nodes, Kind.workers(job)).without(np.array(placed._blocked(job), dtype=np.int64))
+        room = Capacity(placed._nodes, Kind.workers(job)).without(np.array(placed._blocked(job), dtype=np.int64))
         state: Any = SimpleNamespace(batch=SimpleNamespace(tree=room.tree), free_gpu=room.free)
         degree = sum(seat.workers for seat in seats.values())
         wanted = GANG_POLICIES[policy](Offer(state, 0, room.room.astype(np.int32)), degree)

@@ -10,7 +10,7 @@ import pytest
 from gangplan.instances import verify
 from gangplan.instances.generators.gangs import gangs
 from gangplan.solvers.placement.build import order_of, start
-from gangplan.solvers.placement.grants import plan_of
+from gangplan.solvers.placement.gpu_assignment import plan_of
 from gangplan.solvers.placement.methods import SUITE
 from gangplan.solvers.placement.prepare import Batch, Rows
 from gangplan.solvers.placement.ruin_recreate.engine import RuinRecreate

@@ -102,7 +102,7 @@ class Nodes:
         return np.asarray(room, dtype=np.int64)
 
 
-class Room:
+class Capacity:
     """The `Vacancy` for one kind of worker, kept on nodes and in groups of every level.
 
     Attributes:
@@ -121,9 +121,9 @@ class Room:
         """Look again at these nodes, each named once."""
         self._set(changed, self.nodes.room(self.kind, self._allowed, changed))
 
-    def without(self, blocked: Long) -> Room:
+    def without(self, blocked: Long) -> Capacity:
         """Return a copy with no room on these nodes."""
-        other = object.__new__(Room)
+        other = object.__new__(Capacity)
         other.nodes, other.kind, other._allowed = self.nodes, self.kind, self._allowed
         other.room, other.sums = self.room.copy(), [total.copy() for total in self.sums]
         other._set(blocked, np.zeros(len(blocked), dtype=np.int64))

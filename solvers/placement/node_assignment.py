@@ -17,7 +17,7 @@ _NODES = 32
 """Nodes that a server without one is tried on, those with most idle NICs."""
 
 
-def seat(columns: Columns, patterns: list[Pattern], evenly: bool) -> list[Rows]:
+def assign_nodes(columns: Columns, patterns: list[Pattern], evenly: bool) -> list[Rows]:
     """Return the rows of each job if the nodes hold `patterns`: split gangs in one rack if that is easy, or evenly."""
     batch, kin = columns.batch, columns.kin
     rack = batch.members[1] if len(batch.members) > 1 else [0] * batch.n_nodes
@@ -47,7 +47,7 @@ def seat(columns: Columns, patterns: list[Pattern], evenly: bool) -> list[Rows]:
     return rows
 
 
-def serve(state: State) -> bool:
+def place_servers(state: State) -> bool:
     """Put the servers that are on no node yet, gang by gang, where the goal is then least; return if they fit."""
     for j, job in enumerate(state.batch.jobs):
         here = state.rows[j]
@@ -76,7 +76,7 @@ def serve(state: State) -> bool:
     return True
 
 
-def settle(state: State, columns: Columns) -> float:
+def swap_nodes(state: State, columns: Columns) -> float:
     """Swap what nodes of a kind in different racks hold while that helps; return the goal."""
     batch = columns.batch
     rack = batch.members[1] if len(batch.members) > 1 else [0] * batch.n_nodes
