@@ -83,18 +83,23 @@ def levels_of(nodes: Nodes) -> Levels:
 
 
 def tree(leaves: int) -> Floats:
-    """Return a tree with room for more than `leaves`, all infinite; node i is above 2i and 2i + 1."""
-    return np.full(2 << leaves.bit_length(), np.inf)
+    """Return a tree with room for more than `leaves`, all infinite; node i is above nodes 8i + 1 to 8i + 8."""
+    inner = 0
+    while 7 * inner < leaves:  # there are 7 * inner + 1 leaves
+        inner = 8 * inner + 1
+    return np.full(8 * inner + 1, np.inf)
 
 
 @lean
 def put(tree: Floats, leaf: int, value: float) -> None:
     """Give a leaf a value."""
-    at = len(tree) // 2 + leaf
+    at = len(tree) // 8 + leaf
     tree[at] = value
-    while at > 1:
-        at //= 2
-        least = min(tree[2 * at], tree[2 * at + 1])
+    while at > 0:
+        at = (at - 1) // 8
+        least = tree[8 * at + 1]
+        for below in range(8 * at + 2, 8 * at + 9):
+            least = min(least, tree[below])
         if tree[at] == least:
             return
         tree[at] = least
@@ -103,18 +108,19 @@ def put(tree: Floats, leaf: int, value: float) -> None:
 @lean
 def find_leaf(tree: Floats, begin: int, now: float, until: float) -> int:
     """Return the first leaf from `begin` on for which ``now + value <= until``, -1 if there is none."""
-    half = len(tree) // 2
-    at = half + begin
+    inner = len(tree) // 8
+    at = inner + begin
     while now + tree[at] > until:
-        while at & 1:
-            at >>= 1
+        while at > 0 and at % 8 == 0:
+            at = (at - 1) // 8
         if at == 0:
             return -1
         at += 1
-    while at < half:
-        at *= 2
-        at += now + tree[at] > until
-    return at - half
+    while at < inner:
+        at = 8 * at + 1
+        while now + tree[at] > until:
+            at += 1
+    return at - inner
 
 
 @kernel
