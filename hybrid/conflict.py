@@ -137,7 +137,7 @@ def _colocation(problem: GraphProblem) -> list[Requirement]:
     parts = []
     for label, start, size, need in zip(labels.tolist(), starts.tolist(), sizes.tolist(), needs.tolist(), strict=True):
         if label >= 0 and size > 1:
-            named = _few(graph.names, order[start : start + size])
+            named = _few(graph.names, order[start : start + size].tolist())
             words = f"colocation: {named} share a device; together they need {need:.6g} bytes"
             parts.append(Requirement(words, _without_classes([label]), label))
     return parts
@@ -165,7 +165,7 @@ def _support(problem: GraphProblem) -> list[Requirement]:
     for kind, count, row in zip(problem.cluster.device_types, problem.cluster.counts(), problem.time(), strict=True):
         barred = np.flatnonzero(~np.isfinite(row))
         if count and len(barred):
-            words = f"device type: {kind.name} cannot run {_few(problem.graph.names, barred)}"
+            words = f"device type: {kind.name} cannot run {_few(problem.graph.names, barred.tolist())}"
             parts.append(Requirement(words, supported(kind.name)))
     return parts
 
