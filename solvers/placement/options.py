@@ -102,21 +102,16 @@ class Options:
         adds = host[np.ix_(model, model)] * busy[None] * busy[:, None]
         return np.asarray(adds.sum(axis=1) - np.diag(adds))
 
-    def one(self, x: int, slower: float, gangs: int) -> float:
-        """Return F of option x with `slower` added to its compute, as a share of it, and so many gangs on the NIC."""
-        c, crossing = float(self.compute[x]) * (1 + slower), float(self.nic[x]) * gangs
-        s = float(self.fixed[x]) + crossing if self.adds[x] else max(float(self.fixed[x]), crossing)
-        return float(self.rate[x]) * max(c, float(self.hidden[x]) * c + s)
-
-    def alone(self) -> FloatArray:
-        """Return F of each option with nobody else on the node."""
-        sync = np.where(self.adds, self.fixed + self.nic, np.maximum(self.fixed, self.nic))
-        return np.asarray(self.rate * np.maximum(self.compute, self.hidden * self.compute + sync))
+    def cost(self, which: Any, slower: Any = 0.0, gangs: int = 1) -> FloatArray:
+        """Return F of some options with `slower` added to their compute, as a share, and so many gangs on the NIC."""
+        compute, crossing, fixed = self.compute[which] * (1 + slower), self.nic[which] * gangs, self.fixed[which]
+        sync = np.where(self.adds[which], fixed + crossing, np.maximum(fixed, crossing))
+        return np.asarray(self.rate[which] * np.maximum(compute, self.hidden[which] * compute + sync))
 
     def pattern_cost(self, chosen: tuple[int, ...], host: FloatArray) -> float:
         """Return what a pattern costs."""
-        gangs = int(self.split[np.array(chosen, dtype=int)].sum())
-        return sum(self.one(x, slow, gangs) for x, slow in zip(chosen, self.slower(chosen, host).tolist(), strict=True))
+        index = np.array(chosen, dtype=int)
+        return float(self.cost(index, self.slower(chosen, host), int(self.split[index].sum())).sum())
 
 
 def options_of(batch: Batch, kin: Kinship, kind: int) -> Options:

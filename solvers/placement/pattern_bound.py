@@ -195,7 +195,7 @@ class _Kind:
 
     def __init__(self, batch: Batch, families: list[list[int]], kind: int) -> None:
         self.options = options = relaxed_options(batch, families, kind)
-        self.alone = options.alone()
+        self.alone = options.cost(slice(None))
         self.repeated = len(options.rate) > _REPEATED
         many = np.array([len(jobs) for jobs in families])
         self.pricing = Pricing(batch, many + 32 * self.repeated, np.zeros((len(many), len(many)), dtype=bool), options)

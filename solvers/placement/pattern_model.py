@@ -46,7 +46,7 @@ class PatternModel:
                 if opts.split[x]:
                     self.uses[int(opts.family[x])].append((t, x, extra))
                 else:
-                    whole += opts.one(x, extra, 1)
+                    whole += float(opts.cost(x, extra))
             constant.append(floor(whole * UNITS) * self.x[t])
         self._rows()
         self.quiet = self._quiet()
@@ -139,7 +139,7 @@ class PatternModel:
         for t, x, extra in self.uses[f]:
             opts = self.columns.options[self.patterns[t].kind]
             compute.append((float(opts.compute[x]) * (1 + extra), t, int(opts.workers[x])))
-            means.append(floor(opts.one(x, extra, self.gangs[t]) * UNITS) * self.x[t])
+            means.append(floor(float(opts.cost(x, extra, self.gangs[t])) * UNITS) * self.x[t])
             pairs[self.gangs[t]].append(t)
             if job.collective == "hierarchical":
                 inside.append((float(opts.fixed[x]), t))

@@ -101,6 +101,14 @@ def test_rounds_on_a_fleet_larger_than_their_window() -> None:
     assert verify(problem, plan).objective == pytest.approx(after)
 
 
+def test_gangs_on_too_many_nodes_are_left_to_others() -> None:
+    """A gang on more nodes than there are rows for, as rules for large fleets place some, is seen before."""
+    batch = Batch(gangs(jobs=4, racks=1, nodes=4, seed=1))
+    engine = RuinRecreate(batch)
+    assert engine.holds(inserted(batch, engine)[0])
+    assert not engine.holds([dict.fromkeys(range(600), (1, 0))])
+
+
 def test_it_ends_when_told() -> None:
     """Once `until` says so there is not another chunk of rounds, and the placement is one."""
     batch = Batch(gangs(jobs=40, racks=4, nodes=8, load=0.9, seed=4))
