@@ -10,7 +10,7 @@ from gangplan.learned.ramp.features import MOST, scratch_of
 from gangplan.learned.ramp.hindsight import Future
 from gangplan.learned.ramp.scenarios import Episode, published
 from gangplan.learned.ramp.teacher import AHEAD, judge, teacher
-from gangplan.learned.ramp.values import value_table
+from gangplan.learned.ramp.values import SHAPE, value_table
 from gangplan.simulator.ramp import Choice, State
 from gangplan.simulator.ramp.step import Units
 
@@ -39,7 +39,8 @@ class Searched:
         def draw(rng: np.random.Generator) -> Episode:
             return world.draw(units, distribution, SEEDS + int(rng.integers(2**30)), 4000)
 
-        table = value_table(world, draw, rng, choose=blocks)
+        # plans do without a table
+        table = np.zeros(SHAPE) if planned else value_table(world, draw, rng, choose=blocks)
         ahead = world.draw(units, distribution, SEEDS + seed, AHEAD)
         self._teacher = teacher(world, table, ahead, planned=planned, choose=blocks)
         self._scratch, self._value = scratch_of(world.tables, choose=blocks), np.zeros(MOST)

@@ -126,7 +126,7 @@ def verdict(found: Found, units: Units) -> str:
         return NOT_RUN
     lines: list[Line] = [("learned", *(rate(found.spread(cell, LEARNED, d)) for d in ALL))]
     for what, policies in (
-        ("best constant", CONSTANTS), ("best constant, best block", KEPT), ("best rule with a block", RULES),
+        ("best constant", CONSTANTS), ("best rule with a block", RULES),
         ("the plan that knows all arrivals", (PLAN,)), ("the LP bound", (BOUND,)),
     ):  # fmt: skip
         best = [found.best(cell, policies, d) for d in ALL]
@@ -159,7 +159,7 @@ def zero_shot(found: Found, suites: Sequence[str]) -> str:
         lines.append((_where(cell), *cells))
     if not lines:
         return NOT_RUN
-    words = [f"Of these and the settings not shown it is above the best constant {_worse(found, suites, LEARNED)}."]
+    words = [f"Of these and those not shown it is above {_worse(found, suites, LEARNED)}."]
     if any(found.spread(cell, UNGUARDED, ALL) for suite in suites for cell in SUITES[suite]):
         words.append(f"Without the guard {_worse(found, suites, UNGUARDED).partition(':')[0]}.")
     return "\n\n".join((table(("", *ALL), lines), *words))
@@ -227,10 +227,9 @@ def ablations(found: Found) -> str:
                 continue
             words = "as shipped, trained longer" if name == LEARNED else name
             apart = "" if name == WHOLE else signed(found.apart(cell, name, WHOLE, ALL))
-            each = (rate(_alone(found.spread(cell, name, d))) for d in ALL)
-            lines.append((words, *each, rate(found.spread(cell, name, ALL)), apart))
+            lines.append((words, rate(found.spread(cell, name, ALL)), apart))
         if len(lines) > 1:
-            parts += [f"**{units}**", table(("", *ALL, "mean", f"less {WHOLE}"), lines)]
+            parts.append(table((units, "mean of A to D", f"less {WHOLE}"), lines))
     return "\n\n".join(parts) if parts else NOT_RUN
 
 
@@ -268,8 +267,7 @@ def _cell(units: str) -> Cell:
 
 
 def _where(cell: Cell) -> str:
-    models = f"{cell.models} models" if len(GROUPS[cell.models]) > 1 else cell.models
-    return f"{cell.units}, {models}, {cell.cluster}, load {cell.load:.0%}"
+    return f"{cell.units} {cell.cluster}, {cell.models}, {cell.load:.0%}"
 
 
 def _alone(found: Spread | None) -> Spread | None:

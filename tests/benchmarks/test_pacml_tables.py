@@ -116,7 +116,7 @@ def test_where_a_constant_is_better_is_told() -> None:
     assert pacml_tables.zero_shot(Found(rows), loads).endswith("in 0 of 4 cases, by more than 1 point in 0.")
     rows += [row("constant-2", s, 0.15 if d == "C" else 0.195, d=d, cell=cell) for s in (0, 1) for d in "CD"]
     words = pacml_tables.zero_shot(Found(rows), loads).splitlines()[-1]
-    assert "in 2 of 4 cases, by more than 1 point in 1: " in words and "load 50%, C: +5.0 points" in words
+    assert "in 2 of 4 cases, by more than 1 point in 1: " in words and "50%, C: +5.0 points" in words
     rows += [row(UNGUARDED, s, 0.4, d=d, cell=cell) for s in (0, 1) for d in "ABCD"]
     words = pacml_tables.zero_shot(Found(rows), loads).splitlines()[-1]
     assert words == "Without the guard in 4 of 4 cases, by more than 1 point in 4."
