@@ -61,7 +61,7 @@ def _check(tools: Suite, method: Method, problem: GraphProblem, where: str) -> N
         assert proved, f"{where}: exact, but left {run.objective} with bound {run.bound}; the optimum is {best}"
     again = _run(tools, method, problem)
     assert _trace(run) == _trace(again), f"{where}: two runs with one seed differ: {_trace(run)} and {_trace(again)}"
-    stopped = _run(tools, method, problem, callback=lambda run: True)
+    stopped = _run(tools, method, problem, lambda run: True)
     assert len(stopped.trace) <= 1, f"{where}: {len(stopped.trace)} plans, though the first was to be the last"
     late = Run(problem, time_limit=_LIMIT)
     prepared, made = tools.prepare(late), len(late.trace)
@@ -72,15 +72,8 @@ def _check(tools: Suite, method: Method, problem: GraphProblem, where: str) -> N
     assert len(late.trace) == made, f"{where}: a plan without any time left"
 
 
-def _run(
-    tools: Suite,
-    method: Method,
-    problem: GraphProblem,
-    *,
-    time_limit: float = _LIMIT,
-    callback: Callback = lambda run: None,
-) -> Run:
-    run = Run(problem, time_limit=time_limit, callbacks=(callback,))
+def _run(tools: Suite, method: Method, problem: GraphProblem, callback: Callback = lambda run: None) -> Run:
+    run = Run(problem, time_limit=_LIMIT, callbacks=(callback,))
     try:
         prepared = tools.prepare(run)
     except TimeoutError:

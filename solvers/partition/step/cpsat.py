@@ -17,7 +17,7 @@ from ...run import Run
 from ..sizes import Covers
 from .cpsat_model import StepModel, Transfers
 from .model import Prepared
-from .schedule import Sent, retime
+from .schedule import Sent, retime, sent_of
 from .segments import segments
 from .symmetry import DeviceTree, equal_parts
 
@@ -144,15 +144,10 @@ class Formulation:
             device = np.array([name[d] for d in device.tolist()], dtype=np.int32)
         else:
             name = {d: d for d in range(self.p.n_devices)}
-        given: Sent = {
-            (u, name[d]): at
-            for u, d, at in zip(plan.sent.tolist(), plan.receiver.tolist(), plan.sent_at.tolist(), strict=True)
-        }
+        given: Sent = {(u, name[d]): at for (u, d), at in sent_of(plan).items()}
         early = retime(self.ticks, device, plan.start, given)
         start = early.start.copy()
-        sent: Sent = dict(
-            zip(zip(early.sent.tolist(), early.receiver.tolist(), strict=True), early.sent_at, strict=True)
-        )
+        sent = sent_of(early)
         for family in self.families:
             for ops in zip(*family, strict=True):
                 start[list(ops)] = np.sort(start[list(ops)])

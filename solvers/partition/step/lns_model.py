@@ -17,7 +17,7 @@ from ...run import Run
 from .cpsat import in_ticks
 from .cpsat_model import StepModel, Transfers
 from .model import Prepared
-from .schedule import Sent, retime
+from .schedule import retime, sent_of
 from .segments import Segments, Ticks
 
 _NEAR = 2.0
@@ -88,8 +88,8 @@ class Around:
         """Look at `plan`; `unit` is the makespan that the fineness of ticks is chosen for."""
         self.p = p
         self.ticks, self.scale = in_ticks(p, unit)
-        early = retime(self.ticks, plan.device, plan.start, _sent(plan))
-        self.sent = _sent(early)
+        early = retime(self.ticks, plan.device, plan.start, sent_of(plan))
+        self.sent = sent_of(early)
         self.start = early.start
         took = self.ticks.time[p.type_of[plan.device], np.arange(p.n)]
         self.end: FloatArray = self.start + took
@@ -180,9 +180,3 @@ class Around:
         times = sent.times(solver.value, [0]) if sent is not None else None
         plan = retime(self.p, np.array(where, dtype=np.int32)[self.p.group_of], start, times)
         return plan, status == cp_model.OPTIMAL
-
-
-def _sent(plan: StepPlan) -> Sent:
-    """Return when each transfer of a plan starts."""
-    pairs = zip(plan.sent.tolist(), plan.receiver.tolist(), strict=True)
-    return dict(zip(pairs, plan.sent_at.tolist(), strict=True))

@@ -118,6 +118,12 @@ def as_plan(p: Prepared, device: Sequence[int], start: Sequence[float], sent: Se
     )
 
 
+def sent_of(plan: StepPlan) -> Sent:
+    """Return when each transfer of a plan starts."""
+    pairs = zip(plan.sent.tolist(), plan.receiver.tolist(), strict=True)
+    return dict(zip(pairs, plan.sent_at.tolist(), strict=True))
+
+
 def _rows(csr: tuple[IntArray, IntArray]) -> list[list[int]]:
     first, index = csr[0].tolist(), csr[1].tolist()
     return [index[a:b] for a, b in pairwise(first)]

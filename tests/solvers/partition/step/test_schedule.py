@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gangplan.instances import Cluster, StepPlan, StepProblem, TreeTopology, verify
+from gangplan.instances import Cluster, StepProblem, TreeTopology, verify
 from gangplan.instances.arrays import IntArray
 from gangplan.solvers.partition.step.enumeration import optimum
 from gangplan.solvers.partition.step.model import Prepared, prepare
 from gangplan.solvers.partition.step.random_problem import random_problem
-from gangplan.solvers.partition.step.schedule import Decoder, Partial, retime
+from gangplan.solvers.partition.step.schedule import Decoder, Partial, retime, sent_of
 
 from .conftest import cluster, decode, graph, order_of, training
 
@@ -26,11 +26,6 @@ def any_placement(p: Prepared, rng: np.random.Generator) -> IntArray | None:
     if not p.allowed.any(axis=1).all():
         return None
     return np.array([rng.choice(np.flatnonzero(row)) for row in p.allowed], dtype=np.int32)[p.group_of]
-
-
-def sent_at(plan: StepPlan) -> dict[tuple[int, int], float]:
-    """Return when each transfer of a plan starts."""
-    return dict(zip(zip(plan.sent.tolist(), plan.receiver.tolist(), strict=True), plan.sent_at.tolist(), strict=True))
 
 
 @settings(max_examples=150)
@@ -58,10 +53,10 @@ def test_retime_keeps_orders_and_delays_nothing(seed: int) -> None:
     if device is None:
         return
     plan = decode(p, device, rng.random(p.n))
-    again = retime(p, plan.device, plan.start, sent_at(plan))
+    again = retime(p, plan.device, plan.start, sent_of(plan))
     assert all(words.startswith("memory") for words in verify(problem, again).violations)
     assert (again.start <= plan.start + 1e-12).all()
-    late = retime(p, plan.device, 3 * plan.start + 1, {pair: 3 * at + 1 for pair, at in sent_at(plan).items()})
+    late = retime(p, plan.device, 3 * plan.start + 1, {pair: 3 * at + 1 for pair, at in sent_of(plan).items()})
     np.testing.assert_allclose(late.start, again.start, rtol=1e-12)
 
 
