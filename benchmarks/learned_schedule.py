@@ -139,15 +139,16 @@ def against(rows: Sequence[LearnedRow], seconds: float) -> str:
     """Return a line a size: by how much the learned plans are above each rival's, with 95% intervals of the pairs."""
     found = {(x.jobs, x.seed, x.method): x.objective for x in rows if x.seconds == seconds}
     lines = []
+    rivals = [rival for rival in RIVALS if any(x.method == rival for x in rows)]
     for jobs, _ in SIZES:
         mine = {seed: value for (n, seed, method), value in found.items() if (n, method) == (jobs, "learned")}
         cells = []
-        for rival in RIVALS:
+        for rival in rivals:
             pairs = [mine[s] / found[jobs, s, rival] - 1 for s in mine if (jobs, s, rival) in found]
             low, high = interval(pairs) if pairs else (0.0, 0.0)
             cells.append(f"{100 * np.mean(pairs):+.2f} ({100 * low:+.2f} to {100 * high:+.2f})" if pairs else "")
         lines.append((f"{jobs:,}", str(len(mine)), *cells))
-    return table(("jobs", "instances", *RIVALS), lines)
+    return table(("jobs", "instances", *rivals), lines)
 
 
 def write_page(check: bool = False) -> int:

@@ -121,9 +121,10 @@ ENTRIES = (
     # where a model is too large for the time
     Entry("step", "local_search", share=1.0),
     Entry("schedule", "lists", quick=True),
-    Entry("schedule", "lp", share=0.6, quick=True),
+    # it ends by itself, and what follows it gains less
+    Entry("schedule", "lp", share=0.85, quick=True),
     Entry("schedule", "learned", _POLICY, share=0.05, short=0.1, least=0.04, learned=True),
-    Entry("schedule", "local_search", share=0.4),
+    Entry("schedule", "local_search", share=0.6),
     Entry("schedule", "starts", share=0.7, least=0.5),
     Entry("schedule", "cpsat"),
     # insertion by compiled code is as fast, and better

@@ -16,6 +16,8 @@ from .prepare import CHEAPEST, EARLIEST, LEFT_OUT, Ints, Prepared
 
 _ROOM = 50_000_000
 """Jobs times nodes at most: profiles of more would not fit into memory."""
+Listed = tuple[str, FloatArray, Ints, FloatArray]
+"""Name, keys, wishes and penalties."""
 Order = Callable[[Prepared, FloatArray, FloatArray], FloatArray]
 """Makes keys (ascending is first) of (prepared, seconds and GPU-seconds of each job's option), all float64 (n,)."""
 
@@ -127,14 +129,16 @@ def _ranks(keys: FloatArray | Ints) -> FloatArray:
     return found
 
 
-def _counting(p: Prepared) -> Iterator[tuple[str, FloatArray, Ints, FloatArray]]:
+def _counting(p: Prepared) -> Iterator[Listed]:
     """Yield (name, keys, wish, penalty) where no completion costs anything: degrees by the end, the work, or both."""
     work = p.gpus * p.seconds
     # a tie-break: no penalty is worth a job
     tiny = 0.5 * min(p.price[np.isfinite(p.price) & (p.price > 0)], default=1.0)
-    for how, value in (("earliest", p.seconds), ("work", work), ("both", work + p.total / 8 * p.seconds)):
+    for how, value in (("both", work + p.total / 8 * p.seconds), ("work", work), ("earliest", p.seconds)):
         wish = np.full(p.n, EARLIEST if how == "earliest" else CHEAPEST)
-        for name in ORDERS:
+        if p.makespan and how != "earliest":  # whoever adds least to it now takes too many GPUs
+            wish = p.first_least(value, EARLIEST)
+        for name in reversed(ORDERS):
             yield f"{name}, {how}", keys_of(p, name, value), wish, tiny / max(value.max(initial=0.0), 1e-12) * value
 
 
@@ -159,27 +163,31 @@ def lists(run: Run, p: Prepared) -> None:
     if run.stopped or p.n * p.nodes > _ROOM:
         return
     decoder = Decoder(p)
-    best: tuple[float, str, FloatArray, Ints | None, FloatArray]
-    if p.n > _LONG and p.slope.any():
-        work, unit = p.gpus * p.seconds, _unit(p)
-        order = np.argsort(keys_of(p, "smith_now", work), kind="stable")
-        decoder.offer(run, "list: smith_now, least work", order, p.first_least(work, LEFT_OUT))
-        best = np.inf, "", _ranks(order), None, unit
-        for price in PRICES[:_DEAREST:-1]:
-            cost = decoder.decode(order, penalty=price * unit, stopped=lambda: run.stopped)
-            if cost < best[0]:
-                best = cost, f"smith_now, price {price:g}", _ranks(np.argsort(order)), None, price * unit
-    else:
-        found = base(p, lambda: run.stopped)
-        best = found.cost, f"{found.order}, price {found.price:g}", found.rank, None, found.penalty
-    if not p.slope.any():
-        for name, keys, wish, penalty in _counting(p):
-            cost = decoder.decode(np.argsort(keys, kind="stable"), wish, penalty, lambda: run.stopped)
-            if cost < best[0]:
-                best = cost, name, keys, wish, penalty
-    if best[0] < (np.inf if run.objective is None else run.objective):
-        _, name, keys, *chosen = best
-        decoder.offer(run, f"list: {name}", np.argsort(keys, kind="stable"), *chosen)
+    if p.n > _LONG:
+        # as they come: there may be no time for all of them
+        for name, keys, wish, penalty in _waiting(p) if p.slope.any() else _counting(p):
+            goal = decoder.decode(np.argsort(keys, kind="stable"), wish, penalty, lambda: run.stopped)
+            if run.stopped:
+                return
+            if goal < (np.inf if run.objective is None else run.objective):
+                run.offer(decoder.plan(), f"list: {name}")
+        return
+    found = base(p, lambda: run.stopped)
+    best = found.cost, f"{found.order}, price {found.price:g}", found.rank, np.full(p.n, CHEAPEST), found.penalty
+    for name, keys, wish, penalty in () if p.slope.any() else _counting(p):
+        goal = decoder.decode(np.argsort(keys, kind="stable"), wish, penalty, lambda: run.stopped)
+        best = min(best, (goal, name, keys, wish, penalty), key=lambda found: found[0])
+    if np.isfinite(best[0]):
+        decoder.offer(run, f"list: {best[1]}", np.argsort(best[2], kind="stable"), *best[3:])
+
+
+def _waiting(p: Prepared) -> Iterator[Listed]:
+    """Yield lists for long queues, where GPU-seconds are expensive and releases count for little."""
+    work = p.gpus * p.seconds
+    keys, cheapest = keys_of(p, "smith_now", work), np.full(p.n, CHEAPEST)
+    yield "smith_now, least work", keys, p.first_least(work, LEFT_OUT), work
+    for price in PRICES[:_DEAREST:-1]:
+        yield f"smith_now, price {price:g}", keys, cheapest, price * _unit(p)
 
 
 def _unit(p: Prepared) -> FloatArray:

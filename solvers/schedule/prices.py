@@ -24,10 +24,8 @@ from .decode import data_of
 from .prepare import Ints, Prepared
 from .profile import Data
 
-_LEVELS = 24, 48, 96, 192
-"""Intervals of the grids: over all, then up to where GPUs cost something."""
-_ASCENT = 240
-"""Steps at each level at most."""
+_LEVELS = (24, 60), (96, 120), (192, 240)
+"""Intervals of the grids, over all, then up to where GPUs cost something, and steps on each at most."""
 _SHARES = 0.3, 0.5, 0.7, 0.85, 1.0, 1.2
 """Of the prices that a schedule stands for: the first ones are the best of these."""
 _STEP, _LESS, _FAILS, _LEAST = 0.1, 0.66, 8, 1e-4
@@ -191,13 +189,13 @@ def ascend(run: Run, p: Prepared, end: float, tell: Callable[[Prices], None]) ->
     """
     best: Prices | None = None
     zero = float(p.release.min())
-    for intervals in _LEVELS:
+    for intervals, most in _LEVELS:
         if run.stopped:
             break
         step = (end - zero) / intervals or 1.0
         middle = np.asarray(zero + step * (np.arange(intervals) + 0.5), dtype=np.float64)
         first = _about(run, p, middle) if best is None else best.grid.pi[_place(best.grid, middle)]
-        found = _Level(run, p, grid_of(first, zero, step), best).ascend(tell)
+        found = _Level(run, p, grid_of(first, zero, step), best).ascend(tell, most)
         best = found if best is None or found.bound > best.bound else best
         priced = np.flatnonzero(best.grid.pi > 1e-9 * best.grid.pi.max(initial=0.0))
         if not len(priced):
@@ -247,11 +245,11 @@ class _Level:
         self.bound, self.grid = value, grid
         return True
 
-    def ascend(self, tell: Callable[[Prices], None]) -> Prices:
-        """Go up, and return the best prices."""
+    def ascend(self, tell: Callable[[Prices], None], most: int) -> Prices:
+        """Go up in at most so many steps, and return the best prices."""
         run, over = self._run, self._used - self._room
         length, fails = _STEP, 0
-        for i in range(1, _ASCENT + 1):
+        for i in range(1, most + 1):
             if run.stopped or length < _LEAST:
                 break
             along = np.where((self.grid.pi <= 0) & (over < 0), 0.0, over)
