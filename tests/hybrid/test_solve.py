@@ -104,7 +104,7 @@ def test_out_of_time_is_not_exhausted() -> None:
     """A solver whose own clock runs out a moment before ours ran out of time, and nothing else."""
     for method in ("local_search", "cpsat"):  # what is compiled or imported once is not in the 4 s
         solve(small("free"), time_limit=60, method=method, workers=1)
-    result = solve(hard("free"), time_limit=4.0, workers=2)
+    result = solve(hard("free"), time_limit=4.0, method="cpsat", workers=2)
     assert (result.status, result.stop_reason) == ("FEASIBLE", "time limit")
     assert result.phases["cpsat"] > 0.5
 

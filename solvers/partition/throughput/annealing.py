@@ -169,7 +169,7 @@ _RATE = 1e6
 """Moves a second, until that is measured."""
 _REST = 1.5
 """An annealing takes all of the time left where that is no more than so many times its own."""
-_STALLED = 3
+_STALLED = 6
 """Annealings as long as they get without a better plan, after which this ends."""
 _WORTH = 1e-3
 """A plan is offered at once if it is better by so much, else at the end of its annealing."""
