@@ -24,21 +24,17 @@ class Encoding:
 
     Attributes:
         nodes: features of each type of node, float32 (count, features).
-        columns: their names.
         edges: of each relation (source type, name, target type), int64 (2, count).
         weights: features of the edges, float32 (count, features).
-        weight_columns: their names.
     """
 
     nodes: dict[str, Matrix] = field(default_factory=dict)
-    columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
     edges: dict[Relation, Index] = field(default_factory=dict)
     weights: dict[Relation, Matrix] = field(default_factory=dict)
-    weight_columns: dict[Relation, tuple[str, ...]] = field(default_factory=dict)
 
     def add(self, kind: str, count: int, columns: Columns) -> None:
         """Add the nodes of a type; a column is (count,) or one number for all."""
-        self.nodes[kind], self.columns[kind] = _stack(count, columns), tuple(columns)
+        self.nodes[kind] = _stack(count, columns)
 
     def join(self, relation: Relation, source: Any, target: Any, columns: Columns | None = None) -> None:
         """Add the edges of a relation, and those of its reverse, named ``rev_...``."""
@@ -47,7 +43,7 @@ class Encoding:
         pair = np.stack([np.asarray(source, dtype=np.int64), np.asarray(target, dtype=np.int64)])
         weights = _stack(pair.shape[1], columns)
         for key, edges in ((relation, pair), ((b, f"rev_{name}", a), pair[::-1].copy())):
-            self.edges[key], self.weights[key], self.weight_columns[key] = edges, weights, tuple(columns)
+            self.edges[key], self.weights[key] = edges, weights
 
 
 def _stack(count: int, columns: Columns) -> Matrix:

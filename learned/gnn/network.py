@@ -21,17 +21,13 @@ class Batch:
         nodes: features of each type of node, float32 (count, features).
         edges: of each relation, int64 (2, count), into the union.
         weights: features of the edges, float32 (count, features).
-        of: the encoding that each node comes from, int64 (count,).
-        first: of each type, where the nodes of each encoding begin, and how many there are in all, int64 (B + 1,).
-        size: B, how many encodings.
+        first: of each type, where the nodes of each encoding begin, and how many there are in all, int64 (B + 1,) for B encodings.
     """
 
     nodes: dict[str, Tensor]
     edges: dict[Relation, Tensor]
     weights: dict[Relation, Tensor]
-    of: dict[str, Tensor]
     first: dict[str, Tensor]
-    size: int
 
 
 def collate(encodings: Sequence[Encoding], device: torch.device | str = "cpu") -> Batch:
@@ -48,9 +44,7 @@ def collate(encodings: Sequence[Encoding], device: torch.device | str = "cpu") -
         nodes={kind: _joined([e.nodes[kind] for e in encodings], device) for kind in kinds},
         edges=edges,
         weights={r: _joined([e.weights[r] for e in encodings], device) for r in relations},
-        of={kind: torch.from_numpy(np.repeat(np.arange(len(n)), n)).to(device) for kind, n in counts.items()},
         first={kind: torch.from_numpy(x).to(device) for kind, x in first.items()},
-        size=len(encodings),
     )
 
 

@@ -60,9 +60,9 @@ def export(network: Any, schema: Schema, path: str | Path, outputs: Sequence[str
             nodes = {kind: by[f"nodes.{kind}"] for kind in schema.nodes}
             edges = {relation: by[f"edges.{_joined(relation)}"] for relation in schema.edges}
             weights = {r: by.get(f"weights.{_joined(r)}", edges[r].new_zeros(1, 0)) for r in schema.edges}
-            of = {kind: torch.zeros_like(x[:, 0], dtype=torch.long) for kind, x in nodes.items()}
-            first = {kind: torch.stack([x.sum() * 0, torch.ones_like(x).sum()]) for kind, x in of.items()}
-            return self.network(Batch(nodes, edges, weights, of, first, 1))
+            counts = {kind: torch.ones_like(x[:, 0], dtype=torch.long).sum() for kind, x in nodes.items()}
+            first = {kind: torch.stack([count * 0, count]) for kind, count in counts.items()}
+            return self.network(Batch(nodes, edges, weights, first))
 
     return onnx.export(Flat(), path, given, outputs, widths)
 
