@@ -21,7 +21,7 @@ class Batch:
         nodes: features of each type of node, float32 (count, features).
         edges: of each relation, int64 (2, count), into the union.
         weights: features of the edges, float32 (count, features).
-        first: of each type, where the nodes of each of B encodings begin, and how many there are in all, int64 (B + 1,).
+        first: of each type, where the nodes of each of B encodings begin, and how many there are, int64 (B + 1,).
     """
 
     nodes: dict[str, Tensor]
