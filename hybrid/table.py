@@ -98,7 +98,8 @@ ENTRIES = (
     Entry("throughput", "bounds", variants=("convex", "free"), share=0.1, least=0.2),
     Entry("throughput", "local_search", share=0.45, most=500),
     Entry("throughput", "local_search", share=0.85, fewest=501),
-    Entry("throughput", "bounds", variants=("contiguous",), share=0.3, least=0.2),
+    Entry("throughput", "bounds", variants=("contiguous",), share=0.3, least=0.2, most=500),
+    Entry("throughput", "bounds", variants=("contiguous",), share=0.7, least=0.1, fewest=501),
     Entry("throughput", "cpsat"),
     # large graphs go on annealing for as long as there is time
     Entry("throughput", "local_search", fewest=501),

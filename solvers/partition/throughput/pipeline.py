@@ -102,7 +102,7 @@ def few_mixes(q: Quotient) -> Quotient:
 
 
 def bounds(run: Run, own: Quotient, contiguous: Quotient | None) -> None:
-    """Raise the bound by the least load of a device with any one group, for pipelines by the shares of all groups."""
+    """Raise the bound by the least load of a device with any one group, for pipelines by what cuts and shares say."""
     if run.bound is None or run.stopped or not run.can_import("ortools"):
         return
     with run.phase("stage bound"):
@@ -111,6 +111,12 @@ def bounds(run: Run, own: Quotient, contiguous: Quotient | None) -> None:
         for value in stage_bounds(own, run.bound, lambda: run.stopped):
             run.raise_bound(value, "stages")
     if contiguous is None or run.objective is None or run.stopped:
+        return
+    with run.phase("cut bound"):
+        from .cut_bound import cut_bound
+
+        run.raise_bound(cut_bound(contiguous, run.objective, lambda: run.stopped), "cuts")
+    if run.stopped:
         return
     with run.phase("share bound"):
         from .share_bound import share_bounds
