@@ -233,6 +233,7 @@ class _Portfolio:
                 load(run, _of(entry))
                 self._beside.append(Process(run, [replace(entry, share=1.0)], self.prepared))
                 left.remove(entry)
+            left[:] = _last_gets_all(left)
 
     def _begin_beside(self, entry: Entry) -> None:
         """Have a policy import PyTorch and decide while the others are at work."""
