@@ -8,7 +8,8 @@ import numpy as np
 
 from gangplan.solvers.compiled.kernel import Floats, Ints, kernel
 
-from .features import MOST, SUMS, Scratch, Singles, Singles2, remember, start_job, turn_of, write_rows
+from .features import MOST, SUMS, Scratch, Singles, Singles2, remember, turn_of, write_rows
+from .servers import start_job
 from .tables import Tables, Times
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from gangplan.simulator.ramp import Case, State
 from gangplan.solvers.compiled.kernel import Bools, Floats, Floats2, Ints, Ints2, kernel
 
-from .features import free_blocks, hold
+from .servers import free_blocks, hold
 from .tables import DEGREES, Long, Tables, times_of
 
 RULES = np.array([(i, constant) for i in range(1, len(DEGREES)) for constant in (1, 0)])

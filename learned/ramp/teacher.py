@@ -27,13 +27,13 @@ from .features import (
     remember,
     scratch_of,
     see,
-    start_job,
     turn_of,
     write_rows,
 )
 from .hindsight import Future, Plans, hindsight, plans
 from .network import Network, compiled
 from .scenarios import EPISODE, TRAINING, Episode, Scenario
+from .servers import start_job
 from .settings import Settings
 from .tables import Tables, Times
 from .values import EXPLORE, GAMMA, value_table, weigh, worth

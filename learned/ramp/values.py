@@ -13,8 +13,9 @@ import numpy as np
 
 from gangplan.solvers.compiled.kernel import Floats, Floats2, Floats3, Ints, Ints2, kernel
 
-from .features import LEVELS, MOST, SUMS, Scratch, find, remember, scratch_of, start_job, turn_of
+from .features import LEVELS, MOST, SUMS, Scratch, find, remember, scratch_of, turn_of
 from .scenarios import Episode, Scenario
+from .servers import start_job
 from .tables import DEGREES, Tables, Times
 
 Draw = Callable[[np.random.Generator], Episode]

@@ -23,6 +23,7 @@ from gangplan.learned.ramp.features import (
     write_rows,
 )
 from gangplan.learned.ramp.scenarios import Scenario
+from gangplan.learned.ramp.servers import start_job
 from gangplan.learned.ramp.tables import DEGREES, NEAR, Tables, tables
 from gangplan.simulator.ramp import Blocks
 
@@ -169,7 +170,7 @@ def test_degrees_by_published_first_fit(scenario: Scenario, busy: float) -> None
     for row, q in zip(rows[1:], degrees[1:].tolist(), strict=True):
         end, found = at.end.copy(), placed[q]
         assert found is not None
-        until = of.start_job(end, at.now, q, m, scenario.tables, scenario.times, True)
+        until = start_job(end, at.now, q, m, scenario.tables, scenario.times, True)
         assert np.flatnonzero(end != at.end).tolist() == found.servers.tolist()
         assert until - at.now == pytest.approx(found.jct, rel=0.1)
         assert row[-7] == pytest.approx(np.log2(DEGREES[q]) / 4)
