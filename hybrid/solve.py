@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import platform
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
     from .display import Display
 
+_COLLECTS = 1.0
+"""Seconds of a limit below which no garbage is collected: with numba and OR-Tools loaded that takes a tenth."""
 _HASHED, _LATE = 2e-6, 0.1
 """Seconds that the hash takes for each part of a problem, and may take when the time is up."""
 
@@ -87,16 +91,17 @@ def solve(
     for shown in displays:
         shown.start(run, method)
     try:
-        if initial is not None:
-            _start_from(run, initial)
-        with run.phase("import"):
-            from .portfolio import run_methods  # solvers take longer to import than small problems to solve
-        run_methods(run, method)
-        if run.infeasible:
-            with run.phase("conflict"):
-                from .conflict import conflict
+        with _uncollected(time_limit):
+            if initial is not None:
+                _start_from(run, initial)
+            with run.phase("import"):
+                from .portfolio import run_methods  # solvers take longer to import than small problems to solve
+            run_methods(run, method)
+            if run.infeasible:
+                with run.phase("conflict"):
+                    from .conflict import conflict
 
-                run.conflict = conflict(run)
+                    run.conflict = conflict(run)
     except KeyboardInterrupt:
         run.stop_reason = "interrupted"
     if run.failure is not None:
@@ -105,6 +110,19 @@ def solve(
     for shown in displays:
         shown.end(result)
     return result
+
+
+@contextmanager
+def _uncollected(seconds: float) -> Iterator[None]:
+    """Let the garbage collector rest if there is little time."""
+    rests = seconds < _COLLECTS and gc.isenabled()
+    if rests:
+        gc.disable()
+    try:
+        yield
+    finally:
+        if rests:
+            gc.enable()
 
 
 def _refuse(unnamed: Sequence[object], unknown: Mapping[str, object]) -> None:
