@@ -1,4 +1,4 @@
-"""The command line: ``python -m benchmarks run SUITE ...``, ``report``, ``figure``, ``policies``, ``learned``, more."""
+"""The command line: ``python -m benchmarks run SUITE ...``, ``report``, ``figure``, ``policies``, more."""
 
 from __future__ import annotations
 
@@ -31,13 +31,6 @@ def main(arguments: list[str] | None = None) -> int:
     policies.add_argument("--limit", type=float, default=120.0, help="processor seconds of a run  [default: 120]")
     policies.add_argument("--data", type=Path, help="folder of published data  [default: ../shared/data]")
     policies.add_argument("--check", action="store_true", help="run nothing; fail if the page would change")
-    learned = commands.add_parser("learned", help="judge a learned policy where its rows lack it; write its page")
-    learned.add_argument("problem", choices=("schedule",))
-    learned.add_argument("--only", default="", help="only runs with this in 'jobs seed seconds method'")
-    learned.add_argument("--weights", type=Path, help="folder of the weights  [default: the shipped]")
-    learned.add_argument("--page", action="store_true", help="run nothing; write the page")
-    learned.add_argument("--check", action="store_true", help="run nothing; fail if the page would change")
-    learned.set_defaults(act=_learned)
     for command, act in ((run, _run), (report, _report), (figure, _figure), (policies, _policies)):
         command.set_defaults(act=act)
     for command in (run, report, figure):
@@ -92,14 +85,6 @@ def _policies(options: argparse.Namespace) -> int:
     if not options.check:
         given = {} if options.data is None else {"data": options.data}
         run(only=options.only, limit=options.limit, **given)
-    return write_page(check=options.check)
-
-
-def _learned(options: argparse.Namespace) -> int:
-    from .learned_schedule import WEIGHTS, run, write_page
-
-    if not (options.page or options.check):
-        run(options.weights or WEIGHTS, only=options.only)
     return write_page(check=options.check)
 
 

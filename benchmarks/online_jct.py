@@ -124,7 +124,7 @@ def labels(case: Case) -> list[str]:
     classic = [" ".join(pair) for pair in CLASSIC]
     if case.degrees:
         wide = [f"{name} overtake {rule}" for name in ("sjf", "least_work") for rule in RULES]
-        return [*classic, *wide, "optimus overtake", "Scheduler hybrid", "Scheduler learned", "Scheduler hybrid 300"]
+        return [*classic, *wide, "optimus overtake", "Scheduler hybrid", "Scheduler hybrid 300"]
     stopping = [f"{name} overtake {price}" for price in PRICES for name in STOPPING]
     return [*classic, "srtf overtake 0", *stopping, "Scheduler hybrid", *(f"Scheduler hybrid {p}" for p in PRICES)]
 

@@ -67,10 +67,10 @@ def moldable(rows: Sequence[OnlineRow]) -> str:
             continue
         asked = _best(mine, [p for p in mine if len(p.split()) == 2 and not p.startswith("optimus")])
         best = _best(mine, [p for p in mine if p.startswith("optimus") or p.split()[-1] in ("most", "fits")])
-        told = (_against(mine.get(f"Scheduler {way}"), best) for way in ("hybrid", "learned", "hybrid 300"))
+        told = (_against(mine.get(f"Scheduler {way}"), best) for way in ("hybrid", "hybrid 300"))
         means = (f"{asked.value:,.0f}", f"`{best.policy}` {best.value:,.0f}")
         lines.append((_short(name), *means, *told, f"{best.bound:,.0f}"))
-    head = ("trace", "GPUs asked for", "best rule for GPUs", "`Scheduler(fleet)`", "`learned`", "`price=300`", "bound")
+    head = ("trace", "GPUs asked for", "best rule for GPUs", "`Scheduler(fleet)`", "`price=300`", "bound")
     return table(head, lines)
 
 

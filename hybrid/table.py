@@ -14,7 +14,6 @@ from gangplan.solvers.method import OBJECTIVES, Method, suite
 
 if TYPE_CHECKING:
     from gangplan.instances.verify import Problem
-    from gangplan.solvers.run import Run
 
 SHARE = 0.6
 """What a method may take of the time left while others wait."""
@@ -68,25 +67,6 @@ class Entry:
             raise InstanceError("name", "'auto' is the portfolio itself")
 
 
-def _learned(run: Run, prepared: Any) -> None:
-    from gangplan.learned.schedule.method import learned
-
-    learned(run, prepared)
-
-
-def _warm() -> None:
-    from gangplan.learned.schedule.method import warm
-
-    warm()
-
-
-def _decoding() -> tuple[Any, ...]:
-    from gangplan.learned.schedule.method import kernels
-
-    return kernels()
-
-
-_POLICY = Method(_learned, library="torch", warm=_warm, kernels=_decoding)
 ENTRIES = (
     # a good pipeline is a good start for every variant
     Entry("throughput", "pipedream", quick=True),
@@ -124,7 +104,6 @@ ENTRIES = (
     Entry("schedule", "lists", quick=True),
     # it ends by itself, and what follows it gains less
     Entry("schedule", "lp", share=0.85, quick=True),
-    Entry("schedule", "learned", _POLICY, share=0.05, short=0.1, least=0.04, learned=True),
     Entry("schedule", "local_search", share=0.6),
     Entry("schedule", "starts", share=0.7, least=0.5),
     Entry("schedule", "cpsat"),
@@ -137,7 +116,7 @@ ENTRIES = (
     Entry("placement", "bounds", share=0.8, least=0.2, beside=True),
     Entry("placement", "cpsat"),
 )
-"""In this order, but the quick ones go first, then the learned one, then what others have added."""
+"""In this order, but the quick ones go first, then learned ones, then what others have added."""
 _ADDED: list[Entry] = []
 
 

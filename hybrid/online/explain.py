@@ -155,7 +155,7 @@ class WaitingJob:
 
 def explained(
     number: int, tier: str, starts: set[str], waits: Mapping[str, str],
-    scorer: str, scores: list[tuple[str, float]], orders: tuple[Candidate, ...], stops: tuple[Candidate, ...],
+    scores: list[tuple[str, float]], orders: tuple[Candidate, ...], stops: tuple[Candidate, ...],
     notes: tuple[str, ...],
 ) -> Explanation:  # fmt: skip
     """Return what is kept of a decision: the first candidates of each tier, and why the first jobs wait.
@@ -164,7 +164,7 @@ def explained(
         number, tier, notes: its own.
         starts: names of the jobs that it started.
         waits: why jobs wait.
-        scorer, scores: a learned order or a policy, and what it said, the best first.
+        scores: what a policy said, the best first.
         orders: what the lookahead found of each order.
         stops: jobs that were stopped, and for whom.
     """
@@ -172,7 +172,7 @@ def explained(
     for action, score in scores[:SHOWN]:
         name = action.rsplit(" on ", 1)[0]
         rows.append(Candidate(action, score, "" if name in starts else waits.get(name, "it was not its turn")))
-    found = {"lookahead": orders, "stops": stops[:SHOWN], scorer: tuple(rows)}
+    found = {"lookahead": orders, "stops": stops[:SHOWN], "policy": tuple(rows)}
     shown = dict(islice(waits.items(), SHOWN))
     return Explanation(number, tier, {k: v for k, v in found.items() if v}, shown, None, None, notes)
 

@@ -1,4 +1,4 @@
-"""Policies that are asked before the heuristic: the user's own, the learned order, and how to ask them safely."""
+"""Policies that are asked before the heuristic: the user's own, and how to ask them safely."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from .queue import Request
 from .state import ClusterState, Nodes, RunningJob
-
-if TYPE_CHECKING:
-    from gangplan.learned.schedule.policy import SchedulePolicy
 
 T = TypeVar("T")
 Proposal = tuple[str, int, Nodes | None]
@@ -115,51 +112,6 @@ def proposals(policy: Any, view: View) -> tuple[list[Proposal], list[tuple[str, 
     return ranked, [(f"{options[i][0].name} on {options[i][1]}", float(scores[i])) for i in order]
 
 
-class LearnedOrder:
-    """The order in which the learned schedule policy would start the jobs that wait; a `Ranks`.
-
-    Jobs that it would start later than now are not ranked, and neither are degrees that it did not choose. The weights
-    are read, and the network is run once on a small queue, when this is made, so that decisions need not wait for it.
-
-    Args:
-        policy: its weights; by default those that come with the package.
-
-    Raises:
-        InstanceError: if they are missing or broken.
-        ImportError: if torch is not installed.
-    """
-
-    def __init__(self, policy: SchedulePolicy | None = None) -> None:
-        from gangplan.learned.schedule.online import Queue, ranked
-        from gangplan.learned.schedule.policy import shipped
-
-        self._policy = policy or shipped()
-        one = np.ones(1, dtype=np.int64)
-        ranked([Queue(np.array([0, 1]), one, np.ones(1), np.ones(1), 2, one, np.ones(1))], self._policy)
-
-    def rank(self, view: View) -> tuple[float, ...]:
-        """Return the place of each option that is to start now, infinite for others."""
-        from gangplan.learned.schedule.online import Queue, ranked
-
-        jobs, running = view.waiting, list(view.running.values())
-        queue = Queue(
-            np.cumsum([0, *(len(request.job.workers) for request in jobs)]),
-            np.array([request.gpus(degree) for request, degree in view.options]),
-            np.array([request.lasts(degree) for request, degree in view.options]),
-            np.ones(len(jobs)),
-            int(view.fleet.gpus[np.array(view.up)].sum()),
-            np.array([job.gpus for job in running], dtype=np.int64),
-            np.array([max(0.0, job.end - view.now) for job in running], dtype=float),
-        )
-        (found,) = ranked([queue], self._policy)
-        if np.isnan(found.score).any():
-            raise FloatingPointError("the network's scores are not finite")
-        scores = np.full(len(queue.gpus), np.inf)
-        now = (found.option >= 0) & (found.start <= 0)
-        scores[found.option[now]] = found.place[now]
-        return tuple(scores.tolist())
-
-
 class Overrun(BaseException):
     """The time of a policy is up: no `Exception`, so that a policy that catches those does not catch it."""
 
@@ -201,14 +153,6 @@ class Watchdog:
             self._fault(tier, f"took {took * 1e3:.0f} ms {why}", STRIKES)
             return None
         return found
-
-    def load(self, what: str, make: Callable[[], T]) -> T | None:
-        """Return what `make` makes, `None` with a note if it cannot."""
-        try:
-            return make()
-        except (Exception, SystemExit) as error:  # no torch, no weights, broken weights
-            self.note(f"{what} is left out: {type(error).__name__}: {str(error)[:200]}")
-            return None
 
     def _fault(self, tier: str, words: str, strikes: int = 1) -> None:
         self.faults[tier] = self.faults.get(tier, 0) + strikes

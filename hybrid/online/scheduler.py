@@ -12,7 +12,7 @@ from gangplan.instances.arrays import require_number
 from gangplan.instances.placement import Fleet, GangJob, SpeedModel
 
 from .explain import Explanation, WaitingJob, explained, listed, span, why_waits, wrapped
-from .policy import LearnedOrder, Proposes, Ranks, View, Watchdog, proposals
+from .policy import Proposes, Ranks, View, Watchdog, proposals
 from .queue import Request, Seconds, given_seconds
 from .snapshot import load, save
 from .starts import Start, Starts
@@ -22,9 +22,9 @@ from .stops import Stop, Stops
 if TYPE_CHECKING:
     from .lookahead import Lookahead
 
-SCHEDULER_POLICIES = ("hybrid", "learned", "heuristic")
-TIERS = ("lookahead", "learned", "policy", "stops", "heuristic")
-"""Who may have decided, the most considered first; a policy of the user's own stands where the learned one does."""
+SCHEDULER_POLICIES = ("hybrid", "heuristic")
+TIERS = ("lookahead", "policy", "stops", "heuristic")
+"""Who may have decided, the most considered first; a policy is the user's own."""
 USUAL, STOPPING = 0.0, 0.5
 """The exponent of GPUs in the order of jobs where none is given, without and with stops, and no rollout says better."""
 _KEEP = 64
@@ -81,9 +81,8 @@ class Scheduler:
 
     Args:
         cluster: the nodes; of a device-level cluster, its servers.
-        policy: ``heuristic``; ``hybrid``, that and a lookahead where jobs may be stopped; ``learned``, the heuristic
-            with a learned order; or an object with `rank` or `propose` (`Ranks`, `Proposes`), before the heuristic and
-            with the lookahead.
+        policy: ``heuristic``; ``hybrid``, that and a lookahead where jobs may be stopped; or an object with `rank`
+            or `propose` (`Ranks`, `Proposes`), before the heuristic and with the lookahead.
         speeds: which models run on which GPUs; by default all run on all.
         together: whether workers that fit on one node stay on one, and larger gangs take whole nodes.
         reserve: whether the first job that does not fit is not to be delayed by those behind it.
@@ -116,7 +115,7 @@ class Scheduler:
             raise InstanceError("policy", f"{policy!r} is not one of {', '.join(SCHEDULER_POLICIES)}")
         if mine and not isinstance(policy, Ranks | Proposes):
             raise InstanceError("policy", f"{policy!r} has neither rank nor propose")
-        look = order is None and policy not in ("heuristic", "learned")
+        look = order is None and (mine or policy != "heuristic")
         usual = order if order is not None else USUAL if price is None else STOPPING
         self._policy: Any = policy
         self._arguments: dict[str, Any] = {"speeds": speeds, "together": together, "reserve": reserve}
@@ -125,9 +124,6 @@ class Scheduler:
         self._watchdog = Watchdog()
         self._ahead: Lookahead | None = None
         self._asked: Any = policy if mine else None  # who is asked before the heuristic
-        self._tier = "policy" if mine else "learned"
-        if policy == "learned":
-            self._asked = self._watchdog.load("learned order", LearnedOrder)
         self._explained: dict[int, Explanation] = {}
         self._waits: dict[str, str] = {}  # why jobs wait since the last decision
         self._count, self._changes = 0, -1
@@ -296,7 +292,7 @@ class Scheduler:
         notes, orders = self._watchdog.taken(), () if ahead is None else ahead.candidates()
         self._waits, self._changes, names = starts.waits, state.changes, {start.job for start in starts.starts}
         self._explained[self._count] = explained(
-            self._count, tier, names, starts.waits, self._tier, scores, orders, stops.candidates, notes
+            self._count, tier, names, starts.waits, scores, orders, stops.candidates, notes
         )
         self._explained.pop(self._count - _KEEP, None)
         took = time.perf_counter() - began
@@ -304,8 +300,8 @@ class Scheduler:
         return Decision(self._count, state.now, *made)
 
     def _ask(self, starts: Starts, end: float) -> list[tuple[str, float]]:
-        """Have the learned order, or the user's policy, start jobs; return its scores."""
-        policy, tier, watchdog, state = self._asked, self._tier, self._watchdog, self._state
+        """Have the user's policy start jobs; return its scores."""
+        policy, tier, watchdog, state = self._asked, "policy", self._watchdog, self._state
         if policy is None or watchdog.out(tier):
             return []
         view = View(state)
@@ -359,7 +355,7 @@ class Scheduler:
         Of a decision, one of the last 64: candidates, scores, which tier decided, the bound, why not the others. Of a
         job, by its name and whether or not a decision has been made since it came: what it needs and what is free, who
         is before it, when it starts if nobody else comes, and what would let it start now. A policy of the user's own
-        and learned ones are not asked for that.
+        is not asked for that.
 
         Raises:
             InstanceError: if it is no such decision, or no job that waits.

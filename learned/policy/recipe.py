@@ -25,7 +25,6 @@ from .weights import Card, files, save
 N = TypeVar("N", bound=Any)
 RECIPES: dict[str, str] = {
     "pacml": "gangplan.learned.ramp.recipe",
-    "schedule": "gangplan.learned.schedule.recipe",
 }
 """Policies by name: the module that holds its `RECIPE`. Importing one loads no heavy package."""
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from gangplan.hybrid.online import Decision, Scheduler, View
+from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet, GangJob, SpeedModel
 
 DEADLINE = 1.0
@@ -179,19 +180,10 @@ def test_off_the_main_thread_an_overrun_is_the_last() -> None:
     assert "off the main thread" in notes[0]
 
 
-def test_learned_tier_that_does_not_load(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Broken weights, or no torch, leave the decision to the heuristic, with a warning and a note."""
-
-    def broken(*_: object, **__: object) -> None:
-        raise ImportError("No module named 'torch'")
-
-    monkeypatch.setattr("gangplan.hybrid.online.policy.LearnedOrder.__init__", broken)
-    with pytest.warns(RuntimeWarning, match="learned order is left out"):
-        scheduler = Scheduler(Fleet.regular(1, 4, 4), "learned")
-        scheduler.submit(GangJob("a", "m", (2,)), 10.0)
-        decision = scheduler.decide(DEADLINE)
-    assert [start.tier for start in decision.starts] == ["heuristic"]
-    assert any("learned order is left out" in note for note in decision.notes)
+def test_the_learned_order_is_gone() -> None:
+    """The name of the policy that was retired is refused with those that there are."""
+    with pytest.raises(InstanceError, match="policy: 'learned' is not one of hybrid, heuristic"):
+        Scheduler(Fleet.regular(1, 4, 4), "learned")
 
 
 def test_gangs_go_where_jobs_mind_least() -> None:
@@ -203,18 +195,6 @@ def test_gangs_go_where_jobs_mind_least() -> None:
         scheduler.submit(GangJob(name, model, (2,)), 10.0)
     at = {start.job: set(start.nodes) for start in scheduler.decide(DEADLINE).starts}
     assert at["b"] == at["c"] != at["a"]
-
-
-def test_learned_tier_decides() -> None:
-    """With the shipped weights, the learned order starts jobs of several degrees."""
-    pytest.importorskip("torch")
-    scheduler = Scheduler(Fleet.regular(1, 4, 4), "learned")
-    for i in range(6):
-        scheduler.submit(GangJob(f"j{i}", "m", (1, 2, 4)), {1: 100.0 * (i + 1), 2: 55.0 * (i + 1), 4: 30.0 * (i + 1)})
-    decision = scheduler.decide(20.0)
-    assert decision.starts
-    assert "learned" in {start.tier for start in decision.starts}, decision.notes
-    assert "learned" in scheduler.explain(decision).candidates
 
 
 def leave(view: View) -> Any:
