@@ -145,8 +145,7 @@ class _Portfolio:
         run = self.run
         try:
             quick = first(run)
-            ready = all(in_memory(x.method.kernels) for x in suited(run.problem) if x.method and x.method.kernels)
-            self._run([entry for entry in quick if not (entry.stand_in and ready)])
+            self._run([entry for entry in quick if not (entry.stand_in and self._all_compiled())])
             if not run.stopped:
                 self._run(rest(run, self.prepared, quick))
                 while not run.stopped and any(not process.done for process in self._beside):
@@ -154,6 +153,11 @@ class _Portfolio:
         finally:
             for process in self._beside:
                 process.end()
+
+    def _all_compiled(self) -> bool:
+        """Return whether our own searches need not wait for anything."""
+        ours = (entry for entry in suited(self.run.problem) if not (entry.added or entry.learned))
+        return all(in_memory(_of(entry).kernels) for entry in ours)
 
     def _run(self, left: list[Entry]) -> None:
         """Run methods in their order; those with processes of their own do so in as few as they can."""

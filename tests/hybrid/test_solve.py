@@ -119,13 +119,13 @@ def test_time_limit_of_each_method(method: str, variant: str, spent: Callable[[]
     assert result.bound is not None and result.bound > 0
 
 
-@pytest.mark.parametrize("limit", [0.05, 1.0])
-def test_time_limit_on_a_large_network(limit: float, spent: Callable[[], float]) -> None:
-    """Preparing 5,000 ops for 64 devices counts too."""
+@pytest.mark.parametrize(("limit", "reason"), [(0.05, "time limit"), (1.0, "proved")])
+def test_time_limit_on_a_large_network(limit: float, reason: str, spent: Callable[[], float]) -> None:
+    """Preparing 5,000 ops for 64 devices counts too; the largest of them soon proves the plan."""
     problem = generate("gpt", layers=178, devices=64)
     solve(small(), time_limit=60, workers=1)
     result = kept(problem, limit, spent, 2)
-    assert result.stop_reason == "time limit"
+    assert result.stop_reason in ("time limit", reason)
 
 
 def test_time_limit_on_nasnet(data: Path, spent: Callable[[], float]) -> None:
