@@ -23,14 +23,17 @@ SHARE = 0.6
 class Entry:
     """A method's place in the portfolio of one objective.
 
+    What its variants, its size or its model (`Method.suits`) do not admit is left out, and so is what is not installed,
+    not compiled in time, or has no time to be imported; all but the first two are noted (`portfolio.rest`, `Compiler`).
+
     Attributes:
         objective: ``throughput``, ``latency``, ``step``, ``stages``, ``placement`` or ``schedule``.
         name: of the method, as ``method=`` of `solve` takes it.
         method: the one of that name in the objective's suite by default; another one is given here.
         variants: of the problem for which `auto` runs it; none named means all.
-        share: of the time left that it may take while others wait.
+        share: of the time left that it may take while others wait; the last one has all of it.
         short: the same where milliseconds are left, or it would be too small for anything.
-        least: seconds left with which it is of use; with less the others go first.
+        least: seconds left with which it is of use; with less it goes last, and a network is left out.
         fewest, most: parts of the problems, ops say, that `auto` runs it on.
         each: the same for each part of the problem, see `parts`, besides.
         quick: it takes milliseconds and stops when told: it runs first, in the caller's process.
