@@ -26,7 +26,7 @@ SINGLE = {
     "throughput": ("pipedream", "random_keys", "pipeline", "local_search", "cpsat"),
     "step": ("heft", "list_schedule", "local_search", "lns", "cpsat"),
     "placement": ("topology", "least_interference", "local_search", "patterns", "cpsat"),
-    "schedule": ("lists", "local_search", "starts", "cpsat"),
+    "schedule": ("lists", "lp", "local_search", "starts", "cpsat"),
 }
 """The methods that `auto` is compared with."""
 SMALL = {"throughput": 60, "step": 50, "placement": 8, "schedule": 12}

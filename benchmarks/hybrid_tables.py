@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from .cells import interval, table
-from .hybrid import CSV, DEADLINES, PROOF, SINGLE, HybridRow, read
+from .hybrid import CSV, PROOF, SINGLE, HybridRow, read
 from .ledger import ROOT
 from .report import renew
 
@@ -149,13 +149,14 @@ def large(rows: Sequence[HybridRow]) -> str:
 
 
 def late(rows: Sequence[HybridRow]) -> str:
-    """Return a line a deadline: what `auto` takes of it."""
+    """Return a line a deadline: what `auto` takes of it; large problems apart."""
     lines = []
-    for deadline in DEADLINES:
-        used = np.array([r.seconds / deadline for r in rows if r.method == "auto" and r.deadline == deadline])
-        if len(used):
+    for isin, words in ((False, ""), (True, ", large")):
+        mine = [r for r in rows if r.method == "auto" and (r.set == "large") is isin]
+        for deadline in sorted({r.deadline for r in mine} - {PROOF}):
+            used = np.array([r.seconds / deadline for r in mine if r.deadline == deadline])
             cells = (f"{np.median(used):.2f}", f"{np.percentile(used, 95):.2f}", f"{used.max():.2f}")
-            lines.append((f"{deadline:g} s", str(len(used)), *cells))
+            lines.append((f"{deadline:g} s{words}", str(len(used)), *cells))
     return table(("deadline", "solves", "median share used", "p95", "most"), lines)
 
 
@@ -163,6 +164,7 @@ TABLES: dict[str, Callable[[Sequence[HybridRow]], str]] = {
     "small": small,
     "many": many,
     "medium": medium,
+    "large": large,
     "deadlines": late,
 }
 

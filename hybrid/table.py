@@ -106,7 +106,7 @@ ENTRIES = (
     Entry("step", "local_search", share=1.0),
     Entry("schedule", "lists", quick=True),
     # it ends by itself, and what follows it gains less
-    Entry("schedule", "lp", share=0.85, quick=True),
+    Entry("schedule", "lp", share=0.85, least=0.03, quick=True),
     Entry("schedule", "local_search", share=0.6),
     Entry("schedule", "starts", share=0.7, least=0.5),
     Entry("schedule", "cpsat"),

@@ -8,10 +8,11 @@ import numpy as np
 
 from ..run import Run
 from .best_case import BestCase
-from .build import cheapest, first, order_of, start
+from .build import build, cheapest, first, order_of, start
 from .gpu_assignment import plan_of, rows_of
 from .policies import WIDE, Policy, best_fit, empty_nodes, least_interference, nearest, quiet_nodes, topology
 from .prepare import Batch, Rows
+from .quick import FIRST_FIT
 from .ruin_recreate.engine import RuinRecreate
 
 NAME = "local_search"
@@ -99,6 +100,8 @@ class _Search:
 
     def _descend(self) -> None:
         """Put gangs back one by one where rules for gangs propose, those with most to gain first, while that helps."""
+        if self.run.trace and self.run.trace[-1].by == FIRST_FIT:  # from where descending would take all of the time
+            build(self.run, self.batch, (least_interference,), least_interference.__name__)
         state = first(self.run, self.batch)
         if state is None or not state.complete():
             return

@@ -12,6 +12,7 @@ from .build import order_of
 from .gpu_assignment import as_plan, pack
 from .prepare import Batch, Rows
 
+FIRST_FIT = "first_fit"
 Need = list[list[float]]
 """Cores, bytes and bytes/s that a task of each job occupies."""
 _TRIES = 3
@@ -27,7 +28,7 @@ def quick(run: Run, batch: Batch) -> None:
             return
         failed = next((j for j in order if not nodes.place(j) and batch.jobs[j].value is None), None)
         if failed is None:
-            run.offer(as_plan(batch, nodes.rows, nodes.shared), "first_fit")
+            run.offer(as_plan(batch, nodes.rows, nodes.shared), FIRST_FIT)
             return
         if failed == order[0]:
             return
