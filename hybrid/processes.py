@@ -14,13 +14,13 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any
 
 from gangplan.solvers.kernels import interpret
-from gangplan.solvers.processes import POLL, Child
+from gangplan.solvers.processes import POLL, Child, one_thread
 from gangplan.solvers.run import Run, never
 
 from .table import Entry
@@ -48,23 +48,13 @@ def execute(run: Run, entry: Entry, prepared: Any, *, interpreted: bool = False)
     if interpreted:
         interpret()
     if interpreted or run.compiled(entry.method.kernels, entry.name):
-        with run.phase(entry.name), run.share(entry.share), in_time(run), _one_thread(entry.learned):
+        with (
+            run.phase(entry.name),
+            run.share(entry.share),
+            in_time(run),
+            one_thread() if entry.learned else nullcontext(),
+        ):
             entry.method.run(run, prepared)
-
-
-@contextmanager
-def _one_thread(wanted: bool) -> Iterator[None]:
-    """Let PyTorch use one thread: a small network gains nothing by more, and where cores are busy it waits for them."""
-    torch = sys.modules.get("torch") if wanted else None
-    if torch is None:
-        yield
-        return
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 @contextmanager

@@ -12,8 +12,8 @@ import signal
 import sys
 import time
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, Pipe
 from threading import Event, Thread
 from typing import Any, TypeVar
@@ -33,6 +33,21 @@ _left: list[Child] = []
 def can_fork() -> bool:
     """Return whether this system has safe forks: Linux has, Windows none, and those of macOS break its libraries."""
     return sys.platform.startswith("linux")
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let PyTorch, if it is loaded, use one thread: a small network gains nothing by more, and waits for busy cores."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class Child:

@@ -59,7 +59,7 @@ def pack(value: Any) -> bytes:
 
 
 def unpack(content: bytes) -> Any:
-    """Return what was packed; tensors want a gradient if they did before."""
+    """Return what another process of this run has packed, never a file; tensors want a gradient if they did before."""
     return torch.load(BytesIO(content), weights_only=False)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import log
 from typing import Any, Literal, cast, overload
@@ -63,14 +63,7 @@ def make(problem: str, family: str, seed: int, size: int) -> Problem:
     Raises:
         InstanceError: naming the argument and the value found.
     """
-    if problem not in FAMILIES:
-        raise InstanceError("problem", unknown(problem, FAMILIES))
-    if family not in FAMILIES[problem]:
-        raise InstanceError("family", unknown(family, FAMILIES[problem]))
-    require_number(seed, "seed", whole=True)
-    require_number(size, "size", whole=True)
-    if size < 4:
-        raise InstanceError("size", f"{size!r} is less than 4")
+    check_name(FAMILIES, problem, family, seed, size, 4)
     rng = np.random.default_rng([*problem.encode(), *family.encode(), seed])
     if problem == "placement":
         batch: PlacementProblem = generate("gangs", **_gangs(rng, size), seed=seed)
@@ -81,11 +74,26 @@ def make(problem: str, family: str, seed: int, size: int) -> Problem:
     return _partition(rng, problem, family, seed, size)
 
 
+def check_name(
+    families: Mapping[str, Sequence[str]], problem: str, family: str, seed: int, size: int, least: int
+) -> None:
+    """Raise `InstanceError`, naming the argument, unless `families` has instances of this name."""
+    if problem not in families:
+        raise InstanceError("problem", unknown(problem, families))
+    if family not in families[problem]:
+        raise InstanceError("family", unknown(family, families[problem]))
+    require_number(seed, "seed", whole=True)
+    require_number(size, "size", whole=True)
+    if size < least:
+        raise InstanceError("size", f"{size!r} is less than {least}")
+
+
 def _whole(rng: np.random.Generator, least: int, most: int) -> int:
     return int(rng.integers(least, max(least, most) + 1))
 
 
-def _any(rng: np.random.Generator, *values: Any) -> Any:
+def pick(rng: np.random.Generator, *values: Any) -> Any:
+    """Return one of the values, each as likely as the others."""
     return values[int(rng.integers(len(values)))]
 
 
@@ -104,7 +112,7 @@ def _series_parallel(rng: np.random.Generator, n: int) -> dict[str, Any]:
 
 
 def _pipeline(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    batches = _any(rng, 2, 3, 4)
+    batches = pick(rng, 2, 3, 4)
     return {"micro_batches": batches, "stages": max(1, n // batches), "spread": float(rng.uniform(0.1, 0.6))}
 
 
@@ -130,9 +138,9 @@ def _partition(rng: np.random.Generator, problem: str, family: str, seed: int, s
     options = GRAPHS[family](rng, max(2, ops)) | {"intensity": float(np.exp(rng.uniform(log(300), log(10000))))}
     if family == "pipeline":
         options["intensity"] *= 10  # one op of it stands for a layer
-    devices = _any(rng, 2, 3, 4, 6, 8)
+    devices = pick(rng, 2, 3, 4, 6, 8)
     made: PartitionProblem = generate(
-        family, training=training, devices=devices, device_type=_any(rng, *GPUS), seed=seed, **options
+        family, training=training, devices=devices, device_type=pick(rng, *GPUS), seed=seed, **options
     )
     tight, room, two = rng.random() < 0.5, float(rng.uniform(1.2, 2.0)), rng.random() < 0.5
     cluster = tight_cluster(made, room) if tight else made.cluster
@@ -160,16 +168,16 @@ def with_servers(cluster: Cluster, each: int) -> Cluster:
 
 def _gangs(rng: np.random.Generator, size: int) -> dict[str, Any]:
     """Draw a batch for up to `size` nodes in one rack or two, in half of the cases beside jobs that run."""
-    nodes, racks = _whole(rng, max(2, size // 2), size), _any(rng, 1, 2)
+    nodes, racks = _whole(rng, max(2, size // 2), size), pick(rng, 1, 2)
     return {
         "racks": racks,
         "nodes": max(1, nodes // racks),
-        "gpus": _any(rng, 4, 8),
+        "gpus": pick(rng, 4, 8),
         "jobs": _whole(rng, max(2, nodes // 2), nodes),
         "load": float(rng.uniform(0.5, 0.95)),
-        "running": _any(rng, 0.0, 0.4),
-        "optional": _any(rng, 0.0, 0.0, 0.3),
-        "down": _any(rng, 0.0, 0.0, 0.1),
+        "running": pick(rng, 0.0, 0.4),
+        "optional": pick(rng, 0.0, 0.0, 0.3),
+        "down": pick(rng, 0.0, 0.0, 0.1),
     }
 
 
@@ -177,11 +185,11 @@ def _moldable(rng: np.random.Generator, size: int) -> dict[str, Any]:
     """Draw up to `size` jobs for a pool of 4 to 32 GPUs, or nodes of so many in all."""
     return {
         "jobs": _whole(rng, max(2, size // 2), size),
-        "nodes": _any(rng, 1, 2, 4),
-        "gpus": _any(rng, 4, 8),
+        "nodes": pick(rng, 1, 2, 4),
+        "gpus": pick(rng, 4, 8),
         "load": float(rng.uniform(0.6, 1.6)),
-        "capacity": _any(rng, "pool", "nodes"),
-        "optional": _any(rng, 0.0, 0.0, 0.3),
+        "capacity": pick(rng, "pool", "nodes"),
+        "optional": pick(rng, 0.0, 0.0, 0.3),
     }
 
 

@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import require_number
-from ..errors import InstanceError, unknown
 from ..partition import PartitionProblem, StepProblem
 from ..verify import Problem
 from . import generate
-from .families import GPUS, GRAPHS, tight_cluster, with_servers
+from .families import GPUS, GRAPHS, check_name, pick, tight_cluster, with_servers
 
 LARGE: dict[str, tuple[str, ...]] = {
     "throughput": ("contiguous", "free"),
@@ -25,7 +23,7 @@ LARGE: dict[str, tuple[str, ...]] = {
 
 
 def make_large(problem: str, family: str, seed: int, size: int) -> Problem:
-    """Make an instance of exactly `size` ops, nodes or jobs, but for what the family's shape rounds off.
+    """Make an instance of `size` nodes or jobs, or of at most so many ops: shapes round off up to half of them.
 
     Graphs go to 8, 16, 32 or 64 devices in servers of eight, in half of the cases with memory that binds; batches to
     racks of 8 or 16 nodes at a load of .8 to .95; jobs to pools or nodes of as many GPUs as an eighth of the jobs.
@@ -39,14 +37,7 @@ def make_large(problem: str, family: str, seed: int, size: int) -> Problem:
     Raises:
         InstanceError: naming the argument and the value found.
     """
-    if problem not in LARGE:
-        raise InstanceError("problem", unknown(problem, LARGE))
-    if family not in LARGE[problem]:
-        raise InstanceError("family", unknown(family, LARGE[problem]))
-    require_number(seed, "seed", whole=True)
-    require_number(size, "size", whole=True)
-    if size < 64:
-        raise InstanceError("size", f"{size!r} is less than 64")
+    check_name(LARGE, problem, family, seed, size, 64)
     rng = np.random.default_rng([*b"large", *problem.encode(), seed])
     if problem == "placement":
         racked: Problem = generate("gangs", **_racks(rng, size), seed=seed)
@@ -58,12 +49,12 @@ def make_large(problem: str, family: str, seed: int, size: int) -> Problem:
 
 
 def _graph(rng: np.random.Generator, family: str, seed: int, size: int) -> Problem:
-    kind, training = _any(rng, *GRAPHS), bool(rng.random() < 0.5)
+    kind, training = pick(rng, *GRAPHS), bool(rng.random() < 0.5)
     options = GRAPHS[kind](rng, size // (2 if training else 1))
     options["intensity"] = float(np.exp(rng.uniform(log(300), log(10000)))) * (10 if kind == "pipeline" else 1)
-    devices = _any(rng, 8, 16, 32, 64)
+    devices = pick(rng, 8, 16, 32, 64)
     made: PartitionProblem = generate(
-        kind, training=training, devices=devices, device_type=_any(rng, *GPUS), seed=seed, **options
+        kind, training=training, devices=devices, device_type=pick(rng, *GPUS), seed=seed, **options
     )
     cluster = tight_cluster(made, float(rng.uniform(1.2, 2.0))) if rng.random() < 0.5 else made.cluster
     if family in LARGE["throughput"]:
@@ -72,16 +63,16 @@ def _graph(rng: np.random.Generator, family: str, seed: int, size: int) -> Probl
 
 
 def _racks(rng: np.random.Generator, nodes: int) -> dict[str, Any]:
-    each = _any(rng, 8, 16)
+    each = pick(rng, 8, 16)
     return {
         "racks": max(1, nodes // each),
         "nodes": each,
-        "gpus": _any(rng, 4, 8),
+        "gpus": pick(rng, 4, 8),
         "jobs": int(nodes * rng.uniform(1.2, 2.2)),
         "load": float(rng.uniform(0.8, 0.95)),
-        "running": _any(rng, 0.0, 0.4),
-        "optional": _any(rng, 0.0, 0.0, 0.3),
-        "down": _any(rng, 0.0, 0.0, 0.05),
+        "running": pick(rng, 0.0, 0.4),
+        "optional": pick(rng, 0.0, 0.0, 0.3),
+        "down": pick(rng, 0.0, 0.0, 0.05),
     }
 
 
@@ -91,11 +82,7 @@ def _queue(rng: np.random.Generator, jobs: int) -> dict[str, Any]:
         "nodes": max(2, jobs // 64),
         "gpus": 8,
         "load": float(rng.uniform(1.0, 2.5)),
-        "capacity": _any(rng, "pool", "nodes"),
-        "goal": _any(rng, "weighted_completion", "mean_jct", "makespan"),
-        "optional": _any(rng, 0.0, 0.0, 0.3),
+        "capacity": pick(rng, "pool", "nodes"),
+        "goal": pick(rng, "weighted_completion", "mean_jct", "makespan"),
+        "optional": pick(rng, 0.0, 0.0, 0.3),
     }
-
-
-def _any(rng: np.random.Generator, *values: Any) -> Any:
-    return values[int(rng.integers(len(values)))]

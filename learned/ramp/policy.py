@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from gangplan.instances import OpGraph
 from gangplan.instances.arrays import FloatArray
 from gangplan.simulator.ramp import Blocks, Case, Choice, JobType, State
+from gangplan.solvers.processes import one_thread
 
 from ..policy import weights
 from .features import SUMS, remember, turn_of, write_rows
@@ -175,7 +175,7 @@ class RampPolicy(Decider):
         import torch
 
         offset = self.job(observation.graph)
-        with torch.inference_mode(), _one_thread():
+        with torch.inference_mode(), one_thread():
             found = self.network(torch.from_numpy(observation.rows), offset)
         return np.asarray(found.numpy(), dtype=np.float64)
 
@@ -185,7 +185,7 @@ class RampPolicy(Decider):
 
         from .network import encode
 
-        with torch.inference_mode(), _one_thread():
+        with torch.inference_mode(), one_thread():
             return self.network.offsets(encode([graph]))
 
     def save(self, path: str | Path, card: weights.Card | None = None) -> None:
@@ -204,19 +204,6 @@ class RampPolicy(Decider):
 
         network, _, card = weights.restore(path, NAME, Settings, lambda made: Network(made.width, made.variant))
         return cls(network, card.settings, guarded=guarded)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Let torch use one thread inside: a hundred small products are split among several, who then wait for a core."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _in_time(state: State, degree: int) -> bool:

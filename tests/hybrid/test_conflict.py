@@ -9,6 +9,7 @@ import pytest
 
 from gangplan import Cluster, DeviceType, OpGraph, PartitionProblem, solve
 from gangplan.hybrid import conflict
+from gangplan.solvers import Run
 
 
 def problem(
@@ -86,3 +87,20 @@ def test_no_device_runs_the_class() -> None:
 def test_feasible_has_no_conflict(variant: str) -> None:
     """A problem with a plan has no conflict."""
     assert solve(problem([5, 5], variant=variant), time_limit=20, workers=1).conflict == ()
+
+
+def test_thousands_of_classes_are_told_apart_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No two requirements are compared: with 10,000 classes that took minutes of a limit of seconds."""
+
+    def compare(self: object, other: object) -> bool:
+        raise AssertionError("compared")
+
+    monkeypatch.setattr(conflict.Requirement, "__eq__", compare)
+    assert reasons(problem([4.0, 4.0, 4.0, 4.0, 9.0], colocation=[0, 0, 1, 1, -1]))
+
+
+def test_no_time_to_say_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the time is up and there is much to list, a note says so instead."""
+    monkeypatch.setattr(conflict, "_MANY", 1)
+    run = Run(problem([11.0, 1.0]), time_limit=1e-6)
+    assert conflict.conflict(run) == () and "no time to say" in run.notes[-1]
