@@ -1,0 +1,33 @@
+"""TopDRL's cluster: gangs whose speed depends on how close their GPUs are, and who is started next, and where.
+
+Source: Ayadi et al., JPDC 204 (2025), as far as it is known: a job's speed from its communication cost is ours.
+"""
+
+from .allocate import ALLOCATORS
+from .arrays import Cluster, Jobs, State, begin, cluster_of, copy, jobs_of
+from .rules import DISCIPLINES, FEATURES, SCORES, Rule, rule
+from .simulate import Policy, check_rates, outcome_of, simulate
+from .workloads import LARGE, SMALL, Mix
+
+__all__ = [
+    "ALLOCATORS",
+    "DISCIPLINES",
+    "FEATURES",
+    "LARGE",
+    "SCORES",
+    "SMALL",
+    "Cluster",
+    "Jobs",
+    "Mix",
+    "Policy",
+    "Rule",
+    "State",
+    "begin",
+    "check_rates",
+    "cluster_of",
+    "copy",
+    "jobs_of",
+    "outcome_of",
+    "rule",
+    "simulate",
+]

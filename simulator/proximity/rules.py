@@ -1,0 +1,162 @@
+"""Rules that pick the next job by a linear score of what is known of it, run to the end in compiled code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import require_number
+from gangplan.solvers.compiled.kernel import Floats, Ints, by_reference, kernel, lean
+from gangplan.solvers.compiled.routines import pop
+
+from .allocate import ALLOCATORS, choose
+from .arrays import NOW, RUNNING, WAITING, Cluster, Jobs, State
+from .step import begin_job, communication, pass_time
+
+HEAD, OVERTAKE, EASY = range(3)
+DISCIPLINES = ("head", "overtake", "easy")
+
+SUBMIT, LENGTH, LOG_LENGTH, GPUS, LOG_GPUS, NOISE, LOG_SLOWDOWN = range(7)
+FEATURES = ("submit", "length", "log_length", "gpus", "log_gpus", "noise", "log_slowdown")
+"""What a score is made of: submission, s; expected duration, s, and its logarithm; GPUs, and their logarithm; a random
+number of the job; the logarithm of how much slower it would run for the communication where it would go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Start the job with the least score, the first submitted of equals.
+
+    Attributes:
+        weights: of `FEATURES`, by name; 0 for others.
+        discipline: ``head`` (the first blocks the others), ``overtake`` (whoever fits starts) or ``easy`` (whoever fits
+            starts unless that delays the first; Lifka 1995).
+        allocator: one of `ALLOCATORS`.
+        seed: of the random numbers.
+    """
+
+    weights: tuple[tuple[str, float], ...]
+    discipline: str = "overtake"
+    allocator: str = "closest"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, value in self.weights:
+            if name not in FEATURES:
+                raise InstanceError("weights", f"{name!r} is not one of {', '.join(FEATURES)}")
+            require_number(abs(value), f"weights[{name}]")
+        if self.discipline not in DISCIPLINES:
+            raise InstanceError("discipline", f"{self.discipline!r} is not one of {', '.join(DISCIPLINES)}")
+        if self.allocator not in ALLOCATORS:
+            raise InstanceError("allocator", f"{self.allocator!r} is not one of {', '.join(ALLOCATORS)}")
+
+    def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
+        """Run from a state to the end, where all jobs have a start and a finish."""
+        weights = np.zeros(len(FEATURES))
+        for name, value in self.weights:
+            weights[FEATURES.index(name)] = value
+        noise = np.random.default_rng(self.seed).random(len(jobs.submit))
+        of = DISCIPLINES.index(self.discipline), ALLOCATORS.index(self.allocator)
+        run(jobs, cluster, state, weights, noise, *of)
+
+
+SCORES: dict[str, tuple[tuple[str, float], ...]] = {
+    "fcfs": (("submit", 1.0),),
+    "sjf": (("length", 1.0),),
+    "ljf": (("length", -1.0),),
+    "random": (("noise", 1.0),),
+    "tetris": (("gpus", -1.0), ("length", 1.0)),
+    "smallest": (("gpus", 1.0),),
+    "least_work": (("log_length", 1.0), ("log_gpus", 1.0)),
+}
+"""By name, the published selectors and least work; ties go by submission. Tetris (Grandl et al., SIGCOMM 2014) weighs
+the GPUs that a job would fill against its length; its weights are tuned where it is a rival."""
+
+
+def rule(name: str, discipline: str = "overtake", allocator: str = "closest", seed: int = 0) -> Rule:
+    """Return the rule of a name of `SCORES`.
+
+    Raises:
+        InstanceError: if there is none of that name.
+    """
+    if name not in SCORES:
+        raise InstanceError("rule", f"{name!r} is not one of {', '.join(SCORES)}")
+    return Rule(SCORES[name], discipline, allocator, seed)
+
+
+@lean
+def score(jobs: Jobs, cluster: Cluster, job: int, weights: Floats, noise: Floats, take: Ints, fits: bool) -> float:
+    """Return the score of a job that would get `take`, if it fits."""
+    length, gpus = jobs.expected[job], float(jobs.gpus[job])
+    total = weights[SUBMIT] * jobs.submit[job] + weights[LENGTH] * length + weights[GPUS] * gpus
+    total += weights[LOG_LENGTH] * log(max(length, 1e-9)) + weights[LOG_GPUS] * log(gpus) + weights[NOISE] * noise[job]
+    if fits and weights[LOG_SLOWDOWN] != 0:
+        total += weights[LOG_SLOWDOWN] * log(1 + jobs.intensity[job] * communication(cluster, take))
+    return float(total)
+
+
+@kernel
+def run(  # noqa: PLR0912, one loop read from top to bottom
+    jobs: Jobs, cluster: Cluster, state: State, weights: Floats, noise: Floats, discipline: int, allocator: int
+) -> int:
+    """Run from `state` to the end, see `Rule`; return how many jobs were started."""
+    of, on, now = by_reference(jobs), by_reference(cluster), by_reference(state)
+    take, best = np.zeros_like(state.free), np.zeros_like(state.free)
+    heap, started = np.zeros_like(state.running), 0
+    while True:
+        blocked, shadow, spare = -1, np.inf, 0
+        while state.count[WAITING] > 0:
+            found, least, idle = -1, np.inf, state.free.sum()
+            for at in range(state.count[WAITING]):
+                job = state.queue[at]
+                if job == blocked:
+                    continue
+                fits = jobs.gpus[job] <= idle
+                if not fits and (discipline == OVERTAKE or blocked >= 0):
+                    continue
+                if fits and (weights[LOG_SLOWDOWN] != 0 or blocked >= 0):
+                    choose(allocator, jobs.gpus[job], on, state.free, take)
+                if blocked >= 0 and jobs.gpus[job] > spare:
+                    slower = 1 + jobs.intensity[job] * communication(on, take)
+                    if state.clock[NOW] + jobs.expected[job] * slower > shadow:
+                        continue
+                value = score(of, on, job, weights, noise, take, fits)
+                if value < least:
+                    found, least = at, value
+            if found < 0:
+                break
+            job = state.queue[found]
+            if not choose(allocator, jobs.gpus[job], on, state.free, best):
+                if discipline == HEAD:
+                    break
+                blocked = job
+                shadow, spare = reserve(of, now, heap, jobs.gpus[job])
+                continue
+            if blocked >= 0:
+                slower = 1 + jobs.intensity[job] * communication(on, best)
+                if state.clock[NOW] + jobs.expected[job] * slower > shadow:
+                    spare -= jobs.gpus[job]
+            begin_job(of, on, now, found, best)
+            started += 1
+        if not pass_time(of, on, now):
+            return started
+
+
+@lean
+def reserve(jobs: Jobs, state: State, heap: Ints, need: int) -> tuple[float, int]:
+    """Return when `need` GPUs will be idle by the durations expected, and how many more will be then."""
+    size = state.count[RUNNING]
+    for i in range(size):
+        heap[i] = state.running[i]
+    idle = 0
+    for node in range(len(state.free)):
+        idle += state.free[node]
+    while idle < need and size > 0:
+        job = heap[0]
+        idle += jobs.gpus[job]
+        if idle >= need:
+            return state.finish[job], int(idle - need)
+        size = pop(heap, size, state.urgency, jobs.first)
+    return np.inf, 0

@@ -1,0 +1,68 @@
+"""The jobs of TopDRL's experiments: mixes of lengths and numbers of GPUs, one arrival at most a step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import require_number, require_share
+from gangplan.instances.workload import Workload
+
+SHARES = (0.5, 0.1, 0.2, 0.2)
+"""Of the jobs, in each of the four ranges."""
+CUTS = (0.0, 0.3, 0.4, 0.8, 1.0)
+"""Ends of the ranges, as shares of the longest and of the largest job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """Jobs of up to `length` steps on up to `gpus` GPUs (Ayadi et al., JPDC 204, 2025).
+
+    Attributes:
+        jobs: how many.
+        arrival: the probability that a job arrives in a step.
+        length: of the longest, steps.
+        gpus: of the largest.
+        step: seconds.
+    """
+
+    jobs: int = 150
+    arrival: float = 0.6
+    length: int = 30
+    gpus: int = 8
+    step: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("jobs", "length", "gpus"):
+            require_number(getattr(self, name), name, positive=True, whole=True)
+        require_number(self.step, "step", positive=True)
+        require_share(self.arrival, "arrival")
+        if not self.arrival:
+            raise InstanceError("arrival", "is 0: no job ever arrives")
+
+    def draw(self, seed: int) -> Workload:
+        """Return the workload of a seed."""
+        rng = np.random.default_rng(seed)
+        n = self.jobs
+        length, gpus = _sizes(rng, n, self.length), _sizes(rng, n, self.gpus)
+        return Workload(
+            names=tuple(map(str, range(n))),
+            submit=np.asarray((np.cumsum(rng.geometric(self.arrival, n)) - 1) * self.step, dtype=np.float64),
+            gpus=gpus.astype(np.int32),
+            duration=length * self.step,
+        )
+
+
+SMALL, LARGE = Mix(), Mix(jobs=1000)
+"""The published sizes: 150 jobs with 20 of the queue in sight and a backlog of 5, and 1,000 with 100 and 10."""
+
+
+def _sizes(rng: np.random.Generator, n: int, most: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Return n whole numbers from 1 to `most`, each range's share of them uniform in it."""
+    kind = rng.choice(len(SHARES), n, p=SHARES)
+    cuts = np.array(CUTS) * most
+    low, high = np.maximum(np.ceil(cuts[kind]), 1.0), np.maximum(np.ceil(cuts[kind + 1]) - 1, 1.0)
+    high = np.where(kind == len(SHARES) - 1, most, high)
+    return np.asarray(rng.integers(low, np.maximum(high, low) + 1).astype(np.float64))
