@@ -1,11 +1,13 @@
 """Proximal policy optimisation over ragged sets of allowed actions, in many episodes side by side.
 
-Schulman et al., "Proximal Policy Optimization Algorithms", arXiv 1707.06347. The estimator of advantages is TorchRL's.
+Schulman et al., "Proximal Policy Optimization Algorithms", arXiv 1707.06347. Loss and advantages are by TorchRL. Where
+all states have the same actions, of which some are masked, those allowed are such a set.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
@@ -19,7 +21,7 @@ from gangplan.instances.arrays import FloatArray
 from ..policy.settings import PpoSettings
 from .checkpoint import Tensors, pack_random, prefixed, under, unpack_random
 from .learner import NetworkLearner
-from .ragged import rows_of, segment_log_softmax, segment_sum
+from .ragged import rows_of, segment_log_softmax
 
 CLIP = 0.2
 """How far a probability ratio counts."""
@@ -79,19 +81,32 @@ def clipped_loss(
         decisions: what was decided in the D states.
         entropy: its weight.
     """
+    from tensordict import TensorDict
+
     n = len(decisions.action)
-    log = segment_log_softmax(scores, index, n)
     first = torch.searchsorted(index, torch.arange(n, device=index.device))
-    change = log[first + decisions.action] - decisions.log_probability
-    ratio = change.exp()
-    gain = torch.minimum(ratio * decisions.advantage, ratio.clamp(1 - CLIP, 1 + CLIP) * decisions.advantage).mean()
-    spread = -segment_sum(log.exp() * log, index, n).mean()
-    figures = {
-        "entropy": spread,
-        "clip_fraction": ((ratio - 1).abs() > CLIP).float().mean(),
-        "kl_approx": -change.mean(),
-    }
-    return -gain - entropy * spread, {name: float(x.detach()) for name, x in figures.items()}
+    place = torch.arange(len(index), device=index.device) - first[index]
+    logits = scores.new_full((n, int(place.max()) + 1), float("-inf")).index_put((index, place), scores)
+    known = {
+        "logits": logits, "action": decisions.action, "action_log_prob": decisions.log_probability,
+        "advantage": decisions.advantage.unsqueeze(-1),
+    }  # fmt: skip
+    found = _torchrl(entropy)(TensorDict(known, [n]))
+    figures = {name: float(found[name].detach()) for name in ("entropy", "clip_fraction", "kl_approx")}
+    return found["loss_objective"] + found["loss_entropy"], figures
+
+
+@cache
+def _torchrl(entropy: float) -> Any:
+    """Return TorchRL's clipped loss of what has its logits already."""
+    from tensordict.nn import ProbabilisticTensorDictModule, ProbabilisticTensorDictSequential
+    from torchrl.objectives import ClipPPOLoss
+
+    draw = ProbabilisticTensorDictModule(
+        ["logits"], ["action"], distribution_class=torch.distributions.Categorical, return_log_prob=True
+    )
+    actor, given = ProbabilisticTensorDictSequential(draw), {"clip_epsilon": CLIP, "entropy_coeff": entropy}
+    return ClipPPOLoss(actor, None, **given, critic_coeff=None, functional=False)
 
 
 class Observed(NamedTuple):
@@ -102,12 +117,15 @@ class Observed(NamedTuple):
         first: the rows of episode i are those from ``first[i]`` to before ``first[i + 1]``, int64 (B + 1,).
         kind: which of the vectors of `Ppo` each decision is about, int64 (B,).
         over: whether an episode ended before this decision, bool (B,).
+        mask: where the actions are the same in all states, which are allowed, bool (B, actions), at least one; then a
+            decision has one row, of any type, and the network returns a score an action, (B, actions).
     """
 
-    rows: NDArray[np.float32]
+    rows: NDArray[Any]
     first: NDArray[np.int64]
     kind: NDArray[np.int64]
     over: NDArray[np.bool_]
+    mask: NDArray[np.bool_] | None = None
 
 
 class Episodes(Protocol):
@@ -120,7 +138,7 @@ class Episodes(Protocol):
         """Go to the next decision in every episode, and return what there is to decide."""
 
     def act(self, place: NDArray[np.int64]) -> FloatArray:
-        """Take a row of each episode's, by its place among them, and return the rewards, float64 (B,)."""
+        """Take an allowed action of each episode, by its place among them, and return the rewards, float64 (B,)."""
 
     def state(self) -> dict[str, FloatArray]:
         """Return all that changes, but the generator."""
@@ -136,7 +154,7 @@ class Ppo(NetworkLearner):
         network: from rows (A, features) and a vector for each (A, width) to scores (A,).
         critic: from the first row of each state to its value.
         episodes: in one or more worlds.
-        vectors: returns the vectors of the kinds of each world, (kinds, width) each.
+        vectors: returns the vectors of the kinds of each world, (kinds, width) each; None if all is in the rows.
         validate: from the network to figures, see `Imitation`.
         settings: see above.
         seed: of the choices and the shuffles.
@@ -149,7 +167,7 @@ class Ppo(NetworkLearner):
         network: nn.Module,
         critic: nn.Module,
         episodes: Sequence[Episodes],
-        vectors: Callable[[], Sequence[Tensor]],
+        vectors: Callable[[], Sequence[Tensor]] | None,
         validate: Callable[[nn.Module], dict[str, float]],
         settings: PpoSettings,
         seed: int,
@@ -158,7 +176,8 @@ class Ppo(NetworkLearner):
         device: str = "cpu",
     ) -> None:
         self.network, self.critic = network.to(device), critic.to(device)
-        self.episodes, self.settings, self._vectors, self._judge = list(episodes), settings, vectors, validate
+        self.episodes, self.settings, self._judge = list(episodes), settings, validate
+        self._vectors = vectors = vectors or (lambda: [torch.zeros(1, 0, device=device)] * len(episodes))
         self.pay, self.device = pay, device
         self.rng, self._shuffles = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
         self._optimizer = torch.optim.Adam(network.parameters(), settings.rl_rate)
@@ -182,12 +201,12 @@ class Ppo(NetworkLearner):
         played = _Played(self)
         for _ in range(self.settings.steps):
             played.step()
-        rows, first, kind = played.all()
-        decisions, reward = played.decisions()
+        seen = played.all()
+        decisions, reward = played.decisions(seen)
         figures = {"reward": reward / self.pay}
-        figures["critic"] = self._fit_critic(rows[first[:-1][: len(decisions.target)]], decisions.target)
+        figures["critic"] = self._fit_critic(seen.heads(len(decisions.target)), decisions.target)
         if step > self.settings.warm:
-            figures |= self._improve(rows, first, kind, decisions)
+            figures |= self._improve(seen, decisions)
         return figures
 
     def validate(self) -> dict[str, float]:
@@ -208,22 +227,27 @@ class Ppo(NetworkLearner):
             x.load({name: a.numpy() for name, a in under(f"episodes{i}", tensors).items()})
             unpack_random(x.rng, plain["episodes"][i])
 
-    def _improve(self, rows: Tensor, first: Any, kind: Tensor, decisions: Decisions) -> dict[str, float]:
+    def scores(self, rows: Tensor, vectors: Tensor, index: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Return the scores of the allowed actions, and the decision of each, ascending."""
+        found = self.network(rows.to(self.device), vectors[index.to(self.device)])
+        return (found, index) if mask is None else (found[mask.to(self.device)], mask.nonzero()[:, 0])
+
+    def _improve(self, seen: _Seen, decisions: Decisions) -> dict[str, float]:
         """Pass over the decisions in shuffled minibatches, and return the figures of the last pass, averaged."""
         spread = decisions.advantage - decisions.advantage.mean()
         decisions = decisions._replace(advantage=spread / (spread.square().mean().sqrt() + 1e-8))
         shown: list[dict[str, float]] = []
         for _ in range(self.settings.passes):
             order = torch.randperm(len(spread), generator=self._shuffles)
-            shown = [self._step(rows, first, kind, decisions, chosen) for chosen in order.split(self._minibatch)]
+            shown = [self._step(seen, decisions, chosen) for chosen in order.split(self._minibatch)]
         return {name: sum(x[name] for x in shown) / len(shown) for name in shown[0]}
 
-    def _step(self, rows: Tensor, first: Any, kind: Tensor, decisions: Decisions, chosen: Tensor) -> dict[str, float]:
-        at, index = rows_of(first, chosen.numpy())
-        picked, index = rows[at].to(self.device), index.to(self.device)
-        scores = self.network(picked, self.vectors()[kind[chosen]][index])
+    def _step(self, seen: _Seen, decisions: Decisions, chosen: Tensor) -> dict[str, float]:
+        at, index = rows_of(seen.first, chosen.numpy())
+        mask = None if seen.mask is None else seen.mask[chosen]
+        scores, index = self.scores(seen.rows[at], self.vectors()[seen.kind[chosen]], index, mask)
         part = Decisions(*(x[chosen.to(x.device)] for x in decisions))
-        loss, shown = clipped_loss(scores, index, part, entropy=self.settings.entropy)
+        loss, shown = clipped_loss(scores, index.to(self.device), part, entropy=self.settings.entropy)
         self._optimizer.zero_grad()
         loss.backward()
         norm = nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
@@ -245,12 +269,26 @@ class Ppo(NetworkLearner):
         return error
 
 
+class _Seen(NamedTuple):
+    """All that was seen in some steps: see `Observed`."""
+
+    rows: Tensor
+    first: Any
+    kind: Tensor
+    mask: Tensor | None
+
+    def heads(self, n: int) -> Tensor:
+        """Return the first row of each of the first n decisions."""
+        return self.rows[self.first[:n]]
+
+
 class _Played:
     """What is seen and done in some steps: in the order of steps, worlds and episodes."""
 
     def __init__(self, learner: Ppo) -> None:
         self._of = learner
         self._rows: list[Tensor] = []
+        self._mask: list[Tensor] = []
         self._length: list[Any] = []
         self._kind: list[Any] = []
         self._place: list[Any] = []
@@ -268,36 +306,40 @@ class _Played:
         length = np.concatenate([np.diff(x.first) for x in found])
         kind = np.concatenate([x.kind + start for x, start in zip(found, of._start, strict=False)])
         index = torch.from_numpy(np.repeat(np.arange(len(length)), length))
+        masks = [x.mask for x in found if x.mask is not None]
+        mask = torch.from_numpy(np.concatenate(masks)) if masks else None
         with torch.no_grad():
-            vectors = self._vectors[torch.from_numpy(kind)][index.to(of.device)]
-            log = segment_log_softmax(of.network(rows.to(of.device), vectors).cpu(), index, len(length))
-        first = np.cumsum(length) - length
+            scores, owner = of.scores(rows, self._vectors[torch.from_numpy(kind)], index, mask)
+            log = segment_log_softmax(scores.cpu(), owner, len(length))
+        first = np.searchsorted(owner.numpy(), np.arange(len(length)))
         # the largest of log-probabilities with Gumbel noise is a draw from them
         noisy = log.double().numpy() + of.rng.gumbel(size=len(log))
-        hit = np.flatnonzero(noisy == np.maximum.reduceat(noisy, first)[index.numpy()])
+        hit = np.flatnonzero(noisy == np.maximum.reduceat(noisy, first)[owner.numpy()])
         place = hit[np.searchsorted(hit, first)] - first
         parts = np.split(place, np.cumsum([x.count for x in of.episodes])[:-1])
         reward = np.concatenate([x.act(part) for x, part in zip(of.episodes, parts, strict=True)])
         self._log.append(log[torch.from_numpy(first + place)])
         self._rows.append(rows)
+        self._mask.extend([] if mask is None else [mask])
         self._length.append(length)
         self._kind.append(kind)
         self._place.append(place)
         self._reward.append(reward * of.pay)
         self._over.append(np.concatenate([x.over for x in found]))
 
-    def all(self) -> tuple[Tensor, Any, Tensor]:
-        """Return all rows, where each decision's begin, and the kinds."""
+    def all(self) -> _Seen:
+        """Return all rows, where each decision's begin, the kinds and the masks."""
         first = np.concatenate([[0], np.cumsum(np.concatenate(self._length))])
-        return torch.cat(self._rows), first, torch.from_numpy(np.concatenate(self._kind))
+        kind = torch.from_numpy(np.concatenate(self._kind))
+        return _Seen(torch.cat(self._rows), first, kind, torch.cat(self._mask) if self._mask else None)
 
-    def decisions(self) -> tuple[Decisions, float]:
+    def decisions(self, seen: _Seen) -> tuple[Decisions, float]:
         """Return what was decided in all steps but the last, whose values end the estimates, and the mean reward."""
         of, settings = self._of, self._of.settings
-        rows, first, _ = self.all()
         reward = torch.from_numpy(np.stack(self._reward)).float()
         with torch.no_grad():
-            value = of.critic(rows[first[:-1]].to(of.device)).cpu().reshape(reward.shape)
+            rows = seen.heads(reward.numel()).split(CRITIC_MINIBATCH)
+            value = torch.cat([of.critic(x.to(of.device)).cpu() for x in rows]).reshape(reward.shape)
         # an episode that begins at step t + 1 ended with step t
         done = torch.from_numpy(np.stack(self._over))[1:]
         advantage, target = advantages(

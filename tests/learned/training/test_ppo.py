@@ -105,3 +105,39 @@ def test_a_bandit_is_learned() -> None:
     pay = [learner.update(step)["reward"] for step in range(1, 26)]
     assert pay[-1] > pay[0] + 0.15
     assert network.weight.item() > 3
+
+
+class Doors(Bars):
+    """Bandits of five arms, of which one to four are locked."""
+
+    def look(self) -> Observed:
+        """Return other bandits: of a locked arm the bar is longer than of any other."""
+        self._open = np.arange(5) == self.rng.integers(0, 5, self.count)[:, None]
+        self._open |= self.rng.random((self.count, 5)) < 0.5
+        self._bars = np.where(self._open, self.rng.random((self.count, 5)), 2.0).astype(np.float32)
+        none = np.zeros(self.count, np.int64)
+        return Observed(self._bars, np.arange(self.count + 1), none, np.ones(self.count, np.bool_), self._open)
+
+    def act(self, place: Any) -> Any:
+        """Return what the arms pay."""
+        arm = np.argsort(~self._open, axis=1, kind="stable")[np.arange(self.count), place]
+        assert self._open[np.arange(self.count), arm].all()
+        return self._bars[np.arange(self.count), arm].astype(float)
+
+
+class Fixed(Arms):
+    """Scores all arms of a state in its one row."""
+
+    def forward(self, rows: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
+        """Return a score an arm."""
+        return rows * self.weight
+
+
+def test_a_masked_bandit_is_learned() -> None:
+    """Where all states have the same actions, the best of those that the mask allows is learned, from its pay alone."""
+    settings = PpoSettings(rl_updates=100, rl_rate=0.05, critic_rate=0.02, steps=5, warm=0, passes=4)
+    network = Fixed()
+    learner = Ppo(network, Mean(), [Doors()], None, lambda x: {"score": 0.0}, settings, 0)
+    pay = [learner.update(step)["reward"] for step in range(1, 26)]
+    assert pay[-1] > pay[0] + 0.1
+    assert network.weight.item() > 3
