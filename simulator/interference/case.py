@@ -1,0 +1,70 @@
+"""One case: servers, the jobs that arrive, and the truth about how they slow one another down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import FloatArray, require, require_number
+from gangplan.instances.placement import Fleet
+
+from .job_types import Jobs
+from .room import fits
+from .snapshots import Truth
+
+INTERVAL = 1200.0
+"""Seconds between decisions: 20 minutes, as published."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """What is simulated.
+
+    Attributes:
+        fleet: the servers and the network above them.
+        jobs: what arrives.
+        truth: how fast jobs run beside one another; hidden from policies.
+        interval: seconds between decisions.
+    """
+
+    fleet: Fleet
+    jobs: Jobs
+    truth: Truth
+    interval: float = INTERVAL
+
+    def __post_init__(self) -> None:
+        require_number(self.interval, "interval", positive=True)
+        jobs, able = self.jobs, np.ones(len(self.jobs), dtype=bool)
+        if not len(jobs):
+            raise InstanceError("jobs", "there is none")
+        known: dict[tuple[float, ...], bool] = {}
+        for j, (w, p) in enumerate(zip(jobs.workers.tolist(), jobs.servers.tolist(), strict=True)):
+            key = (w, p, *jobs.worker[j].tolist(), *jobs.server[j].tolist())
+            if key not in known:
+                known[key] = bool(fits(self.capacity, jobs.worker[j], jobs.server[j], w, p))
+            able[j] = known[key]
+        require(able, jobs.workers, "jobs.workers", "do not fit the empty fleet")
+
+    @property
+    def capacity(self) -> FloatArray:
+        """What each server has, in `RESOURCES`, float64 (m, 3)."""
+        found = np.stack([self.fleet.gpus.astype(float), self.fleet.cpu, self.fleet.memory], axis=1)
+        if self.fleet.usable is not None:
+            found[~self.fleet.usable] = 0.0
+        return found
+
+
+def testbed(servers: int = 6, *, rack: int = 8, gpus: int = 2) -> Fleet:
+    """Return servers like those of Harmony's testbed, 16 cores and 48 GB each, in racks of equal size.
+
+    Raises:
+        InstanceError: if the servers do not fill racks.
+    """
+    require_number(servers, "servers", positive=True, whole=True)
+    require_number(rack, "rack", positive=True, whole=True)
+    inside = min(rack, servers)
+    if servers % inside:
+        raise InstanceError("servers", f"{servers!r} do not fill racks of {rack}")
+    return Fleet.regular(servers // inside, inside, gpus, gpu_type="testbed", cpu=16.0, memory=48e9, nic=125e6)

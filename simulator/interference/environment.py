@@ -1,0 +1,241 @@
+"""Decisions by the interval: which worker or parameter server of which waiting job goes to which server.
+
+env = Environment(case)
+while not env.done:
+    for job in env.waiting:
+        while (mask := env.mask(job)).any():
+            kind, server = choose(env, job, mask)
+            env.place(job, kind, server)
+    reward = env.end_interval()
+outcome = env.outcome()
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
+
+from .case import Case
+from .outcome import InterferenceOutcome
+from .room import advance, fits, task_mask
+from .snapshots import Long, Snapshots, offsets
+from .speeds import Where
+from .truths import HiddenTruth
+
+WORKER, SERVER = range(2)
+"""Kinds of task."""
+
+
+class View(NamedTuple):
+    """Harmony's state: A waiting jobs, B that run or are begun, K types, m servers.
+
+    Attributes:
+        x: type, one-hot, (A, K).
+        r: workers, GPUs of each, parameter servers, cores of each, (A, 4).
+        w, p: workers and parameter servers placed so far, (A, m).
+        v: free resources, as shares of the largest server's, (m, 3).
+        d: workers and parameter servers of the others, (B, m, 2).
+        running: types of these, one-hot, (B, K).
+    """
+
+    x: FloatArray
+    r: FloatArray
+    w: Long
+    p: Long
+    v: FloatArray
+    d: Long
+    running: FloatArray
+
+
+class Environment:
+    """A cluster that decides once an interval; jobs run from its beginning, and are never moved.
+
+    A job that is begun is placed to its end before the next: every placement of several jobs can be reached like that.
+    `mask` offers a task only if the rest of its job still fits, so that a gang is placed whole or waits. What arrives
+    in an interval waits for the next; what ends in it leaves at once, and its room is given away at the next.
+
+    Attributes:
+        case: what is simulated.
+        now: when the interval begins, seconds.
+        waiting: jobs that wait, in the order of arrival.
+        current: the job that is begun, -1 if there is none.
+        running: jobs that run, the oldest first.
+        free: what each server has left, float64 (m, 3).
+        done_epochs: of each job, float64 (n,).
+        start, finish: of each job, seconds, infinite before, float64 (n,).
+        speed: epochs a second that each job reported last, float64 (n,); nan before it ran.
+        placements: tasks placed so far.
+    """
+
+    def __init__(self, case: Case) -> None:
+        n = len(case.jobs)
+        self.case, self.free = case, case.capacity
+        self.capacity = case.capacity
+        self.waiting: list[int] = []
+        self.running: list[int] = []
+        self.current, self.placements = -1, 0
+        self.done_epochs, self.speed = np.zeros(n), np.full(n, np.nan)
+        self.start, self.finish = np.full(n, np.inf), np.full(n, np.inf)
+        self._rows: list[dict[int, list[int]]] = [{} for _ in range(n)]  # server -> workers, parameter servers
+        self._workers, self._servers = case.jobs.workers.tolist(), case.jobs.servers.tolist()
+        self._left = [self._workers.copy(), self._servers.copy()]
+        self._need = [case.jobs.worker, case.jobs.server]
+        self._arrived, self.now = 0, 0.0
+        self._admit()
+
+    @property
+    def done(self) -> bool:
+        """Whether all jobs have ended."""
+        return not self.waiting and not self.running and self._arrived == len(self.start)
+
+    def rows(self, job: int) -> dict[int, tuple[int, int]]:
+        """Return server -> (workers, parameter servers) of a job that runs, ran, or is begun."""
+        return {server: (w, p) for server, (w, p) in self._rows[job].items()}
+
+    def left(self, job: int) -> tuple[int, int]:
+        """Return how many workers and parameter servers of a job are not placed."""
+        return self._left[WORKER][job], self._left[SERVER][job]
+
+    def fits(self, job: int) -> bool:
+        """Return whether all that is left of a job fits."""
+        w, p = self.left(job)
+        return bool(fits(self.free, self._need[WORKER][job], self._need[SERVER][job], w, p))
+
+    def mask(self, job: int) -> BoolArray:
+        """Return which tasks of a job may go where, workers first, bool (2, m); nothing if it does not wait."""
+        w, p = self.left(job)
+        if (self.current >= 0 and job != self.current) or np.isfinite(self.start[job]):
+            return np.zeros((2, len(self.free)), dtype=np.bool_)
+        return np.asarray(task_mask(self.free, self._need[WORKER][job], self._need[SERVER][job], w, p))
+
+    def place(self, job: int, kind: int, server: int) -> None:
+        """Put a worker (`kind` 0) or parameter server (1) of a waiting job on a server.
+
+        The last one starts the job. It is checked that the task fits the server, not that the rest of its job will.
+
+        Raises:
+            InstanceError: naming what is wrong with it.
+        """
+        if self._left[kind][job] == 0 or not (job == self.current or (self.current < 0 and job in self.waiting)):
+            raise InstanceError("job", f"{job!r} has no such task to place now")
+        after = self.free[server] - self._need[kind][job]
+        if (after < -1e-9 * self.capacity[server]).any():
+            raise InstanceError("server", f"{server!r} has no room for a task of job {job}")
+        self.free[server] = after
+        self._rows[job].setdefault(server, [0, 0])[kind] += 1
+        self._left[kind][job] -= 1
+        self.current, self.placements = job, self.placements + 1
+        if self.left(job) == (0, 0):
+            self.current = -1
+            self.waiting.remove(job)
+            self.running.append(job)
+            self.start[job] = self.now
+
+    def place_whole(self, job: int, rows: dict[int, tuple[int, int]]) -> None:
+        """Put all tasks of a job: server -> (workers, parameter servers)."""
+        for server, counts in rows.items():
+            for kind, count in enumerate(counts):
+                for _ in range(count):
+                    self.place(job, kind, server)
+
+    def take_back(self) -> None:
+        """Take all tasks of the job that is begun off again."""
+        job = self.current
+        if job < 0:
+            return
+        for server, counts in self._rows[job].items():
+            for kind, count in enumerate(counts):
+                self.free[server] += count * self._need[kind][job]
+                self._left[kind][job] += count
+                self.placements -= count
+        self._rows[job] = {}
+        self.current = -1
+
+    def snapshot(self, *more: tuple[int, dict[int, tuple[int, int]]]) -> Snapshots:
+        """Return who is where: the running jobs in their order, and jobs as if they were placed on such rows."""
+        whole = [(job, self._rows[job]) for job in self.running] + list(more)
+        count = offsets(np.array([len(rows) for _, rows in whole], dtype=np.int64))
+        flat = np.array([(s, w, p) for _, rows in whole for s, (w, p) in rows.items()], dtype=np.int64).reshape(-1, 3)
+        kind = self.case.jobs.kind[[job for job, _ in whole]].astype(np.int64)
+        server, workers, ps = np.ascontiguousarray(flat.T)
+        return Snapshots(np.array([0, len(whole)]), kind, count, server, workers, ps)
+
+    def end_interval(self) -> float:
+        """Run to the next interval; return the reward.
+
+        It is Harmony's: the sum over the running jobs of the share of their epochs that they did. A job that is begun
+        waits again. Where nobody runs or waits, the next interval is that after the next arrival.
+        """
+        self.take_back()
+        interval, submit = self.case.interval, self.case.jobs.submit
+        reward = self._run(self.now + interval) if self.running else 0.0
+        self.now += interval
+        if not self.running and not self.waiting and self._arrived < len(submit):
+            self.now += max(0.0, float(np.ceil((submit[self._arrived] - self.now) / interval))) * interval
+        self._admit()
+        return reward
+
+    def _admit(self) -> None:
+        submit = self.case.jobs.submit
+        while self._arrived < len(submit) and submit[self._arrived] <= self.now:
+            self.waiting.append(self._arrived)
+            self._arrived += 1
+
+    def _run(self, until: float) -> float:
+        jobs, total = np.array(self.running), self.case.jobs.epochs[self.running]
+        left, now = total - self.done_epochs[jobs], self.snapshot()
+        if isinstance(self.case.truth, HiddenTruth):
+            where = Where(now.first, now.kind, now.rows, now.server, now.workers, now.ps)
+            epochs, end, opening = advance(self.case.truth.hidden, where, left, self.now, until)
+        else:
+            epochs, end, opening = self._advance(now, left, until)
+        self.done_epochs[jobs] += epochs
+        self.speed[jobs], self.finish[jobs] = opening, end
+        for job in jobs[np.isfinite(end)].tolist():
+            for server, (w, p) in self._rows[job].items():
+                self.free[server] += w * self._need[WORKER][job] + p * self._need[SERVER][job]
+            self.done_epochs[job] = self.case.jobs.epochs[job]
+            self.running.remove(job)
+        return float((epochs / total).sum())
+
+    def _advance(self, now: Snapshots, left: FloatArray, until: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Do what `advance` does, for a truth that is not compiled."""
+        time, done, end = self.now, np.zeros(len(left)), np.full(len(left), np.inf)
+        index, opening = np.arange(len(left)), np.zeros(0)
+        while len(index):
+            speed = self.case.truth.speeds(now)
+            opening = opening if len(opening) else speed
+            step = min(until - time, float(((left - done)[index] / speed).min()))
+            done[index] += speed * step
+            ended = (left - done)[index] / speed <= 1e-6
+            time += step
+            end[index[ended]], done[index[ended]] = time, left[index[ended]]
+            if time >= until:
+                break
+            now, kept = now.keep(np.flatnonzero(~ended))
+            index = index[kept]
+        return done, end, opening
+
+    def view(self) -> View:
+        """Return Harmony's state."""
+        jobs, m = self.case.jobs, len(self.free)
+        one_hot = np.eye(len(jobs.types.names))
+        wait = np.array(self.waiting, dtype=np.int64)
+        d = self.snapshot().dense(len(self.running), m)[0]
+        begun = np.zeros((len(wait), m, 2), dtype=np.int64)
+        if self.current >= 0:
+            for server, counts in self._rows[self.current].items():
+                begun[self.waiting.index(self.current), server] = counts
+        r = np.stack([jobs.workers[wait], jobs.worker[wait, 0], jobs.servers[wait], jobs.server[wait, 1]], axis=1)
+        v = self.free / self.capacity.max(axis=0)
+        return View(one_hot[jobs.kind[wait]], r, begun[..., 0], begun[..., 1], v, d, one_hot[jobs.kind[self.running]])
+
+    def outcome(self) -> InterferenceOutcome:
+        """Return what came of all jobs, once it is done."""
+        flat = [(job, s, w, p) for job, rows in enumerate(self._rows) for s, (w, p) in rows.items()]
+        columns: list[IntArray] = [np.array(column, dtype=np.int32) for column in zip(*flat, strict=True)]
+        return InterferenceOutcome(self.case, self.start.copy(), self.finish.copy(), *columns)

@@ -1,0 +1,95 @@
+"""What came of a case, and its check from the rows alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from gangplan.instances.arrays import FloatArray, IntArray
+
+from .case import Case
+from .snapshots import Snapshots, offsets
+
+_TOLERANCE = 1e-6
+"""Of epochs, as a share of all."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InterferenceOutcome:
+    """When n jobs ran, and where, as r rows: tasks of a job on a server, from its start to its end.
+
+    Attributes:
+        case: what was simulated.
+        start, finish: seconds, float64 (n,).
+        row_job, row_server: int32 (r,).
+        row_workers, row_ps: workers and parameter servers there, int32 (r,).
+    """
+
+    case: Case
+    start: FloatArray
+    finish: FloatArray
+    row_job: IntArray
+    row_server: IntArray
+    row_workers: IntArray
+    row_ps: IntArray
+
+    @property
+    def jct(self) -> FloatArray:
+        """Seconds from submission to end, float64 (n,)."""
+        return np.asarray(self.finish - self.case.jobs.submit)
+
+    @property
+    def makespan(self) -> float:
+        """Seconds from the first submission to the last end."""
+        return float(self.finish.max() - self.case.jobs.submit[0])
+
+
+def check(outcome: InterferenceOutcome) -> list[str]:
+    """Return what is wrong with an outcome, nothing if all is well.
+
+    Every job has the tasks it asked for, on one set of rows from start to end, which says that it was never moved; it
+    starts with an interval and after its submission; no server holds more than it has; and the epochs that the truth
+    gives to who is where, from event to event, add up to those of the job.
+    """
+    case, jobs = outcome.case, outcome.case.jobs
+    n, faults = len(jobs), list[str]()
+    if not (np.isfinite(outcome.finish).all() and np.isfinite(outcome.start).all()):
+        return ["a job did not run to its end"]
+    for name, rows, asked in (("workers", outcome.row_workers, jobs.workers), ("ps", outcome.row_ps, jobs.servers)):
+        wrong = np.flatnonzero(np.bincount(outcome.row_job, rows, n) != asked)
+        faults += [f"job {j} does not have the {name} it asked for" for j in wrong[:3].tolist()]
+    beat = outcome.start / case.interval
+    faults += [f"job {j} starts amid an interval" for j in np.flatnonzero(np.abs(beat - np.round(beat)) > 1e-9)[:3]]
+    faults += [f"job {j} starts before it is there" for j in np.flatnonzero(outcome.start < jobs.submit)[:3]]
+    return faults or _capacity(outcome) + _progress(outcome)
+
+
+def _capacity(outcome: InterferenceOutcome) -> list[str]:
+    job, jobs, case = outcome.row_job, outcome.case.jobs, outcome.case
+    need = outcome.row_workers[:, None] * jobs.worker[job] + outcome.row_ps[:, None] * jobs.server[job]
+    faults = []
+    for time in np.unique(outcome.start):
+        there = (outcome.start[job] <= time) & (outcome.finish[job] > time)
+        used = np.stack([np.bincount(outcome.row_server[there], need[there, x], case.fleet.n_nodes) for x in range(3)])
+        over = (case.capacity < used.T / (1 + 1e-9)).any(axis=1)
+        faults += [f"server {s} holds more than it has at {time:g} s" for s in np.flatnonzero(over)[:1].tolist()]
+    return faults[:3]
+
+
+def _progress(outcome: InterferenceOutcome) -> list[str]:
+    """Add up the epochs under the truth between all events."""
+    jobs = outcome.case.jobs
+    order = np.argsort(outcome.row_job, kind="stable")
+    rows = offsets(np.bincount(outcome.row_job, minlength=len(jobs)))
+    server, workers, ps = (x[order].astype(np.int64) for x in (outcome.row_server, outcome.row_workers, outcome.row_ps))
+    everyone = Snapshots(np.array([0, len(jobs)]), jobs.kind.astype(np.int64), rows, server, workers, ps)
+    done = np.zeros(len(jobs))
+    times = np.unique(np.concatenate([outcome.start, outcome.finish]))
+    for begin, end in pairwise(times.tolist()):
+        there = np.flatnonzero((outcome.start <= begin) & (outcome.finish > begin))
+        if len(there):
+            done[there] += (end - begin) * outcome.case.truth.speeds(everyone.keep(there)[0])
+    wrong = np.flatnonzero(np.abs(done / jobs.epochs - 1) > _TOLERANCE)
+    return [f"job {j} did {done[j]:g} of {jobs.epochs[j]:g} epochs" for j in wrong[:3].tolist()]

@@ -1,0 +1,120 @@
+"""Where tasks fit, and how far running jobs get in an interval, compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gangplan.solvers.compiled.kernel import Bools2, Floats, Floats2, Ints, inner, kernel
+
+from .speeds import Hidden, Where, scratch, write_speeds
+
+_SLACK = 1e-9
+"""Of demands that add up to what there is."""
+
+
+@inner
+def room_for(free: Floats, need: Floats, most: int) -> int:
+    """Return how many tasks of a demand fit into what a server has free, up to `most`."""
+    fits = float(most)
+    for x in range(len(need)):
+        if need[x] > 0.0:
+            fits = min(fits, np.floor(free[x] / need[x] * (1.0 + _SLACK) + _SLACK))
+    return int(max(fits, 0.0))
+
+
+@inner
+def fits_with(
+    free: Floats2, worker: Floats, ps: Floats, workers: int, servers: int, extra: int, need: Floats, best: Ints
+) -> bool:
+    """Return whether all tasks fit together when server `extra` has `need` less; `best` is scratch, (workers + 1,).
+
+    Server by server, `best[w]` is the most parameter servers that find a place besides w workers.
+    """
+    best[:] = -1
+    best[0] = 0
+    rest = np.empty(free.shape[1])
+    for s in range(len(free)):
+        for x in range(len(rest)):
+            rest[x] = free[s, x] - (need[x] if s == extra else 0.0)
+        most = room_for(rest, worker, workers)
+        beside = np.empty(most + 1, dtype=np.int64)
+        for here in range(most + 1):
+            beside[here] = room_for(rest, ps, servers)
+            for x in range(len(rest)):
+                rest[x] -= worker[x]
+        for w in range(workers, -1, -1):
+            found = -1
+            for here in range(min(most, w) + 1):
+                if best[w - here] >= 0:
+                    found = max(found, min(servers, best[w - here] + beside[here]))
+            best[w] = found
+        if best[workers] >= servers:
+            return True
+    return bool(best[workers] >= servers)
+
+
+@kernel
+def fits(free: Floats2, worker: Floats, ps: Floats, workers: int, servers: int) -> bool:
+    """Return whether all tasks of a job fit into what is free, (m, 3)."""
+    return fits_with(free, worker, ps, workers, servers, -1, worker, np.empty(workers + 1, dtype=np.int64))
+
+
+@kernel
+def task_mask(free: Floats2, worker: Floats, ps: Floats, workers: int, servers: int) -> Bools2:
+    """Return where a worker and a parameter server may go so that all other tasks still fit, (2, m)."""
+    mask = np.zeros((2, len(free)), dtype=np.bool_)
+    best = np.empty(workers + 1, dtype=np.int64)
+    for s in range(len(free)):
+        if workers > 0 and room_for(free[s], worker, 1) == 1:
+            mask[0, s] = fits_with(free, worker, ps, workers - 1, servers, s, worker, best[:workers])
+        if servers > 0 and room_for(free[s], ps, 1) == 1:
+            mask[1, s] = fits_with(free, worker, ps, workers, servers - 1, s, ps, best)
+    return mask
+
+
+@kernel
+def advance(hidden: Hidden, where: Where, left: Floats, now: float, until: float) -> tuple[Floats, Floats, Floats]:
+    """Run jobs up to a time; whoever ends leaves, and speeds are known anew.
+
+    Args:
+        hidden: the truth.
+        where: one snapshot of n jobs.
+        left: epochs that each has to do, (n,).
+        now, until: seconds.
+
+    Returns:
+        Of each job the epochs it did, when it ended, infinite if it did not, and its speed at the beginning.
+    """
+    n = len(left)
+    kind, rows, speed = where.kind.copy(), where.rows.copy(), np.zeros(n)
+    server, workers, ps = where.server.copy(), where.workers.copy(), where.ps.copy()
+    done, end, opening = np.zeros(n), np.full(n, np.inf), np.zeros(n)
+    here, use, index = Where(where.first, kind, rows, server, workers, ps), scratch(hidden, where), np.arange(n)
+    count, begun = n, False
+    while count > 0:
+        write_speeds(hidden, here, 0, count, use, speed)
+        if not begun:
+            opening[:], begun = speed, True
+        step = until - now
+        for at in range(count):
+            step = min(step, (left[index[at]] - done[index[at]]) / speed[at])
+        kept, used = 0, 0
+        for at in range(count):
+            job = index[at]
+            done[job] += speed[at] * step
+            if now + (left[job] - done[job]) / speed[at] <= now + 1e-6:
+                done[job], end[job] = left[job], now + step
+                continue
+            index[kept], kind[kept] = job, kind[at]
+            begin, stop = rows[at], rows[at + 1]
+            rows[kept] = used
+            for row in range(begin, stop):
+                server[used], workers[used], ps[used] = server[row], workers[row], ps[row]
+                used += 1
+            kept += 1
+        rows[kept] = used
+        now += step
+        if now >= until:
+            break
+        count = kept
+    return done, end, opening

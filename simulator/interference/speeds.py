@@ -1,0 +1,263 @@
+"""The speed of every job of a snapshot under a hidden truth, compiled.
+
+A step takes the compute of the slowest worker plus the synchronisation through the busiest link. Whoever is on the
+same server adds to the compute; whoever crosses the same link adds to the synchronisation. These are the formulas of
+`gangplan.instances.placement.rate` (docs/placement.md) with more known: what parameter servers do to those beside them,
+servers and links of unequal quality, and a synchronisation that is measured and not proportional to bytes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gangplan.solvers.compiled.kernel import Bools, Floats, Floats2, Ints, Ints2, inner, kernel
+
+CONTENTION, PAIRS, LINKS = range(3)
+"""How jobs slow one another down: by contention; by a table of pairs on a server; by a table of pairs on a link."""
+SPREADS = 5
+"""Numbers of servers of which a table of pairs on links knows speeds: up to 1, 2, 4, 8 and more."""
+
+
+class Hidden(NamedTuple):
+    """A truth: K types, m servers, X links of L levels, Q rows of a table.
+
+    Attributes:
+        mode: one of those above.
+        link: by which link a server's traffic leaves its group of each level, the server itself first, (L, m).
+        step: seconds of a step on one server, alone, (K,).
+        sync: seconds that are added when the busiest link carries the model once, and twice, in each direction, (K, 2).
+        batches: that make an epoch, (K,).
+        host: what a task adds to the time of another on its server, as a share of it: row the one that suffers, column
+            the one that is there, workers of each type and then parameter servers, (2 K, 2 K).
+        socket: by how much that is multiplied on each server, (m,).
+        duty: share of the time that a job of each type loads the links that it crosses, (K,).
+        quality: bandwidth of each link, 1 being that of which `sync` was measured, (X,).
+        row: of the table, for a type on so many servers, (K, SPREADS).
+        kept: share of its speed that the row keeps beside the column, (Q, Q).
+        alone: seconds of a step of each row of the table alone, (Q,).
+    """
+
+    mode: int
+    link: Ints2
+    step: Floats
+    sync: Floats2
+    batches: Floats
+    host: Floats2
+    socket: Floats
+    duty: Floats
+    quality: Floats
+    row: Ints2
+    kept: Floats2
+    alone: Floats
+
+
+class Where(NamedTuple):
+    """The fields of `Snapshots`, see there."""
+
+    first: Ints
+    kind: Ints
+    rows: Ints
+    server: Ints
+    workers: Ints
+    ps: Ints
+
+
+class Scratch(NamedTuple):
+    """What is written to between two snapshots.
+
+    Attributes:
+        tasks: workers of each type and parameter servers of each type on each server, (m, 2 K).
+        load: duties of the jobs that cross each link, (X,).
+        marked: links that a job crosses, (X,).
+        links: of one level that a job is behind, (R,).
+        behind: its workers and parameter servers behind each of them, (R, 2).
+    """
+
+    tasks: Floats2
+    load: Floats
+    marked: Bools
+    links: Ints
+    behind: Ints2
+
+
+@inner
+def scratch(hidden: Hidden, where: Where) -> Scratch:
+    """Return empty scratch, enough for the snapshots."""
+    most = 1
+    for job in range(len(where.kind)):
+        most = max(most, where.rows[job + 1] - where.rows[job])
+    links, types = len(hidden.quality), len(hidden.step)
+    return Scratch(
+        np.zeros((len(hidden.socket), 2 * types)),
+        np.zeros(links),
+        np.zeros(links, dtype=np.bool_),
+        np.empty(most, dtype=np.int64),
+        np.empty((most, 2), dtype=np.int64),
+    )
+
+
+@inner
+def behind(hidden: Hidden, where: Where, job: int, level: int, use: Scratch) -> int:
+    """Write the links of one level that a job is behind, and what of it; return how many these are."""
+    found = 0
+    for row in range(where.rows[job], where.rows[job + 1]):
+        link, at = hidden.link[level, where.server[row]], 0
+        while at < found and use.links[at] != link:
+            at += 1
+        if at == found:
+            found += 1
+            use.links[at], use.behind[at, 0], use.behind[at, 1] = link, 0, 0
+        use.behind[at, 0] += where.workers[row]
+        use.behind[at, 1] += where.ps[row]
+    return found
+
+
+@inner
+def enter(hidden: Hidden, where: Where, begin: int, end: int, use: Scratch, sign: float) -> None:
+    """Add the tasks and the duties of jobs, or take them off."""
+    types = len(hidden.step)
+    for job in range(begin, end):
+        kind = where.kind[job]
+        for row in range(where.rows[job], where.rows[job + 1]):
+            use.tasks[where.server[row], kind] += sign * where.workers[row]
+            use.tasks[where.server[row], types + kind] += sign * where.ps[row]
+        for level in range(len(hidden.link)):
+            found = behind(hidden, where, job, level, use)
+            if found < 2:
+                break
+            for at in range(found):
+                use.load[use.links[at]] += sign * hidden.duty[kind]
+
+
+@inner
+def suffers(hidden: Hidden, where: Where, job: int, part: int, use: Scratch) -> float:
+    """Return by what the slowest worker (`part` 0) or parameter server (1) of a job is slowed down, 1 being alone."""
+    types, kind, worst = len(hidden.step), where.kind[job], 1.0
+    for row in range(where.rows[job], where.rows[job + 1]):
+        if (where.ps[row] if part else where.workers[row]) == 0:
+            continue
+        server, more = where.server[row], 0.0
+        for other in range(2 * types):
+            more += hidden.host[part * types + kind, other] * use.tasks[server, other]
+        more -= hidden.host[part * types + kind, kind] * where.workers[row]
+        more -= hidden.host[part * types + kind, types + kind] * where.ps[row]
+        worst = max(worst, 1.0 + hidden.socket[server] * more)
+    return worst
+
+
+@inner
+def synchronises(hidden: Hidden, where: Where, job: int, use: Scratch) -> float:
+    """Return the seconds of synchronisation of a job, through the link on which it takes longest."""
+    kind, worst, workers, servers = where.kind[job], 0.0, 0, 0
+    for row in range(where.rows[job], where.rows[job + 1]):
+        workers += where.workers[row]
+        servers += where.ps[row]
+    for level in range(len(hidden.link)):
+        found = behind(hidden, where, job, level, use)
+        if found < 2:
+            break
+        for at in range(found):
+            here, beside = use.behind[at, 0], use.behind[at, 1]
+            times = 2.0 * (workers - 1) / workers
+            if servers > 0:
+                times = (here * (servers - beside) + beside * (workers - here)) / servers
+            once, twice = hidden.sync[kind, 0], hidden.sync[kind, 1]
+            seconds = once * times if times < 1.0 else once + (twice - once) * (times - 1.0)
+            if times > 2.0:
+                seconds = twice * times / 2.0
+            shared = 1.0 + max(use.load[use.links[at]] - hidden.duty[kind], 0.0)
+            worst = max(worst, seconds * shared / hidden.quality[use.links[at]])
+    return worst
+
+
+@inner
+def on_servers(hidden: Hidden, where: Where, job: int, use: Scratch) -> float:
+    """Return the seconds of a step by the table of pairs on a server: each task there takes its share, one by one."""
+    kind, worst = where.kind[job], 1.0
+    for row in range(where.rows[job], where.rows[job + 1]):
+        slower = 1.0
+        for other in range(len(hidden.step)):
+            beside = use.tasks[where.server[row], other] - (other == kind)
+            if beside > 0.0:
+                slower /= hidden.kept[hidden.row[kind, 0], hidden.row[other, 0]] ** beside
+        worst = max(worst, slower)
+    return float(hidden.step[kind] * worst)
+
+
+@inner
+def spread(where: Where, job: int) -> int:
+    """Return which of the `SPREADS` a job has."""
+    at, size = 0, 1
+    while size < where.rows[job + 1] - where.rows[job] and at < SPREADS - 1:
+        size *= 2
+        at += 1
+    return at
+
+
+@inner
+def mark(hidden: Hidden, where: Where, job: int, use: Scratch, value: bool) -> None:
+    """Mark the links that a job crosses."""
+    for level in range(len(hidden.link)):
+        found = behind(hidden, where, job, level, use)
+        if found < 2:
+            break
+        for at in range(found):
+            use.marked[use.links[at]] = value
+
+
+@inner
+def crosses_marked(hidden: Hidden, where: Where, job: int, use: Scratch) -> bool:
+    """Return whether a job crosses a link that is marked."""
+    for level in range(len(hidden.link)):
+        found = behind(hidden, where, job, level, use)
+        if found < 2:
+            return False
+        for at in range(found):
+            if use.marked[use.links[at]]:
+                return True
+    return False
+
+
+@inner
+def on_links(hidden: Hidden, where: Where, begin: int, end: int, job: int, use: Scratch) -> float:
+    """Return the seconds of a step by the table of pairs on links: each job that shares one takes its share."""
+    mine = hidden.row[where.kind[job], spread(where, job)]
+    seconds = hidden.alone[mine]
+    mark(hidden, where, job, use, True)
+    for other in range(begin, end):
+        if other != job and crosses_marked(hidden, where, other, use):
+            seconds /= hidden.kept[mine, hidden.row[where.kind[other], spread(where, other)]]
+    mark(hidden, where, job, use, False)
+    return float(seconds)
+
+
+@inner
+def write_speeds(hidden: Hidden, where: Where, begin: int, end: int, use: Scratch, out: Floats) -> None:
+    """Write the epochs a second of the jobs of one snapshot."""
+    enter(hidden, where, begin, end, use, 1.0)
+    for job in range(begin, end):
+        kind, workers = where.kind[job], 0
+        for row in range(where.rows[job], where.rows[job + 1]):
+            workers += where.workers[row]
+        if hidden.mode == CONTENTION:
+            step = hidden.step[kind] * suffers(hidden, where, job, 0, use)
+            sync = synchronises(hidden, where, job, use)
+            if sync > 0.0:
+                step += sync * suffers(hidden, where, job, 1, use)
+        elif hidden.mode == PAIRS:
+            step = on_servers(hidden, where, job, use)
+        else:
+            step = on_links(hidden, where, begin, end, job, use)
+        out[job] = workers / (step * hidden.batches[kind])
+    enter(hidden, where, begin, end, use, -1.0)
+
+
+@kernel
+def all_speeds(hidden: Hidden, where: Where) -> Floats:
+    """Return the epochs a second of each job of all snapshots, (n,)."""
+    out, use = np.zeros(len(where.kind)), scratch(hidden, where)
+    for at in range(len(where.first) - 1):
+        write_speeds(hidden, where, where.first[at], where.first[at + 1], use, out)
+    return out

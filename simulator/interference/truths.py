@@ -1,0 +1,128 @@
+"""What a cluster really does to jobs that share it: drawn from a seed, or measured by others; no policy sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import FloatArray, require, require_number
+from gangplan.instances.placement import Fleet
+
+from .job_types import MEASURED, TESTBED, JobTypes
+from .snapshots import Long, Snapshots
+from .speeds import CONTENTION, SPREADS, Hidden, Where, all_speeds
+
+_EMPTY, _EMPTY2 = np.zeros(0), np.zeros((0, 0))
+_WORKER, _SERVER = (0.22, 0.10), (0.10, 0.16)
+"""What a worker, and a parameter server, adds to a worker and to a parameter server on its server, in the mean."""
+_SPREAD = 0.8
+"""Of the logarithm of what types suffer and exert."""
+_UPLINK = (2.0, 4.0)
+"""Bandwidth of an uplink over that of a NIC, from and to."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HiddenTruth:
+    """A truth for the compiled simulator; `Truth` is what it is to others."""
+
+    hidden: Hidden
+
+    def speeds(self, now: Snapshots) -> FloatArray:
+        """Return the epochs a second of each job, float64 (n,)."""
+        where = Where(now.first, now.kind, now.rows, now.server, now.workers, now.ps)
+        return np.asarray(all_speeds(self.hidden, where))
+
+    def slower_link(self, link: int, factor: float) -> HiddenTruth:
+        """Return the truth with one link at `factor` of its bandwidth: the NIC of a server, or behind them an uplink.
+
+        Raises:
+            InstanceError: naming the argument and the value found.
+        """
+        require_number(factor, "factor", positive=True)
+        quality = self.hidden.quality.copy()
+        if not 0 <= link < len(quality):
+            raise InstanceError("link", f"{link!r} is none of {len(quality)} links")
+        quality[link] *= factor
+        return HiddenTruth(self.hidden._replace(quality=quality))
+
+
+def contention(
+    fleet: Fleet, seed: int, types: JobTypes = TESTBED, measured: FloatArray = MEASURED, strength: float = 1.0
+) -> HiddenTruth:
+    """Draw a truth of the form of the placement cost model, with the measured speeds where a job is alone.
+
+    Drawn from the seed are what workers and parameter servers of each type do to those on their server (by two kinds
+    of pressure, PCIe and host memory), how well each server's sockets keep them apart, the duties of the types on links
+    (about their share of the time, alone), and the uplinks.
+
+    Args:
+        fleet: the servers.
+        seed: of what is drawn.
+        types: of jobs.
+        measured: seconds of a step of two workers and two parameter servers apart, mixed and together, float64 (3, K).
+        strength: of what those on a server do to one another; 0 for links alone.
+
+    Raises:
+        InstanceError: naming the argument and the value found.
+    """
+    require_number(seed, "seed", whole=True)
+    require_number(strength, "strength")
+    measured = np.asarray(measured, dtype=float)
+    if measured.shape != (3, len(types.names)):
+        raise InstanceError("measured", f"has the shape {measured.shape}, not that of three placements a type")
+    require(np.isfinite(measured) & (measured > 0), measured, "measured", "is not a time")
+    rng = np.random.default_rng([seed, 21])
+    k, link = len(types.names), links(fleet)
+    suffer, exert = rng.lognormal(0.0, _SPREAD, (2, 2, 2 * k))  # by the kind of pressure
+    host = np.einsum("pa,pb->ab", suffer, exert) / (2 * np.exp(_SPREAD**2))
+    host[:, :k] *= np.repeat(_WORKER, k)[:, None]
+    host[:, k:] *= np.repeat(_SERVER, k)[:, None]
+    sync = np.maximum(measured[[1, 0]] - measured[2], 0.0)
+    natural = sync[1] / measured[0]
+    duty = np.clip(natural ** rng.uniform(0.3, 1.0) * rng.lognormal(0.0, 0.3, k), 0.05, 1.0)
+    quality = np.concatenate([np.ones(fleet.n_nodes), rng.uniform(*_UPLINK, link.max() + 1 - fleet.n_nodes)])
+    socket = rng.uniform(0.5, 1.5, fleet.n_nodes)
+    return HiddenTruth(
+        _hidden(
+            CONTENTION,
+            link,
+            types,
+            step=measured[2].copy(),
+            sync=np.ascontiguousarray(sync.T),
+            host=np.minimum(strength * host, 2.0),
+            socket=socket,
+            duty=duty,
+            quality=quality,
+        )
+    )
+
+
+def links(fleet: Fleet) -> Long:
+    """Return by which link the traffic of each server leaves its group of each level, int64 (L, m): first its own."""
+    rows, begin = [np.arange(fleet.n_nodes)], fleet.n_nodes
+    for group in fleet.topology.group[: len(fleet.topology.levels) - 1]:
+        rows.append(begin + group)
+        begin += int(group.max()) + 1
+    return np.array(rows, dtype=np.int64)
+
+
+def _hidden(mode: int, link: Long, types: JobTypes, **known: Any) -> Hidden:
+    k, m, x = len(types.names), link.shape[1], int(link.max()) + 1
+    usual = Hidden(
+        mode=mode,
+        link=link,
+        step=types.compute.copy(),
+        sync=np.zeros((k, 2)),
+        batches=types.batches.copy(),
+        host=np.zeros((2 * k, 2 * k)),
+        socket=np.ones(m),
+        duty=np.zeros(k),
+        quality=np.ones(x),
+        row=np.zeros((k, SPREADS), dtype=np.int64),
+        kept=_EMPTY2,
+        alone=_EMPTY,
+    )
+    return usual._replace(**known)
