@@ -5,6 +5,8 @@ Source: Ayadi et al., JPDC 204 (2025), as far as it is known: a job's speed from
 
 from .allocate import ALLOCATORS
 from .arrays import Cluster, Jobs, State, begin, cluster_of, copy, jobs_of
+from .batch import Batch
+from .image import Image, image
 from .rules import DISCIPLINES, FEATURES, SCORES, Rule, rule
 from .simulate import Policy, check_rates, outcome_of, simulate
 from .workloads import LARGE, SMALL, Mix
@@ -16,7 +18,9 @@ __all__ = [
     "LARGE",
     "SCORES",
     "SMALL",
+    "Batch",
     "Cluster",
+    "Image",
     "Jobs",
     "Mix",
     "Policy",
@@ -26,6 +30,7 @@ __all__ = [
     "check_rates",
     "cluster_of",
     "copy",
+    "image",
     "jobs_of",
     "outcome_of",
     "rule",

@@ -41,9 +41,12 @@ Ints = Annotated[Any, types.Array(types.int64, 1, "C")]
 Ints2 = Annotated[Any, types.Array(types.int64, 2, "C")]
 Ints3 = Annotated[Any, types.Array(types.int64, 3, "C")]
 Halves2 = Annotated[Any, types.Array(types.int32, 2, "C")]
+Singles2 = Annotated[Any, types.Array(types.float32, 2, "C")]
+Singles3 = Annotated[Any, types.Array(types.float32, 3, "C")]
+Singles4 = Annotated[Any, types.Array(types.float32, 4, "C")]
 Bools = Annotated[Any, types.Array(types.boolean, 1, "C")]
 Bools2 = Annotated[Any, types.Array(types.boolean, 2, "C")]
-"""Arrays of so many dimensions in C order: of float64, int64, int32, bool."""
+"""Arrays of so many dimensions in C order: of float64, int64, int32, float32, bool."""
 
 
 _SETTINGS: Any = config
