@@ -9,6 +9,7 @@ from .batch import Batch
 from .image import Image, image
 from .rules import DISCIPLINES, FEATURES, SCORES, Rule, rule
 from .simulate import Policy, check_rates, outcome_of, simulate
+from .suites import SUITES, TEST, TRAINING, VALIDATION, Suite, suite
 from .workloads import LARGE, SMALL, Mix
 
 __all__ = [
@@ -18,6 +19,10 @@ __all__ = [
     "LARGE",
     "SCORES",
     "SMALL",
+    "SUITES",
+    "TEST",
+    "TRAINING",
+    "VALIDATION",
     "Batch",
     "Cluster",
     "Image",
@@ -26,6 +31,7 @@ __all__ = [
     "Policy",
     "Rule",
     "State",
+    "Suite",
     "begin",
     "check_rates",
     "cluster_of",
@@ -35,4 +41,5 @@ __all__ = [
     "outcome_of",
     "rule",
     "simulate",
+    "suite",
 ]

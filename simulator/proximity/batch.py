@@ -50,7 +50,8 @@ class Batch:
     Attributes:
         jobs, state: rows of arrays; new ones where an episode needs longer rows.
         size: jobs of each episode, int64 (B,).
-        mask: which actions are possible, bool (B, slots + 1); none in an episode that is over for good.
+        mask: which actions are possible, bool (B, slots + 1); none in an episode that is over for good. `act` changes
+            it in place.
         seeds: of each episode, int64 (B,).
         finished: the episodes that are over, in the order of their ends.
     """
