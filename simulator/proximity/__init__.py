@@ -7,6 +7,7 @@ from .allocate import ALLOCATORS
 from .arrays import Cluster, Jobs, State, begin, cluster_of, copy, jobs_of
 from .batch import Batch
 from .image import Image, image
+from .rollout import Candidates, Rollout
 from .rules import DISCIPLINES, FEATURES, SCORES, Rule, rule
 from .simulate import Policy, check_rates, outcome_of, simulate
 from .suites import SUITES, TEST, TRAINING, VALIDATION, Suite, suite
@@ -24,11 +25,13 @@ __all__ = [
     "TRAINING",
     "VALIDATION",
     "Batch",
+    "Candidates",
     "Cluster",
     "Image",
     "Jobs",
     "Mix",
     "Policy",
+    "Rollout",
     "Rule",
     "State",
     "Suite",

@@ -8,7 +8,7 @@ from math import log
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import require_number
+from gangplan.instances.arrays import FloatArray, require_number
 from gangplan.solvers.compiled.kernel import Floats, Ints, by_reference, kernel, lean
 from gangplan.solvers.compiled.routines import pop
 
@@ -54,12 +54,19 @@ class Rule:
 
     def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
         """Run from a state to the end, where all jobs have a start and a finish."""
+        of = DISCIPLINES.index(self.discipline), ALLOCATORS.index(self.allocator)
+        run(jobs, cluster, state, self.vector(), self.noise(len(jobs.submit)), *of)
+
+    def vector(self) -> FloatArray:
+        """Return the weights in the order of `FEATURES`."""
         weights = np.zeros(len(FEATURES))
         for name, value in self.weights:
             weights[FEATURES.index(name)] = value
-        noise = np.random.default_rng(self.seed).random(len(jobs.submit))
-        of = DISCIPLINES.index(self.discipline), ALLOCATORS.index(self.allocator)
-        run(jobs, cluster, state, weights, noise, *of)
+        return weights
+
+    def noise(self, n: int) -> FloatArray:
+        """Return the random numbers of n jobs."""
+        return np.random.default_rng(self.seed).random(n)
 
 
 SCORES: dict[str, tuple[tuple[str, float], ...]] = {
