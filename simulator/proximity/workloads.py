@@ -26,6 +26,7 @@ class Mix:
         length: of the longest, steps.
         gpus: of the largest.
         step: seconds.
+        rush: so many times as fast the middle third of the jobs arrives.
     """
 
     jobs: int = 150
@@ -33,11 +34,13 @@ class Mix:
     length: int = 30
     gpus: int = 8
     step: float = 1.0
+    rush: float = 1.0
 
     def __post_init__(self) -> None:
         for name in ("jobs", "length", "gpus"):
             require_number(getattr(self, name), name, positive=True, whole=True)
-        require_number(self.step, "step", positive=True)
+        for name in ("step", "rush"):
+            require_number(getattr(self, name), name, positive=True)
         require_share(self.arrival, "arrival")
         if not self.arrival:
             raise InstanceError("arrival", "is 0: no job ever arrives")
@@ -47,9 +50,11 @@ class Mix:
         rng = np.random.default_rng(seed)
         n = self.jobs
         length, gpus = _sizes(rng, n, self.length), _sizes(rng, n, self.gpus)
+        gaps = rng.geometric(self.arrival, n).astype(np.float64)
+        gaps[n // 3 : 2 * n // 3] /= self.rush
         return Workload(
             names=tuple(map(str, range(n))),
-            submit=np.asarray((np.cumsum(rng.geometric(self.arrival, n)) - 1) * self.step, dtype=np.float64),
+            submit=(np.cumsum(gaps) - 1) * self.step,
             gpus=gpus.astype(np.int32),
             duration=length * self.step,
         )
