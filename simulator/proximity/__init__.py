@@ -6,6 +6,7 @@ Source: Ayadi et al., JPDC 204 (2025), as far as it is known: a job's speed from
 from .allocate import ALLOCATORS
 from .arrays import Cluster, Jobs, State, begin, cluster_of, copy, jobs_of
 from .batch import Batch
+from .evaluate import Difference, Row, evaluate, paired
 from .image import Image, image
 from .rollout import Candidates, Rollout
 from .rules import DISCIPLINES, FEATURES, SCORES, Rule, rule
@@ -27,11 +28,13 @@ __all__ = [
     "Batch",
     "Candidates",
     "Cluster",
+    "Difference",
     "Image",
     "Jobs",
     "Mix",
     "Policy",
     "Rollout",
+    "Row",
     "Rule",
     "State",
     "Suite",
@@ -39,9 +42,11 @@ __all__ = [
     "check_rates",
     "cluster_of",
     "copy",
+    "evaluate",
     "image",
     "jobs_of",
     "outcome_of",
+    "paired",
     "rule",
     "simulate",
     "suite",
