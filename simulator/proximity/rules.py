@@ -77,12 +77,15 @@ SCORES: dict[str, tuple[tuple[str, float], ...]] = {
     "tetris": (("gpus", -1.0), ("length", 1.4)),
     "smallest": (("gpus", 1.0),),
     "least_work": (("log_length", 1.0), ("log_gpus", 1.0)),
+    "linear": (("log_length", 1.0), ("log_gpus", 1.5), ("log_slowdown", 2.5)),
 }
-"""By name, the published selectors and least work; ties go by submission. Tetris (Grandl et al., SIGCOMM 2014) weighs
-the GPUs that a job would fill against its length: of 22 weights of these or their logarithms it was best by this one,
-in the geometric mean of the mean JCTs of `SMALL` and `LARGE` on validation seeds, 400 and 40 from 1,000,000 on."""
+"""By name, the published selectors, least work and linear; ties go by submission. Tetris (Grandl et al., SIGCOMM 2014)
+weighs the GPUs that a job would fill against its length: of 22 weights of these or their logarithms this one was best,
+by the geometric mean of the mean JCTs of `SMALL` and `LARGE` on validation seeds, 400 and 40 from 1,000,000 on. Linear
+is the best of 192 weights and disciplines on the same seeds: a job that does not fit is scored as if it were not slowed
+down, so it may wait at the head until GPUs close to one another are idle."""
 
-TUNED = {"least_work": "head"}
+TUNED = {"least_work": "head", "linear": "head"}
 """Disciplines that were best on the same seeds, by the name of the selector; ``overtake`` for all others."""
 
 

@@ -9,13 +9,13 @@ from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
-from gangplan.simulator.proximity import ALLOCATORS, SCORES, SMALL, Rule, begin, cluster_of, jobs_of, rule
+from gangplan.simulator.proximity import ALLOCATORS, SCORES, SMALL, begin, cluster_of, jobs_of, rule
 from gangplan.simulator.proximity.decode import Listing, listing, run_list
 
 
 @pytest.mark.parametrize("allocator", ALLOCATORS)
 @pytest.mark.parametrize("discipline", ["head", "overtake"])
-@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize("name", sorted({*SCORES} - {"linear"}))
 def test_a_list_does_what_its_rule_does(name: str, discipline: str, allocator: str) -> None:
     """Going through a sorted queue once starts the same jobs on the same GPUs as looking for the least score."""
     jobs, cluster = jobs_of(SMALL.draw(5), Proximity()), cluster_of(Fleet.regular(2, 4, 4), Proximity())
@@ -49,4 +49,4 @@ def test_what_is_no_list() -> None:
     with pytest.raises(InstanceError, match="discipline: is 'easy'"):
         listing(rule("sjf", "easy"), jobs, cluster)
     with pytest.raises(InstanceError, match="log_slowdown"):
-        listing(Rule((("log_slowdown", 1.0),)), jobs, cluster)
+        listing(rule("linear"), jobs, cluster)
