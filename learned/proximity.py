@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from collections.abc import Callable
 
 from gangplan.instances import InstanceError
-from gangplan.simulator.proximity import ALLOCATORS, DISCIPLINES, SCORES, Policy, rule
+from gangplan.simulator.proximity import ALLOCATORS, DISCIPLINES, SCORES, Policy, Rollout, rule
 
 PUBLISHED = ("fcfs", "sjf", "ljf", "random", "tetris", "smallest")
 """The rules that TopDRL was compared with."""
-SEARCHES: dict[str, str] = {}
-"""Policies that search, by name: module and class; each is made from a seed."""
+SEARCHES: dict[str, Callable[[int], Policy]] = {"rollout": lambda seed: Rollout(seed=seed)}
+"""Policies that search, by name: what makes each from a seed."""
 
 
 def make_policy(name: str, seed: int = 0) -> Policy:
@@ -25,9 +25,7 @@ def make_policy(name: str, seed: int = 0) -> Policy:
         InstanceError: naming the policy, if there is none of that name or it is for another problem.
     """
     if name in SEARCHES:
-        module, _, kind = SEARCHES[name].partition(":")
-        found: Policy = getattr(import_module(module), kind)(seed=seed)
-        return found
+        return SEARCHES[name](seed)
     stem, *parts = name.split("+")
     if stem in SCORES:
         discipline = parts.pop(0) if parts and parts[0] in DISCIPLINES else ""
