@@ -23,6 +23,7 @@ class Loop:
 
     Attributes:
         s, view: the state and the window on it.
+        arrived: how many jobs have been submitted.
         decider: who decides; whoever calls `advance` may do so instead.
         downs: (node, down, up) of every failure so far; infinite while the node is down.
     """
@@ -38,7 +39,7 @@ class Loop:
         self._usable = np.asarray(state.fleet.usable)
         self._order = state.order.tolist()
         self._arrival = [*state.workload.submit[state.order].tolist(), np.inf]
-        self._arrived, self._left, self._looks, self._begun = 0, state.workload.n_jobs, 0, False
+        self.arrived, self._left, self._looks, self._begun = 0, state.workload.n_jobs, 0, False
         self.downs: list[tuple[int, float, float]] = []
         self._down: dict[int, int] = {}
 
@@ -55,7 +56,7 @@ class Loop:
         self._begun = True
         if not self._left:
             return False
-        now = min(self._arrival[self._arrived], self.s.next_end(), self._clock.time, alarm)
+        now = min(self._arrival[self.arrived], self.s.next_end(), self._clock.time, alarm)
         if now == np.inf:
             raise self._waiting()
         self.s.advance(now)
@@ -72,7 +73,7 @@ class Loop:
     @property
     def last(self) -> bool:
         """Whether nothing more will happen by itself: all have arrived, none runs, and every node is up."""
-        return self._arrived == len(self._order) and not self.s.running.size and bool((self.s.up == self._usable).all())
+        return self.arrived == len(self._order) and not self.s.running.size and bool((self.s.up == self._usable).all())
 
     def _complete(self) -> None:
         n = self.s.workload.n_jobs
@@ -102,9 +103,9 @@ class Loop:
                 self.decider.join(job)
 
     def _arrive(self, now: float) -> None:
-        while self._arrival[self._arrived] <= now:
-            job = self._order[self._arrived]
-            self._arrived += 1
+        while self._arrival[self.arrived] <= now:
+            job = self._order[self.arrived]
+            self.arrived += 1
             if self._admit is None or self._admit.admit(job, self.view):
                 self.decider.join(job)
             else:

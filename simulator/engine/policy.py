@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Fleet, SpeedModel
+from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
 
 from ..options import DegreeOptions
@@ -41,7 +42,7 @@ class View:
         self.workload: Workload = state.workload
         self.fleet: Fleet = state.fleet
         self.options: DegreeOptions = state.options
-        self.speeds: SpeedModel | None = state.speeds
+        self.speeds: SpeedModel | Proximity | None = state.speeds
         self.shared: bool = state.shared
         self.cost: float = state.cost
         self.rank: Long = _closed(state.rank)
@@ -66,6 +67,11 @@ class View:
     def free(self) -> Long:
         """GPUs of each node that nobody holds, 0 where it is down, int64 (m,)."""
         return np.asarray(np.where(self._up, self._state.free[:, 0], 0.0).astype(np.int64))
+
+    @property
+    def idle(self) -> NDArray[np.bool_]:
+        """Which GPUs no job holds that was placed on GPUs told apart, node by node, bool (GPUs,)."""
+        return _closed(self._state.idle)
 
     @property
     def spare(self) -> FloatArray:

@@ -10,6 +10,7 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_number
 from gangplan.instances.placement import Fleet, SpeedModel
+from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
 
 from ..asking import asking
@@ -37,7 +38,7 @@ def simulate(
     scheduler: Scheduler,
     *,
     options: DegreeOptions | None = None,
-    speeds: SpeedModel | None = None,
+    speeds: SpeedModel | Proximity | None = None,
     outages: Outages | None = None,
     preempt_cost: float = 0.0,
     checkpoint_interval: float | None = None,
@@ -53,8 +54,9 @@ def simulate(
         scheduler: the policies.
         options: degrees of the jobs; by default each runs on the GPUs it asked for.
         speeds: of the models of the jobs: with it jobs slow one another down on nodes, GPUs and links, and run slower
-            on slower GPUs, by the cost model of placement; a duration is then that of a job alone at its best. By
-            default every job runs at rate 1, and jobs squeezed onto a GPU at the share of it that they have.
+            on slower GPUs, by the cost model of placement; a duration is then that of a job alone at its best. Or what
+            gangs pay for being apart, with GPUs that are not shared. By default every job runs at rate 1, and jobs
+            squeezed onto a GPU at the share of it that they have.
         outages: when nodes are down. Jobs there stop, and go on from their last checkpoints.
         preempt_cost: seconds that a job holds its GPUs without getting on whenever it runs again after it was stopped.
         checkpoint_interval: seconds between the checkpoints of a job since it last started; by default progress is
@@ -76,7 +78,7 @@ def prepare(
     fleet: Fleet,
     scheduler: Scheduler,
     options: DegreeOptions | None = None,
-    speeds: SpeedModel | None = None,
+    speeds: SpeedModel | Proximity | None = None,
     outages: Outages | None = None,
     preempt_cost: float = 0.0,
     checkpoint_interval: float | None = None,
@@ -91,6 +93,8 @@ def prepare(
     if not scheduler.shared and (np.asarray(workload.share) < 1).any():
         i = int(np.argmax(np.asarray(workload.share) < 1))
         raise InstanceError(f"share[{i}]", f"job {workload.names[i]} asks for a share, and GPUs are not shared")
+    if scheduler.shared and isinstance(speeds, Proximity):
+        raise InstanceError("speeds", "are of GPUs that are not shared, and the scheduler shares them")
     from .loop import Loop  # compiling takes longer than most imports
     from .state import ClusterState
 

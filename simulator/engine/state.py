@@ -9,10 +9,12 @@ import numpy as np
 
 from gangplan.instances.arrays import BoolArray, FloatArray
 from gangplan.instances.placement import Fleet, SpeedModel
+from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
 
 from ..fit import Gangs, change, find, nodes_of
 from ..options import DegreeOptions
+from .apart import ApartRates
 from .jobs import Log, Long, Queue, Rows, Running
 from .rates import Rates
 from .sharing import Sharing
@@ -29,6 +31,8 @@ class ClusterState:
         kind: the class of each job, int64 (n,); jobs of a class may run on the same nodes.
         ok: nodes that are up and suit the jobs of a class, bool (classes, m).
         up: nodes that are up, bool (m,).
+        first: the first GPU of each node, int64 (m,).
+        idle: GPUs that no job holds which was placed on GPUs told apart, bool (GPUs,).
         degree: GPUs of each job, int64 (n,).
         left: work left at `since`, in seconds of `workload.duration`, float64 (n,).
         rate: work a second from `ready` on, float64 (n,).
@@ -44,7 +48,7 @@ class ClusterState:
         workload: Workload,
         fleet: Fleet,
         options: DegreeOptions,
-        speeds: SpeedModel | None,
+        speeds: SpeedModel | Proximity | None,
         *,
         shared: bool,
         consolidate: bool,
@@ -61,13 +65,19 @@ class ClusterState:
         self.unit, self.whole = _needs(workload, fleet)
         self.free = self.whole.copy()
         self.up = np.asarray(fleet.usable).copy()
-        self.rates = None if speeds is None else Rates(workload, fleet, options, speeds)
+        self.rates: Rates | ApartRates | None = None
+        if isinstance(speeds, Proximity):
+            self.rates = ApartRates(workload, fleet, speeds)
+        elif speeds is not None:
+            self.rates = Rates(workload, fleet, options, speeds)
         self.kind: Long = np.zeros(n, dtype=np.int64)
         self._suits: BoolArray = np.ones((1, fleet.n_nodes), dtype=bool)
         if self.rates is not None:
             self.kind, self._suits = self.rates.classes()
         self.ok = self._suits & self.up
         self.sharing = Sharing(workload, fleet) if shared else None
+        self.first = np.cumsum(fleet.gpus, dtype=np.int64) - fleet.gpus
+        self.idle: BoolArray = np.ones(fleet.n_gpus, dtype=bool)
         self.degree = workload.gpus.astype(np.int64)
         self.left, self.rate = workload.duration.copy(), np.zeros(n)
         self.since, self.ready, self.stint, self.end = np.zeros(n), np.zeros(n), np.zeros(n), np.full(n, np.inf)
@@ -95,6 +105,8 @@ class ClusterState:
         """Return whether a job fits on these GPUs beside what is there."""
         if self.sharing is not None:
             return bool((self.sharing.left[rows.node, rows.gpu] >= self.sharing.share[job] - 1e-9).all())
+        if rows.gpu[0] >= 0 and not self.idle[self.first[rows.node] + rows.gpu].all():
+            return False
         asked = np.zeros_like(self.free)
         np.add.at(asked, rows.node, rows.gpus[:, None] * self.unit[job])
         return bool((asked <= self.free * (1 + 1e-9) + 1e-9).all())
@@ -254,6 +266,8 @@ class ClusterState:
     def _occupy(self, job: int, rows: Rows, sign: int) -> None:
         if self.sharing is None:
             change(self.free, self.unit[job], rows.node, rows.gpus, sign)
+            if rows.gpu[0] >= 0:
+                self.idle[self.first[rows.node] + rows.gpu] = sign > 0
         else:
             self.sharing.change(job, rows, self.free, self.unit[job], sign)
         if self.rates is not None:

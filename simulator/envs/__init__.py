@@ -6,9 +6,10 @@ try:
 except ImportError as error:
     raise ImportError("environments need Gymnasium and PettingZoo: pip install 'gangplan[envs]'") from error
 
-from .episode import Case, Reward, Stretch, Synthetic, completion_time, progress, slowdown
+from .episode import Case, Reward, Stretch, Synthetic, Throughput, completion_time, progress, slowdown
 from .many import ManyEnv
 from .single import ClusterEnv, PlaceEnv, SelectEnv
+from .topdrl import topdrl
 
 __all__ = [
     "Case",
@@ -19,10 +20,13 @@ __all__ = [
     "SelectEnv",
     "Stretch",
     "Synthetic",
+    "Throughput",
     "completion_time",
     "progress",
     "slowdown",
+    "topdrl",
 ]
 
 for _name in ("Select", "Place"):
     gymnasium.register(f"gangplan/{_name}-v0", entry_point=f"gangplan.simulator.envs:{_name}Env")
+gymnasium.register("gangplan/TopDRL-v0", entry_point="gangplan.simulator.envs:topdrl")

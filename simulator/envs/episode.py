@@ -12,6 +12,7 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray, require_number
 from gangplan.instances.placement import Fleet, SpeedModel
+from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
 
 from ..engine import Scheduler, View
@@ -56,6 +57,21 @@ def progress(view: View, stretch: Stretch) -> float:
     duration = view.workload.duration[stretch.running]
     share = np.divide(stretch.rate, duration, out=np.zeros(len(duration)), where=duration > 0)
     return stretch.seconds * float(share.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """Pay the rates of the jobs that run, less a penalty for each that waits, by the second (TopDRL).
+
+    Attributes:
+        hold: the penalty.
+    """
+
+    hold: float = 1.0
+
+    def __call__(self, view: View, stretch: Stretch) -> float:
+        """Return what is paid."""
+        return stretch.seconds * (float(stretch.rate.sum()) - self.hold * len(stretch.waiting))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,7 +139,7 @@ class Episode:
     """A run of the engine; `state`, `view` and `queue` are the engine's."""
 
     def __init__(
-        self, case: Any, fleet: Fleet, scheduler: Scheduler, speeds: SpeedModel | None, reward: Reward
+        self, case: Any, fleet: Fleet, scheduler: Scheduler, speeds: SpeedModel | Proximity | None, reward: Reward
     ) -> None:
         if not isinstance(case, Case):
             raise InstanceError("case", f"{case!r} is not a Case")
@@ -137,6 +153,11 @@ class Episode:
     def may_wait(self) -> bool:
         """Whether something will happen if nobody else starts now."""
         return not self._loop.last
+
+    @property
+    def arrived(self) -> int:
+        """How many jobs have been submitted."""
+        return self._loop.arrived
 
     def start(self, at: int, degree: int, rows: Rows) -> None:
         """Start the job at a place of the queue."""

@@ -9,6 +9,7 @@ from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from gangplan.instances.placement import Fleet, SpeedModel
+from gangplan.instances.placement.proximity import Proximity
 from gangplan.solvers.compiled.kernel import Floats, Ints, kernel
 
 from ..engine.jobs import Long
@@ -43,9 +44,10 @@ class Scene:
         horizon: seconds; longer times are shown as this.
     """
 
-    def __init__(self, fleet: Fleet, speeds: SpeedModel | None, horizon: float) -> None:
+    def __init__(self, fleet: Fleet, speeds: SpeedModel | Proximity | None, horizon: float) -> None:
         self._horizon = horizon
-        self._index = {} if speeds is None else {name: k for k, name in enumerate(speeds.models)}
+        names = sorted(speeds.intensity) if isinstance(speeds, Proximity) else () if speeds is None else speeds.models
+        self._index = {name: k for k, name in enumerate(names)}
         m, gpus = fleet.n_nodes, fleet.gpus.astype(float)
         there = np.where(np.asarray(fleet.usable), gpus, 0.0)
         rack = fleet.topology.group[0].astype(float)
@@ -125,6 +127,8 @@ def _occupants(running: Ints, held: Held, end: Floats, now: float, jobs: Floats,
     for job in running:
         for k in range(held.first[job], held.first[job] + held.count[job]):
             n = held.node[k]
+            if k > held.first[job] and held.node[k - 1] == n:
+                continue  # GPUs that are told apart have a row each
             left = end[job] - now
             if jobs[n] == 0 or left < until[n]:
                 until[n] = left

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, ClassVar
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_number
 from gangplan.instances.placement import Fleet, SpeedModel
+from gangplan.instances.placement.proximity import Proximity
 
 from ..engine import POLICIES, Scheduler
 from ..engine.jobs import Rows
@@ -21,6 +23,7 @@ from ..metrics import summary
 from ..outcome import Outcome
 from .episode import Cases, Episode, Reward, Synthetic, completion_time, plain
 from .observe import Scene
+from .picture import Picture
 from .team import Mask, Team
 
 Observation = dict[str, Any]
@@ -37,7 +40,7 @@ class ClusterEnv(gymnasium.Env[Observation, np.int64]):
         fleet: the nodes; by default 2 racks of 4 nodes of 4 GPUs, as TopDRL's.
         cases: what episodes are made of; by default 30 jobs of 1 to 8 GPUs at a load of 0.9.
         scheduler: makes the other decisions.
-        speeds: the cost model, by which jobs slow one another down; none by default.
+        speeds: the cost model, by which jobs slow one another down, or what gangs pay for being apart; none by default.
         reward: what is paid, by default minus the increase of the sum of JCT.
         horizon: seconds; longer times are shown as this.
     """
@@ -52,7 +55,7 @@ class ClusterEnv(gymnasium.Env[Observation, np.int64]):
         cases: Cases | None = None,
         scheduler: Scheduler | None = None,
         *,
-        speeds: SpeedModel | None = None,
+        speeds: SpeedModel | Proximity | None = None,
         reward: Reward = completion_time,
         horizon: float = 1e8,
     ) -> None:
@@ -64,12 +67,12 @@ class ClusterEnv(gymnasium.Env[Observation, np.int64]):
         self._episode: Episode | None = None
         self._mask: Mask = np.zeros(0, dtype=np.int8)
 
-    def _spaces(self, slots: int, actions: int) -> None:
+    def _spaces(self, slots: int, actions: int, seen: Mapping[str, Box] | None = None) -> None:
         scene, self._mask = self._scene, np.zeros(actions, dtype=np.int8)
         self.action_space = Discrete(actions)
         mask = Box(0, 1, (actions,), np.int8)
         spaces = {"nodes": scene.node_space(), "jobs": scene.job_space(slots), "backlog": scene.backlog_space()}
-        self.observation_space = Dict({**spaces, "action_mask": mask})
+        self.observation_space = Dict({**(seen or spaces), "action_mask": mask})
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -153,6 +156,8 @@ class SelectEnv(ClusterEnv):
 
     Args:
         slots: how many jobs of the queue are shown.
+        image: show TopDRL's image instead, with these arguments of `gangplan.simulator.proximity.image`; `speeds` are
+            then a `Proximity`, and the scheduler has a `Close`.
         fleet, cases, scheduler, arguments: of `ClusterEnv`.
     """
 
@@ -165,14 +170,16 @@ class SelectEnv(ClusterEnv):
         scheduler: Scheduler | None = None,
         *,
         slots: int = 20,
+        image: Mapping[str, Any] | None = None,
         **arguments: Any,
     ) -> None:
         require_number(slots, "slots", positive=True, whole=True)
         super().__init__(fleet, cases, scheduler, **arguments)
+        self._picture = None if image is None else Picture(self.fleet, self._speeds, slots, **image)
         self._slots, self._waits = slots, False
         self._found: list[tuple[int, Rows | None]] = []  # at what degree and where each job of a slot fits
         self._alike: list[int] = []  # jobs of one number fit alike
-        self._spaces(slots, slots + 1)
+        self._spaces(slots, slots + 1, None if self._picture is None else self._picture.spaces)
 
     def words(self, action: int) -> str:
         """Return what an action means."""
@@ -221,6 +228,8 @@ class SelectEnv(ClusterEnv):
         episode.start(action, degree, rows)
 
     def _look(self, episode: Episode) -> Observation:
+        if self._picture is not None:
+            return self._picture.observe(episode.state, episode.queue.jobs, episode.arrived)
         shown = episode.queue.jobs[: self._slots]
         return self._scene.observe(episode.state, shown, self._slots)
 

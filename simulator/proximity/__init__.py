@@ -8,6 +8,7 @@ from .arrays import Cluster, Jobs, State, begin, cluster_of, copy, jobs_of
 from .batch import Batch
 from .evaluate import Difference, Row, evaluate, paired
 from .image import Image, image
+from .one_by_one import OneByOne
 from .rollout import Candidates, Rollout
 from .rules import DISCIPLINES, FEATURES, SCORES, Rule, rule
 from .simulate import Policy, check_rates, outcome_of, simulate
@@ -32,6 +33,7 @@ __all__ = [
     "Image",
     "Jobs",
     "Mix",
+    "OneByOne",
     "Policy",
     "Rollout",
     "Row",

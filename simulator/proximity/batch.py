@@ -113,7 +113,8 @@ class Batch:
         """Act in each episode, and go on to its next decision; one that is over begins anew with the next jobs.
 
         Args:
-            choice: the actions, int64 (B,); of an episode that is over for good it does not matter.
+            choice: the actions, int64 (B,); -1 leaves an episode as it is, and of one that is over for good it does not
+                matter.
             allocator: of each episode by its place in `ALLOCATORS`, int64 (B,), by default that of the batch.
             take: instead of an allocator, the GPUs of each node that the job gets, int64 (B, m).
 
@@ -126,7 +127,7 @@ class Batch:
         choice = np.ascontiguousarray(choice, dtype=np.int64)
         if choice.shape != self.size.shape:
             raise InstanceError("choice", f"has the shape {choice.shape}, not {self.size.shape}")
-        live = ~self._over
+        live = ~self._over & (choice != -1)
         inside = (choice >= 0) & (choice <= self.slots)
         allowed = inside & self.mask[np.arange(len(choice)), np.where(inside, choice, 0)]
         if (live & ~allowed).any():

@@ -50,9 +50,7 @@ def image(batch: Batch, *, rows: int = 30, width: int = 8, step: float = 1.0, ba
     Raises:
         InstanceError: if one of them is not positive.
     """
-    for name, value in (("rows", rows), ("width", width), ("backlog", backlog)):
-        require_number(value, name, positive=True, whole=True)
-    require_number(step, "step", positive=True)
+    require_frame(rows, width, step, backlog)
     b, gpus = len(batch), batch.state.holder.shape[1]
     made = Image(
         np.zeros((b, rows, gpus), dtype=np.float32),
@@ -61,6 +59,13 @@ def image(batch: Batch, *, rows: int = 30, width: int = 8, step: float = 1.0, ba
     )
     draw(batch.jobs, batch.state, batch.size, float(step), backlog, *made)
     return made
+
+
+def require_frame(rows: int, width: int, step: float, backlog: int) -> None:
+    """Raise `InstanceError` if an argument of `image` is not positive."""
+    for name, value in (("rows", rows), ("width", width), ("backlog", backlog)):
+        require_number(value, name, positive=True, whole=True)
+    require_number(step, "step", positive=True)
 
 
 @lean_kernel

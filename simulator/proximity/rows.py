@@ -18,7 +18,7 @@ from gangplan.solvers.compiled.kernel import (
 
 from .allocate import choose
 from .arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State
-from .step import begin_job, pass_time
+from .step import begin_job, pass_time, rate
 
 JCT, THROUGHPUT = range(2)
 REWARDS = ("jct", "throughput")
@@ -137,8 +137,7 @@ def _wait(jobs: Jobs, cluster: Cluster, state: State, hold: float, paid: Floats)
     """Go on to the next instant, and pay for the time by each of `REWARDS`; return whether there is one."""
     before, waiting, running, rates = state.clock[NOW], state.count[WAITING], state.count[RUNNING], 0.0
     for i in range(running):
-        job = state.running[i]
-        rates += 1 / (1 + jobs.intensity[job] * state.cost[job])
+        rates += rate(jobs, state, state.running[i])
     on = pass_time(jobs, cluster, state)
     seconds = state.clock[NOW] - before
     paid[JCT] -= seconds * (waiting + running)

@@ -45,10 +45,16 @@ def begin_job(jobs: Jobs, cluster: Cluster, state: State, at: int, take: Ints) -
         state.free[node] -= take[node]
     cost = communication(cluster, take)
     state.cost[job], state.start[job] = cost, state.clock[NOW]
-    state.finish[job] = state.clock[NOW] + jobs.work[job] * (1 + jobs.intensity[job] * cost)
+    state.finish[job] = state.clock[NOW] + jobs.work[job] / rate(jobs, state, job)  # as the engine has it, to the bit
     state.urgency[job] = -state.finish[job]
     # of jobs that end at one time the first submitted is freed first: `count` would do for a place, jobs are in order
     state.count[RUNNING] = push(state.running, state.count[RUNNING], job, state.urgency, jobs.first)
+
+
+@lean
+def rate(jobs: Jobs, state: State, job: int) -> float:
+    """Return the seconds of its work that a job which has been started gets on in a second."""
+    return float(1 / (1 + jobs.intensity[job] * state.cost[job]))
 
 
 @lean

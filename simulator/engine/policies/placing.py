@@ -7,6 +7,7 @@ import heapq
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray, require_number
+from gangplan.instances.placement import SpeedModel
 from gangplan.instances.workload import Workload
 
 from ..jobs import Long, Rows
@@ -137,7 +138,7 @@ class Gandiva:
 
     def _expected(self, view: View, job: int, mates: Long) -> FloatArray:
         """Return what the rates of the job and of each mate would add up to."""
-        if view.speeds is None:
+        if not isinstance(view.speeds, SpeedModel):
             return np.ones(len(mates))
         index = {name: k for k, name in enumerate(view.speeds.models)}
         mine = index[view.workload.model[job]]
