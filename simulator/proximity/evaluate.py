@@ -9,9 +9,13 @@ from time import process_time
 import numpy as np
 
 from gangplan.instances import InstanceError
+from gangplan.instances.workload import Workload
 
+from ..engine import Scheduler
+from ..engine import simulate as simulate_engine
 from ..metrics import interval, summary
-from .arrays import begin, cluster_of, jobs_of
+from ..outcome import Outcome
+from .arrays import Cluster, Jobs, begin, cluster_of, jobs_of
 from .simulate import Policy, outcome_of
 from .suites import Suite
 
@@ -26,7 +30,7 @@ class Row:
         mean_jct, p95_jct: of finish minus submission, seconds.
         makespan: the last finish, seconds.
         throughput: GPU seconds of work done a second, from the first submission to the last finish.
-        communication: mean cost of a job, see `Proximity`.
+        communication: mean cost of a job, see `Proximity`; of one that was stopped, that of its last run.
         ms_per_decision: processor time that the policy took, over the jobs: each is started by a decision.
     """
 
@@ -67,7 +71,7 @@ class Difference:
 
 
 def evaluate(
-    policies: Mapping[str, Policy],
+    policies: Mapping[str, Policy | Scheduler],
     suite: Suite,
     seeds: Sequence[int],
     *,
@@ -76,7 +80,7 @@ def evaluate(
     """Run every policy on the workload of every seed; schedules are checked.
 
     Args:
-        policies: by name.
+        policies: by name; a scheduler of the engine, which may stop jobs, is always told how long they take.
         suite: cluster and workloads.
         seeds: of the workloads, see `TEST`.
         progress: called with the share of the runs done.
@@ -87,17 +91,41 @@ def evaluate(
         jobs = jobs_of(work, suite.proximity, expected)
         for number, (name, policy) in enumerate(policies.items()):
             if not at:  # what is loaded and compiled at first counts for nothing
-                few = jobs_of(work.take(np.arange(min(2, work.n_jobs))), suite.proximity)
-                policy.finish(few, cluster, begin(few, cluster))
-            state, clock = begin(jobs, cluster), process_time()
-            policy.finish(jobs, cluster, state)
-            seconds = process_time() - clock
-            outcome = outcome_of(work, suite.fleet, suite.proximity, jobs, cluster, state)
+                few = work.take(np.arange(min(2, work.n_jobs)))
+                _run(policy, few, suite, jobs_of(few, suite.proximity), cluster)
+            outcome, communication, seconds = _run(policy, work, suite, jobs, cluster)
             found = summary(outcome)
-            figures = found.mean_jct, found.p95_jct, found.makespan, found.work_rate, float(state.cost.mean())
+            figures = found.mean_jct, found.p95_jct, found.makespan, found.work_rate, communication
             rows.append(Row(name, suite.name, seed, *figures, 1000 * seconds / work.n_jobs))
             progress((at * len(policies) + number + 1) / (len(seeds) * len(policies)))
     return rows
+
+
+def _run(
+    policy: Policy | Scheduler, work: Workload, suite: Suite, jobs: Jobs, cluster: Cluster
+) -> tuple[Outcome, float, float]:
+    """Return a checked schedule, its communication cost, and the processor time of the policy."""
+    begun = process_time()
+    if isinstance(policy, Scheduler):
+        outcome = simulate_engine(work, suite.fleet, policy, speeds=suite.proximity)
+        return outcome, _last_cost(outcome, suite), process_time() - begun
+    state = begin(jobs, cluster)
+    policy.finish(jobs, cluster, state)
+    seconds = process_time() - begun
+    outcome = outcome_of(work, suite.fleet, suite.proximity, jobs, cluster, state)
+    return outcome, float(state.cost.mean()), seconds
+
+
+def _last_cost(outcome: Outcome, suite: Suite) -> float:
+    """Return the mean communication cost of the jobs' last runs."""
+    last = outcome.row_end == outcome.finish[outcome.row_job]
+    by_job: dict[int, tuple[list[int], list[int]]] = {}
+    columns = (x[last].tolist() for x in (outcome.row_job, outcome.row_node, outcome.row_gpus))
+    for job, node, gpus in zip(*columns, strict=True):
+        nodes, held = by_job.setdefault(job, ([], []))
+        nodes.append(node)
+        held.append(gpus)
+    return float(np.mean([suite.proximity.cost(suite.fleet, *on) for on in by_job.values()]))
 
 
 def paired(rows: Sequence[Row], a: str, b: str, figure: str = "mean_jct") -> Difference:

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from gangplan.instances.arrays import require_number
 from gangplan.solvers.compiled.kernel import Ints, Singles2, Singles3, Singles4, by_reference, lean, lean_kernel
 
-from .arrays import ARRIVED, NOW, WAITING, Jobs, State
+from .arrays import ARRIVED, WAITING
 from .batch import Batch
 from .rows import JobRows, StateRows, jobs_at, state_at
+from .step import remaining
 
 BEHIND, FREE, BUSY, WANTED, WORK, ARRIVING = range(6)
 SCALARS = ("behind", "free", "busy", "wanted", "work", "arriving")
@@ -103,13 +104,6 @@ def draw(
         scalars[b, FREE], scalars[b, BUSY] = (gpus - busy) / gpus, busy / gpus
         scalars[b, WANTED], scalars[b, WORK] = wanted / gpus, work / (gpus * rows * step)
         scalars[b, ARRIVING] = now.count[ARRIVED] < size[b]
-
-
-@lean
-def remaining(jobs: Jobs, state: State, job: int) -> float:
-    """Return for how many seconds more a job is expected to run; 0 if it takes longer than expected."""
-    end = state.start[job] + jobs.expected[job] * (1 + jobs.intensity[job] * state.cost[job])
-    return float(max(end - state.clock[NOW], 0.0))
 
 
 @lean

@@ -10,11 +10,10 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray, require_number
 from gangplan.solvers.compiled.kernel import Floats, Ints, by_reference, kernel, lean
-from gangplan.solvers.compiled.routines import pop
 
 from .allocate import ALLOCATORS, choose
 from .arrays import NOW, RUNNING, WAITING, Cluster, Jobs, State
-from .step import begin_job, communication, pass_time
+from .step import begin_job, communication, pass_time, remaining
 
 HEAD, OVERTAKE, EASY = range(3)
 DISCIPLINES = ("head", "overtake", "easy")
@@ -118,7 +117,7 @@ def run(  # noqa: PLR0912, one loop read from top to bottom
     """Run from `state` to the end, see `Rule`; return how many jobs were started."""
     of, on, now = by_reference(jobs), by_reference(cluster), by_reference(state)
     take, best = np.zeros_like(state.free), np.zeros_like(state.free)
-    heap, started = np.zeros_like(state.running), 0
+    left, started = np.zeros_like(state.running), 0
     while True:
         blocked, shadow, spare = -1, np.inf, 0
         while state.count[WAITING] > 0:
@@ -146,7 +145,7 @@ def run(  # noqa: PLR0912, one loop read from top to bottom
                 if discipline == HEAD:
                     break
                 blocked = job
-                shadow, spare = reserve(of, now, heap, jobs.gpus[job])
+                shadow, spare = reserve(of, now, left, jobs.gpus[job])
                 continue
             if blocked >= 0:
                 slower = 1 + jobs.intensity[job] * communication(on, best)
@@ -159,18 +158,22 @@ def run(  # noqa: PLR0912, one loop read from top to bottom
 
 
 @lean
-def reserve(jobs: Jobs, state: State, heap: Ints, need: int) -> tuple[float, int]:
+def reserve(jobs: Jobs, state: State, left: Ints, need: int) -> tuple[float, int]:
     """Return when `need` GPUs will be idle by the durations expected, and how many more will be then."""
-    size = state.count[RUNNING]
+    size, idle = state.count[RUNNING], 0
     for i in range(size):
-        heap[i] = state.running[i]
-    idle = 0
+        left[i] = state.running[i]
     for node in range(len(state.free)):
         idle += state.free[node]
     while idle < need and size > 0:
-        job = heap[0]
-        idle += jobs.gpus[job]
+        soonest, least = 0, np.inf
+        for i in range(size):
+            seconds = remaining(jobs, state, left[i])
+            if seconds < least or (seconds == least and left[i] < left[soonest]):
+                soonest, least = i, seconds
+        idle += jobs.gpus[left[soonest]]
         if idle >= need:
-            return state.finish[job], int(idle - need)
-        size = pop(heap, size, state.urgency, jobs.first)
+            return state.clock[NOW] + least, int(idle - need)
+        size -= 1
+        left[soonest] = left[size]
     return np.inf, 0

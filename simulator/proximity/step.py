@@ -58,6 +58,13 @@ def rate(jobs: Jobs, state: State, job: int) -> float:
 
 
 @lean
+def remaining(jobs: Jobs, state: State, job: int) -> float:
+    """Return for how many seconds more a job is expected to run; 0 if it takes longer than expected."""
+    end = state.start[job] + jobs.expected[job] / rate(jobs, state, job)
+    return float(max(end - state.clock[NOW], 0.0))
+
+
+@lean
 def pass_time(jobs: Jobs, cluster: Cluster, state: State) -> bool:
     """Go on to the next instant: all that end are freed, then all that arrive join; return whether there is one."""
     n = len(jobs.submit)

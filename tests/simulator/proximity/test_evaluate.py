@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
 
 from gangplan.instances import InstanceError
 from gangplan.instances.workload import Workload
+from gangplan.simulator.engine import POLICIES, Scheduler
 from gangplan.simulator.proximity import evaluate, paired, rule, suite
 from gangplan.simulator.proximity.evaluate import Row
+from gangplan.simulator.proximity.place import Close
 
 
 def test_figures_by_hand() -> None:
@@ -25,6 +27,16 @@ def test_figures_by_hand() -> None:
     assert row.p95_jct == pytest.approx(np.quantile(jct, 0.95))
     assert row.throughput == pytest.approx((8 * 10 + 32 * 20) / jct[1])
     assert row.communication == pytest.approx((first + second) / 2)
+
+
+def test_schedulers_of_the_engine() -> None:
+    """The engine's SJF has the rule's figures, and SRTF, which stops jobs, those of its checked schedule."""
+    schedulers = {name: Scheduler((POLICIES[name](), Close()), "overtake") for name in ("sjf", "srtf")}
+    rows = evaluate({"rule": rule("sjf"), **schedulers}, suite("small"), range(2))
+    for seed in range(2):
+        by_rule, engine, srtf = (replace(x, ms_per_decision=0) for x in rows[3 * seed : 3 * seed + 3])
+        assert astuple(engine)[2:] == pytest.approx(astuple(by_rule)[2:])
+        assert srtf.mean_jct < engine.mean_jct and 0 < srtf.communication < 1
 
 
 def test_pairs() -> None:

@@ -43,6 +43,15 @@ def test_head_blocks_and_easy_does_not_delay() -> None:
     assert starts["easy"] == [0, 10, 2, 20]
 
 
+def test_easy_goes_by_what_is_told() -> None:
+    """A job passes the first one in the queue if it is told to end before those that run, whatever they take."""
+    jobs = _jobs([4, 8, 4], [10, 10, 15], [0, 1, 2])
+    fleet, free = Fleet.regular(1, 2, 4), Proximity(0, 0, 0)
+    told = {"true": None, "long": np.array([20.0, 10, 15]), "short": np.array([10.0, 10, 5])}
+    starts = {k: simulate(jobs, fleet, rule("fcfs", "easy"), free, expected=x).start.tolist() for k, x in told.items()}
+    assert starts == {"true": [0, 10, 20], "long": [0, 17, 2], "short": [0, 17, 2]}
+
+
 def test_check_refuses_a_wrong_rate() -> None:
     """A schedule of other links than those of the cluster is refused."""
     fleet = Fleet.regular(2, 4, 4)
