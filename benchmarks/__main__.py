@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from . import cold, hybrid, online, pacml_main
+from . import cold, hybrid, online, pacml_main, topdrl
 from .ledger import LEDGER
 from .suites import SUITES
 
@@ -37,6 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
         command.add_argument("--ledger", type=Path, default=LEDGER)
     pacml_main.add(commands)
     hybrid.add(commands)
+    topdrl.add(commands)
     online.command(commands)
     cold.command(commands)
     options = parser.parse_args(arguments)

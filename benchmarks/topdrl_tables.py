@@ -1,0 +1,192 @@
+"""The tables of docs/topdrl.md and docs/topdrl-results.md, each made from the rows of benchmarks/topdrl.csv alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+from gangplan.learned.proximity import PUBLISHED
+from gangplan.simulator.metrics import interval
+from gangplan.simulator.proximity import ALLOCATORS, SUITES
+from gangplan.simulator.proximity.evaluate import FIGURES, Difference, paired
+from gangplan.simulator.proximity.rules import TUNED
+
+from .cells import table
+from .ledger import ROOT
+from .report import renew
+from .topdrl import CLASSIC, CSV, GRID, NETWORKS, OTHERS, WINDOWS, TopdrlRow, read
+
+PAGE, RESULTS = ROOT / "docs" / "topdrl.md", ROOT / "docs" / "topdrl-results.md"
+NOT_RUN = "Not run yet."
+TOPDRL, OURS, ORACLE, BOUND = "topdrl", "select", "oracle", "bound"
+
+
+def full(name: str, allocator: str = "closest") -> str:
+    """Return the name that the rows have of a selector with the discipline that suits it."""
+    return f"{name}+{TUNED.get(name, 'overtake')}+{allocator}" if name in CLASSIC else name
+
+
+class Found:
+    """The newest rows, a suite at a time; of a policy with weights only those of its newest weights."""
+
+    def __init__(self, rows: Sequence[TopdrlRow]) -> None:
+        newest = {row.policy: row.weights for row in rows}
+        kept = {(r.workload, r.policy, r.seed): r for r in rows if r.weights == newest[r.policy]}
+        self.rows = {suite: [r for r in kept.values() if r.workload == suite] for suite in (*SUITES, WINDOWS)}
+
+    def of(self, suite: str, policy: str, figure: str = "mean_jct") -> dict[int, float]:
+        """Return a figure by seed."""
+        return {row.seed: float(getattr(row, figure)) for row in self.rows[suite] if row.policy == policy}
+
+    def mean(self, suite: str, policy: str | None, figure: str = "mean_jct") -> float | None:
+        """Return the mean of a figure over the seeds, None if there is none."""
+        values = self.of(suite, policy or "", figure)
+        return float(np.mean(list(values.values()))) if values else None
+
+    def apart(self, suite: str, policy: str, other: str | None, figure: str = "mean_jct") -> Difference | None:
+        """Return by how much `policy` differs from `other`, None if no seed has both."""
+        try:
+            return paired(self.rows[suite], policy, other or "", figure)
+        except InstanceError:
+            return None
+
+    def best(self, suite: str) -> str | None:
+        """Return which of the grid of rules has the least mean JCT, chosen in hindsight."""
+        means = {p: x for p in GRID if (x := self.mean(suite, p)) is not None}
+        return min(means, key=lambda p: means[p]) if means else None
+
+    def room(self, suite: str, policy: str) -> str:
+        """Return the share of the way from the best rule to the oracle that a policy goes."""
+        rule, mine, most = (self.mean(suite, p) for p in (self.best(suite), policy, ORACLE))
+        if rule is None or mine is None or most is None or most >= rule:
+            return ""
+        return f"{(rule - mine) / (rule - most):.0%}"
+
+
+def summary(found: Found) -> str:
+    """Return a line a suite: the best rule, the room below it, and what of it TopDRL and ours take."""
+    lines = []
+    for suite in SUITES:
+        best = found.best(suite)
+        if best is not None:
+            others = (found.apart(suite, p, best) for p in ("linear", "linear+easy", ORACLE, TOPDRL, OURS))
+            shares = (found.room(suite, p) for p in (TOPDRL, OURS))
+            ahead = percent(found.apart(suite, OURS, TOPDRL))
+            lines.append((suite, f"`{best}` {number(found.mean(suite, best))}", *map(percent, others), ahead, *shares))
+    named = ("linear", "linear+easy", "oracle", "TopDRL", "ours")
+    head = ("mean JCT", "best rule, s", *named, "ours less TopDRL", "room: TopDRL", "ours")
+    return table(head, lines) if lines else NOT_RUN
+
+
+def suites(found: Found) -> str:
+    """Return a table for each suite: the figures of every policy that was run."""
+    parts = []
+    for suite in SUITES:
+        best, lines = found.best(suite), []
+        for name in dict.fromkeys((*map(full, CLASSIC), best, *OTHERS)):
+            if name and (mine := found.of(suite, name)):
+                mean, margin = interval(np.array(list(mine.values())))
+                cells = [number(mean) + ("" if margin is None else f" ± {number(margin)}")]
+                cells += [number(found.mean(suite, name, figure)) for figure in FIGURES[1:]]
+                lines.append((f"**`{name}`**" if name == best else f"`{name}`", *cells, found.room(suite, name)))
+        head = (suite, "mean JCT", "p95", "makespan", "throughput", "cost", "ms a decision", "share of the room")
+        parts += [table(head, lines)] if lines else []
+    return "\n\n".join(parts) or NOT_RUN
+
+
+def grid(found: Found) -> str:
+    """Return mean JCTs of selectors and allocators, each selector with the discipline that suits it."""
+    parts = []
+    for suite in ("small", "large"):
+        lines = [(f"`{s}`", *(number(found.mean(suite, full(s, a))) for a in ALLOCATORS)) for s in CLASSIC]
+        parts += [table((suite, *ALLOCATORS), lines)] if found.rows[suite] else []
+    return "\n\n".join(parts) or NOT_RUN
+
+
+def rivals(found: Found) -> str:
+    """Return how far TopDRL is from each published baseline on both sizes, the allocator being the same."""
+    shown = {"mean_jct": "mean JCT", "throughput": "throughput"}
+    columns = [(suite, figure) for suite in ("small", "large") for figure in shown]
+    lines = []
+    for name in (*map(full, (*PUBLISHED, "least_work")), "proximity-drl"):
+        cells = [found.apart(suite, TOPDRL, name, figure) for suite, figure in columns]
+        if any(cells):
+            lines.append((f"`{name}`", *map(percent, cells)))
+    head = ("TopDRL less", *(f"{suite}: {words}" for suite in ("small", "large") for words in shown.values()))
+    return table(head, lines) if lines else NOT_RUN
+
+
+def networks(found: Found) -> str:
+    """Return how far ours is from the same with something else in the place of its network."""
+    known = [suite for suite in SUITES if found.of(suite, OURS)]
+    lines = []
+    for name in ("linear", *NETWORKS, "rollout"):
+        cells = [found.apart(suite, name, OURS) for suite in known]
+        if any(cells):
+            lines.append((f"`{name}`", *map(percent, cells)))
+    return table(("mean JCT less ours", *known), lines) if lines else NOT_RUN
+
+
+def windows(found: Found) -> str:
+    """Return the gaps of policies to the optimum, of windows where it is proved."""
+    best, least = found.of(WINDOWS, ORACLE), found.of(WINDOWS, BOUND)
+    proved = [seed for seed in best if seed in least and best[seed] <= least[seed] * (1 + 1e-6)]
+    lines = []
+    for name in (*map(full, CLASSIC), *OTHERS):
+        mine = found.of(WINDOWS, name)
+        gaps = np.array([mine[seed] / best[seed] - 1 for seed in proved if seed in mine])
+        if len(gaps) and name not in (ORACLE, BOUND):
+            optimal = f"{np.mean(gaps < 1e-6):.0%}"
+            lines.append((f"`{name}`", f"{gaps.mean():.2%}", f"{np.quantile(gaps, 0.95):.2%}", optimal, str(len(gaps))))
+    return table(("", "mean gap", "p95", "optimal", "windows"), lines) if lines else NOT_RUN
+
+
+def provenance(found: Found) -> str:
+    """Return where the rows come from."""
+    lines = []
+    for name, policies in (("rules", GRID), *((name, (name,)) for name in OTHERS)):
+        kept = [row for rows in found.rows.values() for row in rows if row.policy in policies]
+        if kept:
+            newest = max(kept, key=lambda r: r.date)
+            lines.append((name, newest.weights, f"{len(kept):,}", newest.commit, newest.date[:10]))
+    return table(("", "weights", "rows", "commit", "newest"), lines) if lines else NOT_RUN
+
+
+Tables = dict[str, Callable[[Found], str]]
+SECTIONS: dict[Path, Tables] = {
+    PAGE: {"summary": summary},
+    RESULTS: {
+        "grid": grid, "suites": suites, "rivals": rivals, "windows": windows, "networks": networks,
+        "provenance": provenance,
+    },
+}  # fmt: skip
+"""By page, by the name of its section."""
+
+
+def write_page(path: Path = CSV, check: bool = False) -> int:
+    """Renew both pages, see `renew`."""
+    found, wrong = Found(read(path)), 0
+    for page, tables in SECTIONS.items():
+        made = {name: partial(make, found) for name, make in tables.items()}
+        wrong |= renew(page, made, "topdrl page", check=check)
+    return wrong
+
+
+def number(value: float | None) -> str:
+    """Return a figure in three digits, whole from 100 on; empty if there is none."""
+    if value is None or np.isnan(value):
+        return ""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def percent(found: Difference | None) -> str:
+    """Return a difference as a share with its interval, in bold letters if that leaves 0 out."""
+    if found is None:
+        return ""
+    text = f"{100 * found.mean / found.base:+.1f}%"
+    text += "" if found.margin is None else f" ± {100 * found.margin / found.base:.1f}"
+    return f"**{text}**" if found.significant else text
