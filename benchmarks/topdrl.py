@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from gangplan.instances import InstanceError
-from gangplan.learned.policy import shipped
-from gangplan.learned.proximity import PUBLISHED, make_policy
-from gangplan.simulator.proximity import ALLOCATORS, DISCIPLINES, SUITES, suite
+from gangplan.learned.proximity import PUBLISHED, make_policy, weights_of
+from gangplan.simulator.proximity import ALLOCATORS, DISCIPLINES, SUITES, Suite, suite
 from gangplan.simulator.proximity.evaluate import Row, evaluate
 
 from .ledger import ROOT, measured_commit
@@ -20,7 +19,7 @@ from .pacml import digest
 from .records import append_records, read_records
 
 CSV = ROOT / "benchmarks" / "topdrl.csv"
-DATA = ROOT.parent / "shared" / "data"
+DATA, WEIGHTS = ROOT.parent / "shared" / "data", ROOT / "learned" / "weights"
 CLASSIC = (*PUBLISHED, "least_work")
 GRID = tuple(f"{s}+{d}+{a}" for s in CLASSIC for d in DISCIPLINES for a in ALLOCATORS)
 """Every selector, discipline and allocator: the best of them is the best rule of a workload, chosen in hindsight."""
@@ -62,18 +61,20 @@ def run(
     seeds: Sequence[int],
     path: Path = CSV,
     data: Path = DATA,
+    folder: Path = WEIGHTS,
     say: Callable[[str], None] = print,
 ) -> None:
     """Simulate what is missing; a row is written as soon as it is there, those of rules a seed at once."""
     known = {row.key for row in read(path)}
-    made = dict(_made(policies, say))
-    weights = {name: digest(shipped()[name]) if name in shipped() else "" for name in made}
     for name in suites:
         try:
             ground = suite(name, data)
         except InstanceError as error:
             say(f"{name}: left out, {error}")
             continue
+        made = dict(_made(policies, ground, folder, say))
+        files = {p: weights_of(p, ground, folder) for p in made}
+        weights = {p: "" if file is None else digest(file) for p, file in files.items()}
         for seed in seeds:
             missing = [p for p in made if (weights[p], name, p, seed) not in known]
             rules = [p for p in missing if p in GRID]
@@ -82,18 +83,15 @@ def run(
                 about = datetime.now(UTC).isoformat(timespec="seconds"), measured_commit()
                 append_records([TopdrlRow(*_short(x), weights[x.policy], *about) for x in found], path)
                 best = min(found, key=lambda x: x.mean_jct)
-                say(
-                    f"{name} seed {seed}: {best.policy} {best.mean_jct:.4g} s"
-                    + f", best of {len(group)}" * (len(group) > 1)
-                )
+                say(f"{name} seed {seed}: {best.policy} {best.mean_jct:.4g} s, best of {len(group)}")
 
 
-def _made(names: Sequence[str], say: Callable[[str], None]) -> Iterator[tuple[str, Any]]:
+def _made(names: Sequence[str], ground: Suite, folder: Path, say: Callable[[str], None]) -> Iterator[tuple[str, Any]]:
     for name in names:
         try:
-            yield name, make_policy(name)
+            yield name, make_policy(name, suite=ground, folder=folder)
         except InstanceError as error:
-            say(f"{name}: left out, {error}")
+            say(f"{ground.name}, {name}: left out, {error}")
 
 
 def _short(row: Row) -> list[Any]:
@@ -116,6 +114,7 @@ def add(commands: Any) -> None:
     topdrl.add_argument("--seeds", type=int, default=10, help="test seeds  [default: 10]")
     topdrl.add_argument("--rows", type=Path, default=CSV, help="where the rows are  [default: benchmarks/topdrl.csv]")
     topdrl.add_argument("--data", type=Path, default=DATA, help="folder of published data  [default: ../shared/data]")
+    topdrl.add_argument("--weights", type=Path, default=WEIGHTS, help="folder of NAME[-SUITE].safetensors")
     topdrl.add_argument("--check", action="store_true", help="run nothing; fail if the page would change")
     topdrl.set_defaults(act=_act)
 
@@ -125,5 +124,5 @@ def _act(options: argparse.Namespace) -> int:
 
     if options.what == "run" and not options.check:
         policies = options.policy or (*GRID, *OTHERS)
-        run(options.suite or tuple(SUITES), policies, range(options.seeds), options.rows, options.data)
+        run(options.suite or tuple(SUITES), policies, range(options.seeds), options.rows, options.data, options.weights)
     return write_page(options.rows, check=options.check)

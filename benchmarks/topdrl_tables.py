@@ -34,8 +34,8 @@ class Found:
     """The newest rows, a suite at a time; of a policy with weights only those of its newest weights."""
 
     def __init__(self, rows: Sequence[TopdrlRow]) -> None:
-        newest = {row.policy: row.weights for row in rows}
-        kept = {(r.workload, r.policy, r.seed): r for r in rows if r.weights == newest[r.policy]}
+        newest = {(row.workload, row.policy): row.weights for row in rows}
+        kept = {(r.workload, r.policy, r.seed): r for r in rows if r.weights == newest[r.workload, r.policy]}
         self.rows = {suite: [r for r in kept.values() if r.workload == suite] for suite in (*SUITES, WINDOWS)}
 
     def of(self, suite: str, policy: str, figure: str = "mean_jct") -> dict[int, float]:

@@ -1,31 +1,42 @@
-"""Policies for TopDRL's cluster by name: rules, searches, and learned ones."""
+"""Policies for TopDRL's cluster by name: rules, searches, schedulers of the engine, and learned ones."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from gangplan.instances import InstanceError
-from gangplan.simulator.proximity import ALLOCATORS, DISCIPLINES, SCORES, Policy, Rollout, rule
+from gangplan.simulator.engine import Scheduler
+from gangplan.simulator.engine.policies import POLICIES
+from gangplan.simulator.proximity import ALLOCATORS, DISCIPLINES, SCORES, Policy, Rollout, Suite, rule
+from gangplan.simulator.proximity.place import Close
+
+from .policy.weights import FOLDER
 
 PUBLISHED = ("fcfs", "sjf", "ljf", "random", "tetris", "smallest")
 """The rules that TopDRL was compared with."""
-SEARCHES: dict[str, Callable[[int], Policy]] = {"rollout": lambda seed: Rollout(seed=seed)}
-"""Policies that search, by name: what makes each from a seed."""
+OTHERS: dict[str, Callable[[int], Policy | Scheduler]] = {
+    "rollout": lambda seed: Rollout(seed=seed),
+    "srtf": lambda seed: Scheduler((POLICIES["srtf"](), Close()), "overtake"),
+}
+"""What is no rule, by name: what makes each from a seed. SRTF stops jobs, for the one with the least time left."""
 
 
-def make_policy(name: str, seed: int = 0) -> Policy:
-    """Return the policy of a name: ``RULE[+DISCIPLINE][+ALLOCATOR]``, one of `SEARCHES`, or weights.
+def make_policy(name: str, seed: int = 0, suite: Suite | None = None, folder: Path = FOLDER) -> Policy | Scheduler:
+    """Return the policy of a name: ``RULE[+DISCIPLINE][+ALLOCATOR]``, one of `OTHERS`, or weights.
 
     Args:
         name: rules are those of `SCORES`, by default with the discipline that suits them and ``closest``; weights are
-            a file, or the name of those that come with the package.
+            a file, or the name of one in `folder`.
         seed: of a policy that draws.
+        suite: what is to be decided on: weights called like it are preferred, and times are told in its steps.
+        folder: of weights, by default that of those that come with the package.
 
     Raises:
         InstanceError: naming the policy, if there is none of that name or it is for another problem.
     """
-    if name in SEARCHES:
-        return SEARCHES[name](seed)
+    if name in OTHERS:
+        return OTHERS[name](seed)
     stem, *parts = name.split("+")
     if stem in SCORES:
         discipline = parts.pop(0) if parts and parts[0] in DISCIPLINES else ""
@@ -34,17 +45,27 @@ def make_policy(name: str, seed: int = 0) -> Policy:
             words = f"of {', '.join(DISCIPLINES)} and then of {', '.join(ALLOCATORS)}"
             raise InstanceError("policy", f"{name!r}: {parts[0]!r} is not one {words}")
         return rule(stem, discipline, allocator, seed)
-    return _learned(name)
+    path = weights_of(name, suite, folder)
+    if path is None:
+        raise InstanceError("policy", f"{name!r} is not one of {', '.join((*SCORES, *OTHERS))}, nor weights")
+    return _learned(name, path, suite)
 
 
-def _learned(name: str) -> Policy:
-    from .policy import find, read_card, recipe, shipped
+def weights_of(name: str, suite: Suite | None = None, folder: Path = FOLDER) -> Path | None:
+    """Return the file of a policy's weights, if it has any: see `make_policy`."""
+    if name.endswith(".safetensors"):
+        return Path(name)
+    names = [name] if suite is None else [f"{name}-{suite.name}", name]
+    return next((path for x in names if (path := folder / f"{x}.safetensors").is_file()), None)
 
-    if not name.endswith(".safetensors") and name not in shipped():
-        raise InstanceError("policy", f"{name!r} is not one of {', '.join((*SCORES, *SEARCHES))}, nor weights")
-    path = find(name)
+
+def _learned(name: str, path: Path, suite: Suite | None) -> Policy:
+    from .policy import read_card, recipe
+
     found = recipe(read_card(path).policy).load(path)
     if not hasattr(found, "finish"):
         raise InstanceError("policy", f"{name!r} decides on another problem")
+    if suite is not None and hasattr(found, "step"):
+        found.step = suite.step
     policy: Policy = found
     return policy

@@ -11,10 +11,10 @@ import typer
 from gangplan.instances import InstanceError
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.placement import Fleet
-from gangplan.learned.proximity import PUBLISHED, SEARCHES, make_policy
+from gangplan.learned.proximity import OTHERS, PUBLISHED, make_policy
 from gangplan.simulator.metrics import interval
-from gangplan.simulator.proximity import SCORES, SUITES, Suite, simulate, suite
-from gangplan.simulator.proximity.evaluate import FIGURES, Row, evaluate, paired
+from gangplan.simulator.proximity import SCORES, SUITES, Suite, suite
+from gangplan.simulator.proximity.evaluate import FIGURES, Row, evaluate, paired, run_policy
 from gangplan.simulator.proximity.suites import DATA, MIXES, TRACES
 from gangplan.simulator.trace import Outcome
 
@@ -24,7 +24,7 @@ from .files import check_picture
 from .output import emit_blocks, emit_json, table
 from .progress import Bar
 
-_POLICY = f"""rules, each also as RULE+DISCIPLINE+ALLOCATOR: {", ".join(SCORES)}; {", ".join(SEARCHES)}; or weights; \
+_POLICY = f"""rules, each also as RULE+DISCIPLINE+ALLOCATOR: {", ".join(SCORES)}; {", ".join(OTHERS)}; or weights; \
 may be repeated  [default: the published rules and least_work]"""
 _SIZES: Any = {"rich_help_panel": "Sizes, instead of the suite's"}
 _TIMES = {"mean_jct": "mean JCT", "p95_jct": "p95", "makespan": "makespan"}
@@ -58,15 +58,14 @@ def topdrl(
     check_picture(plot, panel, Outcome)
     sizes = {"jobs": jobs, "arrival": arrival, "length": length, "gpus": gpus}
     ground = _ground(suite, data, cluster, {name: x for name, x in sizes.items() if x is not None})
-    made = {name: make_policy(name) for name in dict.fromkeys(policy or (*PUBLISHED, "least_work"))}
+    made = {name: make_policy(name, suite=ground) for name in dict.fromkeys(policy or (*PUBLISHED, "least_work"))}
     chosen = range(first_seed, first_seed + seeds)
     with Bar("simulating", hidden=as_json) as bar:
         rows = evaluate(made, ground, chosen, progress=bar)
     if plot is not None:
         from ..plot import render
 
-        work, expected = ground.draw(first_seed)
-        drawn = {n: simulate(work, ground.fleet, p, ground.proximity, expected=expected) for n, p in made.items()}
+        drawn = {n: run_policy(p, ground, *ground.draw(first_seed))[0] for n, p in made.items()}
         write_whole({plot: render(plot, drawn, None, name=f"{suite}, seed {first_seed}", panel=panel)})
     if as_json:
         emit_json({"suite": suite, "seeds": list(chosen), "policies": [_data(rows, name) for name in made]})

@@ -9,13 +9,14 @@ from time import process_time
 import numpy as np
 
 from gangplan.instances import InstanceError
+from gangplan.instances.arrays import FloatArray
 from gangplan.instances.workload import Workload
 
 from ..engine import Scheduler
 from ..engine import simulate as simulate_engine
 from ..metrics import interval, summary
 from ..outcome import Outcome
-from .arrays import Cluster, Jobs, begin, cluster_of, jobs_of
+from .arrays import begin, cluster_of, jobs_of
 from .simulate import Policy, outcome_of
 from .suites import Suite
 
@@ -85,15 +86,13 @@ def evaluate(
         seeds: of the workloads, see `TEST`.
         progress: called with the share of the runs done.
     """
-    cluster, rows = cluster_of(suite.fleet, suite.proximity), list[Row]()
+    rows = list[Row]()
     for at, seed in enumerate(seeds):
         work, expected = suite.draw(seed)
-        jobs = jobs_of(work, suite.proximity, expected)
         for number, (name, policy) in enumerate(policies.items()):
             if not at:  # what is loaded and compiled at first counts for nothing
-                few = work.take(np.arange(min(2, work.n_jobs)))
-                _run(policy, few, suite, jobs_of(few, suite.proximity), cluster)
-            outcome, communication, seconds = _run(policy, work, suite, jobs, cluster)
+                run_policy(policy, suite, work.take(np.arange(min(2, work.n_jobs))))
+            outcome, communication, seconds = run_policy(policy, suite, work, expected)
             found = summary(outcome)
             figures = found.mean_jct, found.p95_jct, found.makespan, found.work_rate, communication
             rows.append(Row(name, suite.name, seed, *figures, 1000 * seconds / work.n_jobs))
@@ -101,10 +100,17 @@ def evaluate(
     return rows
 
 
-def _run(
-    policy: Policy | Scheduler, work: Workload, suite: Suite, jobs: Jobs, cluster: Cluster
+def run_policy(
+    policy: Policy | Scheduler, suite: Suite, work: Workload, expected: FloatArray | None = None
 ) -> tuple[Outcome, float, float]:
-    """Return a checked schedule, its communication cost, and the processor time of the policy."""
+    """Return a checked schedule, its communication cost, and the processor time of the policy.
+
+    Args:
+        policy: decides.
+        suite: the cluster.
+        work, expected: what `Suite.draw` makes of a seed.
+    """
+    jobs, cluster = jobs_of(work, suite.proximity, expected), cluster_of(suite.fleet, suite.proximity)
     begun = process_time()
     if isinstance(policy, Scheduler):
         outcome = simulate_engine(work, suite.fleet, policy, speeds=suite.proximity)

@@ -57,11 +57,11 @@ def test_runs_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     """A second run makes no row again, and a policy or suite that is not there is left out, in words."""
     path, said = tmp_path / "rows.csv", list[str]()
     names = (GRID[0], "linear", "gone")
-    run(["small", "philly"], names, [0, 1], path, tmp_path, said.append)
+    run(["small", "philly"], names, [0, 1], path, tmp_path, say=said.append)
     made = read(path)
     assert [(r.policy, r.seed) for r in made] == [(p, s) for s in (0, 1) for p in names[:2]]
     assert all(r.mean_jct > 0 and r.commit for r in made)
     assert any("gone: left out" in x for x in said) and any("philly: left out" in x for x in said)
     monkeypatch.setattr(topdrl, "evaluate", lambda *given: pytest.fail("ran again"))
-    run(["small"], names, [0, 1], path, tmp_path, said.append)
+    run(["small"], names, [0, 1], path, tmp_path, say=said.append)
     assert read(path) == made

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from gangplan.instances import InstanceError
 from gangplan.learned import policy
-from gangplan.learned.proximity import PUBLISHED, make_policy
-from gangplan.simulator.proximity import SCORES, Rule
+from gangplan.learned.proximity import PUBLISHED, make_policy, weights_of
+from gangplan.simulator.proximity import SCORES, Rule, suite
 
 
 def test_names_say_discipline_and_allocator() -> None:
@@ -33,6 +35,23 @@ def test_unknown_names(name: str, words: str) -> None:
     """What is no policy of this cluster is refused, with what there is."""
     with pytest.raises(InstanceError, match=words):
         make_policy(name)
+
+
+def test_weights_called_like_a_suite_are_preferred(tmp_path: Path) -> None:
+    """Weights of the large size decide on the large suite, and those without a suite on all others."""
+    for name in ("topdrl", "topdrl-large"):
+        (tmp_path / f"{name}.safetensors").touch()
+    found = [weights_of("topdrl", ground, tmp_path) for ground in (suite("large"), suite("small"), None)]
+    assert [path.stem for path in found if path] == ["topdrl-large", "topdrl", "topdrl"]
+    assert weights_of("select", suite("small"), tmp_path) is None
+
+
+def test_time_is_told_in_steps_of_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A learned policy that measures time in steps measures it in those of the suite."""
+    made = SimpleNamespace(finish=None, step=None)
+    monkeypatch.setattr(policy, "recipe", lambda name: SimpleNamespace(load=lambda path: made))
+    ground = replace(suite("small"), step=600.0)
+    assert make_policy("pacml", suite=ground) is made and made.step == 600.0
 
 
 def test_weights_of_another_problem(monkeypatch: pytest.MonkeyPatch) -> None:
