@@ -15,6 +15,7 @@ from .policy.weights import FOLDER
 
 PUBLISHED = ("fcfs", "sjf", "ljf", "random", "tetris", "smallest")
 """The rules that TopDRL was compared with."""
+UNGUARDED = "-unguarded"
 OTHERS: dict[str, Callable[[int], Policy | Scheduler]] = {
     "rollout": lambda seed: Rollout(seed=seed),
     "srtf": lambda seed: Scheduler((POLICIES["srtf"](), Close()), "overtake"),
@@ -27,7 +28,8 @@ def make_policy(name: str, seed: int = 0, suite: Suite | None = None, folder: Pa
 
     Args:
         name: rules are those of `SCORES`, by default with the discipline that suits them and ``closest``; weights are
-            a file, or the name of one in `folder`.
+            a file, or the name of one in `folder`; ``-unguarded`` behind it leaves out the guard, ``+ALLOCATOR``
+            changes the allocator.
         seed: of a policy that draws.
         suite: what is to be decided on: weights called like it are preferred, and times are told in its steps.
         folder: of weights, by default that of those that come with the package.
@@ -53,6 +55,7 @@ def make_policy(name: str, seed: int = 0, suite: Suite | None = None, folder: Pa
 
 def weights_of(name: str, suite: Suite | None = None, folder: Path = FOLDER) -> Path | None:
     """Return the file of a policy's weights, if it has any: see `make_policy`."""
+    name = name.removesuffix(UNGUARDED).partition("+")[0]
     if name.endswith(".safetensors"):
         return Path(name)
     names = [name] if suite is None else [f"{name}-{suite.name}", name]
@@ -67,5 +70,12 @@ def _learned(name: str, path: Path, suite: Suite | None) -> Policy:
         raise InstanceError("policy", f"{name!r} decides on another problem")
     if suite is not None and hasattr(found, "step"):
         found.step = suite.step
+    if name.endswith(UNGUARDED):
+        found.guarded = False
+    allocator = name.partition("+")[2]
+    if allocator:
+        if allocator not in ALLOCATORS or not hasattr(found, "allocator"):
+            raise InstanceError("policy", f"{name!r}: {allocator!r} is no allocator that it could have")
+        found.allocator = ALLOCATORS.index(allocator)
     policy: Policy = found
     return policy

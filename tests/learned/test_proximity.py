@@ -46,12 +46,16 @@ def test_weights_called_like_a_suite_are_preferred(tmp_path: Path) -> None:
     assert weights_of("select", suite("small"), tmp_path) is None
 
 
-def test_time_is_told_in_steps_of_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A learned policy that measures time in steps measures it in those of the suite."""
-    made = SimpleNamespace(finish=None, step=None)
+def test_what_a_learned_policy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps are those of the suite; the guard may be left out, the allocator be another."""
+    made = SimpleNamespace(finish=None, step=None, guarded=True, allocator=3)
     monkeypatch.setattr(policy, "recipe", lambda name: SimpleNamespace(load=lambda path: made))
     ground = replace(suite("small"), step=600.0)
-    assert make_policy("pacml", suite=ground) is made and made.step == 600.0
+    assert make_policy("pacml", suite=ground) is made and made.step == 600.0 and made.guarded
+    assert make_policy("pacml-unguarded") is made and not made.guarded
+    assert make_policy("pacml+sized") is made and made.allocator == 1
+    with pytest.raises(InstanceError, match="'farthest' is no allocator"):
+        make_policy("pacml+farthest")
 
 
 def test_weights_of_another_problem(monkeypatch: pytest.MonkeyPatch) -> None:
