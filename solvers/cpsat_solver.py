@@ -16,12 +16,19 @@ Value = Callable[[Any], int]
 
 def cpsat_solver(run: Run) -> Any:
     """Return a solver for what is left of `run`."""
-    solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds = run.remaining()
-    solver.parameters.num_workers = run.workers
-    solver.parameters.random_seed = run.seed
+    solver = solver_for(run.remaining(), run.workers, run.seed)
     # a gap that counts as none is for `run` to find, in seconds and without rounding
     solver.parameters.relative_gap_limit = run.target_gap if run.target_gap > OPTIMAL_GAP else 0.0
+    return solver
+
+
+def solver_for(seconds: float, workers: int, seed: int) -> Any:
+    """Return a solver with the options that keep it right."""
+    solver = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds = seconds
+    solver.parameters.num_workers = workers
+    solver.parameters.random_seed = seed
+    solver.parameters.relative_gap_limit = 0.0
     solver.parameters.catch_sigint_signal = False
     # OR-Tools 9.15 adds 64-bit coefficients up in 32 bits in this step, drops enforcement literals and "proves"
     # wrong optima (or-tools issue 5293)

@@ -6,13 +6,16 @@ Source: Ayadi et al., JPDC 204 (2025), as far as it is known: a job's speed from
 from .allocate import ALLOCATORS
 from .arrays import Cluster, Jobs, State, begin, cluster_of, copy, jobs_of
 from .batch import Batch
+from .bound import bound
 from .evaluate import Difference, Row, evaluate, paired
 from .image import Image, image
 from .one_by_one import OneByOne
+from .oracle import Oracle
 from .rollout import Candidates, Rollout
 from .rules import DISCIPLINES, FEATURES, SCORES, Rule, rule
 from .simulate import Policy, check_rates, outcome_of, simulate
 from .suites import SUITES, TEST, TRAINING, VALIDATION, Suite, suite
+from .window import Window, window
 from .workloads import LARGE, SMALL, Mix
 
 __all__ = [
@@ -34,13 +37,16 @@ __all__ = [
     "Jobs",
     "Mix",
     "OneByOne",
+    "Oracle",
     "Policy",
     "Rollout",
     "Row",
     "Rule",
     "State",
     "Suite",
+    "Window",
     "begin",
+    "bound",
     "check_rates",
     "cluster_of",
     "copy",
@@ -52,4 +58,5 @@ __all__ = [
     "rule",
     "simulate",
     "suite",
+    "window",
 ]

@@ -10,7 +10,7 @@ from gangplan.instances import InstanceError
 from gangplan.solvers.compiled.kernel import Floats, Ints, by_reference, kernel, lean
 
 from .allocate import ALLOCATORS, choose
-from .arrays import RUNNING, WAITING, Cluster, Jobs, State
+from .arrays import ARRIVED, RUNNING, WAITING, Cluster, Jobs, State
 from .rules import LOG_SLOWDOWN, Rule, score
 from .step import begin_job, communication, pass_time
 
@@ -50,8 +50,8 @@ def listing(rule: Rule, jobs: Jobs, cluster: Cluster) -> Listing:
 
 
 @lean
-def decode(jobs: Jobs, cluster: Cluster, state: State, of: Listing, take: Ints) -> None:
-    """Run from `state`, whose queue is in the order of the keys, to the end.
+def decode(jobs: Jobs, cluster: Cluster, state: State, of: Listing, take: Ints, until: float) -> None:
+    """Run from `state`, whose queue is in the order of the keys, to the last instant before `until`.
 
     At each instant the list is gone through once: whoever fits starts, whoever does not waits, and if it `blocks` so
     do those behind it. Nothing that was passed over fits once others have started.
@@ -74,9 +74,13 @@ def decode(jobs: Jobs, cluster: Cluster, state: State, of: Listing, take: Ints) 
                 break
             else:
                 at += 1
-        known = state.count[WAITING]
-        if not pass_time(jobs, cluster, state):
+        arrived, known = state.count[ARRIVED], state.count[WAITING]
+        soon = jobs.submit[arrived] if arrived < len(jobs.submit) else np.inf
+        if state.count[RUNNING] > 0:
+            soon = min(soon, state.finish[state.running[0]])
+        if soon >= until:
             return
+        pass_time(jobs, cluster, state)
         sort_in(state, of.key, known)
 
 
@@ -121,11 +125,11 @@ def _recopy(to: Ints, of: Ints, n: int) -> None:
 
 
 @kernel
-def run_list(jobs: Jobs, cluster: Cluster, state: State, of: Listing) -> None:
-    """Run from a state to the end by a list."""
+def run_list(jobs: Jobs, cluster: Cluster, state: State, of: Listing, until: float) -> None:
+    """Run from a state by a list, to the last instant before `until`, to the end if that is infinite."""
     now, take = by_reference(state), np.zeros_like(state.free)
     sort_in(now, of.key, 0)
-    decode(by_reference(jobs), by_reference(cluster), now, by_reference(of), take)
+    decode(by_reference(jobs), by_reference(cluster), now, by_reference(of), take, until)
 
 
 @kernel

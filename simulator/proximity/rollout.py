@@ -175,5 +175,5 @@ def _play(
             while now.queue[at] != job[c]:
                 at += 1
             begin_job(table, on, now, at, take[c])
-        decode(table, on, now, rest, room)
+        decode(table, on, now, rest, room, np.inf)
         value[c] = total_jct(table, now.finish)

@@ -21,7 +21,7 @@ def test_a_list_does_what_its_rule_does(name: str, discipline: str, allocator: s
     jobs, cluster = jobs_of(SMALL.draw(5), Proximity()), cluster_of(Fleet.regular(2, 4, 4), Proximity())
     by_rule, by_list, of = begin(jobs, cluster), begin(jobs, cluster), rule(name, discipline, allocator)
     of.finish(jobs, cluster, by_rule)
-    run_list(jobs, cluster, by_list, listing(of, jobs, cluster))
+    run_list(jobs, cluster, by_list, listing(of, jobs, cluster), np.inf)
     assert by_list.start.tolist() == by_rule.start.tolist()
     assert by_list.held.tolist() == by_rule.held.tolist()
 
@@ -37,7 +37,7 @@ def test_a_job_may_wait_for_a_close_place() -> None:
     for most in (np.inf, 0.08):
         plan.most[2] = most
         state = begin(of, cluster)
-        run_list(of, cluster, state, plan)
+        run_list(of, cluster, state, plan, np.inf)
         starts[most] = state.start[2]
     assert starts[np.inf] == 0
     assert starts[0.08] == pytest.approx(5 * (1 + 1 / 40))

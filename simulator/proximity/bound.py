@@ -1,0 +1,58 @@
+"""What no policy beats on a workload, online or clairvoyant: each gang at its fastest, GPUs only counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from gangplan.instances.arrays import FloatArray
+from gangplan.instances.placement import Fleet
+from gangplan.instances.placement.proximity import Proximity
+from gangplan.instances.workload import Workload
+from gangplan.solvers.schedule.clairvoyant import clairvoyant, mean_jct_bound
+
+from .arrays import Cluster, cluster_of
+
+
+def least_cost(cluster: Cluster) -> FloatArray:
+    """Return what gangs of 0, 1, 2... GPUs pay for communication at least, float64 (GPUs + 1,).
+
+    On k nodes in r racks g GPUs cost (g - k) node + (k - r) rack + (r - 1) cluster, which grows with k and with r as
+    links farther away weigh no less. k is at least the nodes that hold g GPUs if the largest are taken first, and r the
+    racks likewise. Both need not be so few at once: on clusters of unequal nodes this may be less than any gang pays.
+    """
+    size = np.diff(cluster.first)
+    racks = np.add.reduceat(size, cluster.begin[:-1])
+    gpus = np.arange(cluster.first[-1] + 1)
+    k, r = (1 + np.searchsorted(np.cumsum(-np.sort(-x)), gpus) for x in (size, racks))
+    node, rack, between = cluster.weight
+    cost = (gpus - k) * node + (k - r) * rack + (r - 1) * between
+    return np.asarray(np.where(gpus > 0, cost, 0.0))
+
+
+def at_best(workload: Workload, fleet: Fleet, proximity: Proximity) -> Workload:
+    """Return the jobs with the least durations that they can have on an empty cluster."""
+    cost = least_cost(cluster_of(fleet, proximity))[workload.gpus]
+    intensity = np.array([proximity.intensity.get(model, 1.0) for model in workload.model])
+    return replace(workload, duration=workload.duration * (1 + intensity * cost))
+
+
+def bound(workload: Workload, fleet: Fleet, proximity: Proximity | None = None, *, time_limit: float = 0.0) -> float:
+    """Return a mean JCT that no schedule is below, seconds.
+
+    Take any schedule of gangs on GPUs that are told apart. Let each gang end as soon after its start as it could have
+    on the closest GPUs of an empty cluster (`least_cost`): no JCT grows, and no GPU is held longer. Forget which GPUs
+    are held: of no instant are there more than all. What is left is a schedule of rigid gangs on GPUs that are only
+    counted, which the bounds of `gangplan.solvers.schedule` hold for: `mean_jct_bound`, preemptive and divisible on one
+    machine as fast as all GPUs (Schrage 1968; Goemans 1996), and each job alone; with time, the time-indexed LP.
+
+    Args:
+        workload: the jobs, n of them.
+        fleet, proximity: the cluster.
+        time_limit: seconds for the LP, 0 to leave it out.
+    """
+    fastest = at_best(workload, fleet, proximity or Proximity())
+    if time_limit > 0:
+        return clairvoyant(fastest, fleet.n_gpus, time_limit=time_limit).bound
+    return mean_jct_bound(fastest, fleet.n_gpus)

@@ -1,0 +1,125 @@
+"""A plan that knows all arrivals and durations: what a policy could win, were it to know them too."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from gangplan.instances.arrays import FloatArray, require_number
+
+from .allocate import ALLOCATORS
+from .anneal import anneal, total
+from .arrays import NOW, Cluster, Jobs, State, copy
+from .bound import least_cost
+from .decode import Listing, listing, restore, run_list
+from .rules import DISCIPLINES, LOG_SLOWDOWN, SCORES, Rule, rule
+from .simulate import Policy
+
+WINDOW, STEP, TAIL = 40, 10, 20
+"""Jobs that are improved at a time, how far the next window is, and how many jobs behind it their JCTs count with:
+further ahead a change has any effect, and what is good for the window is lost among that."""
+HOT, COLD = 0.5, 0.02
+"""Temperatures at the begin and the end of a window, in mean JCTs of a job."""
+
+
+def grid() -> list[Rule]:
+    """Return every selector with every discipline and allocator."""
+    return [rule(*which) for which in product(SCORES, DISCIPLINES, ALLOCATORS)]
+
+
+@dataclass(frozen=True, slots=True)
+class Oracle:
+    """Search for the plan with the least mean JCT when everything is known beforehand.
+
+    It begins with the best of some policies, and of the lists that they are or make. That list is improved by simulated
+    annealing (see `anneal`), a window of jobs after the other: for the sum of JCTs of these and the next ones, as if
+    nobody came after. The best of all is the plan. With `seconds` over, windows to come stay as they are.
+
+    Attributes:
+        turns: lists that are tried.
+        seconds: of the search.
+        policies: to begin with, by default `grid`.
+        seed: of the search.
+    """
+
+    turns: int = 200_000
+    seconds: float = 60.0
+    policies: Sequence[Policy] = ()
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        require_number(self.turns, "turns", whole=True)
+        require_number(self.seconds, "seconds")
+
+    def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
+        """Run from a state to the end, where all jobs have a start and a finish."""
+        deadline = time.perf_counter() + self.seconds
+        known, n = jobs._replace(expected=jobs.work), len(jobs.submit)
+        ends, lists = [], [_closest(np.arange(float(n)))]
+        for policy in self.policies or grid():
+            ends.append(_end(policy, known, cluster, state))
+            if isinstance(policy, Rule) and policy.discipline != "easy" and not policy.vector()[LOG_SLOWDOWN]:
+                lists.append(listing(policy, known, cluster))
+        lists += [_closest(end.start) for end in ends]
+        plan = min(lists, key=lambda of: total(jobs, _decoded(jobs, cluster, state, of).finish))
+        ends.append(_decoded(jobs, cluster, state, plan))
+        self._improve(jobs, cluster, state, plan, deadline)
+        ends.append(_decoded(jobs, cluster, state, plan))
+        restore(state, min(ends, key=lambda end: total(jobs, end.finish)))
+
+    def _improve(self, jobs: Jobs, cluster: Cluster, state: State, plan: Listing, deadline: float) -> None:
+        """Anneal a window after the other."""
+        n, rng = len(jobs.submit), np.random.default_rng(self.seed)
+        plan.key[:] = np.argsort(np.argsort(plan.key, kind="stable"), kind="stable")
+        before, scratch, costs = copy(state), copy(state), _worth(cluster)
+        heat = total(jobs, _decoded(jobs, cluster, state, plan).finish) / n
+        lows = range(0, n, STEP)
+        for low in lows:
+            if time.perf_counter() > deadline:
+                break
+            high, end = min(n, low + WINDOW), min(n, low + WINDOW + TAIL)
+            some = _first(jobs, end)
+            if jobs.submit[low] > before.clock[NOW]:
+                run_list(some, cluster, before, plan, float(jobs.submit[low]))
+            trial = Listing(*(x.copy() for x in plan))
+            anneal(
+                some, cluster, before, scratch, trial, plan, costs, low, high, self.turns // len(lows),
+                HOT * heat, COLD * heat, int(rng.integers(1 << 31)),
+            )  # fmt: skip
+
+
+def _first(jobs: Jobs, n: int) -> Jobs:
+    return Jobs(
+        jobs.submit[:n], jobs.work[:n], jobs.expected[:n], jobs.gpus[:n], jobs.intensity[:n], jobs.first[: n + 1]
+    )  # fmt: skip
+
+
+def _end(policy: Policy, jobs: Jobs, cluster: Cluster, state: State) -> State:
+    done = copy(state)
+    policy.finish(jobs, cluster, done)
+    return done
+
+
+def _decoded(jobs: Jobs, cluster: Cluster, state: State, of: Listing) -> State:
+    done = copy(state)
+    run_list(jobs, cluster, done, of, np.inf)
+    return done
+
+
+def _closest(key: FloatArray) -> Listing:
+    """Return a list in the order of `key` in which all wait for those before them."""
+    n = len(key)
+    by = np.full(n, ALLOCATORS.index("closest"))
+    return Listing(key.copy(), by, np.full(n, np.inf), np.ones(n, dtype=np.int64))
+
+
+def _worth(cluster: Cluster) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """Return communication costs that a gang may wait for: any, its least, and one node more; float64 (GPUs + 1, 4)."""
+    least = least_cost(cluster) * (1 + 1e-9) + 1e-12
+    more = least + cluster.weight[1] - cluster.weight[0]
+    every = np.full(len(least), np.inf)
+    return np.ascontiguousarray(np.stack([every, every, least, more], axis=1))
