@@ -7,10 +7,12 @@ from typing import Protocol
 
 import numpy as np
 
+from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
+from gangplan.instances.errors import unknown
 
 from .case import Case
-from .environment import Environment
+from .environment import SERVER, WORKER, Environment
 
 Score = Callable[[Environment, int, int], FloatArray]
 """Of each server for a task of a job, (environment, job, kind), float64 (m,): the least is taken, ties to the first."""
@@ -24,32 +26,98 @@ class Policy(Protocol):
         ...
 
 
+def first_fit(env: Environment, job: int, kind: int) -> FloatArray:
+    """Score a server by its number."""
+    return np.arange(len(env.free), dtype=np.float64)
+
+
 def load_balance(env: Environment, job: int, kind: int) -> FloatArray:
-    """Score a server by the largest share of a resource in use."""
-    return np.asarray((1.0 - env.free / np.maximum(env.capacity, 1e-9)).max(axis=1))
+    """Score a server by the largest share of a resource in use (LB)."""
+    return np.asarray((1.0 - env.free / env.size).max(axis=1))
+
+
+def best_fit(env: Environment, job: int, kind: int) -> FloatArray:
+    """Score a server by what it has left, in shares of all resources."""
+    return np.asarray((env.free / env.size).sum(axis=1))
+
+
+def tetris(env: Environment, job: int, kind: int) -> FloatArray:
+    """Score a server by its alignment with the task, negated (Grandl et al., SIGCOMM 2014, section 3.2)."""
+    need = (env.case.jobs.worker, env.case.jobs.server)[kind][job]
+    return np.asarray(-(env.free / env.size) @ (need / env.size))
+
+
+def least_interference(env: Environment, job: int, kind: int) -> FloatArray:
+    """Score a server by what the tasks there are expected to add to the job, and it to them (LIF).
+
+    A job that moves more bytes in a second of compute is expected to interfere more. That is all that the rule knows:
+    two tasks cost the product of these intensities, on top of one for being there at all.
+    """
+    intensity = env.intensity
+    return np.asarray(env.tasks @ (1.0 + intensity[env.case.jobs.kind[job]] * intensity))
+
+
+SCORES: dict[str, Score] = {
+    "first": first_fit,
+    "best": best_fit,
+    "lb": load_balance,
+    "tetris": tetris,
+    "lif": least_interference,
+}
+ORDERS = ("arrival", "shortest")
 
 
 class Rule:
     """Places jobs in turn, task by task, by a score of servers.
 
     Args:
-        score: of the servers, the least is taken.
-        order: of waiting jobs, `None` for that of arrival.
+        score: a name in `SCORES`, or a function: of the servers, the least is taken.
+        order: of waiting jobs: by ``arrival``, or the ``shortest`` by what is profiled first.
+        together: whether a server that holds all that is left of the job goes before others, then one where tasks of
+            it are, then one of the same rack.
+        patience: for so many intervals after its arrival a job waits rather than be on more servers than it needs.
+
+    Raises:
+        InstanceError: if a name is unknown.
     """
 
-    def __init__(self, score: Score, order: Callable[[Environment], FloatArray] | None = None) -> None:
-        self._score, self._order = score, order
+    def __init__(
+        self, score: str | Score, order: str = "arrival", *, together: bool = False, patience: float = 0.0
+    ) -> None:
+        if isinstance(score, str) and score not in SCORES:
+            raise InstanceError("score", unknown(score, SCORES))
+        if order not in ORDERS:
+            raise InstanceError("order", unknown(order, ORDERS))
+        self._score = SCORES[score] if isinstance(score, str) else score
+        self._shortest, self._together, self._patience = order == "shortest", together, patience
 
     def place(self, env: Environment) -> None:
         """Place every job that fits."""
-        waiting = np.array(env.waiting)
-        if self._order is not None and len(waiting):
-            waiting = waiting[np.argsort(self._order(env)[waiting], kind="stable")]
-        for job in waiting.tolist():
+        for job in in_order(env, self._shortest):
+            insists = env.now - env.case.jobs.submit[job] < self._patience * env.case.interval
             while (mask := env.mask(job)).any():
-                kind = 0 if mask[0].any() else 1
-                scores = np.where(mask[kind], self._score(env, job, kind), np.inf)
-                env.place(job, kind, int(np.argmin(scores)))
+                kind = WORKER if mask[WORKER].any() else SERVER
+                server = self._server(env, job, kind, mask[kind])
+                if insists and len(env.rows(job).keys() | {server}) > env.fewest(job):
+                    env.take_back()
+                    break
+                env.place(job, kind, server)
+
+    def _server(self, env: Environment, job: int, kind: int, mask: np.ndarray) -> int:
+        scores = self._score(env, job, kind)
+        if not self._together:
+            return int(np.argmin(np.where(mask, scores, np.inf)))
+        (w, p), jobs, mine = env.left(job), env.case.jobs, list(env.rows(job))
+        rack = env.case.fleet.topology.group[0]
+        apart = 1 + (rack != rack[mine[0]] if mine else np.zeros(len(mask), dtype=bool))
+        apart[mine] = 0
+        split = (env.free < (w * jobs.worker[job] + p * jobs.server[job]) * (1 - 1e-9)).any(axis=1)
+        return int(np.lexsort((scores, apart, split, ~mask))[0])
+
+
+def in_order(env: Environment, shortest: bool) -> list[int]:
+    """Return the waiting jobs by arrival, or those first that are shortest by what is profiled."""
+    return sorted(env.waiting, key=env.profiled.__getitem__) if shortest else list(env.waiting)
 
 
 def run(case: Case, policy: Policy) -> Environment:

@@ -56,7 +56,7 @@ class Case:
         return found
 
 
-def testbed(servers: int = 6, *, rack: int = 8, gpus: int = 2) -> Fleet:
+def harmony_fleet(servers: int = 6, *, rack: int = 8, gpus: int = 2) -> Fleet:
     """Return servers like those of Harmony's testbed, 16 cores and 48 GB each, in racks of equal size.
 
     Raises:

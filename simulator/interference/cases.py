@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
 import numpy as np
 
-from gangplan.instances.arrays import require_choice, require_number
+from gangplan.instances.arrays import FloatArray, IntArray, require_choice, require_counts, require_number
+from gangplan.instances.errors import InstanceError, unknown
+from gangplan.instances.placement import Fleet
+from gangplan.instances.readers.gavel import read_gavel_trace
+from gangplan.instances.readers.traces import read_trace
 
-from .case import Case, testbed
-from .job_types import TESTBED, Jobs
-from .truths import contention
+from .case import Case, harmony_fleet
+from .job_types import MEASURED, TESTBED, Jobs, JobTypes
+from .measured import EPOCH, gangs_of, gpu_pairs, gpu_types, link_pairs
+from .truths import HiddenTruth, contention
 
 VALIDATION, TRAINING = 1_000_000, 2_000_000
 """Seeds of arrivals: those below the first are for tests, from it on for validation, from the second for training."""
 SYNCHRONISATION = ("mixed", "ps", "ring")
 _GANGS, _CHANCE = (1, 2, 3, 4), (0.3, 0.35, 0.15, 0.2)
 _SHORTEST, _LONGEST = 1200.0, 10800.0
-"""Seconds of a job by its profiled compute, evenly drawn on a logarithmic scale."""
+"""Seconds of a job whose workers and parameter servers are mixed on servers, evenly drawn on a logarithmic scale."""
+_GAVEL_TYPES = {  # by what a model does: the type of the testbed that is nearest
+    "ResNet-18": ("ResNet-50", "ResNeXt-110"),
+    "ResNet-50": ("ResNet-50", "VGG-16"),
+    "Transformer": ("Seq2Seq",),
+    "LM": ("WLM",),
+    "Recommendation": ("DSSM",),
+    "A3C": ("CTC",),
+    "CycleGAN": ("Inception-BN",),
+}
 
 
 def poisson(
-    seed: int, jobs: int = 100, servers: int = 6, *, kind: str = "mixed", load: float = 0.45, cluster: int = 0
+    seed: int, jobs: int = 100, servers: int = 6, *, kind: str = "mixed", load: float = 0.7, cluster: int = 0
 ) -> Case:
     """Return a Poisson mix of the eight types on servers of two GPUs.
 
@@ -28,33 +46,195 @@ def poisson(
         jobs: how many.
         servers: how many, in racks of up to eight.
         kind: jobs with parameter servers (``ps``), with a ring all-reduce (``ring``), or half of each (``mixed``).
-        load: profiled GPU seconds that arrive a second, over the GPUs. Synchronisation and interference come on top.
+        load: GPU seconds that arrive a second, over the GPUs, if every job ran as it does mixed and alone.
         cluster: seed of the truth.
 
     Raises:
         InstanceError: naming the argument and the value found.
     """
+    rng = _generator(seed, jobs, load)
+    types = rng.integers(len(TESTBED.names), size=jobs, dtype=np.int32)
+    workers = rng.choice(_GANGS, jobs, p=_CHANCE).astype(np.int32)
+    return _of_testbed(rng, types, workers, _seconds(rng, jobs), None, servers, kind, load, cluster)
+
+
+def gavel_mix(
+    path: str,
+    seed: int,
+    jobs: int = 100,
+    servers: int = 6,
+    *,
+    kind: str = "mixed",
+    load: float = 0.7,
+    cluster: int = 0,
+) -> Case:
+    """Return jobs drawn from a trace of Gavel, each as the type of the testbed that is nearest to its model.
+
+    Args:
+        path: the trace; its models and its numbers of GPUs are drawn, up to eight.
+        seed, jobs, servers, kind, load, cluster: as of `poisson`.
+
+    Raises:
+        InstanceError: naming the argument and the value found.
+    """
+    rng, trace = _generator(seed, jobs, load), read_gavel_trace(path)
+    drawn, types = rng.integers(len(trace.model), size=jobs), np.empty(jobs, dtype=np.int32)
+    for at, line in enumerate(drawn.tolist()):
+        model = trace.model[line].partition(" (")[0]
+        if model not in _GAVEL_TYPES:
+            raise InstanceError("model", unknown(model, _GAVEL_TYPES), str(path))
+        near = _GAVEL_TYPES[model]
+        types[at] = TESTBED.names.index(near[rng.integers(len(near))])
+    workers = np.minimum(trace.gpus[drawn], 8).astype(np.int32)
+    return _of_testbed(rng, types, workers, _seconds(rng, jobs), None, servers, kind, load, cluster)
+
+
+def philly(
+    path: str,
+    seed: int,
+    jobs: int = 100,
+    servers: int = 6,
+    *,
+    kind: str = "mixed",
+    load: float = 0.7,
+    cluster: int = 0,
+) -> Case:
+    """Return a stretch of Philly's trace: its gaps, its numbers of GPUs and its durations, with types drawn evenly.
+
+    Gaps are shortened or lengthened alike to the load; a job has at most eight workers, and runs 5 minutes to 12 hours.
+
+    Args:
+        path: the trace, or any other that `read_trace` knows.
+        seed, jobs, servers, kind, load, cluster: as of `poisson`; the seed draws where the stretch begins.
+
+    Raises:
+        InstanceError: naming the argument and the value found.
+    """
+    rng, trace = _generator(seed, jobs, load), read_trace(path).workload
+    if trace.n_jobs < jobs:
+        raise InstanceError("jobs", f"{jobs!r} are more than the {trace.n_jobs} of the trace", str(path))
+    order = np.argsort(trace.submit, kind="stable")
+    begin = int(rng.integers(trace.n_jobs - jobs + 1))
+    rows = order[begin : begin + jobs]
+    workers = np.minimum(trace.gpus[rows], 8).astype(np.int32)
+    seconds, submit = np.clip(trace.duration[rows], 300.0, 43200.0), trace.submit[rows] - trace.submit[rows[0]]
+    types = rng.integers(len(TESTBED.names), size=jobs, dtype=np.int32)
+    return _of_testbed(rng, types, workers, seconds, submit, servers, kind, load, cluster)
+
+
+def gavel_pairs(
+    folder: str, seed: int, jobs: int = 100, servers: int = 12, *, gpu: str = "p100", load: float = 0.9
+) -> Case:
+    """Return jobs of a trace of Gavel under the speeds that Gavel measured of them: two may share each server's GPU.
+
+    Args:
+        folder: with ``simulation_throughputs.json`` and ``max_min_fairness.trace``.
+        seed, jobs: as of `poisson`.
+        servers: of one GPU each.
+        gpu: its type.
+        load: GPU seconds that arrive a second, alone on GPUs of their own, over the GPUs.
+
+    Raises:
+        InstanceError: naming the argument and the value found.
+    """
+    rng, trace = _generator(seed, jobs, load), read_gavel_trace(Path(folder) / "max_min_fairness.trace")
+    table, fleet = Path(folder) / "simulation_throughputs.json", harmony_fleet(servers, rack=servers, gpus=1)
+    types = gpu_types(table, gpu)
+    names = [f"{model} x{gpus}" for model, gpus in zip(trace.model, trace.gpus.tolist(), strict=True)]
+    index = {name: k for k, name in enumerate(types.names)}
+    known = np.array([index[name] for name in names if name in index])
+    kinds = rng.choice(known, jobs).astype(np.int32)
+    return _of_table(rng, types, fleet, kinds, gpu_pairs(table, fleet, types, gpu), load, share=0.5)
+
+
+def deepshare(folder: str, seed: int, jobs: int = 100, servers: int = 6, *, load: float = 0.7) -> Case:
+    """Return DeepShare's gangs, drawn evenly, on servers of four GPUs under the shares that it measured on links.
+
+    Args:
+        folder: with ``shared_thp_ratio.csv`` and ``isolated_thp.csv``.
+        seed, jobs, servers, load: as of `gavel_pairs`.
+
+    Raises:
+        InstanceError: naming the argument and the value found.
+    """
+    rng, fleet = _generator(seed, jobs, load), harmony_fleet(servers, gpus=4)
+    types, truth = link_pairs(folder, fleet)
+    return _of_table(
+        rng, types, fleet, rng.integers(len(types.names), size=jobs, dtype=np.int32), truth, load, share=1.0
+    )
+
+
+def _generator(seed: int, jobs: int, load: float) -> np.random.Generator:
     require_number(seed, "seed", whole=True)
-    require_number(jobs, "jobs", positive=True, whole=True)
+    require_counts(jobs=jobs)
     require_number(load, "load", positive=True)
+    return np.random.default_rng([seed, 2021])
+
+
+def _seconds(rng: np.random.Generator, jobs: int) -> FloatArray:
+    return np.asarray(np.exp(rng.uniform(np.log(_SHORTEST), np.log(_LONGEST), jobs)))
+
+
+def _of_testbed(
+    rng: np.random.Generator,
+    types: IntArray,
+    workers: IntArray,
+    seconds: FloatArray,
+    submit: FloatArray | None,
+    servers: int,
+    kind: str,
+    load: float,
+    cluster: int,
+) -> Case:
     require_choice(kind, "kind", SYNCHRONISATION)
-    fleet, rng = testbed(servers), np.random.default_rng([seed, 2021])
-    types = rng.integers(len(TESTBED.names), size=jobs)
-    workers = rng.choice(_GANGS, jobs, p=_CHANCE)
-    seconds = np.exp(rng.uniform(np.log(_SHORTEST), np.log(_LONGEST), jobs))
-    serving = rng.integers(1, workers + 1)
+    fleet, jobs = harmony_fleet(servers), len(types)
+    serving = rng.integers((workers + 1) // 2, workers + 1, dtype=np.int32)
     if kind == "ring":
         serving[:] = 0
     elif kind == "mixed":
         serving[rng.random(jobs) < 0.5] = 0
-    mean = (_LONGEST - _SHORTEST) / np.log(_LONGEST / _SHORTEST) * float(np.dot(_GANGS, _CHANCE))
-    submit = np.cumsum(rng.exponential(mean / (load * fleet.n_gpus), jobs))
-    return Case(fleet, jobs_of(types, workers, serving, seconds, submit), contention(fleet, cluster))
+    epochs = np.maximum(1.0, np.round(seconds * workers / (MEASURED[1] * TESTBED.batches)[types]))
+    submit = _arrivals(rng, float((seconds * workers).mean()) / (load * fleet.n_gpus), jobs, submit)
+    return Case(fleet, Jobs(TESTBED, submit, types, workers, serving, epochs), contention(fleet, cluster))
 
 
-def jobs_of(
-    types: np.ndarray, workers: np.ndarray, servers: np.ndarray, seconds: np.ndarray, submit: np.ndarray
-) -> Jobs:
-    """Return jobs of the eight types, with the whole epochs that they are profiled to do in so many seconds."""
-    epoch = (TESTBED.compute * TESTBED.batches)[types] / workers
-    return Jobs(TESTBED, submit - submit[0], types, workers, servers, np.maximum(1.0, np.round(seconds / epoch)))
+def _of_table(
+    rng: np.random.Generator,
+    types: JobTypes,
+    fleet: Fleet,
+    kinds: IntArray,
+    truth: HiddenTruth,
+    load: float,
+    share: float,
+) -> Case:
+    seconds, workers = _seconds(rng, len(kinds)), np.array(gangs_of(types.names), dtype=np.int32)[kinds]
+    epochs = np.maximum(1.0, np.round(seconds / EPOCH))
+    submit = _arrivals(rng, float((seconds * workers).mean()) / (load * fleet.n_gpus), len(kinds), None)
+    worker = np.tile((share, 2.0, 8e9), (len(kinds), 1))
+    jobs = Jobs(types, submit, kinds, workers, np.zeros_like(workers), epochs, worker)
+    return Case(fleet, jobs, truth)
+
+
+def _arrivals(rng: np.random.Generator, gap: float, jobs: int, submit: FloatArray | None) -> FloatArray:
+    """Return times of arrival with a mean gap: Poisson, or those given, stretched."""
+    if submit is None:
+        submit = np.cumsum(rng.exponential(gap, jobs))
+        return np.asarray(submit - submit[0])
+    last = float(submit[-1])
+    return np.asarray(submit * (gap * jobs / last) if last > 0 else submit)
+
+
+CASES: dict[str, Callable[..., Case]] = {
+    "poisson": poisson,
+    "ps": partial(poisson, kind="ps"),
+    "ring": partial(poisson, kind="ring"),
+    "poisson-32": partial(poisson, jobs=400, servers=32, load=0.9),
+}
+"""Cases that need no data, by name: functions of a seed."""
+DATA_CASES: dict[str, tuple[str, Callable[..., Case]]] = {
+    "gavel-mix": ("gavel/max_min_fairness.trace", gavel_mix),
+    "philly": ("philly/philly.csv.gz", philly),
+    "gavel-pairs": ("gavel", gavel_pairs),
+    "deepshare": ("deepshare", deepshare),
+}
+"""Those that need data: where it is in a folder of it, and functions of that path and a seed."""

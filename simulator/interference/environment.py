@@ -65,6 +65,10 @@ class Environment:
         current: the job that is begun, -1 if there is none.
         running: jobs that run, the oldest first.
         free: what each server has left, float64 (m, 3).
+        size: what the largest server has, float64 (3,).
+        tasks: of each type on each server, float64 (m, K).
+        profiled: seconds of each job by its profile, float64 (n,).
+        intensity: bytes of each type over its compute, 1 in the mean, float64 (K,).
         done_epochs: of each job, float64 (n,).
         start, finish: of each job, seconds, infinite before, float64 (n,).
         speed: epochs a second that each job reported last, float64 (n,); nan before it ran.
@@ -74,7 +78,11 @@ class Environment:
     def __init__(self, case: Case) -> None:
         n = len(case.jobs)
         self.case, self.free = case, case.capacity
-        self.capacity = case.capacity
+        self.size = np.maximum(case.capacity.max(axis=0), 1e-9)
+        self.tasks = np.zeros((len(self.free), len(case.jobs.types.names)))
+        self.profiled, types = case.jobs.profiled, case.jobs.types
+        self.intensity = types.gradient / types.compute / (types.gradient / types.compute).mean()
+        self._fewest: dict[tuple[float, ...], int] = {}
         self.waiting: list[int] = []
         self.running: list[int] = []
         self.current, self.placements = -1, 0
@@ -83,7 +91,7 @@ class Environment:
         self._rows: list[dict[int, list[int]]] = [{} for _ in range(n)]  # server -> workers, parameter servers
         self._workers, self._servers = case.jobs.workers.tolist(), case.jobs.servers.tolist()
         self._left = [self._workers.copy(), self._servers.copy()]
-        self._need = [case.jobs.worker, case.jobs.server]
+        self._need, self._kind = [case.jobs.worker, case.jobs.server], case.jobs.kind.tolist()
         self._arrived, self.now = 0, 0.0
         self._admit()
 
@@ -105,6 +113,17 @@ class Environment:
         w, p = self.left(job)
         return bool(fits(self.free, self._need[WORKER][job], self._need[SERVER][job], w, p))
 
+    def fewest(self, job: int) -> int:
+        """Return the least number of servers, of those that have most, that a job needs."""
+        w, p = self._workers[job], self._servers[job]
+        key = (w, p, *self._need[WORKER][job].tolist(), *self._need[SERVER][job].tolist())
+        if key not in self._fewest:
+            order = np.argsort(-(self.case.capacity / self.size).sum(axis=1), kind="stable")
+            sizes = range(1, w + p)
+            empty, need = self.case.capacity[order], (self._need[WORKER][job], self._need[SERVER][job])
+            self._fewest[key] = next((k for k in sizes if fits(empty[:k], *need, w, p)), w + p)
+        return self._fewest[key]
+
     def mask(self, job: int) -> BoolArray:
         """Return which tasks of a job may go where, workers first, bool (2, m); nothing if it does not wait."""
         w, p = self.left(job)
@@ -123,9 +142,10 @@ class Environment:
         if self._left[kind][job] == 0 or not (job == self.current or (self.current < 0 and job in self.waiting)):
             raise InstanceError("job", f"{job!r} has no such task to place now")
         after = self.free[server] - self._need[kind][job]
-        if (after < -1e-9 * self.capacity[server]).any():
+        if (after < -1e-9 * self.size).any():
             raise InstanceError("server", f"{server!r} has no room for a task of job {job}")
         self.free[server] = after
+        self.tasks[server, self._kind[job]] += 1
         self._rows[job].setdefault(server, [0, 0])[kind] += 1
         self._left[kind][job] -= 1
         self.current, self.placements = job, self.placements + 1
@@ -150,6 +170,7 @@ class Environment:
         for server, counts in self._rows[job].items():
             for kind, count in enumerate(counts):
                 self.free[server] += count * self._need[kind][job]
+                self.tasks[server, self._kind[job]] -= count
                 self._left[kind][job] += count
                 self.placements -= count
         self._rows[job] = {}
@@ -198,6 +219,7 @@ class Environment:
         for job in jobs[np.isfinite(end)].tolist():
             for server, (w, p) in self._rows[job].items():
                 self.free[server] += w * self._need[WORKER][job] + p * self._need[SERVER][job]
+                self.tasks[server, self._kind[job]] -= w + p
             self.done_epochs[job] = self.case.jobs.epochs[job]
             self.running.remove(job)
         return float((epochs / total).sum())
@@ -231,7 +253,7 @@ class Environment:
             for server, counts in self._rows[self.current].items():
                 begun[self.waiting.index(self.current), server] = counts
         r = np.stack([jobs.workers[wait], jobs.worker[wait, 0], jobs.servers[wait], jobs.server[wait, 1]], axis=1)
-        v = self.free / self.capacity.max(axis=0)
+        v = self.free / self.size
         return View(one_hot[jobs.kind[wait]], r, begun[..., 0], begun[..., 1], v, d, one_hot[jobs.kind[self.running]])
 
     def outcome(self) -> InterferenceOutcome:

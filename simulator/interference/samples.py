@@ -1,7 +1,7 @@
 """Logs that learned models of speed are made of: who was where, and how fast each job then ran.
 
 case = poisson(TRAINING, jobs=200)
-samples = log(case, Rule(load_balance), limit=2000)
+samples = log(case, Rule("lb"), limit=2000)
 samples.now.kind, samples.now.rows, samples.speed    # ragged, see `Snapshots`
 
 A sample is one running job in one interval: its type, its rows (workers and parameter servers on each server), all

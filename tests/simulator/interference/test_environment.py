@@ -9,7 +9,7 @@ import pytest
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
-from gangplan.simulator.interference.baselines import Rule, load_balance, run
+from gangplan.simulator.interference.baselines import Rule, run
 from gangplan.simulator.interference.cases import poisson
 from gangplan.simulator.interference.environment import SERVER, WORKER, Environment
 from gangplan.simulator.interference.outcome import check
@@ -30,7 +30,7 @@ class Plain:
 @pytest.mark.parametrize("kind", ["mixed", "ps", "ring"])
 def test_outcomes_hold(kind: str) -> None:
     """Every job runs where it was put, and its epochs add up under the truth."""
-    outcome = run(poisson(1, jobs=40, kind=kind), Rule(load_balance)).outcome()
+    outcome = run(poisson(1, jobs=40, kind=kind), Rule("lb")).outcome()
     assert check(outcome) == []
     later = replace(outcome, finish=outcome.finish + np.where(np.arange(40) == 7, 60.0, 0.0))
     assert any("epochs" in fault for fault in check(later))
@@ -41,8 +41,8 @@ def test_outcomes_hold(kind: str) -> None:
 def test_a_truth_that_is_not_compiled() -> None:
     """The loop in Python and the compiled one end every job at the same time."""
     case = poisson(2, jobs=30)
-    slow = run(replace(case, truth=Plain(case.truth)), Rule(load_balance)).outcome()
-    fast = run(case, Rule(load_balance)).outcome()
+    slow = run(replace(case, truth=Plain(case.truth)), Rule("lb")).outcome()
+    fast = run(case, Rule("lb")).outcome()
     assert np.allclose(slow.finish, fast.finish, rtol=1e-9)
 
 
@@ -50,7 +50,7 @@ def test_rewards_add_up() -> None:
     """Over a whole run the rewards are one a job: its epochs as a share of all of them."""
     env, total = Environment(poisson(3, jobs=25)), 0.0
     while not env.done:
-        Rule(load_balance).place(env)
+        Rule("lb").place(env)
         total += env.end_interval()
     assert total == pytest.approx(25)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gangplan.simulator.interference.baselines import Rule, load_balance
+from gangplan.simulator.interference.baselines import Rule
 from gangplan.simulator.interference.cases import TRAINING, poisson
 from gangplan.simulator.interference.samples import Samples, log
 
@@ -12,7 +12,7 @@ from gangplan.simulator.interference.samples import Samples, log
 def test_speeds_are_those_of_the_snapshots() -> None:
     """Without noise a sample is what the truth says of its snapshot, however snapshots are picked and joined."""
     case = poisson(TRAINING, jobs=40)
-    samples = log(case, Rule(load_balance))
+    samples = log(case, Rule("lb"))
     assert np.allclose(case.truth.speeds(samples.now), samples.speed, rtol=1e-9)
     some = samples.take(np.array([5, 2, 9]))
     assert np.allclose(case.truth.speeds(some.now), some.speed, rtol=1e-9)
@@ -24,7 +24,7 @@ def test_speeds_are_those_of_the_snapshots() -> None:
 def test_limit_and_noise() -> None:
     """A log ends with the snapshot that fills it; noise is of the deviation that was asked for."""
     case = poisson(TRAINING + 1, jobs=200, load=0.6)
-    plain, noisy = log(case, Rule(load_balance), limit=300), log(case, Rule(load_balance), limit=300, noise=0.1)
+    plain, noisy = log(case, Rule("lb"), limit=300), log(case, Rule("lb"), limit=300, noise=0.1)
     assert 300 <= len(plain) == len(noisy) < 312
     assert 100 <= len(plain.first(100)) < 112
     assert 0.08 < np.log(noisy.speed / plain.speed).std() < 0.12

@@ -1,0 +1,113 @@
+"""Policies on the same cases, seed by seed: figures, intervals and paired differences; every outcome is checked.
+
+found = evaluate(baselines(), CASES["poisson"], range(10))
+print(report(found))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from time import process_time
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import FloatArray
+
+from ..metrics.compare import interval
+from .baselines import Policy, Rule, run
+from .case import Case
+from .greedy import greedy_with
+from .outcome import check
+
+CONSOLIDATE, PATIENCE = 50.0, 1.0
+"""Intervals that a tuned rule, and the oracle, let a job wait for a better place: the best on validation seeds."""
+Maker = Callable[[Case], Policy]
+"""Makes a policy for a case, of which it may look at all but the truth."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Figures:
+    """One policy over s seeds, float64 (s,) each.
+
+    Attributes:
+        mean_jct, p95_jct: seconds from submission to end.
+        makespan: seconds from the first submission to the last end.
+        rate: placements of tasks a second of processor time, simulation included.
+    """
+
+    mean_jct: FloatArray
+    p95_jct: FloatArray
+    makespan: FloatArray
+    rate: FloatArray
+
+    def against(self, other: Figures) -> tuple[float, float | None]:
+        """Return by what share the mean JCT is above another's, paired by seed, and half the width of its interval."""
+        return interval(self.mean_jct / other.mean_jct - 1)
+
+
+def evaluate(
+    policies: Mapping[str, Maker],
+    make: Callable[[int], Case],
+    seeds: Iterable[int],
+    progress: Callable[[str, int], None] = lambda policy, seed: None,
+) -> dict[str, Figures]:
+    """Simulate every policy on the case of each seed.
+
+    Args:
+        policies: by name.
+        make: makes the case of a seed, e.g. one of `CASES`.
+        seeds: see `cases.VALIDATION`.
+        progress: called before each simulation.
+
+    Raises:
+        InstanceError: if there is no seed.
+        RuntimeError: if an outcome does not hold, which is a defect of the policy or of this library.
+    """
+    rows: dict[str, list[tuple[float, ...]]] = {name: [] for name in policies}
+    for seed in seeds:
+        case = make(seed)
+        for name, maker in policies.items():
+            progress(name, seed)
+            policy, begin = maker(case), process_time()
+            env = run(case, policy)
+            seconds, outcome = process_time() - begin, env.outcome()
+            if faults := check(outcome):
+                raise RuntimeError(f"{name}, seed {seed}: {'; '.join(faults)}")
+            jct = outcome.jct
+            rate = env.placements / max(seconds, 1e-9)
+            rows[name].append((float(jct.mean()), float(np.quantile(jct, 0.95)), outcome.makespan, rate))
+    if not any(rows.values()):
+        raise InstanceError("seeds", "there is none")
+    return {name: Figures(*np.array(found).T) for name, found in rows.items()}
+
+
+def report(found: Mapping[str, Figures]) -> str:
+    """Return a table in Markdown: minutes and hours, and differences in mean JCT from the first policy, paired."""
+    first = next(iter(found.values()))
+    lines = ["| policy | mean JCT, min | against the first | p95 JCT, min | makespan, h | placements/s |"]
+    lines.append("|---|---:|---:|---:|---:|---:|")
+    for name, one in found.items():
+        (jct, margin), (share, apart) = interval(one.mean_jct / 60), one.against(first)
+        each, other = _plus_minus(margin, ".1f"), _plus_minus(apart, ".1%")
+        lines.append(
+            f"| {name} | {jct:.1f}{each} | {share:+.1%}{other} "
+            f"| {one.p95_jct.mean() / 60:.0f} | {one.makespan.mean() / 3600:.1f} | {np.median(one.rate):,.0f} |"
+        )
+    return "\n".join(lines)
+
+
+def _plus_minus(margin: float | None, form: str) -> str:
+    return "" if margin is None else f" ± {margin:{form}}"
+
+
+def baselines() -> dict[str, Maker]:
+    """Return the classic rules as they are tuned, load balancing as published, and the oracle, by name."""
+    makers: dict[str, Maker] = {name: partial(_tuned, name) for name in ("tetris", "lif", "lb", "best", "first")}
+    return makers | {"lb, spread": lambda case: Rule("lb"), "oracle": lambda case: greedy_with(case.truth, PATIENCE)}
+
+
+def _tuned(score: str, case: Case) -> Policy:
+    return Rule(score, "shortest", together=True, patience=CONSOLIDATE)

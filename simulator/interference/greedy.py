@@ -1,0 +1,221 @@
+"""Put each job where predicted speeds are best for all: ours with learned speeds, the oracle with the true ones.
+
+policy = greedy_with(model)              # any `Truth`: model.speeds(snapshots) -> epochs/s
+policy = greedy_with(case.truth)         # the oracle
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product
+
+import numpy as np
+
+from gangplan.instances.arrays import FloatArray, require_number
+
+from .baselines import in_order
+from .environment import SERVER, WORKER, Environment
+from .snapshots import Snapshots, Truth, offsets
+
+Rows = dict[int, tuple[int, int]]
+"""Server -> workers, parameter servers."""
+_MOST = 300
+"""Places of a job that are looked at one and all; where there are more, a search begins with some of them."""
+_ROUNDS = 3
+"""Of moving single tasks of a job, each to the best of all places one task away."""
+
+
+class Greedy:
+    """Takes waiting jobs in turn; each goes where the remaining times of all add up to least, if that is worth it.
+
+    The remaining time of a job is what is left of its epochs over its predicted speed. A job waits if a place that
+    costs as much as the best on an empty cluster, and `patience` intervals, is better than the best there is now.
+
+    Args:
+        truth: predicts the speeds.
+        patience: intervals; infinite: a job that fits never waits.
+        shortest: whether the jobs that are shortest by the profile go first, or those that arrived first.
+    """
+
+    def __init__(self, truth: Truth, patience: float = np.inf, *, shortest: bool = True) -> None:
+        require_number(patience if np.isfinite(patience) else 0.0, "patience")
+        self._truth, self._patience, self._shortest = truth, patience, shortest
+        self._alone: dict[tuple[float, ...], float] = {}
+
+    def place(self, env: Environment) -> None:
+        """Place every job that fits and is not better off later."""
+        for job in in_order(env, self._shortest):
+            if not env.fits(job):
+                continue
+            before = float(self._cost(env, job, [{}])[0])
+            found, cost = self._best(env, job)
+            wait = np.inf
+            if np.isfinite(self._patience):
+                wait = self.least(env, job) + self._patience * env.case.interval
+            if cost - before <= wait:
+                env.place_whole(job, found)
+
+    def _best(self, env: Environment, job: int) -> tuple[Rows, float]:
+        room = rooms(env, job)
+        tried, whole = places(env, job, room)
+        cost = self._cost(env, job, tried)
+        best = int(np.argmin(cost))
+        found, least = tried[best], float(cost[best])
+        for _ in range(0 if whole else _ROUNDS):
+            near = list(moves(found, room))
+            cost = self._cost(env, job, near) if near else np.array([np.inf])
+            best = int(np.argmin(cost))
+            if cost[best] >= least * (1 - 1e-9):
+                break
+            found, least = near[best], float(cost[best])
+        return found, least
+
+    def _cost(self, env: Environment, job: int, tried: list[Rows]) -> FloatArray:
+        """Return the remaining times of the running jobs and this one, added up, for each of its places."""
+        jobs = np.array([*env.running, job])[: len(env.running) + bool(tried[0])]
+        if not len(jobs):
+            return np.zeros(len(tried))
+        left = env.case.jobs.epochs[jobs] - env.done_epochs[jobs]
+        speed = self._truth.speeds(alternatives(env, job, tried)).reshape(len(tried), len(jobs))
+        return np.asarray((left / np.maximum(speed, 1e-12)).sum(axis=1))
+
+    def least(self, env: Environment, job: int) -> float:
+        """Return the seconds that a job takes where it is best on an empty cluster, as predicted."""
+        jobs = env.case.jobs
+        w, p = int(jobs.workers[job]), int(jobs.servers[job])
+        key = (int(jobs.kind[job]), w, p, *jobs.worker[job].tolist(), *jobs.server[job].tolist())
+        if key not in self._alone:
+            empty = Environment(env.case)
+            tried, _ = places(empty, job, rooms(empty, job))
+            speed = self._truth.speeds(alternatives(empty, job, tried))
+            self._alone[key] = float(speed.max())
+        return float(jobs.epochs[job] / max(self._alone[key], 1e-12))
+
+
+def greedy_with(truth: Truth, patience: float = np.inf, *, shortest: bool = True) -> Greedy:
+    """Return our placement with speeds as they are predicted; with those of the case it is the oracle."""
+    return Greedy(truth, patience, shortest=shortest)
+
+
+def alternatives(env: Environment, job: int, tried: list[Rows]) -> Snapshots:
+    """Return a snapshot for each place of a job: the running jobs in their order, and it; without rows, without it."""
+    base, count, some = env.snapshot(), len(tried), bool(tried[0])
+    kind = base.kind
+    if some:
+        kind = np.append(kind, env.case.jobs.kind[job])
+    own = [np.array([(s, w, p) for s, (w, p) in rows.items()], dtype=np.int64).reshape(-1, 3) for rows in tried]
+    there = np.stack([base.server, base.workers, base.ps], axis=1)
+    flat = np.concatenate([part for mine in own for part in (there, mine)])
+    sizes = np.tile(np.append(np.diff(base.rows), [0] * some), (count, 1))
+    if some:
+        sizes[:, -1] = [len(mine) for mine in own]
+    server, workers, ps = np.ascontiguousarray(flat.T)
+    first = np.arange(count + 1, dtype=np.int64) * len(kind)
+    return Snapshots(first, np.tile(kind, count), offsets(sizes.ravel()), server, workers, ps)
+
+
+def rooms(env: Environment, job: int) -> list[list[int]]:
+    """Return of each server how many parameter servers it takes beside 0, 1, ... workers of a job that waits."""
+    jobs, found = env.case.jobs, list[list[int]]()
+    w, p = int(jobs.workers[job]), int(jobs.servers[job])
+    free = env.free[:, None, :] - np.arange(w + 1)[:, None] * jobs.worker[job] + 1e-9 * env.size
+    with np.errstate(divide="ignore", invalid="ignore"):
+        fits = np.where(jobs.server[job] > 0, free / jobs.server[job], np.inf).min(axis=2)
+    beside = np.where((free >= 0).all(axis=2), np.minimum(np.floor(fits), p), -1).astype(int)
+    for row in beside.tolist():
+        found.append([x for x in row if x >= 0])
+    return found
+
+
+def places(env: Environment, job: int, room: list[list[int]]) -> tuple[list[Rows], bool]:
+    """Return places of a whole job, and whether these are all there are; up to `_MOST` then, else some of each kind."""
+    w, p = env.left(job)
+    found: list[Rows] = []
+    for rows in _every(room, w, p):
+        found.append(rows)
+        if len(found) > _MOST:
+            return list(_some(env, room, w, p)), False
+    return found, True
+
+
+def _every(room: list[list[int]], w: int, p: int) -> Iterable[Rows]:
+    """Yield every place of w workers and p parameter servers on the servers with room."""
+    able = [s for s, beside in enumerate(room) if len(beside) > 1 or beside[0] > 0]
+    most_w, most_p = [0], [0]
+    for s in reversed(able):
+        most_w.append(most_w[-1] + len(room[s]) - 1)
+        most_p.append(most_p[-1] + room[s][0])
+    most_w.reverse()
+    most_p.reverse()
+
+    def rest(at: int, w: int, p: int, rows: Rows) -> Iterable[Rows]:
+        if w == p == 0:
+            yield dict(rows)
+            return
+        if at == len(able) or most_w[at] < w or most_p[at] < p:
+            return
+        beside = room[able[at]]
+        for here in range(min(w, len(beside) - 1), -1, -1):
+            for there in range(min(p, beside[here]), -1, -1):
+                if here or there:
+                    rows[able[at]] = (here, there)
+                yield from rest(at + 1, w - here, p - there, rows)
+                rows.pop(able[at], None)
+
+    return rest(0, w, p, {})
+
+
+def _some(env: Environment, room: list[list[int]], w: int, p: int) -> Iterable[Rows]:
+    """Yield places around each server: as tight as possible, one worker a server; parameter servers beside or apart."""
+    group = env.case.fleet.topology.group
+    servers = [s for s, beside in enumerate(room) if len(beside) > 1 or beside[0] > 0]
+    seen = set()
+    for seed, tight, beside_first in product(servers, (True, False), (True, False) if p else (True,)):
+        far = (group[:, servers] != group[:, [seed]]).sum(axis=0)
+        order = sorted(range(len(servers)), key=lambda i: (far[i], servers[i] != seed, -len(room[servers[i]]), i))
+        rows = _fill([servers[i] for i in order], room, w, p, tight, beside_first)
+        key = tuple(sorted(rows.items()))
+        if rows and key not in seen:
+            seen.add(key)
+            yield rows
+
+
+def _fill(order: list[int], room: list[list[int]], w: int, p: int, tight: bool, beside_first: bool) -> Rows:
+    """Return a place that takes servers in this order, nothing if that does not hold the job."""
+    workers = dict.fromkeys(order, 0)
+    while w:
+        before = w
+        for s in order:
+            take = min(w, len(room[s]) - 1 - workers[s], w if tight else 1)
+            workers[s] += take
+            w -= take
+        if w == before:
+            return {}
+    rows = {s: (count, 0) for s, count in workers.items() if count}
+    others = [s for s in order if s not in rows]
+    for s in [*rows, *others] if beside_first else [*others, *rows]:
+        take = min(p, room[s][workers[s]])
+        if take:
+            rows[s] = (workers[s], take)
+            p -= take
+    return {} if p else rows
+
+
+def moves(rows: Rows, room: list[list[int]]) -> Iterable[Rows]:
+    """Yield every place that differs by where one task is."""
+    for here, kind in product(list(rows), (WORKER, SERVER)):
+        if rows[here][kind] == 0:
+            continue
+        for there in range(len(room)):
+            if there == here:
+                continue
+            found = dict(rows)
+            for server, sign in ((here, -1), (there, 1)):
+                counts = list(found.get(server, (0, 0)))
+                counts[kind] += sign
+                found[server] = (counts[0], counts[1])
+            w, p = found[there]
+            if w < len(room[there]) and p <= room[there][w]:
+                if found[here] == (0, 0):
+                    del found[here]
+                yield found

@@ -1,0 +1,86 @@
+"""The search of places by predicted speeds finds what looking at every place finds."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from gangplan.simulator.interference import greedy
+from gangplan.simulator.interference.baselines import Rule, run
+from gangplan.simulator.interference.cases import VALIDATION, poisson
+from gangplan.simulator.interference.environment import Environment
+from gangplan.simulator.interference.greedy import alternatives, greedy_with, places, rooms
+from gangplan.simulator.interference.outcome import check
+
+
+def busy(seed: int) -> Environment:
+    """Return a cluster that is partly full."""
+    env = Environment(poisson(seed, jobs=40, kind="ps", load=1.5))
+    for _ in range(8):
+        Rule("lb", together=True).place(env)
+        env.end_interval()
+    return env
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_place(seed: int) -> None:
+    """The places of a job are all ways to spread its tasks that fit, each once."""
+    env = busy(seed)
+    for job in env.waiting[:4]:
+        w, p = env.left(job)
+        need = env.case.jobs.worker[job], env.case.jobs.server[job]
+        ways = set()
+        for workers in product(range(w + 1), repeat=6):
+            if sum(workers) != w:
+                continue
+            for ps in product(range(p + 1), repeat=6):
+                used = np.outer(workers, need[0]) + np.outer(ps, need[1])
+                if sum(ps) == p and (used <= env.free * (1 + 1e-9)).all():
+                    ways.add(tuple((s, (a, b)) for s, (a, b) in enumerate(zip(workers, ps, strict=True)) if a or b))
+        found, whole = places(env, job, rooms(env, job))
+        if len(ways) <= greedy._MOST:
+            assert whole and len(found) == len(ways)
+            assert {tuple(sorted(rows.items())) for rows in found} == ways
+        else:
+            assert not whole and {tuple(sorted(rows.items())) for rows in found} <= ways
+
+
+def test_moves_reach_what_is_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With few places to begin with, moving single tasks finds one that is hardly worse than the best of all."""
+    ratios = []
+    for seed in range(6):
+        env = busy(seed)
+        job = env.waiting[0] if env.waiting else -1
+        if job < 0 or not env.fits(job):
+            continue
+        oracle = greedy_with(env.case.truth)
+        _, least = oracle._best(env, job)
+        monkeypatch.setattr(greedy, "_MOST", 1)
+        _, found = oracle._best(env, job)
+        monkeypatch.undo()
+        assert found >= least * (1 - 1e-9)
+        ratios.append(found / least)
+    assert len(ratios) > 1 and np.mean(ratios) < 1.05
+
+
+def test_alternatives_are_snapshots() -> None:
+    """The snapshot of each place is that of the environment with the job there."""
+    env = busy(0)
+    job = next(j for j in env.waiting if env.fits(j))
+    tried, _ = places(env, job, rooms(env, job))
+    speed = env.case.truth.speeds(alternatives(env, job, tried)).reshape(len(tried), -1)
+    for at in (0, len(tried) - 1):
+        assert np.allclose(speed[at], env.case.truth.speeds(env.snapshot((job, tried[at]))))
+
+
+def test_the_oracle_is_ahead() -> None:
+    """With the true speeds jobs end earlier than by a rule that knows none; with patience earlier still."""
+    cases = [poisson(VALIDATION + seed, jobs=60) for seed in range(3)]
+    jct = []
+    for policy in (lambda case: Rule("lb", together=True), lambda case: greedy_with(case.truth, 1.0)):
+        outcomes = [run(case, policy(case)).outcome() for case in cases]
+        assert [check(outcome) for outcome in outcomes] == [[]] * 3
+        jct.append(np.mean([outcome.jct.mean() for outcome in outcomes]))
+    assert jct[1] < 0.9 * jct[0]
