@@ -28,7 +28,8 @@ def busy(seed: int) -> Environment:
 def test_every_place(seed: int) -> None:
     """The places of a job are all ways to spread its tasks that fit, each once."""
     env = busy(seed)
-    for job in env.waiting[:4]:
+    small = [job for job in env.waiting if sum(env.left(job)) <= 4]
+    for job in small[:3]:
         w, p = env.left(job)
         need = env.case.jobs.worker[job], env.case.jobs.server[job]
         ways = set()
