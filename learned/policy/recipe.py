@@ -25,6 +25,7 @@ from .weights import Card, files, save
 N = TypeVar("N", bound=Any)
 RECIPES: dict[str, str] = {
     "pacml": "gangplan.learned.ramp.recipe",
+    "topdrl": "gangplan.learned.topdrl.recipe",
 }
 """Policies by name: the module that holds its `RECIPE`. Importing one loads no heavy package."""
 

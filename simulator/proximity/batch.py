@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -144,6 +144,21 @@ class Batch:
             if allocator.shape != choice.shape or ((allocator < 0) | (allocator >= len(ALLOCATORS)))[live].any():
                 raise InstanceError("allocator", f"is not a number below {len(ALLOCATORS)} for each episode")
         return self._play(np.where(live, choice, -1), allocator)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return all that changes, but the episodes that are over, by name: with it, `restore` goes back to here."""
+        parts = {f"jobs.{k}": x for k, x in self.jobs._asdict().items()}
+        parts |= {f"state.{k}": x for k, x in self.state._asdict().items()}
+        rest = {"size": self.size, "seeds": self.seeds, "mask": self.mask, "over": self._over}
+        return {name: x.copy() for name, x in (parts | rest).items()} | {"next": np.array(self._next)}
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Go back to what `arrays` returned of a batch made alike."""
+        self.jobs = JobRows(*(arrays[f"jobs.{name}"].copy() for name in JobRows._fields))
+        self.state = StateRows(*(arrays[f"state.{name}"].copy() for name in StateRows._fields))
+        for held, name in ((self.size, "size"), (self.seeds, "seeds"), (self.mask, "mask"), (self._over, "over")):
+            held[:] = arrays[name]
+        self._next = int(arrays["next"])
 
     def _require_take(self, choice: NDArray[np.int64], starts: NDArray[np.bool_]) -> None:
         for b in np.flatnonzero(starts).tolist():
