@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime
+from math import nan
 from pathlib import Path
 from typing import Any
 
 from gangplan.instances import InstanceError
 from gangplan.learned.proximity import PUBLISHED, make_policy, weights_of
-from gangplan.simulator.proximity import ALLOCATORS, DISCIPLINES, SUITES, Suite, suite
+from gangplan.simulator.proximity import ALLOCATORS, DISCIPLINES, SMALL, SUITES, Suite, suite
+from gangplan.simulator.proximity.bound import bound
 from gangplan.simulator.proximity.evaluate import Row, evaluate
+from gangplan.simulator.proximity.rules import TUNED
+from gangplan.simulator.proximity.window import window
 
 from .ledger import ROOT, measured_commit
 from .pacml import digest
@@ -26,9 +30,19 @@ GRID = tuple(f"{s}+{d}+{a}" for s in CLASSIC for d in DISCIPLINES for a in ALLOC
 LEARNED = ("topdrl", "topdrl-imitated", "topdrl-single", "proximity-drl", "select")
 NETWORKS = ("select-unguarded", "select-random", "select-linear", "select-trees")
 """Ours without its guard, and with something else in the place of its network."""
-WINDOWS = "windows"
-"""The suite of windows of 15 jobs."""
-OTHERS = ("linear", "linear+easy", "linear+overtake", "srtf", "rollout", *LEARNED, *NETWORKS, "oracle", "bound")
+PLACED = tuple(f"topdrl+{a}" for a in ALLOCATORS if a != "closest")
+"""TopDRL with the published allocators."""
+ORACLE, BOUND = "oracle", "bound"
+WINDOWS, JOBS, SECONDS = "windows", 15, 30.0
+"""The suite of windows, their jobs, and the seconds for a proof; there the oracle is the best plan of CP-SAT."""
+OTHERS = ("linear", "linear+easy", "linear+overtake", "srtf", "rollout", *LEARNED, *NETWORKS, *PLACED, ORACLE, BOUND)
+
+
+def full(name: str, allocator: str = "closest") -> str:
+    """Return the name that the rows have of a selector with the discipline that suits it."""
+    if name in CLASSIC:
+        return f"{name}+{TUNED.get(name, 'overtake')}+{allocator}"
+    return name if allocator == "closest" else f"{name}+{allocator}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +82,7 @@ def run(
     known = {row.key for row in read(path)}
     for name in suites:
         try:
-            ground = suite(name, data)
+            ground = _ground(name, data)
         except InstanceError as error:
             say(f"{name}: left out, {error}")
             continue
@@ -76,18 +90,39 @@ def run(
         files = {p: weights_of(p, ground, folder) for p in made}
         weights = {p: "" if file is None else digest(file) for p, file in files.items()}
         for seed in seeds:
-            missing = [p for p in made if (weights[p], name, p, seed) not in known]
+            missing = [p for p in policies if (weights.get(p, ""), name, p, seed) not in known]
             rules = [p for p in missing if p in GRID]
-            for group in [rules] * bool(rules) + [[p] for p in missing if p not in GRID]:
-                found = evaluate({p: made[p] for p in group}, ground, [seed])
+            for group in [rules] * bool(rules) + [[p] for p in missing if p in {*made, BOUND} - {*GRID}]:
+                found = (
+                    _proved(ground, seed) if group == [BOUND] else evaluate({p: made[p] for p in group}, ground, [seed])
+                )
                 about = datetime.now(UTC).isoformat(timespec="seconds"), measured_commit()
-                append_records([TopdrlRow(*_short(x), weights[x.policy], *about) for x in found], path)
+                append_records([TopdrlRow(*_short(x), weights.get(x.policy, ""), *about) for x in found], path)
                 best = min(found, key=lambda x: x.mean_jct)
                 say(f"{name} seed {seed}: {best.policy} {best.mean_jct:.4g} s, best of {len(group)}")
 
 
+def _ground(name: str, data: Path) -> Suite:
+    if name == WINDOWS:
+        return replace(suite("small"), name=WINDOWS, draw=lambda seed: (replace(SMALL, jobs=JOBS).draw(seed), None))
+    return suite(name, data)
+
+
+def _proved(ground: Suite, seed: int) -> list[Row]:
+    """Return what no plan is below; of a window also what its best plan comes to."""
+    work, _ = ground.draw(seed)
+    if ground.name == WINDOWS:
+        best = window(work, ground.fleet, ground.proximity, time_limit=SECONDS)
+        known = {ORACLE: best.mean_jct, BOUND: best.bound}
+    else:
+        known = {BOUND: bound(work, ground.fleet, ground.proximity)}
+    return [Row(name, ground.name, seed, value, *[nan] * 5) for name, value in known.items()]
+
+
 def _made(names: Sequence[str], ground: Suite, folder: Path, say: Callable[[str], None]) -> Iterator[tuple[str, Any]]:
     for name in names:
+        if name == BOUND or (name, ground.name) == (ORACLE, WINDOWS):
+            continue
         try:
             yield name, make_policy(name, suite=ground, folder=folder)
         except InstanceError as error:
@@ -106,12 +141,12 @@ def add(commands: Any) -> None:
     )
     topdrl.add_argument("what", nargs="?", choices=("run", "page"), default="run")
     topdrl.add_argument(
-        "--suite", action="append", choices=SUITES, metavar="NAME", help="may be repeated  [default: all]"
+        "--suite", action="append", choices=(*SUITES, WINDOWS), metavar="NAME", help="may be repeated  [default: all]"
     )
     topdrl.add_argument(
         "--policy", action="append", metavar="NAME", help="may be repeated  [default: all, the grid of rules too]"
     )
-    topdrl.add_argument("--seeds", type=int, default=10, help="test seeds  [default: 10]")
+    topdrl.add_argument("--seeds", type=int, default=10, help="test seeds, of windows ten times as many  [default: 10]")
     topdrl.add_argument("--rows", type=Path, default=CSV, help="where the rows are  [default: benchmarks/topdrl.csv]")
     topdrl.add_argument("--data", type=Path, default=DATA, help="folder of published data  [default: ../shared/data]")
     topdrl.add_argument("--weights", type=Path, default=WEIGHTS, help="folder of NAME[-SUITE].safetensors")
@@ -123,6 +158,7 @@ def _act(options: argparse.Namespace) -> int:
     from .topdrl_tables import write_page
 
     if options.what == "run" and not options.check:
-        policies = options.policy or (*GRID, *OTHERS)
-        run(options.suite or tuple(SUITES), policies, range(options.seeds), options.rows, options.data, options.weights)
+        for name in options.suite or (*SUITES, WINDOWS):
+            rules, seeds = (GRID, options.seeds) if name != WINDOWS else (map(full, CLASSIC), 10 * options.seeds)
+            run([name], options.policy or (*rules, *OTHERS), range(seeds), options.rows, options.data, options.weights)
     return write_page(options.rows, check=options.check)

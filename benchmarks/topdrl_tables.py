@@ -13,21 +13,15 @@ from gangplan.learned.proximity import PUBLISHED
 from gangplan.simulator.metrics import interval
 from gangplan.simulator.proximity import ALLOCATORS, SUITES
 from gangplan.simulator.proximity.evaluate import FIGURES, Difference, paired
-from gangplan.simulator.proximity.rules import TUNED
 
 from .cells import table
 from .ledger import ROOT
 from .report import renew
-from .topdrl import CLASSIC, CSV, GRID, NETWORKS, OTHERS, WINDOWS, TopdrlRow, read
+from .topdrl import BOUND, CLASSIC, CSV, GRID, NETWORKS, ORACLE, OTHERS, WINDOWS, TopdrlRow, full, read
 
 PAGE, RESULTS = ROOT / "docs" / "topdrl.md", ROOT / "docs" / "topdrl-results.md"
 NOT_RUN = "Not run yet."
-TOPDRL, OURS, ORACLE, BOUND = "topdrl", "select", "oracle", "bound"
-
-
-def full(name: str, allocator: str = "closest") -> str:
-    """Return the name that the rows have of a selector with the discipline that suits it."""
-    return f"{name}+{TUNED.get(name, 'overtake')}+{allocator}" if name in CLASSIC else name
+TOPDRL, OURS = "topdrl", "select"
 
 
 class Found:
@@ -102,7 +96,11 @@ def grid(found: Found) -> str:
     """Return mean JCTs of selectors and allocators, each selector with the discipline that suits it."""
     parts = []
     for suite in ("small", "large"):
-        lines = [(f"`{s}`", *(number(found.mean(suite, full(s, a))) for a in ALLOCATORS)) for s in CLASSIC]
+        lines = [
+            (f"`{s}`", *(number(found.mean(suite, full(s, a))) for a in ALLOCATORS))
+            for s in (*CLASSIC, TOPDRL)
+            if found.of(suite, full(s))
+        ]
         parts += [table((suite, *ALLOCATORS), lines)] if found.rows[suite] else []
     return "\n\n".join(parts) or NOT_RUN
 
@@ -132,7 +130,7 @@ def networks(found: Found) -> str:
 
 
 def windows(found: Found) -> str:
-    """Return the gaps of policies to the optimum, of windows where it is proved."""
+    """Return the gaps of policies to the optimum, of windows where it is proved, and of all to the best plan found."""
     best, least = found.of(WINDOWS, ORACLE), found.of(WINDOWS, BOUND)
     proved = [seed for seed in best if seed in least and best[seed] <= least[seed] * (1 + 1e-6)]
     lines = []
@@ -140,9 +138,22 @@ def windows(found: Found) -> str:
         mine = found.of(WINDOWS, name)
         gaps = np.array([mine[seed] / best[seed] - 1 for seed in proved if seed in mine])
         if len(gaps) and name not in (ORACLE, BOUND):
-            optimal = f"{np.mean(gaps < 1e-6):.0%}"
-            lines.append((f"`{name}`", f"{gaps.mean():.2%}", f"{np.quantile(gaps, 0.95):.2%}", optimal, str(len(gaps))))
-    return table(("", "mean gap", "p95", "optimal", "windows"), lines) if lines else NOT_RUN
+            known = np.mean([x / best[seed] - 1 for seed, x in mine.items() if seed in best])
+            cells = (
+                f"{gaps.mean():.2%}",
+                f"{np.quantile(gaps, 0.95):.2%}",
+                f"{np.mean(gaps < 1e-6):.0%}",
+                f"{known:.2%}",
+            )
+            lines.append((f"`{name}`", *cells))
+    head = (
+        f"{len(proved)} of {len(best)} windows proved",
+        "mean gap",
+        "p95",
+        "optimal",
+        "mean gap of all to the best plan",
+    )
+    return table(head, lines) if lines else NOT_RUN
 
 
 def provenance(found: Found) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from gangplan.instances import InstanceError
 from gangplan.simulator.engine import Scheduler
 from gangplan.simulator.engine.policies import POLICIES
-from gangplan.simulator.proximity import ALLOCATORS, DISCIPLINES, SCORES, Policy, Rollout, Suite, rule
+from gangplan.simulator.proximity import ALLOCATORS, DISCIPLINES, SCORES, Oracle, Policy, Rollout, Suite, rule
 from gangplan.simulator.proximity.place import Close
 
 from .policy.weights import FOLDER
@@ -17,10 +17,12 @@ PUBLISHED = ("fcfs", "sjf", "ljf", "random", "tetris", "smallest")
 """The rules that TopDRL was compared with."""
 UNGUARDED = "-unguarded"
 OTHERS: dict[str, Callable[[int], Policy | Scheduler]] = {
+    "oracle": lambda seed: Oracle(seed=seed),
     "rollout": lambda seed: Rollout(seed=seed),
     "srtf": lambda seed: Scheduler((POLICIES["srtf"](), Close()), "overtake"),
 }
-"""What is no rule, by name: what makes each from a seed. SRTF stops jobs, for the one with the least time left."""
+"""What is no rule, by name: what makes each from a seed. SRTF stops jobs, for the one with the least time left; the
+oracle knows all arrivals."""
 
 
 def make_policy(name: str, seed: int = 0, suite: Suite | None = None, folder: Path = FOLDER) -> Policy | Scheduler:

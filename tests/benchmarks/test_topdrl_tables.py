@@ -50,7 +50,20 @@ def test_gaps_are_of_proved_windows() -> None:
     """A window counts where the bound meets the oracle, and a policy there is optimal or has a gap."""
     some = [*rows("oracle", 10, 10, 10, suite=WINDOWS), *rows("bound", 10, 9, 10, suite=WINDOWS)]
     line = topdrl_tables.windows(Found([*some, *rows("linear", 10, 10, 12, suite=WINDOWS)])).splitlines()[2]
-    assert line == "| `linear` | 10.00% | 19.00% | 50% | 2 |"
+    assert line == "| `linear` | 10.00% | 19.00% | 50% | 6.67% |"
+
+
+def test_a_window_is_proved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a window the plan and its bound are rows, no policy is ahead of the plan, and bounds are of suites, too."""
+    monkeypatch.setattr(topdrl, "JOBS", 4)
+    path = tmp_path / "rows.csv"
+    for suite in (WINDOWS, "small"):
+        run([suite], ("linear", "oracle", "bound")[:: 1 if suite == WINDOWS else 2], [0], path, say=lambda words: None)
+    found = Found(read(path))
+    best, least, mine = (found.of(WINDOWS, name)[0] for name in ("oracle", "bound", "linear"))
+    assert least == pytest.approx(best) and best <= mine
+    assert found.of("small", "bound")[0] < found.of("small", "linear")[0]
+    assert "1 of 1 windows proved" in topdrl_tables.windows(found)
 
 
 def test_runs_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
