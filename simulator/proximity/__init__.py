@@ -9,7 +9,6 @@ from .batch import Batch
 from .bound import bound
 from .evaluate import Difference, Row, evaluate, paired
 from .image import Image, image
-from .one_by_one import OneByOne
 from .oracle import Oracle
 from .rollout import Candidates, Rollout
 from .rules import DISCIPLINES, FEATURES, SCORES, Rule, rule
@@ -36,7 +35,6 @@ __all__ = [
     "Image",
     "Jobs",
     "Mix",
-    "OneByOne",
     "Oracle",
     "Policy",
     "Rollout",

@@ -81,6 +81,25 @@ def test_given_gpus_and_rewards_by_hand() -> None:
     assert batch.act(np.array([0]))[0].tolist() == [0]
 
 
+def test_left_as_it_is() -> None:
+    """At -1 an episode stays where it is, unpaid, whatever the others do."""
+    batch = Batch(MIX.draw, FLEET, count=2, seed=5, slots=10)
+    before = [x.copy() for x in batch.of(1)[1]]
+    for _ in range(5):
+        earned, ended = batch.act(np.array([int(batch.mask[0].argmax()), -1]), take=_take(batch))
+        assert earned[1] == 0 and not ended[1]
+    assert all(np.array_equal(a, b) for a, b in zip(before, batch.of(1)[1], strict=True))
+    assert batch.of(0)[1].start.min() < np.inf and batch.mask[1].any()
+
+
+def _take(batch: Batch) -> np.ndarray:
+    """Return the first idle GPUs for the job that is first to fit in the first episode."""
+    jobs, state = batch.of(0)
+    need = jobs.gpus[state.queue[int(batch.mask[0].argmax())]]
+    before = np.cumsum(state.free) - state.free
+    return np.stack([np.clip(need - before, 0, state.free), np.zeros(len(before), dtype=np.int64)])
+
+
 def test_bad_input() -> None:
     """Forbidden actions, GPUs that are not idle or not enough, and unknown names are refused."""
     batch = Batch([MIX.draw(0)], FLEET, count=1, slots=3)
