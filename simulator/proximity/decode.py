@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 
 from gangplan.instances import InstanceError
+from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.compiled.kernel import Floats, Ints, by_reference, kernel, lean
 
 from .allocate import ALLOCATORS, choose
@@ -37,16 +38,25 @@ def listing(rule: Rule, jobs: Jobs, cluster: Cluster) -> Listing:
     Raises:
         InstanceError: if the rule is no list: it backfills, or its score depends on the place.
     """
-    weights = rule.vector()
     if rule.discipline == "easy":
         raise InstanceError("discipline", "is 'easy', which no list is")
-    if weights[LOG_SLOWDOWN] != 0:
+    if rule.vector()[LOG_SLOWDOWN] != 0:
         raise InstanceError("weights", "has log_slowdown: no list knows the place")
     n = len(jobs.submit)
-    key = np.empty(n)
-    _keys(jobs, cluster, weights, rule.noise(n), key)
     blocks = np.full(n, int(rule.discipline == "head"))
-    return Listing(key, np.full(n, ALLOCATORS.index(rule.allocator)), np.full(n, np.inf), blocks)
+    return Listing(keys(rule, jobs, cluster), np.full(n, ALLOCATORS.index(rule.allocator)), np.full(n, np.inf), blocks)
+
+
+def is_list(policy: object) -> TypeGuard[Rule]:
+    """Return whether a policy is a rule that `listing` takes."""
+    return isinstance(policy, Rule) and policy.discipline != "easy" and policy.vector()[LOG_SLOWDOWN] == 0
+
+
+def keys(rule: Rule, jobs: Jobs, cluster: Cluster) -> FloatArray:
+    """Return the scores that a rule gives jobs wherever they go, float64 (n,)."""
+    key = np.empty(len(jobs.submit))
+    _keys(jobs, cluster, rule.vector(), rule.noise(len(key)), key)
+    return key
 
 
 @lean

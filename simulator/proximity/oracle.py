@@ -15,8 +15,8 @@ from .allocate import ALLOCATORS
 from .anneal import anneal, total
 from .arrays import NOW, Cluster, Jobs, State, copy
 from .bound import least_cost
-from .decode import Listing, listing, restore, run_list
-from .rules import DISCIPLINES, LOG_SLOWDOWN, SCORES, Rule, rule
+from .decode import Listing, is_list, listing, restore, run_list
+from .rules import DISCIPLINES, SCORES, Rule, rule
 from .simulate import Policy
 
 WINDOW, STEP, TAIL = 40, 10, 20
@@ -62,7 +62,7 @@ class Oracle:
         ends, lists = [], [_closest(np.arange(float(n)))]
         for policy in self.policies or grid():
             ends.append(_end(policy, known, cluster, state))
-            if isinstance(policy, Rule) and policy.discipline != "easy" and not policy.vector()[LOG_SLOWDOWN]:
+            if is_list(policy):
                 lists.append(listing(policy, known, cluster))
         lists += [_closest(end.start) for end in ends]
         plan = min(lists, key=lambda of: total(jobs, _decoded(jobs, cluster, state, of).finish))

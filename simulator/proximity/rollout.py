@@ -13,13 +13,13 @@ from gangplan.solvers.compiled.kernel import Floats, Ints, Ints2, by_reference, 
 
 from .allocate import ALLOCATORS, allocate
 from .arrays import RUNNING, WAITING, Cluster, Jobs, State, copy
-from .decode import Listing, decode, listing, restore, sort_in
+from .decode import Listing, decode, is_list, keys, listing, restore, sort_in
 from .futures import future
-from .rules import Rule, rule
+from .rules import DISCIPLINES, Rule, play, rule
 from .step import advance, begin_job, pass_time, start, total_jct
 
-WAIT = -1
-"""Of `Candidates.at`."""
+WAIT, AS_THE_RULE = -1, -2
+"""Of `Candidates.at`, and of what is played beside them."""
 
 
 class Candidates(NamedTuple):
@@ -41,6 +41,9 @@ class Candidates(NamedTuple):
     base: int
 
 
+NO_LIST = Listing(np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=np.int64))
+
+
 @dataclass(frozen=True, slots=True)
 class Rollout:
     """Decide by playing every candidate to the end of sampled futures, the rest by a base rule (Bertsekas 1997).
@@ -48,7 +51,7 @@ class Rollout:
     A policy knows what has arrived, not what will: jobs to come are a stretch of jobs that came, or of `history`.
 
     Attributes:
-        base: who decides after the candidate: a rule that is a list, see `listing`.
+        base: who decides after the candidate; rules that are lists, see `listing`, take a fraction of the time.
         futures: how many are sampled; all candidates play the same ones.
         ahead: jobs that arrive in each.
         width: jobs of the queue that are tried, the first by the base rule that fit.
@@ -59,9 +62,9 @@ class Rollout:
         seed: of the futures.
     """
 
-    base: Rule = field(default_factory=lambda: rule("least_work", "head"))
-    futures: int = 8
-    ahead: int = 30
+    base: Rule = field(default_factory=lambda: rule("linear"))
+    futures: int = 32
+    ahead: int = 10
     width: int = 20
     allocators: tuple[str, ...] = ALLOCATORS
     doubt: float = 0.0
@@ -106,31 +109,38 @@ class Rollout:
 
     def values(self, jobs: Jobs, cluster: Cluster, state: State, rng: np.random.Generator) -> Candidates:
         """Return all candidates of an instant with their values; if there is none but to wait, that has value 0."""
-        at, by, take, base = self._candidates(jobs, cluster, state)
-        found = Candidates(at, by, take, np.zeros((len(at), self.futures)), base)
+        at, by, take = self._candidates(jobs, cluster, state)
+        value = np.zeros((len(at) + 1, self.futures))
         if len(at) == 1:
-            return found
+            return Candidates(at, by, take, value[:1], 0)
+        rest = DISCIPLINES.index(self.base.discipline), ALLOCATORS.index(self.base.allocator)
         for f in range(self.futures):
-            table, now, present = future(
-                jobs, state, rng, ahead=self.ahead, history=self.history, spread=self.spread
-            )  # fmt: skip
-            job = np.append(np.searchsorted(present, state.queue[at[:-1]]), WAIT)
-            value = np.zeros(len(at))
-            _play(table, cluster, now, copy(now), listing(self.base, table, cluster), job, take, value)
-            found.value[:, f] = value
-        return found
+            table, now, present = future(jobs, state, rng, ahead=self.ahead, history=self.history, spread=self.spread)
+            job, found = np.append(np.searchsorted(present, state.queue[at]), [AS_THE_RULE]), np.zeros(len(at) + 1)
+            job[-2] = WAIT
+            none = np.zeros(0, dtype=np.int64)
+            of = (
+                listing(self.base, table, cluster)
+                if is_list(self.base)
+                else Listing(np.zeros(0), none, np.zeros(0), none)
+            )
+            weights, noise = self.base.vector(), self.base.noise(len(table.submit))
+            _play(table, cluster, now, copy(now), of, weights, noise, *rest, job, take, found)
+            value[:, f] = found
+        # the base rule does what goes as it goes by the base rule alone
+        same = np.flatnonzero((value[:-1] == value[-1]).all(axis=1))
+        return Candidates(at, by, take, value[:-1], int(same[0]) if len(same) else len(at) - 1)
 
-    def _candidates(self, jobs: Jobs, cluster: Cluster, state: State) -> tuple[Ints, Ints, Ints2, int]:
-        """Return places in the queue, allocators, GPUs of nodes, and which of them is the base rule's."""
+    def _candidates(self, jobs: Jobs, cluster: Cluster, state: State) -> tuple[Ints, Ints, Ints2]:
+        """Return places in the queue, allocators, and GPUs of nodes."""
         waiting, idle = int(state.count[WAITING]), int(state.free.sum())
-        order = np.argsort(listing(self.base, jobs, cluster).key[state.queue[:waiting]], kind="stable")
-        first = self.base.discipline == "head"
+        order = np.argsort(keys(self.base, jobs, cluster)[state.queue[:waiting]], kind="stable")
         at: list[int] = []
-        by, takes, base, tried = [], [], -1, 0
+        by, takes, tried = [], [], 0
         own = ALLOCATORS.index(self.base.allocator)
         rest = [ALLOCATORS.index(name) for name in self.allocators]
         rest.remove(own)
-        for rank, place in enumerate(order.tolist()):
+        for place in order.tolist():
             need = int(jobs.gpus[state.queue[place]])
             if need > idle or tried == self.width:
                 continue
@@ -142,25 +152,28 @@ class Rollout:
                 if take.tolist() in seen:
                     continue
                 seen.append(take.tolist())
-                if base < 0 and allocator == own and (rank == 0 or not first):
-                    base = len(at)
                 at.append(place)
                 by.append(allocator)
                 takes.append(take)
         at.append(WAIT)
         by.append(own)
         takes.append(np.zeros_like(state.free))
-        return np.array(at), np.array(by), np.array(takes), base if base >= 0 else len(at) - 1
+        return np.array(at), np.array(by), np.array(takes)
 
 
 @kernel
 def _play(
-    jobs: Jobs, cluster: Cluster, state: State, scratch: State, of: Listing, job: Ints, take: Ints2, value: Floats
-) -> None:
-    """Write what becomes of each candidate: a job that starts on `take`, or `WAIT`."""
+    jobs: Jobs, cluster: Cluster, state: State, scratch: State, of: Listing, weights: Floats, noise: Floats,
+    discipline: int, allocator: int, job: Ints, take: Ints2, value: Floats,
+) -> None:  # fmt: skip
+    """Write what becomes of each candidate: a job that starts on `take`, `WAIT`, or `AS_THE_RULE`.
+
+    Then jobs go by the list, or by the rule if that is empty.
+    """
     table, on, now, rest = by_reference(jobs), by_reference(cluster), by_reference(scratch), by_reference(of)
-    sort_in(by_reference(state), of.key, 0)
-    room = np.zeros_like(state.free)
+    listed, room = len(of.key) > 0, np.zeros_like(state.free)
+    if listed:
+        sort_in(by_reference(state), of.key, 0)
     for c in range(len(job)):
         restore(now, by_reference(state))
         if job[c] == WAIT:
@@ -169,11 +182,15 @@ def _play(
                 value[c] = np.inf
                 continue
             pass_time(table, on, now)
-            sort_in(now, of.key, known)
-        else:
+            if listed:
+                sort_in(now, of.key, known)
+        elif job[c] != AS_THE_RULE:
             at = 0
             while now.queue[at] != job[c]:
                 at += 1
             begin_job(table, on, now, at, take[c])
-        decode(table, on, now, rest, room, np.inf)
+        if listed:
+            decode(table, on, now, rest, room, np.inf)
+        else:
+            play(table, on, now, weights, noise, discipline, allocator)
         value[c] = total_jct(table, now.finish)

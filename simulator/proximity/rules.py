@@ -9,7 +9,7 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray, require_number
-from gangplan.solvers.compiled.kernel import Floats, Ints, by_reference, kernel, lean
+from gangplan.solvers.compiled.kernel import Floats, Ints, by_reference, inner, kernel, lean
 
 from .allocate import ALLOCATORS, choose
 from .arrays import NOW, RUNNING, WAITING, Cluster, Jobs, State
@@ -111,46 +111,54 @@ def score(jobs: Jobs, cluster: Cluster, job: int, weights: Floats, noise: Floats
 
 
 @kernel
-def run(  # noqa: PLR0912, one loop read from top to bottom
+def run(
     jobs: Jobs, cluster: Cluster, state: State, weights: Floats, noise: Floats, discipline: int, allocator: int
 ) -> int:
     """Run from `state` to the end, see `Rule`; return how many jobs were started."""
     of, on, now = by_reference(jobs), by_reference(cluster), by_reference(state)
-    take, best = np.zeros_like(state.free), np.zeros_like(state.free)
-    left, started = np.zeros_like(state.running), 0
+    return play(of, on, now, weights, noise, discipline, allocator)
+
+
+@inner
+def play(  # noqa: PLR0912, one loop read from top to bottom
+    of: Jobs, on: Cluster, now: State, weights: Floats, noise: Floats, discipline: int, allocator: int
+) -> int:
+    """Do what `run` does, for compiled code."""
+    take, best = np.zeros_like(now.free), np.zeros_like(now.free)
+    left, started = np.zeros_like(now.running), 0
     while True:
         blocked, shadow, spare = -1, np.inf, 0
-        while state.count[WAITING] > 0:
-            found, least, idle = -1, np.inf, state.free.sum()
-            for at in range(state.count[WAITING]):
-                job = state.queue[at]
+        while now.count[WAITING] > 0:
+            found, least, idle = -1, np.inf, now.free.sum()
+            for at in range(now.count[WAITING]):
+                job = now.queue[at]
                 if job == blocked:
                     continue
-                fits = jobs.gpus[job] <= idle
+                fits = of.gpus[job] <= idle
                 if not fits and (discipline == OVERTAKE or blocked >= 0):
                     continue
                 if fits and (weights[LOG_SLOWDOWN] != 0 or blocked >= 0):
-                    choose(allocator, jobs.gpus[job], on, state.free, take)
-                if blocked >= 0 and jobs.gpus[job] > spare:
-                    slower = 1 + jobs.intensity[job] * communication(on, take)
-                    if state.clock[NOW] + jobs.expected[job] * slower > shadow:
+                    choose(allocator, of.gpus[job], on, now.free, take)
+                if blocked >= 0 and of.gpus[job] > spare:
+                    slower = 1 + of.intensity[job] * communication(on, take)
+                    if now.clock[NOW] + of.expected[job] * slower > shadow:
                         continue
                 value = score(of, on, job, weights, noise, take, fits)
                 if value < least:
                     found, least = at, value
             if found < 0:
                 break
-            job = state.queue[found]
-            if not choose(allocator, jobs.gpus[job], on, state.free, best):
+            job = now.queue[found]
+            if not choose(allocator, of.gpus[job], on, now.free, best):
                 if discipline == HEAD:
                     break
                 blocked = job
-                shadow, spare = reserve(of, now, left, jobs.gpus[job])
+                shadow, spare = reserve(of, now, left, of.gpus[job])
                 continue
             if blocked >= 0:
-                slower = 1 + jobs.intensity[job] * communication(on, best)
-                if state.clock[NOW] + jobs.expected[job] * slower > shadow:
-                    spare -= jobs.gpus[job]
+                slower = 1 + of.intensity[job] * communication(on, best)
+                if now.clock[NOW] + of.expected[job] * slower > shadow:
+                    spare -= of.gpus[job]
             begin_job(of, on, now, found, best)
             started += 1
         if not pass_time(of, on, now):
