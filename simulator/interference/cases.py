@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray, IntArray, require_choice, require_counts, require_number
+from gangplan.instances.arrays import (
+    FloatArray,
+    IntArray,
+    require_choice,
+    require_counts,
+    require_number,
+    require_share,
+)
 from gangplan.instances.errors import InstanceError, unknown
 from gangplan.instances.placement import Fleet
 from gangplan.instances.readers.gavel import read_gavel_trace
@@ -37,7 +45,14 @@ _GAVEL_TYPES = {  # by what a model does: the type of the testbed that is neares
 
 
 def poisson(
-    seed: int, jobs: int = 100, servers: int = 6, *, kind: str = "mixed", load: float = 0.7, cluster: int = 0
+    seed: int,
+    jobs: int = 100,
+    servers: int = 6,
+    *,
+    kind: str = "mixed",
+    load: float = 0.7,
+    share: float = 1.0,
+    cluster: int = 0,
 ) -> Case:
     """Return a Poisson mix of the eight types on servers of two GPUs.
 
@@ -47,6 +62,7 @@ def poisson(
         servers: how many, in racks of up to eight.
         kind: jobs with parameter servers (``ps``), with a ring all-reduce (``ring``), or half of each (``mixed``).
         load: GPU seconds that arrive a second, over the GPUs, if every job ran as it does mixed and alone.
+        share: of a GPU that a worker needs.
         cluster: seed of the truth.
 
     Raises:
@@ -55,7 +71,10 @@ def poisson(
     rng = _generator(seed, jobs, load)
     types = rng.integers(len(TESTBED.names), size=jobs, dtype=np.int32)
     workers = rng.choice(_GANGS, jobs, p=_CHANCE).astype(np.int32)
-    return _of_testbed(rng, types, workers, _seconds(rng, jobs), None, servers, kind, load, cluster)
+    require_share(share, "share", positive=True)
+    case = _of_testbed(rng, types, workers, _seconds(rng, jobs), None, servers, kind, load / share, cluster)
+    worker = case.jobs.worker * np.array([share, 1.0, 1.0])
+    return case if share == 1.0 else replace(case, jobs=replace(case.jobs, worker=worker))
 
 
 def gavel_mix(
@@ -228,6 +247,7 @@ CASES: dict[str, Callable[..., Case]] = {
     "poisson": poisson,
     "ps": partial(poisson, kind="ps"),
     "ring": partial(poisson, kind="ring"),
+    "shared": partial(poisson, share=0.5),
     "poisson-32": partial(poisson, jobs=400, servers=32, load=0.9),
 }
 """Cases that need no data, by name: functions of a seed."""

@@ -33,13 +33,17 @@ class Greedy:
 
     Args:
         truth: predicts the speeds.
-        patience: intervals; infinite: a job that fits never waits.
+        patience: intervals; infinite: no job waits for speed.
+        consolidate: for so many intervals after its arrival a job waits rather than be on more servers than it needs.
         shortest: whether the jobs that are shortest by the profile go first, or those that arrived first.
     """
 
-    def __init__(self, truth: Truth, patience: float = np.inf, *, shortest: bool = True) -> None:
+    def __init__(
+        self, truth: Truth, patience: float = np.inf, *, consolidate: float = 0.0, shortest: bool = True
+    ) -> None:
         require_number(patience if np.isfinite(patience) else 0.0, "patience")
-        self._truth, self._patience, self._shortest = truth, patience, shortest
+        require_number(consolidate, "consolidate")
+        self._truth, self._patience, self._shortest, self._consolidate = truth, patience, shortest, consolidate
         self._alone: dict[tuple[float, ...], float] = {}
 
     def place(self, env: Environment) -> None:
@@ -48,21 +52,23 @@ class Greedy:
             if not env.fits(job):
                 continue
             before = float(self._cost(env, job, [{}])[0])
-            found, cost = self._best(env, job)
-            wait = np.inf
-            if np.isfinite(self._patience):
-                wait = self.least(env, job) + self._patience * env.case.interval
-            if cost - before <= wait:
+            insists = env.now - env.case.jobs.submit[job] < self._consolidate * env.case.interval
+            found, cost = self._best(env, job, env.fewest(job) if insists else len(env.free))
+            if found and cost - before <= self.least(env, job) + self._patience * env.case.interval:
                 env.place_whole(job, found)
 
-    def _best(self, env: Environment, job: int) -> tuple[Rows, float]:
+    def _best(self, env: Environment, job: int, most: int) -> tuple[Rows, float]:
+        """Return the best place on so many servers at most and its cost; no rows if there is none."""
         room = rooms(env, job)
         tried, whole = places(env, job, room)
+        tried = [rows for rows in tried if len(rows) <= most]
+        if not tried:
+            return {}, np.inf
         cost = self._cost(env, job, tried)
         best = int(np.argmin(cost))
         found, least = tried[best], float(cost[best])
         for _ in range(0 if whole else _ROUNDS):
-            near = list(moves(found, room))
+            near = [rows for rows in moves(found, room) if len(rows) <= most]
             cost = self._cost(env, job, near) if near else np.array([np.inf])
             best = int(np.argmin(cost))
             if cost[best] >= least * (1 - 1e-9):
@@ -92,9 +98,9 @@ class Greedy:
         return float(jobs.epochs[job] / max(self._alone[key], 1e-12))
 
 
-def greedy_with(truth: Truth, patience: float = np.inf, *, shortest: bool = True) -> Greedy:
+def greedy_with(truth: Truth, patience: float = np.inf, *, consolidate: float = 0.0, shortest: bool = True) -> Greedy:
     """Return our placement with speeds as they are predicted; with those of the case it is the oracle."""
-    return Greedy(truth, patience, shortest=shortest)
+    return Greedy(truth, patience, consolidate=consolidate, shortest=shortest)
 
 
 def alternatives(env: Environment, job: int, tried: list[Rows]) -> Snapshots:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gangplan.solvers.compiled.kernel import Bools2, Floats, Floats2, Ints, inner, kernel
+from gangplan.solvers.compiled.kernel import Bools, Bools2, Floats, Floats2, inner, kernel
 
 from .speeds import Hidden, Where, scratch, write_speeds
 
@@ -23,21 +23,20 @@ def room_for(free: Floats, need: Floats, most: int) -> int:
 
 
 @inner
-def fits_with(
-    free: Floats2, worker: Floats, ps: Floats, workers: int, servers: int, extra: int, need: Floats, best: Ints
-) -> bool:
-    """Return whether all tasks fit together when server `extra` has `need` less; `best` is scratch, (workers + 1,).
+def reach(free: Floats2, worker: Floats, ps: Floats, workers: int, servers: int, extra: int, need: Floats) -> int:
+    """Return how many servers, from the first on, hold all tasks when server `extra` has `need` less; m + 1 if none do.
 
     Server by server, `best[w]` is the most parameter servers that find a place besides w workers.
     """
-    best[:] = -1
+    if workers + servers == 0:
+        return 0
+    best, beside = np.full(workers + 1, -1), np.empty(workers + 1, dtype=np.int64)
     best[0] = 0
     rest = np.empty(free.shape[1])
     for s in range(len(free)):
         for x in range(len(rest)):
             rest[x] = free[s, x] - (need[x] if s == extra else 0.0)
         most = room_for(rest, worker, workers)
-        beside = np.empty(most + 1, dtype=np.int64)
         for here in range(most + 1):
             beside[here] = room_for(rest, ps, servers)
             for x in range(len(rest)):
@@ -49,26 +48,33 @@ def fits_with(
                     found = max(found, min(servers, best[w - here] + beside[here]))
             best[w] = found
         if best[workers] >= servers:
-            return True
-    return bool(best[workers] >= servers)
+            return s + 1
+    return len(free) + 1
 
 
 @kernel
 def fits(free: Floats2, worker: Floats, ps: Floats, workers: int, servers: int) -> bool:
     """Return whether all tasks of a job fit into what is free, (m, 3)."""
-    return fits_with(free, worker, ps, workers, servers, -1, worker, np.empty(workers + 1, dtype=np.int64))
+    return reach(free, worker, ps, workers, servers, -1, worker) <= len(free)
+
+
+@inner
+def mask_row(free: Floats2, worker: Floats, ps: Floats, workers: int, servers: int, need: Floats, row: Bools) -> None:
+    """Mark where a task of some need may go so that these other tasks still fit."""
+    enough = reach(free, worker, ps, workers, servers, -1, worker)
+    for s in range(len(free) if enough <= len(free) else 0):
+        if room_for(free[s], need, 1) == 1:  # beyond those that are enough for the others, one is as good as any
+            row[s] = s >= enough or reach(free, worker, ps, workers, servers, s, need) <= len(free)
 
 
 @kernel
 def task_mask(free: Floats2, worker: Floats, ps: Floats, workers: int, servers: int) -> Bools2:
     """Return where a worker and a parameter server may go so that all other tasks still fit, (2, m)."""
     mask = np.zeros((2, len(free)), dtype=np.bool_)
-    best = np.empty(workers + 1, dtype=np.int64)
-    for s in range(len(free)):
-        if workers > 0 and room_for(free[s], worker, 1) == 1:
-            mask[0, s] = fits_with(free, worker, ps, workers - 1, servers, s, worker, best[:workers])
-        if servers > 0 and room_for(free[s], ps, 1) == 1:
-            mask[1, s] = fits_with(free, worker, ps, workers, servers - 1, s, ps, best)
+    if workers > 0:
+        mask_row(free, worker, ps, workers - 1, servers, worker, mask[0])
+    if servers > 0:
+        mask_row(free, worker, ps, workers, servers - 1, ps, mask[1])
     return mask
 
 

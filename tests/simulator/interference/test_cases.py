@@ -27,12 +27,12 @@ def test_by_name(name: str) -> None:
     assert ring.all() if name == "ring" else not ring.any() if name == "ps" else 0.3 < ring.mean() < 0.7
 
 
-@pytest.mark.parametrize("load", [0.4, 0.8])
-def test_load(load: float) -> None:
+@pytest.mark.parametrize(("load", "share"), [(0.4, 1.0), (0.8, 0.5)])
+def test_load(load: float, share: float) -> None:
     """As many GPU seconds arrive a second as were asked for, counted by the speeds of jobs mixed and alone."""
-    case = poisson(0, jobs=4000, load=load)
+    case = poisson(0, jobs=4000, load=load, share=share)
     jobs = case.jobs
-    seconds = jobs.epochs * (MEASURED[1] * TESTBED.batches)[jobs.kind]
+    seconds = jobs.epochs * (MEASURED[1] * TESTBED.batches)[jobs.kind] * jobs.worker[:, 0]
     assert seconds.sum() / (jobs.submit[-1] * case.fleet.n_gpus) == pytest.approx(load, rel=0.06)
 
 

@@ -57,9 +57,9 @@ def test_moves_reach_what_is_not_listed(monkeypatch: pytest.MonkeyPatch) -> None
         if job < 0 or not env.fits(job):
             continue
         oracle = greedy_with(env.case.truth)
-        _, least = oracle._best(env, job)
+        _, least = oracle._best(env, job, 6)
         monkeypatch.setattr(greedy, "_MOST", 1)
-        _, found = oracle._best(env, job)
+        _, found = oracle._best(env, job, 6)
         monkeypatch.undo()
         assert found >= least * (1 - 1e-9)
         ratios.append(found / least)
