@@ -40,13 +40,13 @@ class Oracle:
     nobody came after. The best of all is the plan. With `seconds` over, windows to come stay as they are.
 
     Attributes:
-        turns: lists that are tried.
-        seconds: of the search.
+        turns: lists that are tried, for each job.
+        seconds: of the search, at most.
         policies: to begin with, by default `grid`.
         seed: of the search.
     """
 
-    turns: int = 200_000
+    turns: int = 1500
     seconds: float = 60.0
     policies: Sequence[Policy] = ()
     seed: int = 0
@@ -87,7 +87,7 @@ class Oracle:
                 run_list(some, cluster, before, plan, float(jobs.submit[low]))
             trial = Listing(*(x.copy() for x in plan))
             anneal(
-                some, cluster, before, scratch, trial, plan, costs, low, high, self.turns // len(lows),
+                some, cluster, before, scratch, trial, plan, costs, low, high, self.turns * STEP,
                 HOT * heat, COLD * heat, int(rng.integers(1 << 31)),
             )  # fmt: skip
 

@@ -53,7 +53,7 @@ def window(
     *,
     time_limit: float = 60.0,
     workers: int = 1,
-    turns: int = 20_000,
+    turns: int = 1500,
     seed: int = 0,
 ) -> Window:
     """Minimise the mean JCT of a workload, all of it known, on a cluster that is empty at first.

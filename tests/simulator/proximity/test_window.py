@@ -68,7 +68,7 @@ def test_as_enumeration(seed: int) -> None:
     assert found.mean_jct == pytest.approx(best, rel=1e-6)
     assert bound(work, fleet, near) <= best * (1 + 1e-9)
     assert bound(work, fleet, near, time_limit=1.0) <= best * (1 + 1e-9)
-    oracle = simulate(work, fleet, Oracle(turns=200), near)
+    oracle = simulate(work, fleet, Oracle(turns=50), near)
     assert (oracle.finish - work.submit).mean() >= best * (1 - 1e-9)
 
 
