@@ -6,8 +6,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gangplan.simulator.proximity.suites import TRAINING, VALIDATION
-
 from ..policy.recipe import Recipe, start
 from ..training.stages import Stage
 from .settings import NAME, Settings
@@ -66,6 +64,13 @@ def evaluate(policy: Any, seeds: Any, *, workload: str = "") -> list[dict[str, A
     return [asdict(row) for row in simulate_all({"learned": policy, **rivals}, found, list(seeds))]
 
 
+def seeds(settings: Settings, seed: int) -> dict[str, Any]:
+    """Return the seeds of training and of validation, for the model card."""
+    from gangplan.simulator.proximity.suites import TRAINING, VALIDATION
+
+    return {"training": f"from {TRAINING}", "validation": f"from {VALIDATION}", "run": seed}
+
+
 RECIPE = Recipe(
     name=NAME,
     about="which job of the queue starts next on a cluster where close GPUs are faster",
@@ -74,5 +79,5 @@ RECIPE = Recipe(
     load=load,
     evaluate=evaluate,
     data="drawn workloads of TopDRL's mix",
-    seeds=lambda settings, seed: {"training": f"from {TRAINING}", "validation": f"from {VALIDATION}", "run": seed},
+    seeds=seeds,
 )

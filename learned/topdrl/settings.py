@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
-from gangplan.simulator.proximity import LARGE, SMALL, Mix
 
 from ..policy.settings import PpoSettings, limited
+
+if TYPE_CHECKING:
+    from gangplan.simulator.proximity import Mix
 
 NAME = "topdrl"
 
@@ -86,6 +88,8 @@ class Settings(PpoSettings):
     @property
     def mix(self) -> Mix:
         """The workloads that it is trained on."""
+        from gangplan.simulator.proximity import LARGE, SMALL
+
         return LARGE if self.size == "large" else SMALL
 
     @property

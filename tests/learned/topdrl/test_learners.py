@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from gangplan.learned.policy.recipe import recipe, start, train_policy
-from gangplan.learned.topdrl import TopdrlPolicy
 from gangplan.learned.topdrl.learners import imitation, kind, ppo
 from gangplan.learned.topdrl.network import Critic, Network
+from gangplan.learned.topdrl.policy import TopdrlPolicy
 from gangplan.learned.topdrl.settings import Settings
 from gangplan.learned.training.ppo import Ppo
 

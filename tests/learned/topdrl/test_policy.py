@@ -14,9 +14,9 @@ from gangplan.instances.placement import Fleet
 from gangplan.learned.policy import find
 from gangplan.learned.policy.recipe import start
 from gangplan.learned.proximity import PUBLISHED, make_policy
-from gangplan.learned.topdrl import TopdrlPolicy
 from gangplan.learned.topdrl.learners import kind
 from gangplan.learned.topdrl.network import Network
+from gangplan.learned.topdrl.policy import TopdrlPolicy
 from gangplan.learned.topdrl.settings import Settings
 from gangplan.simulator.proximity import SMALL, Mix, simulate
 
