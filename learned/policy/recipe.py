@@ -26,6 +26,7 @@ N = TypeVar("N", bound=Any)
 RECIPES: dict[str, str] = {
     "pacml": "gangplan.learned.ramp.recipe",
     "topdrl": "gangplan.learned.topdrl.recipe",
+    "select": "gangplan.learned.select.recipe",
 }
 """Policies by name: the module that holds its `RECIPE`. Importing one loads no heavy package."""
 

@@ -87,7 +87,7 @@ def suite(name: str, data: str | PathLike[str] = DATA) -> Suite:
     mix, proximity = MIXES[name], Proximity()
     if name == "expensive":
         proximity = Proximity(intensity={"": 4.0})
-    draw = _told_means(mix) if name == "uncertain" else _told_all(mix)
+    draw = told_means(mix) if name == "uncertain" else _told_all(mix)
     slots, backlog = (100, 10) if name == "large" else (20, 5)
     return Suite(name, fleet, proximity, draw, slots, backlog, mix.gpus, mix.step)
 
@@ -96,7 +96,7 @@ def _told_all(mix: Mix) -> Callable[[int], tuple[Workload, None]]:
     return lambda seed: (mix.draw(seed), None)
 
 
-def _told_means(mix: Mix) -> Callable[[int], tuple[Workload, FloatArray]]:
+def told_means(mix: Mix) -> Callable[[int], tuple[Workload, FloatArray]]:
     """Return what draws jobs of lognormal durations, and tells the means of their classes."""
     cuts = np.array(CUTS) * mix.length
 

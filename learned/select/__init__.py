@@ -1,0 +1,1 @@
+"""A policy that chooses job and GPUs together, or waits, on TopDRL's cluster: a network, rollouts, and a guard."""

@@ -1,0 +1,43 @@
+"""What a configuration of the policy may say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..policy.settings import Settings as Limited
+from ..policy.settings import limited
+
+NAME = "select"
+JUDGED = ("small", "expensive", "mixed", "loaded", "uncertain")
+"""Suites of which workloads with validation seeds judge a network."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings(Limited):
+    """Hyper-parameters of the selector and its training.
+
+    Attributes:
+        width: of its hidden layers.
+        labels, corrected: decisions labelled, of states that the teacher comes to and that the network comes to.
+        futures, ahead: that the teacher plays with each candidate, and arrivals in each.
+        updates, rate, corrected_updates, corrected_rate: of imitation.
+        minibatch: decisions.
+        temperature, cross_entropy: of the cross-entropy to softmax(-regret / temperature), and its weight.
+        validate_every: updates from one validation to the next.
+        validation_seeds: workloads of each suite.
+    """
+
+    width: int = limited(64, least=1)
+    labels: int = limited(36_000, least=1)
+    corrected: int = limited(20_000, least=0)
+    futures: int = limited(24, least=1)
+    ahead: int = limited(30, least=0)
+    updates: int = limited(3000, least=1)
+    rate: float = limited(2e-3, above=0)
+    corrected_updates: int = limited(3000, least=0)
+    corrected_rate: float = limited(1e-3, above=0)
+    minibatch: int = limited(256, least=1)
+    temperature: float = limited(1.0, above=0)
+    cross_entropy: float = limited(0.1, least=0)
+    validate_every: int = limited(500, least=1)
+    validation_seeds: int = limited(8, least=1)
