@@ -21,6 +21,8 @@ from .baselines import Policy, Rule, run
 from .case import Case
 from .greedy import greedy_with
 from .outcome import check
+from .snapshots import Truth
+from .truths import HiddenTruth
 
 CONSOLIDATE, PATIENCE = 50.0, 2.0
 """Intervals that a tuned rule lets a job wait for few servers, and an oracle for a fast place: the best on validation
@@ -108,12 +110,20 @@ def baselines() -> dict[str, Maker]:
     """Return by name the classic rules, tuned and as published (spread, by arrival, none waits), and two oracles.
 
     One lets a job wait for a place that is fast, the other for few servers, as the tuned rules do; the better of both
-    is what to compare with.
+    is what to compare with. ``alone`` is the latter with the speeds that jobs have alone: what it lacks is what there
+    is to learn about interference.
     """
     makers: dict[str, Maker] = {name: partial(_tuned, name) for name in ("lif", "tetris", "lb", "best", "first")}
     makers |= {f"{name}, published": partial(_published, name) for name in ("lif", "tetris", "lb")}
+    makers["alone"] = lambda case: greedy_with(_alone(case.truth), consolidate=CONSOLIDATE)
     makers["oracle, patient"] = lambda case: greedy_with(case.truth, PATIENCE)
     return makers | {"oracle, consolidated": lambda case: greedy_with(case.truth, consolidate=CONSOLIDATE)}
+
+
+def _alone(truth: Truth) -> Truth:
+    if not isinstance(truth, HiddenTruth):
+        raise InstanceError("truth", "is not compiled: how fast jobs are alone is not known of it")
+    return truth.alone()
 
 
 def _tuned(score: str, case: Case) -> Policy:

@@ -37,6 +37,11 @@ class HiddenTruth:
         where = Where(now.first, now.kind, now.rows, now.server, now.workers, now.ps)
         return np.asarray(all_speeds(self.hidden, where))
 
+    def alone(self) -> HiddenTruth:
+        """Return the truth without interference: every job is as fast where it is as if nobody else were there."""
+        h = self.hidden
+        return HiddenTruth(h._replace(host=0.0 * h.host, duty=0.0 * h.duty, kept=np.ones_like(h.kept)))
+
     def slower_link(self, link: int, factor: float) -> HiddenTruth:
         """Return the truth with one link at `factor` of its bandwidth: the NIC of a server, or behind them an uplink.
 

@@ -176,6 +176,22 @@ def test_the_cost_model_says_the_same() -> None:
         assert np.allclose(gang / (found * batches), step, rtol=1e-9)
 
 
+@pytest.mark.parametrize("mode", [CONTENTION, PAIRS, LINKS])
+def test_without_interference(mode: int) -> None:
+    """Where nobody slows anybody down, jobs together are as fast as each by itself."""
+    rng, fleet = np.random.default_rng(7), harmony_fleet(8, rack=4)
+    truth = contention(fleet, 5)
+    if mode != CONTENTION:
+        row, table = rng.integers(0, 20, (8, SPREADS)), rng.uniform(0.2, 0.9, (20, 20))
+        truth = HiddenTruth(hidden(mode, links(fleet), TESTBED, row=row, kept=table, alone=rng.uniform(0.1, 1.0, 20)))
+    jobs = drawn(rng, 8, 8, at_least=1)
+    while len(jobs) < 4:
+        jobs = drawn(rng, 8, 8, at_least=1)
+    each = np.concatenate([truth.alone().speeds(snapshot([job])) for job in jobs])
+    assert np.allclose(truth.alone().speeds(snapshot(jobs)), each)
+    assert (truth.speeds(snapshot(jobs)) < each * 0.999).any()
+
+
 def test_a_link_at_half_speed() -> None:
     """Who crosses the slower link waits twice as long there, and nobody else notices."""
     truth = contention(harmony_fleet(6), 1)
