@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from . import cold, hybrid, online, pacml_main, topdrl
+from . import cold, hybrid, online, pacml_main, speed_models, topdrl
 from .ledger import LEDGER
 from .suites import SUITES
 
@@ -40,6 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
     topdrl.add(commands)
     online.command(commands)
     cold.command(commands)
+    speed_models.command(commands)
     options = parser.parse_args(arguments)
     try:
         return int(options.act(options))

@@ -1,18 +1,24 @@
-"""`gangplan fit`: the cost model against measured speeds."""
+"""`gangplan fit`: the cost model, and learned models of interference, against measured speeds."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from importlib.util import find_spec
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gangplan.instances import InstanceError
-from gangplan.instances.readers.measured import Pairs, Servers, read_measured
+from gangplan.instances.readers.measured import Pairs, Servers, Steps, read_measured
+from gangplan.instances.readers.together import Together
 
 from . import options
 from .output import emit_blocks, emit_json, table
+from .progress import Bar
+
+if TYPE_CHECKING:
+    from gangplan.learned.speed import Fit
 
 
 def fit(
@@ -20,26 +26,68 @@ def fit(
         list[str], typer.Argument(metavar="FILE...", help="Gavel throughputs, DeepShare ratios, Pollux placements, CSV")
     ],
     seed: Annotated[int, typer.Option(help="of what is held out", **options.N)] = 0,
+    models: Annotated[bool, typer.Option("--models", help="fit the learned models to published pairs, too")] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Fit the cost model of placements to measurements and show its errors on a fifth held out."""
+    """Fit the cost model of placements to measurements and show its errors on a fifth held out.
+
+    To a table of jobs alone and together, learned models of interference are fitted; whole combinations are held out.
+    """
     if find_spec("scipy") is None:
         raise InstanceError("fit", 'needs scipy: pip install "gangplan[fit]"')
-    from gangplan.learned.speed import Fit, fit_duty, fit_pairs, fit_servers, fit_steps
-
     found: list[Fit] = []
-    for path in files:
-        for data in read_measured(path):
-            try:
-                if isinstance(data, Pairs):
-                    found += fit_pairs(data, seed=seed)[0]
-                    found += fit_duty(data, seed=seed)[0] if data.links else []
-                else:
-                    found += fit_servers(data)[0] if isinstance(data, Servers) else fit_steps(data, seed=seed)[0]
-            except InstanceError as error:
-                raise error.of(f"{path}: {data.name}") from None
+    judged: list[dict[str, Any]] = []
+    with Bar("fitting", hidden=as_json) as bar:
+        for i, path in enumerate(files):
+            for data in read_measured(path):
+                try:
+                    if not isinstance(data, Together):
+                        found += _cost_model(data, seed)
+                    if isinstance(data, Together) or (models and isinstance(data, Pairs)):
+                        judged += _learned(data, seed, bar)
+                except InstanceError as error:
+                    raise error.of(f"{path}: {data.name}") from None
+            bar((i + 1) / len(files))
     if as_json:
-        emit_json([asdict(one) for one in found])
+        emit_json([*map(asdict, found), *judged])
         return
     rows = [(x.data, x.model, f"{x.parameters}", f"{x.held_out}", f"{x.median:.1%}", f"{x.p90:.1%}") for x in found]
-    emit_blocks(table(("data", "model", "parameters", "held out", "median error", "p90 error"), rows, left=2))
+    blocks = [table(("data", "model", "parameters", "held out", "median error", "p90 error"), rows, left=2)]
+    emit_blocks(*(blocks if found else []), *([_judged(judged)] if judged else []))
+
+
+def _cost_model(data: Pairs | Steps | Servers, seed: int) -> list[Fit]:
+    """Return the fits of the cost model."""
+    from gangplan.learned.speed import fit_duty, fit_pairs, fit_servers, fit_steps
+
+    if isinstance(data, Pairs):
+        return fit_pairs(data, seed=seed)[0] + (fit_duty(data, seed=seed)[0] if data.links else [])
+    return fit_servers(data)[0] if isinstance(data, Servers) else fit_steps(data, seed=seed)[0]
+
+
+def _learned(data: Pairs | Together, seed: int, progress: Callable[[float], None]) -> list[dict[str, Any]]:
+    """Return what each learned model that is installed comes to on combinations held out."""
+    from gangplan.learned.interference.judge import hold_out, judge
+    from gangplan.learned.interference.models import available, fit
+    from gangplan.learned.interference.sources import pair_samples, table_samples
+
+    fitted, held_out = hold_out(pair_samples(data) if isinstance(data, Pairs) else table_samples(data), seed)
+    found, names = [], available()
+    for i, name in enumerate(names):
+        score = judge(fit(fitted, seed, model=name), fitted, held_out)
+        found.append({"data": data.name, "model": name, **asdict(score)})
+        progress((i + 1) / len(names))
+    return found
+
+
+def _judged(rows: list[dict[str, Any]]) -> Any:
+    """Return the table of learned models."""
+    columns = ("data", "model", "samples", "held out", "MAPE", "median error", "p90 error", "rank", "in 80%")
+    cells = [
+        (
+            *(x["data"], x["model"], f"{x['samples']}", f"{x['held_out']}", f"{x['mape']:.1%}", f"{x['median']:.1%}"),
+            *(f"{x['p90']:.1%}", f"{x['rank']:.2f}", f"{x['within'][1]:.0%}"),
+        )
+        for x in rows
+    ]
+    return table(columns, cells, left=2)

@@ -3,7 +3,7 @@
 Formats, as published: Gavel's ``simulation_throughputs.json`` (Narayanan et al., OSDI 2020), DeepShare's
 ``shared_thp_ratio.csv`` and Pollux's ``*-placements.csv`` (Qiao et al., OSDI 2021). Tables that papers print, like that
 of Harmony (Bao et al., INFOCOM 2019), as CSV: ``model, apart, mixed, together`` in samples/s (see `Servers`),
-``compute`` in seconds, ``gradient`` in bytes, ``batch`` in samples.
+``compute`` in seconds, ``gradient`` in bytes, ``batch`` in samples. Tables of jobs alone and together: see `together`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ..arrays import FloatArray, IntArray, require
 from ..errors import ENTRIES, InstanceError
 from ..intake import as_float, csv_rows, parse_json, read_text
 from .gavel import throughput_tables
+from .together import Together, looks_like_together, read_together
 from .trace_formats import built_rows
 
 _PLACEMENT = re.compile(r"[1-9]+")
@@ -85,7 +86,7 @@ class Servers:
     seconds: FloatArray
 
 
-def read_measured(path: str | PathLike[str]) -> list[Pairs | Steps | Servers]:
+def read_measured(path: str | PathLike[str]) -> list[Pairs | Steps | Servers | Together]:
     """Read a file of one of the formats; Gavel's has pairs of each GPU type.
 
     Raises:
@@ -101,6 +102,8 @@ def read_measured(path: str | PathLike[str]) -> list[Pairs | Steps | Servers]:
             return [_pollux(rows, Path(source).stem.removesuffix("-placements"))]
         if rows and rows[0] == list(_SERVERS):
             return [_servers(rows, Path(source).stem)]
+        if rows and looks_like_together(rows[0]):
+            return [read_together(text, Path(source).stem)]
         if rows and rows[0][:1] == [""] and len(rows[0]) == len(rows) > 1:
             return [_matrix(rows, Path(source).stem)]
     except InstanceError as error:

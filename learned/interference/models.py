@@ -1,0 +1,69 @@
+"""The models of speed by name, and what is fitted and judged by it."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import require_choice
+
+from .ensemble import Model, fit_members
+from .samples import Samples
+from .simple import Fit, Point, boosted_trees, low_rank_table, mean_ratio, ridge
+
+
+def _sequence(samples: Samples, seed: int) -> Point:
+    from .sequence import sequence_to_sequence
+
+    return sequence_to_sequence(samples, seed)
+
+
+def _graph(samples: Samples, seed: int) -> Point:
+    from .graph import graph
+
+    return graph(samples, seed)
+
+
+def _pressure(samples: Samples, seed: int) -> Point:
+    from .pressure import pressure
+
+    return pressure(samples, seed)
+
+
+MODELS: dict[str, tuple[Fit, tuple[str, ...]]] = {
+    "mean ratio": (mean_ratio, ()),
+    "low rank": (low_rank_table, ()),
+    "ridge": (ridge, ()),
+    "trees": (boosted_trees, ("sklearn",)),
+    "sequence": (_sequence, ("torch",)),
+    "graph": (_graph, ("torch", "torch_geometric")),
+    "pressure": (_pressure, ("torch",)),
+}
+"""What fits each, and the packages that it needs; `pressure` is ours."""
+
+
+def available() -> list[str]:
+    """Return the models whose packages are installed."""
+    return [name for name, (_, needs) in MODELS.items() if all(map(find_spec, needs))]
+
+
+def fit(samples: Samples, seed: int = 0, *, model: str = "pressure") -> Model:
+    """Fit a model of speeds to a log.
+
+    Args:
+        samples: the log.
+        seed: of what members of the ensemble do not see, and of their weights.
+        model: one of `MODELS`.
+
+    Returns:
+        What predicts mean and deviation of the logarithm of speeds, and stands in for a truth of the simulator.
+
+    Raises:
+        InstanceError: if the name is unknown, a package is missing, or there are too few samples.
+    """
+    require_choice(model, "model", MODELS)
+    made, needs = MODELS[model]
+    missing = [name for name in needs if find_spec(name) is None]
+    if missing:
+        raise InstanceError("model", f'{model!r} needs {", ".join(missing)}: pip install "gangplan[learn]"')
+    return fit_members(made, samples, seed)

@@ -1,0 +1,28 @@
+"""A small cluster and its log, made once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gangplan.learned.interference.samples import Samples
+from gangplan.learned.interference.sources import cluster_setting
+from gangplan.simulator.interference.baselines import Rule
+from gangplan.simulator.interference.case import Case
+from gangplan.simulator.interference.cases import TRAINING, poisson
+from gangplan.simulator.interference.samples import log
+
+
+@pytest.fixture(scope="package")
+def case() -> Case:
+    """Return eighty jobs on six servers."""
+    return poisson(TRAINING + 7, jobs=80, load=0.6)
+
+
+@pytest.fixture(scope="package")
+def samples(case: Case) -> Samples:
+    """Return what its jobs report where tasks are put anywhere, in random order."""
+    rng = np.random.default_rng(0)
+    made = log(case, Rule(lambda env, job, kind: rng.random(len(env.free))))
+    found = Samples.measured(cluster_setting(case.fleet, case.jobs.types), made.now, made.speed)
+    return found.take(rng.permutation(len(made.now)))
