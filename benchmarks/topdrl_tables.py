@@ -54,11 +54,11 @@ class Found:
         return min(means, key=lambda p: means[p]) if means else None
 
     def room(self, suite: str, policy: str) -> str:
-        """Return the share of the way from the best rule to the oracle that a policy goes."""
-        rule, mine, most = (self.mean(suite, p) for p in (self.best(suite), policy, ORACLE))
-        if rule is None or mine is None or most is None or most >= rule:
-            return ""
-        return f"{(rule - mine) / (rule - most):.0%}"
+        """Return the share of the way from the best rule to the oracle that a policy goes, on seeds that all have."""
+        ends = [self.of(suite, p) for p in (self.best(suite) or "", policy, ORACLE)]
+        both = set.intersection(*(set(x) for x in ends))
+        rule, mine, most = (sum(x[seed] for seed in both) for x in ends)
+        return f"{(rule - mine) / (rule - most):.0%}" if most < rule else ""
 
 
 def summary(found: Found) -> str:

@@ -28,7 +28,12 @@ def test_the_pages_agree_with_the_rows() -> None:
 
 def test_the_room_lies_between_the_best_rule_and_the_oracle() -> None:
     """A mean of 7 takes three quarters of the way from 10 to 6; a rule outside of the grid is not the best one."""
-    some = [*rows(ROW.policy, 9, 11), *rows("fcfs+head+nearest", 12, 13), *rows("linear", 7, 7), *rows("oracle", 6, 6)]
+    some = [
+        *rows(ROW.policy, 9, 11),
+        *rows("fcfs+head+nearest", 12, 13),
+        *rows("linear", 7, 7),
+        *rows("oracle", 6, 6, 1),
+    ]
     found = Found([*some, *rows("topdrl", 6, 8)])
     assert found.best("small") == ROW.policy
     assert found.room("small", "topdrl") == "75%" and found.room("small", "oracle") == "100%"
