@@ -37,13 +37,13 @@ Drawn up after the time is up, the draft of 150,000 ops makes an answer due afte
 
 def run_methods(run: Run, method: str) -> None:
     """Run `method`, or for ``auto`` the methods that suit the problem, until the run has stopped."""
-    tools = suite(run.problem.objective)
+    tools, prepared = suite(run.problem.objective), None
     chosen = method_for(run.problem, method)
     with in_time(run):
         compiler = Compiler(run)
         if parts(run.problem) > _LARGE:
             with run.phase("draft"):
-                tools.draft(run)
+                tools.draft(run, None)
         with run.phase("prepare"):
             prepared = tools.prepare(run)
         if run.infeasible:
@@ -55,7 +55,7 @@ def run_methods(run: Run, method: str) -> None:
                 chosen.run(run, prepared)
     if run.plan is None and not run.infeasible and run.stop_reason in (None, "time limit"):
         with run.phase("draft"):
-            tools.draft(run)
+            tools.draft(run, prepared)
 
 
 def run_here(run: Run) -> None:

@@ -65,7 +65,7 @@ def _always(prepared: Any) -> bool:
     return True
 
 
-def _no_draft(run: Run) -> None:
+def _no_draft(run: Run, prepared: Any = None) -> None:
     pass
 
 
@@ -121,14 +121,14 @@ class Suite:
         prepare: turns a run's problem into what all its methods share; proves on the way that there is no plan if
             that is easy to see, and the bounds that cost nothing. Raises `TimeoutError` once the run has stopped.
         referee: imports and returns what `optimum` and `random_problem` call, which no solve needs.
-        draft: offers a plan that costs next to nothing, without what is prepared.
+        draft: offers a plan that costs next to nothing, without what is prepared if that is not there.
     """
 
     methods: Mapping[str, Method]
     variants: tuple[str, ...]
     prepare: Callable[[Run], Any]
     referee: Callable[[], Referee]
-    draft: Callable[[Run], None] = _no_draft
+    draft: Callable[[Run, Any], None] = _no_draft
 
     def variants_of(self, method: Method) -> tuple[str, ...]:
         """Return the variants that `method` solves."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -43,25 +44,43 @@ class BestCase:
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
         self._reach: dict[bytes, Reach] = {}
+        self._costs: dict[object, float] = {}
         self._floors: dict[tuple[object, ...], tuple[float, float]] = {}
+
+    def floor(self, j: int) -> float:
+        """Return what job j adds to the goal at least if moving it is free, leaving it out included."""
+        job = self.batch.jobs[j]
+        value = np.inf if job.value is None else job.value
+        kind = (
+            *(job.model, job.worker, job.workers, job.server, job.servers),
+            *(job.requires, job.most_per_node, job.collective, job.weight),
+        )
+        if kind not in self._costs:
+            self._costs[kind] = min([self.least(j, degree) for degree in job.workers])
+        return float(min(value, self._costs[kind]))
 
     def cost(self, j: int) -> float:
         """Return what job j adds to the goal at least, moving it and leaving it out included."""
-        batch, job = self.batch, self.batch.jobs[j]
-        value = np.inf if job.value is None else job.value
-        least = min([self.least(j, degree) for degree in job.workers])
+        batch = self.batch
         if j not in batch.standing:
-            return float(min(value, least))
+            return self.floor(j)
         rows, migration = batch.standing[j]
-        elsewhere = min(value, least) + migration
-        state = State(batch)
-        if not stays(state, j, rows):
+        elsewhere = self.floor(j) + migration
+        if not stays(self._empty, j, rows):
             return float(elsewhere)
         if batch.problem.goal == "fragmentation":
             return 0.0  # the others may fill its nodes
-        state.add(j, rows)
-        state.settle()
-        return float(min(elsewhere, state.cost[j]))
+        self._empty.add(j, rows)
+        self._empty.settle()
+        there = self._empty.cost[j]
+        self._empty.remove(j)
+        self._empty.settle()
+        return float(min(elsewhere, there))
+
+    @cached_property
+    def _empty(self) -> State:
+        """The fleet with nobody on it, between two looks."""
+        return State(self.batch)
 
     def least(self, j: int, degree: int) -> float:
         """Return what job j adds to the goal at least with `degree` workers; inf if they cannot be placed."""

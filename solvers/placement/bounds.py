@@ -85,12 +85,17 @@ def _usable(batch: Batch) -> FloatArray:
     return np.asarray(np.bincount(batch.kind, minlength=len(batch.sample)) * usable, dtype=np.float64)
 
 
-def bound(batch: Batch) -> tuple[float, str]:
-    """Return a bound on the goal that costs little, and the name of what proves it."""
+def bound(batch: Batch, *, brief: bool = False) -> tuple[float, str]:
+    """Return a bound on the goal that costs little, and the name of what proves it.
+
+    Args:
+        batch: the batch.
+        brief: do not look at where running jobs are: they cost no less there than at best.
+    """
     best = BestCase(batch)
-    floor = np.array([best.cost(j) for j in range(len(batch.jobs))])
+    floor = np.array([best.floor(j) if brief else best.cost(j) for j in range(len(batch.jobs))])
     state = State(batch)
-    for j, rows in batch.pinned.items():
+    for j, rows in () if brief else batch.pinned.items():
         if stays(state, j, rows):
             state.add(j, rows)
     state.settle()

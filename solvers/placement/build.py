@@ -79,9 +79,7 @@ def start(batch: Batch, stay: bool = True) -> State:
 
 def stays(state: State, j: int, rows: Rows) -> bool:
     """Return whether job j, which is not placed, can be on just these rows."""
-    room = state.room(j)
-    servers = state.server_room(j, rows)
-    return all(room[node] >= w and servers[node] >= p and (w or p) for node, (w, p) in rows.items())
+    return all((w or p) and state.holds(j, node, w, p) for node, (w, p) in rows.items())
 
 
 def cheapest(state: State, j: int, policies: Sequence[Policy], before: Rows | None = None) -> None:

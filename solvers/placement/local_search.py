@@ -11,7 +11,7 @@ from .best_case import BestCase
 from .build import build, cheapest, first, order_of, start
 from .gpu_assignment import plan_of, rows_of
 from .policies import WIDE, Policy, best_fit, empty_nodes, least_interference, nearest, quiet_nodes, topology
-from .prepare import Batch, Rows
+from .prepare import INSERTED, Batch, Rows
 from .quick import FIRST_FIT
 from .ruin_recreate.engine import RuinRecreate
 
@@ -22,8 +22,6 @@ _STALL = 6
 """Searches without a better placement that are the end."""
 _TRIES = 12
 """Orders in which jobs are inserted, at most."""
-_LARGE = 2048
-"""Nodes beyond which compiled insertion, which looks at all of them, takes longer than rules for gangs."""
 RULES: tuple[Policy, ...] = (topology, best_fit, least_interference, nearest, empty_nodes, quiet_nodes)
 _LAST = 1.2
 """Time kept for the last look at the plan by the verifier, in terms of the one before."""
@@ -72,7 +70,7 @@ class _Search:
 
     def begin(self) -> None:
         """Start from the best plan there is or from one made by insertion, whichever is better."""
-        if self.batch.n_nodes > _LARGE:
+        if self.batch.n_nodes > INSERTED:
             self._descend()
             if not self.engine.holds(self.rows):
                 self.rows = []

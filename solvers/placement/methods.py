@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..kernels import in_memory
 from ..method import CPSAT, Method, Suite, compiled, on_demand
 from ..run import Run
 from .bounds import bound
@@ -22,7 +23,7 @@ from .policies import (
     pack,
     topology,
 )
-from .prepare import Batch, suits_bounds, suits_cpsat, suits_local_search, suits_patterns
+from .prepare import INSERTED, Batch, suits_bounds, suits_cpsat, suits_local_search, suits_patterns
 from .quick import quick
 from .scored import dot_prod, fgd, gpu_clustering, gpu_packing
 
@@ -54,26 +55,39 @@ BATCH_POLICIES: dict[str, Policy] = {
 
 
 _LARGE = 100_000
-"""Jobs times nodes from which on a first plan is made whatever the time: insertion may take more than is left."""
-_POLICY = 20.0
-"""What a policy takes to place a large batch, in terms of the time to prepare it."""
+"""Jobs times nodes from which on a first plan is made whatever the time: policies may take more than is left."""
+_POLICY, _INSERTION = 20.0, 7.0
+"""What a policy takes to place a large batch, and compiled insertion, in terms of the time to prepare it."""
 
 
 def _prepare(run: Run) -> Batch:
-    """Look at the batch; where no policy would be done in time, offer a plan at once."""
+    """Look at the batch; where nothing better would be done in time, offer a plan at once."""
     began = run.seconds()
     batch = Batch(run.problem)
+    left = run.remaining() / max(1e-9, run.seconds() - began)
+    inserts = in_memory(_SEARCH) and batch.n_nodes <= INSERTED
+    at_once = left < _INSERTION if inserts else left < _POLICY or len(batch.jobs) * batch.n_nodes > _LARGE
+    if run.plan is None and at_once:
+        quick(run, batch)
+    if run.plan is None and (left >= _POLICY or not inserts) and _proved_impossible(run, batch):
+        return batch
+    if not run.stopped:
+        run.raise_bound(*bound(batch, brief=left < _POLICY))
+    return batch
+
+
+def _proved_impossible(run: Run, batch: Batch) -> bool:
     reason = impossible(batch)
     if reason is not None:
         run.note(reason)
         run.prove_infeasible()
-        return batch
-    late = run.remaining() < _POLICY * (run.seconds() - began)
-    if run.plan is None and (late or len(batch.jobs) * batch.n_nodes > _LARGE):
+    return run.infeasible
+
+
+def _draft(run: Run, batch: Batch | None) -> None:
+    """Offer the plan of first fit once the batch is prepared, or prove that there is none."""
+    if batch is not None and not _proved_impossible(run, batch):
         quick(run, batch)
-    if not run.stopped:
-        run.raise_bound(*bound(batch))
-    return batch
 
 
 def _one_by_one(name: str, policy: Policy) -> Callable[[Run, Any], None]:
@@ -83,13 +97,12 @@ def _one_by_one(name: str, policy: Policy) -> Callable[[Run, Any], None]:
     return place_all
 
 
+_SEARCH = compiled(search.search)
 METHODS: dict[str, Method] = {
     **{name: Method(_one_by_one(name, policy)) for name, policy in BATCH_POLICIES.items()},
-    "local_search": Method(
-        local_search.local_search, suits=suits_local_search, library="numba", kernels=compiled(search.search)
-    ),
+    "local_search": Method(local_search.local_search, suits=suits_local_search, library="numba", kernels=_SEARCH),
     "bounds": Method(pattern_bound.bounds, suits=suits_bounds, library="numba", kernels=compiled(pricing._search)),
     "patterns": Method(patterns.patterns, suits=suits_patterns, library=CPSAT, kernels=compiled(pricing._search)),
     "cpsat": Method(cpsat.cpsat, exact=True, suits=suits_cpsat, library=CPSAT),
 }
-SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, random_problem.random_problem))
+SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, random_problem.random_problem), _draft)

@@ -76,10 +76,11 @@ class Batch:
         self.jobs, self.n_nodes = jobs, fleet.n_nodes
         self.kind, self.sample = _kinds(problem)
         labelled = fleet.labelled[:, self.sample]
+        asked = list(dict.fromkeys(job.requires for job in jobs))  # thousands of jobs ask for few sets of labels
+        meets = [labelled[[fleet.labels.index(x) for x in labels]].all(axis=0) for labels in asked]
+        row = {labels: i for i, labels in enumerate(asked)}
         self.allowed = (
-            np.array(
-                [labelled[[fleet.labels.index(x) for x in job.requires]].all(axis=0) for job in jobs], dtype=bool
-            ).reshape(len(jobs), len(self.sample))
+            np.array(meets, dtype=bool).reshape(-1, len(self.sample))[[row[job.requires] for job in jobs]]
             & np.asarray(fleet.usable)[self.sample]
         )
         alone = problem.compute_at(np.arange(len(jobs))[:, None], self.sample)
@@ -202,6 +203,8 @@ def _kinds(problem: PlacementProblem) -> tuple[IntArray, IntArray]:
 
 _LARGE = 20_000
 """Nodes beyond which nothing is ruined and recreated."""
+INSERTED = 2048
+"""Nodes beyond which local search begins with rules for gangs, not with insertion."""
 _CPSAT = 200_000
 """Pairs of jobs, times nodes."""
 _WORKERS = 500

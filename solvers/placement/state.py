@@ -8,6 +8,7 @@ import numpy as np
 
 from gangplan.instances.arrays import IntArray
 from gangplan.instances.placement import PlacementPlan
+from gangplan.instances.verify import TOLERANCE
 from gangplan.instances.verify.placement import Fragmentation
 
 from .costs import Costs
@@ -185,6 +186,25 @@ class State:
                 left[node] -= w * worker
             room = np.minimum(room, fits(left, server))
         return self._open(j, np.asarray(np.minimum(room, batch.jobs[j].servers), dtype=np.int32))
+
+    def holds(self, j: int, node: int, workers: int, servers: int) -> bool:
+        """Return whether a node could take so many tasks of job j, which is not placed: `room` for one node."""
+        batch, job, kind = self.batch, self.batch.jobs[j], self.batch.kind[node]
+        if self.guarded[node] or (job.whole_nodes and self.taken[node]):
+            return False
+        if any(node in self.rows[other] for other in batch.apart[j]) or servers > job.servers:
+            return False
+        if workers > batch.room[j][kind] or (servers and not batch.allowed[j][kind]):
+            return False
+        each, share, *needs = self._need[j]
+        nic = float(batch.worker_nic[j]), float(batch.server_nic[j])
+        for has, one, other in zip(self.left(node), (*needs[:2], nic[0]), (*needs[2:], nic[1]), strict=True):
+            for left, taken in ((has, workers * one), (has - workers * one, servers * other)):
+                if taken > 0 and taken > left * (1 + TOLERANCE):
+                    return False
+        if not workers or not each:
+            return True
+        return self._share_room(j, node) >= workers if share < 1 else workers * each <= self.free_gpu[node]
 
     def plan(self) -> PlacementPlan:
         """Return the placement as a plan."""

@@ -19,7 +19,7 @@ from .search import search
 
 CHUNK = 64
 """Rounds, or jobs that are inserted, between two looks at the clock, at most."""
-_LARGE = 8192
+_LARGE = 65_536
 """Nodes beyond which there are fewer."""
 _ROWS = 512
 """Rows of one gang, at most."""

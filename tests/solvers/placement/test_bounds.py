@@ -200,3 +200,14 @@ def test_generated_batches(seed: int) -> None:
     """On generated batches at high load the bound by patterns sees that gangs must meet."""
     problem = gangs(48, racks=2, nodes=8, load=0.95, seed=seed)
     assert by_patterns(problem) > 1.08 * bound(Batch(problem))[0]
+
+
+def test_a_brief_bound_is_no_higher() -> None:
+    """In a hurry running jobs cost what they do at best, no more than where they are."""
+    lower = 0
+    for seed in range(150):
+        batch = Batch(random_problem(np.random.default_rng(seed)))
+        brief, thorough = bound(batch, brief=True)[0], bound(batch)[0]
+        assert brief <= thorough * (1 + 1e-12)
+        lower += brief < thorough
+    assert lower > 5

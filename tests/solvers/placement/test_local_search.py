@@ -13,7 +13,7 @@ from gangplan.solvers.placement.quick import FIRST_FIT, quick
 
 def test_a_large_fleet_begins_with_a_rule_that_looks_at_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
     """Descending gang by gang from first fit would take all of the time of 8,192 nodes."""
-    monkeypatch.setattr(module, "_LARGE", 4)
+    monkeypatch.setattr(module, "INSERTED", 4)
     run = Run(gangs(24, 2, 6, gpus=8, load=0.8, seed=1), time_limit=60.0)
     batch = SUITE.prepare(run)
     quick(run, batch)
