@@ -71,10 +71,10 @@ def run_here(run: Run) -> None:
         guarded(run, entry, prepared)
 
 
-def first(run: Run) -> list[Entry]:
+def first(run: Run, prepared: Any) -> list[Entry]:
     """Return the quick methods that are worth their milliseconds now; where there are few, each may take them all."""
     left = run.remaining()
-    quick = [entry for entry in suited(run.problem) if entry.quick and left >= entry.least]
+    quick = [x for x in suited(run.problem) if x.quick and left >= x.least and _of(x).suits(prepared)]
     return [replace(entry, share=_share(left, entry.share, _QUICK_SHARE)) for entry in quick]
 
 
@@ -144,7 +144,7 @@ class _Portfolio:
         """Run the quick methods, then the rest, and wait for what runs beside them."""
         run = self.run
         try:
-            quick = first(run)
+            quick = first(run, self.prepared)
             self._run([entry for entry in quick if not (entry.stand_in and self._all_compiled())])
             if not run.stopped:
                 self._run(rest(run, self.prepared, quick))

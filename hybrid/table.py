@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gangplan.instances.arrays import require_number, require_text
 from gangplan.instances.errors import InstanceError, unknown
 from gangplan.solvers.method import OBJECTIVES, Method, suite
+from gangplan.solvers.schedule.grain import LONG
 
 if TYPE_CHECKING:
     from gangplan.instances.verify import Problem
@@ -104,9 +105,11 @@ ENTRIES = (
     Entry("step", "cpsat_below", each=0.005),
     # where a model is too large for the time
     Entry("step", "local_search", share=1.0),
-    Entry("schedule", "lists", quick=True),
-    # it ends by itself, and what follows it gains less
-    Entry("schedule", "lp", share=0.85, least=0.03, quick=True),
+    Entry("schedule", "lists", quick=True, most=LONG),
+    # it ends by itself, and what follows it gains less; of long queues it needs one list, and none is as good
+    Entry("schedule", "lp", share=0.85, least=0.03, quick=True, most=LONG),
+    Entry("schedule", "lp", share=0.85, least=0.01, quick=True, fewest=LONG + 1),
+    Entry("schedule", "lists", quick=True, fewest=LONG + 1),
     Entry("schedule", "local_search", share=0.6),
     Entry("schedule", "starts", share=0.7, least=0.5),
     Entry("schedule", "cpsat"),

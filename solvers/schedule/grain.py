@@ -22,6 +22,10 @@ looks whole."""
 _HALF_ULP = 2.0**-52
 _MOST = 1 << 58
 """Units that all costs together may be: sums of products stay within 64 bits."""
+LONG = 300
+"""Jobs of a problem of which only few lists are tried, as they come."""
+ROOM = 50_000_000
+"""Jobs times nodes at most, for lists: profiles of more would not fit into memory."""
 _LITERALS, _PRICED, _SEARCHED = 200_000, 20_000, 150
 """Literals of CP-SAT, jobs whose GPU-seconds are priced, and jobs whose starts are then searched over."""
 

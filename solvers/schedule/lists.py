@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 
 import numpy as np
 
@@ -12,10 +13,11 @@ from gangplan.instances.arrays import FloatArray
 
 from ..run import Run, never
 from .decode import Decoder
+from .grain import LONG, ROOM
 from .prepare import CHEAPEST, EARLIEST, LEFT_OUT, Ints, Prepared
 
-_ROOM = 50_000_000
-"""Jobs times nodes at most: profiles of more would not fit into memory."""
+BY_PRICES = "rounded LP"
+"""Who finds schedules of prices: they are better than lists of a long queue."""
 Listed = tuple[str, FloatArray, Ints, FloatArray]
 """Name, keys, wishes and penalties."""
 Order = Callable[[Prepared, FloatArray, FloatArray], FloatArray]
@@ -47,8 +49,8 @@ PRICES = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 512.0)
 _FIRST = (2.0, 64.0)
 """Those at which every order is tried: the longer the queue, the more expensive are GPU-seconds."""
 _AGAIN = 2
-_LONG, _DEAREST = 300, -4
-"""Jobs from which on only one order and the highest prices are tried, and of these how many, from the end."""
+_DEAREST = -4
+"""Of long queues only one order and the highest prices are tried, of these so many, from the end."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,14 +160,20 @@ def base(p: Prepared, stopped: Callable[[], bool] = never) -> Base:
     return found
 
 
-def lists(run: Run, p: Prepared) -> None:
-    """Offer the best schedule of all priority lists; of a long problem the few that are good where queues are long."""
-    if run.stopped or p.n * p.nodes > _ROOM:
+def lists(run: Run, p: Prepared, most: int | None = None) -> None:
+    """Offer the best schedule of all priority lists; of a long problem the few that are good where queues are long.
+
+    Args:
+        run: the solve.
+        p: its problem.
+        most: lists of a long problem that are tried, by default all.
+    """
+    if run.stopped or p.n * p.nodes > ROOM or (p.n > LONG and run.trace and run.trace[-1].by == BY_PRICES):
         return
     decoder = Decoder(p)
-    if p.n > _LONG:
+    if p.n > LONG:
         # as they come: there may be no time for all of them
-        for name, keys, wish, penalty in _waiting(p) if p.slope.any() else _counting(p):
+        for name, keys, wish, penalty in islice(_waiting(p) if p.slope.any() else _counting(p), most):
             goal = decoder.decode(np.argsort(keys, kind="stable"), wish, penalty, lambda: run.stopped)
             if run.stopped:
                 return

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..kernels import in_memory
 from ..method import CPSAT, Method, Suite, compiled, on_demand
 from ..run import OPTIMAL_GAP, Run
 from .bounds import bound
 from .first_come import BY, first_come
-from .grain import rounded_up, suits_cpsat, suits_prices, suits_starts
+from .grain import LONG, ROOM, rounded_up, suits_cpsat, suits_prices, suits_starts
 from .prepare import Prepared, ShiftedRun, prepare
 
 if TYPE_CHECKING:
@@ -31,8 +33,10 @@ def _prepare(run: Run) -> Prepared:
         run.note(f"job {job.name} must run, and with none of its degrees it fits and is in time")
         run.prove_infeasible()
         return p
-    if run.plan is None and run.deadline > run.started and (found := first_come(p)) is not None:
-        run.offer(p.plan(*found), BY)  # however little time there is, there is a plan
+    # however little time there is, there is a plan; compiled lists of a long queue take less than this, and are better
+    listed = p.n > LONG and p.n * p.nodes <= ROOM and in_memory(_LISTS) and not np.isfinite(p.deadline).any()
+    if run.plan is None and run.deadline > run.started and not listed:
+        _draft(run, p)
     value, name = bound(p)
     if p.blur > OPTIMAL_GAP * value:
         run.note(f"starts are rounded on a clock of such numbers: bounds leave {p.blur:.2g} for it")
@@ -40,14 +44,22 @@ def _prepare(run: Run) -> Prepared:
     return p
 
 
-def _start(run: Run, p: Prepared) -> None:
-    """Offer list schedules if there is no plan yet but the one in which who comes first runs first."""
+def _draft(run: Run, p: Prepared | None) -> None:
+    """Offer the schedule in which who comes first runs first, if there is one."""
+    found = None if p is None else first_come(p)
+    if p is not None and found is not None:
+        run.offer(p.plan(*found), BY)
+
+
+def _start(run: Run, p: Prepared, most: int | None = None) -> None:
+    """Offer list schedules, of a long queue `most`, if there is no plan but the one where who comes first goes first."""
     begins = run.plan is None or run.trace[-1].by == BY
-    if begins and not run.stopped and run.compiled(compiled(*_SERIAL), "lists"):
-        lists.lists(run, p)
+    if begins and not run.stopped and run.compiled(_LISTS, "lists"):
+        lists.lists(run, p, most)
 
 
 _SERIAL = (decode.serial,)
+_LISTS = compiled(*_SERIAL)
 _ANNEALING = (*_SERIAL, local_search.anneal)
 _PRICING = (*_SERIAL, prices.cheapest, prices.answer)
 _SEARCHING = (*_PRICING, labels.at_least, labels.extend, labels.dominated)
@@ -59,9 +71,11 @@ def _shifted(method: Callable[[Run, Prepared], None]) -> Callable[[Run, Prepared
 
 
 _SEARCHES: dict[str, Method] = {
-    "lists": Method(lists.lists, library="numba", kernels=compiled(*_SERIAL)),
+    "lists": Method(lists.lists, library="numba", kernels=_LISTS),
     "local_search": Method(local_search.local_search, library="numba", kernels=compiled(*_ANNEALING), start=_start),
-    "lp": Method(starts.lp, suits=suits_prices, library="numba", kernels=compiled(*_PRICING), start=_start),
+    "lp": Method(
+        starts.lp, suits=suits_prices, library="numba", kernels=compiled(*_PRICING), start=partial(_start, most=1)
+    ),
     "starts": Method(starts.starts, suits=suits_starts, library="numba", kernels=compiled(*_SEARCHING), start=_start),
     "milp_time": Method(milp.milp_time, exact=True, suits=milp.suits, library="pulp", start=_start),
     "cpsat": Method(cpsat.cpsat, exact=True, suits=suits_cpsat, library=CPSAT, start=_start),
@@ -74,4 +88,4 @@ METHODS: dict[str, Method] = {
     )
     for name, method in _SEARCHES.items()
 }
-SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, enumeration.random_problem))
+SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, enumeration.random_problem), _draft)

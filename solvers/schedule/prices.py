@@ -24,7 +24,7 @@ from .decode import data_of
 from .prepare import Ints, Prepared
 from .profile import Data
 
-_LEVELS = (24, 60), (96, 120), (192, 240)
+_LEVELS = (48, 40), (96, 120), (192, 240)
 """Intervals of the grids, over all, then up to where GPUs cost something, and steps on each at most."""
 _SHARES = 0.3, 0.5, 0.7, 0.85, 1.0, 1.2
 """Of the prices that a schedule stands for: the first ones are the best of these."""
@@ -77,7 +77,9 @@ def run_cost(grid: Grid, data: Data, job: int, option: int, start: float) -> flo
 
 
 @kernel
-def cheapest(prices: Grid, problem: Data, total_gpus: int, cost: Floats, start: Floats) -> float:
+def cheapest(  # noqa: PLR0912
+    prices: Grid, problem: Data, total_gpus: int, cost: Floats, start: Floats
+) -> float:
     """Write the least cost of each option, prices included, and its start; return the bound without the constant.
 
     The cost is inf where an option cannot run.
@@ -94,23 +96,34 @@ def cheapest(prices: Grid, problem: Data, total_gpus: int, cost: Floats, start: 
             last = data.deadline[j] - p
             least, when = np.inf, release
             for which in range(2):
-                # grid points as starts, then as ends
-                shift = p if which else 0.0
-                k = begin if not which else max(0, int((release + p - zero) / step))
-                while k <= count:
-                    s = zero + k * step - shift
-                    k += 1
-                    if s < release:
-                        continue
-                    if s > last or data.slope[j] * (s + p) >= least:
-                        break
-                    value = run_cost(grid, data, j, o, s)
-                    if value < least:
-                        least, when = value, s
-            for which in range(2):
                 s = last if which else release
                 if s < np.inf and s >= release:
                     value = run_cost(grid, data, j, o, s)
+                    if value < least:
+                        least, when = value, s
+            # of each run whose start, then end, is on the grid the other is as far between two points
+            whole = int(p / step)
+            part, slope, gpus = p / step - whole, data.slope[j], data.gpus[o]
+            for which in range(2):
+                k = begin if not which else max(0, int((release + p - zero) / step))
+                shift = p if which else 0.0
+                while k <= count:
+                    s = zero + k * step - shift
+                    at = k - whole - 1 if which else k + whole
+                    k += 1
+                    if s < release:
+                        continue
+                    if s > last or slope * (s + p) >= least:
+                        break
+                    if which:
+                        paid = grid.total[k - 1]
+                        if at >= 0:
+                            paid -= grid.total[at] + (1.0 - part) * step * grid.pi[at]
+                    else:
+                        paid = grid.total[min(at, count)] - grid.total[k - 1]
+                        if at < count:
+                            paid += part * step * grid.pi[at]
+                    value = slope * (s + p) + gpus * paid
                     if value < least:
                         least, when = value, s
             cost[o], start[o] = least, when

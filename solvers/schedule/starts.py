@@ -16,6 +16,7 @@ from ..run import OPTIMAL_GAP, Run
 from .decode import Decoder, data_of
 from .grain import resolution, rounded_up, suits_starts
 from .labels import Labels, at_least, dominated, extend
+from .lists import BY_PRICES
 from .prepare import CHEAPEST, EARLIEST, LEFT_OUT, Ints, Prepared
 from .prices import Prices, ascend, cheapest
 
@@ -39,7 +40,7 @@ def prices(run: Run, p: Prepared) -> Prices | None:
         for order, wish in rounded(p, found):
             cost = decoder.decode(order, wish, stopped=lambda: run.stopped)
             if cost < (np.inf if run.objective is None else run.objective) and not run.stopped:
-                run.offer(decoder.plan(), "rounded LP")
+                run.offer(decoder.plan(), BY_PRICES)
 
     found = ascend(run, p, _end(run, p), tell)
     if found is not None and not run.stopped:

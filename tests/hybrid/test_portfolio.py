@@ -76,9 +76,9 @@ def test_short_deadlines_leave_slow_heuristics_for_the_end() -> None:
     problem = make("step", "layered", seed_of("validation", 1), 30)
     run = Run(problem, time_limit=60)
     prepared = suite("step").prepare(run)
-    assert {"heft", "bounds"} <= {entry.name for entry in portfolio.first(run)}
+    assert {"heft", "bounds"} <= {entry.name for entry in portfolio.first(run, prepared)}
     run.deadline = time.perf_counter() + 0.1
-    now = portfolio.first(run)
+    now = portfolio.first(run, prepared)
     assert "bounds" not in {entry.name for entry in now}
     later = [entry.name for entry in portfolio.rest(run, prepared, now)]
     assert later.index("local_search") < later.index("bounds")
@@ -90,7 +90,7 @@ def test_where_there_is_little_everybody_may_take_all() -> None:
     run = Run(small(), time_limit=60)
     prepared = suite("throughput").prepare(run)
     run.deadline = time.perf_counter() + 0.03
-    assert {entry.share for entry in (*portfolio.first(run), *portfolio.rest(run, prepared))} == {1.0}
+    assert {entry.share for entry in (*portfolio.first(run, prepared), *portfolio.rest(run, prepared))} == {1.0}
 
 
 def test_what_needs_no_solver_may_run_here() -> None:

@@ -8,7 +8,12 @@ import pytest
 from gangplan.instances.generators.jobs import moldable
 from gangplan.instances.schedule import MoldableJob, Pool, ScheduleProblem
 from gangplan.solvers import Run
+from gangplan.solvers.schedule.decode import data_of
+from gangplan.solvers.schedule.enumeration import random_problem
+from gangplan.solvers.schedule.lists import BY_PRICES
 from gangplan.solvers.schedule.methods import METHODS, SUITE
+from gangplan.solvers.schedule.prepare import prepare
+from gangplan.solvers.schedule.prices import cheapest, grid_of, run_cost
 
 
 def lp_of(problem: ScheduleProblem) -> Run:
@@ -49,3 +54,47 @@ def test_a_thousand_jobs_are_within_two_percent() -> None:
     """Where queues are long, the rounded lists of a thousand jobs are within 2% of the bound."""
     run = lp_of(moldable(1000, load=2.0, seed=3))
     assert run.gap is not None and run.gap < 0.02
+
+
+def test_the_cheapest_runs_are_those_of_every_point_of_the_grid() -> None:
+    """What each option costs at least is the least over runs that start or end on the grid, the release, the deadline.
+
+    Each run is priced by an integral of its own.
+    """
+    compared = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        p = prepare(random_problem(seed, jobs=6))
+        data, count = data_of(p), int(rng.integers(2, 9))
+        step = float(rng.choice([1.0, p.horizon / count + 0.1]))
+        grid = grid_of(rng.uniform(0, 1, count) * (rng.random(count) < 0.7), float(p.release.min()), step)
+        cost, start = np.zeros(len(p.gpus)), np.zeros(len(p.gpus))
+        cheapest(grid, data, p.total, cost, start)
+        points = grid.zero + step * np.arange(count + 1)
+        for o, j in enumerate(p.owner.tolist()):
+            last = p.deadline[j] - p.seconds[o]
+            starts = [p.release[j], last, *points, *(points - p.seconds[o])]
+            able = [s for s in starts if p.release[j] <= s <= last and np.isfinite(s)]
+            least = min((float(run_cost.py_func(grid, data, j, o, s)) for s in able), default=np.inf)
+            assert cost[o] == pytest.approx(least, rel=1e-9, abs=1e-9)
+            if np.isfinite(least):
+                assert run_cost.py_func(grid, data, j, o, float(start[o])) == pytest.approx(least, rel=1e-9, abs=1e-9)
+                compared += 1
+    assert compared > 100
+
+
+def test_a_long_queue_begins_with_a_compiled_list() -> None:
+    """The first plan of hundreds of jobs is a list's, or a draft's in a hurry; no list follows prices."""
+    problem = moldable(320, load=2.0, seed=4)
+    run = Run(problem, time_limit=60.0)
+    p = SUITE.prepare(run)
+    assert run.plan is None
+    SUITE.draft(Run(problem, time_limit=0.0), None)
+    SUITE.draft(late := Run(problem, time_limit=0.0), p)
+    assert [found.by for found in late.trace] == ["first_come"]
+    METHODS["lp"].run(run, p)
+    assert run.trace[0].by == "list: smith_now, least work"
+    assert {found.by for found in run.trace[1:]} == {BY_PRICES}
+    found = run.objective
+    METHODS["lists"].run(run, p)
+    assert run.objective == found
