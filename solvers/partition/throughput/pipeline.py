@@ -110,6 +110,12 @@ def bounds(run: Run, own: Quotient, contiguous: Quotient | None) -> None:
 
         for value in stage_bounds(own, run.bound, lambda: run.stopped):
             run.raise_bound(value, "stages")
+    if run.objective is not None and not run.stopped:
+        with run.phase("contraction"):
+            from .contraction import contraction_bounds
+
+            for value in contraction_bounds(own, run.bound, run.objective, lambda: run.stopped):
+                run.raise_bound(value, "contraction")
     if contiguous is None or run.objective is None or run.stopped:
         return
     with run.phase("cut bound"):

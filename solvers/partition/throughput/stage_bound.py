@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from ortools.graph.python import max_flow
 
+from gangplan.instances.arrays import FloatArray
+
 from .quotient import Quotient
 
 _UNITS = 1 << 40
@@ -27,28 +29,56 @@ _INFINITE = 1 << 58
 
 def stage_bounds(q: Quotient, floor: float, stopped: Callable[[], bool]) -> Iterator[float]:
     """Yield greater and greater lower bounds in seconds, all above `floor`, on the load of plans of any variant."""
-    if q.host[q.counts > 0].any() or not q.nets:
+    if not has_stages(q):
         return
-    n, nets = q.n_groups, len(q.nets)
-    size = np.array([len(pins) for pins, _ in q.nets])
-    cost = np.array([seconds for _, seconds in q.nets])
-    net, pin = np.repeat(np.arange(nets), size), np.array([g for pins, _ in q.nets for g in pins])
-    alone = q.work + np.bincount(pin, weights=cost[net], minlength=n)
-    if not 0 < alone.max() < np.inf:
-        return
-    scale = _UNITS / float(alone.max())
-    # a pin in S lights its net's first node, which the second may leave only if all pins are in S
-    groups, some, every, sink = np.arange(n), n + np.arange(nets), n + nets + np.arange(nets), n + 2 * nets
-    tail = np.concatenate([pin, some, every[net], groups]).astype(np.int32)
-    head = np.concatenate([some[net], every, pin, np.full(n, sink)]).astype(np.int32)
-    whole = np.concatenate([
-        np.full(len(pin), _INFINITE), np.floor(cost * scale), np.full(len(pin), _INFINITE), np.floor(q.work * scale),
-    ]).astype(np.int64)  # fmt: skip
-    for v in np.argsort(-alone, kind="stable").tolist():
-        if alone[v] <= floor or stopped():
+    stages = Stages(q)
+    for v in np.argsort(-stages.alone, kind="stable").tolist():
+        if stages.alone[v] <= floor or stopped():
             return
-        flow = max_flow.SimpleMaxFlow()
-        flow.add_arcs_with_capacity(tail, head, whole)
-        if flow.solve(v, sink) == flow.OPTIMAL and flow.optimal_flow() / scale > floor:
-            floor = flow.optimal_flow() / scale
+        least = stages.least(v)
+        if least > floor:
+            floor = least
             yield floor
+
+
+def has_stages(q: Quotient) -> bool:
+    """Return whether loads have transfers, which all devices pay."""
+    return bool(q.nets) and not q.host[q.counts > 0].any() and bool(0 < _alone(q).max() < np.inf)
+
+
+def _alone(q: Quotient) -> FloatArray:
+    """Return the load of a device that has one group and no other, seconds, float64 (groups,)."""
+    pins, cost = [sorted(pins) for pins, _ in q.nets], [cost for _, cost in q.nets]
+    paid = np.repeat(cost, [len(x) for x in pins])
+    return np.asarray(q.work + np.bincount(np.concatenate(pins), weights=paid, minlength=q.n_groups))
+
+
+class Stages:
+    """The sets of groups that a device can have, as cuts of one network.
+
+    Attributes:
+        alone: the load of each group without any other, seconds, float64 (groups,).
+    """
+
+    def __init__(self, q: Quotient) -> None:
+        n, nets = q.n_groups, len(q.nets)
+        size = np.array([len(pins) for pins, _ in q.nets])
+        cost = np.array([seconds for _, seconds in q.nets])
+        net, pin = np.repeat(np.arange(nets), size), np.array([g for pins, _ in q.nets for g in pins])
+        self.alone = _alone(q)
+        self._scale, self._sink = _UNITS / float(self.alone.max()), n + 2 * nets
+        # a pin in S lights its net's first node, which the second may leave only if all pins are in S
+        groups, some, every = np.arange(n), n + np.arange(nets), n + nets + np.arange(nets)
+        self._tail = np.concatenate([pin, some, every[net], groups]).astype(np.int32)
+        self._head = np.concatenate([some[net], every, pin, np.full(n, self._sink)]).astype(np.int32)
+        endless = np.full(len(pin), _INFINITE)
+        paid, work = np.floor(cost * self._scale), np.floor(q.work * self._scale)
+        self._limit = np.concatenate([endless, paid, endless, work]).astype(np.int64)
+
+    def least(self, v: int, without: int | None = None) -> float:
+        """Return the least load of a device that has group v and not group `without`, or a little less, seconds."""
+        flow = max_flow.SimpleMaxFlow()
+        flow.add_arcs_with_capacity(self._tail, self._head, self._limit)
+        if without is not None:
+            flow.add_arc_with_capacity(without, self._sink, _INFINITE)
+        return flow.optimal_flow() / self._scale if flow.solve(v, self._sink) == flow.OPTIMAL else 0.0
