@@ -27,6 +27,8 @@ from .table import Entry
 
 _GRACE, _LEAST_GRACE = 0.25, 0.2
 """A method may overrun what it was given by this share of it, and so many seconds, before it is killed."""
+_GIVES_WAY = 10
+"""By how much nicer (nice(2)) a process is that only proves bounds: it takes what the search leaves of busy cores."""
 _WITHOUT_THREADS = ("", "numba")
 """Libraries that start no threads; others end the process where they cannot."""
 
@@ -283,6 +285,8 @@ def _child(
     inbox.close()
     tell = _Tell(outbox)
     run.callbacks = (tell,)
+    if all(entry.beside for entry in entries):
+        os.nice(_GIVES_WAY)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)  # the threads of its pool are not in a fork
     for entry in entries:

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 from gangplan.instances.arrays import require_number, require_text
 from gangplan.instances.errors import InstanceError, unknown
 from gangplan.solvers.method import OBJECTIVES, Method, suite
-from gangplan.solvers.schedule.grain import LONG
 
 if TYPE_CHECKING:
     from gangplan.instances.verify import Problem
 
 SHARE = 0.6
 """What a method may take of the time left while others wait."""
+LONG = 300
+"""Jobs of a schedule up to which all lists are tried: `gangplan.solvers.schedule.grain.LONG`, which takes an import."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,8 @@ ENTRIES = (
     Entry("throughput", "local_search", share=0.85, fewest=501),
     Entry("throughput", "bounds", variants=("contiguous",), share=0.3, least=0.2, most=500),
     Entry("throughput", "bounds", variants=("contiguous",), share=0.7, least=0.1, fewest=501),
+    # matrices of hundreds of rows
+    Entry("throughput", "spectral", share=0.3, least=2.0, fewest=LONG + 1, beside=True),
     Entry("throughput", "cpsat"),
     # large graphs go on annealing for as long as there is time
     Entry("throughput", "local_search", fewest=501),

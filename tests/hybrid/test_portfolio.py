@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from gangplan import warm_up
-from gangplan.hybrid import Entry, portfolio
+from gangplan.hybrid import Entry, portfolio, table
 from gangplan.hybrid.portfolio import can_run_here
 from gangplan.instances import InstanceError
 from gangplan.instances.generators import generate
 from gangplan.instances.generators.families import make, seed_of
 from gangplan.solvers import Run
 from gangplan.solvers.method import Method, suite
+from gangplan.solvers.schedule import grain
 
 
 def idle(run: Run, prepared: Any) -> None:
@@ -83,6 +84,11 @@ def test_short_deadlines_leave_slow_heuristics_for_the_end() -> None:
     later = [entry.name for entry in portfolio.rest(run, prepared, now)]
     assert later.index("local_search") < later.index("bounds")
     assert "heft" in {entry.name for entry in now} and "heft" not in later
+
+
+def test_a_long_queue_is_what_its_methods_call_one() -> None:
+    """The table has prices before lists of just those schedules of which few lists are tried."""
+    assert table.LONG == grain.LONG
 
 
 def test_where_there_is_little_everybody_may_take_all() -> None:

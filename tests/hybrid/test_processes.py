@@ -16,7 +16,7 @@ import pytest
 
 import gangplan
 from gangplan.hybrid import Entry, register, unregister
-from gangplan.hybrid.processes import guarded
+from gangplan.hybrid.processes import guarded, run_in_processes
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run, processes
 from gangplan.solvers.method import Method
@@ -144,3 +144,16 @@ def test_a_policy_has_one_thread_of_pytorch() -> None:
         assert (seen, torch.get_num_threads()) == ([1, 3], 3)
     finally:
         torch.set_num_threads(before)
+
+
+def _tell_how_nice(run: Run, prepared: object) -> None:
+    run.note(f"nice {os.nice(0)}")
+
+
+@linux
+@pytest.mark.parametrize("beside", [True, False])
+def test_what_only_proves_bounds_gives_way(beside: bool) -> None:
+    """A process beside the search is nicer than it, and any other is as nice as its parent."""
+    run = Run(generate("layered", **HARD), time_limit=60.0)
+    run_in_processes(run, [Entry("throughput", "told", Method(_tell_how_nice), beside=beside)], None)
+    assert run.notes == [f"nice {min(19, os.nice(0) + 10 * beside)}"]

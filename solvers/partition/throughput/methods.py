@@ -20,10 +20,10 @@ from .pipeline import bounds, pipedream, pipeline
 from .quotient import Quotient, quotient
 
 if TYPE_CHECKING:
-    from . import annealing, cpsat, cuts, cycles, enumeration, milp, moves, random_keys, random_problem
+    from . import annealing, cpsat, cuts, cycles, enumeration, milp, moves, random_keys, random_problem, spectral_bound
 else:
-    annealing, cpsat, cuts, cycles, enumeration, milp, moves, random_keys, random_problem = on_demand(
-        __package__, "annealing cpsat cuts cycles enumeration milp moves random_keys random_problem"
+    annealing, cpsat, cuts, cycles, enumeration, milp, moves, random_keys, random_problem, spectral_bound = on_demand(
+        __package__, "annealing cpsat cuts cycles enumeration milp moves random_keys random_problem spectral_bound"
     )
 
 
@@ -73,6 +73,10 @@ def _at_most(literals: int) -> Callable[[Reduced], bool]:
     return suits
 
 
+_DENSE = 2000
+"""Groups of which all pairs fit into a matrix whose eigenvalues take no more than a second."""
+
+
 def _start(run: Run, reduced: Reduced) -> None:
     """Offer a pipeline if there is no plan: a ceiling scales integers and cuts off trees."""
     if run.plan is None:
@@ -99,6 +103,11 @@ def _bounds(run: Run, reduced: Reduced) -> None:
     bounds(run, reduced.own, reduced.own if run.problem.variant == "contiguous" else None)
 
 
+def _spectral(run: Run, reduced: Reduced) -> None:
+    for value in spectral_bound.spectral_bounds(reduced.own, lambda: run.stopped):
+        run.raise_bound(value, "eigenvalues")
+
+
 METHODS: dict[str, Method] = {
     "pipedream": Method(_pipedream),
     "random_keys": Method(_random_keys, library="numba", kernels=_CUTTING),
@@ -110,6 +119,7 @@ METHODS: dict[str, Method] = {
     ),
     "pipeline": Method(lambda run, reduced: pipeline(run, reduced.own), exact=True, variants=("contiguous",)),
     "bounds": Method(_bounds, start=_start),
+    "spectral": Method(_spectral, suits=lambda reduced: reduced.own.n_groups <= _DENSE, library="scipy.linalg"),
     "convex": Method(
         lambda run, reduced: pipeline(run, reduced.pipeline, cycles.cyclic_bound(reduced.own)), variants=("convex",)
     ),
