@@ -19,6 +19,8 @@ says most is approached by subgradients (Cullum, Donath and Wolfe 1975): mass ti
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
 
 import numpy as np
 
@@ -52,7 +54,8 @@ def spectral_bounds(q: Quotient, stopped: Callable[[], bool]) -> Iterator[float]
         if stopped():
             return
         matrix = (laplacian + np.diag(shift)) * root[:, None] * root
-        values, vectors = eigh(matrix, subset_by_index=[0, k - 1])
+        with _one_thread():
+            values, vectors = eigh(matrix, subset_by_index=[0, k - 1])
         values = values - _SHY * q.n_groups * float(np.abs(matrix).sum(axis=1).max())
         load = _least_load(values, total, more, int(q.counts.sum()))
         if load > best:
@@ -67,6 +70,15 @@ def spectral_bounds(q: Quotient, stopped: Callable[[], bool]) -> Iterator[float]
         size = _FIRST * paid if paid > 1e-3 * total else _LEAST * total
         shift = shift + size / far / (1 + _LESS * step) * slope
         shift -= shift.mean()
+
+
+def _one_thread() -> AbstractContextManager[object]:
+    """Keep linear algebra to one core, as far as there is what does that: the others are the search's."""
+    try:
+        limits: AbstractContextManager[object] = import_module("threadpoolctl").threadpool_limits(1)
+    except ImportError:
+        return nullcontext()
+    return limits
 
 
 def _laplacian(q: Quotient) -> FloatArray:
