@@ -233,7 +233,7 @@ class _Portfolio:
         """Begin what is for a second worker, if there is one, and take it from the list."""
         run = self.run
         if run.workers > 1 and can_fork() and run.remaining() >= SHORT:
-            for entry in [x for x in left if x.beside and self.compiler.has(_of(x))]:
+            for entry in [x for x in left if x.beside and run.remaining() >= x.least and self.compiler.has(_of(x))]:
                 load(run, _of(entry))
                 self._beside.append(Process(run, [replace(entry, share=1.0)], self.prepared))
                 left.remove(entry)
