@@ -8,7 +8,7 @@ from pathlib import Path
 from gangplan.instances import InstanceError
 from gangplan.simulator.engine import Scheduler
 from gangplan.simulator.engine.policies import POLICIES
-from gangplan.simulator.proximity import ALLOCATORS, DISCIPLINES, SCORES, Oracle, Policy, Rollout, Suite, rule
+from gangplan.simulator.proximity import ALLOCATORS, DISCIPLINES, SCORES, Oracle, Patient, Policy, Rollout, Suite, rule
 from gangplan.simulator.proximity.place import Close
 
 from .policy.weights import FOLDER
@@ -18,6 +18,7 @@ PUBLISHED = ("fcfs", "sjf", "ljf", "random", "tetris", "smallest")
 UNGUARDED = "-unguarded"
 OTHERS: dict[str, Callable[[int], Policy | Scheduler]] = {
     "oracle": lambda seed: Oracle(seed=seed),
+    "patient": lambda seed: Patient(),
     "rollout": lambda seed: Rollout(seed=seed),
     "srtf": lambda seed: Scheduler((POLICIES["srtf"](), Close()), "overtake"),
 }

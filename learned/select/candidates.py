@@ -10,7 +10,7 @@ from numba import types
 from gangplan.simulator.proximity import ALLOCATORS, Cluster, Jobs, State
 from gangplan.simulator.proximity.allocate import CLOSEST, choose
 from gangplan.simulator.proximity.arrays import NOW, RUNNING, WAITING
-from gangplan.simulator.proximity.step import communication
+from gangplan.simulator.proximity.step import communication, least_cost
 from gangplan.solvers.compiled.kernel import Floats, Floats2, Ints, Ints2, lean
 
 Singles2 = Annotated[Any, types.Array(types.float32, 2, "C")]
@@ -69,15 +69,7 @@ STATS = 9
 
 def scratch_of(cluster: Cluster, width: int) -> Scratch:
     """Return room to work in for a cluster and rows of so many features."""
-    from gangplan.simulator.proximity.allocate import allocate
-
-    m, gpus = len(cluster.rack), int(cluster.first[-1])
-    take, ideal, empty = np.zeros(m, np.int64), np.zeros(gpus + 1), np.diff(cluster.first)
-    for need in range(1, gpus + 1):
-        allocate(CLOSEST, need, cluster, empty, take)
-        on = np.flatnonzero(take)
-        racks = len(set(cluster.rack[on].tolist()))
-        ideal[need] = np.dot((need - len(on), len(on) - racks, racks - 1), cluster.weight)
+    m, gpus, ideal = len(cluster.rack), int(cluster.first[-1]), least_cost(cluster)
     return Scratch(
         np.zeros(MOST, np.int64), np.zeros((MOST, m), np.int64), np.zeros(MOST), np.zeros((MOST, width), np.float32),
         np.zeros(JOBS, np.int64), np.zeros(JOBS), np.zeros(SOON), np.zeros((SOON + 1, m), np.int64),

@@ -10,6 +10,7 @@ from .bound import bound
 from .evaluate import Difference, Row, evaluate, paired
 from .image import Image, image
 from .oracle import Oracle
+from .patient import Patient
 from .rollout import Candidates, Rollout
 from .rules import DISCIPLINES, FEATURES, SCORES, Rule, rule
 from .simulate import Policy, check_rates, outcome_of, simulate
@@ -36,6 +37,7 @@ __all__ = [
     "Jobs",
     "Mix",
     "Oracle",
+    "Patient",
     "Policy",
     "Rollout",
     "Row",

@@ -6,29 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
 from gangplan.solvers.schedule.clairvoyant import clairvoyant, mean_jct_bound
 
-from .arrays import Cluster, cluster_of
-
-
-def least_cost(cluster: Cluster) -> FloatArray:
-    """Return what gangs of 0, 1, 2... GPUs pay for communication at least, float64 (GPUs + 1,).
-
-    On k nodes in r racks g GPUs cost (g - k) node + (k - r) rack + (r - 1) cluster, which grows with k and with r as
-    links farther away weigh no less. k is at least the nodes that hold g GPUs if the largest are taken first, and r the
-    racks likewise. Both need not be so few at once: on clusters of unequal nodes this may be less than any gang pays.
-    """
-    size = np.diff(cluster.first)
-    racks = np.add.reduceat(size, cluster.begin[:-1])
-    gpus = np.arange(cluster.first[-1] + 1)
-    k, r = (1 + np.searchsorted(np.cumsum(-np.sort(-x)), gpus) for x in (size, racks))
-    node, rack, between = cluster.weight
-    cost = (gpus - k) * node + (k - r) * rack + (r - 1) * between
-    return np.asarray(np.where(gpus > 0, cost, 0.0))
+from .arrays import cluster_of
+from .step import least_cost
 
 
 def at_best(workload: Workload, fleet: Fleet, proximity: Proximity) -> Workload:

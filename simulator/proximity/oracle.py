@@ -14,10 +14,11 @@ from gangplan.instances.arrays import FloatArray, require_number
 from .allocate import ALLOCATORS
 from .anneal import anneal, total
 from .arrays import NOW, Cluster, Jobs, State, copy
-from .bound import least_cost
 from .decode import Listing, is_list, listing, restore, run_list
+from .patient import Patient
 from .rules import DISCIPLINES, SCORES, Rule, rule
 from .simulate import Policy
+from .step import least_cost
 
 WINDOW, STEP, TAIL = 40, 10, 20
 """Jobs that are improved at a time, how far the next window is, and how many jobs behind it their JCTs count with:
@@ -42,7 +43,7 @@ class Oracle:
     Attributes:
         turns: lists that are tried, for each job.
         seconds: of the search, at most.
-        policies: to begin with, by default `grid`.
+        policies: to begin with, by default `grid` and `Patient`.
         seed: of the search.
     """
 
@@ -60,9 +61,11 @@ class Oracle:
         deadline = time.perf_counter() + self.seconds
         known, n = jobs._replace(expected=jobs.work), len(jobs.submit)
         ends, lists = [], [_closest(np.arange(float(n)))]
-        for policy in self.policies or grid():
+        for policy in self.policies or (*grid(), Patient()):
             ends.append(_end(policy, known, cluster, state))
-            if is_list(policy):
+            if isinstance(policy, Patient):
+                lists.append(policy.listing(known, cluster))
+            elif is_list(policy):
                 lists.append(listing(policy, known, cluster))
         lists += [_closest(end.start) for end in ends]
         plan = min(lists, key=lambda of: total(jobs, _decoded(jobs, cluster, state, of).finish))

@@ -15,6 +15,7 @@ from .allocate import ALLOCATORS, allocate
 from .arrays import RUNNING, WAITING, Cluster, Jobs, State, copy
 from .decode import Listing, decode, is_list, keys, listing, restore, sort_in
 from .futures import future
+from .patient import Patient
 from .rules import DISCIPLINES, Rule, play, rule
 from .step import advance, begin_job, pass_time, start, total_jct
 
@@ -62,7 +63,7 @@ class Rollout:
         seed: of the futures.
     """
 
-    base: Rule = field(default_factory=lambda: rule("linear"))
+    base: Rule | Patient = field(default_factory=Patient)
     futures: int = 32
     ahead: int = 10
     width: int = 20
@@ -113,18 +114,14 @@ class Rollout:
         value = np.zeros((len(at) + 1, self.futures))
         if len(at) == 1:
             return Candidates(at, by, take, value[:1], 0)
-        rest = DISCIPLINES.index(self.base.discipline), ALLOCATORS.index(self.base.allocator)
+        plain = rule("fcfs") if isinstance(self.base, Patient) else self.base
+        rest = DISCIPLINES.index(plain.discipline), ALLOCATORS.index(plain.allocator)
         for f in range(self.futures):
             table, now, present = future(jobs, state, rng, ahead=self.ahead, history=self.history, spread=self.spread)
             job, found = np.append(np.searchsorted(present, state.queue[at]), [AS_THE_RULE]), np.zeros(len(at) + 1)
             job[-2] = WAIT
-            none = np.zeros(0, dtype=np.int64)
-            of = (
-                listing(self.base, table, cluster)
-                if is_list(self.base)
-                else Listing(np.zeros(0), none, np.zeros(0), none)
-            )
-            weights, noise = self.base.vector(), self.base.noise(len(table.submit))
+            of = _list_of(self.base, table, cluster)
+            weights, noise = plain.vector(), plain.noise(len(table.submit))
             _play(table, cluster, now, copy(now), of, weights, noise, *rest, job, take, found)
             value[:, f] = found
         # the base rule does what goes as it goes by the base rule alone
@@ -134,7 +131,9 @@ class Rollout:
     def _candidates(self, jobs: Jobs, cluster: Cluster, state: State) -> tuple[Ints, Ints, Ints2]:
         """Return places in the queue, allocators, and GPUs of nodes."""
         waiting, idle = int(state.count[WAITING]), int(state.free.sum())
-        order = np.argsort(keys(self.base, jobs, cluster)[state.queue[:waiting]], kind="stable")
+        base = self.base
+        key = base.listing(jobs, cluster).key if isinstance(base, Patient) else keys(base, jobs, cluster)
+        order = np.argsort(key[state.queue[:waiting]], kind="stable")
         at: list[int] = []
         by, takes, tried = [], [], 0
         own = ALLOCATORS.index(self.base.allocator)
@@ -159,6 +158,13 @@ class Rollout:
         by.append(own)
         takes.append(np.zeros_like(state.free))
         return np.array(at), np.array(by), np.array(takes)
+
+
+def _list_of(policy: Rule | Patient, jobs: Jobs, cluster: Cluster) -> Listing:
+    """Return the list that a base rule is, an empty one if it is none."""
+    if isinstance(policy, Patient):
+        return policy.listing(jobs, cluster)
+    return listing(policy, jobs, cluster) if is_list(policy) else NO_LIST
 
 
 @kernel

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.compiled.kernel import Floats, Ints, lean, lean_kernel
 from gangplan.solvers.compiled.routines import pop, push
 
@@ -22,6 +23,22 @@ def communication(cluster: Cluster, take: Ints) -> float:
             last = cluster.rack[node]
     weight = cluster.weight
     return float((gpus - nodes) * weight[0] + (nodes - racks) * weight[1] + (racks - 1) * weight[2])
+
+
+def least_cost(cluster: Cluster) -> FloatArray:
+    """Return what gangs of 0, 1, 2... GPUs pay for communication at least, float64 (GPUs + 1,).
+
+    On k nodes in r racks g GPUs cost (g - k) node + (k - r) rack + (r - 1) cluster, which grows with k and with r as
+    links farther away weigh no less. k is at least the nodes that hold g GPUs if the largest are taken first, and r the
+    racks likewise. Both need not be so few at once: on clusters of unequal nodes this may be less than any gang pays.
+    """
+    size = np.diff(cluster.first)
+    racks = np.add.reduceat(size, cluster.begin[:-1])
+    gpus = np.arange(cluster.first[-1] + 1)
+    k, r = (1 + np.searchsorted(np.cumsum(-np.sort(-x)), gpus) for x in (size, racks))
+    node, rack, between = cluster.weight
+    cost = (gpus - k) * node + (k - r) * rack + (r - 1) * between
+    return np.asarray(np.where(gpus > 0, cost, 0.0))
 
 
 @lean

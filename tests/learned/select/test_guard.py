@@ -10,7 +10,7 @@ import numpy as np
 from gangplan.learned.select.episodes import Weights, play
 from gangplan.learned.select.guard import RULES, guarded, known
 from gangplan.learned.select.teacher import least_work
-from gangplan.simulator.proximity import begin
+from gangplan.simulator.proximity import Patient, begin
 
 
 def most_work() -> Weights:
@@ -49,3 +49,12 @@ def test_the_guard_knows_no_future(make_world: Callable[..., Any]) -> None:
     assert (past.work == np.where(done, jobs.work[:40], jobs.expected[:40])).all()
     assert len(past.submit) == 40
     assert len(past.first) == 41
+
+
+def test_the_first_rule_is_the_patient_one(make_world: Callable[..., Any]) -> None:
+    """The rule that the guard falls back on first makes the schedule of `Patient`."""
+    jobs, cluster, _, s = make_world(0, arrived=1, jobs=200)
+    ours, named = begin(jobs, cluster), begin(jobs, cluster)
+    play(jobs, cluster, ours, s, least_work(), RULES[0], False, 201)
+    Patient().finish(jobs, cluster, named)
+    assert (ours.start == named.start).all()
