@@ -28,14 +28,26 @@ CLASSIC = (*PUBLISHED, "least_work")
 GRID = tuple(f"{s}+{d}+{a}" for s in CLASSIC for d in DISCIPLINES for a in ALLOCATORS)
 """Every selector, discipline and allocator: the best of them is the best rule of a workload, chosen in hindsight."""
 LEARNED = ("topdrl", "topdrl-imitated", "topdrl-single", "proximity-drl", "select")
-NETWORKS = ("select-unguarded", "select-random", "select-linear", "select-trees")
+NETWORKS = ("select-unguarded", "select-random", "select-linear")
 """Ours without its guard, and with something else in the place of its network."""
 PLACED = tuple(f"topdrl+{a}" for a in ALLOCATORS if a != "closest")
 """TopDRL with the published allocators."""
 ORACLE, BOUND = "oracle", "bound"
-WINDOWS, JOBS, SECONDS = "windows", 15, 30.0
+WINDOWS, JOBS, SECONDS = "windows", 15, 10.0
 """The suite of windows, their jobs, and the seconds for a proof; there the oracle is the best plan of CP-SAT."""
-OTHERS = ("linear", "linear+easy", "linear+overtake", "srtf", "rollout", *LEARNED, *NETWORKS, *PLACED, ORACLE, BOUND)
+OTHERS = (
+    "linear",
+    "patient",
+    "linear+easy",
+    "linear+overtake",
+    "srtf",
+    "rollout",
+    *LEARNED,
+    *NETWORKS,
+    *PLACED,
+    ORACLE,
+    BOUND,
+)
 
 
 def full(name: str, allocator: str = "closest") -> str:

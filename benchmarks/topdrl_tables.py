@@ -67,11 +67,11 @@ def summary(found: Found) -> str:
     for suite in SUITES:
         best = found.best(suite)
         if best is not None:
-            others = (found.apart(suite, p, best) for p in ("linear", "linear+easy", ORACLE, TOPDRL, OURS))
+            others = (found.apart(suite, p, best) for p in ("linear", "patient", ORACLE, TOPDRL, OURS))
             shares = (found.room(suite, p) for p in (TOPDRL, OURS))
             ahead = percent(found.apart(suite, OURS, TOPDRL))
             lines.append((suite, f"`{best}` {number(found.mean(suite, best))}", *map(percent, others), ahead, *shares))
-    named = ("linear", "linear+easy", "oracle", "TopDRL", "ours")
+    named = ("linear", "patient", "oracle", "TopDRL", "ours")
     head = ("mean JCT", "best rule, s", *named, "ours less TopDRL", "room: TopDRL", "ours")
     return table(head, lines) if lines else NOT_RUN
 
@@ -122,7 +122,7 @@ def networks(found: Found) -> str:
     """Return how far ours is from the same with something else in the place of its network."""
     known = [suite for suite in SUITES if found.of(suite, OURS)]
     lines = []
-    for name in ("linear", *NETWORKS, "rollout"):
+    for name in ("linear", "patient", *NETWORKS, "rollout"):
         cells = [found.apart(suite, name, OURS) for suite in known]
         if any(cells):
             lines.append((f"`{name}`", *map(percent, cells)))
