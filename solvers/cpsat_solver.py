@@ -53,8 +53,9 @@ def minimise(
     status = search(run, solver, model, plan, "cpsat")
     if status == cp_model.INFEASIBLE and run.plan is None:
         run.prove_infeasible()
-    elif status in (cp_model.OPTIMAL, cp_model.FEASIBLE) or (status == cp_model.UNKNOWN and solver.best_objective_bound):
-        # of a search that was stopped before it had a bound 0 is said, which a goal below 0 refutes
+    # a search that was stopped before it had a bound says 0, which a goal below 0 refutes
+    bounded = status == cp_model.UNKNOWN and solver.best_objective_bound != 0
+    if bounded or status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         run.raise_bound(solver.best_objective_bound / scale + constant, "cpsat")
     if status in (cp_model.FEASIBLE, cp_model.UNKNOWN) and run.stop_reason is None:
         run.stop_reason = "time limit"  # its own clock may run out a moment before ours
