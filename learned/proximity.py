@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 from gangplan.instances import InstanceError
@@ -68,12 +69,16 @@ def weights_of(name: str, suite: Suite | None = None, folder: Path = FOLDER) -> 
 def _learned(name: str, path: Path, suite: Suite | None) -> Policy:
     from .policy import read_card, recipe
 
+    if find_spec("torch") is None:
+        raise InstanceError("policy", f'{name!r} needs torch: pip install "gangplan[learn]"')
     found = recipe(read_card(path).policy).load(path)
     if not hasattr(found, "finish"):
         raise InstanceError("policy", f"{name!r} decides on another problem")
     if suite is not None and hasattr(found, "step"):
         found.step = suite.step
     if name.endswith(UNGUARDED):
+        if not hasattr(found, "guarded"):
+            raise InstanceError("policy", f"{name!r}: it has no guard to leave out")
         found.guarded = False
     allocator = name.partition("+")[2]
     if allocator:

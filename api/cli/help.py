@@ -9,9 +9,9 @@ import typer
 from typer.core import TyperCommand
 
 EXAMPLES = {
-    "learn train": "gangplan learn train schedule --out runs/schedule",
-    "learn eval": "gangplan learn eval schedule --seeds 10",
-    "learn export": "gangplan learn export schedule --out schedule.onnx",
+    "learn train": "gangplan learn train topdrl --out runs/topdrl",
+    "learn eval": "gangplan learn eval topdrl --seeds 10",
+    "learn export": "gangplan learn export pacml --out pacml.onnx",
     "learn list": "gangplan learn list --json",
 }
 """Calls of the commands of groups."""

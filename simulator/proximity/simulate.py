@@ -76,7 +76,7 @@ def outcome_of(
         row_end=state.finish[owner],
         row_rate=(1 / (1 + jobs.intensity * state.cost))[owner],
     )
-    wrong = check(outcome) + check_rates(outcome, fleet, proximity)
+    wrong = check(outcome) or check_rates(outcome, fleet, proximity)
     if wrong:
         raise AssertionError(f"the simulator made an impossible schedule: {'; '.join(wrong[:3])}")
     return outcome

@@ -173,6 +173,7 @@ class _Model:
         from gangplan.solvers.cpsat_solver import solver_for
 
         solver: Any = solver_for(seconds, workers, seed)
+        solver.parameters.use_objective_lb_search = True  # on one thread the bound hardly moves without it
         self.cp.add(sum(self.end) - self.release >= int(least / self.tick) - 2 * len(self.end))
         status = solver.solve(self.cp)
         if status == cp_model.INFEASIBLE:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from gangplan.instances import InstanceError
-from gangplan.learned import policy
+from gangplan.learned import policy, proximity
 from gangplan.learned.proximity import PUBLISHED, make_policy, weights_of
 from gangplan.simulator.proximity import SCORES, Rule, suite
 
@@ -56,6 +56,17 @@ def test_what_a_learned_policy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert make_policy("pacml+sized") is made and made.allocator == 1
     with pytest.raises(InstanceError, match="'farthest' is no allocator"):
         make_policy("pacml+farthest")
+
+
+def test_what_a_learned_policy_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A guard that is not there cannot be left out, and without torch weights are refused."""
+    made = SimpleNamespace(finish=None)
+    monkeypatch.setattr(policy, "recipe", lambda name: SimpleNamespace(load=lambda path: made))
+    with pytest.raises(InstanceError, match="no guard"):
+        make_policy("pacml-unguarded")
+    monkeypatch.setattr(proximity, "find_spec", lambda name: None)
+    with pytest.raises(InstanceError, match="'pacml' needs torch"):
+        make_policy("pacml")
 
 
 def test_weights_of_another_problem(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,19 @@ from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
-from gangplan.simulator.proximity import ALLOCATORS, DISCIPLINES, SCORES, SMALL, check_rates, rule, simulate
+from gangplan.simulator.proximity import (
+    ALLOCATORS,
+    DISCIPLINES,
+    SCORES,
+    SMALL,
+    begin,
+    check_rates,
+    cluster_of,
+    jobs_of,
+    outcome_of,
+    rule,
+    simulate,
+)
 
 
 def _jobs(gpus: list[int], duration: list[float], submit: list[float]) -> Workload:
@@ -58,6 +70,17 @@ def test_check_refuses_a_wrong_rate() -> None:
     outcome = simulate(SMALL.draw(3), fleet, rule("sjf"))
     assert not check_rates(outcome, fleet, Proximity())
     assert check_rates(outcome, fleet, replace(Proximity(), rack=0.3))
+
+
+def test_check_refuses_a_gpu_that_is_not_there() -> None:
+    """A GPU beyond the last one is told as a fault of the schedule, before rates are worked out from it."""
+    fleet, links, work = Fleet.regular(2, 4, 4), Proximity(), SMALL.draw(3)
+    jobs, cluster = jobs_of(work, links), cluster_of(fleet, links)
+    state = begin(jobs, cluster)
+    rule("sjf").finish(jobs, cluster, state)
+    state.held[0] = fleet.n_gpus
+    with pytest.raises(AssertionError, match="beyond the 8"):
+        outcome_of(work, fleet, links, jobs, cluster, state)
 
 
 def test_bad_input() -> None:
