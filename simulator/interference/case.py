@@ -11,7 +11,7 @@ from gangplan.instances.arrays import FloatArray, require, require_number
 from gangplan.instances.placement import Fleet
 
 from .job_types import Jobs
-from .room import fits
+from .room import servers_for
 from .snapshots import Truth
 
 INTERVAL = 1200.0
@@ -36,16 +36,19 @@ class Case:
 
     def __post_init__(self) -> None:
         require_number(self.interval, "interval", positive=True)
-        jobs, able = self.jobs, np.ones(len(self.jobs), dtype=bool)
+        jobs = self.jobs
         if not len(jobs):
             raise InstanceError("jobs", "there is none")
-        known: dict[tuple[float, ...], bool] = {}
-        for j, (w, p) in enumerate(zip(jobs.workers.tolist(), jobs.servers.tolist(), strict=True)):
-            key = (w, p, *jobs.worker[j].tolist(), *jobs.server[j].tolist())
-            if key not in known:
-                known[key] = bool(fits(self.capacity, jobs.worker[j], jobs.server[j], w, p))
-            able[j] = known[key]
+        first, group = jobs.alike
+        able = np.array([self.least_servers(j) for j in first.tolist()])[group] <= self.fleet.n_nodes
         require(able, jobs.workers, "jobs.workers", "do not fit the empty fleet")
+
+    def least_servers(self, job: int) -> int:
+        """Return the least number of servers, of those that have most, that hold a job; m + 1 if none do."""
+        jobs, have = self.jobs, self.capacity
+        order = np.argsort(-(have / np.maximum(have.max(axis=0), 1e-9)).sum(axis=1), kind="stable")
+        counts = int(jobs.workers[job]), int(jobs.servers[job])
+        return int(servers_for(have[order], jobs.worker[job], jobs.server[job], *counts))
 
     @property
     def capacity(self) -> FloatArray:

@@ -12,17 +12,18 @@ outcome = env.outcome()
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
+from gangplan.instances.arrays import BoolArray, FloatArray
 
 from .case import Case
 from .outcome import InterferenceOutcome
-from .room import advance, fits, task_mask
-from .snapshots import Long, Snapshots, offsets
+from .room import advance, servers_for, task_mask
+from .snapshots import Long, Snapshots
 from .speeds import Where
 from .truths import HiddenTruth
 
@@ -67,6 +68,7 @@ class Environment:
         free: what each server has left, float64 (m, 3).
         size: what the largest server has, float64 (3,).
         tasks: of each type on each server, float64 (m, K).
+        alike: of jobs that ask for the same the same number, (n,).
         profiled: seconds of each job by its profile, float64 (n,).
         intensity: bytes of each type over its compute, 1 in the mean, float64 (K,).
         done_epochs: of each job, float64 (n,).
@@ -82,15 +84,15 @@ class Environment:
         self.tasks = np.zeros((len(self.free), len(case.jobs.types.names)))
         self.profiled, types = case.jobs.profiled, case.jobs.types
         self.intensity = types.gradient / types.compute / (types.gradient / types.compute).mean()
-        self._fewest: dict[tuple[float, ...], int] = {}
+        first, self.alike = case.jobs.alike
+        self._fewest = [case.least_servers(j) for j in first.tolist()]
         self.waiting: list[int] = []
         self.running: list[int] = []
         self.current, self.placements = -1, 0
         self.done_epochs, self.speed = np.zeros(n), np.full(n, np.nan)
         self.start, self.finish = np.full(n, np.inf), np.full(n, np.inf)
         self._rows: list[dict[int, list[int]]] = [{} for _ in range(n)]  # server -> workers, parameter servers
-        self._workers, self._servers = case.jobs.workers.tolist(), case.jobs.servers.tolist()
-        self._left = [self._workers.copy(), self._servers.copy()]
+        self._left = [case.jobs.workers.tolist(), case.jobs.servers.tolist()]
         self._need, self._kind = [case.jobs.worker, case.jobs.server], case.jobs.kind.tolist()
         self._arrived, self.now = 0, 0.0
         self._admit()
@@ -111,18 +113,11 @@ class Environment:
     def fits(self, job: int) -> bool:
         """Return whether all that is left of a job fits."""
         w, p = self.left(job)
-        return bool(fits(self.free, self._need[WORKER][job], self._need[SERVER][job], w, p))
+        return bool(servers_for(self.free, self._need[WORKER][job], self._need[SERVER][job], w, p) <= len(self.free))
 
     def fewest(self, job: int) -> int:
         """Return the least number of servers, of those that have most, that a job needs."""
-        w, p = self._workers[job], self._servers[job]
-        key = (w, p, *self._need[WORKER][job].tolist(), *self._need[SERVER][job].tolist())
-        if key not in self._fewest:
-            order = np.argsort(-(self.case.capacity / self.size).sum(axis=1), kind="stable")
-            sizes = range(1, w + p)
-            empty, need = self.case.capacity[order], (self._need[WORKER][job], self._need[SERVER][job])
-            self._fewest[key] = next((k for k in sizes if fits(empty[:k], *need, w, p)), w + p)
-        return self._fewest[key]
+        return self._fewest[self.alike[job]]
 
     def mask(self, job: int) -> BoolArray:
         """Return which tasks of a job may go where, workers first, bool (2, m); nothing if it does not wait."""
@@ -167,23 +162,23 @@ class Environment:
         job = self.current
         if job < 0:
             return
-        for server, counts in self._rows[job].items():
-            for kind, count in enumerate(counts):
-                self.free[server] += count * self._need[kind][job]
-                self.tasks[server, self._kind[job]] -= count
-                self._left[kind][job] += count
-                self.placements -= count
-        self._rows[job] = {}
-        self.current = -1
+        self._leave(job)
+        self.placements -= sum(w + p for w, p in self._rows[job].values())
+        jobs = self.case.jobs
+        self._left[WORKER][job], self._left[SERVER][job] = int(jobs.workers[job]), int(jobs.servers[job])
+        self._rows[job], self.current = {}, -1
 
-    def snapshot(self, *more: tuple[int, dict[int, tuple[int, int]]]) -> Snapshots:
-        """Return who is where: the running jobs in their order, and jobs as if they were placed on such rows."""
-        whole = [(job, self._rows[job]) for job in self.running] + list(more)
-        count = offsets(np.array([len(rows) for _, rows in whole], dtype=np.int64))
-        flat = np.array([(s, w, p) for _, rows in whole for s, (w, p) in rows.items()], dtype=np.int64).reshape(-1, 3)
-        kind = self.case.jobs.kind[[job for job, _ in whole]].astype(np.int64)
-        server, workers, ps = np.ascontiguousarray(flat.T)
-        return Snapshots(np.array([0, len(whole)]), kind, count, server, workers, ps)
+    def _leave(self, job: int) -> None:
+        for server, (w, p) in self._rows[job].items():
+            self.free[server] += w * self._need[WORKER][job] + p * self._need[SERVER][job]
+            self.tasks[server, self._kind[job]] -= w + p
+
+    def snapshot(self) -> Snapshots:
+        """Return who is where: the running jobs in their order."""
+        return self._where(self.running)
+
+    def _where(self, jobs: Sequence[int]) -> Snapshots:
+        return Snapshots.of_rows(self.case.jobs.kind[np.array(jobs, dtype=np.int64)], [self._rows[j] for j in jobs])
 
     def end_interval(self) -> float:
         """Run to the next interval; return the reward.
@@ -217,9 +212,7 @@ class Environment:
         self.done_epochs[jobs] += epochs
         self.speed[jobs], self.finish[jobs] = opening, end
         for job in jobs[np.isfinite(end)].tolist():
-            for server, (w, p) in self._rows[job].items():
-                self.free[server] += w * self._need[WORKER][job] + p * self._need[SERVER][job]
-                self.tasks[server, self._kind[job]] -= w + p
+            self._leave(job)
             self.done_epochs[job] = self.case.jobs.epochs[job]
             self.running.remove(job)
         return float((epochs / total).sum())
@@ -247,17 +240,13 @@ class Environment:
         jobs, m = self.case.jobs, len(self.free)
         one_hot = np.eye(len(jobs.types.names))
         wait = np.array(self.waiting, dtype=np.int64)
-        d = self.snapshot().dense(len(self.running), m)[0]
-        begun = np.zeros((len(wait), m, 2), dtype=np.int64)
-        if self.current >= 0:
-            for server, counts in self._rows[self.current].items():
-                begun[self.waiting.index(self.current), server] = counts
+        d, begun = (self._where(some).dense(len(some), m)[0] for some in (self.running, self.waiting))
         r = np.stack([jobs.workers[wait], jobs.worker[wait, 0], jobs.servers[wait], jobs.server[wait, 1]], axis=1)
         v = self.free / self.size
         return View(one_hot[jobs.kind[wait]], r, begun[..., 0], begun[..., 1], v, d, one_hot[jobs.kind[self.running]])
 
     def outcome(self) -> InterferenceOutcome:
         """Return what came of all jobs, once it is done."""
-        flat = [(job, s, w, p) for job, rows in enumerate(self._rows) for s, (w, p) in rows.items()]
-        columns: list[IntArray] = [np.array(column, dtype=np.int32) for column in zip(*flat, strict=True)]
-        return InterferenceOutcome(self.case, self.start.copy(), self.finish.copy(), *columns)
+        return InterferenceOutcome(
+            self.case, self.start.copy(), self.finish.copy(), self._where(range(len(self.start)))
+        )

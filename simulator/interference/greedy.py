@@ -44,7 +44,7 @@ class Greedy:
         require_number(patience if np.isfinite(patience) else 0.0, "patience")
         require_number(consolidate, "consolidate")
         self._truth, self._patience, self._shortest, self._consolidate = truth, patience, shortest, consolidate
-        self._alone: dict[tuple[float, ...], float] = {}
+        self._alone: dict[int, float] = {}
 
     def place(self, env: Environment) -> None:
         """Place every job that fits and is not better off later."""
@@ -87,15 +87,13 @@ class Greedy:
 
     def least(self, env: Environment, job: int) -> float:
         """Return the seconds that a job takes where it is best on an empty cluster, as predicted."""
-        jobs = env.case.jobs
-        w, p = int(jobs.workers[job]), int(jobs.servers[job])
-        key = (int(jobs.kind[job]), w, p, *jobs.worker[job].tolist(), *jobs.server[job].tolist())
+        key = int(env.alike[job])
         if key not in self._alone:
             empty = Environment(env.case)
             tried, _ = places(empty, job, rooms(empty, job))
             speed = self._truth.speeds(alternatives(empty, job, tried))
             self._alone[key] = float(speed.max())
-        return float(jobs.epochs[job] / max(self._alone[key], 1e-12))
+        return float(env.case.jobs.epochs[job] / max(self._alone[key], 1e-12))
 
 
 def greedy_with(truth: Truth, patience: float = np.inf, *, consolidate: float = 0.0, shortest: bool = True) -> Greedy:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gangplan.instances.arrays import (
     AMOUNT,
@@ -97,6 +98,13 @@ class Jobs:
 
     def __len__(self) -> int:
         return len(self.submit)
+
+    @property
+    def alike(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The first of all jobs of the same type that ask for the same, (g,), and which of these each is like, (n,)."""
+        asked = np.column_stack([self.kind, self.workers, self.servers, self.worker, self.server])
+        _, first, group = np.unique(asked, axis=0, return_index=True, return_inverse=True)
+        return first, group.reshape(-1)
 
     @property
     def profiled(self) -> FloatArray:

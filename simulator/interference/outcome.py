@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.instances.arrays import FloatArray
 
 from .case import Case
-from .snapshots import Snapshots, offsets
+from .snapshots import Snapshots
 
 _TOLERANCE = 1e-6
 """Of epochs, as a share of all."""
@@ -18,22 +18,18 @@ _TOLERANCE = 1e-6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InterferenceOutcome:
-    """When n jobs ran, and where, as r rows: tasks of a job on a server, from its start to its end.
+    """When n jobs ran, and where, each from its start to its end.
 
     Attributes:
         case: what was simulated.
         start, finish: seconds, float64 (n,).
-        row_job, row_server: int32 (r,).
-        row_workers, row_ps: workers and parameter servers there, int32 (r,).
+        where: all jobs, in one snapshot.
     """
 
     case: Case
     start: FloatArray
     finish: FloatArray
-    row_job: IntArray
-    row_server: IntArray
-    row_workers: IntArray
-    row_ps: IntArray
+    where: Snapshots
 
     @property
     def jct(self) -> FloatArray:
@@ -54,11 +50,12 @@ def check(outcome: InterferenceOutcome) -> list[str]:
     gives to who is where, from event to event, add up to those of the job.
     """
     case, jobs = outcome.case, outcome.case.jobs
-    n, faults = len(jobs), list[str]()
+    faults = list[str]()
     if not (np.isfinite(outcome.finish).all() and np.isfinite(outcome.start).all()):
         return ["a job did not run to its end"]
-    for name, rows, asked in (("workers", outcome.row_workers, jobs.workers), ("ps", outcome.row_ps, jobs.servers)):
-        wrong = np.flatnonzero(np.bincount(outcome.row_job, rows, n) != asked)
+    where = outcome.where
+    for name, tasks, asked in (("workers", where.workers, jobs.workers), ("ps", where.ps, jobs.servers)):
+        wrong = np.flatnonzero(where.total(tasks) != asked)
         faults += [f"job {j} does not have the {name} it asked for" for j in wrong[:3].tolist()]
     beat = outcome.start / case.interval
     faults += [f"job {j} starts amid an interval" for j in np.flatnonzero(np.abs(beat - np.round(beat)) > 1e-9)[:3]]
@@ -67,12 +64,13 @@ def check(outcome: InterferenceOutcome) -> list[str]:
 
 
 def _capacity(outcome: InterferenceOutcome) -> list[str]:
-    job, jobs, case = outcome.row_job, outcome.case.jobs, outcome.case
-    need = outcome.row_workers[:, None] * jobs.worker[job] + outcome.row_ps[:, None] * jobs.server[job]
+    where, jobs, case = outcome.where, outcome.case.jobs, outcome.case
+    job = where.job
+    need = where.workers[:, None] * jobs.worker[job] + where.ps[:, None] * jobs.server[job]
     faults = []
     for time in np.unique(outcome.start):
         there = (outcome.start[job] <= time) & (outcome.finish[job] > time)
-        used = np.stack([np.bincount(outcome.row_server[there], need[there, x], case.fleet.n_nodes) for x in range(3)])
+        used = np.stack([np.bincount(where.server[there], need[there, x], case.fleet.n_nodes) for x in range(3)])
         over = (case.capacity < used.T / (1 + 1e-9)).any(axis=1)
         faults += [f"server {s} holds more than it has at {time:g} s" for s in np.flatnonzero(over)[:1].tolist()]
     return faults[:3]
@@ -81,15 +79,11 @@ def _capacity(outcome: InterferenceOutcome) -> list[str]:
 def _progress(outcome: InterferenceOutcome) -> list[str]:
     """Add up the epochs under the truth between all events."""
     jobs = outcome.case.jobs
-    order = np.argsort(outcome.row_job, kind="stable")
-    rows = offsets(np.bincount(outcome.row_job, minlength=len(jobs)))
-    server, workers, ps = (x[order].astype(np.int64) for x in (outcome.row_server, outcome.row_workers, outcome.row_ps))
-    everyone = Snapshots(np.array([0, len(jobs)]), jobs.kind.astype(np.int64), rows, server, workers, ps)
     done = np.zeros(len(jobs))
     times = np.unique(np.concatenate([outcome.start, outcome.finish]))
     for begin, end in pairwise(times.tolist()):
         there = np.flatnonzero((outcome.start <= begin) & (outcome.finish > begin))
         if len(there):
-            done[there] += (end - begin) * outcome.case.truth.speeds(everyone.keep(there)[0])
+            done[there] += (end - begin) * outcome.case.truth.speeds(outcome.where.keep(there)[0])
     wrong = np.flatnonzero(np.abs(done / jobs.epochs - 1) > _TOLERANCE)
     return [f"job {j} did {done[j]:g} of {jobs.epochs[j]:g} epochs" for j in wrong[:3].tolist()]

@@ -53,9 +53,9 @@ def reach(free: Floats2, worker: Floats, ps: Floats, workers: int, servers: int,
 
 
 @kernel
-def fits(free: Floats2, worker: Floats, ps: Floats, workers: int, servers: int) -> bool:
-    """Return whether all tasks of a job fit into what is free, (m, 3)."""
-    return reach(free, worker, ps, workers, servers, -1, worker) <= len(free)
+def servers_for(free: Floats2, worker: Floats, ps: Floats, workers: int, servers: int) -> int:
+    """Return how many servers, from the first on, hold all tasks of a job in what is free, (m, 3); m + 1 if none do."""
+    return reach(free, worker, ps, workers, servers, -1, worker)
 
 
 @inner

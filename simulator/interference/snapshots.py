@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -69,6 +69,14 @@ class Snapshots:
     def _only(self, first: Long, jobs: Long) -> Snapshots:
         at, rows = ranges(self.rows[jobs], self.rows[jobs + 1]), offsets(np.diff(self.rows)[jobs])
         return Snapshots(first, self.kind[jobs], rows, self.server[at], self.workers[at], self.ps[at])
+
+    @classmethod
+    def of_rows(cls, kind: NDArray[np.integer], rows: Sequence[Mapping[int, Sequence[int]]]) -> Snapshots:
+        """Return one snapshot of jobs by their types and rows: server -> workers, parameter servers."""
+        flat = [(server, w, p) for mine in rows for server, (w, p) in mine.items()]
+        columns = np.ascontiguousarray(np.array(flat, dtype=np.int64).reshape(-1, 3).T)
+        count = np.array([len(mine) for mine in rows], dtype=np.int64)
+        return cls(np.array([0, len(rows)]), kind.astype(np.int64), offsets(count), *columns)
 
     @classmethod
     def join(cls, parts: Sequence[Snapshots]) -> Snapshots:

@@ -34,7 +34,7 @@ def test_outcomes_hold(kind: str) -> None:
     assert check(outcome) == []
     later = replace(outcome, finish=outcome.finish + np.where(np.arange(40) == 7, 60.0, 0.0))
     assert any("epochs" in fault for fault in check(later))
-    moved = replace(outcome, row_server=np.zeros_like(outcome.row_server))
+    moved = replace(outcome, where=replace(outcome.where, server=np.zeros_like(outcome.where.server)))
     assert any("holds more" in fault for fault in check(moved))
 
 

@@ -13,6 +13,7 @@ from gangplan.simulator.interference.cases import VALIDATION, poisson
 from gangplan.simulator.interference.environment import Environment
 from gangplan.simulator.interference.greedy import alternatives, greedy_with, places, rooms
 from gangplan.simulator.interference.outcome import check
+from gangplan.simulator.interference.snapshots import Snapshots
 
 
 def busy(seed: int) -> Environment:
@@ -73,7 +74,8 @@ def test_alternatives_are_snapshots() -> None:
     tried, _ = places(env, job, rooms(env, job))
     speed = env.case.truth.speeds(alternatives(env, job, tried)).reshape(len(tried), -1)
     for at in (0, len(tried) - 1):
-        assert np.allclose(speed[at], env.case.truth.speeds(env.snapshot((job, tried[at]))))
+        jobs, rows = [*env.running, job], [*map(env.rows, env.running), tried[at]]
+        assert np.allclose(speed[at], env.case.truth.speeds(Snapshots.of_rows(env.case.jobs.kind[jobs], rows)))
 
 
 def test_the_oracle_is_ahead() -> None:

@@ -12,7 +12,7 @@ from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementPlan, 
 from gangplan.instances.placement.rate import rates
 from gangplan.simulator.interference.case import harmony_fleet
 from gangplan.simulator.interference.job_types import MEASURED, TESTBED
-from gangplan.simulator.interference.snapshots import Snapshots, offsets
+from gangplan.simulator.interference.snapshots import Snapshots
 from gangplan.simulator.interference.speeds import CONTENTION, LINKS, PAIRS, SPREADS, Hidden
 from gangplan.simulator.interference.truths import HiddenTruth, contention, hidden, links
 
@@ -22,10 +22,7 @@ Placed = tuple[int, dict[int, tuple[int, int]]]
 
 def snapshot(jobs: list[Placed]) -> Snapshots:
     """Return one snapshot of some jobs."""
-    flat = np.array([(s, w, p) for _, rows in jobs for s, (w, p) in rows.items()], dtype=np.int64)
-    server, workers, ps = np.ascontiguousarray(flat.T)
-    rows = offsets(np.array([len(rows) for _, rows in jobs]))
-    return Snapshots(np.array([0, len(jobs)]), np.array([k for k, _ in jobs]), rows, server, workers, ps)
+    return Snapshots.of_rows(np.array([kind for kind, _ in jobs]), [rows for _, rows in jobs])
 
 
 @pytest.mark.parametrize("seed", [0, 1])
