@@ -24,7 +24,7 @@ from gangplan.instances.readers.traces import read_trace
 
 from .case import Case, harmony_fleet
 from .job_types import MEASURED, TESTBED, Jobs, JobTypes
-from .measured import EPOCH, gangs_of, gpu_pairs, gpu_types, link_pairs
+from .measured import EPOCH, gangs_of, gpu_pairs, link_pairs
 from .truths import HiddenTruth, contention
 
 VALIDATION, TRAINING = 1_000_000, 2_000_000
@@ -158,12 +158,10 @@ def gavel_pairs(
     """
     rng, trace = _generator(seed, jobs, load), read_gavel_trace(Path(folder) / "max_min_fairness.trace")
     table, fleet = Path(folder) / "simulation_throughputs.json", harmony_fleet(servers, rack=servers, gpus=1)
-    types = gpu_types(table, gpu)
+    types, truth = gpu_pairs(table, fleet, gpu)
     names = [f"{model} x{gpus}" for model, gpus in zip(trace.model, trace.gpus.tolist(), strict=True)]
-    index = {name: k for k, name in enumerate(types.names)}
-    known = np.array([index[name] for name in names if name in index])
-    kinds = rng.choice(known, jobs).astype(np.int32)
-    return _of_table(rng, types, fleet, kinds, gpu_pairs(table, fleet, types, gpu), load, share=0.5)
+    kinds = rng.choice([types.names.index(name) for name in names if name in types.names], jobs).astype(np.int32)
+    return _of_table(rng, types, fleet, kinds, truth, load, share=0.5)
 
 
 def deepshare(folder: str, seed: int, jobs: int = 100, servers: int = 6, *, load: float = 0.7) -> Case:

@@ -27,55 +27,32 @@ from .truths import HiddenTruth, hidden, links
 
 EPOCH = 60.0
 """Seconds of an epoch of these types, alone: their sources count steps."""
+_GANGS = (1, 2, 4, 8)
 _LINK_KEY = re.compile(r"(.+),(\d{1,4}),(\d{1,4})")
 
 
-def gpu_types(path: str | PathLike[str], gpu: str = "p100", gangs: tuple[int, ...] = (1, 2, 4, 8)) -> JobTypes:
-    """Return Gavel's models as types of job, one for each number of workers of which the speed was measured.
-
-    Args:
-        path: ``simulation_throughputs.json``.
-        gpu: k80, p100 or v100.
-        gangs: numbers of workers.
-
-    Raises:
-        InstanceError: naming the file, the place and the value found.
-    """
-    single, found = set(_pairs(path, gpu).jobs), {}
-    for (on, model, workers), speed in read_throughputs(path).speed.items():
-        if on == gpu and workers in gangs and model in single and speed > 0:
-            found[f"{model} x{workers}"] = workers / speed
-    if not found:
-        raise InstanceError("gangs", f"{gangs!r} has no number of workers that was measured")
-    return _types(found)
-
-
-def gpu_pairs(path: str | PathLike[str], fleet: Fleet, types: JobTypes, gpu: str = "p100") -> HiddenTruth:
-    """Return the truth in which those on a server share its GPU, and keep what Gavel measured of each pair.
+def gpu_pairs(path: str | PathLike[str], fleet: Fleet, gpu: str) -> tuple[JobTypes, HiddenTruth]:
+    """Return Gavel's models as types of job, one for each number of workers measured, and the truth of sharing a GPU.
 
     Args:
         path: ``simulation_throughputs.json``.
         fleet: servers of one GPU; at most two workers share it if each has half of it.
-        types: those of `gpu_types`.
-        gpu: the type of GPU.
+        gpu: k80, p100 or v100.
 
     Raises:
         InstanceError: naming the file, the place and the value found.
     """
-    pairs = _pairs(path, gpu)
-    index = {name: i for i, name in enumerate(pairs.jobs)}
-    row = np.array([index[name.rpartition(" x")[0]] for name in types.names], dtype=np.int64)
-    kept = filled(pairs.kept)
-    return HiddenTruth(
-        hidden(PAIRS, links(fleet), types, row=np.repeat(row[:, None], SPREADS, axis=1), kept=kept, alone=pairs.alone)
-    )
-
-
-def _pairs(path: str | PathLike[str], gpu: str) -> Pairs:
     known = {pairs.name: pairs for pairs in read_measured(path) if isinstance(pairs, Pairs)}
     if gpu not in known:
         raise InstanceError("gpu", unknown(gpu, known))
-    return known[gpu]
+    pairs, step, row = known[gpu], dict[str, float](), list[int]()
+    for (on, model, workers), speed in read_throughputs(path).speed.items():
+        if on == gpu and workers in _GANGS and model in pairs.jobs and speed > 0:
+            step[f"{model} x{workers}"] = workers / speed
+            row.append(pairs.jobs.index(model))
+    types, rows = _types(step), np.repeat(np.array(row, dtype=np.int64)[:, None], SPREADS, axis=1)
+    known_of = {"row": rows, "kept": filled(pairs.kept), "alone": pairs.alone}
+    return types, HiddenTruth(hidden(PAIRS, links(fleet), types, **known_of))
 
 
 def link_pairs(folder: str | PathLike[str], fleet: Fleet) -> tuple[JobTypes, HiddenTruth]:

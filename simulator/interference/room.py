@@ -95,7 +95,7 @@ def advance(hidden: Hidden, where: Where, left: Floats, now: float, until: float
     kind, rows, speed = where.kind.copy(), where.rows.copy(), np.zeros(n)
     server, workers, ps = where.server.copy(), where.workers.copy(), where.ps.copy()
     done, end, opening = np.zeros(n), np.full(n, np.inf), np.zeros(n)
-    here, use, index = Where(where.first, kind, rows, server, workers, ps), scratch(hidden, where), np.arange(n)
+    here, use, index = Where(where.first, kind, rows, server, workers, ps), scratch(hidden), np.arange(n)
     count, begun = n, False
     while count > 0:
         write_speeds(hidden, here, 0, count, use, speed)

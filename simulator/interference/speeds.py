@@ -71,8 +71,8 @@ class Scratch(NamedTuple):
         tasks: workers of each type and parameter servers of each type on each server, (m, 2 K).
         load: duties of the jobs that cross each link, (X,).
         marked: links that a job crosses, (X,).
-        links: of one level that a job is behind, (R,).
-        behind: its workers and parameter servers behind each of them, (R, 2).
+        links: that a job crosses, the first of them, (X,).
+        behind: its workers and parameter servers behind each of them, (X, 2).
     """
 
     tasks: Floats2
@@ -83,35 +83,37 @@ class Scratch(NamedTuple):
 
 
 @inner
-def scratch(hidden: Hidden, where: Where) -> Scratch:
-    """Return empty scratch, enough for the snapshots."""
-    most = 1
-    for job in range(len(where.kind)):
-        most = max(most, where.rows[job + 1] - where.rows[job])
+def scratch(hidden: Hidden) -> Scratch:
+    """Return empty scratch."""
     links, types = len(hidden.quality), len(hidden.step)
     return Scratch(
         np.zeros((len(hidden.socket), 2 * types)),
         np.zeros(links),
         np.zeros(links, dtype=np.bool_),
-        np.empty(most, dtype=np.int64),
-        np.empty((most, 2), dtype=np.int64),
+        np.empty(links, dtype=np.int64),
+        np.empty((links, 2), dtype=np.int64),
     )
 
 
 @inner
-def behind(hidden: Hidden, where: Where, job: int, level: int, use: Scratch) -> int:
-    """Write the links of one level that a job is behind, and what of it; return how many these are."""
-    found = 0
-    for row in range(where.rows[job], where.rows[job + 1]):
-        link, at = hidden.link[level, where.server[row]], 0
-        while at < found and use.links[at] != link:
-            at += 1
-        if at == found:
-            found += 1
-            use.links[at], use.behind[at, 0], use.behind[at, 1] = link, 0, 0
-        use.behind[at, 0] += where.workers[row]
-        use.behind[at, 1] += where.ps[row]
-    return found
+def crossed(hidden: Hidden, where: Where, job: int, use: Scratch) -> int:
+    """Write the links that a job crosses, level by level, and what of it is behind each; return how many these are."""
+    begin = 0
+    for level in range(len(hidden.link)):
+        found = begin
+        for row in range(where.rows[job], where.rows[job + 1]):
+            link, at = hidden.link[level, where.server[row]], begin
+            while at < found and use.links[at] != link:
+                at += 1
+            if at == found:
+                found += 1
+                use.links[at], use.behind[at, 0], use.behind[at, 1] = link, 0, 0
+            use.behind[at, 0] += where.workers[row]
+            use.behind[at, 1] += where.ps[row]
+        if found < begin + 2:
+            break
+        begin = found
+    return begin
 
 
 @inner
@@ -123,12 +125,8 @@ def enter(hidden: Hidden, where: Where, begin: int, end: int, use: Scratch, sign
         for row in range(where.rows[job], where.rows[job + 1]):
             use.tasks[where.server[row], kind] += sign * where.workers[row]
             use.tasks[where.server[row], types + kind] += sign * where.ps[row]
-        for level in range(len(hidden.link)):
-            found = behind(hidden, where, job, level, use)
-            if found < 2:
-                break
-            for at in range(found):
-                use.load[use.links[at]] += sign * hidden.duty[kind]
+        for at in range(crossed(hidden, where, job, use)):
+            use.load[use.links[at]] += sign * hidden.duty[kind]
 
 
 @inner
@@ -154,21 +152,17 @@ def synchronises(hidden: Hidden, where: Where, job: int, use: Scratch) -> float:
     for row in range(where.rows[job], where.rows[job + 1]):
         workers += where.workers[row]
         servers += where.ps[row]
-    for level in range(len(hidden.link)):
-        found = behind(hidden, where, job, level, use)
-        if found < 2:
-            break
-        for at in range(found):
-            here, beside = use.behind[at, 0], use.behind[at, 1]
-            times = 2.0 * (workers - 1) / workers
-            if servers > 0:
-                times = (here * (servers - beside) + beside * (workers - here)) / servers
-            once, twice = hidden.sync[kind, 0], hidden.sync[kind, 1]
-            seconds = once * times if times < 1.0 else once + (twice - once) * (times - 1.0)
-            if times > 2.0:
-                seconds = twice * times / 2.0
-            shared = 1.0 + max(use.load[use.links[at]] - hidden.duty[kind], 0.0)
-            worst = max(worst, seconds * shared / hidden.quality[use.links[at]])
+    for at in range(crossed(hidden, where, job, use)):
+        here, beside = use.behind[at, 0], use.behind[at, 1]
+        times = 2.0 * (workers - 1) / workers
+        if servers > 0:
+            times = (here * (servers - beside) + beside * (workers - here)) / servers
+        once, twice = hidden.sync[kind, 0], hidden.sync[kind, 1]
+        seconds = once * times if times < 1.0 else once + (twice - once) * (times - 1.0)
+        if times > 2.0:
+            seconds = twice * times / 2.0
+        shared = 1.0 + max(use.load[use.links[at]] - hidden.duty[kind], 0.0)
+        worst = max(worst, seconds * shared / hidden.quality[use.links[at]])
     return worst
 
 
@@ -197,39 +191,19 @@ def spread(where: Where, job: int) -> int:
 
 
 @inner
-def mark(hidden: Hidden, where: Where, job: int, use: Scratch, value: bool) -> None:
-    """Mark the links that a job crosses."""
-    for level in range(len(hidden.link)):
-        found = behind(hidden, where, job, level, use)
-        if found < 2:
-            break
-        for at in range(found):
-            use.marked[use.links[at]] = value
-
-
-@inner
-def crosses_marked(hidden: Hidden, where: Where, job: int, use: Scratch) -> bool:
-    """Return whether a job crosses a link that is marked."""
-    for level in range(len(hidden.link)):
-        found = behind(hidden, where, job, level, use)
-        if found < 2:
-            return False
-        for at in range(found):
-            if use.marked[use.links[at]]:
-                return True
-    return False
-
-
-@inner
 def on_links(hidden: Hidden, where: Where, begin: int, end: int, job: int, use: Scratch) -> float:
     """Return the seconds of a step by the table of pairs on links: each job that shares one takes its share."""
     mine = hidden.row[where.kind[job], spread(where, job)]
     seconds = hidden.alone[mine]
-    mark(hidden, where, job, use, True)
+    for at in range(crossed(hidden, where, job, use)):
+        use.marked[use.links[at]] = True
     for other in range(begin, end):
-        if other != job and crosses_marked(hidden, where, other, use):
+        meet = False
+        for at in range(crossed(hidden, where, other, use)):
+            meet = meet or use.marked[use.links[at]]
+        if other != job and meet:
             seconds /= hidden.kept[mine, hidden.row[where.kind[other], spread(where, other)]]
-    mark(hidden, where, job, use, False)
+    use.marked[:] = False
     return float(seconds)
 
 
@@ -257,7 +231,7 @@ def write_speeds(hidden: Hidden, where: Where, begin: int, end: int, use: Scratc
 @kernel
 def all_speeds(hidden: Hidden, where: Where) -> Floats:
     """Return the epochs a second of each job of all snapshots, (n,)."""
-    out, use = np.zeros(len(where.kind)), scratch(hidden, where)
+    out, use = np.zeros(len(where.kind)), scratch(hidden)
     for at in range(len(where.first) - 1):
         write_speeds(hidden, where, where.first[at], where.first[at + 1], use, out)
     return out
