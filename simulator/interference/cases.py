@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 import numpy as np
 
@@ -44,6 +45,14 @@ _GAVEL_TYPES = {  # by what a model does: the type of the testbed that is neares
 }
 
 
+class Words(TypedDict, total=False):
+    """Arguments of `poisson` that other cases on the testbed take too, see there."""
+
+    kind: str
+    load: float
+    cluster: int
+
+
 def poisson(
     seed: int,
     jobs: int = 100,
@@ -68,35 +77,28 @@ def poisson(
     Raises:
         InstanceError: naming the argument and the value found.
     """
-    rng = _generator(seed, jobs, load)
+    rng = _generator(seed, jobs)
     types = rng.integers(len(TESTBED.names), size=jobs, dtype=np.int32)
     workers = rng.choice(_GANGS, jobs, p=_CHANCE).astype(np.int32)
     require_share(share, "share", positive=True)
-    case = _of_testbed(rng, types, workers, _seconds(rng, jobs), None, servers, kind, load / share, cluster)
+    case = _of_testbed(
+        rng, types, workers, _seconds(rng, jobs), None, servers, kind=kind, load=load / share, cluster=cluster
+    )
     worker = case.jobs.worker * np.array([share, 1.0, 1.0])
     return case if share == 1.0 else replace(case, jobs=replace(case.jobs, worker=worker))
 
 
-def gavel_mix(
-    path: str,
-    seed: int,
-    jobs: int = 100,
-    servers: int = 6,
-    *,
-    kind: str = "mixed",
-    load: float = 0.7,
-    cluster: int = 0,
-) -> Case:
+def gavel_mix(path: str, seed: int, jobs: int = 100, servers: int = 6, **words: Unpack[Words]) -> Case:
     """Return jobs drawn from a trace of Gavel, each as the type of the testbed that is nearest to its model.
 
     Args:
         path: the trace; its models and its numbers of GPUs are drawn, up to eight.
-        seed, jobs, servers, kind, load, cluster: as of `poisson`.
+        seed, jobs, servers, words: as of `poisson`.
 
     Raises:
         InstanceError: naming the argument and the value found.
     """
-    rng, trace = _generator(seed, jobs, load), read_gavel_trace(path)
+    rng, trace = _generator(seed, jobs), read_gavel_trace(path)
     drawn, types = rng.integers(len(trace.model), size=jobs), np.empty(jobs, dtype=np.int32)
     for at, line in enumerate(drawn.tolist()):
         model = trace.model[line].partition(" (")[0]
@@ -105,31 +107,22 @@ def gavel_mix(
         near = _GAVEL_TYPES[model]
         types[at] = TESTBED.names.index(near[rng.integers(len(near))])
     workers = np.minimum(trace.gpus[drawn], 8).astype(np.int32)
-    return _of_testbed(rng, types, workers, _seconds(rng, jobs), None, servers, kind, load, cluster)
+    return _of_testbed(rng, types, workers, _seconds(rng, jobs), None, servers, **words)
 
 
-def philly(
-    path: str,
-    seed: int,
-    jobs: int = 100,
-    servers: int = 6,
-    *,
-    kind: str = "mixed",
-    load: float = 0.7,
-    cluster: int = 0,
-) -> Case:
+def philly(path: str, seed: int, jobs: int = 100, servers: int = 6, **words: Unpack[Words]) -> Case:
     """Return a stretch of Philly's trace: its gaps, its numbers of GPUs and its durations, with types drawn evenly.
 
     Gaps are shortened or lengthened alike to the load; a job has at most eight workers, and runs 5 minutes to 12 hours.
 
     Args:
         path: the trace, or any other that `read_trace` knows.
-        seed, jobs, servers, kind, load, cluster: as of `poisson`; the seed draws where the stretch begins.
+        seed, jobs, servers, words: as of `poisson`; the seed draws where the stretch begins.
 
     Raises:
         InstanceError: naming the argument and the value found.
     """
-    rng, trace = _generator(seed, jobs, load), read_trace(path).workload
+    rng, trace = _generator(seed, jobs), read_trace(path).workload
     if trace.n_jobs < jobs:
         raise InstanceError("jobs", f"{jobs!r} are more than the {trace.n_jobs} of the trace", str(path))
     order = np.argsort(trace.submit, kind="stable")
@@ -138,7 +131,7 @@ def philly(
     workers = np.minimum(trace.gpus[rows], 8).astype(np.int32)
     seconds, submit = np.clip(trace.duration[rows], 300.0, 43200.0), trace.submit[rows] - trace.submit[rows[0]]
     types = rng.integers(len(TESTBED.names), size=jobs, dtype=np.int32)
-    return _of_testbed(rng, types, workers, seconds, submit, servers, kind, load, cluster)
+    return _of_testbed(rng, types, workers, seconds, submit, servers, **words)
 
 
 def gavel_pairs(
@@ -156,7 +149,7 @@ def gavel_pairs(
     Raises:
         InstanceError: naming the argument and the value found.
     """
-    rng, trace = _generator(seed, jobs, load), read_gavel_trace(Path(folder) / "max_min_fairness.trace")
+    rng, trace = _generator(seed, jobs), read_gavel_trace(Path(folder) / "max_min_fairness.trace")
     table, fleet = Path(folder) / "simulation_throughputs.json", harmony_fleet(servers, rack=servers, gpus=1)
     types, truth = gpu_pairs(table, fleet, gpu)
     names = [f"{model} x{gpus}" for model, gpus in zip(trace.model, trace.gpus.tolist(), strict=True)]
@@ -174,17 +167,16 @@ def deepshare(folder: str, seed: int, jobs: int = 100, servers: int = 6, *, load
     Raises:
         InstanceError: naming the argument and the value found.
     """
-    rng, fleet = _generator(seed, jobs, load), harmony_fleet(servers, gpus=4)
+    rng, fleet = _generator(seed, jobs), harmony_fleet(servers, gpus=4)
     types, truth = link_pairs(folder, fleet)
     return _of_table(
         rng, types, fleet, rng.integers(len(types.names), size=jobs, dtype=np.int32), truth, load, share=1.0
     )
 
 
-def _generator(seed: int, jobs: int, load: float) -> np.random.Generator:
+def _generator(seed: int, jobs: int) -> np.random.Generator:
     require_number(seed, "seed", whole=True)
     require_counts(jobs=jobs)
-    require_number(load, "load", positive=True)
     return np.random.default_rng([seed, 2021])
 
 
@@ -199,9 +191,10 @@ def _of_testbed(
     seconds: FloatArray,
     submit: FloatArray | None,
     servers: int,
-    kind: str,
-    load: float,
-    cluster: int,
+    *,
+    kind: str = "mixed",
+    load: float = 0.7,
+    cluster: int = 0,
 ) -> Case:
     require_choice(kind, "kind", SYNCHRONISATION)
     fleet, jobs = harmony_fleet(servers), len(types)
@@ -211,7 +204,7 @@ def _of_testbed(
     elif kind == "mixed":
         serving[rng.random(jobs) < 0.5] = 0
     epochs = np.maximum(1.0, np.round(seconds * workers / (MEASURED[1] * TESTBED.batches)[types]))
-    submit = _arrivals(rng, float((seconds * workers).mean()) / (load * fleet.n_gpus), jobs, submit)
+    submit = _arrivals(rng, seconds * workers, load, fleet, submit)
     return Case(fleet, Jobs(TESTBED, submit, types, workers, serving, epochs), contention(fleet, cluster))
 
 
@@ -226,19 +219,22 @@ def _of_table(
 ) -> Case:
     seconds, workers = _seconds(rng, len(kinds)), np.array(gangs_of(types.names), dtype=np.int32)[kinds]
     epochs = np.maximum(1.0, np.round(seconds / EPOCH))
-    submit = _arrivals(rng, float((seconds * workers).mean()) / (load * fleet.n_gpus), len(kinds), None)
+    submit = _arrivals(rng, seconds * workers, load, fleet, None)
     worker = np.tile((share, 2.0, 8e9), (len(kinds), 1))
     jobs = Jobs(types, submit, kinds, workers, np.zeros_like(workers), epochs, worker)
     return Case(fleet, jobs, truth)
 
 
-def _arrivals(rng: np.random.Generator, gap: float, jobs: int, submit: FloatArray | None) -> FloatArray:
-    """Return times of arrival with a mean gap: Poisson, or those given, stretched."""
+def _arrivals(
+    rng: np.random.Generator, work: FloatArray, load: float, fleet: Fleet, submit: FloatArray | None
+) -> FloatArray:
+    """Return times at which GPU seconds arrive at a load: Poisson, or those given, stretched."""
+    require_number(load, "load", positive=True)
+    gap, jobs = float(work.mean()) / (load * fleet.n_gpus), len(work)
     if submit is None:
         submit = np.cumsum(rng.exponential(gap, jobs))
         return np.asarray(submit - submit[0])
-    last = float(submit[-1])
-    return np.asarray(submit * (gap * jobs / last) if last > 0 else submit)
+    return np.asarray(submit * (gap * jobs / submit[-1]) if submit[-1] > 0 else submit)
 
 
 CASES: dict[str, Callable[..., Case]] = {

@@ -117,7 +117,7 @@ class Environment:
 
     def fewest(self, job: int) -> int:
         """Return the least number of servers, of those that have most, that a job needs."""
-        return self._fewest[self.alike[job]]
+        return self._fewest[int(self.alike[job])]
 
     def mask(self, job: int) -> BoolArray:
         """Return which tasks of a job may go where, workers first, bool (2, m); nothing if it does not wait."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from time import process_time
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from gangplan.instances.arrays import FloatArray
 from ..metrics.compare import interval
 from .baselines import Policy, Rule, run
 from .case import Case
-from .greedy import greedy_with
+from .greedy import Greedy
 from .outcome import check
 from .snapshots import Truth
 from .truths import HiddenTruth
@@ -113,11 +113,12 @@ def baselines() -> dict[str, Maker]:
     is what to compare with. ``alone`` is the latter with the speeds that jobs have alone: what it lacks is what there
     is to learn about interference.
     """
-    makers: dict[str, Maker] = {name: partial(_tuned, name) for name in ("lif", "tetris", "lb", "best", "first")}
-    makers |= {f"{name}, published": partial(_published, name) for name in ("lif", "tetris", "lb")}
-    makers["alone"] = lambda case: greedy_with(_alone(case.truth), consolidate=CONSOLIDATE)
-    makers["oracle, patient"] = lambda case: greedy_with(case.truth, PATIENCE)
-    return makers | {"oracle, consolidated": lambda case: greedy_with(case.truth, consolidate=CONSOLIDATE)}
+    tuned = {"order": "shortest", "together": True, "patience": CONSOLIDATE}
+    makers = {name: _rule(name, **tuned) for name in ("lif", "tetris", "lb", "best", "first")}
+    makers |= {f"{name}, published": _rule(name) for name in ("lif", "tetris", "lb")}
+    makers["alone"] = lambda case: Greedy(_alone(case.truth), consolidate=CONSOLIDATE)
+    makers["oracle, patient"] = lambda case: Greedy(case.truth, PATIENCE)
+    return makers | {"oracle, consolidated": lambda case: Greedy(case.truth, consolidate=CONSOLIDATE)}
 
 
 def _alone(truth: Truth) -> Truth:
@@ -126,9 +127,5 @@ def _alone(truth: Truth) -> Truth:
     return truth.alone()
 
 
-def _tuned(score: str, case: Case) -> Policy:
-    return Rule(score, "shortest", together=True, patience=CONSOLIDATE)
-
-
-def _published(score: str, case: Case) -> Policy:
-    return Rule(score)
+def _rule(score: str, **words: Any) -> Maker:
+    return lambda case: Rule(score, **words)

@@ -1,13 +1,13 @@
 """Put each job where predicted speeds are best for all: ours with learned speeds, the oracle with the true ones.
 
-policy = greedy_with(model)              # any `Truth`: model.speeds(snapshots) -> epochs/s
-policy = greedy_with(case.truth)         # the oracle
+policy = Greedy(model)              # any `Truth`: model.speeds(snapshots) -> epochs/s
+policy = Greedy(case.truth)         # the oracle
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import product
+from itertools import accumulate, islice, product
 
 import numpy as np
 
@@ -26,7 +26,7 @@ _ROUNDS = 3
 
 
 class Greedy:
-    """Takes waiting jobs in turn; each goes where the remaining times of all add up to least, if that is worth it.
+    """Takes jobs, the shortest by the profile first; each goes where the remaining times of all add up to least.
 
     The remaining time of a job is what is left of its epochs over its predicted speed. A job waits if a place that
     costs as much as the best on an empty cluster, and `patience` intervals, is better than the best there is now.
@@ -35,23 +35,20 @@ class Greedy:
         truth: predicts the speeds.
         patience: intervals; infinite: no job waits for speed.
         consolidate: for so many intervals after its arrival a job waits rather than be on more servers than it needs.
-        shortest: whether the jobs that are shortest by the profile go first, or those that arrived first.
     """
 
-    def __init__(
-        self, truth: Truth, patience: float = np.inf, *, consolidate: float = 0.0, shortest: bool = True
-    ) -> None:
+    def __init__(self, truth: Truth, patience: float = np.inf, *, consolidate: float = 0.0) -> None:
         require_number(patience if np.isfinite(patience) else 0.0, "patience")
         require_number(consolidate, "consolidate")
-        self._truth, self._patience, self._shortest, self._consolidate = truth, patience, shortest, consolidate
+        self._truth, self._patience, self._consolidate = truth, patience, consolidate
         self._alone: dict[int, float] = {}
 
     def place(self, env: Environment) -> None:
         """Place every job that fits and is not better off later."""
-        for job in in_order(env, self._shortest):
+        for job in in_order(env, shortest=True):
             if not env.fits(job):
                 continue
-            before = float(self._cost(env, job, [{}])[0])
+            before = float(self._cost(env, env.running, env.snapshot())[0]) if env.running else 0.0
             insists = env.now - env.case.jobs.submit[job] < self._consolidate * env.case.interval
             found, cost = self._best(env, job, env.fewest(job) if insists else len(env.free))
             if found and cost - before <= self.least(env, job) + self._patience * env.case.interval:
@@ -64,25 +61,23 @@ class Greedy:
         tried = [rows for rows in tried if len(rows) <= most]
         if not tried:
             return {}, np.inf
-        cost = self._cost(env, job, tried)
+        jobs = [*env.running, job]
+        cost = self._cost(env, jobs, alternatives(env, job, tried))
         best = int(np.argmin(cost))
         found, least = tried[best], float(cost[best])
         for _ in range(0 if whole else _ROUNDS):
             near = [rows for rows in moves(found, room) if len(rows) <= most]
-            cost = self._cost(env, job, near) if near else np.array([np.inf])
+            cost = self._cost(env, jobs, alternatives(env, job, near)) if near else np.array([np.inf])
             best = int(np.argmin(cost))
             if cost[best] >= least * (1 - 1e-9):
                 break
             found, least = near[best], float(cost[best])
         return found, least
 
-    def _cost(self, env: Environment, job: int, tried: list[Rows]) -> FloatArray:
-        """Return the remaining times of the running jobs and this one, added up, for each of its places."""
-        jobs = np.array([*env.running, job])[: len(env.running) + bool(tried[0])]
-        if not len(jobs):
-            return np.zeros(len(tried))
+    def _cost(self, env: Environment, jobs: list[int], now: Snapshots) -> FloatArray:
+        """Return the remaining times of these jobs, added up, for each snapshot of them."""
         left = env.case.jobs.epochs[jobs] - env.done_epochs[jobs]
-        speed = self._truth.speeds(alternatives(env, job, tried)).reshape(len(tried), len(jobs))
+        speed = self._truth.speeds(now).reshape(len(now), len(jobs))
         return np.asarray((left / np.maximum(speed, 1e-12)).sum(axis=1))
 
     def least(self, env: Environment, job: int) -> float:
@@ -96,61 +91,42 @@ class Greedy:
         return float(env.case.jobs.epochs[job] / max(self._alone[key], 1e-12))
 
 
-def greedy_with(truth: Truth, patience: float = np.inf, *, consolidate: float = 0.0, shortest: bool = True) -> Greedy:
-    """Return our placement with speeds as they are predicted; with those of the case it is the oracle."""
-    return Greedy(truth, patience, consolidate=consolidate, shortest=shortest)
-
-
 def alternatives(env: Environment, job: int, tried: list[Rows]) -> Snapshots:
-    """Return a snapshot for each place of a job: the running jobs in their order, and it; without rows, without it."""
-    base, count, some = env.snapshot(), len(tried), bool(tried[0])
-    kind = base.kind
-    if some:
-        kind = np.append(kind, env.case.jobs.kind[job])
-    own = [np.array([(s, w, p) for s, (w, p) in rows.items()], dtype=np.int64).reshape(-1, 3) for rows in tried]
+    """Return a snapshot for each place of a job: the running jobs in their order, and it."""
+    base, count = env.snapshot(), len(tried)
+    kind = np.append(base.kind, env.case.jobs.kind[job])
+    own = [np.array([(s, w, p) for s, (w, p) in rows.items()], dtype=np.int64) for rows in tried]
     there = np.stack([base.server, base.workers, base.ps], axis=1)
-    flat = np.concatenate([part for mine in own for part in (there, mine)])
-    sizes = np.tile(np.append(np.diff(base.rows), [0] * some), (count, 1))
-    if some:
-        sizes[:, -1] = [len(mine) for mine in own]
-    server, workers, ps = np.ascontiguousarray(flat.T)
+    server, workers, ps = np.ascontiguousarray(np.concatenate([part for mine in own for part in (there, mine)]).T)
+    sizes = np.tile(np.append(np.diff(base.rows), 0), (count, 1))
+    sizes[:, -1] = [len(mine) for mine in own]
     first = np.arange(count + 1, dtype=np.int64) * len(kind)
     return Snapshots(first, np.tile(kind, count), offsets(sizes.ravel()), server, workers, ps)
 
 
 def rooms(env: Environment, job: int) -> list[list[int]]:
     """Return of each server how many parameter servers it takes beside 0, 1, ... workers of a job that waits."""
-    jobs, found = env.case.jobs, list[list[int]]()
+    jobs = env.case.jobs
     w, p = int(jobs.workers[job]), int(jobs.servers[job])
     free = env.free[:, None, :] - np.arange(w + 1)[:, None] * jobs.worker[job] + 1e-9 * env.size
     with np.errstate(divide="ignore", invalid="ignore"):
         fits = np.where(jobs.server[job] > 0, free / jobs.server[job], np.inf).min(axis=2)
     beside = np.where((free >= 0).all(axis=2), np.minimum(np.floor(fits), p), -1).astype(int)
-    for row in beside.tolist():
-        found.append([x for x in row if x >= 0])
-    return found
+    return [[x for x in row if x >= 0] for row in beside.tolist()]
 
 
 def places(env: Environment, job: int, room: list[list[int]]) -> tuple[list[Rows], bool]:
     """Return places of a whole job, and whether these are all there are; up to `_MOST` then, else some of each kind."""
     w, p = env.left(job)
-    found: list[Rows] = []
-    for rows in _every(room, w, p):
-        found.append(rows)
-        if len(found) > _MOST:
-            return list(_some(env, room, w, p)), False
-    return found, True
+    found = list(islice(_every(room, w, p), _MOST + 1))
+    return (found, True) if len(found) <= _MOST else (list(_some(env, room, w, p)), False)
 
 
 def _every(room: list[list[int]], w: int, p: int) -> Iterable[Rows]:
     """Yield every place of w workers and p parameter servers on the servers with room."""
     able = [s for s, beside in enumerate(room) if len(beside) > 1 or beside[0] > 0]
-    most_w, most_p = [0], [0]
-    for s in reversed(able):
-        most_w.append(most_w[-1] + len(room[s]) - 1)
-        most_p.append(most_p[-1] + room[s][0])
-    most_w.reverse()
-    most_p.reverse()
+    most_w = list(accumulate((len(room[s]) - 1 for s in reversed(able)), initial=0))[::-1]
+    most_p = list(accumulate((room[s][0] for s in reversed(able)), initial=0))[::-1]
 
     def rest(at: int, w: int, p: int, rows: Rows) -> Iterable[Rows]:
         if w == p == 0:

@@ -11,7 +11,7 @@ from gangplan.simulator.interference import greedy
 from gangplan.simulator.interference.baselines import Rule, run
 from gangplan.simulator.interference.cases import VALIDATION, poisson
 from gangplan.simulator.interference.environment import Environment
-from gangplan.simulator.interference.greedy import alternatives, greedy_with, places, rooms
+from gangplan.simulator.interference.greedy import Greedy, alternatives, places, rooms
 from gangplan.simulator.interference.outcome import check
 from gangplan.simulator.interference.snapshots import Snapshots
 
@@ -57,7 +57,7 @@ def test_moves_reach_what_is_not_listed(monkeypatch: pytest.MonkeyPatch) -> None
         job = env.waiting[0] if env.waiting else -1
         if job < 0 or not env.fits(job):
             continue
-        oracle = greedy_with(env.case.truth)
+        oracle = Greedy(env.case.truth)
         _, least = oracle._best(env, job, 6)
         monkeypatch.setattr(greedy, "_MOST", 1)
         _, found = oracle._best(env, job, 6)
@@ -82,7 +82,7 @@ def test_the_oracle_is_ahead() -> None:
     """With the true speeds jobs end earlier than by a rule that knows none; with patience earlier still."""
     cases = [poisson(VALIDATION + seed, jobs=60) for seed in range(3)]
     jct = []
-    for policy in (lambda case: Rule("lb", together=True), lambda case: greedy_with(case.truth, 1.0)):
+    for policy in (lambda case: Rule("lb", together=True), lambda case: Greedy(case.truth, 1.0)):
         outcomes = [run(case, policy(case)).outcome() for case in cases]
         assert [check(outcome) for outcome in outcomes] == [[]] * 3
         jct.append(np.mean([outcome.jct.mean() for outcome in outcomes]))
