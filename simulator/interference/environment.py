@@ -152,10 +152,9 @@ class Environment:
 
     def place_whole(self, job: int, rows: dict[int, tuple[int, int]]) -> None:
         """Put all tasks of a job: server -> (workers, parameter servers)."""
-        for server, counts in rows.items():
-            for kind, count in enumerate(counts):
-                for _ in range(count):
-                    self.place(job, kind, server)
+        for server, (w, p) in rows.items():
+            for kind in [WORKER] * w + [SERVER] * p:
+                self.place(job, kind, server)
 
     def take_back(self) -> None:
         """Take all tasks of the job that is begun off again."""

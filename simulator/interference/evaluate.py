@@ -51,19 +51,13 @@ class Figures:
         return interval(self.mean_jct / other.mean_jct - 1)
 
 
-def evaluate(
-    policies: Mapping[str, Maker],
-    make: Callable[[int], Case],
-    seeds: Iterable[int],
-    progress: Callable[[str, int], None] = lambda policy, seed: None,
-) -> dict[str, Figures]:
+def evaluate(policies: Mapping[str, Maker], make: Callable[[int], Case], seeds: Iterable[int]) -> dict[str, Figures]:
     """Simulate every policy on the case of each seed.
 
     Args:
         policies: by name.
         make: makes the case of a seed, e.g. one of `CASES`.
         seeds: see `cases.VALIDATION`.
-        progress: called before each simulation.
 
     Raises:
         InstanceError: if there is no seed.
@@ -73,7 +67,6 @@ def evaluate(
     for seed in seeds:
         case = make(seed)
         for name, maker in policies.items():
-            progress(name, seed)
             policy, begin = maker(case), process_time()
             env = run(case, policy)
             seconds, outcome = process_time() - begin, env.outcome()

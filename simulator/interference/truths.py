@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray, require, require_number
+from gangplan.instances.arrays import FloatArray, require_number
 from gangplan.instances.placement import Fleet
 
 from .job_types import MEASURED, TESTBED, JobTypes
 from .snapshots import Long, Snapshots
 from .speeds import CONTENTION, SPREADS, Hidden, Where, all_speeds
 
-_EMPTY, _EMPTY2 = np.zeros(0), np.zeros((0, 0))
 _WORKER, _SERVER = (0.33, 0.15), (0.15, 0.24)
 """What a worker, and a parameter server, adds to a worker and to a parameter server on its server, in the mean."""
 _SPREAD = 1.2
@@ -56,9 +55,7 @@ class HiddenTruth:
         return HiddenTruth(self.hidden._replace(quality=quality))
 
 
-def contention(
-    fleet: Fleet, seed: int, types: JobTypes = TESTBED, measured: FloatArray = MEASURED, strength: float = 1.0
-) -> HiddenTruth:
+def contention(fleet: Fleet, seed: int) -> HiddenTruth:
     """Draw a truth of the form of the placement cost model, with the measured speeds where a job is alone.
 
     Drawn from the seed are what workers and parameter servers of each type do to those on their server (by two kinds
@@ -68,27 +65,18 @@ def contention(
     Args:
         fleet: the servers.
         seed: of what is drawn.
-        types: of jobs.
-        measured: seconds of a step of two workers and two parameter servers apart, mixed and together, float64 (3, K).
-        strength: of what those on a server do to one another; 0 for links alone.
 
     Raises:
         InstanceError: naming the argument and the value found.
     """
     require_number(seed, "seed", whole=True)
-    require_number(strength, "strength")
-    measured = np.asarray(measured, dtype=float)
-    if measured.shape != (3, len(types.names)):
-        raise InstanceError("measured", f"has the shape {measured.shape}, not that of three placements a type")
-    require(np.isfinite(measured) & (measured > 0), measured, "measured", "is not a time")
     rng = np.random.default_rng([seed, 21])
-    k, link = len(types.names), links(fleet)
+    k, link = len(TESTBED.names), links(fleet)
     suffer, exert = rng.lognormal(0.0, _SPREAD, (2, 2, 2 * k))  # by the kind of pressure
     host = np.einsum("pa,pb->ab", suffer, exert) / (2 * np.exp(_SPREAD**2))
-    host[:, :k] *= np.repeat(_WORKER, k)[:, None]
-    host[:, k:] *= np.repeat(_SERVER, k)[:, None]
-    sync = np.maximum(measured[[1, 0]] - measured[2], 0.0)
-    natural = sync[1] / measured[0]
+    host *= np.kron(np.array([_WORKER, _SERVER]).T, np.ones((k, k)))
+    sync = np.maximum(MEASURED[[1, 0]] - MEASURED[2], 0.0)
+    natural = sync[1] / MEASURED[0]
     duty = np.clip(natural ** rng.uniform(0.3, 1.0) * rng.lognormal(0.0, 0.3, k), 0.05, 1.0)
     quality = np.concatenate([np.ones(fleet.n_nodes), rng.uniform(*_UPLINK, link.max() + 1 - fleet.n_nodes)])
     socket = rng.uniform(0.5, 1.5, fleet.n_nodes)
@@ -96,10 +84,10 @@ def contention(
         hidden(
             CONTENTION,
             link,
-            types,
-            step=measured[2].copy(),
+            TESTBED,
+            step=MEASURED[2].copy(),
             sync=np.ascontiguousarray(sync.T),
-            host=np.minimum(strength * host, 2.0),
+            host=np.minimum(host, 2.0),
             socket=socket,
             duty=duty,
             quality=quality,
@@ -130,7 +118,7 @@ def hidden(mode: int, link: Long, types: JobTypes, **known: Any) -> Hidden:
         duty=np.zeros(k),
         quality=np.ones(x),
         row=np.zeros((k, SPREADS), dtype=np.int64),
-        kept=_EMPTY2,
-        alone=_EMPTY,
+        kept=np.zeros((0, 0)),
+        alone=np.zeros(0),
     )
     return usual._replace(**known)
