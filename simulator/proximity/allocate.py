@@ -1,8 +1,9 @@
 """Which GPUs a job gets: rules that choose idle GPUs close to one another.
 
 `NEAREST`, `SIZED` and `CENTRE` are the three of TopDRL (Ayadi et al., JPDC 204, 2025), as far as they are known:
-idle GPUs in the order of their distance from a seed. `CLOSEST` is ours: the fewest racks, then the fewest nodes, and of
-equals those that fit best.
+idle GPUs in the order of their distance from a seed. `CLOSEST` is ours, and greedy: the best fitting node, else the
+rack where the fewest nodes do, of those the fullest, else the rack with the most idle GPUs and on. Where it takes
+several racks, others may cost less.
 """
 
 from __future__ import annotations
