@@ -98,7 +98,7 @@ class Rule:
             while (mask := env.mask(job)).any():
                 kind = WORKER if mask[WORKER].any() else SERVER
                 server = self._server(env, job, kind, mask[kind])
-                if insists and len(env.rows(job).keys() | {server}) > env.fewest(job):
+                if insists and len(env.rows(job).keys() | {server}) > env.case.fewest[job]:
                     env.take_back()
                     break
                 env.place(job, kind, server)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray, require, require_number
@@ -27,28 +28,35 @@ class Case:
         jobs: what arrives.
         truth: how fast jobs run beside one another; hidden from policies.
         interval: seconds between decisions.
+        alike: the same number for jobs of the same type that ask for the same, (n,).
+        fewest: servers, of those that have most, that hold each job, (n,).
     """
 
     fleet: Fleet
     jobs: Jobs
     truth: Truth
     interval: float = INTERVAL
+    alike: NDArray[np.intp] = field(init=False)
+    fewest: NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
         require_number(self.interval, "interval", positive=True)
         jobs = self.jobs
         if not len(jobs):
             raise InstanceError("jobs", "there is none")
-        first, group = jobs.alike
-        able = np.array([self.least_servers(j) for j in first.tolist()])[group] <= self.fleet.n_nodes
-        require(able, jobs.workers, "jobs.workers", "do not fit the empty fleet")
-
-    def least_servers(self, job: int) -> int:
-        """Return the least number of servers, of those that have most, that hold a job; m + 1 if none do."""
-        jobs, have = self.jobs, self.capacity
-        order = np.argsort(-(have / np.maximum(have.max(axis=0), 1e-9)).sum(axis=1), kind="stable")
-        counts = int(jobs.workers[job]), int(jobs.servers[job])
-        return int(servers_for(have[order], jobs.worker[job], jobs.server[job], *counts))
+        have, (first, group) = self.capacity, jobs.alike
+        most = have[np.argsort(-(have / np.maximum(have.max(axis=0), 1e-9)).sum(axis=1), kind="stable")]
+        each = zip(
+            jobs.worker[first],
+            jobs.server[first],
+            jobs.workers[first].tolist(),
+            jobs.servers[first].tolist(),
+            strict=True,
+        )
+        fewest = np.array([servers_for(most, *asked) for asked in each])[group]
+        object.__setattr__(self, "alike", group)
+        object.__setattr__(self, "fewest", fewest)
+        require(fewest <= len(have), jobs.workers, "jobs.workers", "do not fit the empty fleet")
 
     @property
     def capacity(self) -> FloatArray:

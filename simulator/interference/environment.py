@@ -68,7 +68,6 @@ class Environment:
         free: what each server has left, float64 (m, 3).
         size: what the largest server has, float64 (3,).
         tasks: of each type on each server, float64 (m, K).
-        alike: of jobs that ask for the same the same number, (n,).
         profiled: seconds of each job by its profile, float64 (n,).
         intensity: bytes of each type over its compute, 1 in the mean, float64 (K,).
         done_epochs: of each job, float64 (n,).
@@ -84,8 +83,6 @@ class Environment:
         self.tasks = np.zeros((len(self.free), len(case.jobs.types.names)))
         self.profiled, types = case.jobs.profiled, case.jobs.types
         self.intensity = types.gradient / types.compute / (types.gradient / types.compute).mean()
-        first, self.alike = case.jobs.alike
-        self._fewest = [case.least_servers(j) for j in first.tolist()]
         self.waiting: list[int] = []
         self.running: list[int] = []
         self.current, self.placements = -1, 0
@@ -114,10 +111,6 @@ class Environment:
         """Return whether all that is left of a job fits."""
         w, p = self.left(job)
         return bool(servers_for(self.free, self._need[WORKER][job], self._need[SERVER][job], w, p) <= len(self.free))
-
-    def fewest(self, job: int) -> int:
-        """Return the least number of servers, of those that have most, that a job needs."""
-        return self._fewest[int(self.alike[job])]
 
     def mask(self, job: int) -> BoolArray:
         """Return which tasks of a job may go where, workers first, bool (2, m); nothing if it does not wait."""

@@ -50,7 +50,7 @@ class Greedy:
                 continue
             before = float(self._cost(env, env.running, env.snapshot())[0]) if env.running else 0.0
             insists = env.now - env.case.jobs.submit[job] < self._consolidate * env.case.interval
-            found, cost = self._best(env, job, env.fewest(job) if insists else len(env.free))
+            found, cost = self._best(env, job, env.case.fewest[job] if insists else len(env.free))
             if found and cost - before <= self.least(env, job) + self._patience * env.case.interval:
                 env.place_whole(job, found)
 
@@ -82,7 +82,7 @@ class Greedy:
 
     def least(self, env: Environment, job: int) -> float:
         """Return the seconds that a job takes where it is best on an empty cluster, as predicted."""
-        key = int(env.alike[job])
+        key = int(env.case.alike[job])
         if key not in self._alone:
             empty = Environment(env.case)
             tried, _ = places(empty, job, rooms(empty, job))
