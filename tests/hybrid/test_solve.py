@@ -175,7 +175,9 @@ def test_initial() -> None:
     assert trace(again) == [(result.objective, "initial")]
 
 
-@pytest.mark.parametrize("method", [name for name in methods() if name != "bounds"])
+@pytest.mark.parametrize(
+    "method", [name for name in methods() if name not in ("bounds", "spectral")]
+)  # they only prove
 def test_methods_improve_on_an_initial_plan(method: str) -> None:
     """Every method that makes plans takes one to start from, and finds a better one."""
     variant = methods()[method][-1]
