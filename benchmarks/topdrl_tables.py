@@ -2,73 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from gangplan.instances import InstanceError
 from gangplan.learned.proximity import PUBLISHED
 from gangplan.simulator.metrics import interval
 from gangplan.simulator.proximity import ALLOCATORS, SUITES
-from gangplan.simulator.proximity.evaluate import FIGURES, Difference, paired
+from gangplan.simulator.proximity.evaluate import FIGURES
 
 from .cells import table
+from .found import Found, number, percent
 from .ledger import ROOT
 from .report import renew
-from .topdrl import BOUND, CLASSIC, CSV, GRID, NETWORKS, ORACLE, OTHERS, WINDOWS, TopdrlRow, full, read
+from .topdrl import BOUND, CLASSIC, CSV, GRID, NETWORKS, ORACLE, OTHERS, WINDOWS, full, read
 
 PAGE, RESULTS = ROOT / "docs" / "topdrl.md", ROOT / "docs" / "topdrl-results.md"
 NOT_RUN = "Not run yet."
 TOPDRL, OURS = "topdrl", "select"
 
 
-class Found:
-    """The newest rows, a suite at a time; of a policy with weights only those of its newest weights."""
-
-    def __init__(self, rows: Sequence[TopdrlRow]) -> None:
-        newest = {(row.workload, row.policy): row.weights for row in rows}
-        kept = {(r.workload, r.policy, r.seed): r for r in rows if r.weights == newest[r.workload, r.policy]}
-        self.rows = {suite: [r for r in kept.values() if r.workload == suite] for suite in (*SUITES, WINDOWS)}
-
-    def of(self, suite: str, policy: str, figure: str = "mean_jct") -> dict[int, float]:
-        """Return a figure by seed."""
-        return {row.seed: float(getattr(row, figure)) for row in self.rows[suite] if row.policy == policy}
-
-    def mean(self, suite: str, policy: str | None, figure: str = "mean_jct") -> float | None:
-        """Return the mean of a figure over the seeds, None if there is none."""
-        values = self.of(suite, policy or "", figure)
-        return float(np.mean(list(values.values()))) if values else None
-
-    def apart(self, suite: str, policy: str, other: str | None, figure: str = "mean_jct") -> Difference | None:
-        """Return by how much `policy` differs from `other`, None if no seed has both."""
-        try:
-            return paired(self.rows[suite], policy, other or "", figure)
-        except InstanceError:
-            return None
-
-    def best(self, suite: str) -> str | None:
-        """Return which of the grid of rules has the least mean JCT, chosen in hindsight."""
-        means = {p: x for p in GRID if (x := self.mean(suite, p)) is not None}
-        return min(means, key=lambda p: means[p]) if means else None
-
-    def room(self, suite: str, policy: str) -> str:
-        """Return the share of the way from the best rule to the oracle that a policy goes, on seeds that all have."""
-        ends = [self.of(suite, p) for p in (self.best(suite) or "", policy, ORACLE)]
-        both = set.intersection(*(set(x) for x in ends))
-        rule, mine, most = (sum(x[seed] for seed in both) for x in ends)
-        return f"{(rule - mine) / (rule - most):.0%}" if most < rule else ""
-
-
 def summary(found: Found) -> str:
     """Return a line a suite: the best rule, the room below it, and what of it TopDRL and ours take."""
     lines = []
     for suite in SUITES:
-        best = found.best(suite)
+        best = found.best(suite, GRID)
         if best is not None:
             others = (found.apart(suite, p, best) for p in ("linear", "patient", ORACLE, TOPDRL, OURS))
-            shares = (found.room(suite, p) for p in (TOPDRL, OURS))
+            shares = (found.room(suite, p, GRID, ORACLE) for p in (TOPDRL, OURS))
             ahead = percent(found.apart(suite, OURS, TOPDRL))
             lines.append((suite, f"`{best}` {number(found.mean(suite, best))}", *map(percent, others), ahead, *shares))
     named = ("linear", "patient", "oracle", "TopDRL", "ours")
@@ -80,13 +43,15 @@ def suites(found: Found) -> str:
     """Return a table for each suite: the figures of every policy that was run."""
     parts = []
     for suite in SUITES:
-        best, lines = found.best(suite), []
+        best, lines = found.best(suite, GRID), []
         for name in dict.fromkeys((*map(full, CLASSIC), best, *OTHERS)):
             if name and (mine := found.of(suite, name)):
                 mean, margin = interval(np.array(list(mine.values())))
                 cells = [number(mean) + ("" if margin is None else f" ± {number(margin)}")]
                 cells += [number(found.mean(suite, name, figure)) for figure in FIGURES[1:]]
-                lines.append((f"**`{name}`**" if name == best else f"`{name}`", *cells, found.room(suite, name)))
+                lines.append(
+                    (f"**`{name}`**" if name == best else f"`{name}`", *cells, found.room(suite, name, GRID, ORACLE))
+                )
         head = (suite, "mean JCT", "p95", "makespan", "throughput", "cost", "ms a decision", "share of the room")
         parts += [table(head, lines)] if lines else []
     return "\n\n".join(parts) or NOT_RUN
@@ -101,7 +66,7 @@ def grid(found: Found) -> str:
             for s in (*CLASSIC, TOPDRL)
             if found.of(suite, full(s))
         ]
-        parts += [table((suite, *ALLOCATORS), lines)] if found.rows[suite] else []
+        parts += [table((suite, *ALLOCATORS), lines)] if found.rows.get(suite) else []
     return "\n\n".join(parts) or NOT_RUN
 
 
@@ -185,19 +150,3 @@ def write_page(path: Path = CSV, check: bool = False) -> int:
         made = {name: partial(make, found) for name, make in tables.items()}
         wrong |= renew(page, made, "topdrl page", check=check)
     return wrong
-
-
-def number(value: float | None) -> str:
-    """Return a figure in three digits, whole from 100 on; empty if there is none."""
-    if value is None or np.isnan(value):
-        return ""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-def percent(found: Difference | None) -> str:
-    """Return a difference as a share with its interval, in bold letters if that leaves 0 out."""
-    if found is None:
-        return ""
-    text = f"{100 * found.mean / found.base:+.1f}%"
-    text += "" if found.margin is None else f" ± {100 * found.margin / found.base:.1f}"
-    return f"**{text}**" if found.significant else text

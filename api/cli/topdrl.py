@@ -12,9 +12,9 @@ from gangplan.instances import InstanceError
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.placement import Fleet
 from gangplan.learned.proximity import OTHERS, PUBLISHED, make_policy
-from gangplan.simulator.metrics import interval
+from gangplan.simulator.metrics import interval, paired
 from gangplan.simulator.proximity import SCORES, SUITES, Suite, suite
-from gangplan.simulator.proximity.evaluate import FIGURES, Row, evaluate, paired, run_policy
+from gangplan.simulator.proximity.evaluate import FIGURES, Row, evaluate, run_policy
 from gangplan.simulator.proximity.suites import DATA, MIXES, TRACES
 from gangplan.simulator.trace import Outcome
 

@@ -7,7 +7,7 @@ from .allocate import ALLOCATORS
 from .arrays import Cluster, Jobs, State, begin, cluster_of, copy, jobs_of
 from .batch import Batch
 from .bound import bound
-from .evaluate import Difference, Row, evaluate, paired
+from .evaluate import Row, evaluate
 from .image import Image, image
 from .oracle import Oracle
 from .patient import Patient
@@ -32,7 +32,6 @@ __all__ = [
     "Batch",
     "Candidates",
     "Cluster",
-    "Difference",
     "Image",
     "Jobs",
     "Mix",
@@ -54,7 +53,6 @@ __all__ = [
     "image",
     "jobs_of",
     "outcome_of",
-    "paired",
     "rule",
     "simulate",
     "suite",

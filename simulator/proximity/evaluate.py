@@ -1,4 +1,4 @@
-"""Policies on the same workloads, seed by seed: figures of checked schedules, and paired differences."""
+"""Policies on the same workloads, seed by seed: figures of checked schedules."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from time import process_time
 
 import numpy as np
 
-from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.workload import Workload
 
 from ..engine import Scheduler
 from ..engine import simulate as simulate_engine
-from ..metrics import interval, summary
+from ..metrics import summary
 from ..outcome import Outcome
 from .arrays import begin, cluster_of, jobs_of
 from .simulate import Policy, outcome_of
@@ -47,28 +46,6 @@ class Row:
 
 
 FIGURES = tuple(x.name for x in fields(Row))[3:]
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A figure of one policy less that of another, over the workloads that both ran.
-
-    Attributes:
-        seeds: how many workloads.
-        mean: of the differences.
-        margin: half the width of the 95% interval of the mean, by Student's t; None of one seed.
-        base: mean of the other policy's figure.
-    """
-
-    seeds: int
-    mean: float
-    margin: float | None
-    base: float
-
-    @property
-    def significant(self) -> bool:
-        """Whether 0 is outside of the interval."""
-        return self.margin is not None and abs(self.mean) > self.margin
 
 
 def evaluate(
@@ -132,20 +109,3 @@ def _last_cost(outcome: Outcome, suite: Suite) -> float:
         nodes.append(node)
         held.append(gpus)
     return float(np.mean([suite.proximity.cost(suite.fleet, *on) for on in by_job.values()]))
-
-
-def paired(rows: Sequence[Row], a: str, b: str, figure: str = "mean_jct") -> Difference:
-    """Return a figure of policy `a` less that of `b`, of workloads with a row of each.
-
-    Raises:
-        InstanceError: if there is no such workload, or no such figure.
-    """
-    if figure not in FIGURES:
-        raise InstanceError("figure", f"{figure!r} is not one of {', '.join(FIGURES)}")
-    of = {(row.policy, row.workload, row.seed): float(getattr(row, figure)) for row in rows}
-    pairs = [(value, of[b, suite, seed]) for (p, suite, seed), value in of.items() if p == a and (b, suite, seed) in of]
-    if not pairs:
-        raise InstanceError("rows", f"have no workload that both {a!r} and {b!r} ran")
-    first, second = np.array(pairs).T
-    mean, margin = interval(first - second)
-    return Difference(len(pairs), mean, margin, float(second.mean()))

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks import topdrl, topdrl_tables
+from benchmarks.found import Found
 from benchmarks.topdrl import GRID, WINDOWS, TopdrlRow, read, run
-from benchmarks.topdrl_tables import Found, full
+from benchmarks.topdrl_tables import full
 
 ROW = TopdrlRow("sjf+overtake+closest", "small", 0, 10.0, 20.0, 50.0, 8.0, 0.3, 0.01, "", "2026", "abc")
 
@@ -35,9 +36,12 @@ def test_the_room_lies_between_the_best_rule_and_the_oracle() -> None:
         *rows("oracle", 6, 6, 1),
     ]
     found = Found([*some, *rows("topdrl", 6, 8)])
-    assert found.best("small") == ROW.policy
-    assert found.room("small", "topdrl") == "75%" and found.room("small", "oracle") == "100%"
-    assert Found(some[:2]).room("small", ROW.policy) == ""
+    assert found.best("small", GRID) == ROW.policy
+    assert (
+        found.room("small", "topdrl", GRID, "oracle") == "75%"
+        and found.room("small", "oracle", GRID, "oracle") == "100%"
+    )
+    assert Found(some[:2]).room("small", ROW.policy, GRID, "oracle") == ""
     line = topdrl_tables.summary(found).splitlines()[2]
     assert line.startswith("| small | `sjf+overtake+closest` 10 | -30.0% ± 127.1 |  |") and "| 75% |  |" in line
 
