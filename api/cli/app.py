@@ -55,6 +55,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         ),
         "replay": Entry("fill a cluster with pods", "gangplan replay nodes.csv pods.csv --policy fgd"),
         "pacml": Entry("let jobs arrive on a RAMP cluster", "gangplan pacml --profiles profiles/ --seeds 2"),
+        "harmony": Entry("place gangs that hurt one another", "gangplan harmony shared --policy lif --policy alone"),
         "topdrl": Entry("pick jobs and close GPUs on a small cluster", "gangplan topdrl --policy sjf --policy linear"),
     },
     "Learning and measurement": {

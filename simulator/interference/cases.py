@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -28,6 +28,8 @@ from .job_types import MEASURED, TESTBED, Jobs, JobTypes
 from .measured import EPOCH, gangs_of, gpu_pairs, link_pairs
 from .truths import HiddenTruth, contention
 
+DATA = "../shared/data"
+"""Where published data is, unless said otherwise."""
 VALIDATION, TRAINING = 1_000_000, 2_000_000
 """Seeds of arrivals: those below the first are for tests, from it on for validation, from the second for training."""
 SYNCHRONISATION = ("mixed", "ps", "ring")
@@ -252,3 +254,24 @@ DATA_CASES: dict[str, tuple[str, Callable[..., Case]]] = {
     "deepshare": ("deepshare", deepshare),
 }
 """Those that need data: where it is in a folder of it, and functions of that path and a seed."""
+
+
+def maker(name: str, data: Path | str = DATA, **words: Any) -> Callable[[int], Case]:
+    """Return what makes the case of a seed, by the name of the case.
+
+    Args:
+        name: one of `CASES` or `DATA_CASES`.
+        data: folder of published data.
+        words: other arguments of the case, e.g. ``jobs``.
+
+    Raises:
+        InstanceError: if there is no such case, or its data is not there.
+    """
+    require_choice(name, "case", (*CASES, *DATA_CASES))
+    if name in CASES:
+        return partial(CASES[name], **words)
+    part, made = DATA_CASES[name]
+    path = Path(data) / part
+    if not path.exists():
+        raise InstanceError("data", f"{str(data)!r} has no {part}, which the case {name!r} is made of")
+    return partial(made, str(path), **words)

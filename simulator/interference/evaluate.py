@@ -6,8 +6,8 @@ print(report(found))
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from time import process_time
 from typing import Any
 
@@ -45,6 +45,11 @@ class Figures:
     p95_jct: FloatArray
     makespan: FloatArray
     rate: FloatArray
+
+    @classmethod
+    def join(cls, parts: Sequence[Figures]) -> Figures:
+        """Return the figures of all parts, one after the other."""
+        return cls(*(np.concatenate([getattr(x, f.name) for x in parts]) for f in fields(cls)))
 
     def against(self, other: Figures) -> tuple[float, float | None]:
         """Return by what share the mean JCT is above another's, paired by seed, and half the width of its interval."""
@@ -108,10 +113,10 @@ def baselines() -> dict[str, Maker]:
     """
     tuned = {"order": "shortest", "together": True, "patience": CONSOLIDATE}
     makers = {name: _rule(name, **tuned) for name in ("lif", "tetris", "lb", "best", "first")}
-    makers |= {f"{name}, published": _rule(name) for name in ("lif", "tetris", "lb")}
+    makers |= {f"{name}-published": _rule(name) for name in ("lif", "tetris", "lb")}
     makers["alone"] = lambda case: Greedy(_alone(case.truth), consolidate=CONSOLIDATE)
-    makers["oracle, patient"] = lambda case: Greedy(case.truth, PATIENCE)
-    return makers | {"oracle, consolidated": lambda case: Greedy(case.truth, consolidate=CONSOLIDATE)}
+    makers["oracle-patient"] = lambda case: Greedy(case.truth, PATIENCE)
+    return makers | {"oracle-consolidated": lambda case: Greedy(case.truth, consolidate=CONSOLIDATE)}
 
 
 def _alone(truth: Truth) -> Truth:

@@ -14,14 +14,14 @@ from gangplan.simulator.interference.evaluate import baselines, evaluate, report
 def test_paired_differences() -> None:
     """A policy does not differ from itself, and the report has a row for each."""
     found = evaluate(
-        {name: baselines()[name] for name in ("lif", "lb, published")} | {"again": baselines()["lif"]},
+        {name: baselines()[name] for name in ("lif", "lb-published")} | {"again": baselines()["lif"]},
         lambda seed: poisson(seed, jobs=30),
         range(VALIDATION, VALIDATION + 3),
     )
     assert found["again"].against(found["lif"]) == (0.0, 0.0)
-    share, margin = found["lb, published"].against(found["lif"])
+    share, margin = found["lb-published"].against(found["lif"])
     assert margin is not None and share == pytest.approx(
-        (found["lb, published"].mean_jct / found["lif"].mean_jct - 1).mean()
+        (found["lb-published"].mean_jct / found["lif"].mean_jct - 1).mean()
     )
     assert len(report(found).splitlines()) == 5 and "| again |" in report(found)
 

@@ -1,0 +1,76 @@
+"""`gangplan harmony`: policies that place gangs beside one another, on a cluster whose interference is hidden."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from gangplan.learned.interference.policies import make_policy
+from gangplan.simulator.interference.cases import CASES, DATA, DATA_CASES, maker
+from gangplan.simulator.interference.evaluate import Figures, baselines, evaluate
+from gangplan.simulator.metrics import interval
+
+from ..units import plus_minus, scale
+from . import options
+from .output import emit_blocks, emit_json, table
+from .progress import Bar
+
+_CASE = f"what arrives: {', '.join((*CASES, *DATA_CASES))}"
+_POLICY = f"{', '.join(baselines())}; or weights; may be repeated  [default: lif, tetris, lb, alone]"
+_FIGURES = {"mean_jct": "mean JCT", "p95_jct": "p95", "makespan": "makespan"}
+
+
+def harmony(
+    case: Annotated[str, typer.Argument(help=_CASE, metavar="CASE")] = "poisson",
+    policy: Annotated[list[str] | None, typer.Option(help=_POLICY)] = None,
+    data: Annotated[str, typer.Option(help=f"folder of data, for {', '.join(DATA_CASES)}", metavar="FOLDER")] = DATA,
+    jobs: Annotated[int | None, typer.Option(help="how many  [default: as the case says]", **options.N)] = None,
+    seeds: Annotated[int, typer.Option(help="how many workloads", **options.whole_from(1, 10_000))] = 5,
+    first_seed: options.FirstSeed = 0,
+    as_json: options.AsJson = False,
+) -> int:
+    """Let jobs arrive that slow one another down in ways nobody is told, and compare who places their tasks.
+
+    The ground is Harmony's (INFOCOM 2019, ToN 2023); every outcome is checked. Oracles know the truth.
+    """
+    names = list(dict.fromkeys(policy or ("lif", "tetris", "lb", "alone")))
+    make, made = maker(case, data, **({} if jobs is None else {"jobs": jobs})), {n: make_policy(n, case) for n in names}
+    parts: list[dict[str, Figures]] = []
+    with Bar("simulating", hidden=as_json) as bar:
+        for at in range(seeds):
+            parts.append(evaluate(made, make, [first_seed + at]))
+            bar((at + 1) / seeds)
+    found = {name: Figures.join([part[name] for part in parts]) for name in names}
+    if as_json:
+        chosen = list(range(first_seed, first_seed + seeds))
+        emit_json({"case": case, "seeds": chosen, "policies": [_data(name, one) for name, one in found.items()]})
+        return 0
+    first = make(first_seed)
+    head = f"{case}: {seeds} x {len(first.jobs)} jobs on {first.fleet.n_nodes} servers, {first.fleet.n_gpus} GPUs"
+    emit_blocks(head, _means(found))
+    return 0
+
+
+def _means(found: dict[str, Figures]) -> Any:
+    """Return means, that of the JCT with half of its 95% interval, and its paired difference from the first policy."""
+    first, heads, columns = next(iter(found.values())), [], []
+    for figure, words in _FIGURES.items():
+        means = [interval(getattr(one, figure)) for one in found.values()]
+        factor, unit = scale(max(mean for mean, _ in means), "s")
+        heads.append(f"{words}, {unit}")
+        shown = [half / factor if half is not None and figure == "mean_jct" else None for _, half in means]
+        columns.append([plus_minus(x / factor, half, 3) for (x, _), half in zip(means, shown, strict=True)])
+    against = [tuple(None if x is None else 100 * x for x in one.against(first)) for one in found.values()]
+    columns.insert(1, [f"{'+' if x > 0 else ''}{plus_minus(x, half, 3)}" for x, half in against])
+    columns[1][0] = ""
+    heads.insert(1, f"against {next(iter(found))}, %")
+    return table(("policy", *heads), zip(found, *columns, strict=True))
+
+
+def _data(name: str, one: Figures) -> dict[str, Any]:
+    data: dict[str, Any] = {"policy": name}
+    for figure in _FIGURES:
+        mean, margin = interval(values := getattr(one, figure))
+        data[figure] = {"mean": mean, "margin": margin, "values": values.tolist()}
+    return data

@@ -1,0 +1,51 @@
+"""Policies for jobs that slow one another down, by name: classic rules, oracles, learned ones."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from gangplan.instances import InstanceError
+from gangplan.simulator.interference.baselines import Policy
+from gangplan.simulator.interference.evaluate import Maker, baselines
+
+from ..policy.weights import FOLDER
+
+
+def make_policy(name: str, case: str = "", folder: Path = FOLDER) -> Maker:
+    """Return what makes the policy of a name for a case.
+
+    Args:
+        name: one of `baselines`, or weights: a file, or the name of one in `folder`.
+        case: name of the case: weights called ``NAME-CASE`` are preferred.
+        folder: of weights, by default that of those that come with the package.
+
+    Raises:
+        InstanceError: naming the policy, if there is none of that name or it is for another problem.
+    """
+    known = baselines()
+    if name in known:
+        return known[name]
+    path = weights_of(name, case, folder)
+    if path is None:
+        raise InstanceError("policy", f"{name!r} is not one of {', '.join(known)}, nor weights")
+    if find_spec("torch") is None:
+        raise InstanceError("policy", f'{name!r} needs torch: pip install "gangplan[learn]"')
+    return lambda case: _learned(name, path)
+
+
+def weights_of(name: str, case: str = "", folder: Path = FOLDER) -> Path | None:
+    """Return the file of a policy's weights, if it has any: see `make_policy`."""
+    if name.endswith(".safetensors"):
+        return Path(name)
+    return next((path for x in (f"{name}-{case}", name) if (path := folder / f"{x}.safetensors").is_file()), None)
+
+
+def _learned(name: str, path: Path) -> Policy:
+    from ..policy import read_card, recipe
+
+    found = recipe(read_card(path).policy).load(path)
+    if not hasattr(found, "place"):
+        raise InstanceError("policy", f"{name!r} decides on another problem")
+    policy: Policy = found
+    return policy
