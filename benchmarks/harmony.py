@@ -108,9 +108,9 @@ def _row(policy: str, case: str, seed: int, found: Figures, weights: str) -> Har
 def add(commands: Any) -> None:
     """Add the command."""
     harmony = commands.add_parser(
-        "harmony", help="policies under hidden interference: run what harmony.csv lacks, write the page"
+        "harmony", help="policies under hidden interference: run what harmony.csv lacks, write the page, draw"
     )
-    harmony.add_argument("what", nargs="?", choices=("run", "page"), default="run")
+    harmony.add_argument("what", nargs="?", choices=("run", "page", "figure"), default="run")
     names = (*CASES, *DATA_CASES)
     harmony.add_argument("--case", action="append", choices=names, metavar="NAME", help="may be repeated  [all]")
     harmony.add_argument("--policy", action="append", metavar="NAME", help="may be repeated  [default: all]")
@@ -124,6 +124,12 @@ def add(commands: Any) -> None:
 
 def _act(options: argparse.Namespace) -> int:
     from .harmony_tables import write_page
+
+    if options.what == "figure":
+        from .harmony_figure import draw
+
+        draw()
+        return 0
 
     if options.what == "run" and not options.check:
         for name in options.case or (*CASES, *DATA_CASES):
