@@ -81,7 +81,7 @@ def draw(picture: Path = PICTURE) -> None:
     rows = [[_panel(name, x, truth, end)] for name, x in outcomes.items()]
     title = "Interference: hidden, believed, avoided"
     subtitle = (
-        f"{JOBS} jobs of eight types on 6 servers of 2 GPUs, two workers may share one; colours: share of speed kept"
+        f"{JOBS} jobs of eight types on 6 servers of 2 GPUs, two workers may share one; colour: share of speed kept"
     )
     Scene(title, subtitle, [top, *rows]).save(picture)
     print(f"{picture} drawn")
