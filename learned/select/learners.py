@@ -57,9 +57,7 @@ class Validation:
         return {"score": float(np.exp(np.mean(np.log(list(ratios.values()))))), **ratios}
 
 
-def imitation(
-    network: Network, labels: Labels, judge: Validation, settings: Settings, rate: float, updates: int, seed: int
-) -> Imitation:
+def imitation(network: Network, labels: Labels, judge: Validation, settings: Settings, seed: int) -> Imitation:
     """Return what trains a network on labels of decisions.
 
     Regrets are means over few futures. What is minimised is the regret that a draw from the network's softmax has: it
@@ -76,4 +74,5 @@ def imitation(
         likely = soft_cross_entropy(scores, index, regret[at], n, temperature=settings.temperature)
         return expected_regret(scores, index, regret[at], n, cap=CAP) + settings.cross_entropy * likely
 
+    rate, updates = settings.rate, settings.updates
     return Imitation(network, draw, judge, rate=rate, updates=updates, seed=seed, clip=1.0, average=AVERAGED)

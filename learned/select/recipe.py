@@ -2,50 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..policy.recipe import Recipe, start
 from ..training.stages import Stage
-from .settings import NAME, Settings
+from .settings import JUDGED, NAME, Settings
 
 if TYPE_CHECKING:
     from ..training.checkpoint import Tensors
-    from .teacher import Labels
 
-SUITES = "small,expensive,mixed,loaded,uncertain"
 RIVALS = ("least_work", "linear", "sjf", "tetris")
 
 
 def stages(settings: Settings, device: str, seed: int) -> list[Stage]:
-    """Return imitation of the teacher, then again with labels of states that the network comes to, besides."""
-    taught: list[Labels] = []
-    made = [
-        Stage("imitation", _stage(settings, seed, taught, corrects=False), settings.updates, settings.validate_every)
-    ]
-    if settings.corrected_updates and settings.corrected:
-        stage = _stage(settings, seed, taught, corrects=True)
-        made.append(Stage("correction", stage, settings.corrected_updates, settings.validate_every))
-    return made
+    """Return imitation of the teacher."""
 
-
-def _stage(settings: Settings, seed: int, taught: list[Labels], *, corrects: bool) -> Callable[[Tensors | None], Any]:
-    def make(before: Tensors | None) -> Any:
+    def imitate(before: Tensors | None) -> Any:
         from .learners import Validation, imitation
-        from .network import Network, compiled
-        from .teacher import join, labels
+        from .network import Network
+        from .teacher import labels
 
         network = start(lambda: Network(settings.width), seed, before)
-        taught[:] = taught or [labels(settings, None, seed)]  # a run that is resumed at the correction has them to make
-        found = join([*taught, labels(settings, compiled(network), seed)]) if corrects else taught[0]
-        judge = Validation(settings.validation_seeds)
-        rate, updates = settings.rate, settings.updates
-        if corrects:
-            rate, updates = settings.corrected_rate, settings.corrected_updates
-        return imitation(network, found, judge, settings, rate, updates, seed + corrects)
+        return imitation(network, labels(settings, seed), Validation(settings.validation_seeds), settings, seed)
 
-    return make
+    return [Stage("imitation", imitate, settings.updates, settings.validate_every)]
 
 
 def load(path: Path) -> Any:
@@ -55,9 +36,7 @@ def load(path: Path) -> Any:
     return SelectPolicy.load(path)
 
 
-def evaluate(
-    policy: Any, seeds: Any, *, suites: str = "small,expensive,mixed,loaded,uncertain"
-) -> list[dict[str, Any]]:
+def evaluate(policy: Any, seeds: Any, *, suites: str = ",".join(JUDGED)) -> list[dict[str, Any]]:
     """Return figures of a policy and of rules: a row for each, each suite and each seed.
 
     Args:

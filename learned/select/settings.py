@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ..policy.settings import Settings as Limited
 from ..policy.settings import limited
@@ -18,25 +19,24 @@ class Settings(Limited):
 
     Attributes:
         width: of its hidden layers.
-        labels, corrected: decisions labelled, of states that the teacher comes to and that the network comes to; 0 of
-            these leave the second stage out, as 6,000 of them made no difference on validation seeds.
+        labels: decisions that the teacher labels, of states that it comes to.
         futures, ahead: that the teacher plays with each candidate, and arrivals in each.
-        updates, rate, corrected_updates, corrected_rate: of imitation.
+        updates, rate: of imitation.
         minibatch: decisions.
         temperature, cross_entropy: of the cross-entropy to softmax(-regret / temperature), and its weight.
         validate_every: updates from one validation to the next.
         validation_seeds: workloads of each suite.
     """
 
+    RETIRED: ClassVar[frozenset[str]] = frozenset({"corrected", "corrected_updates", "corrected_rate"})
+    """Of imitation in states that the network comes to, which made no difference: they stand on cards of weights."""
+
     width: int = limited(64, least=1)
     labels: int = limited(36_000, least=1)
-    corrected: int = limited(0, least=0)
     futures: int = limited(24, least=1)
     ahead: int = limited(30, least=0)
     updates: int = limited(1500, least=1)
     rate: float = limited(2e-3, above=0)
-    corrected_updates: int = limited(3000, least=0)
-    corrected_rate: float = limited(1e-3, above=0)
     minibatch: int = limited(256, least=1)
     temperature: float = limited(1.0, above=0)
     cross_entropy: float = limited(0.1, least=0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +23,8 @@ from .settings import Settings
 
 TRIES, ROOM, EPISODES = 24, 20_000, 10_000
 """Candidates that are labelled at most; rows of an episode at most; episodes of a seed."""
+KEPT, STUDENTS = 0.8, 0.15
+"""Shares: of the decisions, those that are labelled; of these, those that the student takes and not the teacher."""
 
 
 class Labels(NamedTuple):
@@ -40,50 +41,41 @@ class Labels(NamedTuple):
     regret: Floats
 
 
-def labels(settings: Settings, student: Weights | None, seed: int) -> Labels:
+def labels(settings: Settings, seed: int) -> Labels:
     """Return labelled decisions of training episodes, by rollouts.
 
     Args:
         settings: how many decisions and futures.
-        student: the network whose states are labelled; None to begin with, for states that the teacher comes to.
         seed: of the episodes and the futures.
     """
     made = suite("small")
     cluster = cluster_of(made.fleet, made.proximity)
-    scratch = scratch_of(cluster, WIDTH)
-    first = student is None
+    scratch, student = scratch_of(cluster, WIDTH), least_work()
     base = Base(RULES[0], np.array([TRIES, settings.futures, settings.ahead]))
-    net = least_work() if student is None else student
-    keep, share, want = (0.8, 0.15, settings.labels) if first else (0.8, 0.8, settings.corrected)
     room = Labels(np.zeros((ROOM, WIDTH), np.float32), np.zeros(ROOM, np.int64), np.zeros(ROOM))
     found: list[Labels] = []
-    count, number = 0, EPISODES * seed + (0 if first else EPISODES // 2)
-    while count < want:
+    count, number = 0, EPISODES * seed
+    while count < settings.labels:
         jobs, pool = episode(number)
-        d = label(jobs, cluster, begin(jobs, cluster), scratch, net, pool, base, share, keep, number, room)
+        d = label(jobs, cluster, begin(jobs, cluster), scratch, student, pool, base, number, room)
         rows = int(room.first[d])
         found.append(Labels(room.rows[:rows].copy(), room.first[: d + 1].copy(), room.regret[:rows].copy()))
         count, number = count + d, number + 1
-    return join(found)
-
-
-def join(labelled: Sequence[Labels]) -> Labels:
-    """Return all labels as one."""
-    length = np.concatenate([np.diff(x.first) for x in labelled])
+    length = np.concatenate([np.diff(x.first) for x in found])
     first = np.append(0, np.cumsum(length))
-    return Labels(np.concatenate([x.rows for x in labelled]), first, np.concatenate([x.regret for x in labelled]))
+    return Labels(np.concatenate([x.rows for x in found]), first, np.concatenate([x.regret for x in found]))
 
 
-def least_work(wait: float = 0.3) -> Weights:
-    """Return a network that likes the candidate with the least work best.
+def least_work() -> Weights:
+    """Return a network that prefers the candidate with the least work, but to wait as long as anything runs.
 
-    With `wait` above 0 it would rather wait as long as anything runs: the teacher, which tries the best candidates,
-    tries that first, and what the network decides itself makes full queues.
+    So the teacher, which tries the best candidates, tries waiting first, and what the network decides itself makes full
+    queues.
     """
     first = np.zeros((WIDTH, 2), np.float32)
     names = CONTEXT + CANDIDATE
     first[names.index("over_least")] = -1, 1
-    first[names.index("wait")] = wait, -wait
+    first[names.index("wait")] = 0.3, -0.3
     none = np.zeros(2, np.float32)
     return Weights(first, none, np.eye(2, dtype=np.float32), none.copy(), np.array([1, -1], np.float32))
 
@@ -91,18 +83,16 @@ def least_work(wait: float = 0.3) -> Weights:
 @kernel
 def label(
     jobs: Jobs, cluster: Cluster, state: State, scratch: Scratch, student: Weights, pool: Jobs,
-    base: Base, share: float, keep: float, seed: int, out: Labels,
+    base: Base, seed: int, out: Labels,
 ) -> int:  # fmt: skip
-    """Play an episode, label a share `keep` of its decisions, and return how many there are.
+    """Play an episode, label a share `KEPT` of its decisions, and return how many there are.
 
     Args:
         jobs, cluster, state: are those of the episode.
         scratch: of the cluster.
-        student: the candidates that it likes best are labelled.
+        student: the candidates with its best scores are labelled; it takes the decisions that are not labelled.
         pool: jobs like those to come.
         base: who goes on, in how many futures.
-        share: of the labelled decisions that the student takes; others, the teacher.
-        keep: the student takes those that are not labelled.
         seed: of the futures.
         out: is written; there is room for all.
     """
@@ -122,7 +112,7 @@ def label(
         c = best_scores(s.score, k, tried)
         best = 0
         room = d + 1 < len(out.first) and out.first[d] + c <= len(out.rows)
-        if c > 1 and room and uniform() < keep:
+        if c > 1 and room and uniform() < KEPT:
             weigh(jobs, cluster, state, pool, len(pool.submit), s, tried[:c], base, more[:c])
             top = int(np.argmin(more[:c]))
             for i in range(c):
@@ -131,7 +121,7 @@ def label(
                 out.regret[at] = (more[i] - more[top]) / s.stats[MEAN]
             out.first[d + 1] = out.first[d] + c
             d += 1
-            if uniform() >= share:
+            if uniform() >= STUDENTS:
                 best = top
         go_on = take_candidate(jobs, cluster, state, s, tried[best])
     return d

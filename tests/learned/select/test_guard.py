@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gangplan.learned.select.episodes import Weights, play
+from gangplan.learned.select.features import CANDIDATE, CONTEXT
 from gangplan.learned.select.guard import RULES, guarded, known
 from gangplan.learned.select.teacher import least_work
 from gangplan.simulator.proximity import Patient, begin
@@ -17,6 +18,13 @@ def most_work() -> Weights:
     """Return a network that likes the candidate with the most work best."""
     found = least_work()
     return found._replace(last=-found.last)
+
+
+def least_work_at_once() -> Weights:
+    """Return a network that prefers the candidate with the least work to waiting."""
+    found, first = least_work(), least_work().first.copy()
+    first[(CONTEXT + CANDIDATE).index("wait")] *= -1
+    return found._replace(first=first)
 
 
 def test_a_bad_network_is_overruled(make_world: Callable[..., Any]) -> None:
@@ -34,8 +42,8 @@ def test_a_leader_stays_without_a_clear_lead(make_world: Callable[..., Any]) -> 
     """Where hardly two jobs ever meet all do the same, and the network decides throughout, as it would alone."""
     jobs, cluster, _, s = make_world(0, arrived=1, jobs=200, arrival=0.004)
     free, held = begin(jobs, cluster), begin(jobs, cluster)
-    play(jobs, cluster, free, s, least_work(-0.3), RULES[0], True, 201)
-    assert set(guarded(jobs, cluster, held, s, least_work(-0.3))) == {-1}
+    play(jobs, cluster, free, s, least_work_at_once(), RULES[0], True, 201)
+    assert set(guarded(jobs, cluster, held, s, least_work_at_once())) == {-1}
     assert (held.finish == free.finish).all()
 
 

@@ -53,7 +53,7 @@ def test_schedules_are_checked(guarded: bool) -> None:
 def test_training_from_a_configuration(tmp_path: Path) -> None:
     """A short training writes weights that load and finish a workload; a wrong setting is named."""
     config = tmp_path / "few.toml"
-    text = "labels = 150\ncorrected = 60\nfutures = 2\nupdates = 20\ncorrected_updates = 10\nvalidate_every = 10\n"
+    text = "labels = 150\nfutures = 2\nupdates = 20\nvalidate_every = 10\n"
     config.write_text(f'policy = "select"\nwidth = 8\nvalidation_seeds = 1\n{text}')
     done = train_policy(config, tmp_path / "run")
     assert done.weights is not None
