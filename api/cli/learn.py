@@ -33,7 +33,6 @@ def train(
     ],
     out: Annotated[str, typer.Option(help="folder for logs, checkpoints and weights", metavar="FOLDER")],
     resume: Annotated[bool, typer.Option("--resume", help="go on with the run in that folder")] = False,
-    device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N")] = "cpu",
     seed: Annotated[int, typer.Option(help="of everything drawn", **options.N)] = 0,
     minutes: Annotated[
         float | None, typer.Option(help="of wall-clock time at most, those before --resume included", **options.X)
@@ -50,9 +49,8 @@ def train(
     if minutes is not None and not minutes >= 0:
         raise InstanceError("minutes", f"{minutes!r} is not a number from 0 on")
     _check_needs()
-    _check_device(device)
     with Bar("training", hidden=as_json) as bar, _lines(hidden=as_json):
-        done = train_policy(config, out, seed=seed, device=device, minutes=minutes, resume=resume, progress=bar)
+        done = train_policy(config, out, seed=seed, minutes=minutes, resume=resume, progress=bar)
     stages = [{"stage": x.name, **asdict(x.report)} for x in done.reports]
     if as_json:
         weights = None if done.weights is None else str(done.weights)
@@ -88,9 +86,7 @@ def evaluate(
     made = recipe(read_card(path).policy)
     asked = _options(made.evaluate, option or [])
     _check_needs()
-    with Bar("judging", hidden=as_json) as bar:
-        if "progress" in signature(made.evaluate).parameters:
-            asked["progress"] = bar
+    with Bar("judging", hidden=as_json):
         rows = made.evaluate(made.load(path), range(seeds), **asked)
     if as_json:
         emit_json(rows)
@@ -157,21 +153,9 @@ def _check_needs() -> None:
         raise InstanceError("learn", f'needs {", ".join(missing)}: pip install "gangplan[learn]"')
 
 
-def _check_device(device: str) -> None:
-    kind, _, index = device.partition(":")
-    if kind not in ("cpu", "cuda") or (index and not index.isdigit()):
-        raise InstanceError("device", f"{device!r} is not cpu, cuda or cuda:N")
-    if kind == "cuda":
-        import torch
-
-        if int(index or 0) >= torch.cuda.device_count():
-            raise InstanceError("device", f"{device!r}: PyTorch sees {torch.cuda.device_count()} of them")
-
-
 def _options(function: Any, given: list[str]) -> dict[str, Any]:
     """Return the keyword arguments that NAME=VALUE say; values are JSON where they can be, else text."""
     known = [n for n, x in signature(function).parameters.items() if x.kind is Parameter.KEYWORD_ONLY]
-    known = [n for n in known if n != "progress"]
     found: dict[str, Any] = {}
     for text in given:
         name, equals, value = text.partition("=")

@@ -29,6 +29,8 @@ RECIPES: dict[str, str] = {
     "select": "gangplan.learned.select.recipe",
 }
 """Policies by name: the module that holds its `RECIPE`. Importing one loads no heavy package."""
+SEEDS = {"training": "from 2000000", "validation": "from 1000000"}
+"""Of the workloads of every policy, for model cards; those below a million are for tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,25 +41,21 @@ class Recipe:
         name: of the policy.
         about: what it decides, a phrase.
         config: a frozen dataclass, the fields of which are what a configuration may say besides ``policy``.
-        stages: from configuration, device and seed to the stages of training.
+        stages: from configuration and seed to the stages of training.
         load: from a file of weights to the policy.
         evaluate: from policy, seeds and options of its own, which have defaults, to rows of figures.
         export: from a policy and a path to the ONNX files written, None if it has no such form.
         data: what it is trained on, for the model card; a phrase.
-        seeds: from configuration and seed to the seeds of training and of validation, for the model card.
-        accelerated: whether a part of the training can run on another device than the processor.
     """
 
     name: str
     about: str
     config: type[Any]
-    stages: Callable[[Any, str, int], list[Stage]]
+    stages: Callable[[Any, int], list[Stage]]
     load: Callable[[Path], Any]
     evaluate: Callable[..., list[dict[str, Any]]]
     export: Callable[[Any, Path], Sequence[Path]] | None = None
     data: str = ""
-    seeds: Callable[[Any, int], dict[str, Any]] = lambda config, seed: {"training": seed}
-    accelerated: bool = False
 
 
 def recipe(name: str) -> Recipe:
@@ -103,7 +101,6 @@ def train_policy(
     folder: str | Path,
     *,
     seed: int = 0,
-    device: str = "cpu",
     minutes: float | None = None,
     resume: bool = False,
     progress: Callable[[float], None] = lambda share: None,
@@ -111,13 +108,10 @@ def train_policy(
     """Train the policy that a configuration is for; `folder` gets a folder a stage, and the weights so far best.
 
     Raises:
-        InstanceError: if the configuration is wrong, the policy has no use for `device`, or the folder holds another
-            run.
+        InstanceError: if the configuration is wrong, or the folder holds another run.
     """
     name, table = read_config(config)
     made = recipe(name)
-    if device != "cpu" and not made.accelerated:
-        raise InstanceError("device", f"{device!r} is of no use to {name}, which is trained on the processor alone")
     try:
         settings = build(made.config, table)
     except InstanceError as error:
@@ -126,9 +120,7 @@ def train_policy(
     with locked(folder, "out"):
         _claim(folder, {"policy": name, "seed": seed, "settings": _plain(settings)}, resume)
         began = time.monotonic()
-        reports = train_stages(
-            made.stages(settings, device, seed), folder, minutes=minutes, resume=resume, progress=progress
-        )
+        reports = train_stages(made.stages(settings, seed), folder, minutes=minutes, resume=resume, progress=progress)
         seconds = None if resume else time.monotonic() - began
         weights, card = _export(made, settings, seed, folder, reports, seconds)
     return Trained(tuple(reports), weights, card, any(x.report.reason == INTERRUPTED for x in reports))
@@ -178,7 +170,7 @@ def _export(
     if seconds is not None:  # of a run that went on with another one, only a part would be known
         training["wall_seconds"] = round(seconds, 1)
     card = Card(
-        made.name, made.name, made.about, made.data, made.seeds(settings, seed), commit(), _plain(settings),
+        made.name, made.name, made.about, made.data, {**SEEDS, "run": seed}, commit(), _plain(settings),
         dict(last.report.validation), training,
     )  # fmt: skip
     path = files(folder / made.name)[0]

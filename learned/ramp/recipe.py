@@ -26,7 +26,7 @@ RIVALS = (
 """The best constants and rules with a block of each distribution, in either of the units: docs/pacml-results.md."""
 
 
-def stages(settings: Settings, device: str, seed: int) -> list[Stage]:
+def stages(settings: Settings, seed: int) -> list[Stage]:
     """Return imitation of the teachers, then again with labels of states that the network comes to."""
     teachers: list[Taught] = []
 
@@ -128,5 +128,4 @@ RECIPE = Recipe(
     evaluate=evaluate,
     export=export,
     data="PAC-ML's five PipeDream profiles; distributions A to D",
-    seeds=lambda settings, seed: {"training": f"from {TRAINING}", "validation": f"from {VALIDATION}", "run": seed},
 )

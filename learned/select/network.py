@@ -28,7 +28,7 @@ class Network(nn.Module):
         """Return the width of the hidden layers."""
         return int(self.out.in_features)
 
-    def forward(self, rows: Tensor, _vectors: Tensor | None = None) -> Tensor:
+    def forward(self, rows: Tensor) -> Tensor:
         """Return a score a row, (A,), of features (A, WIDTH)."""
         x = torch.relu(self.rows(rows))
         found: Tensor = self.out(torch.relu(self.hidden(x)))[:, 0]

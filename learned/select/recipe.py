@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 RIVALS = ("least_work", "linear", "sjf", "tetris")
 
 
-def stages(settings: Settings, device: str, seed: int) -> list[Stage]:
+def stages(settings: Settings, seed: int) -> list[Stage]:
     """Return imitation of the teacher."""
 
     def imitate(before: Tensors | None) -> Any:
@@ -62,5 +62,4 @@ RECIPE = Recipe(
     load=load,
     evaluate=evaluate,
     data="mixes of jobs like TopDRL's, and with lognormal lengths, on 2 racks of 4 nodes of 4 GPUs",
-    seeds=lambda settings, seed: {"training": "from 2000000", "validation": "from 1000000", "run": seed},
 )

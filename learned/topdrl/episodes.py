@@ -46,12 +46,7 @@ class Picking:
 
     def look(self) -> Observed:
         """Return what there is to decide in every episode."""
-        none = np.zeros(self.count, dtype=np.int64)
-        return Observed(self.see(), np.arange(self.count + 1), none, self._ended, self.mask.copy())
-
-    def act(self, place: NDArray[np.int64]) -> FloatArray:
-        """Take an allowed action of each episode, by its place among them, and return the rewards."""
-        return self.take(np.argsort(~self.mask, axis=1, kind="stable")[np.arange(self.count), place])
+        return Observed(self.see(), self.mask.copy(), self._ended)
 
     def take(self, action: NDArray[np.int64]) -> FloatArray:
         """Take an action of each episode, and return the rewards."""

@@ -72,4 +72,4 @@ def ppo(network: Network, critic: Critic, settings: Settings, seed: int) -> Ppo:
     """Return what trains a network by PPO."""
     episodes = kind(settings)(settings, seed)
     stagger(episodes)
-    return Ppo(network, critic, [episodes], None, Validation(settings), settings, seed, pay=settings.pay)
+    return Ppo(network, critic, episodes, Validation(settings), settings, seed, pay=settings.pay)

@@ -47,12 +47,11 @@ class Network(nn.Module):
         with torch.no_grad():
             self.last.weight.mul_(0.1)  # all actions are about as likely at first
 
-    def forward(self, rows: Tensor, vectors: Tensor | None = None) -> Tensor:
+    def forward(self, rows: Tensor) -> Tensor:
         """Return the scores, (B, outputs).
 
         Args:
             rows: what `gangplan.learned.topdrl.observe.observe` returns, (B, width).
-            vectors: nothing; training by PPO has such.
         """
         of, b = self._of, len(rows)
         flat = rows.float().split([of.rows * of.gpus, of.slots * of.rows * of.widest, len(SCALARS)], dim=1)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..training.checkpoint import Tensors
 
 
-def stages(settings: Settings, device: str, seed: int) -> list[Stage]:
+def stages(settings: Settings, seed: int) -> list[Stage]:
     """Return imitation, if there is to be any, and PPO."""
 
     def imitate(before: Tensors | None) -> Any:
@@ -64,13 +64,6 @@ def evaluate(policy: Any, seeds: Any, *, workload: str = "") -> list[dict[str, A
     return [asdict(row) for row in simulate_all({"learned": policy, **rivals}, found, list(seeds))]
 
 
-def seeds(settings: Settings, seed: int) -> dict[str, Any]:
-    """Return the seeds of training and of validation, for the model card."""
-    from gangplan.simulator.proximity.suites import TRAINING, VALIDATION
-
-    return {"training": f"from {TRAINING}", "validation": f"from {VALIDATION}", "run": seed}
-
-
 RECIPE = Recipe(
     name=NAME,
     about="which job of the queue starts next on a cluster where close GPUs are faster",
@@ -79,5 +72,4 @@ RECIPE = Recipe(
     load=load,
     evaluate=evaluate,
     data="drawn workloads of TopDRL's mix",
-    seeds=seeds,
 )

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -12,16 +11,8 @@ from torch import Tensor, nn
 
 from .learner import NetworkLearner
 
-Example = TypeVar("Example")
 LEAST = 0.02
 """What the learning rate goes down to, as a share of the first."""
-
-
-def minibatches(
-    examples: Sequence[Example], loss: Callable[[Sequence[Example]], Tensor], size: int
-) -> Callable[[np.random.Generator], Tensor]:
-    """Return what draws `size` examples and says their loss."""
-    return lambda rng: loss([examples[i] for i in rng.integers(0, len(examples), size)])
 
 
 class Imitation(NetworkLearner):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +19,7 @@ class Stage:
     Attributes:
         name: of it and of its folder.
         make: returns the learner. It gets the tensors of the stage before at its best, None if it is the first.
-        updates, minutes, validate_every, patience: see `train`.
+        updates, validate_every, patience: see `train`.
     """
 
     name: str
@@ -28,7 +27,6 @@ class Stage:
     updates: int
     validate_every: int
     patience: int | None = None
-    minutes: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +47,6 @@ def train_stages(
     folder: str | Path,
     *,
     minutes: float | None = None,
-    checkpoint_every: float = 120.0,
     resume: bool = False,
     progress: Callable[[float], None] = lambda share: None,
 ) -> list[StageReport]:
@@ -59,7 +56,7 @@ def train_stages(
         stages: in their order.
         folder: gets a folder a stage.
         minutes: of wall-clock time at most for all of them; the stage under way is then the last.
-        checkpoint_every, resume: see `train`.
+        resume: see `train`.
         progress: is called with the share that is done; each stage is one part of it.
 
     Returns:
@@ -67,14 +64,12 @@ def train_stages(
     """
     folder, found, spent, before = Path(folder), list[StageReport](), 0.0, None
     for i, stage in enumerate(stages):
-        own = math.inf if stage.minutes is None else stage.minutes
-        left = math.inf if minutes is None else minutes - spent / 60
-        limit = None if math.isinf(min(own, left)) else min(own, left)
+        limit = None if minutes is None else minutes - spent / 60
         at = position(folder / stage.name) if resume else None
         reason = None if at is None else at.stop(stage.updates, limit, stage.patience)
         if at is not None and reason is not None:
             done = report(folder / stage.name, reason, at)
-        elif left <= 0 and found:
+        elif limit is not None and limit <= 0 and found:
             break
         else:
             done = train(
@@ -84,7 +79,6 @@ def train_stages(
                 minutes=limit,
                 validate_every=stage.validate_every,
                 patience=stage.patience,
-                checkpoint_every=checkpoint_every,
                 resume=resume,
                 progress=partial(_part, progress, i, len(stages)),
             )

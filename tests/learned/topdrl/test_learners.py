@@ -46,7 +46,7 @@ def test_the_same_curve() -> None:
         tensors, plain = first.state()
         second.load({name: x.clone() for name, x in tensors.items()}, plain)
         assert [first.update(step) for step in (3, 4)] == [second.update(step) for step in (3, 4)]
-        assert kind(settings) is type(first.episodes[0])
+        assert kind(settings) is type(first.episodes)
 
 
 def test_recipe(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""PPO over ragged sets of actions: estimator and loss are what their formulas say, and a bandit is learned."""
+"""PPO over masked actions: estimator and loss are what their formulas say, and a bandit is learned."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ def test_advantages() -> None:
 
 def test_loss() -> None:
     """The loss is the clipped surrogate and the entropy over allowed actions."""
-    scores = torch.tensor([0.3, -0.2, 1.0, 0.0, 2.0], requires_grad=True)
-    index = torch.tensor([0, 0, 1, 1, 1])
+    scores = torch.tensor([[0.3, 9.0, -0.2], [1.0, 0.0, 2.0]], requires_grad=True)
+    mask = torch.tensor([[True, False, True], [True, True, True]])
     taken = Decisions(
-        torch.tensor([1, 2]), torch.tensor([-1.0, -2.0]), torch.tensor([-1.0, 1.5]), torch.tensor([0.0, 1.0])
-    )
-    loss, shown = clipped_loss(scores, index, taken, entropy=0.1)
-    p, q = (torch.softmax(x.detach(), 0) for x in (scores[:2], scores[2:]))
+        torch.zeros(2), mask, torch.tensor([2, 2]), torch.tensor([-1.0, -2.0]), torch.tensor([-1.0, 1.5]),
+        torch.tensor([0.0, 1.0]),
+    )  # fmt: skip
+    loss, shown = clipped_loss(scores, taken, entropy=0.1)
+    p, q = (torch.softmax(x.detach(), 0) for x in (scores[0, [0, 2]], scores[1]))
     ratio = torch.stack([p[1] / np.exp(-1.0), q[2] / np.exp(-2.0)])
     gain = torch.minimum(ratio * taken.advantage, ratio.clamp(0.8, 1.2) * taken.advantage).mean()
     entropy = -((p @ p.log()) + (q @ q.log())) / 2
@@ -46,8 +47,8 @@ def test_loss() -> None:
     assert scores.grad is not None and bool(scores.grad.isfinite().all())
 
 
-class Bars:
-    """Bandits of two to five arms, of which each pays the length of its bar."""
+class Doors:
+    """Bandits of five arms, of which one to four are locked, and each other pays the length of its bar."""
 
     count = 64
 
@@ -55,15 +56,16 @@ class Bars:
         self.rng = np.random.default_rng(1)
 
     def look(self) -> Observed:
-        """Return other bandits."""
-        size = self.rng.integers(2, 6, self.count)
-        self._first = np.concatenate([[0], np.cumsum(size)])
-        self._bar = self.rng.random((self._first[-1], 1)).astype(np.float32)
-        return Observed(self._bar, self._first, np.zeros(self.count, np.int64), np.ones(self.count, np.bool_))
+        """Return other bandits: of a locked arm the bar is longer than of any other."""
+        self._open = np.arange(5) == self.rng.integers(0, 5, self.count)[:, None]
+        self._open |= self.rng.random((self.count, 5)) < 0.5
+        self._bars = np.where(self._open, self.rng.random((self.count, 5)), 2.0).astype(np.float32)
+        return Observed(self._bars, self._open, np.ones(self.count, np.bool_))
 
-    def act(self, place: Any) -> Any:
+    def take(self, action: Any) -> Any:
         """Return what the arms pay."""
-        return self._bar[self._first[:-1] + place, 0].astype(float)
+        assert self._open[np.arange(self.count), action].all()
+        return self._bars[np.arange(self.count), action].astype(float)
 
     def state(self) -> dict[str, Any]:
         """Return nothing."""
@@ -80,9 +82,9 @@ class Arms(torch.nn.Module):
         super().__init__()
         self.weight = torch.nn.Parameter(torch.zeros(1))
 
-    def forward(self, rows: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
-        """Return a score a row."""
-        return rows[:, 0] * self.weight + 0 * vectors[:, 0]
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        """Return a score an arm."""
+        return rows * self.weight
 
 
 class Mean(torch.nn.Module):
@@ -98,46 +100,10 @@ class Mean(torch.nn.Module):
 
 
 def test_a_bandit_is_learned() -> None:
-    """With two to five arms a state, of which the longest bar pays, the policy comes to take it, from its pay alone."""
+    """The best of the arms that the mask allows is learned, from its pay alone."""
     settings = PpoSettings(rl_updates=100, rl_rate=0.05, critic_rate=0.02, steps=5, warm=0, passes=4)
     network = Arms()
-    learner = Ppo(network, Mean(), [Bars()], lambda: [torch.zeros(1, 1)], lambda x: {"score": 0.0}, settings, 0)
-    pay = [learner.update(step)["reward"] for step in range(1, 26)]
-    assert pay[-1] > pay[0] + 0.15
-    assert network.weight.item() > 3
-
-
-class Doors(Bars):
-    """Bandits of five arms, of which one to four are locked."""
-
-    def look(self) -> Observed:
-        """Return other bandits: of a locked arm the bar is longer than of any other."""
-        self._open = np.arange(5) == self.rng.integers(0, 5, self.count)[:, None]
-        self._open |= self.rng.random((self.count, 5)) < 0.5
-        self._bars = np.where(self._open, self.rng.random((self.count, 5)), 2.0).astype(np.float32)
-        none = np.zeros(self.count, np.int64)
-        return Observed(self._bars, np.arange(self.count + 1), none, np.ones(self.count, np.bool_), self._open)
-
-    def act(self, place: Any) -> Any:
-        """Return what the arms pay."""
-        arm = np.argsort(~self._open, axis=1, kind="stable")[np.arange(self.count), place]
-        assert self._open[np.arange(self.count), arm].all()
-        return self._bars[np.arange(self.count), arm].astype(float)
-
-
-class Fixed(Arms):
-    """Scores all arms of a state in its one row."""
-
-    def forward(self, rows: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
-        """Return a score an arm."""
-        return rows * self.weight
-
-
-def test_a_masked_bandit_is_learned() -> None:
-    """Where all states have the same actions, the best of those that the mask allows is learned, from its pay alone."""
-    settings = PpoSettings(rl_updates=100, rl_rate=0.05, critic_rate=0.02, steps=5, warm=0, passes=4)
-    network = Fixed()
-    learner = Ppo(network, Mean(), [Doors()], None, lambda x: {"score": 0.0}, settings, 0)
+    learner = Ppo(network, Mean(), Doors(), lambda x: {"score": 0.0}, settings, 0)
     pay = [learner.update(step)["reward"] for step in range(1, 26)]
     assert pay[-1] > pay[0] + 0.1
     assert network.weight.item() > 3
