@@ -62,6 +62,9 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "learn": Entry("train, judge, export and list policies", "gangplan learn list"),
         "fit": Entry("fit the cost model of placements", "gangplan fit throughputs.json"),
     },
+    "Benchmarks": {
+        "bench": Entry("compare methods where bounds are known", "gangplan bench run --suite toy --jobs 2"),
+    },
     "This installation": {
         "methods": Entry("list the methods of `solve`", "gangplan methods", "about:methods"),
         "schema": Entry("print the JSON Schema of a document", "gangplan schema partition", "about:schema"),

@@ -13,6 +13,11 @@ EXAMPLES = {
     "learn eval": "gangplan learn eval topdrl --seeds 10",
     "learn export": "gangplan learn export pacml --out pacml.onnx",
     "learn list": "gangplan learn list --json",
+    "bench list": "gangplan bench list --suite small --objective step",
+    "bench generate": "gangplan bench generate step-random-toy-00",
+    "bench run": "gangplan bench run --suite toy --jobs 2",
+    "bench report": "gangplan bench report",
+    "bench submit": "gangplan bench submit plan.json --instance step-random-toy-00 --by me",
 }
 """Calls of the commands of groups."""
 

@@ -11,6 +11,7 @@ from ..arrays import FloatArray, require_choice, require_counts, require_share
 from ..devices import EFFICIENCY, LINK_BANDWIDTH, catalogue, roofline
 from ..placement import Demand, Fleet, GangJob, PlacementProblem, Running, SpeedModel
 from ..placement.job import COLLECTIVES
+from .jobs import sized
 
 PCIE = 25e9
 """Bytes/s between a GPU and its host in one direction: PCIe 4.0 x16 less its overhead."""
@@ -76,6 +77,7 @@ def gangs(
     movable: float = 0.5,
     down: float = 0.0,
     goal: str = "slowdown",
+    sizes: str = "",
 ) -> PlacementProblem:
     """Make a batch of gang jobs and a cluster of racks of equal nodes, the same for the same arguments.
 
@@ -104,6 +106,7 @@ def gangs(
         movable: share of those that may be moved.
         down: share of the nodes that are not usable.
         goal: of the problem: slowdown, throughput, communication or fragmentation.
+        sizes: of gangs, with weights, e.g. 1:6,2:2,8:1, instead of those above; the load is then at most the one given.
 
     Raises:
         InstanceError: naming the argument and the value found.
@@ -117,9 +120,9 @@ def gangs(
     rng = np.random.default_rng(seed)
     fleet = _fleet(rng, racks, nodes, gpus, gpu_types.split(","), down)
     demand = round(load * int(fleet.gpus[fleet.usable].sum()))
-    sizes = _sizes(rng, jobs, demand)
+    drawn = _sizes(rng, jobs, demand, sizes)
     batch: list[GangJob] = []
-    for i, size in enumerate(sizes):
+    for i, size in enumerate(drawn):
         batch.append(_job(rng, i, size, gpus, collective, portions, batch))
     standing = _standing(rng, fleet, batch, running, movable)
     return PlacementProblem(fleet, tuple(batch), speeds(fleet.gpu_types, rng), standing, goal)
@@ -179,17 +182,21 @@ def _fleet(rng: np.random.Generator, racks: int, nodes: int, gpus: int, types: l
     )
 
 
-def _sizes(rng: np.random.Generator, jobs: int, demand: int) -> list[int]:
-    """Return the gangs' sizes, which add up to `demand` or to 1 each if that is more."""
+def _sizes(rng: np.random.Generator, jobs: int, demand: int, menu: str) -> list[int]:
+    """Return the gangs' sizes, which add up to `demand` or to 1 each if that is more; of a menu at most to that."""
     mean = max(1.0, demand / jobs)
-    size = 2 ** np.maximum(0, np.round(rng.normal(np.log2(mean) - 0.7, 1.4, jobs))).astype(int)
+    if menu:
+        known, share = sized(menu, "sizes")
+        size = rng.choice(known, jobs, p=share)
+    else:
+        size = 2 ** np.maximum(0, np.round(rng.normal(np.log2(mean) - 0.7, 1.4, jobs))).astype(int)
     while size.sum() > max(demand, jobs):
         i = rng.choice(np.flatnonzero(size > 1))
         size[i] //= 2
-    while (fits := np.flatnonzero(size <= demand - size.sum())).size:
+    while not menu and (fits := np.flatnonzero(size <= demand - size.sum())).size:
         size[rng.choice(fits, p=size[fits] ** 2.0 / (size[fits] ** 2.0).sum())] *= 2
-    # what is left is less than the smallest gang
-    size[int(rng.integers(jobs))] += max(0, demand - int(size.sum()))
+    if not menu:  # what is left is less than the smallest gang
+        size[int(rng.integers(jobs))] += max(0, demand - int(size.sum()))
     return [int(x) for x in size]
 
 

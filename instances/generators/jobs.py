@@ -173,7 +173,7 @@ def arrivals(
         raise InstanceError("burst", f"{burst!r} is less than 1")
     require_choice(process, "process", PROCESSES)
     require_choice(duration, "duration", DURATIONS)
-    sizes, weights = _menu(gpus)
+    sizes, weights = sized(gpus, "gpus")
     rng = np.random.default_rng(seed)
     submit = PROCESSES[process](rng, jobs, rate, burst, swing)
     return Workload(
@@ -221,13 +221,17 @@ DURATIONS: dict[str, Callable[[np.random.Generator, int, float, float], FloatArr
 """By name: seconds, float64 (jobs,)."""
 
 
-def _menu(text: str) -> tuple[NDArray[np.int64], FloatArray]:
-    """Return numbers of GPUs and their probabilities."""
+def sized(text: str, field: str) -> tuple[NDArray[np.int64], FloatArray]:
+    """Return the numbers of GPUs and their probabilities that ``1:6,2:2,8:1`` says.
+
+    Raises:
+        InstanceError: naming the field, if it says none.
+    """
     try:
         pairs = [(int(size), float(weight)) for size, weight in (part.split(":") for part in text.split(","))]
     except ValueError:
-        raise InstanceError("gpus", f"{text!r} is not like 1:6,2:2,8:1") from None
+        raise InstanceError(field, f"{text!r} is not like 1:6,2:2,8:1") from None
     sizes, weights = np.array([s for s, _ in pairs]), np.array([w for _, w in pairs])
     if (sizes < 1).any() or not np.isfinite(weights).all() or (weights < 0).any() or not weights.sum():
-        raise InstanceError("gpus", f"{text!r} has a size or a weight that is none")
+        raise InstanceError(field, f"{text!r} has a size or a weight that is none")
     return sizes, weights / weights.sum()

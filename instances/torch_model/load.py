@@ -46,11 +46,20 @@ def load_model(name: str) -> Model:
         InstanceError: naming what is not found, not callable, or fails, in one line.
     """
     require_torch()
+    with contextlib.redirect_stdout(sys.stderr):  # what the user's code prints is no part of an answer
+        return _checked(name, _made(name, find_object(name)))
+
+
+def find_object(name: str) -> Any:
+    """Import what ``module:attribute`` or ``file.py:attribute`` names.
+
+    Raises:
+        InstanceError: naming what is not found or fails as it is imported.
+    """
     place, colon, attribute = name.rpartition(":")
     if not colon or not place or not attribute:
         raise InstanceError("model", f"{name!r} is not of the form module:attribute, e.g. my_module:build")
-    with contextlib.redirect_stdout(sys.stderr):  # what the user's code prints is no part of an answer
-        return _checked(name, _made(name, _attribute(name, _import(place), attribute)))
+    return _attribute(name, _import(place), attribute)
 
 
 def require_torch() -> None:

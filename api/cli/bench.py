@@ -1,0 +1,181 @@
+"""`gangplan bench`: the suite, the runner, the report and submissions of GapBench."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from math import isfinite
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gangplan.hybrid.bench.suite import SIZES, Instance, make, suite
+from gangplan.instances import InstanceError, dump
+from gangplan.instances.outlet import write_whole
+
+from . import options
+from .files import read_answer
+from .output import emit_blocks, emit_json, table
+from .progress import Bar
+
+bench = typer.Typer(help="Compare methods on instances with known bounds.", no_args_is_help=True)
+
+Suite = Annotated[str, typer.Option(help="toy, small, medium, large or huge; partition, placement, schedule; or all")]
+Objective = Annotated[str, typer.Option(help="only instances of this objective")]
+Size = Annotated[str, typer.Option(help="only instances of this size")]
+Family = Annotated[str, typer.Option(help="only instances of this family")]
+Ledger = Annotated[
+    str | None, typer.Option(help="best known values of your own  [default: FOLDER/ledger.jsonl]", metavar="FILE")
+]
+Folder = Annotated[str, typer.Option(help="of rows, plans, ledger and report", metavar="FOLDER")]
+
+
+def _ledger(ledger: str | None, folder: str) -> Path:
+    return Path(folder) / "ledger.jsonl" if ledger is None else Path(ledger)
+
+
+@bench.command(name="list")
+def list_(
+    name: Annotated[str, typer.Option("--suite", help="see `gangplan bench run --help`")] = "all",
+    objective: Objective = "",
+    size: Size = "",
+    family: Family = "",
+    folder: Folder = "gapbench",
+    ledger: Ledger = None,
+    each: Annotated[bool, typer.Option("--each", help="a line an instance")] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """List the instances: how many of each kind, how many have a plan, and how many are proved optimal."""
+    found = suite(name, objective=objective, size=size, family=family, ledger=_ledger(ledger, folder))
+    if as_json:
+        emit_json([asdict(x) for x in found])
+    elif each:
+        lines = [(x.id, _number(x.value), _number(x.bound), x.by, _number(x.seconds)) for x in found]
+        emit_blocks(table(("instance", "best known", "bound", "by", "s"), lines))
+    else:
+        emit_blocks(_counts(found), f"{len(found)} instances, {sum(x.proved for x in found)} proved optimal")
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"
+
+
+def _counts(found: Sequence[Instance]) -> Any:
+    """Return a table: of each objective and family how many instances of each size, and how many are proved."""
+    groups: dict[tuple[str, str], list[Instance]] = {}
+    for x in found:
+        groups.setdefault((x.objective, x.family), []).append(x)
+    lines = []
+    for (objective, family), own in groups.items():
+        sizes = [str(sum(x.size == size for x in own) or "") for size in SIZES]
+        lines.append(
+            (objective, family, *sizes, str(sum(x.value is not None for x in own)), str(sum(x.proved for x in own)))
+        )
+    return table(("objective", "family", *SIZES, "with plan", "proved"), lines, left=2)
+
+
+@bench.command()
+def generate(
+    instance: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="instances; none means the suite")
+    ] = None,
+    name: Annotated[str, typer.Option("--suite", help="see `gangplan bench run --help`")] = "toy",
+    folder: Folder = "gapbench",
+) -> None:
+    """Generate problems, bit for bit those of the manifest, into FOLDER/instances."""
+    found = suite("all" if instance else name)
+    chosen = [x for x in found if not instance or x.id in instance]
+    if missing := set(instance or ()) - {x.id for x in chosen}:
+        raise InstanceError("instance", f"there is no {min(missing)!r}; see gangplan bench list --each")
+    place = Path(folder) / "instances"
+    place.mkdir(parents=True, exist_ok=True)
+    with Bar("generating", hidden=False) as bar:
+        for i, x in enumerate(chosen):
+            write_whole({place / f"{x.id}.json": f"{dump(make(x))}\n".encode()})
+            bar((i + 1) / len(chosen))
+    emit_blocks(f"{place}: {len(chosen)} problems, as in the manifest")
+
+
+@bench.command()
+def run(
+    name: Annotated[
+        str, typer.Option("--suite", help="toy, small, medium, large or huge; partition, placement, schedule; or all")
+    ] = "toy",
+    objective: Objective = "",
+    size: Size = "",
+    family: Family = "",
+    methods: Annotated[str, typer.Option(help="joined by commas  [default: auto and three of each objective]")] = "",
+    plugin: Annotated[
+        list[str] | None, typer.Option(help="a solver of yours; may be repeated", metavar="FILE.py:FUNCTION")
+    ] = None,
+    time_limit: Annotated[
+        str, typer.Option(help="of a solve; several deadlines joined by commas", metavar="SECONDS")
+    ] = "0.5",
+    seeds: Annotated[int, typer.Option(help="how many, of the methods", **options.whole_from(1, 10_000))] = 1,
+    jobs: Annotated[int, typer.Option(help="solves at a time", **options.whole_from(1, 100_000))] = 1,
+    workers: Annotated[int, typer.Option(help="threads of a solve", **options.whole_from(1, 1024))] = 1,
+    engine: Annotated[str, typer.Option(help="joblib's: loky (processes here), ray or dask")] = "loky",
+    memory: Annotated[
+        float | None, typer.Option(help="that a solve may have", metavar="GIB", parser=options.number)
+    ] = None,
+    cpu: Annotated[float | None, typer.Option(help="processor seconds that a solve may have", **options.X)] = None,
+    folder: Folder = "gapbench",
+    ledger: Ledger = None,
+    report: Annotated[bool, typer.Option("--report/--no-report", help="write the report too")] = True,
+) -> None:
+    """Run methods on a suite, a row each; what FOLDER has already is not run again, whatever ended the last run.
+
+    Plans better than the best known are kept in FOLDER/plans, their verified values in the ledger.
+    """
+    from gangplan.hybrid.bench.run import Settings
+    from gangplan.hybrid.bench.run import run as run_all
+
+    deadlines = options.numbers(time_limit)
+    settings = Settings(
+        Path(folder), tuple(x for x in methods.split(",") if x), tuple(plugin or ()),
+        deadlines if isinstance(deadlines, tuple) else (deadlines,), tuple(range(seeds)), jobs, workers, engine,
+        None if memory is None else memory * 2**30, cpu, _ledger(ledger, folder),
+    )  # fmt: skip
+    for field, values in (("time_limit", settings.deadlines), ("memory", (memory,)), ("cpu", (cpu,))):
+        if any(x is not None and not (isfinite(x) and x > 0) for x in values):
+            raise InstanceError(field, f"{values[0]!r} is not a positive number")
+    found = suite(name, objective=objective, size=size, family=family, ledger=settings.ledger)
+    with Bar(f"{len(found)} instances", hidden=False) as bar:
+        rows = run_all(found, settings, bar)
+    emit_blocks(f"{folder}: {len(rows)} rows of {len(found)} instances")
+    if report:
+        _report(folder, settings.ledger)
+
+
+@bench.command()
+def report(folder: Folder = "gapbench", ledger: Ledger = None) -> None:
+    """Write FOLDER/report.md and FOLDER/report.html from the rows. Needs gangplan[bench]."""
+    _report(folder, _ledger(ledger, folder))
+
+
+def _report(folder: str, ledger: Path | None) -> None:
+    from gangplan.hybrid.bench.report import write_report
+
+    markdown, page = write_report(Path(folder), suite("all", ledger=ledger))
+    emit_blocks(f"{markdown} and {page}")
+
+
+@bench.command()
+def submit(
+    plan: options.Plan,
+    instance: Annotated[str, typer.Option(help="id of the instance that it answers", metavar="ID")],
+    by: Annotated[str, typer.Option(help="who found it")] = "submitted",
+    folder: Folder = "gapbench",
+    ledger: Ledger = None,
+) -> None:
+    """Score a plan by the verifier; a better one than is known goes into the ledger."""
+    from gangplan.hybrid.bench.submit import submit as score
+
+    known, value, better = score(read_answer(plan), instance, by=by, ledger=_ledger(ledger, folder))
+    best = "none" if known.value is None else f"{known.value:.6g} by {known.by}"
+    bound = "none" if known.bound is None else f"{known.bound:.6g}"
+    emit_blocks(
+        f"value {value:.6g}, verified; best known so far {best}; bound {bound}",
+        f"{'better: noted in' if better else 'not better: nothing is noted in'} {_ledger(ledger, folder)}",
+    )

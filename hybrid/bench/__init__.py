@@ -1,0 +1,1 @@
+"""GapBench: instances with best-known values and bounds, a runner that resumes, a report of optimality gaps."""

@@ -1,0 +1,108 @@
+"""Who takes part: the methods of `solve`, and solvers of others by entry point or from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from importlib.metadata import entry_points
+from typing import Any
+
+from gangplan.instances import InstanceError
+from gangplan.instances.torch_model.load import find_object
+from gangplan.instances.verify import Problem
+from gangplan.solvers.method import OBJECTIVES, suite
+from gangplan.solvers.run import Run
+
+from ..table import ENTRIES, named
+
+GROUP = "gangplan.bench"
+"""The entry points of packages that bring a solver."""
+USUAL = {
+    "throughput": ("auto", "pipedream", "local_search", "cpsat"),
+    "latency": ("auto", "greedy", "local_search", "cpsat"),
+    "step": ("auto", "heft", "local_search", "cpsat"),
+    "stages": ("auto", "chain", "ideals"),
+    "placement": ("auto", "topology", "local_search", "cpsat"),
+    "schedule": ("auto", "lists", "local_search", "cpsat"),
+}
+"""The methods of a run that names none."""
+Solver = Callable[[Run], Any]
+PLUGGED: dict[str, Solver] = {}
+"""The solvers of others in this process, by name."""
+
+
+def methods_for(problem: Problem, asked: Sequence[str]) -> list[str]:
+    """Return those asked for that solve such a problem, by default the usual ones."""
+    known = named(problem.objective)
+    taken = suite(problem.objective)
+    return [
+        name
+        for name in asked or USUAL[problem.objective]
+        if name in ("auto", *PLUGGED) or (name in known and problem.variant in taken.variants_of(known[name]))
+    ]
+
+
+def check_methods(asked: Sequence[str]) -> None:
+    """Refuse a name that no objective knows.
+
+    Raises:
+        InstanceError: naming it.
+    """
+    known = {"auto"}.union(*(named(objective) for objective in OBJECTIVES))
+    for name in asked:
+        if name not in known:
+            raise InstanceError("methods", f"{name!r} is not one of {', '.join(sorted(known))}")
+
+
+def ours(objective: str, name: str) -> bool:
+    """Return whether a method comes with gangplan: only its bounds go into a ledger."""
+    own = {*suite(objective).methods, *(entry.name for entry in ENTRIES if entry.objective == objective), "auto"}
+    return name in own
+
+
+def enter(plugin: str) -> str:
+    """Load a solver of others and return its name, that of the function; `auto` is as it was.
+
+    Args:
+        plugin: ``file.py:function``, ``module:function``, or the name of an entry point of the group
+            ``gangplan.bench``. The function takes a `Run` and offers plans on it, or returns one.
+
+    Raises:
+        InstanceError: saying what is not found or cannot be imported.
+    """
+    try:
+        found: Any = find_object(plugin) if ":" in plugin else _installed(plugin)
+    except InstanceError as error:
+        raise InstanceError("plugin", error.problem) from None
+    if not callable(found):
+        raise InstanceError("plugin", f"{plugin!r} is a {type(found).__name__}, not a function of a Run")
+    name = plugin.rpartition(":")[2]
+    if any(ours(objective, name) for objective in OBJECTIVES):
+        raise InstanceError("plugin", f"{name!r} is the name of a method of gangplan")
+    PLUGGED[name] = found
+    return name
+
+
+def attempt(problem: Problem, name: str, time_limit: float, seed: int, workers: int) -> Run:
+    """Have a solver of others, that was entered, solve a problem; return what it did.
+
+    Raises:
+        Exception: what it raises, an infeasible plan being an `AssertionError`.
+    """
+    run = Run(problem, time_limit=time_limit, seed=seed, workers=workers)
+    with suppress(TimeoutError):
+        plan = PLUGGED[name](run)
+        if plan is not None:
+            run.offer(plan, name)
+    return run
+
+
+def _installed(name: str) -> Solver:
+    known = {point.name: point for point in entry_points(group=GROUP)}
+    if name not in known:
+        words = (
+            f"{name!r} is neither FILE.py:FUNCTION nor an entry point of {GROUP}: {', '.join(known) or 'there is none'}"
+        )
+        raise InstanceError("plugin", words)
+    found: Solver = known[name].load()
+    return found

@@ -1,0 +1,218 @@
+"""The report of a run: the same sections as Markdown with pictures beside it, and as one HTML file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+from gangplan.instances.outlet import write_whole
+
+from .figures import anytime, inline, profiles
+from .rows import FAILED, Row, read_rows
+from .statistics import Results, exponent, grouped, integral, interval, paired
+from .suite import Instance
+
+_STYLE = """body{font:16px/1.5 system-ui,sans-serif;
+max-width:60rem;margin:0 auto;padding:1rem;color:#111;background:#fff}
+h1,h2{line-height:1.2}h2{margin-top:2.2rem;border-bottom:1px solid #ccc}.wide{overflow-x:auto}
+table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
+th,td{padding:.2rem .6rem;text-align:right;border-bottom:1px solid #ddd;vertical-align:top}
+th:first-child,td:first-child{text-align:left}svg{width:100%;height:auto}
+@media print{body{max-width:none;font-size:10pt;padding:0}
+h2,tr,svg{break-inside:avoid}h2{break-after:avoid}.wide{overflow:visible}}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a report.
+
+    Attributes:
+        title: its head.
+        words: what its table and its picture mean.
+        head, lines: of the table; no head means no table.
+        name, picture: of the picture, SVG; "" means none.
+    """
+
+    title: str
+    words: str
+    head: tuple[str, ...] = ()
+    lines: tuple[tuple[str, ...], ...] = ()
+    name: str = ""
+    picture: str = ""
+
+
+def write_report(folder: Path, known: Sequence[Instance], *, first: str = "auto") -> tuple[Path, Path]:
+    """Write ``report.md``, its pictures and ``report.html`` into the folder of a run; return the two paths.
+
+    Args:
+        folder: of the rows.
+        known: the instances with the best that is known of them.
+        first: the method that the others are compared with.
+
+    Raises:
+        InstanceError: if there is no row, or matplotlib is not installed.
+    """
+    rows = read_rows(folder)
+    results = Results.of(rows, known)
+    if not results.rows:
+        raise InstanceError(
+            "folder", "has no row of an instance with a plan: begin with gangplan bench run", str(folder)
+        )
+    try:
+        parts = list(sections(results, rows, first))
+    except ModuleNotFoundError as error:
+        raise InstanceError("report", f"{error.name} is not installed: pip install 'gangplan[bench]'") from None
+    page, markdown = folder / "report.html", folder / "report.md"
+    pictures = {folder / f"{x.name}.svg": x.picture.encode() for x in parts if x.picture}
+    write_whole({markdown: _markdown(parts).encode(), page: _html(parts).encode(), **pictures})
+    return markdown, page
+
+
+def sections(results: Results, rows: Sequence[Row], first: str) -> Iterator[Section]:
+    """Yield the sections."""
+    yield _summary(results)
+    longest = results.deadlines[-1]
+    yield _by_family(results, longest)
+    words = (
+        "Higher and further left is better: where a line crosses 1%, so many solves are within 1% of the best known."
+    )
+    yield Section(f"Performance profiles at {longest:g} s", words, name="profiles", picture=profiles(results, longest))
+    yield _integrals(results, longest)
+    yield _paired(results, longest, first)
+    yield _scaling(results)
+    failed = [(r.instance, r.method, str(r.seed), f"{r.deadline:g}", r.notes) for r in rows if r.status == FAILED]
+    words = (
+        "Solves that crashed, broke a limit, did not stop or offered an infeasible plan; they count as a gap of 100%."
+    )
+    head = ("instance", "method", "seed", "s", "why") if failed else ()
+    yield Section("Failures", words if failed else "None.", head, tuple(failed))
+    yield _environment(rows)
+
+
+def _summary(results: Results) -> Section:
+    known = results.best.values()
+    lines = []
+    for (objective, deadline, method), own in grouped(
+        results.rows, lambda r: (r.objective, r.deadline, r.method)
+    ).items():
+        gaps = [results.gap(row) for row in own]
+        mean, low, high = interval(gaps)
+        proved = sum(row.status == "OPTIMAL" for row in own) / len(own)
+        none = sum(row.value is None for row in own)
+        cells = (f"{mean:.2%}", f"{low:.2%} to {high:.2%}", f"{np.median(gaps):.2%}", f"{proved:.0%}", str(none))
+        lines.append((f"{objective}, {method}", f"{deadline:g}", str(len(own)), *cells))
+    words = (
+        f"{len(known)} instances, {sum(x.proved for x in known)} with a proved optimum; {len(results.rows)} solves. "
+        "The gap is (value - best known) / (value - zero), where zero is 0 but for schedules, of which it is what "
+        "waiting for the jobs to arrive costs; without a plan it is 100%. Proved: by the method itself."
+    )
+    head = ("objective, method", "s", "solves", "mean gap", "95% interval", "median", "proved", "no plan")
+    return Section("GapBench: gap to the best known plan", words, head, tuple(lines))
+
+
+def _by_family(results: Results, deadline: float) -> Section:
+    lines = []
+    for (size, objective, family), own in grouped(
+        results.at(deadline), lambda r: (r.size, r.objective, r.family)
+    ).items():
+        methods = grouped(own, lambda row: row.method)
+        means = {m: float(np.mean([results.gap(row) for row in x])) for m, x in methods.items()}
+        best = min(means, key=lambda m: means[m])
+        left = {m: float(np.mean([results.left(row) for row in x])) for m, x in methods.items()}
+        bounds = [results.best[x].bound for x in {row.instance for row in own}]
+        cells = (str(len(bounds)), best, f"{means[best]:.2%}", f"{left[best]:.2%}", f"{max(means.values()):.2%}")
+        lines.append((f"{size}, {objective}, {family}", *cells))
+    words = "Of the method with the least mean gap: that to the best known plan, and that to the best proved bound."
+    head = ("size, objective, family", "instances", "best method", "to the plan", "to the bound", "worst method's")
+    return Section(f"Gap by size and family at {deadline:g} s", words, head, tuple(lines))
+
+
+def _integrals(results: Results, deadline: float) -> Section:
+    by_objective = grouped(results.at(deadline), lambda row: row.objective)
+    lines = [
+        (f"{objective}, {method}", f"{integral(results, mine, deadline):.2%}")
+        for objective, own in by_objective.items()
+        for method, mine in grouped(own, lambda row: row.method).items()
+    ]
+    words = (
+        "The mean gap while the solve goes on, 100% until there is a plan; its mean over time is the primal integral."
+    )
+    head = ("objective, method", "primal integral")
+    return Section(
+        f"Anytime curves to {deadline:g} s", words, head, tuple(lines), "anytime", anytime(results, deadline)
+    )
+
+
+def _paired(results: Results, deadline: float, first: str) -> Section:
+    lines = []
+    for objective, own in grouped(results.at(deadline), lambda row: row.objective).items():
+        for method, (pairs, mean, low, high) in paired(results, own, first).items():
+            said = "better" if low > 0 else "worse" if high < 0 else "open"
+            lines.append((f"{objective}, {method}", str(pairs), f"{mean:+.2%}", f"{low:+.2%} to {high:+.2%}", said))
+    words = f"How much larger the gap of each method is than that of {first}, on the instances and seeds that both ran."
+    head = ("objective, method", "pairs", "mean difference", "95% interval", f"{first} is")
+    return Section(f"Paired bootstrap at {deadline:g} s", words, head if lines else (), tuple(lines))
+
+
+def _scaling(results: Results) -> Section:
+    lines = []
+    for (objective, method), own in grouped(results.rows, lambda r: (r.objective, r.method)).items():
+        found = exponent(own)
+        if found:
+            lines.append((f"{objective}, {method}", str(found[0]), f"{found[1]:.2f}", f"{found[2]:.2f}"))
+    words = (
+        "Seconds to the proof grow like n to this power, n being ops, jobs and nodes, or jobs; of proved solves only."
+    )
+    none = "Nothing was proved on eight instances of sizes far enough apart."
+    head = ("objective, method", "proved", "exponent", "standard error")
+    return Section("Scaling", words if lines else none, head if lines else (), tuple(lines))
+
+
+def _environment(rows: Sequence[Row]) -> Section:
+    dates, loads = [row.date for row in rows], [row.load for row in rows]
+    cpu, memory = sum(row.cpu for row in rows), max(row.memory for row in rows)
+    lines = [
+        ("dates, UTC", f"{min(dates)} to {max(dates)}"),
+        ("load before a solve", f"{min(loads):g} to {max(loads):g}"),
+        ("seeds, threads", f"{sorted({r.seed for r in rows})}, {sorted({r.workers for r in rows})}"),
+        ("processor time", f"{cpu:.0f} s in {len(rows)} solves"),
+        ("largest process", f"{memory / 2**20:.0f} MiB"),
+        *(("environment", text) for text in sorted({row.environment for row in rows})),
+    ]
+    words = "Seconds are of the wall clock: where the load is above the number of cores, they say little."
+    return Section("Environment", words, ("", "value"), tuple(lines))
+
+
+def _markdown(parts: Sequence[Section]) -> str:
+    blocks = []
+    for i, part in enumerate(parts):
+        blocks += [f"{'#' if not i else '##'} {part.title}", part.words]
+        if part.picture:
+            blocks.append(f"![{part.title}]({part.name}.svg)")
+        if part.head:
+            rule = ("---", *("---:" for _ in part.head[1:]))
+            blocks.append("\n".join(f"| {' | '.join(cells)} |" for cells in (part.head, rule, *part.lines)))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _html(parts: Sequence[Section]) -> str:
+    body = []
+    for i, part in enumerate(parts):
+        level = 2 if i else 1
+        body.append(f"<h{level}>{escape(part.title)}</h{level}>\n<p>{escape(part.words)}</p>")
+        if part.picture:
+            body.append(inline(part.picture, part.name, escape(part.title)))
+        if part.head:
+            head = "".join(f"<th>{escape(x)}</th>" for x in part.head)
+            lines = "\n".join(f"<tr>{''.join(f'<td>{escape(x)}</td>' for x in line)}</tr>" for line in part.lines)
+            body.append(f'<div class="wide"><table><tr>{head}</tr>\n{lines}\n</table></div>')
+    meta = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+    return (
+        f'<!doctype html>\n<html lang="en"><head>{meta}<title>GapBench</title><style>{_STYLE}</style></head>\n<body>\n'
+        + ("\n".join(body) + "\n</body></html>\n")
+    )

@@ -1,0 +1,107 @@
+"""The rows of a run: a journal that survives kill -9, and Parquet for whoever reads tables."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from gangplan.instances.outlet import write_whole
+from gangplan.solvers.run import relative_gap
+
+from .lines import line_of, read_lines
+
+JOURNAL, TABLE = "rows.jsonl", "rows.parquet"
+FAILED, SKIPPED = "FAILED", "SKIPPED"
+"""Statuses of a row besides those of a result: the method did not come to an end; it does not solve such a problem."""
+Key = tuple[str, str, str, int, float, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One solve.
+
+    Attributes:
+        instance, hash: what was solved.
+        objective, family, size, parts: of it; parts are ops, jobs and nodes, or jobs.
+        method: a method, a plug-in, or who submitted the plan.
+        seed, deadline, workers: given to it; seconds of wall-clock time.
+        status: of the result, or `FAILED`, or `SKIPPED`.
+        value: of the plan, as the verifier says after the method has ended; None without a plan.
+        bound: that the method claims; None if none.
+        zero: what gaps are counted from.
+        seconds, cpu: of the solve, by the wall clock, and of all its processors.
+        memory: bytes that its process held at most.
+        trace: second, and value found then, of each better plan.
+        notes: what went wrong.
+        date: UTC, when it ended.
+        load: processes that ran or waited on the machine in the minute before.
+        environment: versions and machine.
+    """
+
+    instance: str
+    hash: str
+    objective: str
+    family: str
+    size: str
+    parts: int
+    method: str
+    seed: int
+    deadline: float
+    workers: int
+    status: str
+    value: float | None = None
+    bound: float | None = None
+    zero: float = 0.0
+    seconds: float = 0.0
+    cpu: float = 0.0
+    memory: float = 0.0
+    trace: tuple[tuple[float, ...], ...] = ()
+    notes: str = ""
+    date: str = ""
+    load: float = 0.0
+    environment: str = ""
+
+    @property
+    def key(self) -> Key:
+        """What makes another row a repetition of this one."""
+        return self.instance, self.hash, self.method, self.seed, self.deadline, self.workers
+
+    def gap_to(self, reference: float | None) -> float:
+        """Return (value - reference) / (value - zero), from 0 to 1; 1 without a plan or a reference."""
+        gap = relative_gap(self.value, reference, self.zero)
+        return 1.0 if gap is None else min(max(gap, 0.0), 1.0)
+
+
+def append(rows: Iterable[Row], folder: Path) -> None:
+    """Add rows to the journal: on the disk when this returns, behind whole rows only."""
+    with (folder / JOURNAL).open("a+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)  # whoever was killed may have left half a row
+        for row in rows:
+            file.write(line_of(row))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_rows(folder: Path) -> list[Row]:
+    """Return the rows of a run, oldest first; see `read_lines`."""
+    return read_lines(folder / JOURNAL, Row)
+
+
+def write_table(rows: Iterable[Row], folder: Path) -> bool:
+    """Write the rows as Parquet; return whether pyarrow is there to do so."""
+    from io import BytesIO
+
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        return False
+    content = BytesIO()
+    parquet.write_table(pyarrow.Table.from_pylist([asdict(row) for row in rows]), content, compression="zstd")
+    write_whole({folder / TABLE: content.getvalue()})
+    return True

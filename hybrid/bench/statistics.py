@@ -1,0 +1,133 @@
+"""What the rows of a run say: gaps, profiles, curves over time, exponents, and intervals of paired differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+
+from gangplan.instances.arrays import FloatArray
+
+from .rows import SKIPPED, Row
+from .suite import Instance
+
+K = TypeVar("K")
+_RESAMPLES = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """The rows that count, the newest of each solve, and the best value and bound known of each instance.
+
+    Attributes:
+        rows: of instances that have a plan, by methods that solve such problems.
+        best: value and bound of each instance, by rows and ledger.
+    """
+
+    rows: tuple[Row, ...]
+    best: Mapping[str, Instance]
+
+    @classmethod
+    def of(cls, rows: Iterable[Row], known: Iterable[Instance]) -> Results:
+        """Return the results of a run; an instance that nobody has a plan of, or that has none, does not count."""
+        best = {x.id: x for x in known}
+        newest = {row.key: row for row in rows if row.status != SKIPPED}
+        counted = [row for row in newest.values() if row.instance in best and best[row.instance].hash == row.hash]
+        for row in counted:
+            known_best = replace(best[row.instance], zero=row.zero)
+            best[row.instance] = known_best.better(row.value, None, row.method, row.seconds)
+        kept = [row for row in counted if best[row.instance].value is not None]
+        kept.sort(key=lambda row: (list(best).index(row.instance), row.method != "auto"))
+        return cls(tuple(kept), {row.instance: best[row.instance] for row in kept})
+
+    def gap(self, row: Row) -> float:
+        """Return the gap of a row to the best known value, from 0 to 1; 1 without a plan."""
+        return row.gap_to(self.best[row.instance].value)
+
+    def left(self, row: Row) -> float:
+        """Return the gap of a row to the best bound that is known."""
+        return row.gap_to(self.best[row.instance].bound)
+
+    def at(self, deadline: float) -> list[Row]:
+        """Return the rows of a deadline."""
+        return [row for row in self.rows if row.deadline == deadline]
+
+    @property
+    def deadlines(self) -> list[float]:
+        """The deadlines, ascending."""
+        return sorted({row.deadline for row in self.rows})
+
+
+def grouped(rows: Iterable[Row], key: Callable[[Row], K]) -> dict[K, list[Row]]:
+    """Return the rows by a key, in the order in which keys come first."""
+    found: dict[K, list[Row]] = {}
+    for row in rows:
+        found.setdefault(key(row), []).append(row)
+    return found
+
+
+def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float, float]:
+    """Return the mean and its 95% interval, by the bootstrap's percentiles: gaps are not spread evenly."""
+    given = np.asarray(values, dtype=float)
+    draws = np.random.default_rng(seed).integers(0, len(given), (_RESAMPLES, len(given)))
+    low, high = np.percentile(given[draws].mean(axis=1), [2.5, 97.5])
+    return float(given.mean()), float(low), float(high)
+
+
+def paired(results: Results, rows: Sequence[Row], first: str) -> dict[str, tuple[int, float, float, float]]:
+    """Return for every other method, on the instances and seeds that both ran, how much larger its gap is on average.
+
+    Returns:
+        Number of pairs, mean difference of gaps, and its 95% interval, by the bootstrap over pairs.
+    """
+    by_method = {
+        m: {(r.instance, r.seed): results.gap(r) for r in x} for m, x in grouped(rows, lambda r: r.method).items()
+    }
+    mine = by_method.pop(first, {})
+    found = {}
+    for method, other in by_method.items():
+        differences = [gap - mine[key] for key, gap in other.items() if key in mine]
+        if differences:
+            found[method] = len(differences), *interval(differences)
+    return found
+
+
+def curve(results: Results, rows: Sequence[Row], times: FloatArray) -> FloatArray:
+    """Return the mean gap at each of `times`; 1 where there is no plan yet."""
+    total = np.zeros(len(times))
+    for row in rows:
+        reached = np.ones(len(times))
+        for second, value in row.trace:
+            reached[times >= second] = results.gap(replace(row, value=value))
+        total += reached
+    return np.asarray(total / max(1, len(rows)))
+
+
+def integral(results: Results, rows: Sequence[Row], deadline: float) -> float:
+    """Return the primal integral: the mean gap over the time of the deadline (Berthold 2013)."""
+    times = np.linspace(0.0, deadline, 501)[1:]
+    return float(curve(results, rows, times).mean())
+
+
+def profile(results: Results, rows: Sequence[Row], within: FloatArray) -> FloatArray:
+    """Return the share of the solves whose gap is at most each of `within` (Dolan and More 2002)."""
+    gaps = np.array([results.gap(row) for row in rows])
+    return np.asarray((gaps[:, None] <= within).mean(axis=0))
+
+
+def exponent(rows: Sequence[Row]) -> tuple[int, float, float] | None:
+    """Return how seconds to the proof grow with the parts of a problem: n, the exponent, and its standard error.
+
+    A least-squares line through logarithms, of what was proved optimal in more than a millisecond; `None` of fewer than
+    eight solves or where sizes are less than a factor of two apart.
+    """
+    proved = [row for row in rows if row.status == "OPTIMAL" and row.seconds > 1e-3]
+    x = np.log([row.parts for row in proved])
+    if len(proved) < 8 or np.ptp(x) < np.log(2):
+        return None
+    y = np.log([row.seconds for row in proved])
+    slope, offset = np.polyfit(x, y, 1)
+    rest = float(((y - slope * x - offset) ** 2).sum()) / (len(x) - 2)
+    return len(x), float(slope), float(np.sqrt(rest / ((x - x.mean()) ** 2).sum()))

@@ -1,0 +1,159 @@
+"""The instances of GapBench: specifications in suite.toml, and in the manifest what is known of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from gangplan.instances import InstanceError
+from gangplan.instances.documents import content_hash
+from gangplan.instances.errors import unknown
+from gangplan.instances.intake import parse_toml, read_text
+from gangplan.instances.kinds import GRAPHS, PROBLEMS
+from gangplan.instances.outlet import write_whole
+from gangplan.instances.verify import Problem
+
+from . import makers
+from .lines import line_of, read_lines
+
+_HOME = Path(__file__).parent
+MANIFEST = _HOME / "manifest.jsonl"
+SIZES = ("toy", "small", "medium", "large", "huge")
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "all": tuple(PROBLEMS), "partition": GRAPHS, "placement": ("placement",), "schedule": ("schedule",)
+}  # fmt: skip
+"""Suites that are no size: the objectives of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A line of the manifest: how an instance is made, and the best that is known of it.
+
+    Attributes:
+        id: objective, family, size and number.
+        objective, family, size: of the instance.
+        generator: a function of `gangplan.hybrid.bench.makers`.
+        arguments: of it, besides objective and family; the seed is one.
+        hash: the content hash of the problem, a SHA-256.
+        value: of the best known plan, as the verifier says; None if none is known.
+        bound: no plan can be better; None if nothing is proved.
+        by, bound_by: the methods, or who submitted the plan.
+        seconds: of the solve that found the better of the two last, None if it was submitted.
+        zero: what gaps are counted from, see `gangplan.Result`.
+    """
+
+    id: str
+    objective: str
+    family: str
+    size: str
+    generator: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    hash: str = ""
+    value: float | None = None
+    bound: float | None = None
+    by: str = ""
+    bound_by: str = ""
+    seconds: float | None = None
+    zero: float = 0.0
+
+    @property
+    def proved(self) -> bool:
+        """Whether the best known plan is optimal, within a millionth."""
+        from gangplan.solvers.run import OPTIMAL_GAP, relative_gap
+
+        gap = relative_gap(self.value, self.bound, self.zero)
+        return gap is not None and gap <= OPTIMAL_GAP
+
+    def better(self, value: float | None, bound: float | None, by: str, seconds: float | None) -> Instance:
+        """Return the instance with a verified value or a bound that is better; a bound that a plan disproves goes."""
+        new = self
+        if value is not None and (self.value is None or value < self.value):
+            new = replace(new, value=value, by=by, seconds=seconds)
+        if bound is not None and (self.bound is None or bound > self.bound):
+            new = replace(new, bound=bound, bound_by=by, seconds=seconds)
+        if new.value is not None and new.bound is not None and new.bound > new.value:
+            # proofs are in floating point
+            close = new.bound - new.value <= 1e-6 * max(new.value - self.zero, 1e-300)
+            new = replace(new, bound=new.value if close else None, bound_by=new.bound_by if close else "")
+        return new
+
+
+def make(instance: Instance, *, check: bool = True) -> Problem:
+    """Generate the problem of an instance.
+
+    Raises:
+        InstanceError: if it is not, bit for bit, the one that the manifest names.
+    """
+    generator = getattr(makers, instance.generator)
+    problem: Problem = generator(instance.objective, instance.family, **instance.arguments)
+    if check and instance.hash and content_hash(problem) != instance.hash:
+        raise InstanceError(instance.id, f"generated, its hash is {content_hash(problem)}, not {instance.hash}")
+    return problem
+
+
+def specified() -> Iterator[Instance]:
+    """Yield the instances of suite.toml, without what is known of them."""
+    for row in parse_toml(read_text(_HOME / "suite.toml"))["row"]:
+        for objective, family in product(*(_listed(row[x]) for x in ("objective", "family"))):
+            for size in SIZES:
+                cases = [dict(zip(case, values, strict=True)) for case in row.get(size, ())
+                         for values in product(*map(_listed, case.values()))]  # fmt: skip
+                for i, case in enumerate(cases):
+                    yield Instance(f"{objective}-{family}-{size}-{i:02}", objective, family, size, row["make"], case)
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def read_manifest(path: Path = MANIFEST) -> dict[str, Instance]:
+    """Return the lines of a manifest or a ledger by id, see `read_lines`."""
+    return {x.id: x for x in read_lines(path, Instance)}
+
+
+def write_manifest(instances: Iterable[Instance], path: Path) -> None:
+    """Write a manifest, whole or not at all."""
+    write_whole({path: b"".join(map(line_of, instances))}, durable=True)
+
+
+@cache
+def _shipped() -> dict[str, Instance]:
+    return read_manifest()
+
+
+def suite(
+    name: str = "all", *, objective: str = "", size: str = "", family: str = "", ledger: Path | None = None
+) -> list[Instance]:
+    """Return the instances of a suite with the best that is known, by the manifest and a ledger of one's own.
+
+    Args:
+        name: a size, or one of `GROUPS`.
+        objective, size, family: only those.
+        ledger: lines that replace those of the manifest where they know more.
+
+    Raises:
+        InstanceError: naming the argument and the value found.
+    """
+    for argument, value, known in (("suite", name, (*SIZES, *GROUPS)), ("objective", objective, PROBLEMS),
+                                   ("size", size, SIZES)):  # fmt: skip
+        if value and value not in known:
+            raise InstanceError(argument, unknown(value, known))
+    own = {} if ledger is None else read_manifest(ledger)
+    known = _shipped()
+    families = {x.family for x in known.values()}
+    if family and family not in families:
+        raise InstanceError("family", unknown(family, sorted(families)))
+    wanted = [x for x in known.values() if (x.size == name or x.objective in GROUPS.get(name, ()))
+              and objective in ("", x.objective) and size in ("", x.size) and family in ("", x.family)]  # fmt: skip
+    return [_merged(x, own.get(x.id)) for x in wanted]
+
+
+def _merged(shipped: Instance, own: Instance | None) -> Instance:
+    if own is None or own.hash != shipped.hash:
+        return shipped
+    merged = shipped.better(own.value, None, own.by, own.seconds)
+    return merged.better(None, own.bound, own.bound_by, own.seconds)

@@ -1,0 +1,67 @@
+"""`gangplan bench`: from the suite to a submission."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from gangplan.hybrid.bench.suite import make, suite
+from gangplan.instances import content_hash, dump, load
+
+from .conftest import Cli
+
+PAGE = Path(__file__).parents[2] / "docs" / "gapbench.md"
+
+
+def test_list_fits_and_agrees(cli: Cli) -> None:
+    """The table has 80 columns and the count of the JSON."""
+    shown, data = cli("bench", "list"), json.loads(cli("bench", "list", "--json").out)
+    assert max(map(len, shown.out.splitlines())) <= 80 and f"{len(data)} instances" in shown.out
+    few = cli("bench", "list", "--suite", "schedule", "--size", "toy", "--each", "--folder", "nowhere")
+    assert few.out.count("schedule-") == 12 and max(map(len, few.out.splitlines())) <= 80
+    assert cli("bench", "list", "--suite", "tiny").code == 2
+
+
+def test_generate(cli: Cli, tmp_path: Path) -> None:
+    """What is written is the problem of the manifest; an id that there is not is refused."""
+    assert cli("bench", "generate", "step-random-toy-00", "--folder", tmp_path).code == 0
+    made = load(tmp_path / "instances" / "step-random-toy-00.json")
+    assert content_hash(made) == next(x.hash for x in suite("toy") if x.id == "step-random-toy-00")
+    assert "there is no 'x'" in cli("bench", "generate", "x", "--folder", tmp_path).err
+
+
+def test_the_solver_of_the_page(cli: Cli, tmp_path: Path) -> None:
+    """The third party's solver of the page has less than 30 lines, runs, and is compared."""
+    pytest.importorskip("matplotlib")
+    code = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)[0]
+    assert len(code.splitlines()) < 30
+    (tmp_path / "one_by_one.py").write_text(code)
+    chosen = ("--objective", "schedule", "--family", "philly", "--methods", "lists", "--folder", tmp_path)
+    done = cli("bench", "run", *chosen, "--plugin", f"{tmp_path / 'one_by_one.py'}:one_by_one")
+    assert done.code == 0 and "6 rows of 3" in done.out
+    text = (tmp_path / "report.md").read_text()
+    assert "| schedule, one_by_one | 0.5 | 3 |" in text and "## Failures\n\nNone." in text
+
+
+def test_submit(cli: Cli, tmp_path: Path) -> None:
+    """A better plan goes into the ledger with its value; one no better, infeasible, or of another kind does not."""
+    chosen = next(x for x in suite("toy") if x.id == "schedule-philly-toy-00")
+    problem, plan, ledger = tmp_path / "p.json", tmp_path / "plan.json", tmp_path / "own.jsonl"
+    problem.write_text(dump(make(chosen)))
+    assert cli("solve", problem, "--time-limit", "2", "--out", plan).code == 0
+    given = ("bench", "submit", plan, "--ledger", ledger, "--instance")
+    found = cli(*given, chosen.id, "--by", "me")
+    assert found.code == 0 and ("better: noted" in found.out) is (chosen.value is None or ledger.exists())
+    assert "not better: nothing" in cli(*given, chosen.id).out
+    wrong = cli(*given, "step-random-toy-00")
+    assert wrong.code == 2 and "is of the objective schedule, step-random-toy-00 of step" in wrong.err
+    other = cli(*given, "schedule-philly-toy-01")
+    assert other.code == 2 and "was made for another instance" in other.err
+    data = json.loads(plan.read_text())
+    del data["content_hash"]
+    plan.write_text(json.dumps(data | {"start": [0.0] * len(data["start"])}))
+    broken = cli(*given, chosen.id)
+    assert broken.code == 2 and "is not feasible" in broken.err

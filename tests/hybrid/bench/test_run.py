@@ -1,0 +1,117 @@
+"""The runner of GapBench: nothing is lost or repeated, and what fails costs its own row."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gangplan.hybrid.bench.report import write_report
+from gangplan.hybrid.bench.rows import FAILED, JOURNAL, read_rows
+from gangplan.hybrid.bench.run import Settings, run
+from gangplan.hybrid.bench.suite import read_manifest, suite
+from gangplan.instances import InstanceError
+
+PLUGINS = """
+import os, time
+
+def breaks(run):
+    raise ValueError("no idea")
+
+def dies(run):
+    os.kill(os.getpid(), 9)
+
+def sleeps(run):
+    time.sleep(60)
+
+def hungry(run):
+    blocks = [bytearray(2**26) for _ in range(64)]
+
+def busy(run):
+    while True:
+        pass
+"""
+COMMAND = ("bench", "run", "--suite", "toy", "--objective", "stages", "--methods", "chain,ideals", "--no-report")
+
+
+def test_kill_9_loses_and_repeats_nothing(tmp_path: Path) -> None:
+    """A run that is killed, its last row cut off, goes on: every solve has one row, and those that were there stay."""
+    whole = {(x.id, method) for x in suite("toy", objective="stages") for method in ("chain", "ideals")}
+    command = [sys.executable, "-m", "gangplan", *COMMAND, "--jobs", "2", "--folder", str(tmp_path)]
+    first = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+    until = time.monotonic() + 120
+    while len(read_rows(tmp_path)) < 3 and time.monotonic() < until:
+        time.sleep(0.02)
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait()
+    before = read_rows(tmp_path)
+    assert 3 <= len(before) < len(whole)
+    with (tmp_path / JOURNAL).open("a") as journal:
+        journal.write('{"instance":"cut of')
+    assert read_rows(tmp_path) == before
+    subprocess.run(command, check=True, capture_output=True)
+    rows = read_rows(tmp_path)
+    assert rows[: len(before)] == before
+    assert sorted((row.instance, row.method) for row in rows) == sorted(whole)
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert parquet.read_table(tmp_path / "rows.parquet").num_rows == len(whole)
+
+
+def test_what_fails_costs_its_own_row(tmp_path: Path) -> None:
+    """Plug-ins that raise, die, sleep, or break a limit each leave a row that says so, and the report lists them."""
+    file, folder = tmp_path / "bad_solvers.py", tmp_path / "rows"
+    file.write_text(PLUGINS)
+    names = ("breaks", "dies", "sleeps", "hungry", "busy")
+    one = [x for x in suite("toy") if x.id == "stages-random-toy-00"]
+    plugins = tuple(f"{file}:{name}" for name in names)
+    rows = run(one, Settings(folder, ("ideals", "auto"), plugins, (2.5,), memory=2**30, cpu=1.0))
+    found = {row.method: row for row in rows}
+    assert found["ideals"].status == "OPTIMAL" and found["ideals"].value is not None
+    assert found["auto"].status == "OPTIMAL" and found["auto"].notes == ""  # plug-ins are not in it
+    assert {name: found[name].status for name in names} == dict.fromkeys(names, FAILED)
+    assert "no idea" in found["breaks"].notes and "killed" in found["sleeps"].notes
+    assert re.search("MemoryError|a limit", found["hungry"].notes) and "a limit" in found["busy"].notes
+    pytest.importorskip("matplotlib")
+    markdown, page = write_report(folder, suite("toy"))
+    failures = markdown.read_text().partition("## Failures")[2]
+    assert all(f"| stages-random-toy-00 | {name} |" in failures for name in names)
+    assert "| stages-random-toy-00 | ideals |" not in failures
+    assert "<svg" in page.read_text() and "http-equiv" not in page.read_text() and "<script" not in page.read_text()
+
+
+def test_the_ledger_has_verified_values(tmp_path: Path) -> None:
+    """A run notes values and bounds of gangplan's methods in the ledger, and nothing twice."""
+    chosen = [x for x in suite("toy") if x.id.startswith("stages-random")][:1]
+    run(chosen, Settings(tmp_path, ("ideals",), ledger=tmp_path / "own.jsonl"))
+    own = read_manifest(tmp_path / "own.jsonl") if (tmp_path / "own.jsonl").exists() else {}
+    known = own.get(chosen[0].id, chosen[0])
+    assert known.proved and known.value == read_rows(tmp_path)[0].value
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"methods": ("fastest",)}, "methods: 'fastest' is not one of"),
+        ({"plugins": ("nothing",)}, "plugin: 'nothing' is neither"),
+        ({"plugins": ("nowhere.py:f",)}, "plugin: there is no file"),
+        ({"engine": "spark"}, "engine: 'spark' is not one of loky, ray, dask"),
+    ],
+)
+def test_bad_settings(tmp_path: Path, settings: dict[str, object], words: str) -> None:
+    """What is not there is named before anything runs."""
+    with pytest.raises(InstanceError, match=words):
+        run(suite("toy")[:1], Settings(tmp_path, **settings))  # type: ignore[arg-type]
+    assert read_rows(tmp_path) == []
+
+
+def test_an_engine_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The extra that brings it is named."""
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(InstanceError, match=r"pip install 'gangplan\[ray\]'"):
+        run(suite("toy")[:1], Settings(tmp_path, engine="ray"))
