@@ -15,7 +15,7 @@ from gangplan.solvers.run import Run
 
 from ..table import ENTRIES, named
 
-GROUP = "gangplan.bench"
+GROUP = "gangplan_bench"
 """The entry points of packages that bring a solver."""
 USUAL = {
     "throughput": ("auto", "pipedream", "local_search", "cpsat"),
@@ -65,7 +65,7 @@ def enter(plugin: str) -> str:
 
     Args:
         plugin: ``file.py:function``, ``module:function``, or the name of an entry point of the group
-            ``gangplan.bench``. The function takes a `Run` and offers plans on it, or returns one.
+            ``gangplan_bench``. The function takes a `Run` and offers plans on it, or returns one.
 
     Raises:
         InstanceError: saying what is not found or cannot be imported.

@@ -8,6 +8,7 @@ import resource
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -236,6 +237,7 @@ def _solved(problem: Any, task: Task) -> tuple[Any, dict[str, Any]]:
                 problem, time_limit=task.deadline, method=task.method, seed=task.seed, workers=settings.workers
             )
         seconds, status = found.wall_seconds, found.status
+    _collect()
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return found.plan, {
         "status": str(status),
@@ -246,6 +248,15 @@ def _solved(problem: Any, task: Task) -> tuple[Any, dict[str, Any]]:
         "trace": tuple((round(x.seconds, 4), x.objective) for x in found.trace),
         "notes": "; ".join(found.notes)[:300],
     }
+
+
+def _collect() -> None:
+    """Wait a moment for the processes that the solve has ended: until then what they used is not counted."""
+    until = time.perf_counter() + 0.5
+    with suppress(ChildProcessError):
+        while time.perf_counter() < until:
+            if not os.waitpid(-1, os.WNOHANG)[0]:
+                time.sleep(0.002)
 
 
 def _loaded() -> int:

@@ -143,11 +143,11 @@ def suite(
         if value and value not in known:
             raise InstanceError(argument, unknown(value, known))
     own = {} if ledger is None else read_manifest(ledger)
-    known = _shipped()
-    families = {x.family for x in known.values()}
+    shipped = _shipped()
+    families = {x.family for x in shipped.values()}
     if family and family not in families:
         raise InstanceError("family", unknown(family, sorted(families)))
-    wanted = [x for x in known.values() if (x.size == name or x.objective in GROUPS.get(name, ()))
+    wanted = [x for x in shipped.values() if (x.size == name or x.objective in GROUPS.get(name, ()))
               and objective in ("", x.objective) and size in ("", x.size) and family in ("", x.family)]  # fmt: skip
     return [_merged(x, own.get(x.id)) for x in wanted]
 
@@ -155,5 +155,5 @@ def suite(
 def _merged(shipped: Instance, own: Instance | None) -> Instance:
     if own is None or own.hash != shipped.hash:
         return shipped
-    merged = shipped.better(own.value, None, own.by, own.seconds)
+    merged = replace(shipped, zero=own.zero or shipped.zero).better(own.value, None, own.by, own.seconds)
     return merged.better(None, own.bound, own.bound_by, own.seconds)

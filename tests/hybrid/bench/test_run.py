@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -31,7 +30,7 @@ def sleeps(run):
     time.sleep(60)
 
 def hungry(run):
-    blocks = [bytearray(2**26) for _ in range(64)]
+    blocks = bytearray(2**33)
 
 def busy(run):
     while True:
@@ -70,13 +69,14 @@ def test_what_fails_costs_its_own_row(tmp_path: Path) -> None:
     names = ("breaks", "dies", "sleeps", "hungry", "busy")
     one = [x for x in suite("toy") if x.id == "stages-random-toy-00"]
     plugins = tuple(f"{file}:{name}" for name in names)
-    rows = run(one, Settings(folder, ("ideals", "auto"), plugins, (2.5,), memory=2**30, cpu=1.0))
+    run(one, Settings(folder, ("ideals", "auto"), plugins[:4], (2.0,), memory=2**30))
+    rows = run(one, Settings(folder, ("ideals",), plugins[4:], (60.0,), cpu=1.0))
     found = {row.method: row for row in rows}
     assert found["ideals"].status == "OPTIMAL" and found["ideals"].value is not None
     assert found["auto"].status == "OPTIMAL" and found["auto"].notes == ""  # plug-ins are not in it
     assert {name: found[name].status for name in names} == dict.fromkeys(names, FAILED)
     assert "no idea" in found["breaks"].notes and "killed" in found["sleeps"].notes
-    assert re.search("MemoryError|a limit", found["hungry"].notes) and "a limit" in found["busy"].notes
+    assert "MemoryError" in found["hungry"].notes and "a limit" in found["busy"].notes
     pytest.importorskip("matplotlib")
     markdown, page = write_report(folder, suite("toy"))
     failures = markdown.read_text().partition("## Failures")[2]
