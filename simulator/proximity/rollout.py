@@ -1,4 +1,4 @@
-"""Search without learning: try each job and each place, play sampled futures to the end, take what went best."""
+"""A policy without learning: try each job and each place, play sampled futures to the end, take what went best."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_number
 from gangplan.solvers.compiled.kernel import Floats, Ints, Ints2, by_reference, kernel
 
 from .allocate import ALLOCATORS, allocate
 from .arrays import RUNNING, WAITING, Cluster, Jobs, State, copy
-from .decode import Listing, decode, is_list, keys, listing, restore, sort_in
+from .decode import Listing, decode, restore, sort_in
 from .futures import future
 from .patient import Patient
-from .rules import DISCIPLINES, Rule, play, rule
 from .step import advance, begin_job, pass_time, start, total_jct
 
 WAIT, AS_THE_RULE = -1, -2
@@ -42,48 +40,30 @@ class Candidates(NamedTuple):
     base: int
 
 
-NO_LIST = Listing(np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=np.int64))
-
-
 @dataclass(frozen=True, slots=True)
 class Rollout:
     """Decide by playing every candidate to the end of sampled futures, the rest by a base rule (Bertsekas 1997).
 
-    A policy knows what has arrived, not what will: jobs to come are a stretch of jobs that came, or of `history`.
+    A policy knows what has arrived, not what will: jobs to come are a stretch of jobs that came.
 
     Attributes:
-        base: who decides after the candidate; rules that are lists, see `listing`, take a fraction of the time.
+        base: who decides after the candidate.
         futures: how many are sampled; all candidates play the same ones.
         ahead: jobs that arrive in each.
         width: jobs of the queue that are tried, the first by the base rule that fit.
-        allocators: by which they are placed.
-        doubt: a candidate must be ahead of what the base rule decides by so many standard errors.
-        history: jobs to draw futures from, e.g. of training seeds; by default those that have arrived.
-        spread: of the logarithm of a duration about the one expected; 0 if expected durations are true.
         seed: of the futures.
     """
 
-    base: Rule | Patient = field(default_factory=Patient)
+    base: Patient = field(default_factory=Patient)
     futures: int = 32
     ahead: int = 10
     width: int = 20
-    allocators: tuple[str, ...] = ALLOCATORS
-    doubt: float = 0.0
-    history: Jobs | None = None
-    spread: float = 0.0
     seed: int = 0
 
     def __post_init__(self) -> None:
         for name in ("futures", "width"):
             require_number(getattr(self, name), name, positive=True, whole=True)
         require_number(self.ahead, "ahead", whole=True)
-        require_number(self.doubt, "doubt")
-        require_number(self.spread, "spread")
-        for name in self.allocators:
-            if name not in ALLOCATORS:
-                raise InstanceError("allocators", f"{name!r} is not one of {', '.join(ALLOCATORS)}")
-        if self.base.allocator not in self.allocators:
-            raise InstanceError("allocators", f"lack {self.base.allocator!r} of the base rule")
 
     def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
         """Run from a state to the end, where all jobs have a start and a finish."""
@@ -97,13 +77,11 @@ class Rollout:
                 return
 
     def pick(self, found: Candidates) -> int:
-        """Return the best candidate, by its place: the base rule's own where no other is ahead beyond `doubt`."""
+        """Return the best candidate, by its place: the base rule's own where no other is ahead."""
         if len(found.at) == 1:
             return 0
-        ahead = found.value[[found.base]] - found.value
         with np.errstate(invalid="ignore"):
-            error = ahead.std(axis=1, ddof=1) / np.sqrt(self.futures) if self.futures > 1 else 0.0
-            gain = np.nan_to_num(ahead.mean(axis=1) - self.doubt * error, nan=-np.inf, neginf=-np.inf)
+            gain = np.nan_to_num((found.value[[found.base]] - found.value).mean(axis=1), nan=-np.inf, neginf=-np.inf)
         gain[found.base] = 0.0
         best = int(gain.argmax())
         return best if gain[best] > 0 else found.base
@@ -114,15 +92,11 @@ class Rollout:
         value = np.zeros((len(at) + 1, self.futures))
         if len(at) == 1:
             return Candidates(at, by, take, value[:1], 0)
-        plain = rule("fcfs") if isinstance(self.base, Patient) else self.base
-        rest = DISCIPLINES.index(plain.discipline), ALLOCATORS.index(plain.allocator)
         for f in range(self.futures):
-            table, now, present = future(jobs, state, rng, ahead=self.ahead, history=self.history, spread=self.spread)
+            table, now, present = future(jobs, state, rng, ahead=self.ahead)
             job, found = np.append(np.searchsorted(present, state.queue[at]), [AS_THE_RULE]), np.zeros(len(at) + 1)
             job[-2] = WAIT
-            of = _list_of(self.base, table, cluster)
-            weights, noise = plain.vector(), plain.noise(len(table.submit))
-            _play(table, cluster, now, copy(now), of, weights, noise, *rest, job, take, found)
+            _play(table, cluster, now, copy(now), self.base.listing(table, cluster), job, take, found)
             value[:, f] = found
         # the base rule does what goes as it goes by the base rule alone
         same = np.flatnonzero((value[:-1] == value[-1]).all(axis=1))
@@ -131,21 +105,18 @@ class Rollout:
     def _candidates(self, jobs: Jobs, cluster: Cluster, state: State) -> tuple[Ints, Ints, Ints2]:
         """Return places in the queue, allocators, and GPUs of nodes."""
         waiting, idle = int(state.count[WAITING]), int(state.free.sum())
-        base = self.base
-        key = base.listing(jobs, cluster).key if isinstance(base, Patient) else keys(base, jobs, cluster)
-        order = np.argsort(key[state.queue[:waiting]], kind="stable")
+        order = np.argsort(self.base.listing(jobs, cluster).key[state.queue[:waiting]], kind="stable")
         at: list[int] = []
         by, takes, tried = [], [], 0
         own = ALLOCATORS.index(self.base.allocator)
-        rest = [ALLOCATORS.index(name) for name in self.allocators]
-        rest.remove(own)
+        others = [rule for rule in range(len(ALLOCATORS)) if rule != own]
         for place in order.tolist():
             need = int(jobs.gpus[state.queue[place]])
             if need > idle or tried == self.width:
                 continue
             tried += 1
             seen = []
-            for allocator in (own, *rest):
+            for allocator in (own, *others):
                 take = np.zeros_like(state.free)
                 allocate(allocator, need, cluster, state.free, take)
                 if take.tolist() in seen:
@@ -160,26 +131,14 @@ class Rollout:
         return np.array(at), np.array(by), np.array(takes)
 
 
-def _list_of(policy: Rule | Patient, jobs: Jobs, cluster: Cluster) -> Listing:
-    """Return the list that a base rule is, an empty one if it is none."""
-    if isinstance(policy, Patient):
-        return policy.listing(jobs, cluster)
-    return listing(policy, jobs, cluster) if is_list(policy) else NO_LIST
-
-
 @kernel
 def _play(
-    jobs: Jobs, cluster: Cluster, state: State, scratch: State, of: Listing, weights: Floats, noise: Floats,
-    discipline: int, allocator: int, job: Ints, take: Ints2, value: Floats,
-) -> None:  # fmt: skip
-    """Write what becomes of each candidate: a job that starts on `take`, `WAIT`, or `AS_THE_RULE`.
-
-    Then jobs go by the list, or by the rule if that is empty.
-    """
+    jobs: Jobs, cluster: Cluster, state: State, scratch: State, of: Listing, job: Ints, take: Ints2, value: Floats
+) -> None:
+    """Write the value of each candidate (a job that starts on `take`, `WAIT`, or `AS_THE_RULE`), then by the list."""
     table, on, now, rest = by_reference(jobs), by_reference(cluster), by_reference(scratch), by_reference(of)
-    listed, room = len(of.key) > 0, np.zeros_like(state.free)
-    if listed:
-        sort_in(by_reference(state), of.key, 0)
+    room = np.zeros_like(state.free)
+    sort_in(by_reference(state), of.key, 0)
     for c in range(len(job)):
         restore(now, by_reference(state))
         if job[c] == WAIT:
@@ -188,15 +147,11 @@ def _play(
                 value[c] = np.inf
                 continue
             pass_time(table, on, now)
-            if listed:
-                sort_in(now, of.key, known)
+            sort_in(now, of.key, known)
         elif job[c] != AS_THE_RULE:
             at = 0
             while now.queue[at] != job[c]:
                 at += 1
             begin_job(table, on, now, at, take[c])
-        if listed:
-            decode(table, on, now, rest, room, np.inf)
-        else:
-            play(table, on, now, weights, noise, discipline, allocator)
+        decode(table, on, now, rest, room, np.inf)
         value[c] = total_jct(table, now.finish)
