@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from . import cold, harmony, hybrid, online, pacml_main, speed_models, topdrl
+from . import cold, harmony, online, pacml_main, speed_models, topdrl
 from .ledger import LEDGER
 from .suites import SUITES
 
@@ -36,7 +36,6 @@ def main(arguments: list[str] | None = None) -> int:
     for command in (run, report, figure):
         command.add_argument("--ledger", type=Path, default=LEDGER)
     pacml_main.add(commands)
-    hybrid.add(commands)
     topdrl.add(commands)
     harmony.add(commands)
     online.command(commands)

@@ -4,20 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from .ledger import Row
-
-_RESAMPLES = 2000
-
-
-def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float]:
-    """Return the 95% interval of the mean, by the bootstrap's percentiles: gaps are not spread evenly."""
-    given = np.asarray(values, dtype=float)
-    rng = np.random.default_rng(seed)
-    means = given[rng.integers(0, len(given), (_RESAMPLES, len(given)))].mean(axis=1)
-    low, high = np.percentile(means, [2.5, 97.5])
-    return float(low), float(high)
 
 
 def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

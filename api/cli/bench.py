@@ -128,8 +128,8 @@ def run(
 
     Plans better than the best known are kept in FOLDER/plans, their verified values in the ledger.
     """
-    from gangplan.hybrid.bench.run import Settings
     from gangplan.hybrid.bench.run import run as run_all
+    from gangplan.hybrid.bench.task import Settings
 
     deadlines = options.numbers(time_limit)
     settings = Settings(

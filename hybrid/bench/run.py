@@ -2,89 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import platform
-import resource
-import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from functools import cache
+from dataclasses import replace
 from itertools import islice
-from math import ceil
 from pathlib import Path
-from typing import Any
 
-from gangplan.instances import InstanceError, dump, verify
+from gangplan.instances import InstanceError
 from gangplan.instances.errors import unknown
 from gangplan.instances.outlet import write_whole
-from gangplan.solvers.method import suite
-from gangplan.solvers.processes import forked
-from gangplan.solvers.run import OPTIMAL_GAP, Run, Status
+from gangplan.solvers.run import Status
 
-from ..compiling import warm_up
-from ..solve import solve, versions
-from ..table import parts
-from .entrants import PLUGGED, USUAL, attempt, check_methods, enter, methods_for, ours
-from .rows import FAILED, SKIPPED, Key, Row, append, read_rows, write_table
-from .suite import Instance, make, read_manifest, write_manifest
+from .entrants import USUAL, check_methods, enter, ours
+from .rows import Row, append, read_rows, write_table
+from .suite import Instance, read_manifest, write_manifest
+from .task import Settings, Task, execute
 
 ENGINES = {"loky": "bench", "ray": "ray", "dask": "dask"}
 """Backends of joblib, and the extra that each needs."""
-_LATE, _LATEST = 0.25, 2.0
-"""A solve may overrun its deadline by this share of it, and so many seconds, before it is killed."""
 Tell = Callable[[float], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How instances are run.
-
-    Attributes:
-        folder: of rows and plans.
-        methods: names; none means the usual ones of each objective.
-        plugins: solvers of others, see `enter`.
-        deadlines: seconds of each solve.
-        seeds: of the methods.
-        jobs: solves at a time.
-        workers: threads of a solve.
-        engine: one of `ENGINES`.
-        memory: bytes that a process of a solve may take besides what is loaded before; None for no limit.
-        cpu: processor seconds of the same.
-        ledger: where better plans and bounds are noted; by default in the folder.
-        keep: whether plans better than the best known are kept, in the folder ``plans``.
-    """
-
-    folder: Path
-    methods: tuple[str, ...] = ()
-    plugins: tuple[str, ...] = ()
-    deadlines: tuple[float, ...] = (0.5,)
-    seeds: tuple[int, ...] = (0,)
-    jobs: int = 1
-    workers: int = 1
-    engine: str = "loky"
-    memory: float | None = None
-    cpu: float | None = None
-    ledger: Path | None = None
-    keep: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A solve to do, with what a worker has to know."""
-
-    instance: Instance
-    method: str
-    seed: int
-    deadline: float
-    settings: Settings
-
-    @property
-    def key(self) -> Key:
-        """That of its row."""
-        return self.instance.id, self.instance.hash, self.method, self.seed, self.deadline, self.settings.workers
 
 
 def run(instances: Sequence[Instance], settings: Settings, tell: Tell = lambda share: None) -> list[Row]:
@@ -159,120 +94,6 @@ def _has_client() -> bool:
         return default_client() is not None
     except ValueError:
         return False
-
-
-_last: dict[str, Any] = {}
-"""The problem that this process solved last, by its hash: tasks of an instance follow one another."""
-
-
-def _problem(instance: Instance) -> Any:
-    if instance.hash not in _last:
-        _last.clear()
-        _last[instance.hash] = make(instance)
-    return _last[instance.hash]
-
-
-@cache
-def _prepare(objective: str, method: str, plugins: tuple[str, ...]) -> None:
-    """Have this process load what its forks will need: a deadline is for solving, not for imports."""
-    for plugin in plugins:
-        enter(plugin)
-    warm_up(objective)
-    own = suite(objective)
-    tiny = own.random_problem(0, own.variants[0])
-    for name in ("auto", *methods_for(tiny, (method,))):
-        if name not in PLUGGED:
-            solve(tiny, time_limit=1.0, method=name, workers=1)
-
-
-def execute(task: Task) -> tuple[Row, str]:
-    """Solve in a fork within the limits; return the row, and the plan if it is better than the best known."""
-    instance, settings = task.instance, task.settings
-    _prepare(instance.objective, task.method, settings.plugins)
-    problem = _problem(instance)
-    row = Row(
-        instance.id, instance.hash, instance.objective, instance.family, instance.size, parts(problem), task.method,
-        task.seed, task.deadline, settings.workers, FAILED, zero=Run(problem, time_limit=1.0).zero,
-        environment=_environment(), load=round(os.getloadavg()[0], 2),
-        date=datetime.now(UTC).isoformat(timespec="seconds"),
-    )  # fmt: skip
-    if not methods_for(problem, (task.method,)):
-        return replace(row, status=SKIPPED, notes="does not solve such a problem"), ""
-    started = time.perf_counter()
-    until = started + task.deadline * (1 + _LATE) + _LATEST
-    try:
-        found = forked(lambda: _solved(problem, task), lambda: time.perf_counter() > until)
-    except Exception as error:
-        return replace(row, seconds=_since(started), notes=f"{type(error).__name__}: {error}"[:300]), ""
-    if found is None:
-        late = time.perf_counter() > until
-        notes = "did not stop in time and was killed" if late else "its process ended: a crash, or a limit"
-        return replace(row, seconds=_since(started), notes=notes), ""
-    plan, told = found
-    row = replace(row, **told)
-    if plan is None:
-        return row, ""
-    row = replace(row, value=verify(problem, plan).objective)
-    known = instance.value
-    new = settings.keep and row.value is not None and (known is None or row.value < known)
-    return row, f"{dump(plan)}\n" if new else ""
-
-
-def _solved(problem: Any, task: Task) -> tuple[Any, dict[str, Any]]:
-    """Solve, in a process of its own; return the plan, and what the row says of the solve."""
-    settings = task.settings
-    memory = None if settings.memory is None else settings.memory + _loaded()
-    for limit, value in ((resource.RLIMIT_DATA, memory), (resource.RLIMIT_CPU, settings.cpu)):
-        if value is not None:
-            resource.setrlimit(limit, (ceil(value), ceil(value) + 1))
-    found: Any
-    if task.method in PLUGGED:
-        found = attempt(problem, task.method, task.deadline, task.seed, settings.workers)
-        seconds, proved = found.seconds(), found.gap is not None and found.gap <= OPTIMAL_GAP
-        status = Status.UNKNOWN if found.plan is None else Status.OPTIMAL if proved else Status.FEASIBLE
-    else:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # the notes have it
-            found = solve(
-                problem, time_limit=task.deadline, method=task.method, seed=task.seed, workers=settings.workers
-            )
-        seconds, status = found.wall_seconds, found.status
-    _collect()
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return found.plan, {
-        "status": str(status),
-        "bound": found.bound,
-        "seconds": round(seconds, 4),
-        "cpu": round(sum(x.ru_utime + x.ru_stime for x in used), 4),
-        "memory": 1024.0 * max(x.ru_maxrss for x in used),
-        "trace": tuple((round(x.seconds, 4), x.objective) for x in found.trace),
-        "notes": "; ".join(found.notes)[:300],
-    }
-
-
-def _collect() -> None:
-    """Wait a moment for the processes that the solve has ended: until then what they used is not counted."""
-    until = time.perf_counter() + 0.5
-    with suppress(ChildProcessError):
-        while time.perf_counter() < until:
-            if not os.waitpid(-1, os.WNOHANG)[0]:
-                time.sleep(0.002)
-
-
-def _loaded() -> int:
-    """Return the bytes of data that this process has, by Linux's word."""
-    with open("/proc/self/statm", encoding="ascii") as pages:
-        return int(pages.read().split()[5]) * resource.getpagesize()
-
-
-def _since(started: float) -> float:
-    return round(time.perf_counter() - started, 4)
-
-
-@cache
-def _environment() -> str:
-    known = [f"{name} {number}" for name, number in versions().items()]
-    return "; ".join([*known, platform.platform(), platform.machine(), f"{os.cpu_count()} cores"])
 
 
 def note(rows: Iterable[Row], instances: Iterable[Instance], path: Path) -> int:

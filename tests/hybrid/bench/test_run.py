@@ -13,8 +13,9 @@ import pytest
 
 from gangplan.hybrid.bench.report import write_report
 from gangplan.hybrid.bench.rows import FAILED, JOURNAL, read_rows
-from gangplan.hybrid.bench.run import Settings, run
+from gangplan.hybrid.bench.run import run
 from gangplan.hybrid.bench.suite import read_manifest, suite
+from gangplan.hybrid.bench.task import Settings
 from gangplan.instances import InstanceError
 
 PLUGINS = """
