@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gangplan.hybrid.bench.suite import SIZES, Instance, make, suite
+from gangplan.hybrid.bench.suite import SIZES, Instance, from_file, make, suite
 from gangplan.instances import InstanceError, dump
 from gangplan.instances.outlet import write_whole
 
@@ -105,6 +105,9 @@ def run(
     objective: Objective = "",
     size: Size = "",
     family: Family = "",
+    file: Annotated[
+        list[str] | None, typer.Option(help="a problem of yours instead of the suite; may be repeated", metavar="FILE")
+    ] = None,
     methods: Annotated[str, typer.Option(help="joined by commas  [default: auto and three of each objective]")] = "",
     plugin: Annotated[
         list[str] | None, typer.Option(help="a solver of yours; may be repeated", metavar="FILE.py:FUNCTION")
@@ -140,7 +143,8 @@ def run(
     for field, values in (("time_limit", settings.deadlines), ("memory", (memory,)), ("cpu", (cpu,))):
         if any(x is not None and not (isfinite(x) and x > 0) for x in values):
             raise InstanceError(field, f"{values[0]!r} is not a positive number")
-    found = suite(name, objective=objective, size=size, family=family, ledger=settings.ledger)
+    found = [from_file(path, objective) for path in file or ()]
+    found = found or suite(name, objective=objective, size=size, family=family, ledger=settings.ledger)
     with Bar(f"{len(found)} instances", hidden=False) as bar:
         rows = run_all(found, settings, bar)
     emit_blocks(f"{folder}: {len(rows)} rows of {len(found)} instances")

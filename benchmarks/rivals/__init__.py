@@ -44,3 +44,13 @@ def solve_by_rival(
     run = Run(problem, time_limit=time_limit, seed=seed, workers=workers)
     RIVALS[rival][problem.objective](run)
     return run
+
+
+def plain_cpsat(run: Run) -> None:
+    """Run the plain CP-SAT model: ``gangplan bench run --plugin benchmarks.rivals:plain_cpsat``."""
+    RIVALS["plain_cpsat"][run.problem.objective](run)
+
+
+def plain_milp(run: Run) -> None:
+    """Run the plain MILP, see `plain_cpsat`."""
+    RIVALS["plain_milp"][run.problem.objective](run)

@@ -13,7 +13,9 @@ from gangplan.instances.cluster import Level, RampTopology, TreeTopology
 from gangplan.instances.generators import generate
 from gangplan.instances.generators.families import GPUS, GRAPHS, make, pick, seed_of, tight_cluster
 from gangplan.instances.generators.large import make_large
+from gangplan.instances.kinds import GRAPHS as GRAPHS_OF
 from gangplan.instances.kinds import with_objective
+from gangplan.instances.readers import read
 from gangplan.instances.schedule import Pool, ScheduleProblem
 from gangplan.instances.verify import Problem
 from gangplan.instances.workload import Workload
@@ -39,6 +41,12 @@ TRACES: dict[str, tuple[tuple[int, float, float, float], ...]] = {
 _SHARED = {"philly": 0.0, "openb": 0.415}
 """Share of the jobs of one GPU that hold a part of it."""
 _LONGEST = 7 * 86400.0
+
+
+def read_file(objective: str, family: str, *, path: str) -> Problem:
+    """Read a problem; an objective applies to op graphs."""
+    made: Problem = read(path, objective=objective if objective in GRAPHS_OF else None)
+    return made
 
 
 def graph(objective: str, family: str, *, kind: str, devices: int, seed: int = 0, **options: Any) -> Problem:

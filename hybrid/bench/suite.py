@@ -95,6 +95,17 @@ def make(instance: Instance, *, check: bool = True) -> Problem:
     return problem
 
 
+def from_file(path: str, objective: str = "") -> Instance:
+    """Return a problem of one's own as an instance of family and size ``file``; a published one, say.
+
+    Raises:
+        InstanceError: as `gangplan.read`.
+    """
+    problem = makers.read_file(objective, "file", path=path)
+    name, arguments = f"{problem.objective}-{Path(path).stem}", {"path": str(Path(path).resolve())}
+    return Instance(name, problem.objective, "file", "file", "read_file", arguments, content_hash(problem))
+
+
 def specified() -> Iterator[Instance]:
     """Yield the instances of suite.toml, without what is known of them."""
     for row in parse_toml(read_text(_HOME / "suite.toml"))["row"]:
@@ -143,7 +154,7 @@ def suite(
         if value and value not in known:
             raise InstanceError(argument, unknown(value, known))
     own = {} if ledger is None else read_manifest(ledger)
-    shipped = _shipped()
+    shipped = _shipped() | {x.id: x for x in own.values() if x.family == "file"}
     families = {x.family for x in shipped.values()}
     if family and family not in families:
         raise InstanceError("family", unknown(family, sorted(families)))

@@ -46,6 +46,16 @@ def test_the_solver_of_the_page(cli: Cli, tmp_path: Path) -> None:
     assert "| schedule, one_by_one | 0.5 | 3 |" in text and "## Failures\n\nNone." in text
 
 
+def test_a_file_of_ones_own(cli: Cli, problem: Path, tmp_path: Path) -> None:
+    """A problem in a file is run, noted in the ledger and in the report under the name of its file."""
+    pytest.importorskip("matplotlib")
+    given = ("--file", problem, "--objective", "step", "--methods", "heft", "--folder", tmp_path / "rows")
+    assert "1 rows of 1 instances" in cli("bench", "run", *given).out.replace("\n  ", " ")
+    assert "| file, step, file | 1 | heft | 0.00% |" in (tmp_path / "rows" / "report.md").read_text()
+    listed = cli("bench", "list", "--family", "file", "--each", "--folder", tmp_path / "rows").out
+    assert "step-problem" in listed and "heft" in listed
+
+
 def test_submit(cli: Cli, tmp_path: Path) -> None:
     """A better plan goes into the ledger with its value; one no better, infeasible, or of another kind does not."""
     chosen = next(x for x in suite("toy") if x.id == "schedule-philly-toy-00")
