@@ -1,4 +1,4 @@
-"""The command line: ``python -m benchmarks run SUITE ...``, ``report``, ``figure``, ``policies``, more."""
+"""The command line: ``python -m benchmarks run SUITE ...``, ``report``, ``policies``, more."""
 
 from __future__ import annotations
 
@@ -23,17 +23,15 @@ def main(arguments: list[str] | None = None) -> int:
     run.add_argument("--data", type=Path, help="folder of published data  [default: ../shared/data]")
     report = commands.add_parser("report", help="write the tables of docs/benchmarks.md, or beside another ledger")
     report.add_argument("--check", action="store_true", help="write nothing; fail if the page would change")
-    figure = commands.add_parser("figure", help="draw docs/images/time_to_proof.png, or beside another ledger")
-    for command in (report, figure):
-        command.add_argument("--out", type=Path, metavar="FILE", help="default: in docs/, of another ledger beside it")
+    report.add_argument("--out", type=Path, metavar="FILE", help="default: in docs/, of another ledger beside it")
     policies = commands.add_parser("policies", help="simulate policies that policies.csv lacks; write docs/policies.md")
     policies.add_argument("--only", default="", help="only runs with this in 'trace policy discipline'")
     policies.add_argument("--limit", type=float, default=120.0, help="processor seconds of a run  [default: 120]")
     policies.add_argument("--data", type=Path, help="folder of published data  [default: ../shared/data]")
     policies.add_argument("--check", action="store_true", help="run nothing; fail if the page would change")
-    for command, act in ((run, _run), (report, _report), (figure, _figure), (policies, _policies)):
+    for command, act in ((run, _run), (report, _report), (policies, _policies)):
         command.set_defaults(act=act)
-    for command in (run, report, figure):
+    for command in (run, report):
         command.add_argument("--ledger", type=Path, default=LEDGER)
     pacml_main.add(commands)
     topdrl.add(commands)
@@ -71,13 +69,6 @@ def _target(options: argparse.Namespace, own: Path) -> Path:
     if options.out is not None:
         return Path(options.out)
     return own if options.ledger.resolve() == LEDGER.resolve() else options.ledger.with_name(own.name)
-
-
-def _figure(options: argparse.Namespace) -> int:
-    from .figure import PICTURE, draw
-
-    draw(options.ledger, _target(options, PICTURE))
-    return 0
 
 
 def _policies(options: argparse.Namespace) -> int:

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 if str(ROOT) not in sys.path:  # a folder of the repository, not of the package
     sys.path.insert(0, str(ROOT))
 
-from benchmarks import figure, ledger, report, runner, suites, tables  # noqa: E402
+from benchmarks import ledger, report, runner, suites, tables  # noqa: E402
 from benchmarks.__main__ import main  # noqa: E402
 from benchmarks.rivals import RIVALS, solve_by_rival  # noqa: E402
 
@@ -229,27 +229,14 @@ def test_ledger_agrees_with_what_is_published() -> None:
             assert not other[rival] or found.objective <= float(other[rival]) * (1 + 1e-5), (name, rival)
 
 
-def test_figure_is_drawn(tmp_path: Path) -> None:
-    """The figure is made from the ledger's rows of the rivals' suite."""
-    pytest.importorskip("matplotlib")
-    picture = tmp_path / "figure.png"
-    figure.draw(picture=picture)
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    times = figure.profile(ledger.Rows(ledger.read()), "auto")
-    assert len(times) == len(suites.PUBLISHED) and times == sorted(times)
-
-
 def test_another_ledger_has_its_page_beside_it(tmp_path: Path) -> None:
-    """Report and figure of a ledger that is not the project's are written beside it, and docs/ is left alone."""
-    pytest.importorskip("matplotlib")
-    other = tmp_path / "ledger.csv"
+    """The report of a ledger that is not the project's is written beside it, and docs/ is left alone."""
+    other, before = tmp_path / "ledger.csv", report.PAGE.read_bytes()
     other.write_bytes(ledger.LEDGER.read_bytes())
-    before = {path: path.read_bytes() for path in (report.PAGE, figure.PICTURE)}
-    for command in ("report", "figure"):
-        assert main([command, "--ledger", str(other)]) == 0
-    assert {path.name for path in tmp_path.iterdir()} == {"ledger.csv", report.PAGE.name, figure.PICTURE.name}
-    assert main(["figure", "--ledger", str(other), "--out", str(tmp_path / "x.svg")]) == 0
-    assert {path: path.read_bytes() for path in before} == before
+    assert main(["report", "--ledger", str(other)]) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"ledger.csv", report.PAGE.name}
+    assert main(["report", "--ledger", str(other), "--out", str(tmp_path / "x.md")]) == 0
+    assert (tmp_path / "x.md").exists() and report.PAGE.read_bytes() == before
 
 
 def test_cases_are_distinct() -> None:
