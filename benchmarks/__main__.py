@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from . import cold, harmony, online, pacml_main, speed_models, topdrl
+from . import cold, harmony, learned_speeds, online, pacml_main, speed_models, topdrl
 from .ledger import LEDGER
 from .suites import SUITES
 
@@ -36,6 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     pacml_main.add(commands)
     topdrl.add(commands)
     harmony.add(commands)
+    learned_speeds.add(commands)
     online.command(commands)
     cold.command(commands)
     speed_models.command(commands)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, overload
 
 from gangplan.instances import Cluster, InstanceError
-from gangplan.instances.arrays import require_number
+from gangplan.instances.arrays import require_number, require_share
 from gangplan.instances.placement import Fleet, GangJob, SpeedModel
 
 from .explain import Explanation, WaitingJob, explained, listed, span, why_waits, wrapped
@@ -20,6 +20,7 @@ from .state import ClusterState, Settings
 from .stops import Stop, Stops
 
 if TYPE_CHECKING:
+    from .learned_speeds import Learned
     from .lookahead import Lookahead
 
 SCHEDULER_POLICIES = ("hybrid", "heuristic")
@@ -90,6 +91,7 @@ class Scheduler:
             is a `price`, or what a lookahead chooses for each decision.
         price: seconds that its GPUs are held without getting on when a job that was stopped runs again; `None` if jobs
             are not stopped. `submit` may say otherwise of a job.
+        forget: weight of a reported speed after the next one, above 0 and up to 1: about 1 / (1 - forget) count.
 
     Raises:
         InstanceError: naming the argument that is wrong.
@@ -105,6 +107,7 @@ class Scheduler:
         reserve: bool = True,
         order: float | None = None,
         price: float | None = None,
+        forget: float = 0.9995,
     ) -> None:
         if not isinstance(cluster, Fleet | Cluster):
             words = "write Fleet.regular(racks=1, nodes=2, gpus=8) for two nodes of eight GPUs"
@@ -115,11 +118,12 @@ class Scheduler:
             raise InstanceError("policy", f"{policy!r} is not one of {', '.join(SCHEDULER_POLICIES)}")
         if mine and not isinstance(policy, Ranks | Proposes):
             raise InstanceError("policy", f"{policy!r} has neither rank nor propose")
+        require_share(forget, "forget", positive=True)
         look = order is None and (mine or policy != "heuristic")
         usual = order if order is not None else USUAL if price is None else STOPPING
         self._policy: Any = policy
         self._arguments: dict[str, Any] = {"speeds": speeds, "together": together, "reserve": reserve}
-        self._arguments |= {"order": order, "price": price}
+        self._arguments |= {"order": order, "price": price, "forget": forget}
         self._state = ClusterState(fleet, speeds, Settings(together, bool(reserve), usual, look, price))
         self._watchdog = Watchdog()
         self._ahead: Lookahead | None = None
@@ -216,6 +220,40 @@ class Scheduler:
         state.forget(done.request)
         state.over(job)
         state.estimates.learn(done.request.job, done.request.done + done.ran(state.now) * done.gpus)
+
+    def report(self, job: str, speed: float, *, now: float | None = None) -> None:
+        """Learn from how fast a running job is, beside those that run where it does.
+
+        From the first report on, gangs are placed where what was reported says that all jobs lose least, as long as
+        that predicted recent reports better than the mean speed of each model does.
+
+        Args:
+            job: its name; what is learned is learned of its model.
+            speed: of the whole job in any unit that all jobs of its model use, such as samples or steps a second.
+            now: as of `submit`.
+
+        Raises:
+            InstanceError: if no such job runs, or the speed is not positive; nothing has changed then.
+        """
+        state = self._state
+        state.find(job, "runs")
+        require_number(speed, "speed", positive=True)
+        state.now = state.at(now)
+        if state.learned is None:
+            from gangplan.learned.interference.beside import BesideModel
+
+            from .learned_speeds import LearnedSpeeds
+
+            nodes = state.fleet.n_nodes
+            state.learned = LearnedSpeeds(BesideModel(nodes, self._arguments["forget"]), nodes)
+            for running in state.running.values():
+                state.learned.note(running)
+        state.learned.report(job, float(speed), state.now)
+
+    @property
+    def learned(self) -> Learned | None:
+        """What is believed of speeds, `None` before the first report."""
+        return None if self._state.learned is None else self._state.learned.believes()
 
     def withdraw(self, job: str, *, now: float | None = None) -> None:
         """Forget a waiting job.

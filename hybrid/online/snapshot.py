@@ -42,6 +42,7 @@ def save(state: ClusterState, faults: Mapping[str, int], count: int) -> dict[str
         "finished": list(state.finished),
         "guess": state.estimates.save(),
         "faults": dict(faults),
+        "learned": None if state.learned is None else state.learned.save(),
     }
 
 
@@ -83,6 +84,10 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
         require_number(document[field], field, whole=True)
     state.now, state.serial = float(document["now"]), document["serial"]
     state.estimates.load(document["guess"])
+    if (learned := document.get("learned")) is not None:
+        from .learned_speeds import LearnedSpeeds
+
+        state.learned = LearnedSpeeds.load(learned, state.fleet.n_nodes, state.running)
     for tier, count in document["faults"].items():
         require_text(tier, "faults")
         require_number(count, f"faults.{tier}", whole=True)

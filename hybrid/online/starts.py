@@ -184,7 +184,7 @@ class Starts:
         if self._held is not None and self._reservation is None:
             self._reservation = Reservation(state, self._held)
         if nodes is None:
-            found = self._place(job)
+            found = self._place(request, degree)
             if found is None:
                 return self._full(job, degree)
             nodes = {node: seat.gpus for node, seat in found.items()}
@@ -203,10 +203,17 @@ class Starts:
             return DELAY
         return nodes
 
-    def _place(self, job: GangJob) -> dict[int, NodeAllocation] | None:
-        """Place a gang where jobs mind it least if speeds are known, else by the topology."""
-        rule, placer = self._state.interference, self._state.placer
-        found = placer.place(job) if rule is None else placer.place_by(rule.policy(job), job)
+    def _place(self, request: Request, degree: int) -> dict[int, NodeAllocation] | None:
+        """Place a gang where jobs mind it least if speeds were learned or are known, else by the topology."""
+        state, placer, job = self._state, self._state.placer, self._state.placed(request, degree)
+        if state.learned is not None and state.learned.ready:
+            gpus, busy = min(request.gpus(degree), state.size), 1 - state.idle / max(1, state.gpus)
+            policy = state.learned.policy(request.job.model, gpus, request.lasts(degree), busy)
+            found = placer.place_by(policy, job)
+        elif state.interference is not None:
+            found = placer.place_by(state.interference.policy(job), job)
+        else:
+            found = placer.place(job)
         return None if found is None else dict(found)
 
     def _full(self, job: GangJob, degree: int) -> str:

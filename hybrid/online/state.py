@@ -6,6 +6,7 @@ from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from gangplan.solvers.placement.online.interference import LeastInterference
 
 from .placer import ANY_MODEL, FailingPlacer
 from .queue import Estimates, Queue, Request, Shape
+
+if TYPE_CHECKING:
+    from .learned_speeds import LearnedSpeeds
 
 Nodes = Mapping[int, tuple[int, ...]]
 """The GPUs of a job by node."""
@@ -151,6 +155,7 @@ class ClusterState:
         idle, gpus: GPUs of nodes that are up: those that nobody holds, and all.
         placer, queue, estimates: where gangs fit, who waits in which order, how long jobs without an estimate take.
         interference: the rule for nodes where `speeds` are known, told who runs where; `None` without.
+        learned: what jobs reported of their speeds; `None` before the first report.
         closed: the least number of workers of each kind that did not fit since something last became free.
         changes: how many events there were.
     """
@@ -170,6 +175,7 @@ class ClusterState:
         self.placer = FailingPlacer(fleet, speeds)
         self.queue, self.estimates = Queue(settings.order), Estimates()
         self.interference: LeastInterference | None = None if speeds is None else LeastInterference(fleet, speeds)
+        self.learned: LearnedSpeeds | None = None
         self.closed: dict[Kind, int] = {}
         self.size = int(fleet.gpus.max())
         self._index = {name: node for node, name in enumerate(fleet.names)}
@@ -304,6 +310,8 @@ class ClusterState:
             placed = self.placed(job.request, job.degree)
             need = max(1, placed.worker.grants)
             self.interference.note(placed, {node: (len(gpus) // need, 0) for node, gpus in job.nodes.items()})
+        if self.learned is not None:
+            self.learned.note(job)
 
     def free(self, name: str) -> RunningJob:
         """Have a running job hold nothing any more, and return it."""
@@ -316,6 +324,8 @@ class ClusterState:
         self.placer.remove(name)
         if self.interference is not None:
             self.interference.forget(name)
+        if self.learned is not None:
+            self.learned.forget(name)
         self.closed.clear()
         self.changes += 1
         return job

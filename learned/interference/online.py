@@ -2,20 +2,19 @@
 
 A ridge regression of what a fitted model (or none) is off by, with a forgetting factor: a sample counts less the more
 came after it, so that a cluster that changes is learned anew. Servers and links have columns of their own, for what
-changes is one of them. Source: recursive least squares with exponential forgetting (Ljung, System Identification,
-1999, section 11.2), here by normal equations.
+changes is one of them.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray, require_number
+from gangplan.instances.arrays import FloatArray
 from gangplan.simulator.interference.snapshots import Snapshots
 
 from .design import columns, per_job
 from .ensemble import Model
+from .forgetting import ForgettingRidge
 from .samples import Samples, Setting, rows_of
 
 _FIRST = 0.3
@@ -41,13 +40,8 @@ class OnlineModel:
     def __init__(
         self, setting: Setting, base: Model | None = None, *, forget: float = 0.998, penalty: float = 1.0
     ) -> None:
-        require_number(forget, "forget", positive=True)
-        require_number(penalty, "penalty", positive=True)
-        if forget > 1:
-            raise InstanceError("forget", f"{forget!r} is above 1")
-        self.setting, self.base, self.forget, self.penalty = setting, base, forget, penalty
-        self._products, self._moments = np.zeros((0, 0)), np.zeros(0)
-        self._weight, self._inverse = np.zeros(0), np.zeros((0, 0))
+        self.setting, self.base, self.forget = setting, base, forget
+        self._ridge, self._inverse = ForgettingRidge(forget, penalty), np.zeros((0, 0))
         self._squares, self._count = _FIRST**2, 1.0
 
     def update(self, samples: Samples) -> None:
@@ -57,18 +51,14 @@ class OnlineModel:
             return
         base, table = self._base(samples.now), self._table(samples.now)[known]
         target = np.log(samples.speed[known]) - base[0][known]
-        if not len(self._moments):
-            size = table.shape[1]
-            self._products, self._inverse = np.zeros((size, size)), np.zeros((size, size))
-            self._moments, self._weight = np.zeros(size), np.zeros(size)
-        off = target - table @ self._weight  # what the model was off by before it saw them
+        if not len(self._inverse):
+            self._ridge.grow(table.shape[1])
+        off = target - table @ self._ridge.weight  # what the model was off by before it saw them
         age = self.forget ** np.arange(len(target) - 1, -1, -1.0)
         kept = self.forget ** len(target)
-        self._products = kept * self._products + (table * age[:, None]).T @ table
-        self._moments = kept * self._moments + table.T @ (age * target)
+        self._ridge.add_table(table, target)
         self._squares, self._count = kept * self._squares + float(age @ off**2), kept * self._count + float(age.sum())
-        self._inverse[:] = np.linalg.inv(self._products + self.penalty * np.eye(len(self._moments)))
-        self._weight = self._inverse @ self._moments
+        self._inverse = self._ridge.solve()
 
     def predict(self, now: Snapshots) -> tuple[FloatArray, FloatArray]:
         """Return mean and deviation of the logarithm of each job's speed relative to its workers alone, (n,) each.
@@ -76,11 +66,11 @@ class OnlineModel:
         The deviation is that of what was reported lately, more where little like it was.
         """
         mean, deviation = self._base(now)
-        if not len(self._moments):
+        if not len(self._inverse):
             return mean, deviation
         table = self._table(now)
         spread = np.einsum("nc,cd,nd->n", table, self._inverse, table, optimize=True)
-        return mean + table @ self._weight, np.sqrt(self._squares / self._count * (1 + spread))
+        return mean + table @ self._ridge.weight, np.sqrt(self._squares / self._count * (1 + spread))
 
     def speeds(self, now: Snapshots) -> FloatArray:
         """Return the speed of each job in the unit of the log, float64 (n,); so the model stands in for a truth."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -13,6 +14,7 @@ from gangplan.instances.errors import unknown
 
 from .case import Case
 from .environment import SERVER, WORKER, Environment
+from .snapshots import Truth
 
 Score = Callable[[Environment, int, int], FloatArray]
 """Of each server for a task of a job, (environment, job, kind), float64 (m,): the least is taken, ties to the first."""
@@ -120,10 +122,18 @@ def in_order(env: Environment, shortest: bool) -> list[int]:
     return sorted(env.waiting, key=env.profiled.__getitem__) if shortest else list(env.waiting)
 
 
-def run(case: Case, policy: Policy) -> Environment:
-    """Let a policy decide to the end; return the environment."""
+def run(case: Case, policy: Policy, change: tuple[float, Truth] | None = None) -> Environment:
+    """Let a policy decide to the end; return the environment.
+
+    Args:
+        case: what is simulated.
+        policy: decides.
+        change: another truth and since when, as of the first interval that begins then; that is in ``env.case``.
+    """
     env = Environment(case)
     while not env.done:
+        if change is not None and env.case is case and env.now >= change[0]:
+            env.case = replace(case, truth=change[1])
         policy.place(env)
         env.end_interval()
     return env

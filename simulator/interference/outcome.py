@@ -10,7 +10,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 
 from .case import Case
-from .snapshots import Snapshots
+from .snapshots import Snapshots, Truth
 
 _TOLERANCE = 1e-6
 """Of epochs, as a share of all."""
@@ -42,12 +42,16 @@ class InterferenceOutcome:
         return float(self.finish.max() - self.case.jobs.submit[0])
 
 
-def check(outcome: InterferenceOutcome) -> list[str]:
+def check(outcome: InterferenceOutcome, before: tuple[float, Truth] | None = None) -> list[str]:
     """Return what is wrong with an outcome, nothing if all is well.
 
     Every job has the tasks it asked for, on one set of rows from start to end, which says that it was never moved; it
     starts with an interval and after its submission; no server holds more than it has; and the epochs that the truth
     gives to who is where, from event to event, add up to those of the job.
+
+    Args:
+        outcome: what came of a case.
+        before: when an interval began with which the truth became that of the case, and what it was before.
     """
     case, jobs = outcome.case, outcome.case.jobs
     faults = list[str]()
@@ -60,7 +64,7 @@ def check(outcome: InterferenceOutcome) -> list[str]:
     beat = outcome.start / case.interval
     faults += [f"job {j} starts amid an interval" for j in np.flatnonzero(np.abs(beat - np.round(beat)) > 1e-9)[:3]]
     faults += [f"job {j} starts before it is there" for j in np.flatnonzero(outcome.start < jobs.submit)[:3]]
-    return faults or _capacity(outcome) + _progress(outcome)
+    return faults or _capacity(outcome) + _progress(outcome, before)
 
 
 def _capacity(outcome: InterferenceOutcome) -> list[str]:
@@ -76,14 +80,17 @@ def _capacity(outcome: InterferenceOutcome) -> list[str]:
     return faults[:3]
 
 
-def _progress(outcome: InterferenceOutcome) -> list[str]:
+def _progress(outcome: InterferenceOutcome, before: tuple[float, Truth] | None) -> list[str]:
     """Add up the epochs under the truth between all events."""
+    until, early = (0.0, outcome.case.truth) if before is None else before
     jobs = outcome.case.jobs
     done = np.zeros(len(jobs))
-    times = np.unique(np.concatenate([outcome.start, outcome.finish]))
+    times = np.unique(np.concatenate([outcome.start, outcome.finish, [until]]))
     for begin, end in pairwise(times.tolist()):
         there = np.flatnonzero((outcome.start <= begin) & (outcome.finish > begin))
         if len(there):
-            done[there] += (end - begin) * outcome.case.truth.speeds(outcome.where.keep(there)[0])
+            done[there] += (end - begin) * (early if begin < until else outcome.case.truth).speeds(
+                outcome.where.keep(there)[0]
+            )
     wrong = np.flatnonzero(np.abs(done / jobs.epochs - 1) > _TOLERANCE)
     return [f"job {j} did {done[j]:g} of {jobs.epochs[j]:g} epochs" for j in wrong[:3].tolist()]

@@ -55,22 +55,7 @@ class LeastInterference:
 
     def choose(self, room: Vacancy, degree: int, job: GangJob) -> dict[int, int]:
         """Return node -> workers for a gang of `degree` workers, no more than the room has in all."""
-        cost, free = self._cost(job), room.free
-        able = np.flatnonzero(room.room >= degree)
-        if len(able):
-            return {int(able[np.lexsort([able, free[able], np.round(cost[able], 9)])[0]]): degree}
-        rack, nodes = room.tree.group[1], np.flatnonzero(room.room)
-        holds = np.argsort(room.sums[0], kind="stable")
-        holds = holds[room.sums[0][holds] >= degree]
-        racks = dict.fromkeys([*holds[:_RACKS].tolist(), *holds[::-1][:_RACKS].tolist()])
-        best: tuple[float, dict[int, int]] = (np.inf, {})
-        for inside in [nodes[rack[nodes] == one] for one in racks] or [nodes]:
-            few, cheap = -room.room[inside], np.round(cost[inside], 6)
-            for keys in ([inside, cost[inside], few], [inside, few, cheap]):
-                chosen = take(inside[np.lexsort(keys)], room.room, degree)
-                found = float(cost[list(chosen)].sum()) + job.weight * _NODE * len(chosen)
-                best = min(best, (found, chosen), key=lambda x: x[0])
-        return best[1]
+        return cheapest(room, degree, self._cost(job), job.weight * _NODE)
 
     def note(self, job: GangJob, rows: Mapping[int, tuple[int, int]]) -> None:
         """Enter a gang that runs: node -> (workers, servers)."""
@@ -93,3 +78,32 @@ class LeastInterference:
         model, empty = self._index[job.model], np.mean(self._recent)
         mutual = job.weight * (self._jobs @ self._host[model]) + self._weight @ self._host[:, model]
         return np.asarray(mutual + empty * (self._jobs.sum(axis=1) == 0))
+
+
+def cheapest(room: Vacancy, degree: int, cost: FloatArray, node: float) -> dict[int, int]:
+    """Return node -> workers on the cheapest node that holds the gang, or in one rack if one holds it.
+
+    Of equally cheap nodes the fullest is taken; in a rack few nodes or cheap ones.
+
+    Args:
+        room: what each node can take.
+        degree: workers, no more than the room has in all.
+        cost: of being on each node, float64 (m,).
+        node: what each node costs on top where several are taken.
+    """
+    free = room.free
+    able = np.flatnonzero(room.room >= degree)
+    if len(able):
+        return {int(able[np.lexsort([able, free[able], np.round(cost[able], 9)])[0]]): degree}
+    rack, nodes = room.tree.group[1], np.flatnonzero(room.room)
+    holds = np.argsort(room.sums[0], kind="stable")
+    holds = holds[room.sums[0][holds] >= degree]
+    racks = dict.fromkeys([*holds[:_RACKS].tolist(), *holds[::-1][:_RACKS].tolist()])
+    best: tuple[float, dict[int, int]] = (np.inf, {})
+    for inside in [nodes[rack[nodes] == one] for one in racks] or [nodes]:
+        few, cheap = -room.room[inside], np.round(cost[inside], 6)
+        for keys in ([inside, cost[inside], few], [inside, few, cheap]):
+            chosen = take(inside[np.lexsort(keys)], room.room, degree)
+            found = float(cost[list(chosen)].sum()) + node * len(chosen)
+            best = min(best, (found, chosen), key=lambda x: x[0])
+    return best[1]

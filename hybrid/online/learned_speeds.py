@@ -1,0 +1,183 @@
+"""Speeds learned from what jobs report, who is where, and where a gang costs all jobs least by them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import FloatArray, require_number
+from gangplan.learned.interference.beside import BesideModel, Spot
+from gangplan.solvers.placement.online.interference import cheapest
+from gangplan.solvers.placement.policies import GangPolicy, Vacancy
+
+from .state import RunningJob
+
+EMPTY, BUSY = 1.5, 4
+"""An empty node costs the mean seconds of running jobs times this and the share of GPUs in use to the power `BUSY`: a
+gang to come may need it whole. The best on validation seeds of benchmarks/learned_speeds.py."""
+_NODE, _STEP = 0.1, 0.03
+"""What another node costs a gang, and what costs are rounded to, in parts of its seconds: of equal nodes the fullest is
+taken."""
+_MOST, _LEAST = 3.0, 0.1
+"""Of logarithms of predicted slowdowns; of its seconds, what a job has left at least while it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What a scheduler believes of speeds.
+
+    Attributes:
+        used: whether gangs are placed by it.
+        error, alone: mean errors of what was predicted of recent reports, as shares, and of the mean speeds of models.
+        slowdown: how many times as long a model (first key) takes beside a job on one GPU (second).
+    """
+
+    used: bool
+    error: float
+    alone: float
+    slowdown: Mapping[str, Mapping[str, float]]
+
+
+@dataclass(slots=True)
+class _Job:
+    """A running job: GPUs by node, seconds it takes alone, how many it has done, and when that was known."""
+
+    kind: int
+    nodes: dict[int, int]
+    seconds: float
+    done: float
+    at: float
+
+
+class LearnedSpeeds:
+    """What jobs reported, and the rule for nodes made of it.
+
+    Args:
+        model: of speeds.
+        nodes: m.
+    """
+
+    def __init__(self, model: BesideModel, nodes: int) -> None:
+        self._model, self._m = model, nodes
+        self._tasks = np.zeros((nodes, 0))  # GPUs that jobs of each model hold on each node
+        self._jobs: dict[str, _Job] = {}
+
+    @property
+    def ready(self) -> bool:
+        """Whether gangs are to be placed by it."""
+        self._model.refresh()
+        return self._model.trusted
+
+    def note(self, job: RunningJob, done: float = 0.0, at: float | None = None) -> None:
+        """Note a job that runs, `done` seconds of it alone until `at`."""
+        kind = self._kind(job.request.job.model)
+        held = {node: len(gpus) for node, gpus in job.nodes.items()}
+        lasts = max(job.request.lasts(job.degree), 1e-9)
+        self._jobs[job.name] = _Job(kind, held, lasts, done, job.since if at is None else at)
+        self._count(self._jobs[job.name], 1)
+
+    def forget(self, name: str) -> None:
+        """Take a job off that ends or stops."""
+        self._count(self._jobs.pop(name), -1)
+
+    def report(self, name: str, speed: float, now: float) -> None:
+        """Learn from the speed of a running job; it is taken to have had that since it last reported."""
+        job = self._jobs[name]
+        others = self._tasks[list(job.nodes)].copy()
+        others[:, job.kind] -= list(job.nodes.values())
+        spot = Spot(job.kind, sum(job.nodes.values()), list(job.nodes), others.max(axis=0))
+        job.done += (now - job.at) * self._model.report(spot, speed)
+        job.at = now
+
+    def policy(self, model: str, gpus: int, seconds: float, busy: float) -> GangPolicy:
+        """Return the rule for nodes of a gang.
+
+        Args:
+            model: its model.
+            gpus: that it holds on a node.
+            seconds: that it takes alone.
+            busy: the share of all GPUs that is in use.
+        """
+        kind = self._kind(model)
+
+        def choose(room: Vacancy, degree: int) -> dict[int, int]:
+            nodes, cost = np.flatnonzero(room.room), np.zeros(self._m)
+            across = room.room.max(initial=0) < degree
+            cost[nodes] = self._cost(kind, gpus, seconds, nodes, across)
+            mean = float(np.mean([job.seconds for job in self._jobs.values()])) if self._jobs else 0.0
+            cost[nodes] += EMPTY * busy**BUSY * mean * (self._tasks[nodes].sum(axis=1) == 0)
+            step = _STEP * seconds
+            return cheapest(room, degree, step * np.round(cost / step), _NODE * seconds)
+
+        return choose
+
+    def believes(self) -> Learned:
+        """Return what it believes."""
+        self._model.refresh()
+        model, errors, count = self._model, self._model.errors, max(self._model.errors.reports, 1e-9)
+        slow = np.exp(np.clip(np.log(2.0) * model.pair, -_MOST, _MOST))
+        names = list(model.kinds.items())
+        table = {a: {b: float(slow[i, j]) for b, j in names} for a, i in names}
+        return Learned(model.trusted, errors.model / count, errors.alone / count, table)
+
+    def _cost(self, kind: int, gpus: int, seconds: float, nodes: np.ndarray, across: bool) -> FloatArray:
+        """Return the seconds that a gang and the jobs on each of these nodes lose if it is there, float64 (n,)."""
+        model = self._model
+        slower = (np.log1p(self._tasks[nodes]) * (model.pair[kind] + model.load[nodes, None])).sum(axis=1)
+        slower += model.site[nodes] + across * model.across[nodes]
+        cost = seconds * np.expm1(np.clip(slower, -1.0, _MOST))
+        at = np.full(self._m, -1)
+        at[nodes] = np.arange(len(nodes))
+        parts = [
+            (node, job.kind, held, max(job.seconds - job.done, _LEAST * job.seconds))
+            for job in self._jobs.values()
+            for node, held in job.nodes.items()
+            if at[node] >= 0
+        ]
+        if not parts:
+            return np.asarray(cost)
+        node, other, held, left = np.array(parts).T
+        node, other = node.astype(np.int64), other.astype(np.int64)
+        beside, load = self._tasks[node], model.load[node]
+        beside[np.arange(len(node)), other] -= held
+        now = (np.log1p(beside) * (model.pair[other] + load[:, None])).sum(axis=1)
+        there = beside[:, kind]
+        more = (np.log1p(there + gpus) - np.log1p(there)) * (model.pair[other, kind] + load)
+        lost = left * np.exp(np.clip(now, 0.0, _MOST)) * np.expm1(np.clip(more, -1.0, _MOST))
+        return np.asarray(cost + np.bincount(at[node], lost, len(nodes)))
+
+    def _kind(self, model: str) -> int:
+        found = self._model.kind(model)
+        more = len(self._model.pair) - self._tasks.shape[1]
+        if more:
+            self._tasks = np.pad(self._tasks, ((0, 0), (0, more)))
+        return found
+
+    def _count(self, job: _Job, sign: int) -> None:
+        self._tasks[list(job.nodes), job.kind] += sign * np.array(list(job.nodes.values()))
+
+    def save(self) -> dict[str, Any]:
+        """Return what was learned, and how far running jobs are, for JSON."""
+        return {"model": self._model.save(), "jobs": [[name, job.done, job.at] for name, job in self._jobs.items()]}
+
+    @classmethod
+    def load(cls, saved: Mapping[str, Any], nodes: int, running: Mapping[str, RunningJob]) -> LearnedSpeeds:
+        """Return what `save` returned, of a state in which the same jobs run.
+
+        Raises:
+            InstanceError: naming what of it is wrong.
+        """
+        found = cls(BesideModel.load(saved["model"], nodes), nodes)
+        for name, done, at in saved["jobs"]:
+            require_number(done, "jobs.done")
+            require_number(at, "jobs.at")
+            if name in found._jobs or name not in running:
+                raise InstanceError("jobs", f"{name!r} does not run, or is there twice")
+            found.note(running[name], float(done), float(at))
+        if len(found._jobs) != len(running):
+            raise InstanceError("jobs", f"are {len(found._jobs)} where {len(running)} run")
+        return found

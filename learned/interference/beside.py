@@ -1,0 +1,204 @@
+"""Speeds of jobs known by the name of their model alone, learned from reports one by one.
+
+The logarithm of the seconds of a unit of work is taken to be a sum: of the job's model, its GPUs and its number of
+nodes; of each node; and, for each model beside it, of a coefficient of the pair times log(1 + GPUs that others of that
+model hold there), the most on one of its nodes. `ForgettingRidge` fits the coefficients; who comes later adds columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import FloatArray
+from gangplan.simulator.interference.snapshots import Long
+
+from .forgetting import ForgettingRidge
+
+TYPES, NODES = 32, 128
+"""Models that are told apart, further ones are taken for one; nodes up to which each has columns."""
+PENALTY = 0.1
+"""Of the squared coefficients, in reports."""
+_OWN, _SITE = 5, 3
+"""Columns of a model: it, its GPUs, its nodes, what it suffers from anyone and does to anyone; and of a node: jobs on
+it, jobs beside others on it, jobs on it and elsewhere."""
+_LEAST, _BETTER = 50, 0.9
+"""Reports before it is used, and its error over that of speeds alone up to which it is."""
+_RECENT = 200
+"""Reports over which errors are compared."""
+
+
+class Spot(NamedTuple):
+    """Where a job is: the number of its model, its GPUs, its nodes, and the GPUs of others by model, most on a node."""
+
+    kind: int
+    gpus: int
+    nodes: Sequence[int]
+    others: FloatArray
+
+
+@dataclass(slots=True)
+class Errors:
+    """Mean errors of recent reports, as shares of the speed: of the model and of speeds alone.
+
+    Attributes:
+        reports: how many count.
+        model, alone: sums of absolute differences of logarithms.
+    """
+
+    reports: float = 0.0
+    model: float = 0.0
+    alone: float = 0.0
+
+    def add(self, model: float, alone: float) -> None:
+        """Note one report."""
+        keep = 1 - 1 / _RECENT
+        self.reports = keep * self.reports + 1
+        self.model, self.alone = keep * self.model + model, keep * self.alone + alone
+
+
+class BesideModel:
+    """What is known of models beside one another on m nodes.
+
+    Args:
+        nodes: m.
+        forget: see `ForgettingRidge`.
+
+    Attributes:
+        kinds: the number of each model.
+        pair: what one GPU and more of a model (column) does to one (row), float64 (T, T).
+        site, load, across: what a node adds, what it adds to each pair, and to gangs on several nodes, float64 (m,).
+        errors: of each report before it was learned from.
+    """
+
+    def __init__(self, nodes: int, forget: float) -> None:
+        self.ridge, self.kinds, self.errors = ForgettingRidge(forget, PENALTY), dict[str, int](), Errors()
+        self._sites = nodes if nodes <= NODES else 0
+        self.ridge.grow(_SITE * self._sites)
+        self._own, self._pair = np.zeros((0, _OWN), dtype=np.int64), np.zeros((0, 0), dtype=np.int64)
+        self._unit: dict[int, float] = {}
+        self._usual: dict[tuple[int, int], tuple[float, float]] = {}  # reports and mean of a model on so many GPUs
+        self._stale = False
+        self.pair: FloatArray = np.zeros((0, 0))
+        self.site, self.load, self.across = np.zeros((3, nodes))
+
+    @property
+    def trusted(self) -> bool:
+        """Whether it was lately nearer to what was reported than the mean speed of each model."""
+        errors = self.errors
+        return errors.reports >= _LEAST * 0.9 and errors.model < _BETTER * errors.alone
+
+    def kind(self, model: str) -> int:
+        """Return the number of a model, a new one if it was not known."""
+        if model not in self.kinds:
+            k = self.kinds[model] = min(len(self.kinds), TYPES - 1)
+            if k == len(self._own):
+                begin = len(self.ridge.weight)
+                self.ridge.grow(begin + _OWN + 2 * k + 1)
+                new = np.arange(begin, len(self.ridge.weight))
+                self._own = np.concatenate([self._own, new[None, :_OWN]])
+                self._pair = np.pad(self._pair, (0, 1))
+                self._pair[k], self._pair[:k, k] = new[_OWN : _OWN + k + 1], new[_OWN + k + 1 :]
+                self._read()
+        return self.kinds[model]
+
+    def report(self, spot: Spot, speed: float) -> float:
+        """Learn from a speed; return it as a share of that which the job would have with nobody beside it, up to 1."""
+        k, key, target = spot.kind, (spot.kind, spot.gpus), -float(np.log(speed))
+        unit = self._unit.setdefault(k, target)
+        columns, values = self._columns(spot)
+        parts = values * self.ridge.weight[columns]
+        count, mean = self._usual.get(key, (0.0, 0.0))
+        if count:
+            self.errors.add(abs(unit + float(parts.sum()) - target), abs(mean - target))
+        count = min(count + 1, float(_LEAST))
+        self._usual[key] = count, mean + (target - mean) / count
+        self.ridge.add(columns, values, target - unit)
+        self._stale = True
+        return float(np.exp(np.clip(unit + parts[:3].sum() - target, -3.0, 0.0)))
+
+    def refresh(self) -> None:
+        """Fit the coefficients to all that was reported."""
+        if self._stale:
+            self.ridge.improve()
+            self._read()
+            self._stale = False
+
+    def _read(self) -> None:
+        weight, sites = self.ridge.weight, self._sites
+        self.pair = weight[self._pair] + weight[self._own[:, 3]][:, None] + weight[self._own[:, 4]]
+        if sites:
+            self.site, self.load, self.across = weight[: _SITE * sites].reshape(_SITE, sites).copy()
+            self.site -= self.site.mean()
+            self.across -= self.across.mean()
+
+    def _columns(self, spot: Spot) -> tuple[Long, FloatArray]:
+        """Return the columns that are not 0 for a job, and their values."""
+        k, count, b = spot.kind, len(spot.nodes), np.flatnonzero(spot.others)
+        beside, site = np.log1p(spot.others[b]), np.array(spot.nodes if self._sites else (), dtype=np.int64)
+        own = [1.0, np.log2(spot.gpus), np.log2(count), beside.sum()]
+        columns = [self._own[k, :4], self._pair[k, b], self._own[b, 4], site, self._sites + site]
+        values = [np.array(own), beside, beside, np.ones(len(site)), np.full(len(site), beside.sum())]
+        if count > 1:
+            columns.append(2 * self._sites + site)
+            values.append(np.ones(len(site)))
+        return np.concatenate(columns), np.concatenate(values)
+
+    def save(self) -> dict[str, Any]:
+        """Return all of it, for JSON; it is fitted first."""
+        self.refresh()
+        ridge, upper = self.ridge, np.triu_indices(len(self.ridge.weight))
+        at = np.flatnonzero(flat := ridge.products[upper] / ridge.gain)
+        return {
+            "forget": ridge.forget,
+            "kinds": list(self.kinds),
+            "unit": list(map(list, self._unit.items())),
+            "usual": [[*key, *value] for key, value in self._usual.items()],
+            "errors": [self.errors.reports, self.errors.model, self.errors.alone],
+            "weight": ridge.weight.tolist(),
+            "moments": (ridge.moments / ridge.gain).tolist(),
+            "at": at.tolist(),
+            "products": flat[at].tolist(),
+        }
+
+    @classmethod
+    def load(cls, saved: Mapping[str, Any], nodes: int) -> BesideModel:
+        """Return what `save` returned.
+
+        Raises:
+            InstanceError: naming what of it is wrong.
+        """
+        found = cls(nodes, saved["forget"])
+        for name in saved["kinds"]:
+            if not isinstance(name, str):
+                raise InstanceError("kinds", f"{name!r} is no model")
+            found.kind(name)
+        ridge, size = found.ridge, len(found.ridge.weight)
+        ridge.weight, ridge.moments = _numbers(saved, "weight", size), _numbers(saved, "moments", size)
+        at, flat = _numbers(saved, "at", len(saved["products"])), np.zeros(size * (size + 1) // 2)
+        if ((at < 0) | (at >= len(flat)) | (at % 1 != 0)).any():
+            raise InstanceError("at", f"has an entry outside 0 to {len(flat) - 1}")
+        flat[at.astype(np.int64)] = _numbers(saved, "products", len(at))
+        ridge.products[np.triu_indices(size)] = flat
+        ridge.products += np.triu(ridge.products, 1).T
+        if (ridge.products.diagonal() < 0).any():
+            raise InstanceError("products", "has a negative square")
+        found._unit = {int(k): float(unit) for k, unit in saved["unit"]}
+        found._usual = {(int(k), int(gpus)): (float(count), float(mean)) for k, gpus, count, mean in saved["usual"]}
+        found.errors = Errors(*_numbers(saved, "errors", 3).tolist())
+        means = [*found._unit.values(), *(x for usual in found._usual.values() for x in usual)]
+        if not np.isfinite(means).all() or min((count for count, _ in found._usual.values()), default=1) < 1:
+            raise InstanceError("usual", "has what is no mean, or no number of reports")
+        found._read()
+        return found
+
+
+def _numbers(saved: Mapping[str, Any], field: str, size: int) -> FloatArray:
+    found = np.array(saved[field], dtype=np.float64)
+    if found.shape != (size,) or not np.isfinite(found).all():
+        raise InstanceError(field, f"is not {size} finite numbers")
+    return found
