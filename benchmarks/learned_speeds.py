@@ -167,6 +167,11 @@ def _act(options: argparse.Namespace) -> int:
     if options.what == "run":
         chosen = options.ground or tuple(GROUNDS), options.policy or tuple(POLICIES)
         measure(*chosen, range(options.seeds), options.rows, options.data)
-    from .learned_speeds_page import write_page
+    from .learned_speeds_page import draw, learned
+    from .online_page import write_page
 
-    return write_page(options.rows)
+    if options.rows != CSV:
+        print(learned(read(options.rows)))
+        return 0
+    draw(read())
+    return write_page()

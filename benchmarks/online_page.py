@@ -1,11 +1,12 @@
-"""The tables and pictures of docs/scheduler.md, from benchmarks/online.csv."""
+"""The tables and pictures of docs/scheduler.md, from benchmarks/online.csv and benchmarks/learned_speeds.csv."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from . import learned_speeds, learned_speeds_page
 from .cells import table
 from .ledger import ROOT
 from .online_rows import OnlineRow, read
@@ -22,7 +23,8 @@ MOLDABLE = ", moldable"
 def write_page(*, check: bool = False, page: Path = PAGE) -> int:
     """Write tables and picture; return 1 if `check` finds that the page would change."""
     rows = read()
-    tables = {make.__name__: partial(make, rows) for make in (latency, traces, moldable)}
+    tables: dict[str, Callable[[], str]] = {make.__name__: partial(make, rows) for make in (latency, traces, moldable)}
+    tables["learned"] = lambda: learned_speeds_page.learned(learned_speeds.read())
     changed = renew(page, tables, "online page", check=check)
     if not check and any(row.kind == "latency" for row in rows):
         draw(rows)

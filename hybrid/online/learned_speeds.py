@@ -65,6 +65,8 @@ class LearnedSpeeds:
         self._model, self._m = model, nodes
         self._tasks = np.zeros((nodes, 0))  # GPUs that jobs of each model hold on each node
         self._jobs: dict[str, _Job] = {}
+        self._on: list[dict[str, _Job]] = [{} for _ in range(nodes)]
+        self._seconds = 0.0  # of all jobs that run
 
     @property
     def ready(self) -> bool:
@@ -77,12 +79,19 @@ class LearnedSpeeds:
         kind = self._kind(job.request.job.model)
         held = {node: len(gpus) for node, gpus in job.nodes.items()}
         lasts = max(job.request.lasts(job.degree), 1e-9)
-        self._jobs[job.name] = _Job(kind, held, lasts, done, job.since if at is None else at)
-        self._count(self._jobs[job.name], 1)
+        made = self._jobs[job.name] = _Job(kind, held, lasts, done, job.since if at is None else at)
+        self._seconds += lasts
+        for node, gpus in held.items():
+            self._tasks[node, kind] += gpus
+            self._on[node][job.name] = made
 
     def forget(self, name: str) -> None:
         """Take a job off that ends or stops."""
-        self._count(self._jobs.pop(name), -1)
+        job = self._jobs.pop(name)
+        self._seconds = self._seconds - job.seconds if self._jobs else 0.0
+        for node, gpus in job.nodes.items():
+            self._tasks[node, job.kind] -= gpus
+            del self._on[node][name]
 
     def report(self, name: str, speed: float, now: float) -> None:
         """Learn from the speed of a running job; it is taken to have had that since it last reported."""
@@ -108,7 +117,7 @@ class LearnedSpeeds:
             nodes, cost = np.flatnonzero(room.room), np.zeros(self._m)
             across = room.room.max(initial=0) < degree
             cost[nodes] = self._cost(kind, gpus, seconds, nodes, across)
-            mean = float(np.mean([job.seconds for job in self._jobs.values()])) if self._jobs else 0.0
+            mean = self._seconds / max(1, len(self._jobs))
             cost[nodes] += EMPTY * busy**BUSY * mean * (self._tasks[nodes].sum(axis=1) == 0)
             step = _STEP * seconds
             return cheapest(room, degree, step * np.round(cost / step), _NODE * seconds)
@@ -119,36 +128,32 @@ class LearnedSpeeds:
         """Return what it believes."""
         self._model.refresh()
         model, errors, count = self._model, self._model.errors, max(self._model.errors.reports, 1e-9)
-        slow = np.exp(np.clip(np.log(2.0) * model.pair, -_MOST, _MOST))
-        names = list(model.kinds.items())
+        slow, names = model.slowdown, list(model.kinds.items())
         table = {a: {b: float(slow[i, j]) for b, j in names} for a, i in names}
         return Learned(model.trusted, errors.model / count, errors.alone / count, table)
 
     def _cost(self, kind: int, gpus: int, seconds: float, nodes: np.ndarray, across: bool) -> FloatArray:
         """Return the seconds that a gang and the jobs on each of these nodes lose if it is there, float64 (n,)."""
         model = self._model
-        slower = (np.log1p(self._tasks[nodes]) * (model.pair[kind] + model.load[nodes, None])).sum(axis=1)
+        slower = (np.log1p(self._tasks[nodes]) * (model.pair[kind] + model.crowded[nodes, None])).sum(axis=1)
         slower += model.site[nodes] + across * model.across[nodes]
         cost = seconds * np.expm1(np.clip(slower, -1.0, _MOST))
-        at = np.full(self._m, -1)
-        at[nodes] = np.arange(len(nodes))
         parts = [
-            (node, job.kind, held, max(job.seconds - job.done, _LEAST * job.seconds))
-            for job in self._jobs.values()
-            for node, held in job.nodes.items()
-            if at[node] >= 0
+            (i, node, job.kind, job.nodes[node], max(job.seconds - job.done, _LEAST * job.seconds))
+            for i, node in enumerate(nodes.tolist())
+            for job in self._on[node].values()
         ]
         if not parts:
             return np.asarray(cost)
-        node, other, held, left = np.array(parts).T
-        node, other = node.astype(np.int64), other.astype(np.int64)
-        beside, load = self._tasks[node], model.load[node]
+        *whole, held, left = np.array(parts).T
+        at, node, other = np.array(whole, dtype=np.int64)
+        beside, load = self._tasks[node], model.crowded[node]
         beside[np.arange(len(node)), other] -= held
         now = (np.log1p(beside) * (model.pair[other] + load[:, None])).sum(axis=1)
         there = beside[:, kind]
         more = (np.log1p(there + gpus) - np.log1p(there)) * (model.pair[other, kind] + load)
         lost = left * np.exp(np.clip(now, 0.0, _MOST)) * np.expm1(np.clip(more, -1.0, _MOST))
-        return np.asarray(cost + np.bincount(at[node], lost, len(nodes)))
+        return np.asarray(cost + np.bincount(at, lost, len(nodes)))
 
     def _kind(self, model: str) -> int:
         found = self._model.kind(model)
@@ -156,9 +161,6 @@ class LearnedSpeeds:
         if more:
             self._tasks = np.pad(self._tasks, ((0, 0), (0, more)))
         return found
-
-    def _count(self, job: _Job, sign: int) -> None:
-        self._tasks[list(job.nodes), job.kind] += sign * np.array(list(job.nodes.values()))
 
     def save(self) -> dict[str, Any]:
         """Return what was learned, and how far running jobs are, for JSON."""

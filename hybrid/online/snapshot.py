@@ -42,7 +42,7 @@ def save(state: ClusterState, faults: Mapping[str, int], count: int) -> dict[str
         "finished": list(state.finished),
         "guess": state.estimates.save(),
         "faults": dict(faults),
-        "learned": None if state.learned is None else state.learned.save(),
+        **({} if state.learned is None else {"learned": state.learned.save()}),
     }
 
 

@@ -71,7 +71,7 @@ class BesideModel:
     Attributes:
         kinds: the number of each model.
         pair: what one GPU and more of a model (column) does to one (row), float64 (T, T).
-        site, load, across: what a node adds, what it adds to each pair, and to gangs on several nodes, float64 (m,).
+        site, crowded, across: what a node adds, to each pair, and to gangs on several nodes, float64 (m,).
         errors: of each report before it was learned from.
     """
 
@@ -84,13 +84,18 @@ class BesideModel:
         self._usual: dict[tuple[int, int], tuple[float, float]] = {}  # reports and mean of a model on so many GPUs
         self._stale = False
         self.pair: FloatArray = np.zeros((0, 0))
-        self.site, self.load, self.across = np.zeros((3, nodes))
+        self.site, self.crowded, self.across = np.zeros((3, nodes))
 
     @property
     def trusted(self) -> bool:
         """Whether it was lately nearer to what was reported than the mean speed of each model."""
         errors = self.errors
         return errors.reports >= _LEAST * 0.9 and errors.model < _BETTER * errors.alone
+
+    @property
+    def slowdown(self) -> FloatArray:
+        """How many times as long each model takes beside one GPU of another, on the mean node, float64 (T, T)."""
+        return np.asarray(np.exp(np.clip(np.log(2.0) * (self.pair + self.crowded.mean()), -3.0, 3.0)))
 
     def kind(self, model: str) -> int:
         """Return the number of a model, a new one if it was not known."""
@@ -132,7 +137,7 @@ class BesideModel:
         weight, sites = self.ridge.weight, self._sites
         self.pair = weight[self._pair] + weight[self._own[:, 3]][:, None] + weight[self._own[:, 4]]
         if sites:
-            self.site, self.load, self.across = weight[: _SITE * sites].reshape(_SITE, sites).copy()
+            self.site, self.crowded, self.across = weight[: _SITE * sites].reshape(_SITE, sites).copy()
             self.site -= self.site.mean()
             self.across -= self.across.mean()
 

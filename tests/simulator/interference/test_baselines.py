@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from gangplan.instances import InstanceError
-from gangplan.simulator.interference.baselines import SCORES, Rule
+from gangplan.simulator.interference.baselines import SCORES, Rule, run
 from gangplan.simulator.interference.case import Case, harmony_fleet
+from gangplan.simulator.interference.cases import TRAINING, poisson
 from gangplan.simulator.interference.environment import WORKER, Environment
 from gangplan.simulator.interference.job_types import TESTBED, Jobs
-from gangplan.simulator.interference.truths import contention
+from gangplan.simulator.interference.outcome import check
+from gangplan.simulator.interference.truths import HiddenTruth, contention
 
 
 def waiting(workers: list[int], servers: list[int], kinds: list[int], epochs: list[float]) -> Environment:
@@ -89,3 +91,18 @@ def test_bad_names() -> None:
     with pytest.raises(InstanceError, match="order: 'longest' is not one of"):
         Rule("lb", "longest")
     assert set(SCORES) == {"first", "best", "lb", "tetris", "lif"}
+
+
+def test_the_truth_may_change() -> None:
+    """Links at a tenth of their speed slow jobs down from then on alone, and the check knows both truths."""
+    case = poisson(TRAINING, jobs=60, kind="ps", load=0.8)
+    assert isinstance(case.truth, HiddenTruth)
+    slow, at = case.truth, 20 * case.interval
+    for link in range(len(slow.hidden.quality)):
+        slow = slow.slower_link(link, 0.1)
+    usual, later = run(case, Rule("lb")), run(case, Rule("lb"), (at, slow))
+    early = usual.finish <= at
+    assert early.any() and (usual.finish[early] == later.finish[early]).all()
+    assert later.finish[~early].mean() > 1.2 * usual.finish[~early].mean()
+    assert check(later.outcome(), (at, case.truth)) == []
+    assert any("epochs" in fault for fault in check(later.outcome()))

@@ -1,0 +1,92 @@
+"""The table and the picture of learned speeds in docs/scheduler.md, from the rows of benchmarks/learned_speeds.csv."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from gangplan.instances.arrays import FloatArray
+from gangplan.simulator.metrics.compare import interval
+
+from .cells import table
+from .learned_speeds import GROUNDS, JOBS, POLICIES, RULES, WINDOW, LearnedRow
+from .ledger import ROOT
+
+PICTURE = ROOT / "docs" / "images" / "learned_speeds.png"
+CHANGE = JOBS // WINDOW // 2
+SPANS = {"jobs 1 to 500": slice(0, 1), "to 2,500": slice(1, CHANGE), "to 3,000": slice(CHANGE, CHANGE + 1)}
+SPANS |= {"to 5,000": slice(CHANGE + 1, None), "all": slice(None)}
+"""Windows of the columns."""
+STYLE = {
+    "without": ("#555555", "-"),
+    "learned": ("#d62728", "-"),
+    "never forgets": ("#d62728", ":"),
+    "best rule": ("#1f77b4", "--"),
+    "oracle": ("#2ca02c", "--"),
+}
+
+
+def windows(rows: Sequence[LearnedRow], ground: str) -> dict[str, FloatArray]:
+    """Return of each policy the minutes of each window, (seeds, windows), of the seeds that all policies have.
+
+    ``best rule`` is the classic rule with the least mean over all.
+    """
+    mine = [row for row in rows if row.ground == ground]
+    seeds = sorted({row.seed for row in mine})
+    found = {}
+    for policy in POLICIES:
+        jct = {(row.seed, row.window): row.jct / 60 for row in mine if row.policy == policy}
+        if jct:
+            found[policy] = np.array([[jct[seed, at] for at in range(JOBS // WINDOW)] for seed in seeds])
+    rules = [found.pop(name) for name in RULES if name in found]
+    if rules:
+        found["best rule"] = min(rules, key=lambda minutes: float(minutes.mean()))
+    return {name: found[name] for name in STYLE if name in found}
+
+
+def learned(rows: Sequence[LearnedRow]) -> str:
+    """Return a line for each ground and policy: mean JCT by windows, and differences from `without`, paired."""
+    lines = []
+    for ground in GROUNDS:
+        found = windows(rows, ground)
+        for policy, minutes in found.items():
+            cells = [f"{minutes[:, span].mean():.1f}" for span in SPANS.values()]
+            if policy != "without":
+                for span in (slice(0, CHANGE), slice(CHANGE, None)):
+                    apart = minutes[:, span].mean(axis=1) / found["without"][:, span].mean(axis=1) - 1
+                    mean, margin = interval(apart)
+                    cells.append(f"{mean:+.1%}" + ("" if margin is None else f" ± {margin:.1%}"))
+            lines.append((f"`{ground}`", policy, *cells, *[""] * (len(SPANS) + 2 - len(cells))))
+    return table(("ground", "mean JCT, min", *SPANS, "before", "after the change"), lines)
+
+
+def draw(rows: Sequence[LearnedRow], picture: Path = PICTURE) -> None:
+    """Draw mean JCT by window, with the change marked."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, plots = plt.subplots(1, len(GROUNDS), figsize=(10.0, 3.2), dpi=110)
+    for axes, ground in zip(plots, GROUNDS, strict=True):
+        found = windows(rows, ground)
+        for policy, minutes in found.items():
+            colour, line = STYLE[policy]
+            jobs = WINDOW * (0.5 + np.arange(minutes.shape[1]))
+            axes.plot(jobs, minutes.mean(axis=0), line, color=colour, label=policy, linewidth=1.6)
+        if found:
+            axes.set_ylim(
+                0.9 * min(x.mean(axis=0).min() for x in found.values()), 1.3 * found["without"].mean(axis=0).max()
+            )
+        axes.axvline(JOBS // 2, color="grey", linestyle=":", linewidth=1)
+        axes.set_title(ground, fontsize=10)
+        axes.set_xlabel("job")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(alpha=0.25)
+    plots[0].set_ylabel("mean JCT of 500 jobs, minutes")
+    plots[-1].legend(frameon=False, fontsize=8)
+    figure.tight_layout()
+    figure.savefig(picture)
+    plt.close(figure)
