@@ -27,6 +27,7 @@ RECIPES: dict[str, str] = {
     "pacml": "gangplan.learned.ramp.recipe",
     "topdrl": "gangplan.learned.topdrl.recipe",
     "select": "gangplan.learned.select.recipe",
+    "harmony": "gangplan.learned.harmony.recipe",
 }
 """Policies by name: the module that holds its `RECIPE`. Importing one loads no heavy package."""
 SEEDS = {"training": "from 2000000", "validation": "from 1000000"}
