@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..training.checkpoint import Tensors
 
 
-def stages(settings: Settings, device: str, seed: int) -> list[Stage]:
+def stages(settings: Settings, seed: int) -> list[Stage]:
     """Return imitation, if there is to be any, and the actor and the critic."""
     fitted: list[Any] = []
 
@@ -74,13 +74,6 @@ def evaluate(policy: Any, seeds: Any, *, case: str = "", data: str = "") -> list
     ]
 
 
-def seeds(settings: Settings, seed: int) -> dict[str, Any]:
-    """Return the seeds of training and of validation, for the model card."""
-    from gangplan.simulator.interference.cases import TRAINING, VALIDATION
-
-    return {"training": f"from {TRAINING}", "validation": f"from {VALIDATION}", "run": seed}
-
-
 RECIPE = Recipe(
     name=NAME,
     about="which task of which waiting job goes to which server, where jobs slow one another down",
@@ -89,5 +82,4 @@ RECIPE = Recipe(
     load=load,
     evaluate=evaluate,
     data="drawn cases of gangplan.simulator.interference.cases, under speeds predicted by a model fitted to a log",
-    seeds=seeds,
 )
