@@ -61,7 +61,8 @@ def _means(found: dict[str, Figures]) -> Any:
         heads.append(f"{words}, {unit}")
         shown = [half / factor if half is not None and figure == "mean_jct" else None for _, half in means]
         columns.append([plus_minus(x / factor, half, 3) for (x, _), half in zip(means, shown, strict=True)])
-    against = [tuple(None if x is None else 100 * x for x in one.against(first)) for one in found.values()]
+    paired = (one.against(first) for one in found.values())
+    against = [(100 * x, None if half is None else 100 * half) for x, half in paired]
     columns.insert(1, [f"{'+' if x > 0 else ''}{plus_minus(x, half, 3)}" for x, half in against])
     columns[1][0] = ""
     heads.insert(1, f"against {next(iter(found))}, %")

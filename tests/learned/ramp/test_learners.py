@@ -87,8 +87,8 @@ def test_bad_settings(values: dict[str, Any], field: str) -> None:
 
 def test_stages() -> None:
     """Imitation comes first; the correction may be left out."""
-    assert [x.name for x in RECIPE.stages(TINY, "cpu", 0)] == ["imitation", "correction"]
-    assert [x.name for x in RECIPE.stages(replace(TINY, corrected_updates=0), "cpu", 0)] == ["imitation"]
+    assert [x.name for x in RECIPE.stages(TINY, 0)] == ["imitation", "correction"]
+    assert [x.name for x in RECIPE.stages(replace(TINY, corrected_updates=0), 0)] == ["imitation"]
 
 
 def test_trained_from_nothing(data: Path, tmp_path: Path) -> None:
