@@ -13,6 +13,7 @@ outcome = env.outcome()
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -148,6 +149,16 @@ class Environment:
         for server, (w, p) in rows.items():
             for kind in [WORKER] * w + [SERVER] * p:
                 self.place(job, kind, server)
+
+    def fork(self) -> Environment:
+        """Return a copy that goes its own way."""
+        found = copy(self)
+        for name in ("free", "tasks", "done_epochs", "start", "finish", "speed"):
+            setattr(found, name, getattr(self, name).copy())
+        found.waiting, found.running = list(self.waiting), list(self.running)
+        found._rows = [{server: list(row) for server, row in rows.items()} for rows in self._rows]
+        found._left = [list(left) for left in self._left]
+        return found
 
     def take_back(self) -> None:
         """Take all tasks of the job that is begun off again."""

@@ -45,10 +45,14 @@ class Greedy:
 
     def place(self, env: Environment) -> None:
         """Place every job that fits and is not better off later."""
-        for job in in_order(env, shortest=True):
+        self.place_in(env, in_order(env, shortest=True))
+
+    def place_in(self, env: Environment, order: Iterable[int]) -> None:
+        """Do so in some order of the waiting jobs."""
+        for job in order:
             if not env.fits(job):
                 continue
-            before = float(self._cost(env, env.running, env.snapshot())[0]) if env.running else 0.0
+            before = self.remaining(env)
             insists = env.now - env.case.jobs.submit[job] < self._consolidate * env.case.interval
             found, cost = self._best(env, job, env.case.fewest[job] if insists else len(env.free))
             if found and cost - before <= self.least(env, job) + self._patience * env.case.interval:
@@ -73,6 +77,10 @@ class Greedy:
                 break
             found, least = near[best], float(cost[best])
         return found, least
+
+    def remaining(self, env: Environment) -> float:
+        """Return the remaining times of the running jobs, added up, as predicted for who is where now, seconds."""
+        return float(self._cost(env, env.running, env.snapshot())[0]) if env.running else 0.0
 
     def _cost(self, env: Environment, jobs: list[int], now: Snapshots) -> FloatArray:
         """Return the remaining times of these jobs, added up, for each snapshot of them."""

@@ -1,0 +1,1 @@
+"""A policy for gangs that slow one another down: greedy placement under an ensemble of fitted speeds, compiled."""
