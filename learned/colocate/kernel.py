@@ -147,9 +147,7 @@ def all_logs(fitted: Fitted, where: Where) -> Floats2:
                         of = fitted.crosses[e, kind]
                         own = of[r] + of[kinds + r] * once + of[2 * kinds + r] * more
                         felt += fitted.suffers[e, kind, 2 * kinds + r] * (total[link, r] - own)
-                    seconds = (fitted.passes[e, kind, 0] * once + fitted.passes[e, kind, 1] * more) * fitted.site[
-                        e, link
-                    ]
+                    seconds = fitted.passes[e, kind, 0] * once + fitted.passes[e, kind, 1] * more
                     sync = max(sync, seconds * fitted.site[e, link] * slower(fitted, e, 2, kind, felt, 1.0))
                 step = fitted.compute[e, kind] * compute + sync * waits
                 out[e, job] = log(workers) + fitted.unit[0, kind] - log(step)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..training.checkpoint import Tensors
 
 
-def stages(settings: Settings, device: str, seed: int) -> list[Stage]:
+def stages(settings: Settings, seed: int) -> list[Stage]:
     """Return the fit to a log, at the end of which the way to place is chosen."""
 
     def fit(before: Tensors | None) -> Any:
@@ -61,10 +61,5 @@ RECIPE = Recipe(
     stages=stages,
     load=load,
     evaluate=evaluate,
-    data="a log of a case of gangplan.simulator.interference.cases: who was where, and how fast",
-    seeds=lambda settings, seed: {
-        "training": f"from {2_000_000 + 1000 * seed}",
-        "validation": "from 1000000",
-        "run": seed,
-    },
+    data="a log of a case of gangplan.simulator.interference: who was where, and how fast; training seeds from 2000000",
 )
