@@ -26,8 +26,8 @@ from .profile import Data
 
 _LEVELS = (48, 40), (96, 120), (192, 240)
 """Intervals of the grids, over all, then up to where GPUs cost something, and steps on each at most."""
-_SHARES = 0.3, 0.5, 0.7, 0.85, 1.0, 1.2
-"""Of the prices that a schedule stands for: the first ones are the best of these."""
+_SHARES = 0.12, 0.2, 0.28, 0.4, 0.6, 1.0
+"""Of the prices that a schedule stands for: the first ones are the best of these, 0.1 to 0.4 of those of a list."""
 _STEP, _LESS, _FAILS, _LEAST = 0.1, 0.66, 8, 1e-4
 """Of the step that would close the gap if prices were right: the first, what is left of it after so many steps that
 gained nothing, and at which it is over."""
