@@ -79,6 +79,8 @@ class ColocatePolicy:
         self.network, self.settings, self._fitted = network, settings, arrays(network)
         self.way = way or list(WAYS)[int(network.way)]
         self._case: Case | None = None
+        self._now = 0.0
+        self._said: dict[int, float] = {}
 
     def speeds_for(self, doubt: float) -> Speeds:
         """Return what predicts speeds, less so many deviations."""
@@ -120,7 +122,7 @@ class ColocatePolicy:
         self._policy = WAYS[self.way](self._mean, Speeds(self._fitted, DOUBT))
         self._rule = WAYS["tetris"](self._mean, self._mean)
         self._case, self._now = env.case, 0.0
-        self._said: dict[int, float] = {}
+        self._said = {}
         self._errors: deque[float] = deque(maxlen=REPORTS)
 
     def save(self, path: str | Path, card: weights.Card | None = None) -> None:

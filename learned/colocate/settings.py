@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gangplan.instances import InstanceError
 
@@ -53,5 +53,5 @@ class Settings(Limited):
         """Return the case of a seed, with the true cluster."""
         from gangplan.simulator.interference.cases import maker
 
-        words = {"cluster": self.cluster} if self.cluster else {}
+        words: dict[str, Any] = {"cluster": self.cluster} if self.cluster else {}
         return maker(self.case, **words)(seed)
