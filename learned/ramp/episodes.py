@@ -2,48 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from gangplan.solvers.compiled.kernel import Floats, Ints, kernel
 
-from .features import MOST, SUMS, Scratch, Singles, Singles2, remember, turn_of, write_rows
+from ..policy.perceptron import Weights, forward
+from .features import MOST, SUMS, Scratch, remember, turn_of, write_rows
 from .servers import start_job
 from .tables import Tables, Times
-
-
-class Weights(NamedTuple):
-    """A network for k job types, see `gangplan.learned.ramp.network.Network`; w is its width.
-
-    Attributes:
-        first: of the features of a row, float32 (WIDTH, w).
-        offset: what each job type adds to the first layer, with its bias, float32 (k, w).
-        hidden: float32 (w, w).
-        bias: of the hidden layer, float32 (w,).
-        last: float32 (w,).
-    """
-
-    first: Singles2
-    offset: Singles2
-    hidden: Singles2
-    bias: Singles
-    last: Singles
-
-
-@kernel
-def forward(rows: Singles2, k: int, weights: Weights, kind: int, out: Singles) -> None:
-    """Write the scores of k rows for a job type."""
-    x = np.dot(rows[:k], weights.first)
-    for i in range(k):
-        for j in range(x.shape[1]):
-            x[i, j] = max(x[i, j] + weights.offset[kind, j], np.float32(0))
-    y = np.dot(x, weights.hidden)
-    for i in range(k):
-        total = np.float32(0)
-        for j in range(y.shape[1]):
-            total += max(y[i, j] + weights.bias[j], np.float32(0)) * weights.last[j]
-        out[i] = total
 
 
 @kernel

@@ -10,19 +10,14 @@ Beside these counts a row holds what the jobs so far tell about those to come, t
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba import types
 
-from gangplan.solvers.compiled.kernel import Bools, Floats, Ints, Ints2, Ints3, kernel
+from gangplan.solvers.compiled.kernel import Bools, Floats, Ints, Ints2, Ints3, Singles, Singles2, kernel
 
 from .servers import place_degree
 from .tables import DEGREES, Tables, Times
-
-Singles = Annotated[Any, types.Array(types.float32, 1, "C")]
-Singles2 = Annotated[Any, types.Array(types.float32, 2, "C")]
-"""Arrays of float32."""
 
 LEVELS = np.array([0.0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 25])
 """Within how many turns a block is available, see `turn_of`."""

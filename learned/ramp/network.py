@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import SAGEConv, global_max_pool, global_mean_pool
 
 from gangplan.instances import OpGraph
 
-from .episodes import Weights
+from ..policy.perceptron import Weights, weights_of
 from .features import CANDIDATE, CONTEXT, JOB, WIDTH
 from .ops import OP, read
 from .settings import Variant
@@ -112,8 +111,5 @@ class Network(nn.Module):
 def compiled(network: Network, graphs: Graphs) -> Weights:
     """Return the weights as arrays, with the vectors of some jobs worked in."""
     with torch.no_grad():
-        found = (
-            (network.rows.weight * network.seen).T, network.offsets(graphs) + network.rows.bias,
-            network.hidden.weight.T, network.hidden.bias, network.out.weight[0],
-        )  # fmt: skip
-        return Weights(*(np.ascontiguousarray(x.numpy(), dtype=np.float32) for x in found))
+        first = (network.rows.weight * network.seen).T
+        return weights_of(network, first, network.offsets(graphs) + network.rows.bias)

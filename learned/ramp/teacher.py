@@ -14,16 +14,14 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from gangplan.simulator.ramp import DISTRIBUTIONS
-from gangplan.solvers.compiled.kernel import Floats, Floats3, Ints, kernel
+from gangplan.solvers.compiled.kernel import Floats, Floats3, Ints, Singles, Singles2, kernel
 
-from .episodes import Weights, forward
+from ..policy.perceptron import Weights, forward
 from .features import (
     MOST,
     SUMS,
     WIDTH,
     Scratch,
-    Singles,
-    Singles2,
     remember,
     scratch_of,
     see,

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba import types
 
 from gangplan.simulator.proximity import ALLOCATORS, Cluster, Jobs, State
 from gangplan.simulator.proximity.allocate import CLOSEST, choose
 from gangplan.simulator.proximity.arrays import NOW, RUNNING, WAITING
 from gangplan.simulator.proximity.step import communication, least_cost
-from gangplan.solvers.compiled.kernel import Floats, Floats2, Ints, Ints2, lean
-
-Singles2 = Annotated[Any, types.Array(types.float32, 2, "C")]
-Singles = Annotated[Any, types.Array(types.float32, 1, "C")]
-"""Arrays of float32 in C order."""
+from gangplan.solvers.compiled.kernel import Floats, Floats2, Ints, Ints2, Singles, Singles2, lean
 
 JOBS = 48
 """Waiting jobs that are candidates: those with the least work, one of each kind. A longer queue is cut to these."""

@@ -3,56 +3,22 @@
 from __future__ import annotations
 
 from math import log
-from typing import NamedTuple
 
 import numpy as np
 
 from gangplan.simulator.proximity import Cluster, Jobs, State
 from gangplan.simulator.proximity.arrays import ARRIVED, RUNNING, WAITING
 from gangplan.simulator.proximity.step import begin_job, pass_time
-from gangplan.solvers.compiled.kernel import Floats, by_reference, inner, kernel
+from gangplan.solvers.compiled.kernel import Floats, Singles, by_reference, inner, kernel
 
-from .candidates import WAIT, Scratch, Singles, Singles2
+from ..policy.perceptron import Weights, forward
+from .candidates import WAIT, Scratch
 from .features import see, total, write_rows
 
 LOG_GPUS, LOG_SLOWDOWN, PATIENCE, HEAD = range(4)
 """Of a rule, see `gangplan.learned.select.guard.RULES`."""
 
 _NEVER = -1e6
-
-
-class Weights(NamedTuple):
-    """A network, see `gangplan.learned.select.network.Network`; w is its width.
-
-    Attributes:
-        first: of the features, float32 (WIDTH, w).
-        offset: float32 (w,).
-        hidden: float32 (w, w).
-        bias: of the hidden layer, float32 (w,).
-        last: float32 (w,).
-    """
-
-    first: Singles2
-    offset: Singles
-    hidden: Singles2
-    bias: Singles
-    last: Singles
-
-
-@inner
-def forward(s: Scratch, k: int, weights: Weights) -> None:
-    """Write the scores of the first k candidates."""
-    zero = np.float32(0)
-    x = np.dot(s.row[:k], weights.first)
-    for i in range(k):
-        for j in range(x.shape[1]):
-            x[i, j] = max(x[i, j] + weights.offset[j], zero)
-    y = np.dot(x, weights.hidden)
-    for i in range(k):
-        score = zero
-        for j in range(y.shape[1]):
-            score += max(y[i, j] + weights.bias[j], zero) * weights.last[j]
-        s.score[i] = score
 
 
 @inner
@@ -136,7 +102,7 @@ def play(
             go_on = pass_time(of, on, now)
             continue
         if learned:
-            forward(s, k, net)
+            forward(s.row, k, net, 0, s.score)
         else:
             score_by_rule(of, now, s, k, rule)
         go_on = take_candidate(of, on, now, s, best_of(s.score, k))

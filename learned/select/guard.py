@@ -13,8 +13,9 @@ import numpy as np
 from gangplan.simulator.proximity import Cluster, Jobs, State, begin
 from gangplan.simulator.proximity.arrays import ARRIVED
 
+from ..policy.perceptron import Weights
 from .candidates import Scratch
-from .episodes import Weights, play
+from .episodes import play
 
 RULES = np.array(
     [

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .episodes import Weights
+from ..policy.perceptron import Weights, weights_of
 from .features import WIDTH
 
 
@@ -37,9 +36,4 @@ class Network(nn.Module):
 
 def compiled(network: Network) -> Weights:
     """Return the weights as arrays."""
-    with torch.no_grad():
-        found = (
-            network.rows.weight.T, network.rows.bias, network.hidden.weight.T, network.hidden.bias,
-            network.out.weight[0],
-        )  # fmt: skip
-        return Weights(*(np.array(x.numpy(), dtype=np.float32, order="C") for x in found))
+    return weights_of(network, network.rows.weight.T, network.rows.bias[None])

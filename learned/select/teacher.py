@@ -10,11 +10,12 @@ from gangplan.simulator.proximity import Cluster, Jobs, State, begin, cluster_of
 from gangplan.simulator.proximity.arrays import WAITING
 from gangplan.simulator.proximity.step import pass_time
 from gangplan.simulator.proximity.suites import suite
-from gangplan.solvers.compiled.kernel import Floats, Ints, kernel
+from gangplan.solvers.compiled.kernel import Floats, Ints, Singles2, kernel
 from gangplan.solvers.compiled.routines import sow, uniform
 
-from .candidates import Scratch, Singles2, scratch_of
-from .episodes import Weights, forward, take_candidate
+from ..policy.perceptron import Weights, forward
+from .candidates import Scratch, scratch_of
+from .episodes import take_candidate
 from .features import CANDIDATE, CONTEXT, MEAN, WIDTH, see, write_rows
 from .guard import RULES
 from .rollouts import TRIED, Base, best_scores, weigh
@@ -77,7 +78,7 @@ def least_work() -> Weights:
     first[names.index("over_least")] = -1, 1
     first[names.index("wait")] = 0.3, -0.3
     none = np.zeros(2, np.float32)
-    return Weights(first, none, np.eye(2, dtype=np.float32), none.copy(), np.array([1, -1], np.float32))
+    return Weights(first, none[None], np.eye(2, dtype=np.float32), none.copy(), np.array([1, -1], np.float32))
 
 
 @kernel
@@ -108,7 +109,7 @@ def label(
         if k == 0:
             go_on = pass_time(jobs, cluster, state)
             continue
-        forward(s, k, student)
+        forward(s.row, k, student, 0, s.score)
         c = best_scores(s.score, k, tried)
         best = 0
         room = d + 1 < len(out.first) and out.first[d] + c <= len(out.rows)

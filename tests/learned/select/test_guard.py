@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.learned.select.episodes import Weights, play
+from gangplan.learned.policy.perceptron import Weights
+from gangplan.learned.select.episodes import play
 from gangplan.learned.select.features import CANDIDATE, CONTEXT
 from gangplan.learned.select.guard import RULES, guarded, known
 from gangplan.learned.select.teacher import least_work
