@@ -24,6 +24,7 @@ class Fitted(NamedTuple):
         suffers: what a type suffers as workers, parameter servers, and on links, (E, K, 3 R).
         exerts: what a worker and a parameter server exert, (E, K, 2 R).
         crosses: what is exerted on a link: by crossing it, by bytes once, and beyond, (E, K, 3 R).
+        fellow: what a type suffers from each further worker of its own on a server, (E, K, 1).
         compute: of a step over that alone, (E, K).
         site: factor of each server, then of each link, (E, m + X).
         curve: of workers, parameter servers and links, (E, 3).
@@ -35,6 +36,7 @@ class Fitted(NamedTuple):
     suffers: Floats3
     exerts: Floats3
     crosses: Floats3
+    fellow: Floats3
     compute: Floats2
     site: Floats2
     curve: Floats2
@@ -106,10 +108,10 @@ def exert(
 
 
 @inner
-def slower(fitted: Fitted, e: int, part: int, kind: int, felt: float, site: float) -> float:
-    """Return by what others slow a type down at a place; `felt` is the sum of pressures times what it suffers."""
+def slower(fitted: Fitted, e: int, part: int, kind: int, felt: float) -> float:
+    """Return by what others slow a type down at a place; `felt` is what it suffers there."""
     curve = fitted.curve[e, part]
-    return float(exp(log(1.0 + curve * max(felt, 0.0) * site) / curve))
+    return float(exp(log(1.0 + curve * max(felt, 0.0)) / curve))
 
 
 @kernel
@@ -137,9 +139,10 @@ def all_logs(fitted: Fitted, where: Where) -> Floats2:
                         by_workers += fitted.suffers[e, kind, r] * beside
                         by_servers += fitted.suffers[e, kind, kinds + r] * beside
                     if w > 0:
-                        compute = max(compute, slower(fitted, e, 0, kind, by_workers, site))
+                        fellow = fitted.fellow[e, kind, 0] * (w - 1)
+                        compute = max(compute, slower(fitted, e, 0, kind, by_workers * site + fellow))
                     if p > 0:
-                        waits = max(waits, slower(fitted, e, 1, kind, by_servers, site))
+                        waits = max(waits, slower(fitted, e, 1, kind, by_servers * site))
                 for row in range(crossing.first[job - begin], crossing.first[job - begin + 1]):
                     once, more, felt = crossing.amount[row, 0], crossing.amount[row, 1], 0.0
                     link = m + crossing.link[row]
@@ -148,7 +151,7 @@ def all_logs(fitted: Fitted, where: Where) -> Floats2:
                         own = of[r] + of[kinds + r] * once + of[2 * kinds + r] * more
                         felt += fitted.suffers[e, kind, 2 * kinds + r] * (total[link, r] - own)
                     seconds = fitted.passes[e, kind, 0] * once + fitted.passes[e, kind, 1] * more
-                    sync = max(sync, seconds * fitted.site[e, link] * slower(fitted, e, 2, kind, felt, 1.0))
+                    sync = max(sync, seconds * fitted.site[e, link] * slower(fitted, e, 2, kind, felt))
                 step = fitted.compute[e, kind] * compute + sync * waits
                 out[e, job] = log(workers) + fitted.unit[0, kind] - log(step)
             exert(fitted, e, where, begin, end, crossing, total, -1.0)

@@ -40,7 +40,7 @@ def arrays(ensemble: Ensemble) -> Fitted:
     with torch.no_grad():
         for x in ensemble.members:
             r = x.kinds
-            table = softplus(x.own + x.features @ x.shared + x.common).split([2, 3 * r, 2 * r, 3 * r], dim=1)
+            table = softplus(x.own + x.features @ x.shared + x.common).split([2, 3 * r, 2 * r, 3 * r, 1], dim=1)
             parts.append((*table, x.compute.exp(), x.site.exp(), x.curve.exp()))
     stacked = (np.ascontiguousarray(torch.stack(x).double().numpy()) for x in zip(*parts, strict=True))
     return Fitted(ensemble.link.numpy().astype(np.int64), ensemble.unit.double().numpy()[None].copy(), *stacked)

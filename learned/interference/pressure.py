@@ -2,7 +2,8 @@
 
 At each place a job takes (1 + k s P)^(1 / k) times as long as by itself, with P the pressures of the others there, a
 sum over jobs, s how much its type suffers from each, and k the same for all: with 1 what others add is summed up, the
-smaller it is, the more it multiplies. The slowest of its servers, and the busiest link that it crosses, count:
+smaller it is, the more it multiplies. Each further worker of its own on a server, with which it may share a GPU, adds
+to s P what its type says. The slowest of its servers, and the busiest link that it crosses, count:
 
     1 / speed = compute + synchronisation,
     compute = c max over servers with workers of (...),
@@ -26,6 +27,8 @@ from .simple import Point
 
 _WORKERS, _SERVERS = (AMOUNTS.index(x) for x in ("workers", "servers"))
 STEPS = 300
+_FELLOW = -4.0
+"""What another worker of the same job adds at first, of which softplus is taken: next to nothing."""
 RATE = 0.06
 
 
@@ -40,11 +43,12 @@ class Pressure(nn.Module):
     def __init__(self, setting: Setting, kinds: int = 16) -> None:
         super().__init__()
         types, features = setting.features.shape
-        self.kinds, self.width = kinds, 8 * kinds + 2
+        self.kinds, self.width = kinds, 8 * kinds + 3
         self.register_buffer("features", torch.as_tensor(setting.features, dtype=torch.float32))
         self.own = nn.Parameter(0.3 * torch.randn(types, self.width))
         self.shared = nn.Parameter(torch.zeros(features, self.width))
         self.common = nn.Parameter(0.5 * torch.randn(self.width) - 1.5)
+        self.common.data[-1] = _FELLOW
         self.compute = nn.Parameter(torch.zeros(types))
         self.site = nn.Parameter(torch.zeros(setting.sites))
         self.curve = nn.Parameter(torch.zeros(3))
@@ -53,7 +57,7 @@ class Pressure(nn.Module):
         """Return the logarithm of the speed of each job, (n,)."""
         r, n = self.kinds, len(x.kind)
         table = softplus(self.own + self.features @ self.shared + self.common)
-        bytes_, suffers, exerts, crosses = table.split([2, 3 * r, 2 * r, 3 * r], dim=1)
+        bytes_, suffers, exerts, crosses, fellow = table.split([2, 3 * r, 2 * r, 3 * r, 1], dim=1)
         kind, a = x.kind[x.job], x.amount
         on_link = torch.cat([torch.ones_like(a[:, :1]), a[:, 2:]], dim=1)
         pressure = torch.where(
@@ -66,13 +70,14 @@ class Pressure(nn.Module):
         factor, curve = self.site.exp()[x.site], self.curve.exp()
         suffers = suffers.view(-1, 3, r)
 
-        def slower(part: int, chosen: Tensor, by: Tensor) -> Tensor:
-            felt = (suffers[kind[chosen], part] * beside[chosen]).sum(1) * by
+        def slower(part: int, chosen: Tensor, by: Tensor, own: Tensor | float = 0.0) -> Tensor:
+            felt = (suffers[kind[chosen], part] * beside[chosen]).sum(1) * by + own
             return (1 + curve[part] * felt) ** (1 / curve[part])
 
         workers, servers = (~x.link & (a[:, i] > 0) for i in (_WORKERS, _SERVERS))
         one = torch.ones(n)
-        compute = _largest(one, x.job[workers], slower(0, workers, factor[workers]))
+        own = fellow[kind[workers], 0] * (a[workers, _WORKERS] - 1)
+        compute = _largest(one, x.job[workers], slower(0, workers, factor[workers], own))
         waits = _largest(one, x.job[servers], slower(1, servers, factor[servers]))
         seconds = (bytes_[kind[x.link]] * a[x.link, 2:]).sum(1) * factor[x.link]
         crossing = _largest(0 * one, x.job[x.link], seconds * slower(2, x.link, torch.ones(())))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
@@ -16,10 +18,18 @@ from .samples import Samples, Setting, named_features, type_features
 
 
 def cluster_setting(fleet: Fleet, types: JobTypes) -> Setting:
-    """Return what everybody knows of a simulated cluster, speeds in epochs a second."""
+    """Return what everybody knows of a simulated cluster, speeds in epochs a second.
+
+    Types that are one model with several batch sizes or gangs are alike by their names, too.
+    """
     logs = np.log(np.stack([types.compute, types.gradient + 1.0, types.batch], axis=1))
     spread = logs.std(axis=0)
     features = (logs - logs.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    parts = [re.fullmatch(r"(.*?)(?: \(\D*(\d+)\))?(?: x(\d+))?", name) for name in types.names]
+    words = [part[1] if part else name for part, name in zip(parts, types.names, strict=True)]
+    if len(set(words)) < len(words):
+        numbers = [[float(x or 1) for x in part.groups()[1:]] if part else [] for part in parts]
+        features = np.concatenate([features, type_features(words, numbers)], axis=1)
     return Setting(features, 1 / (types.compute * types.batches), links(fleet))
 
 
