@@ -24,9 +24,9 @@ RULES = ("lif", "tetris", "lb", "best", "first")
 PUBLISHED = ("lif-published", "tetris-published", "lb-published")
 ORACLES = ("oracle-patient", "oracle-consolidated")
 HARMONY, OURS = "harmony", "colocate"
-ABLATIONS = ("harmony-2019", "harmony-no-model", "harmony-no-exploration", "harmony-no-replay")
+ABLATIONS = ("harmony-2019", "harmony-no-model", "harmony-no-exploration", "harmony-no-replay", "harmony-pressure")
 LEARNED = (HARMONY, *ABLATIONS, OURS)
-POLICIES = (*RULES, *PUBLISHED, "alone", *ORACLES, *LEARNED)
+POLICIES = (*RULES, *PUBLISHED, "alone", "alone-joint", *ORACLES, *LEARNED)
 LARGE = ("poisson-32",)
 """Cases of which a third of the seeds are run."""
 

@@ -7,23 +7,33 @@ from pathlib import Path
 
 from gangplan.instances import InstanceError
 from gangplan.simulator.interference.baselines import Policy
-from gangplan.simulator.interference.evaluate import Maker, baselines
+from gangplan.simulator.interference.case import Case
+from gangplan.simulator.interference.evaluate import CONSOLIDATE, Maker, alone, baselines
 
+from ..colocate.joint import Joint
 from ..policy.weights import FOLDER
+
+
+def _alone_joint(case: Case) -> Policy:
+    return Joint(alone(case.truth), consolidate=CONSOLIDATE)
+
+
+OTHERS: dict[str, Maker] = {"alone-joint": _alone_joint}
+"""The search of `colocate` with the speeds that jobs have alone: what is lost without learning."""
 
 
 def make_policy(name: str, case: str = "", folder: Path = FOLDER) -> Maker:
     """Return what makes the policy of a name for a case.
 
     Args:
-        name: one of `baselines`, or weights: a file, or the name of one in `folder`.
+        name: one of `baselines` or `OTHERS`, or weights: a file, or the name of one in `folder`.
         case: name of the case: weights called ``NAME-CASE`` are preferred.
         folder: of weights, by default that of those that come with the package.
 
     Raises:
         InstanceError: naming the policy, if there is none of that name or it is for another problem.
     """
-    known = baselines()
+    known = baselines() | OTHERS
     if name in known:
         return known[name]
     path = weights_of(name, case, folder)

@@ -114,12 +114,13 @@ def baselines() -> dict[str, Maker]:
     tuned = {"order": "shortest", "together": True, "patience": CONSOLIDATE}
     makers = {name: _rule(name, **tuned) for name in ("lif", "tetris", "lb", "best", "first")}
     makers |= {f"{name}-published": _rule(name) for name in ("lif", "tetris", "lb")}
-    makers["alone"] = lambda case: Greedy(_alone(case.truth), consolidate=CONSOLIDATE)
+    makers["alone"] = lambda case: Greedy(alone(case.truth), consolidate=CONSOLIDATE)
     makers["oracle-patient"] = lambda case: Greedy(case.truth, PATIENCE)
     return makers | {"oracle-consolidated": lambda case: Greedy(case.truth, consolidate=CONSOLIDATE)}
 
 
-def _alone(truth: Truth) -> Truth:
+def alone(truth: Truth) -> Truth:
+    """Return a truth without interference, see `HiddenTruth.alone`."""
     if not isinstance(truth, HiddenTruth):
         raise InstanceError("truth", "is not compiled: how fast jobs are alone is not known of it")
     return truth.alone()
