@@ -46,7 +46,7 @@ def list_(
     each: Annotated[bool, typer.Option("--each", help="a line an instance")] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """List the instances: how many of each kind, how many have a plan, and how many are proved optimal."""
+    """List the instances, and what is known of them."""
     found = suite(name, objective=objective, size=size, family=family, ledger=_ledger(ledger, folder))
     if as_json:
         emit_json([asdict(x) for x in found])
@@ -113,7 +113,8 @@ def run(
         list[str] | None, typer.Option(help="a solver of yours; may be repeated", metavar="FILE.py:FUNCTION")
     ] = None,
     time_limit: Annotated[
-        str, typer.Option(help="of a solve; several deadlines joined by commas", metavar="SECONDS")
+        Any,
+        typer.Option(help="of a solve; several deadlines joined by commas", metavar="SECONDS", parser=options.numbers),
     ] = "0.5",
     seeds: Annotated[int, typer.Option(help="how many, of the methods", **options.whole_from(1, 10_000))] = 1,
     jobs: Annotated[int, typer.Option(help="solves at a time", **options.whole_from(1, 100_000))] = 1,
@@ -134,15 +135,15 @@ def run(
     from gangplan.hybrid.bench.run import run as run_all
     from gangplan.hybrid.bench.task import Settings
 
-    deadlines = options.numbers(time_limit)
     settings = Settings(
         Path(folder), tuple(x for x in methods.split(",") if x), tuple(plugin or ()),
-        deadlines if isinstance(deadlines, tuple) else (deadlines,), tuple(range(seeds)), jobs, workers, engine,
+        time_limit if isinstance(time_limit, tuple) else (time_limit,), tuple(range(seeds)), jobs, workers, engine,
         None if memory is None else memory * 2**30, cpu, _ledger(ledger, folder),
     )  # fmt: skip
     for field, values in (("time_limit", settings.deadlines), ("memory", (memory,)), ("cpu", (cpu,))):
-        if any(x is not None and not (isfinite(x) and x > 0) for x in values):
-            raise InstanceError(field, f"{values[0]!r} is not a positive number")
+        for x in values:
+            if x is not None and not (isfinite(x) and x > 0):
+                raise InstanceError(field, f"{x!r} is not a positive number")
     found = [from_file(path, objective) for path in file or ()]
     found = found or suite(name, objective=objective, size=size, family=family, ledger=settings.ledger)
     with Bar(f"{len(found)} instances", hidden=False) as bar:
@@ -173,7 +174,7 @@ def submit(
     folder: Folder = "gapbench",
     ledger: Ledger = None,
 ) -> None:
-    """Score a plan by the verifier; a better one than is known goes into the ledger."""
+    """Score a plan; the ledger takes a better one."""
     from gangplan.hybrid.bench.submit import submit as score
 
     known, value, better = score(read_answer(plan), instance, by=by, ledger=_ledger(ledger, folder))

@@ -23,6 +23,7 @@ def test_list_fits_and_agrees(cli: Cli) -> None:
     few = cli("bench", "list", "--suite", "schedule", "--size", "toy", "--each", "--folder", "nowhere")
     assert few.out.count("schedule-") == 12 and max(map(len, few.out.splitlines())) <= 80
     assert cli("bench", "list", "--suite", "tiny").code == 2
+    assert "--time-limit" in cli("bench", "run", "--time-limit", "x").err
 
 
 def test_generate(cli: Cli, tmp_path: Path) -> None:
