@@ -108,6 +108,7 @@ ENTRIES = (
     Entry("step", "cpsat_below", each=0.005),
     # where a model is too large for the time
     Entry("step", "local_search", share=1.0),
+    Entry("schedule", "dual", quick=True),
     Entry("schedule", "lists", quick=True, most=LONG),
     # it ends by itself, and what follows it gains less; of long queues it needs one list, and none is as good
     Entry("schedule", "lp", share=0.85, least=0.03, quick=True, most=LONG),

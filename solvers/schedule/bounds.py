@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left
 
 import numpy as np
 
@@ -23,12 +24,21 @@ def bound(p: Prepared) -> tuple[float, str]:
 
 def alone(p: Prepared) -> float:
     """Return the goal if every job had the cluster to itself."""
-    finish, must = p.release + p.least(p.seconds, np.inf), ~np.isfinite(p.price)
     if p.makespan:
-        # who is left out costs its price at least; who runs ends no earlier than so
-        lost = p.price[~must & ~np.isfinite(finish)].sum()
-        return float(p.constant + finish[must].max(initial=0.0) + lost)
-    return p.constant + float(_cheapest(p, finish).sum())
+        return p.constant + best_end(p, 0.0)[1]
+    return p.constant + float(_cheapest(p, p.release + p.least(p.seconds, np.inf)).sum())
+
+
+def best_end(p: Prepared, least: float) -> tuple[float, float]:
+    """Return (end, goal) of the best end of all jobs from `least` on, each with the cluster to itself or left out."""
+    finish, must = p.release + p.least(p.seconds, np.inf), ~np.isfinite(p.price)
+    least = max(least, float(finish[must].max(initial=0.0)))
+    later = np.flatnonzero(~must & (finish > least))
+    later = later[np.argsort(finish[later])]
+    ends = np.append(least, finish[later])
+    goals = ends + np.append(np.cumsum(p.price[later][::-1])[::-1], 0.0)
+    best = int(np.argmin(goals))
+    return float(ends[best]), float(goals[best])
 
 
 def least_work(p: Prepared) -> FloatArray:
@@ -37,13 +47,24 @@ def least_work(p: Prepared) -> FloatArray:
 
 
 def area(p: Prepared) -> float:
-    """Return what the makespan is at least: after any release, all later work on all GPUs, or its price."""
+    """Return what the makespan is at least: after any release, all later work on all GPUs, or its price.
+
+    A job works the fewest GPU-seconds with which it can end by then: the bound is the least end for which that fits.
+    """
     order = np.argsort(-p.release, kind="stable")
-    # a job that may be left out adds the less of both
-    later = np.cumsum(np.minimum(least_work(p) / p.total, p.price)[order])
     # if all of these may be left out, nothing need run after their releases
     must = np.logical_or.accumulate(~np.isfinite(p.price[order]))
-    return p.constant + float((np.where(must, p.release[order], 0.0) + later).max())
+    release, ends = np.where(must, p.release[order], 0.0), p.release[p.owner] + p.seconds
+
+    def needed(end: float) -> float:
+        # a job that may be left out adds the less of both
+        work = p.least(np.where(ends <= end, p.gpus * p.seconds / p.total, np.inf), np.inf)
+        return float((release + np.cumsum(np.minimum(work, p.price)[order])).max())
+
+    # it changes at these ends only
+    at = [0.0, *np.unique(ends).tolist(), np.inf]
+    k = bisect_left(range(len(at)), True, key=lambda k: needed(at[k]) <= at[k])
+    return p.constant + (min(at[k], needed(at[k - 1])) if k else 0.0)
 
 
 def squashed(p: Prepared) -> float:

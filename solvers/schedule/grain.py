@@ -136,6 +136,11 @@ def suits_cpsat(p: Prepared) -> bool:
     return len(p.gpus) * p.nodes <= _LITERALS
 
 
+def suits_dual(p: Prepared) -> bool:
+    """Return whether the goal is the makespan, and profiles fit into memory."""
+    return p.makespan and p.n * p.nodes <= ROOM
+
+
 def suits_prices(p: Prepared) -> bool:
     """Return whether there are few enough jobs for prices; a makespan is no sum over jobs."""
     return p.n <= _PRICED and not p.makespan

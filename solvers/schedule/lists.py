@@ -17,7 +17,9 @@ from .grain import LONG, ROOM
 from .prepare import CHEAPEST, EARLIEST, LEFT_OUT, Ints, Prepared
 
 BY_PRICES = "rounded LP"
-"""Who finds schedules of prices: they are better than lists of a long queue."""
+"""Who finds schedules of prices."""
+BETTER = BY_PRICES, "dual"
+"""Who finds schedules that are better than lists of a long queue."""
 Listed = tuple[str, FloatArray, Ints, FloatArray]
 """Name, keys, wishes and penalties."""
 Order = Callable[[Prepared, FloatArray, FloatArray], FloatArray]
@@ -168,7 +170,7 @@ def lists(run: Run, p: Prepared, most: int | None = None) -> None:
         p: its problem.
         most: lists of a long problem that are tried, by default all.
     """
-    if run.stopped or p.n * p.nodes > ROOM or (p.n > LONG and run.trace and run.trace[-1].by == BY_PRICES):
+    if run.stopped or p.n * p.nodes > ROOM or (p.n > LONG and run.trace and run.trace[-1].by in BETTER):
         return
     decoder = Decoder(p)
     if p.n > LONG:

@@ -14,14 +14,14 @@ from ..method import CPSAT, Method, Suite, compiled, on_demand
 from ..run import OPTIMAL_GAP, Run
 from .bounds import bound
 from .first_come import BY, first_come
-from .grain import LONG, ROOM, rounded_up, suits_cpsat, suits_prices, suits_starts
+from .grain import LONG, ROOM, rounded_up, suits_cpsat, suits_dual, suits_prices, suits_starts
 from .prepare import Prepared, ShiftedRun, prepare
 
 if TYPE_CHECKING:
-    from . import cpsat, decode, enumeration, labels, lists, local_search, milp, prices, starts
+    from . import cpsat, decode, dual, enumeration, labels, lists, local_search, milp, prices, starts
 else:
-    cpsat, decode, enumeration, labels, lists, local_search, milp, prices, starts = on_demand(
-        __package__, "cpsat decode enumeration labels lists local_search milp prices starts"
+    cpsat, decode, dual, enumeration, labels, lists, local_search, milp, prices, starts = on_demand(
+        __package__, "cpsat decode dual enumeration labels lists local_search milp prices starts"
     )
 
 
@@ -55,7 +55,10 @@ def _start(run: Run, p: Prepared, most: int | None = None) -> None:
     """Offer list schedules, of a long queue `most`, if there is no plan but that in which who comes first is first."""
     begins = run.plan is None or run.trace[-1].by == BY
     if begins and not run.stopped and run.compiled(_LISTS, "lists"):
-        lists.lists(run, p, most)
+        if p.makespan:
+            dual.dual(run, p)
+        else:
+            lists.lists(run, p, most)
 
 
 _SERIAL = (decode.serial,)
@@ -71,6 +74,7 @@ def _shifted(method: Callable[[Run, Prepared], None]) -> Callable[[Run, Prepared
 
 
 _SEARCHES: dict[str, Method] = {
+    "dual": Method(dual.dual, suits=suits_dual, library="numba", kernels=_LISTS),
     "lists": Method(lists.lists, library="numba", kernels=_LISTS),
     "local_search": Method(local_search.local_search, library="numba", kernels=compiled(*_ANNEALING), start=_start),
     "lp": Method(

@@ -45,3 +45,23 @@ def test_bounds_in_closed_form() -> None:
     # a: 0..1 and 3..6, b: 1..3, c: 9..12; means 0.125 + 3.375, 2, 10.5
     assert squashed(prepare(ScheduleProblem(jobs, Pool(1)))) == pytest.approx(3.5 + 2 + 2 + 1 + 10.5 + 1.5)
     assert squashed(prepare(ScheduleProblem(jobs, NodePool(1, 1), "mean_jct"))) == pytest.approx((20.5 - 10) / 3)
+
+
+def test_area_at_degrees_in_time() -> None:
+    """With 4 GPUs a job cannot take one of them for 12 s if all end by 7: it takes 4 for 4 s, and four others 3 s."""
+    jobs = (
+        MoldableJob("wide", (1, 4), (12.0, 4.0)),
+        *(MoldableJob(f"narrow{i}", (1,), (3.0,)) for i in range(4)),
+    )
+    assert area(prepare(ScheduleProblem(jobs, Pool(4), "makespan"))) == 7.0
+    assert area(prepare(ScheduleProblem(jobs[1:], Pool(4), "makespan"))) == 3.0
+
+
+def test_ends_with_jobs_left_out() -> None:
+    """A job of 9 s is left out for 2 s, one of 5 s is not worth its price of 4 s: the goal is 5 + 2."""
+    jobs = (
+        MoldableJob("must", (1,), (3.0,)),
+        MoldableJob("long", (1,), (9.0,), value=2.0),
+        MoldableJob("short", (1,), (5.0,), value=4.0),
+    )
+    assert bounds.best_end(prepare(ScheduleProblem(jobs, Pool(9), "makespan")), 0.0) == (5.0, 7.0)

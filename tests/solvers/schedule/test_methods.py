@@ -137,7 +137,7 @@ def test_twenty_staggered(seed: int) -> None:
 
 def test_unknown_method() -> None:
     """A method of another problem is refused."""
-    with pytest.raises(ValueError, match="method: 'heft' is not one of auto, lists"):
+    with pytest.raises(ValueError, match="method: 'heft' is not one of auto, dual, lists"):
         solve(moldable(3), time_limit=1, method="heft")
 
 
