@@ -6,9 +6,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from gangplan.instances import InstanceError
+from gangplan.simulator.interference.agents import Team
 from gangplan.simulator.interference.baselines import Policy
 from gangplan.simulator.interference.case import Case
 from gangplan.simulator.interference.evaluate import CONSOLIDATE, Maker, alone, baselines
+from gangplan.simulator.interference.greedy import Greedy
+from gangplan.simulator.interference.market import Market
 
 from ..colocate.joint import Joint
 from ..policy.weights import FOLDER
@@ -18,8 +21,23 @@ def _alone_joint(case: Case) -> Policy:
     return Joint(alone(case.truth), consolidate=CONSOLIDATE)
 
 
-OTHERS: dict[str, Maker] = {"alone-joint": _alone_joint}
-"""The search of `colocate` with the speeds that jobs have alone: what is lost without learning."""
+def _bidder(case: Case) -> Greedy:
+    return Greedy(alone(case.truth), consolidate=CONSOLIDATE)
+
+
+OTHERS: dict[str, Maker] = {
+    "alone-joint": _alone_joint,
+    "market": lambda case: Market(case, _bidder),
+    "market-ask-2": lambda case: Market(case, _bidder, ask=2),
+    "agents-alone": lambda case: Team(case, _bidder, "emptiest"),
+    "agents-lif": lambda case: Team(case, baselines()["lif"], "emptiest"),
+    "agents-tetris": lambda case: Team(case, baselines()["tetris"], "emptiest"),
+    "agents-lb": lambda case: Team(case, baselines()["lb"], "emptiest"),
+    "agents-random": lambda case: Team(case, baselines()["lif"], "random"),
+    "agents-apart": lambda case: Team(case, _bidder),
+}
+"""The search of `colocate` with the speeds that jobs have alone: what is lost without learning; and agents that own a rack
+each: they bid, pass jobs on to the emptiest or at random, or keep what they get."""
 
 
 def make_policy(name: str, case: str = "", folder: Path = FOLDER) -> Maker:

@@ -76,7 +76,7 @@ class Rule:
         score: a name in `SCORES`, or a function: of the servers, the least is taken.
         order: of waiting jobs: by ``arrival``, or the ``shortest`` by what is profiled first.
         together: whether a server that holds all that is left of the job goes before others, then one where tasks of
-            it are, then one of the same rack.
+            it are, then one of the same rack, or what is nearest.
         patience: for so many intervals after its arrival a job waits rather than be on more servers than it needs.
 
     Raises:
@@ -110,8 +110,8 @@ class Rule:
         if not self._together:
             return int(np.argmin(np.where(mask, scores, np.inf)))
         (w, p), jobs, mine = env.left(job), env.case.jobs, list(env.rows(job))
-        rack = env.case.fleet.topology.group[0]
-        apart = 1 + (rack != rack[mine[0]] if mine else np.zeros(len(mask), dtype=bool))
+        group = env.case.fleet.topology.group
+        apart = 1 + (group != group[:, mine[:1]]).sum(axis=0) if mine else np.ones(len(mask), dtype=np.int64)
         apart[mine] = 0
         split = (env.free < (w * jobs.worker[job] + p * jobs.server[job]) * (1 - 1e-9)).any(axis=1)
         return int(np.lexsort((scores, apart, split, ~mask))[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +15,7 @@ from gangplan.instances.placement import Fleet
 from .job_types import Jobs
 from .room import servers_for
 from .snapshots import Truth
+from .truths import HiddenTruth
 
 INTERVAL = 1200.0
 """Seconds between decisions: 20 minutes, as published."""
@@ -41,9 +43,15 @@ class Case:
 
     def __post_init__(self) -> None:
         require_number(self.interval, "interval", positive=True)
-        jobs = self.jobs
-        if not len(jobs):
+        if not len(self.jobs):
             raise InstanceError("jobs", "there is none")
+        fewest, group = self._fewest()
+        object.__setattr__(self, "alike", group)
+        object.__setattr__(self, "fewest", fewest)
+        require(fewest <= self.fleet.n_nodes, self.jobs.workers, "jobs.workers", "do not fit the empty fleet")
+
+    def _fewest(self) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+        jobs = self.jobs
         have, (first, group) = self.capacity, jobs.alike
         most = have[np.argsort(-(have / np.maximum(have.max(axis=0), 1e-9)).sum(axis=1), kind="stable")]
         each = zip(
@@ -53,10 +61,16 @@ class Case:
             jobs.servers[first].tolist(),
             strict=True,
         )
-        fewest = np.array([servers_for(most, *asked) for asked in each])[group]
-        object.__setattr__(self, "alike", group)
-        object.__setattr__(self, "fewest", fewest)
-        require(fewest <= len(have), jobs.workers, "jobs.workers", "do not fit the empty fleet")
+        return np.array([servers_for(most, *asked) for asked in each])[group], group
+
+    def at(self, servers: slice) -> Case:
+        """Return the case of some servers alone; a job that they cannot hold needs more in `fewest` than there are."""
+        found = copy(self)
+        truth = self.truth.at(servers) if isinstance(self.truth, HiddenTruth) else self.truth
+        object.__setattr__(found, "fleet", self.fleet.at(range(*servers.indices(self.fleet.n_nodes))))
+        object.__setattr__(found, "truth", truth)
+        object.__setattr__(found, "fewest", found._fewest()[0])
+        return found
 
     @property
     def capacity(self) -> FloatArray:

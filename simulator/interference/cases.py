@@ -24,6 +24,7 @@ from gangplan.instances.readers.gavel import read_gavel_trace
 from gangplan.instances.readers.traces import read_trace
 
 from .case import Case, harmony_fleet
+from .centres import centres
 from .job_types import MEASURED, TESTBED, Jobs, JobTypes
 from .measured import EPOCH, gangs_of, gpu_pairs, link_pairs
 from .truths import HiddenTruth, contention
@@ -245,6 +246,7 @@ CASES: dict[str, Callable[..., Case]] = {
     "ring": partial(poisson, kind="ring"),
     "shared": partial(poisson, share=0.5),
     "poisson-32": partial(poisson, jobs=400, servers=32, load=0.9),
+    **centres(poisson),
 }
 """Cases that need no data, by name: functions of a seed."""
 DATA_CASES: dict[str, tuple[str, Callable[..., Case]]] = {

@@ -89,8 +89,8 @@ class Environment:
         self.current, self.placements = -1, 0
         self.done_epochs, self.speed = np.zeros(n), np.full(n, np.nan)
         self.start, self.finish = np.full(n, np.inf), np.full(n, np.inf)
-        self._rows: list[dict[int, list[int]]] = [{} for _ in range(n)]  # server -> workers, parameter servers
-        self._left = [case.jobs.workers.tolist(), case.jobs.servers.tolist()]
+        self._rows: dict[int, dict[int, tuple[int, int]]] = {}  # job -> server -> workers, parameter servers
+        self._asked = case.jobs.workers.tolist(), case.jobs.servers.tolist()
         self._need, self._kind = [case.jobs.worker, case.jobs.server], case.jobs.kind.tolist()
         self._arrived, self.now = 0, 0.0
         self._admit()
@@ -102,11 +102,14 @@ class Environment:
 
     def rows(self, job: int) -> dict[int, tuple[int, int]]:
         """Return server -> (workers, parameter servers) of a job that runs, ran, or is begun."""
-        return {server: (w, p) for server, (w, p) in self._rows[job].items()}
+        return dict(self._rows.get(job, {}))
 
     def left(self, job: int) -> tuple[int, int]:
         """Return how many workers and parameter servers of a job are not placed."""
-        return self._left[WORKER][job], self._left[SERVER][job]
+        w, p = self._asked[WORKER][job], self._asked[SERVER][job]
+        for workers, servers in self._rows.get(job, {}).values():
+            w, p = w - workers, p - servers
+        return w, p
 
     def fits(self, job: int) -> bool:
         """Return whether all that is left of a job fits."""
@@ -128,15 +131,16 @@ class Environment:
         Raises:
             InstanceError: naming what is wrong with it.
         """
-        if self._left[kind][job] == 0 or not (job == self.current or (self.current < 0 and job in self.waiting)):
+        if self.left(job)[kind] == 0 or not (job == self.current or (self.current < 0 and job in self.waiting)):
             raise InstanceError("job", f"{job!r} has no such task to place now")
         after = self.free[server] - self._need[kind][job]
         if (after < -1e-9 * self.size).any():
             raise InstanceError("server", f"{server!r} has no room for a task of job {job}")
         self.free[server] = after
         self.tasks[server, self._kind[job]] += 1
-        self._rows[job].setdefault(server, [0, 0])[kind] += 1
-        self._left[kind][job] -= 1
+        rows = self.rows(job)
+        w, p = rows.get(server, (0, 0))
+        self._rows[job] = rows | {server: (w + (kind == WORKER), p + (kind == SERVER))}
         self.current, self.placements = job, self.placements + 1
         if self.left(job) == (0, 0):
             self.current = -1
@@ -156,8 +160,21 @@ class Environment:
         for name in ("free", "tasks", "done_epochs", "start", "finish", "speed"):
             setattr(found, name, getattr(self, name).copy())
         found.waiting, found.running = list(self.waiting), list(self.running)
-        found._rows = [{server: list(row) for server, row in rows.items()} for rows in self._rows]
-        found._left = [list(left) for left in self._left]
+        found._rows = dict(self._rows)
+        return found
+
+    def part(self, case: Case, servers: slice, waiting: list[int], running: list[int]) -> Environment:
+        """Return what the owner of some servers sees: these, and jobs of its own; it cannot be run on.
+
+        Args:
+            case: this one's `at` these servers.
+            servers: numbered from 0 on there.
+            waiting, running: jobs; the latter lie on these servers.
+        """
+        found = copy(self)
+        found.case, found.waiting, found.running, found.current = case, waiting, running, -1
+        found.free, found.tasks, found.start = self.free[servers].copy(), self.tasks[servers].copy(), self.start.copy()
+        found._rows = {job: {s - servers.start: row for s, row in self._rows[job].items()} for job in running}
         return found
 
     def take_back(self) -> None:
@@ -166,10 +183,8 @@ class Environment:
         if job < 0:
             return
         self._leave(job)
-        self.placements -= sum(w + p for w, p in self._rows[job].values())
-        jobs = self.case.jobs
-        self._left[WORKER][job], self._left[SERVER][job] = int(jobs.workers[job]), int(jobs.servers[job])
-        self._rows[job], self.current = {}, -1
+        self.placements -= sum(w + p for w, p in self._rows.pop(job).values())
+        self.current = -1
 
     def _leave(self, job: int) -> None:
         for server, (w, p) in self._rows[job].items():
@@ -181,7 +196,9 @@ class Environment:
         return self._where(self.running)
 
     def _where(self, jobs: Sequence[int]) -> Snapshots:
-        return Snapshots.of_rows(self.case.jobs.kind[np.array(jobs, dtype=np.int64)], [self._rows[j] for j in jobs])
+        return Snapshots.of_rows(
+            self.case.jobs.kind[np.array(jobs, dtype=np.int64)], [self._rows.get(j, {}) for j in jobs]
+        )
 
     def end_interval(self) -> float:
         """Run to the next interval; return the reward.

@@ -50,13 +50,18 @@ class Greedy:
     def place_in(self, env: Environment, order: Iterable[int]) -> None:
         """Do so in some order of the waiting jobs."""
         for job in order:
-            if not env.fits(job):
-                continue
-            before = self.remaining(env)
-            insists = env.now - env.case.jobs.submit[job] < self._consolidate * env.case.interval
-            found, cost = self._best(env, job, env.case.fewest[job] if insists else len(env.free))
-            if found and cost - before <= self.least(env, job) + self._patience * env.case.interval:
-                env.place_whole(job, found)
+            found, _ = self.offer(env, job)
+            env.place_whole(job, found)
+
+    def offer(self, env: Environment, job: int) -> tuple[Rows, float]:
+        """Return the best place of a job and by how much remaining times then add up to more; no rows if it waits."""
+        if not env.fits(job):
+            return {}, np.inf
+        insists = env.now - env.case.jobs.submit[job] < self._consolidate * env.case.interval
+        found, cost = self._best(env, job, env.case.fewest[job] if insists else len(env.free))
+        more = cost - self.remaining(env)
+        waits = not found or more > self.least(env, job) + self._patience * env.case.interval
+        return ({}, np.inf) if waits else (found, more)
 
     def _best(self, env: Environment, job: int, most: int) -> tuple[Rows, float]:
         """Return the best place on so many servers at most and its cost; no rows if there is none."""

@@ -41,6 +41,17 @@ class HiddenTruth:
         h = self.hidden
         return HiddenTruth(h._replace(host=0.0 * h.host, duty=0.0 * h.duty, kept=np.ones_like(h.kept)))
 
+    def at(self, servers: slice) -> HiddenTruth:
+        """Return the truth of some servers and of the links that their jobs cross, if nobody else were there."""
+        link = self.hidden.link[:, servers]
+        known, at = np.unique(link, return_inverse=True)
+        parts = {
+            "link": at.reshape(link.shape),
+            "socket": self.hidden.socket[servers],
+            "quality": self.hidden.quality[known],
+        }
+        return HiddenTruth(self.hidden._replace(**parts))
+
     def slower_link(self, link: int, factor: float) -> HiddenTruth:
         """Return the truth with one link at `factor` of its bandwidth: the NIC of a server, or behind them an uplink.
 

@@ -1,0 +1,154 @@
+"""Many schedulers, each with racks of its own, that pass jobs on: MARL's setting (Zhao and Wu, TNSM 2022).
+
+A job that arrives is some agent's, and lies whole on the racks of one. An agent sees its own racks and jobs; what it
+learns of others comes in messages, which are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from gangplan.instances.arrays import require_choice
+from gangplan.instances.errors import InstanceError
+
+from .baselines import Policy
+from .case import Case
+from .centres import owners
+from .environment import Environment
+from .evaluate import Maker
+
+JOB, BID, AWARD = 64, 16, 8
+"""Bytes of messages: a job described, a number about a job, a job's number."""
+FORWARD = ("nowhere", "random", "emptiest")
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What agents told one another.
+
+    Attributes:
+        messages, size: how many, and bytes of all.
+        passed: rows (seconds, job, from, to) of jobs that changed hands.
+    """
+
+    messages: int
+    size: int
+    passed: list[tuple[float, int, int, int]]
+
+    def count(self, messages: int, size: int) -> None:
+        """Add messages of one size."""
+        self.messages += messages
+        self.size += messages * size
+
+
+class Team:
+    """Agents that place what they can by a policy of their own, and pass on, once, what does not fit.
+
+    Args:
+        case: what is simulated.
+        local: makes the policy of an agent from the case of its racks.
+        forward: to whom: ``nowhere``, at ``random``, or to the ``emptiest``, which all agents announce at an interval.
+        racks: of each agent.
+        seed: says whose each job is, of those who can hold it.
+        fails: agent -> when it stops for good, seconds; jobs of its that wait become others', those that run run on.
+
+    Attributes:
+        traffic: what agents told one another.
+        owner: whose each job is, int64 (n,).
+
+    Raises:
+        InstanceError: if no agent can hold a job.
+    """
+
+    def __init__(
+        self,
+        case: Case,
+        local: Maker,
+        forward: str = "nowhere",
+        *,
+        racks: int = 1,
+        seed: int = 0,
+        fails: Mapping[int, float] | None = None,
+    ) -> None:
+        require_choice(forward, "forward", FORWARD)
+        of = owners(case.fleet, racks)
+        ends = np.flatnonzero(np.diff(of, append=-1)) + 1
+        self.servers = [slice(a, b) for a, b in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)]
+        self.cases = [case.at(part) for part in self.servers]
+        self._agents: list[Policy] = [local(part) for part in self.cases]
+        self._forward, self._rng, self._fails = forward, np.random.default_rng([seed, 22]), dict(fails or {})
+        self.holds = np.stack([part.fewest <= part.fleet.n_nodes for part in self.cases], axis=1)
+        if not self.holds.any(axis=1).all():
+            raise InstanceError("jobs", f"{int(np.argmin(self.holds.any(axis=1)))!r} fits no agent's racks")
+        self.owner = np.argmax(np.where(self.holds, self._rng.random(self.holds.shape), -1.0), axis=1)
+        self._passed_on = np.zeros(len(self.owner), dtype=np.bool_)
+        self.traffic = Traffic(0, 0, [])
+
+    def alive(self, env: Environment) -> list[int]:
+        """Return the agents that have not failed; what waits at others becomes that of some of these."""
+        found = [k for k in range(len(self.servers)) if env.now < self._fails.get(k, np.inf)]
+        gone = set(range(len(self.servers))) - set(found)
+        for job in env.waiting if gone else ():
+            if self.owner[job] in gone:
+                able = [k for k in found if self.holds[job, k]]
+                if not able:
+                    raise InstanceError("fails", f"leaves nobody who can hold job {job}")
+                self.hand(env, job, able[int(self._rng.integers(len(able)))])
+        return found
+
+    def hand(self, env: Environment, job: int, to: int) -> None:
+        """Make a job another agent's."""
+        self.traffic.passed.append((env.now, job, int(self.owner[job]), to))
+        self.traffic.count(1, JOB)
+        self.owner[job] = to
+
+    def parts(self, env: Environment, agents: list[int]) -> dict[int, Environment]:
+        """Return what each agent sees."""
+        where = {k: (list[int](), list[int]()) for k in range(len(self.servers))}
+        for job in env.waiting:
+            where[self.owner[job]][0].append(job)
+        for job in env.running:
+            where[self.owner[job]][1].append(job)
+        return {k: env.part(self.cases[k], self.servers[k], *where[k]) for k in agents}
+
+    def place(self, env: Environment) -> None:
+        """Let all agents place, pass on what does not fit, and place that."""
+        agents = self.alive(env)
+        parts = self.parts(env, agents)
+        for k, part in parts.items():
+            self._agents[k].place(part)
+        if self._forward == "nowhere" or len(agents) < 2:
+            self.start(env, parts)
+            return
+        asked = set[int]()
+        if self._forward == "emptiest":
+            self.traffic.count(len(agents) * (len(agents) - 1), BID)
+        free = {k: float(part.free[:, 0].sum()) for k, part in parts.items()}
+        for job in list(env.waiting):
+            k = int(self.owner[job])
+            if np.isfinite(parts[k].start[job]) or self._passed_on[job] or parts[k].fits(job):
+                continue
+            others = [x for x in agents if x != k and self.holds[job, x]]
+            if not others:
+                continue
+            to = max(others, key=free.__getitem__) if self._forward == "emptiest" else int(self._rng.choice(others))
+            free[to] -= float(env.case.jobs.workers[job] * env.case.jobs.worker[job, 0])
+            self._passed_on[job] = True
+            self.hand(env, job, to)
+            parts[k].waiting.remove(job)
+            parts[to].waiting.append(job)
+            asked.add(to)
+        for k in asked:
+            self._agents[k].place(parts[k])
+        self.start(env, parts)
+
+    def start(self, env: Environment, parts: Mapping[int, Environment]) -> None:
+        """Do in the whole cluster what agents did in their parts."""
+        for k, part in parts.items():
+            for job in part.running:
+                if job in env.waiting:
+                    begin = self.servers[k].start
+                    env.place_whole(job, {begin + s: row for s, row in part.rows(job).items()})
