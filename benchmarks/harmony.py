@@ -11,7 +11,7 @@ from typing import Any
 
 from gangplan.instances import InstanceError
 from gangplan.learned.interference.policies import make_policy, weights_of
-from gangplan.simulator.interference.cases import CASES, DATA_CASES, maker
+from gangplan.simulator.interference.cases import CASES, CENTRES, DATA_CASES, maker
 from gangplan.simulator.interference.evaluate import Figures, evaluate
 
 from .ledger import ROOT, measured_commit
@@ -27,6 +27,7 @@ HARMONY, OURS = "harmony", "colocate"
 ABLATIONS = ("harmony-2019", "harmony-no-model", "harmony-no-exploration", "harmony-no-replay", "harmony-pressure")
 LEARNED = (HARMONY, *ABLATIONS, OURS)
 POLICIES = (*RULES, *PUBLISHED, "alone", "alone-joint", *ORACLES, *LEARNED)
+GROUND = tuple(name for name in (*CASES, *DATA_CASES) if name not in CENTRES)
 LARGE = ("poisson-32",)
 """Cases of which a third of the seeds are run."""
 
@@ -111,8 +112,7 @@ def add(commands: Any) -> None:
         "harmony", help="policies under hidden interference: run what harmony.csv lacks, write the page, draw"
     )
     harmony.add_argument("what", nargs="?", choices=("run", "page", "figure"), default="run")
-    names = (*CASES, *DATA_CASES)
-    harmony.add_argument("--case", action="append", choices=names, metavar="NAME", help="may be repeated  [all]")
+    harmony.add_argument("--case", action="append", choices=GROUND, metavar="NAME", help="may be repeated  [all]")
     harmony.add_argument("--policy", action="append", metavar="NAME", help="may be repeated  [default: all]")
     harmony.add_argument("--seeds", type=int, default=10, help="test seeds, of large cases a third  [default: 10]")
     harmony.add_argument("--rows", type=Path, default=CSV, help="where the rows are  [default: benchmarks/harmony.csv]")
@@ -132,7 +132,7 @@ def _act(options: argparse.Namespace) -> int:
         return 0
 
     if options.what == "run" and not options.check:
-        for name in options.case or (*CASES, *DATA_CASES):
+        for name in options.case or GROUND:
             seeds = range(max(5, options.seeds // 3) if name in LARGE else options.seeds)
             run([name], options.policy or POLICIES, seeds, options.rows, options.data, options.weights)
     return write_page(options.rows, check=options.check)

@@ -8,24 +8,22 @@ from pathlib import Path
 
 import numpy as np
 
-from gangplan.simulator.interference.cases import CASES, DATA_CASES
 from gangplan.simulator.metrics import interval
 
 from .cells import table
 from .found import Found, number, percent
-from .harmony import ABLATIONS, CSV, HARMONY, ORACLES, OURS, POLICIES, PUBLISHED, RULES, read
+from .harmony import ABLATIONS, CSV, GROUND, HARMONY, ORACLES, OURS, POLICIES, PUBLISHED, RULES, read
 from .ledger import ROOT
 from .report import renew
 
 PAGE = ROOT / "docs" / "harmony.md"
 NOT_RUN = "Not run yet."
-SUITES = (*CASES, *DATA_CASES)
 
 
 def summary(found: Found) -> str:
     """Return a line a case: the best rule, and how far from it others are, with shares of the room."""
     lines = []
-    for case in SUITES:
+    for case in GROUND:
         best, oracle = found.best(case, RULES), found.best(case, ORACLES)
         if best is None:
             continue
@@ -50,7 +48,7 @@ def summary(found: Found) -> str:
 def published(found: Found) -> str:
     """Return how far Harmony is from each rule, as published and tuned."""
     lines = []
-    for case in SUITES:
+    for case in GROUND:
         cells = [found.apart(case, HARMONY, p) for p in (*PUBLISHED, *RULES[:3])]
         if any(cells):
             lines.append((f"`{case}`", *map(percent, cells)))
@@ -59,7 +57,7 @@ def published(found: Found) -> str:
 
 def ablations(found: Found) -> str:
     """Return how far Harmony with something left out is from Harmony."""
-    known = [case for case in SUITES if any(found.of(case, p) for p in ABLATIONS)]
+    known = [case for case in GROUND if any(found.of(case, p) for p in ABLATIONS)]
     lines = [(f"`{p}`", *(percent(found.apart(case, p, HARMONY)) for case in known)) for p in ABLATIONS]
     return table(("mean JCT less Harmony's", *known), lines) if known else NOT_RUN
 
@@ -67,7 +65,7 @@ def ablations(found: Found) -> str:
 def cases(found: Found) -> str:
     """Return a table for each case: the figures of every policy that was run."""
     parts = []
-    for case in SUITES:
+    for case in GROUND:
         best, oracle, lines = found.best(case, RULES), found.best(case, ORACLES), []
         for name in POLICIES:
             if mine := found.of(case, name):

@@ -36,8 +36,8 @@ OTHERS: dict[str, Maker] = {
     "agents-random": lambda case: Team(case, baselines()["lif"], "random"),
     "agents-apart": lambda case: Team(case, _bidder),
 }
-"""The search of `colocate` with the speeds that jobs have alone: what is lost without learning; and agents that own a rack
-each: they bid, pass jobs on to the emptiest or at random, or keep what they get."""
+"""The search of `colocate` with the speeds that jobs have alone: what is lost without learning; and agents of a rack
+each, that bid for jobs, pass them on to the emptiest or at random, or keep what they get."""
 
 
 def make_policy(name: str, case: str = "", folder: Path = FOLDER) -> Maker:

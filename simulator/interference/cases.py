@@ -240,13 +240,15 @@ def _arrivals(
     return np.asarray(submit * (gap * jobs / submit[-1]) if submit[-1] > 0 else submit)
 
 
+CENTRES = centres(poisson)
+"""Data centres of many agents, by name."""
 CASES: dict[str, Callable[..., Case]] = {
     "poisson": poisson,
     "ps": partial(poisson, kind="ps"),
     "ring": partial(poisson, kind="ring"),
     "shared": partial(poisson, share=0.5),
     "poisson-32": partial(poisson, jobs=400, servers=32, load=0.9),
-    **centres(poisson),
+    **CENTRES,
 }
 """Cases that need no data, by name: functions of a seed."""
 DATA_CASES: dict[str, tuple[str, Callable[..., Case]]] = {
