@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gangplan.instances import InstanceError
 from gangplan.simulator.interference.agents import Team
-from gangplan.simulator.interference.baselines import Policy
+from gangplan.simulator.interference.baselines import Policy, Rule
 from gangplan.simulator.interference.case import Case
 from gangplan.simulator.interference.evaluate import CONSOLIDATE, Maker, alone, baselines
 from gangplan.simulator.interference.greedy import Greedy
@@ -25,19 +25,27 @@ def _bidder(case: Case) -> Greedy:
     return Greedy(alone(case.truth), consolidate=CONSOLIDATE)
 
 
+def _near(score: str) -> Maker:
+    return lambda case: Rule(score, "shortest", together=True, patience=CONSOLIDATE, near=True)
+
+
+def _agents(local: Maker, forward: str) -> Maker:
+    return lambda case: Team(case, local, forward)
+
+
 OTHERS: dict[str, Maker] = {
     "alone-joint": _alone_joint,
     "market": lambda case: Market(case, _bidder),
     "market-ask-2": lambda case: Market(case, _bidder, ask=2),
-    "agents-alone": lambda case: Team(case, _bidder, "emptiest"),
-    "agents-lif": lambda case: Team(case, baselines()["lif"], "emptiest"),
-    "agents-tetris": lambda case: Team(case, baselines()["tetris"], "emptiest"),
-    "agents-lb": lambda case: Team(case, baselines()["lb"], "emptiest"),
-    "agents-random": lambda case: Team(case, baselines()["lif"], "random"),
-    "agents-apart": lambda case: Team(case, _bidder),
+    "agents-alone": _agents(_bidder, "emptiest"),
+    "agents-random": _agents(_bidder, "random"),
+    "agents-apart": _agents(_bidder, "nowhere"),
+    **{f"{name}-near": _near(name) for name in ("lif", "tetris", "lb")},
+    **{f"agents-{name}": _agents(_near(name), "emptiest") for name in ("lif", "tetris", "lb")},
 }
-"""The search of `colocate` with the speeds that jobs have alone: what is lost without learning; and agents of a rack
-each, that bid for jobs, pass them on to the emptiest or at random, or keep what they get."""
+"""The search of `colocate` with the speeds that jobs have alone: what is lost without learning; rules that keep a job
+near where it began; and agents of a rack each, that bid for jobs, pass them on to the emptiest or at random, or keep
+what they get."""
 
 
 def make_policy(name: str, case: str = "", folder: Path = FOLDER) -> Maker:

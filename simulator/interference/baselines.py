@@ -75,16 +75,23 @@ class Rule:
     Args:
         score: a name in `SCORES`, or a function: of the servers, the least is taken.
         order: of waiting jobs: by ``arrival``, or the ``shortest`` by what is profiled first.
-        together: whether a server that holds all that is left of the job goes before others, then one where tasks of
-            it are, then one of the same rack, or what is nearest.
+        together: whether a server, or socket or the like below the rack, that holds all that is left of the job goes
+            before others, then one where tasks of it are, then what is nearest.
         patience: for so many intervals after its arrival a job waits rather than be on more servers than it needs.
+        near: whether a job that is begun goes on where it is nearest, before what holds all that is left of it.
 
     Raises:
         InstanceError: if a name is unknown.
     """
 
     def __init__(
-        self, score: str | Score, order: str = "arrival", *, together: bool = False, patience: float = 0.0
+        self,
+        score: str | Score,
+        order: str = "arrival",
+        *,
+        together: bool = False,
+        patience: float = 0.0,
+        near: bool = False,
     ) -> None:
         if isinstance(score, str) and score not in SCORES:
             raise InstanceError("score", unknown(score, SCORES))
@@ -92,6 +99,7 @@ class Rule:
             raise InstanceError("order", unknown(order, ORDERS))
         self._score = SCORES[score] if isinstance(score, str) else score
         self._shortest, self._together, self._patience = order == "shortest", together, patience
+        self._near = near
 
     def place(self, env: Environment) -> None:
         """Place every job that fits."""
@@ -113,8 +121,15 @@ class Rule:
         group = env.case.fleet.topology.group
         apart = 1 + (group != group[:, mine[:1]]).sum(axis=0) if mine else np.ones(len(mask), dtype=np.int64)
         apart[mine] = 0
-        split = (env.free < (w * jobs.worker[job] + p * jobs.server[job]) * (1 - 1e-9)).any(axis=1)
-        return int(np.lexsort((scores, apart, split, ~mask))[0])
+        need = (w * jobs.worker[job] + p * jobs.server[job]) * (1 - 1e-9)
+        split = (env.free < need).any(axis=1).astype(np.int64)
+        for level, members in zip(env.case.fleet.topology.levels, group, strict=True):
+            if level.name == "rack":
+                break
+            free = np.stack([np.bincount(members, env.free[:, x]) for x in range(len(need))], axis=1)
+            split += (free < need).any(axis=1)[members]
+        keys = (split, apart) if self._near and mine else (apart, split)
+        return int(np.lexsort((scores, *keys, ~mask))[0])
 
 
 def in_order(env: Environment, shortest: bool) -> list[int]:
