@@ -20,7 +20,7 @@ from .records import append_records, read_records
 
 CSV = ROOT / "benchmarks" / "harmony.csv"
 DATA, WEIGHTS = ROOT.parent / "shared" / "data", ROOT / "learned" / "weights"
-RULES = ("lif", "tetris", "lb", "best", "first")
+RULES = ("lif", "tetris", "lb", "lif-near", "tetris-near", "lb-near", "best", "first")
 PUBLISHED = ("lif-published", "tetris-published", "lb-published")
 ORACLES = ("oracle-patient", "oracle-consolidated")
 HARMONY, OURS = "harmony", "colocate"

@@ -65,7 +65,7 @@ def test_infeasible_plan(jobs: Path, cli: Any, tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (("--variant", "free"), "variant: 'free' does not apply to jobs over time"),
-        (("--method", "heft"), "method: 'heft' is not one of auto, lists"),
+        (("--method", "heft"), "method: 'heft' is not one of auto, dual, lists"),
     ],
 )
 def test_options_of_other_problems(jobs: Path, cli: Any, arguments: tuple[str, ...], words: str) -> None:
