@@ -131,6 +131,26 @@ def as_float(value: object, field: str, *, positive: bool = False) -> float:
     return found
 
 
+def cluster_sizes(text: str, form: str, like: str, most: int = 1000) -> tuple[int, ...]:
+    """Return the sizes of a cluster that a text like ``2x4x4`` says, each from 1 to `most`.
+
+    Args:
+        text: of the user.
+        form: what the numbers are, for the message, if it is to say so.
+        like: an example with as many numbers.
+        most: of each number.
+
+    Raises:
+        InstanceError: naming the text.
+    """
+    parts = text.lower().split("x")
+    short = all(part.isascii() and part.isdigit() and len(part) < 18 for part in parts)
+    found = tuple(map(int, parts)) if short else ()
+    if len(found) != len(like.split("x")) or not all(0 < x <= most for x in found):
+        raise InstanceError("cluster", f"{text!r} is not {f'{form}, ' if form else ''}like {like}")
+    return found
+
+
 def parse_json(text: str) -> Any:
     """Parse strict JSON: no NaN, no infinity, no repeated key, no more and no deeper than the limits.
 

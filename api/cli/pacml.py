@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from gangplan.instances import InstanceError, RampTopology
+from gangplan.instances.intake import cluster_sizes
 from gangplan.simulator.metrics.compare import half_width
 from gangplan.simulator.ramp.arrivals import DISTRIBUTIONS
 from gangplan.simulator.ramp.baselines import PUBLISHED_POLICIES
@@ -69,7 +70,7 @@ def pacml(
     for letter in letters:
         if letter not in DISTRIBUTIONS:
             raise InstanceError("distribution", f"{letter!r} is not one of {', '.join(DISTRIBUTIONS)}")
-    blocks = Blocks(_topology(cluster))
+    blocks = Blocks(RampTopology(*cluster_sizes(cluster, "", "4x4x2")))
     kind: Any = units
     types = read_types(profiles, _words(models), blocks=blocks, units=kind)
     with Bar("simulating", hidden=as_json) as bar:
@@ -107,13 +108,6 @@ def pacml(
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
-
-
-def _topology(text: str) -> RampTopology:
-    parts = text.lower().split("x")
-    if len(parts) != 3 or not all(part.isascii() and part.isdigit() and 0 < len(part) < 4 for part in parts):
-        raise InstanceError("cluster", f"{text!r} is not like 4x4x2")
-    return RampTopology(*map(int, parts))
 
 
 def _cell(values: Any) -> str:

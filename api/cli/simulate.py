@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from gangplan.instances import InstanceError
+from gangplan.instances.intake import cluster_sizes
 from gangplan.simulator.engine.policies import POLICIES
 
 from ..early import INTERRUPTED
@@ -99,7 +100,8 @@ def simulate(
             if leases[name] is not None:
                 raise InstanceError(name, "mean something in --rounds only")
         given = {name: x for name, x in engine.items() if x is not None and name not in ("mtbf", "mttr")}
-        setting = on_trace(trace, *_shape(cluster), given, failures, **reading)
+        nodes, gpus = cluster_sizes(cluster, "nodes x GPUs", "20x8", 10**7)
+        setting = on_trace(trace, nodes, gpus, given, failures, **reading)
         asked = {name: engine[name] for name in ("discipline", "consolidate")}
     chosen = _seeds(seeds, seed, setting)
     policies = policies_of(policy or ["fifo"], length is not None)
@@ -209,13 +211,6 @@ def _seeds(text: str | None, first: int, setting: Setting) -> list[int]:
     if not chosen or min(chosen) < 0 or len(set(chosen)) < len(chosen) or len(chosen) > 10_000:
         raise InstanceError("seeds", f"{text!r} is not a number of seeds from 1 to 10000, nor a list of several")
     return chosen
-
-
-def _shape(text: str) -> tuple[int, int]:
-    parts = text.lower().split("x")
-    if len(parts) != 2 or not all(part.isdecimal() and 0 < int(part) <= 10**7 for part in parts):
-        raise InstanceError("cluster", f"{text!r} is not nodes x GPUs, like 20x8")
-    return int(parts[0]), int(parts[1])
 
 
 def _failures(mtbf: float | None, mttr: float | None) -> tuple[float, float] | None:

@@ -9,6 +9,7 @@ import numpy as np
 import typer
 
 from gangplan.instances import InstanceError
+from gangplan.instances.intake import cluster_sizes
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.placement import Fleet
 from gangplan.learned.proximity import OTHERS, PUBLISHED, make_policy
@@ -86,10 +87,7 @@ def _ground(name: str, data: str, cluster: str | None, sizes: dict[str, Any]) ->
         mix = replace(MIXES[name], **sizes)
         ground = replace(ground, draw=lambda seed: (mix.draw(seed), None))
     if cluster is not None:
-        parts = cluster.lower().split("x")
-        if len(parts) != 3 or not all(x.isascii() and x.isdigit() and 0 < int(x) <= 1000 for x in parts):
-            raise InstanceError("cluster", f"{cluster!r} is not racks x nodes x GPUs, like 2x4x4")
-        ground = replace(ground, fleet=Fleet.regular(*map(int, parts)))
+        ground = replace(ground, fleet=Fleet.regular(*cluster_sizes(cluster, "racks x nodes x GPUs", "2x4x4")))
     return ground
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gangplan.instances import InstanceError
+from gangplan.instances.intake import cluster_sizes
 
 from ..policy.recipe import Recipe, start
 from ..training.stages import Stage
@@ -95,10 +95,7 @@ def evaluate(
     from gangplan.simulator.ramp import evaluate as simulate_all
 
     chosen: Any = units or policy.settings.get("units", ["physical"])[0]
-    size = cluster.split("x")
-    if len(size) != 3 or not all(part.isdigit() and int(part) for part in size):
-        raise InstanceError("cluster", f"{cluster!r} is not of the form 4x4x2")
-    blocks = Blocks(RampTopology(*map(int, size)))
+    blocks = Blocks(RampTopology(*cluster_sizes(cluster, "", "4x4x2")))
     types = read_types(profiles, models.split(",") if models else MODELS, blocks=blocks, units=chosen)
     cases = list(seeds)
     found = simulate_all(types, [("learned", lambda seed: policy), *RIVALS], seeds=cases, n=jobs, load=load)

@@ -9,7 +9,7 @@ import numpy as np
 from gangplan.simulator.proximity import Cluster, Jobs, State
 from gangplan.simulator.proximity.arrays import ARRIVED, RUNNING, WAITING
 from gangplan.simulator.proximity.step import begin_job, pass_time
-from gangplan.solvers.compiled.kernel import Floats, Singles, by_reference, inner, kernel
+from gangplan.solvers.compiled.kernel import Floats, by_reference, inner, kernel
 
 from ..policy.perceptron import Weights, forward
 from .candidates import WAIT, Scratch
@@ -19,16 +19,6 @@ LOG_GPUS, LOG_SLOWDOWN, PATIENCE, HEAD = range(4)
 """Of a rule, see `gangplan.learned.select.guard.RULES`."""
 
 _NEVER = -1e6
-
-
-@inner
-def best_of(score: Singles, k: int) -> int:
-    """Return the first of the best."""
-    best = 0
-    for i in range(1, k):
-        if score[i] > score[best]:
-            best = i
-    return best
 
 
 @inner
@@ -105,7 +95,7 @@ def play(
             forward(s.row, k, net, 0, s.score)
         else:
             score_by_rule(of, now, s, k, rule)
-        go_on = take_candidate(of, on, now, s, best_of(s.score, k))
+        go_on = take_candidate(of, on, now, s, int(np.argmax(s.score[:k])))
         decisions += 1
     return decisions
 

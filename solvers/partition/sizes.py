@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,14 @@ from gangplan.instances.verify import TOLERANCE
 
 from ..run import Run
 
+
+class Coarse(Protocol):
+    """A model whose numbers are as fine as its ceiling in seconds is tight."""
+
+    ceiling: float
+
+
+M = TypeVar("M", bound=Coarse)
 _BITS = 40
 """Sizes of a million groups add up to less than 63 bits; a thousand are rounded by less than the tolerance."""
 _ULP = 2.0**-52
@@ -160,6 +168,27 @@ class Covers:
     def of(self, limit: float) -> Iterator[tuple[int, ...]]:
         """Yield the groups that do not go together on a device of `limit` bytes."""
         return (groups for bytes_, groups in self.found if limit <= bytes_)
+
+
+def refine(run: Run, name: str, build: Callable[[Covers], M], solve: Callable[[M], None], apt: float = 1.0) -> None:
+    """Solve a model of `run`'s problem, and again while it was too coarse to tell, or let too much into memory.
+
+    Args:
+        run: the solve.
+        name: of the method, for the phases.
+        build: makes the model; its `ceiling` is the seconds that numbers in it are as fine as.
+        solve: looks for plans in it and raises the bound.
+        apt: the share of the ceiling from which a plan leaves it fine enough.
+    """
+    covers, known, ceiling = Covers(), -1, np.inf
+    while not run.stopped and (len(covers.found) > known or (run.objective or np.inf) < ceiling * apt):
+        known = len(covers.found)
+        with run.phase(f"{name} model"):
+            model = build(covers)
+        ceiling = model.ceiling
+        if not run.stopped:
+            with run.phase(name):
+                solve(model)
 
 
 def _least(memory: FloatArray, here: BoolArray, group_of: NDArray[Any], limit: float) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ import pytest
 from gangplan.instances import Cluster, DeviceType, InstanceError, OpGraph, RampTopology, TreeTopology
 from gangplan.instances.cluster import Level
 from gangplan.instances.errors import BYTES, LIMITS
-from gangplan.instances.intake import csv_rows, parse_json, parse_toml, read_text
+from gangplan.instances.intake import cluster_sizes, csv_rows, parse_json, parse_toml, read_text
 from gangplan.instances.placement import Fleet
 from gangplan.instances.ramp import blocks, is_block
 from gangplan.instances.readers import read
@@ -200,3 +200,11 @@ def test_blocks_are_recognised(shape: tuple[int, int, int]) -> None:
             some = tuple(sorted(rng.sample(range(topology.n_devices), size))) if size <= topology.n_devices else ()
             if some:
                 assert is_block(topology, np.array(some, dtype=np.int32)) == (some in known)
+
+
+def test_cluster_sizes() -> None:
+    """A cluster is as many numbers as its example has, each within limits."""
+    assert cluster_sizes("2X4x1000", "", "4x4x2") == (2, 4, 1000)
+    for text in ("", "2x4", "2x4x4x4", "0x4x4", "-1x4x4", "2x4x", "2x4x1001", "2x4x\u0664", "1" * 5000 + "x4x4"):
+        with pytest.raises(InstanceError, match="like 4x4x2"):
+            cluster_sizes(text, "", "4x4x2")

@@ -15,7 +15,7 @@ from gangplan.instances import LatencyPlan
 
 from ...cpsat_solver import cpsat_solver, minimise, search
 from ...run import Run, watched
-from ..sizes import Covers, whole
+from ..sizes import Covers, refine, whole
 from .bounds import ceiling
 from .cpsat_hint import Toll, values
 from .reduced import Reduced
@@ -29,17 +29,7 @@ _UNITS = 1 << 32
 
 def cpsat(run: Run, r: Reduced) -> None:
     """Minimise the latency with CP-SAT, warm-started with the best plan; offers plans as they come."""
-    covers, known, top = Covers(), -1, np.inf
-    # integers are as fine as the ceiling was tight: solve again if the first was too coarse to tell, and if sizes were
-    while not run.stopped and (len(covers.found) > known or (run.objective or np.inf) < top):
-        known = len(covers.found)
-        with run.phase("cpsat model"):
-            model = Model(r, run, covers=covers)
-        top = model.top
-        if run.stopped:
-            return
-        with run.phase("cpsat"):
-            model.solve(run)
+    refine(run, "cpsat", lambda covers: Model(r, run, covers=covers), lambda model: model.solve(run))
 
 
 class Model:
@@ -58,8 +48,8 @@ class Model:
         self.r, self.run, self.covers = r, run, covers if covers is not None else Covers()
         self.fixed = fixed or {}
         self.model = cp_model.CpModel()
-        self.top = run.objective if run.objective is not None else ceiling(r)
-        self.scale = _UNITS / self.top if self.top > 0 else 1.0
+        self.ceiling = run.objective if run.objective is not None else ceiling(r)
+        self.scale = _UNITS / self.ceiling if self.ceiling > 0 else 1.0
         self.calls = range(len(r.callers))
         self.hosts = [s for s, slot in enumerate(r.slots) if slot.host]
         self.types = sorted({r.slots[s].kind for s in r.callers})

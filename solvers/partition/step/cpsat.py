@@ -14,7 +14,7 @@ from gangplan.instances.arrays import FloatArray, IntArray
 
 from ...cpsat_solver import cpsat_solver, minimise
 from ...run import Run
-from ..sizes import Covers
+from ..sizes import Covers, refine
 from .cpsat_model import StepModel, Transfers
 from .model import Prepared
 from .schedule import Sent, retime, sent_of
@@ -32,19 +32,11 @@ def cpsat(run: Run, p: Prepared, *, below: bool = False) -> None:
         run, p: as for every method.
         below: whether to search for the makespan from below first, which raises the bound where little else does.
     """
-    covers, known, ceiling = Covers(), -1, np.inf
-    # ticks are as fine as the ceiling was tight: solve again if the first were too coarse to tell, and if sizes were
-    while not run.stopped and (len(covers.found) > known or (run.objective or np.inf) < ceiling):
-        known = len(covers.found)
-        with run.phase("cpsat model"):
-            model = Formulation(p, run.objective, run.plan, covers=covers, stopped=lambda: run.stopped)
-        ceiling = model.seconds
-        if run.stopped:
-            return
-        if run.bound is not None:
-            model.at_least(run.bound)
-        with run.phase("cpsat"):
-            _solve(run, model, below)
+
+    def build(covers: Covers) -> Formulation:
+        return Formulation(p, run.objective, run.plan, covers=covers, stopped=lambda: run.stopped)
+
+    refine(run, "cpsat", build, lambda model: _solve(run, model, below))
 
 
 class Formulation:
@@ -53,7 +45,7 @@ class Formulation:
     Attributes:
         base: the model without symmetry and transfers.
         scale: ticks per second.
-        seconds: what the ceiling is in seconds.
+        ceiling: seconds.
     """
 
     def __init__(
@@ -79,14 +71,14 @@ class Formulation:
             stopped: see `StepModel`.
         """
         self.p, self.stopped = p, stopped
-        self.seconds = objective if objective is not None else ceiling_of(p)
-        self.ticks, self.scale = in_ticks(p, self.seconds)
+        self.ceiling = objective if objective is not None else ceiling_of(p)
+        self.ticks, self.scale = in_ticks(p, self.ceiling)
         found = segments(p)
         if not cut:
             found = type(found)((), np.zeros(p.n, dtype=np.int32), 1)
         # ops and what lies between them, each rounded down by less than a tick
         self._rounding = 2 * p.n + 1
-        self.base = StepModel(self.ticks, found, int(self.seconds * self.scale) + 1, covers=covers, stopped=stopped)
+        self.base = StepModel(self.ticks, found, int(self.ceiling * self.scale) + 1, covers=covers, stopped=stopped)
         self.sent = Transfers(self.base) if p.contention and not stopped() else None
         self.families = equal_parts(p) if symmetry else []
         self.tree = DeviceTree(p) if symmetry else None
@@ -183,6 +175,8 @@ class Formulation:
 
 
 def _solve(run: Run, model: Formulation, below: bool) -> None:
+    if run.bound is not None:
+        model.at_least(run.bound)
     solver = cpsat_solver(run)
     if below and 2 <= run.workers <= _FEW:
         # with two workers only the first of these runs, and neighbourhoods beside it

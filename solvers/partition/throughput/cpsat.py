@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,7 @@ from gangplan.instances import PartitionPlan, precedence
 
 from ...cpsat_solver import cpsat_solver, minimise
 from ...run import Run, watched
-from ..sizes import Covers, whole
+from ..sizes import Covers, refine, whole
 from .bounds import load_ceiling
 from .quotient import Quotient
 
@@ -25,18 +23,7 @@ the bound a bound."""
 
 def cpsat(run: Run, q: Quotient) -> None:
     """Minimise the maximum load with CP-SAT, warm-started with the best plan; offers plans as they come."""
-    covers, known, ceiling = Covers(), -1, np.inf
-    # integers are as fine as the ceiling was tight: solve again if the first was too coarse to tell, and if sizes were
-    while not run.stopped and (len(covers.found) > known or (run.objective or np.inf) < ceiling):
-        known = len(covers.found)
-        with run.phase("cpsat model"):
-            model = Model(q, run.objective, covers, stopped=lambda: run.stopped)
-        ceiling = model.ceiling
-        if run.stopped:
-            return
-        model.start_from(run)
-        with run.phase("cpsat"):
-            model.solve(run)
+    refine(run, "cpsat", lambda covers: Model(q, run, covers), lambda model: model.solve())
 
 
 class Model:
@@ -48,19 +35,12 @@ class Model:
         scale: units a second.
     """
 
-    def __init__(
-        self,
-        q: Quotient,
-        ceiling: float | None = None,
-        covers: Covers | None = None,
-        *,
-        stopped: Callable[[], bool] = lambda: False,
-    ) -> None:
-        """Build it; no plan of more than `ceiling` seconds is looked for, and none at all once `stopped`."""
-        self.q, self.covers, self.stopped = q, covers if covers is not None else Covers(), stopped
+    def __init__(self, q: Quotient, run: Run, covers: Covers) -> None:
+        """Build it; no plan worse than the best of `run` is looked for, and none at all once that has stopped."""
+        self.q, self.run, self.covers = q, run, covers
         self.model = cp_model.CpModel()
         self.contiguous = q.problem.variant == "contiguous"
-        self.ceiling = ceiling if ceiling is not None else load_ceiling(q)
+        self.ceiling = run.objective if run.objective is not None else load_ceiling(q)
         self.units = min(max(_UNITS, _FINENESS * (q.n_groups + len(q.nets))), _MOST_UNITS)
         self.scale = self.units / self.ceiling if self.ceiling > 0 else 1.0
         self.slots = range(int(q.counts.sum()))
@@ -68,13 +48,10 @@ class Model:
         self.z = self.model.new_int_var(0, self.units, "Z")
         self.x = [[self.model.new_bool_var("") for _ in self.slots] for _ in range(q.n_groups)]
         for build in (self._assign, self._type_slots, self._order, self._loads, self._memory, self._symmetry):
-            if stopped():
+            if run.stopped:
                 return
             build()
         self.model.minimize(self.z)
-
-    def start_from(self, run: Run) -> None:
-        """Take over what `run` knows: its bound, and its plan as the hint."""
         if run.bound is not None:
             self.model.add(self.z >= int(run.bound * self.scale))
         if run.plan is not None:
@@ -125,23 +102,23 @@ class Model:
 
     def _chain(self) -> None:
         model, q = self.model, self.q
-        last = len(self.slots)
+        last, stopped = len(self.slots), lambda: self.run.stopped
         true, false = model.new_constant(1), model.new_constant(0)
         self.reached = [[true, *(model.new_bool_var("") for _ in range(1, last)), false] for _ in range(q.n_groups)]
-        for g, reached in watched(enumerate(self.reached), self.stopped, _OFTEN):
+        for g, reached in watched(enumerate(self.reached), stopped, _OFTEN):
             for s in self.slots:
                 model.add_implication(reached[s + 1], reached[s])
                 model.add_implication(self.x[g][s], reached[s])
                 model.add_implication(self.x[g][s], ~reached[s + 1])
                 model.add_bool_or(self.x[g][s], ~reached[s], reached[s + 1])
-        for a, b in watched(q.edges, self.stopped, _OFTEN):
+        for a, b in watched(q.edges, stopped, _OFTEN):
             for s in range(1, last):
                 model.add_implication(self.reached[a][s], self.reached[b][s])
 
     def _convex(self) -> None:
         model, q = self.model, self.q
         earlier, later = (ends.tolist() for ends in precedence(q.problem.graph))
-        for s in watched(self.slots, self.stopped, 1):
+        for s in watched(self.slots, lambda: self.run.stopped, 1):
             p, r = ({v: model.new_bool_var("") for v in sorted({*earlier, *later})} for _ in range(2))
             for v in p:
                 x = self.x[q.group_of[v]][s]
@@ -159,7 +136,7 @@ class Model:
         (K) k[e, s] = 1 if slot s has some pin of net e and not all.
         """
         model, q = self.model, self.q
-        for s in watched(self.slots, self.stopped, 1):
+        for s in watched(self.slots, lambda: self.run.stopped, 1):
             if all(q.host[t] for t in self.y[s]):
                 tolls: Any = 0
             else:
@@ -249,10 +226,10 @@ class Model:
             stages.append((t, [g for g in range(q.n_groups) if value(self.x[g][s])]))
         return q.plan(stages)
 
-    def solve(self, run: Run) -> None:
-        """Minimise to the end of `run`."""
-        minimise(run, cpsat_solver(run), self.model, self.scale, partial(self._fitting, run))
+    def solve(self) -> None:
+        """Minimise to the end of the run."""
+        minimise(self.run, cpsat_solver(self.run), self.model, self.scale, self._fitting)
 
-    def _fitting(self, run: Run, value: Any) -> PartitionPlan | None:
+    def _fitting(self, value: Any) -> PartitionPlan | None:
         plan = self.plan(value)
-        return plan if self.covers.accepts(run, plan, self.q.group_of, "cpsat") else None
+        return plan if self.covers.accepts(self.run, plan, self.q.group_of, "cpsat") else None

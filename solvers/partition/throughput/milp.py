@@ -12,7 +12,7 @@ from gangplan.instances.arrays import BoolArray
 
 from ...pulp_solvers import ABOVE_ONE, APT, TOLERANCE, Model, minimise_lp
 from ...run import Run
-from ..sizes import Covers, whole
+from ..sizes import Covers, refine, whole
 from .bounds import load_ceiling
 from .quotient import Quotient
 
@@ -22,16 +22,7 @@ _ROUNDING = 1e-6
 
 def milp(run: Run, q: Quotient) -> None:
     """Minimise the maximum load by MILP and offer the plan found."""
-    covers, known, unit = Covers(), -1, np.inf
-    # tolerances are relative to the unit: solve again where the plan found is far below it, or breaks a limit
-    while not run.stopped and (len(covers.found) > known or (run.objective or np.inf) < unit * APT):
-        known = len(covers.found)
-        with run.phase("milp model"):
-            model = _Model(q, run, covers)
-        unit = model.unit
-        if not run.stopped:
-            with run.phase("milp"):
-                model.solve(run)
+    refine(run, "milp", lambda covers: _Model(q, run, covers), lambda model: model.solve(), APT)
 
 
 class _Model:
@@ -44,7 +35,7 @@ class _Model:
         self.slots = range(int(q.counts.sum()))
         self.types = [int(t) for t in np.flatnonzero(q.counts)]
         # seconds are divided by the ceiling, so that tolerances mean the same on every instance
-        self.unit = run.objective or load_ceiling(q)
+        self.ceiling = run.objective or load_ceiling(q)
         self.z = pulp.LpVariable("Z", 0, ABOVE_ONE)
         self.x = [[self._binary(f"x_{g}_{s}") for s in self.slots] for g in range(q.n_groups)]
         self.lp += self.z
@@ -53,7 +44,7 @@ class _Model:
                 return
             build()
         if run.bound is not None:
-            self.z.lowBound = min(1.0, run.bound / self.unit) * (1 - 10 * TOLERANCE)
+            self.z.lowBound = min(1.0, run.bound / self.ceiling) * (1 - 10 * TOLERANCE)
 
     @staticmethod
     def _binary(name: str) -> Any:
@@ -83,7 +74,7 @@ class _Model:
 
     def _runs(self, t: int) -> BoolArray:
         """Return which groups a device of type t can run within the unit; larger coefficients would drown the rest."""
-        return np.asarray(self.q.time[t] <= self.unit * (1 + _ROUNDING))
+        return np.asarray(self.q.time[t] <= self.ceiling * (1 + _ROUNDING))
 
     def _order(self) -> None:
         if self.contiguous:
@@ -116,16 +107,16 @@ class _Model:
     def _loads(self) -> None:
         q = self.q
         # an output that takes more than the unit is forbidden to cross just as well if it takes two
-        cost = [min(seconds / self.unit, 2.0) for _, seconds in q.nets]
+        cost = [min(seconds / self.ceiling, 2.0) for _, seconds in q.nets]
         for s in self.slots:
             tolls: Any = 0
             if not all(q.host[t] for t in self.y[s]):
                 tolls = pulp.lpSum(c * self._toll(e, s) for e, c in enumerate(cost))
             for t, chosen in self.y[s].items():
                 runs = np.flatnonzero(self._runs(t)).tolist()
-                load = pulp.lpSum(q.time[t, g] / self.unit * self.x[g][s] for g in runs)
+                load = pulp.lpSum(q.time[t, g] / self.ceiling * self.x[g][s] for g in runs)
                 # a slot of another type is let off by as much as it could ever carry
-                most = float(q.time[t, runs].sum()) / self.unit + sum(cost)
+                most = float(q.time[t, runs].sum()) / self.ceiling + sum(cost)
                 slack = most * (1 - chosen) if self.free else 0
                 self.lp += load + (0 if q.host[t] else tolls) - slack <= self.z
 
@@ -173,9 +164,9 @@ class _Model:
             for s in slots[i + 1 :]:
                 self.x[g][s].upBound = 0
 
-    def solve(self, run: Run) -> None:
+    def solve(self) -> None:
         """Solve, offer the plan and record the bound."""
-        minimise_lp(run, self.lp, self.unit, self.plan)
+        minimise_lp(self.run, self.lp, self.ceiling, self.plan)
 
     def plan(self) -> PartitionPlan | None:
         """Return the plan of the solution, binaries rounded, `None` if that leaves a group without a slot."""
