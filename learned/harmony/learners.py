@@ -15,7 +15,7 @@ from gangplan.simulator.interference.cases import TRAINING, VALIDATION
 from ..interference.ensemble import Model
 from ..training.checkpoint import Tensors, prefixed, under
 from ..training.imitation import Imitation
-from ..training.learner import NetworkLearner
+from ..training.learner import NetworkLearner, clipped_step
 from .episodes import Seen, log_probabilities, play
 from .rewards import environment, make_log
 from .settings import Settings
@@ -163,7 +163,7 @@ class ActorCritic(NetworkLearner):
             for chosen in torch.from_numpy(self.rng.permutation(len(target))).split(CRITIC_MINIBATCH):
                 loss = (self.critic(seen.rows[chosen].float())[:, 0] - target[chosen]).square().mean()
                 error = float(loss.detach())
-                _step(self._value, loss, self.critic)
+                clipped_step(self._value, loss, self.critic)
         shown = {"critic": error, "paid": float(seen.reward.sum() / (seen.discount != 1).sum())}
         if step > self.settings.warm:
             free = torch.from_numpy(self.rng.permutation(choice.nonzero()[:, 0].numpy()))
@@ -181,12 +181,4 @@ class ActorCritic(NetworkLearner):
         )  # before the product: 0 times minus infinity has no gradient
         entropy = -(logs.exp() * allowed).sum(dim=1).mean()
         loss = -(ratio * advantage[chosen] * taken).mean() - self.settings.entropy * entropy
-        return {"entropy": float(entropy.detach()), "gradient": _step(self._policy, loss, self.network)}
-
-
-def _step(optimizer: torch.optim.Optimizer, loss: Tensor, network: nn.Module) -> float:
-    optimizer.zero_grad()
-    loss.backward()
-    norm = float(nn.utils.clip_grad_norm_(network.parameters(), 1.0))
-    optimizer.step()
-    return norm
+        return {"entropy": float(entropy.detach()), "gradient": clipped_step(self._policy, loss, self.network)}

@@ -8,6 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
+from gangplan.simulator.interference.baselines import Policy
+from gangplan.simulator.interference.case import Case
 from gangplan.simulator.interference.cases import TRAINING
 from gangplan.simulator.interference.environment import Environment
 from gangplan.simulator.interference.samples import Samples as Log
@@ -44,10 +46,14 @@ class Predicted(Environment):
 def make_log(settings: Settings, seed: int) -> Log:
     """Return what the true cluster reported under the rules, as published and tuned, an equal part under each."""
     rules = [replace(settings, form=form).rule(score) for form in ("published", "tuned") for score in _RULES]
-    share = -(-settings.samples // len(rules))
     cases = [settings.make(TRAINING + 100 * seed + at, _JOBS) for at in range(len(rules))]
-    both = enumerate(zip(cases, rules, strict=True), seed * len(rules))
-    return Log.join([log(case, rule, share, settings.noise, at) for at, (case, rule) in both])
+    return logged(cases, rules, settings.samples, settings.noise, seed)
+
+
+def logged(cases: Sequence[Case], rules: Sequence[Policy], samples: int, noise: float, seed: int) -> Log:
+    """Return what was reported in each case under its rule, an equal part of the samples of each."""
+    share, both = -(-samples // len(rules)), enumerate(zip(cases, rules, strict=True), seed * len(rules))
+    return Log.join([log(case, rule, share, noise, at) for at, (case, rule) in both])
 
 
 def reward_model(settings: Settings, seed: int) -> Model | None:
@@ -55,9 +61,13 @@ def reward_model(settings: Settings, seed: int) -> Model | None:
     if settings.reward_model == "off":
         return None
     made, case = make_log(settings, seed), settings.make(TRAINING, 1)
-    known = Samples.measured(cluster_setting(case.fleet, case.jobs.types), made.now, made.speed)
-    known = known.first(settings.samples)
-    members = tuple(MODELS[settings.reward_model][0](known, seed + i) for i in range(MEMBERS))
+    return fitted(settings.reward_model, case, made, settings.samples, seed)
+
+
+def fitted(name: str, case: Case, made: Log, samples: int, seed: int) -> Model:
+    """Return a model of `MODELS`, fitted to the first samples of a log of the case's cluster."""
+    known = Samples.measured(cluster_setting(case.fleet, case.jobs.types), made.now, made.speed).first(samples)
+    members = tuple(MODELS[name][0](known, seed + i) for i in range(MEMBERS))
     return Model(known.setting, members, floor=0.0, share=1.0)
 
 

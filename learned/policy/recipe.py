@@ -29,6 +29,7 @@ RECIPES: dict[str, str] = {
     "select": "gangplan.learned.select.recipe",
     "harmony": "gangplan.learned.harmony.recipe",
     "colocate": "gangplan.learned.colocate.recipe",
+    "marl": "gangplan.learned.marl.recipe",
 }
 """Policies by name: the module that holds its `RECIPE`. Importing one loads no heavy package."""
 SEEDS = {"training": "from 2000000", "validation": "from 1000000"}

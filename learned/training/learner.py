@@ -84,3 +84,16 @@ class NetworkLearner:
                 unpack_random(generator, plain[name])
             else:
                 unpack_torch(generator, tensors[name])
+
+
+def clipped_step(
+    optimizer: torch.optim.Optimizer, loss: torch.Tensor, network: torch.nn.Module, clip: float = 1.0
+) -> float:
+    """Make a step down the gradient of a loss, scaled down to a norm of `clip`; return its norm before."""
+    from torch.nn.utils import clip_grad_norm_
+
+    optimizer.zero_grad()
+    loss.backward()
+    norm = float(clip_grad_norm_(network.parameters(), 1.0))
+    optimizer.step()
+    return norm

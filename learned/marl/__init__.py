@@ -1,0 +1,4 @@
+"""MARL: many schedulers that learn to place and to pass on, over a hierarchy of graphs (Zhao and Wu, TNSM 2022).
+
+See docs/interference.md.
+"""

@@ -1,0 +1,54 @@
+"""Who teaches at first: a market says which agent gets each job, that agent searches its racks, by speeds alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gangplan.instances.arrays import BoolArray
+from gangplan.simulator.interference.evaluate import CONSOLIDATE, alone
+from gangplan.simulator.interference.greedy import Greedy, Rows
+from gangplan.simulator.interference.market import Market
+
+from .table import Ask, Table
+
+
+class Teacher:
+    """Says what agents at a table should do.
+
+    At an interval a market is cleared in which a job that was passed on is bid for by its owner alone. Agents do what
+    came of it; where it can no longer be done, since they did otherwise before, they place as their own search says.
+
+    Args:
+        table: whose parts' truth, without interference, is searched by.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self._table, self._rows, self._to = table, dict[int, Rows](), dict[int, int]()
+        self._search = [Greedy(alone(part.truth), consolidate=CONSOLIDATE) for part in table.cases]
+        each = iter(self._search)
+        self._market = Market(table.case, lambda part: next(each, self._search[0]))
+
+    def begin(self) -> None:
+        """Clear the market of an interval."""
+        table, env = self._table, self._table.env.fork()
+        own = np.arange(len(table.servers)) == table.owner[:, None]
+        self._market.holds = np.where(table.passed_on[:, None], own, table.holds)
+        self._market.owner = table.owner.copy()
+        self._market.place(env)
+        self._to = {job: int(self._market.owner[job]) for job in table.env.waiting if np.isfinite(env.start[job])}
+
+    def label(self, ask: Ask) -> BoolArray:
+        """Return which actions are right, at least one."""
+        part, job, groups, found = ask.part, ask.job, len(ask.part.free), np.zeros_like(ask.mask)
+        if part.current < 0:
+            to = groups + self._to.get(job, ask.agent)
+            if to != groups + ask.agent and ask.mask[to]:
+                found[to], self._rows[job] = True, {}
+                return found
+            self._rows[job] = self._search[ask.agent].offer(part, job)[0]
+        done = part.rows(job)
+        for s, tasks in self._rows[job].items():
+            found[s] = ask.mask[s] and tasks[ask.kind] > done.get(s, (0, 0))[ask.kind]
+        if not found.any():
+            found[-1] = ask.mask[-1]
+        return found if found.any() else ask.mask
