@@ -20,15 +20,22 @@ class Joint(Greedy):
     The first is that of the times on an empty cluster, as predicted; the others shuffle it.
 
     Args:
-        truth, patience, consolidate: as of `Greedy`.
+        truth, patience, consolidate, slack: as of `Greedy`.
         tries: orders.
         seed: of these.
     """
 
     def __init__(
-        self, truth: Truth, patience: float = np.inf, *, consolidate: float = 0.0, tries: int = TRIES, seed: int = 0
+        self,
+        truth: Truth,
+        patience: float = np.inf,
+        *,
+        consolidate: float = 0.0,
+        slack: float = 0.0,
+        tries: int = TRIES,
+        seed: int = 0,
     ) -> None:
-        super().__init__(truth, patience, consolidate=consolidate)
+        super().__init__(truth, patience, consolidate=consolidate, slack=slack)
         require_number(tries, "tries", positive=True, whole=True)
         self._tries, self._rng = tries, np.random.default_rng(seed)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -34,11 +36,11 @@ class Ensemble(nn.Module):
         return torch.stack([member(x) for member in self.members])
 
 
-def arrays(ensemble: Ensemble) -> Fitted:
-    """Return an ensemble as the kernel takes it."""
+def arrays(ensemble: Ensemble, members: Sequence[int] | None = None) -> Fitted:
+    """Return an ensemble, or some of its members, as the kernel takes it."""
     parts: list[tuple[Tensor, ...]] = []
     with torch.no_grad():
-        for x in ensemble.members:
+        for x in ensemble.members if members is None else [ensemble.members[i] for i in members]:
             r = x.kinds
             table = softplus(x.own + x.features @ x.shared + x.common).split([2, 3 * r, 2 * r, 3 * r, 1], dim=1)
             parts.append((*table, x.compute.exp(), x.site.exp(), x.curve.exp()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,8 +28,14 @@ from .settings import NAME, Settings
 if TYPE_CHECKING:
     from .network import Ensemble
 
-DOUBT = 1.0
-"""Deviations of the members that a pessimistic way takes off the logarithm of a speed."""
+DOUBT, SLACK = 1.0, 0.05
+"""Deviations of the members that a pessimistic way takes off the logarithm of a speed; slack of packed ones."""
+
+
+def _near(score: str) -> Rule:
+    return Rule(score, "shortest", together=True, patience=CONSOLIDATE, near=True)
+
+
 WAYS: dict[str, Callable[[Truth, Truth], Policy]] = {
     "tetris": lambda mean, low: Rule("tetris", "shortest", together=True, patience=CONSOLIDATE),
     "lif": lambda mean, low: Rule("lif", "shortest", together=True, patience=CONSOLIDATE),
@@ -38,8 +44,12 @@ WAYS: dict[str, Callable[[Truth, Truth], Policy]] = {
     "joint, consolidated": lambda mean, low: Joint(mean, consolidate=CONSOLIDATE),
     "joint, patient": lambda mean, low: Joint(mean, PATIENCE),
     "joint, pessimistic": lambda mean, low: Joint(low, PATIENCE),
+    "tetris, near": lambda mean, low: _near("tetris"),
+    "lif, near": lambda mean, low: _near("lif"),
+    "packed": lambda mean, low: Greedy(mean, consolidate=CONSOLIDATE, slack=SLACK),
+    "joint, packed": lambda mean, low: Joint(mean, consolidate=CONSOLIDATE, slack=SLACK),
 }
-"""Ways to place by name, of predicted and of pessimistic speeds; rules first."""
+"""Ways to place by name, of predicted and of pessimistic speeds; weights keep the number of one."""
 REPORTS, LIMIT = 200, 0.5
 """Reported speeds that the guard looks back at, and the mean error of their logarithm beyond which a rule decides."""
 
@@ -65,18 +75,21 @@ class Speeds:
 class ColocatePolicy:
     """A policy of `gangplan.simulator.interference`, see `baselines.Policy` there.
 
-    While the speeds that jobs report are far off those predicted, the rule ``tetris`` decides.
+    While the speeds that jobs report are far off those predicted, the rule ``tetris, near`` decides.
 
     Args:
         network: the fitted ensemble.
         settings: what it was fitted with.
         way: one of `WAYS`, by default the one that was chosen for the ensemble.
+        members: those of the ensemble that predict, by default all.
     """
 
-    def __init__(self, network: Ensemble, settings: Settings, *, way: str = "") -> None:
+    def __init__(
+        self, network: Ensemble, settings: Settings, *, way: str = "", members: Sequence[int] | None = None
+    ) -> None:
         from .network import arrays
 
-        self.network, self.settings, self._fitted = network, settings, arrays(network)
+        self.network, self.settings, self._fitted = network, settings, arrays(network, members)
         self.way = way or list(WAYS)[int(network.way)]
         self._case: Case | None = None
         self._now = 0.0
@@ -120,7 +133,7 @@ class ColocatePolicy:
             raise InstanceError("case", words)
         self._mean = Speeds(self._fitted)
         self._policy = WAYS[self.way](self._mean, Speeds(self._fitted, DOUBT))
-        self._rule = WAYS["tetris"](self._mean, self._mean)
+        self._rule = WAYS["tetris, near"](self._mean, self._mean)
         self._case, self._now = env.case, 0.0
         self._said = {}
         self._errors: deque[float] = deque(maxlen=REPORTS)

@@ -27,7 +27,7 @@ class Settings(Limited):
         explore: share of the log under random placements.
         members, kinds: of the ensemble, and of pressure.
         updates, rate, minibatch: of the fit; a minibatch is so many jobs.
-        validation_seeds: cases that are played under the fitted speeds, to choose how to place.
+        validation_seeds: cases that are played under the speeds of a member each, to choose how to place by the others.
     """
 
     case: str = "poisson"
@@ -35,12 +35,12 @@ class Settings(Limited):
     samples: int = limited(2000, least=100)
     noise: float = limited(0.02, least=0)
     explore: float = limited(0.25, least=0, most=1)
-    members: int = limited(4, least=2)
+    members: int = limited(4, least=3)
     kinds: int = limited(8, least=1)
     updates: int = limited(400, least=1)
     rate: float = limited(0.06, above=0)
     minibatch: int = limited(1000, least=1)
-    validation_seeds: int = limited(6, least=1)
+    validation_seeds: int = limited(12, least=1)
 
     def __post_init__(self) -> None:
         from gangplan.simulator.interference.cases import CASES, DATA_CASES

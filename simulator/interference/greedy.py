@@ -35,12 +35,15 @@ class Greedy:
         truth: predicts the speeds.
         patience: intervals; infinite: no job waits for speed.
         consolidate: for so many intervals after its arrival a job waits rather than be on more servers than it needs.
+        slack: the first place that costs no more than the best and this share of what the job takes alone is taken,
+            where all are looked at: predicted differences that are noise do not scatter jobs over servers.
     """
 
-    def __init__(self, truth: Truth, patience: float = np.inf, *, consolidate: float = 0.0) -> None:
+    def __init__(self, truth: Truth, patience: float = np.inf, *, consolidate: float = 0.0, slack: float = 0.0) -> None:
         require_number(patience if np.isfinite(patience) else 0.0, "patience")
         require_number(consolidate, "consolidate")
-        self._truth, self._patience, self._consolidate = truth, patience, consolidate
+        require_number(slack, "slack")
+        self._truth, self._patience, self._consolidate, self._slack = truth, patience, consolidate, slack
         self._alone: dict[int, float] = {}
 
     def place(self, env: Environment) -> None:
@@ -72,7 +75,8 @@ class Greedy:
             return {}, np.inf
         jobs = [*env.running, job]
         cost = self._cost(env, jobs, alternatives(env, job, tried))
-        best = int(np.argmin(cost))
+        margin = self._slack * self.least(env, job) if whole and self._slack else 0.0
+        best = int(np.argmax(cost <= cost.min() + margin))
         found, least = tried[best], float(cost[best])
         for _ in range(0 if whole else _ROUNDS):
             near = [rows for rows in moves(found, room) if len(rows) <= most]

@@ -16,7 +16,7 @@ from gangplan.learned.interference.networks import batch_of
 @pytest.mark.parametrize("case", ["shared", "ps"])
 def test_speeds_are_those_of_torch(case: str, one_thread: None) -> None:
     """On a log of shared servers and crossed links both agree to the precision of single floats, member by member."""
-    settings = Settings(case=case, samples=200, members=2, kinds=3)
+    settings = Settings(case=case, samples=200, members=3, kinds=3)
     samples = log_of(settings, 1)
     torch.manual_seed(5)
     network = Ensemble(samples.setting, settings)

@@ -22,7 +22,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("colocate")
     config = folder / "few.toml"
     config.write_text(
-        'policy = "colocate"\nsamples = 300\nmembers = 2\nkinds = 3\nupdates = 60\nvalidation_seeds = 1\n'
+        'policy = "colocate"\nsamples = 300\nmembers = 3\nkinds = 3\nupdates = 60\nvalidation_seeds = 1\n'
     )
     done = train_policy(config, folder / "run")
     assert done.weights is not None and done.card is not None

@@ -67,6 +67,20 @@ def test_moves_reach_what_is_not_listed(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(ratios) > 1 and np.mean(ratios) < 1.05
 
 
+def test_slack_takes_the_first_of_those_that_are_as_good() -> None:
+    """With slack a job goes to the first place listed that costs no more than that share of its own time above the best."""
+    env, later = busy(0), 0
+    for job in [j for j in env.waiting if env.fits(j)]:
+        exact, loose = Greedy(env.case.truth), Greedy(env.case.truth, slack=0.2)
+        tried, whole = places(env, job, rooms(env, job))
+        cost = exact._cost(env, [*env.running, job], alternatives(env, job, tried))
+        enough = [rows for rows, x in zip(tried, cost, strict=True) if x <= cost.min() + 0.2 * exact.least(env, job)]
+        found, least = loose._best(env, job, 6)
+        assert not whole or (found == enough[0] and least == cost[tried.index(found)])
+        later += whole and found != exact._best(env, job, 6)[0]
+    assert later > 0
+
+
 def test_alternatives_are_snapshots() -> None:
     """The snapshot of each place is that of the environment with the job there."""
     env = busy(0)
