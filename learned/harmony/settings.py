@@ -117,4 +117,6 @@ class Settings(Limited):
         from gangplan.simulator.interference.baselines import Rule
         from gangplan.simulator.interference.evaluate import CONSOLIDATE
 
-        return Rule(score, order="shortest", together=True, patience=CONSOLIDATE) if self.waits else Rule(score)
+        if not self.waits:
+            return Rule(score)
+        return Rule(score, "shortest", together=True, patience=CONSOLIDATE, near=True)

@@ -9,16 +9,12 @@ from gangplan.instances import InstanceError
 from gangplan.simulator.interference.agents import Team
 from gangplan.simulator.interference.baselines import Policy, Rule
 from gangplan.simulator.interference.case import Case
-from gangplan.simulator.interference.evaluate import CONSOLIDATE, Maker, alone, baselines
+from gangplan.simulator.interference.evaluate import CONSOLIDATE, PATIENCE, Maker, alone, baselines
 from gangplan.simulator.interference.greedy import Greedy
 from gangplan.simulator.interference.market import Market
 
 from ..colocate.joint import Joint
 from ..policy.weights import FOLDER
-
-
-def _alone_joint(case: Case) -> Policy:
-    return Joint(alone(case.truth), consolidate=CONSOLIDATE)
 
 
 def _bidder(case: Case) -> Greedy:
@@ -34,7 +30,9 @@ def _agents(local: Maker, forward: str) -> Maker:
 
 
 OTHERS: dict[str, Maker] = {
-    "alone-joint": _alone_joint,
+    "alone-joint": lambda case: Joint(alone(case.truth), consolidate=CONSOLIDATE),
+    "oracle-joint": lambda case: Joint(case.truth, consolidate=CONSOLIDATE),
+    "oracle-joint-patient": lambda case: Joint(case.truth, PATIENCE),
     "market": lambda case: Market(case, _bidder),
     "market-ask-2": lambda case: Market(case, _bidder, ask=2),
     "agents-alone": _agents(_bidder, "emptiest"),
@@ -43,9 +41,9 @@ OTHERS: dict[str, Maker] = {
     **{f"{name}-near": _near(name) for name in ("lif", "tetris", "lb")},
     **{f"agents-{name}": _agents(_near(name), "emptiest") for name in ("lif", "tetris", "lb")},
 }
-"""The search of `colocate` with the speeds that jobs have alone: what is lost without learning; rules that keep a job
-near where it began; and agents of a rack each, that bid for jobs, pass them on to the emptiest or at random, or keep
-what they get."""
+"""The search of `colocate` with the speeds that jobs have alone (what is lost without learning) and with the true ones
+(what more could be learned); rules that keep a job near where it began; and agents of a rack each, that bid for jobs,
+pass them on to the emptiest or at random, or keep what they get."""
 
 
 def make_policy(name: str, case: str = "", folder: Path = FOLDER) -> Maker:

@@ -68,7 +68,7 @@ def test_moves_reach_what_is_not_listed(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_slack_takes_the_first_of_those_that_are_as_good() -> None:
-    """With slack a job goes to the first place listed that costs no more than that share of its own time above the best."""
+    """With slack a job goes to the first place that costs no more above the best than that share of its own time."""
     env, later = busy(0), 0
     for job in [j for j in env.waiting if env.fits(j)]:
         exact, loose = Greedy(env.case.truth), Greedy(env.case.truth, slack=0.2)
