@@ -55,7 +55,7 @@ def labelled(
 
 def imitation(network: Actor, settings: Settings, models: Mapping[str, Model], seed: int, turn: int = 0) -> Imitation:
     """Return what trains a network on the teacher's word; any of several right actions will do."""
-    known = labelled(settings, models, seed, network if turn else None, turn)
+    known = labelled(settings, models, seed) + (labelled(settings, models, seed, network, turn) if turn else [])
 
     def draw(rng: np.random.Generator) -> Tensor:
         chosen = [known[i] for i in rng.integers(0, len(known), settings.minibatch)]

@@ -30,8 +30,8 @@ class Settings(Limited):
         reward_model: one of `gangplan.learned.interference.models.MODELS`.
         samples, noise: of the log of each case, and of the speeds in it.
         rounds, imitation_updates, imitation_rate, minibatch, labels: of imitation of a market, see `Teacher`; steps in
-            a minibatch, and intervals of a cluster with labels. In the first round the market decides, then the
-            network so far, and the market says what is right (DAgger, Ross et al., AISTATS 2011). 0 leave it out.
+            a minibatch, and intervals of a cluster with labels. In the first round the market decides, then also the
+            network so far, and the market says what is right (DAgger, Ross et al., AISTATS 2011). No rounds: none.
         rl_updates, rl_rate, critic_rate, gamma, lam, entropy, passes: of PPO; the discount is an interval's.
         team: share of an agent's advantage that is the mean of all agents'.
         lanes, warm: episodes of an update, and updates that train the critic only.
@@ -47,11 +47,11 @@ class Settings(Limited):
     reward_model: str = "pressure"
     samples: int = limited(4000, least=100)
     noise: float = limited(0.02, least=0)
-    rounds: int = limited(3, least=0)
+    rounds: int = limited(2, least=0)
     imitation_updates: int = limited(600, least=1)
     imitation_rate: float = limited(2e-3, above=0)
     minibatch: int = limited(32, least=1)
-    labels: int = limited(100, least=1)
+    labels: int = limited(120, least=1)
     rl_updates: int = limited(100, least=0)
     rl_rate: float = limited(2e-4, above=0)
     critic_rate: float = limited(2e-3, above=0)
