@@ -6,7 +6,7 @@ learns of others comes in messages, which are counted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -105,14 +105,14 @@ class Team:
         self.traffic.count(1, JOB)
         self.owner[job] = to
 
-    def parts(self, env: Environment, agents: list[int]) -> dict[int, Environment]:
-        """Return what each agent sees."""
-        where = {k: (list[int](), list[int]()) for k in range(len(self.servers))}
-        for job in env.waiting:
-            where[self.owner[job]][0].append(job)
-        for job in env.running:
-            where[self.owner[job]][1].append(job)
-        return {k: env.part(self.cases[k], self.servers[k], *where[k]) for k in agents}
+    def parts(self, env: Environment, agents: Iterable[int]) -> dict[int, Environment]:
+        """Return what each of some agents sees."""
+        where = {k: (list[int](), list[int]()) for k in agents}
+        for at, jobs in enumerate((env.waiting, env.running)):
+            for job, k in zip(jobs, self.owner[jobs].tolist(), strict=True):
+                if k in where:
+                    where[k][at].append(job)
+        return {k: env.part(self.cases[k], self.servers[k], *found) for k, found in where.items()}
 
     def place(self, env: Environment) -> None:
         """Let all agents place, pass on what does not fit, and place that."""
@@ -147,8 +147,8 @@ class Team:
 
     def start(self, env: Environment, parts: Mapping[int, Environment]) -> None:
         """Do in the whole cluster what agents did in their parts."""
+        waiting = set(env.waiting)
         for k, part in parts.items():
-            for job in part.running:
-                if job in env.waiting:
-                    begin = self.servers[k].start
-                    env.place_whole(job, {begin + s: row for s, row in part.rows(job).items()})
+            begin = self.servers[k].start
+            for job in waiting.intersection(part.running):
+                env.place_whole(job, {begin + s: row for s, row in part.rows(job).items()})

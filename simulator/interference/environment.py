@@ -191,9 +191,9 @@ class Environment:
             self.free[server] += w * self._need[WORKER][job] + p * self._need[SERVER][job]
             self.tasks[server, self._kind[job]] -= w + p
 
-    def snapshot(self) -> Snapshots:
-        """Return who is where: the running jobs in their order."""
-        return self._where(self.running)
+    def snapshot(self, jobs: Sequence[int] | None = None) -> Snapshots:
+        """Return who is where: the running jobs, or others that are begun, in their order."""
+        return self._where(self.running if jobs is None else jobs)
 
     def _where(self, jobs: Sequence[int]) -> Snapshots:
         return Snapshots.of_rows(

@@ -6,7 +6,7 @@ policy = Greedy(case.truth)         # the oracle
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, islice, product
 
 import numpy as np
@@ -16,6 +16,7 @@ from gangplan.instances.arrays import FloatArray, require_number
 from .baselines import in_order
 from .environment import SERVER, WORKER, Environment
 from .snapshots import Snapshots, Truth, offsets
+from .truths import HiddenTruth
 
 Rows = dict[int, tuple[int, int]]
 """Server -> workers, parameter servers."""
@@ -44,6 +45,7 @@ class Greedy:
         require_number(consolidate, "consolidate")
         require_number(slack, "slack")
         self._truth, self._patience, self._consolidate, self._slack = truth, patience, consolidate, slack
+        self._apart = isinstance(truth, HiddenTruth) and truth.apart
         self._alone: dict[int, float] = {}
 
     def place(self, env: Environment) -> None:
@@ -63,8 +65,9 @@ class Greedy:
         insists = env.now - env.case.jobs.submit[job] < self._consolidate * env.case.interval
         found, cost = self._best(env, job, env.case.fewest[job] if insists else len(env.free))
         more = cost - self.remaining(env)
-        waits = not found or more > self.least(env, job) + self._patience * env.case.interval
-        return ({}, np.inf) if waits else (found, more)
+        if found and np.isfinite(self._patience) and more > self.least(env, job) + self._patience * env.case.interval:
+            return {}, np.inf
+        return found, more
 
     def _best(self, env: Environment, job: int, most: int) -> tuple[Rows, float]:
         """Return the best place on so many servers at most and its cost; no rows if there is none."""
@@ -73,14 +76,15 @@ class Greedy:
         tried = [rows for rows in tried if len(rows) <= most]
         if not tried:
             return {}, np.inf
-        jobs = [*env.running, job]
-        cost = self._cost(env, jobs, alternatives(env, job, tried))
+        beside = self._beside(env)
+        jobs = [*beside, job]
+        cost = self._cost(env, jobs, alternatives(env, job, tried, beside))
         margin = self._slack * self.least(env, job) if whole and self._slack else 0.0
         best = int(np.argmax(cost <= cost.min() + margin))
         found, least = tried[best], float(cost[best])
         for _ in range(0 if whole else _ROUNDS):
             near = [rows for rows in moves(found, room) if len(rows) <= most]
-            cost = self._cost(env, jobs, alternatives(env, job, near)) if near else np.array([np.inf])
+            cost = self._cost(env, jobs, alternatives(env, job, near, beside)) if near else np.array([np.inf])
             best = int(np.argmin(cost))
             if cost[best] >= least * (1 - 1e-9):
                 break
@@ -88,8 +92,15 @@ class Greedy:
         return found, least
 
     def remaining(self, env: Environment) -> float:
-        """Return the remaining times of the running jobs, added up, as predicted for who is where now, seconds."""
-        return float(self._cost(env, env.running, env.snapshot())[0]) if env.running else 0.0
+        """Return the remaining times of the running jobs, added up, as predicted for who is where now, seconds.
+
+        Where no job slows another down they cancel out of every difference, and are left out.
+        """
+        beside = self._beside(env)
+        return float(self._cost(env, beside, env.snapshot(beside))[0]) if beside else 0.0
+
+    def _beside(self, env: Environment) -> list[int]:
+        return [] if self._apart else env.running
 
     def _cost(self, env: Environment, jobs: list[int], now: Snapshots) -> FloatArray:
         """Return the remaining times of these jobs, added up, for each snapshot of them."""
@@ -103,14 +114,14 @@ class Greedy:
         if key not in self._alone:
             empty = Environment(env.case)
             tried, _ = places(empty, job, rooms(empty, job))
-            speed = self._truth.speeds(alternatives(empty, job, tried))
+            speed = self._truth.speeds(alternatives(empty, job, tried, []))
             self._alone[key] = float(speed.max())
         return float(env.case.jobs.epochs[job] / max(self._alone[key], 1e-12))
 
 
-def alternatives(env: Environment, job: int, tried: list[Rows]) -> Snapshots:
-    """Return a snapshot for each place of a job: the running jobs in their order, and it."""
-    base, count = env.snapshot(), len(tried)
+def alternatives(env: Environment, job: int, tried: list[Rows], beside: Sequence[int]) -> Snapshots:
+    """Return a snapshot for each place of a job: jobs that run beside it, and it."""
+    base, count = env.snapshot(beside), len(tried)
     kind = np.append(base.kind, env.case.jobs.kind[job])
     own = [np.array([(s, w, p) for s, (w, p) in rows.items()], dtype=np.int64) for rows in tried]
     there = np.stack([base.server, base.workers, base.ps], axis=1)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
-from gangplan.instances.arrays import require_number
+from gangplan.instances.arrays import BoolArray, require_number
 
 from .agents import AWARD, BID, JOB, Team
 from .case import Case
 from .environment import Environment
 from .greedy import Greedy, Rows
-
-FAR = 1e15
-"""Seconds that stand for a bid that is not there."""
 
 
 class Market(Team):
@@ -51,56 +49,63 @@ class Market(Team):
 
     def place(self, env: Environment) -> None:
         """Clear the market of all that waits."""
-        agents = self.alive(env)
-        parts = self.parts(env, agents)
+        alive = np.zeros(len(self.servers), dtype=np.bool_)
+        alive[self.alive(env)] = True
         jobs = sorted(env.waiting, key=env.profiled.__getitem__)
-        bids: dict[int, dict[int, tuple[Rows, float]]] = {}
-        for job in jobs:
-            told = self._told(job, agents)
-            self.traffic.count(len(told) - 1, JOB)
-            bids[job] = {k: self._bid(k, parts[k], job) for k in told}
+        told = {job: self._told(job, alive) for job in jobs}
+        self.traffic.count(sum(map(len, told.values())) - len(jobs), JOB)
+        parts = self.parts(env, {k for asked in told.values() for k in asked})
+        bids = {job: {k: self._bid(k, parts[k], job) for k in asked} for job, asked in told.items()}
         while jobs := [job for job in jobs if any(rows for rows, _ in bids[job].values())]:
-            awarded = self._clear(jobs[: len(agents)], bids, agents)
-            for job, k in awarded.items():
+            first = jobs[: len(parts)]
+            awarded = cleared(
+                [{k: more for k, (rows, more) in bids[job].items() if rows} for job in first], self._defer
+            )
+            for at, k in awarded.items():
+                job = jobs[at]
                 rows = bids.pop(job)[k][0]
                 if self.owner[job] != k:
                     self.hand(env, job, k)
                 parts[k].waiting = [job]
                 parts[k].place_whole(job, rows)
             self.traffic.count(len(awarded), AWARD)
-            jobs = [job for job in jobs if job in bids]
+            jobs, busy = [job for job in jobs if job in bids], set(awarded.values())
             for job in jobs:
-                for k in set(awarded.values()) & bids[job].keys():
+                for k in busy & bids[job].keys():
                     if bids[job][k][0]:
                         bids[job][k] = self._bid(k, parts[k], job)
         self.start(env, parts)
 
-    def _told(self, job: int, agents: list[int]) -> list[int]:
-        able = [k for k in agents if self.holds[job, k]]
-        if len(able) <= self._ask + 1:
-            return able
+    def _told(self, job: int, alive: BoolArray) -> list[int]:
+        able = self.holds[job] & alive
+        if np.count_nonzero(able) <= self._ask + 1:
+            return np.flatnonzero(able).tolist()
         own = int(self.owner[job])
-        others = [k for k in able if k != own]
-        return [own, *self._rng.choice(others, self._ask, replace=False).tolist()]
+        able[own] = False
+        return [own, *self._rng.choice(np.flatnonzero(able), self._ask, replace=False).tolist()]
 
     def _bid(self, k: int, part: Environment, job: int) -> tuple[Rows, float]:
         part.waiting = [job]
         self.traffic.count(1, BID)
         return self._bidders[k].offer(part, job)
 
-    def _clear(
-        self, jobs: list[int], bids: dict[int, dict[int, tuple[Rows, float]]], agents: list[int]
-    ) -> dict[int, int]:
-        """Return job -> agent of an assignment of least cost."""
-        column = {k: at for at, k in enumerate(agents)}
-        cost = np.full((len(jobs), len(agents)), FAR)
-        for row, job in enumerate(jobs):
-            for k, (rows, more) in bids[job].items():
-                if rows:
-                    cost[row, column[k]] = more
-        stay = np.full((len(jobs), len(jobs)), FAR)
-        np.fill_diagonal(stay, cost.min(axis=1) + self._defer + 1e-3)
-        chosen = linear_sum_assignment(np.hstack([cost, stay]))
-        return {
-            jobs[row]: agents[at] for row, at in zip(*(x.tolist() for x in chosen), strict=True) if at < len(agents)
-        }
+
+def cleared(bids: Sequence[Mapping[int, float]], defer: float) -> dict[int, int]:
+    """Return which jobs go to which agents by an assignment of least cost, an agent one job at most.
+
+    Args:
+        bids: of each job, what it costs at agents, seconds; one at least.
+        defer: seconds over its least bid for which a job stays.
+    """
+    agents = sorted({k for mine in bids for k in mine})
+    column, n = {k: at for at, k in enumerate(agents)}, len(bids)
+    row = np.repeat(np.arange(n), [len(mine) for mine in bids])
+    at = np.array([column[k] for mine in bids for k in mine], dtype=np.int64)
+    cost = np.array([more for mine in bids for more in mine.values()])
+    stay = np.minimum.reduceat(cost, np.flatnonzero(np.diff(row, prepend=-1))) + defer + 1e-3
+    # all costs are raised alike, for the library takes 0 for no edge
+    every = np.concatenate([cost, stay]) - cost.min() + 1.0
+    rows, columns = np.concatenate([row, np.arange(n)]), np.concatenate([at, len(agents) + np.arange(n)])
+    graph = csr_array((every, (rows, columns)), shape=(n, len(agents) + n))
+    chosen = zip(*(x.tolist() for x in min_weight_full_bipartite_matching(graph)), strict=True)
+    return {job: agents[k] for job, k in chosen if k < len(agents)}

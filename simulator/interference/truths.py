@@ -41,6 +41,12 @@ class HiddenTruth:
         h = self.hidden
         return HiddenTruth(h._replace(host=0.0 * h.host, duty=0.0 * h.duty, kept=np.ones_like(h.kept)))
 
+    @property
+    def apart(self) -> bool:
+        """Whether no job slows another down."""
+        h = self.hidden
+        return not (h.host.any() or h.duty.any() or (h.kept != 1.0).any())
+
     def at(self, servers: slice) -> HiddenTruth:
         """Return the truth of some servers and of the links that their jobs cross, if nobody else were there."""
         link = self.hidden.link[:, servers]

@@ -86,7 +86,7 @@ def test_alternatives_are_snapshots() -> None:
     env = busy(0)
     job = next(j for j in env.waiting if env.fits(j))
     tried, _ = places(env, job, rooms(env, job))
-    speed = env.case.truth.speeds(alternatives(env, job, tried)).reshape(len(tried), -1)
+    speed = env.case.truth.speeds(alternatives(env, job, tried, env.running)).reshape(len(tried), -1)
     for at in (0, len(tried) - 1):
         jobs, rows = [*env.running, job], [*map(env.rows, env.running), tried[at]]
         assert np.allclose(speed[at], env.case.truth.speeds(Snapshots.of_rows(env.case.jobs.kind[jobs], rows)))
