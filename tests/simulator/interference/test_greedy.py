@@ -73,7 +73,7 @@ def test_slack_takes_the_first_of_those_that_are_as_good() -> None:
     for job in [j for j in env.waiting if env.fits(j)]:
         exact, loose = Greedy(env.case.truth), Greedy(env.case.truth, slack=0.2)
         tried, whole = places(env, job, rooms(env, job))
-        cost = exact._cost(env, [*env.running, job], alternatives(env, job, tried))
+        cost = exact._cost(env, [*env.running, job], alternatives(env, job, tried, env.running))
         enough = [rows for rows, x in zip(tried, cost, strict=True) if x <= cost.min() + 0.2 * exact.least(env, job)]
         found, least = loose._best(env, job, 6)
         assert not whole or (found == enough[0] and least == cost[tried.index(found)])
