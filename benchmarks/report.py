@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 
-from .ledger import LEDGER, ROOT, Rows, read
-from .tables import TABLES
-
-PAGE = ROOT / "docs" / "benchmarks.md"
 SECTION = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end of \2 -->)", re.DOTALL)
 
 
-def renew(
-    page: Path, tables: Mapping[str, Callable[[], str]], command: str, *, check: bool = False, out: Path | None = None
-) -> int:
+def renew(page: Path, tables: Mapping[str, Callable[[], str]], command: str, *, check: bool = False) -> int:
     """Make every generated section of a page anew; with `check` write nothing and return 1 if it does not agree.
 
     Args:
@@ -24,7 +17,6 @@ def renew(
         tables: what makes each section.
         command: that renews the page.
         check: see above.
-        out: where to write, by default the page itself.
 
     Raises:
         ValueError: if a table has no section, or a section no table.
@@ -34,8 +26,6 @@ def renew(
     if sorted(named) != sorted(tables):
         raise ValueError(f"sections are {', '.join(named)}; tables are {', '.join(tables)}")
     after = SECTION.sub(lambda match: f"{match[1]}\n{tables[match[2]]()}\n\n{match[3]}", before)
-    if out is not None and out != page:
-        page, before = out, ""
     if check and before != after:
         print(f"{page.name} does not agree with its rows: python -m benchmarks {command}")
         return 1
@@ -43,9 +33,3 @@ def renew(
         page.write_text(after, encoding="utf-8")
     print(f"{page.name} {'agrees with its rows' if before == after else 'renewed'}")
     return 0
-
-
-def write_page(ledger: Path = LEDGER, page: Path = PAGE, check: bool = False, out: Path | None = None) -> int:
-    """Renew docs/benchmarks.md from the ledger, see `renew`."""
-    rows = Rows(read(ledger))
-    return renew(page, {name: partial(make, rows) for name, make in TABLES.items()}, "report", check=check, out=out)

@@ -65,7 +65,8 @@ def enter(plugin: str) -> str:
 
     Args:
         plugin: ``file.py:function``, ``module:function``, or the name of an entry point of the group
-            ``gangplan_bench``. The function takes a `Run` and offers plans on it, or returns one.
+            ``gangplan_bench``. The function takes a `Run` and offers plans on it, or returns one; of a problem that
+            is not for it, it raises `NotImplementedError`.
 
     Raises:
         InstanceError: saying what is not found or cannot be imported.
@@ -104,5 +105,9 @@ def _installed(name: str) -> Solver:
             f"{name!r} is neither FILE.py:FUNCTION nor an entry point of {GROUP}: {', '.join(known) or 'there is none'}"
         )
         raise InstanceError("plugin", words)
-    found: Solver = known[name].load()
+    try:
+        found: Solver = known[name].load()
+    except ImportError as error:
+        how = ": pip install 'gangplan[peers]'" if known[name].value.startswith("gangplan.") else ""
+        raise InstanceError("plugin", f"{name!r} needs {error.name}, which is not installed{how}") from None
     return found

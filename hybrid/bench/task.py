@@ -121,6 +121,8 @@ def execute(task: Task) -> tuple[Row, str]:
     until = started + task.deadline * (1 + _LATE) + _LATEST
     try:
         found = forked(lambda: _solved(problem, task), lambda: time.perf_counter() > until)
+    except NotImplementedError as error:
+        return replace(row, status=SKIPPED, notes=str(error)[:300]), ""
     except Exception as error:
         return replace(row, seconds=_since(started), notes=f"{type(error).__name__}: {error}"[:300]), ""
     if found is None:

@@ -38,13 +38,13 @@ def _places(p: Prepared, o: int) -> int:
 def milp_time(run: Run, p: Prepared) -> None:
     """Minimise the goal and offer the schedule found."""
     with run.phase("milp model"):
-        model = _Model(run, p)
+        model = TimeIndexed(run, p)
     if not run.stopped:
         with run.phase("milp"):
             minimise_lp(run, model.lp, model.unit, model.plan)
 
 
-class _Model:
+class TimeIndexed:
     """x[o, place, s]: option o runs there from tick s on; out[j]: job j is left out.
 
     Costs are in a unit of which the objective is about 1. More than two of them is no better than two, and digits of

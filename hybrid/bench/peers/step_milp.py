@@ -12,12 +12,12 @@ from gangplan.instances import StepPlan
 from gangplan.solvers import Run
 from gangplan.solvers.pulp_solvers import ABOVE_ONE
 
-from .engines import run_milp
+from .engines import Solve
 from .retime import earliest
 from .textbook import Job
 
 
-def step_milp(run: Run) -> None:
+def step_milp(run: Run, solve: Solve) -> None:
     """Minimise the makespan; letters as in `step_cpsat`, y[u, v] op u before op v if they share a device."""
     job = Job.of(run.problem)
     unit = job.total or 1.0
@@ -57,4 +57,4 @@ def step_milp(run: Run) -> None:
         where = [max(devices, key=lambda d: x[v][d].value()) for v in ops]
         return earliest(run.problem, np.array(where), [s.value() for s in start])
 
-    run_milp(run, lp, unit, plan)
+    solve(run, lp, unit, plan)

@@ -8,8 +8,14 @@ from gangplan.instances import StagesPlan, StagesProblem
 from gangplan.solvers import Run
 
 
-def stages_dp(run: Run) -> None:
-    """Minimise the slowest stage: best[j][m] is the least for ideal j on m devices, over its last stage's replicas."""
+def pipedream(run: Run) -> None:
+    """Minimise the slowest stage: best[j][m] is the least for ideal j on m devices, over its last stage's replicas.
+
+    Raises:
+        NotImplementedError: of other problems than it was made for.
+    """
+    if run.problem.objective != "stages" or len(getattr(run.problem.cluster.topology, "levels", ())) != 1:
+        raise NotImplementedError("PipeDream's recurrence is for replicated stages on one level of links")
     problem: StagesProblem = run.problem
     devices = problem.cluster.n_devices
     source, target, sent = problem.forward_edges()
@@ -49,8 +55,8 @@ def stages_dp(run: Run) -> None:
                     if value < row[m][0]:
                         row[m] = (value, i, r)
         best.append(row)
-    run.offer(_plan(problem, ideals, best, owner), "plain_dp")
-    run.raise_bound(best[-1][devices][0], "plain_dp")
+    run.offer(_plan(problem, ideals, best, owner), "pipedream-dp")
+    run.raise_bound(best[-1][devices][0], "pipedream-dp")
 
 
 def _owners(problem: StagesProblem) -> list[int]:

@@ -11,11 +11,11 @@ from gangplan.instances import LatencyPlan
 from gangplan.solvers import Run
 from gangplan.solvers.pulp_solvers import ABOVE_ONE
 
-from .engines import run_milp
+from .engines import Solve
 from .textbook import Job
 
 
-def latency_milp(run: Run) -> None:  # noqa: PLR0912, one model read from top to bottom
+def latency_milp(run: Run, solve: Solve) -> None:  # noqa: PLR0912, one model read from top to bottom
     """Minimise the latest result; letters as in `latency_cpsat`, big-M where that enforces."""
     job = Job.of(run.problem)
     unit = job.total or 1.0
@@ -71,4 +71,4 @@ def latency_milp(run: Run) -> None:  # noqa: PLR0912, one model read from top to
         where = [max(devices, key=lambda d: x[v][d].value()) for v in ops]
         return LatencyPlan(run.problem.graph.names, np.array(where))
 
-    run_milp(run, lp, unit, plan)
+    solve(run, lp, unit, plan)

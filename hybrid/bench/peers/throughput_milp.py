@@ -1,4 +1,4 @@
-"""The same assignment model as a mixed-integer linear programme, solved by HiGHS through PuLP."""
+"""The same assignment model as a mixed-integer linear programme, through PuLP."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from gangplan.instances import PartitionPlan
 from gangplan.solvers import Run
 from gangplan.solvers.pulp_solvers import ABOVE_ONE
 
-from .engines import run_milp
+from .engines import Solve
 from .textbook import Textbook, to_plan
 
 
-def throughput_milp(run: Run) -> None:  # noqa: PLR0912, one model read from top to bottom
-    """Minimise the maximum load; letters as in `throughput_cpsat`, solver options as the package's own `milp`."""
+def throughput_milp(run: Run, solve: Solve) -> None:  # noqa: PLR0912, one model read from top to bottom
+    """Minimise the maximum load; letters as in `throughput_cpsat`."""
     t = Textbook.of(run.problem)
     unit = t.total or 1.0
     lp = pulp.LpProblem("textbook", pulp.LpMinimize)
@@ -67,4 +67,4 @@ def throughput_milp(run: Run) -> None:  # noqa: PLR0912, one model read from top
         kinds = {s: next(i for i, c in kind[s].items() if len(kind[s]) == 1 or c.value() > 0.5) for s in set(slot)}
         return to_plan(run.problem, slot, kinds.__getitem__)
 
-    run_milp(run, lp, unit, plan)
+    solve(run, lp, unit, plan)

@@ -40,10 +40,10 @@ class Textbook:
         """Lay out `problem`.
 
         Raises:
-            ValueError: for the convex variant, which these formulations leave out.
+            NotImplementedError: for the convex variant, which these formulations leave out.
         """
         if problem.variant == "convex":
-            raise ValueError("variant: 'convex' has no plain formulation here")
+            raise NotImplementedError("variant: 'convex' has no plain formulation here")
         graph, cluster = problem.graph, problem.cluster
         types = range(len(cluster.device_types))
         contiguous = problem.variant == "contiguous"

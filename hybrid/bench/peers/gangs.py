@@ -52,16 +52,18 @@ class Gangs:
         """Lay out `problem`.
 
         Raises:
-            ValueError: for what these formulations leave out, naming it.
+            NotImplementedError: for what these formulations leave out, naming it.
         """
         fleet, jobs, speeds = problem.fleet, problem.jobs, problem.speeds
         if problem.goal != "slowdown":
-            raise ValueError(f"goal: {problem.goal!r} has no plain formulation here")
+            raise NotImplementedError(f"goal: {problem.goal!r} has no plain formulation here")
         if problem.running:
-            raise ValueError("running: jobs that run already have no plain formulation here")
+            raise NotImplementedError("running: jobs that run already have no plain formulation here")
         for i, job in enumerate(jobs):
             if len(job.workers) > 1 or job.value is not None or job.worker.gpu not in (1, int(job.worker.gpu)):
-                raise ValueError(f"jobs[{i}]: menus, optional jobs and shares of GPUs have no plain formulation here")
+                raise NotImplementedError(
+                    f"jobs[{i}]: menus, optional jobs and shares of GPUs have no plain formulation here"
+                )
         model, seconds = model_of(problem), problem.compute()
         allowed = [
             np.asarray(fleet.usable) & fleet.labelled[[fleet.labels.index(x) for x in job.requires]].all(axis=0)
@@ -141,10 +143,10 @@ class Gangs:
         rows = [row for row in rows if row[2] or row[3]]
         used = [0] * len(self.nodes)
         grants = []
-        for r, (j, n, w, _) in enumerate(rows):
-            for _ in range(w * int(self.problem.jobs[j].worker.gpu)):
+        for r, (j, n, count, _) in enumerate(rows):
+            for _ in range(count * int(self.problem.jobs[j].worker.gpu)):
                 grants.append((r, used[n]))
                 used[n] += 1
-        job, node, w, p = (np.array([row[i] for row in rows], dtype=int) for i in range(4))
-        row, gpu = (np.array([grant[i] for grant in grants], dtype=int) for i in range(2))
-        return PlacementPlan(tuple(job.name for job in self.problem.jobs), job, node, w, p, row, gpu)
+        job, node, w, p = (np.array([row[i] for row in rows], dtype=np.int32) for i in range(4))
+        held = np.array(grants, dtype=np.int32).reshape(-1, 2).T
+        return PlacementPlan(tuple(job.name for job in self.problem.jobs), job, node, w, p, held[0], held[1])

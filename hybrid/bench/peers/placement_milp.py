@@ -12,7 +12,7 @@ from gangplan.instances.placement import PlacementPlan
 from gangplan.instances.placement.rate import ring_bytes
 from gangplan.solvers import Run
 
-from .engines import run_milp
+from .engines import Solve
 from .gangs import Gangs
 
 
@@ -176,7 +176,7 @@ class Model:
         return pulp.lpSum(terms)
 
 
-def placement_milp(run: Run) -> None:
+def placement_milp(run: Run, solve: Solve) -> None:
     """Minimise the weighted slowdowns by mixed-integer linear programming."""
     gangs = Gangs.of(run.problem)
     model = Model(gangs)
@@ -184,4 +184,4 @@ def placement_milp(run: Run) -> None:
     def plan() -> PlacementPlan:
         return gangs.plan(*([[round(x.value() or 0) for x in row] for row in counts] for counts in (model.w, model.p)))
 
-    run_milp(run, model.lp, model.unit, plan)
+    solve(run, model.lp, model.unit, plan)
