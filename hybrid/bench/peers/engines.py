@@ -12,6 +12,7 @@ import pulp
 from ortools.sat.python import cp_model
 
 from gangplan.instances import verify
+from gangplan.instances.intake import read_text
 from gangplan.solvers import Run
 from gangplan.solvers.cpsat_solver import solver_for
 from gangplan.solvers.processes import interruptible
@@ -57,7 +58,7 @@ def by_cbc(run: Run, lp: Any, unit: float, plan: Callable[[], Any]) -> None:
         solver = pulp.PULP_CBC_CMD(msg=False, gapRel=_GAP, **limits)
         solver.tmpDir = folder
         lp.solve(solver)
-        found = _LOWER.search(log.read_text(encoding="utf-8", errors="replace"))
+        found = _LOWER.search(read_text(log, empty=True))
     proved = lp.sol_status == pulp.LpSolutionOptimal
     bound = float(pulp.value(lp.objective) or 0.0) if proved else float(found[1]) if found else float("-inf")
     _conclude(run, lp, unit, plan, bound, "plain-cbc")
