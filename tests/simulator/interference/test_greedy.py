@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -11,8 +12,9 @@ from gangplan.simulator.interference import greedy
 from gangplan.simulator.interference.baselines import Rule, run
 from gangplan.simulator.interference.cases import VALIDATION, poisson
 from gangplan.simulator.interference.environment import Environment
-from gangplan.simulator.interference.greedy import Greedy, alternatives, places, rooms
+from gangplan.simulator.interference.greedy import Greedy, alternatives
 from gangplan.simulator.interference.outcome import check
+from gangplan.simulator.interference.places import MOST, places, rooms
 from gangplan.simulator.interference.snapshots import Snapshots
 
 
@@ -23,6 +25,11 @@ def busy(seed: int) -> Environment:
         Rule("lb", together=True).place(env)
         env.end_interval()
     return env
+
+
+def rows_of(place: np.ndarray) -> dict[int, tuple[int, int]]:
+    """Return server -> (workers, parameter servers) of a place."""
+    return {s: (w, p) for s, (w, p) in enumerate(place.tolist()) if w or p}
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -42,11 +49,11 @@ def test_every_place(seed: int) -> None:
                 if sum(ps) == p and (used <= env.free * (1 + 1e-9)).all():
                     ways.add(tuple((s, (a, b)) for s, (a, b) in enumerate(zip(workers, ps, strict=True)) if a or b))
         found, whole = places(env, job, rooms(env, job))
-        if len(ways) <= greedy._MOST:
+        if len(ways) <= MOST:
             assert whole and len(found) == len(ways)
-            assert {tuple(sorted(rows.items())) for rows in found} == ways
+            assert {tuple(rows_of(place).items()) for place in found} == ways
         else:
-            assert not whole and {tuple(sorted(rows.items())) for rows in found} <= ways
+            assert not whole and {tuple(rows_of(place).items()) for place in found} <= ways
 
 
 def test_moves_reach_what_is_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,7 +66,7 @@ def test_moves_reach_what_is_not_listed(monkeypatch: pytest.MonkeyPatch) -> None
             continue
         oracle = Greedy(env.case.truth)
         _, least = oracle._best(env, job, 6)
-        monkeypatch.setattr(greedy, "_MOST", 1)
+        monkeypatch.setattr(greedy, "places", partial(places, most=1))
         _, found = oracle._best(env, job, 6)
         monkeypatch.undo()
         assert found >= least * (1 - 1e-9)
@@ -74,9 +81,10 @@ def test_slack_takes_the_first_of_those_that_are_as_good() -> None:
         exact, loose = Greedy(env.case.truth), Greedy(env.case.truth, slack=0.2)
         tried, whole = places(env, job, rooms(env, job))
         cost = exact._cost(env, [*env.running, job], alternatives(env, job, tried, env.running))
-        enough = [rows for rows, x in zip(tried, cost, strict=True) if x <= cost.min() + 0.2 * exact.least(env, job)]
+        where = [rows_of(place) for place in tried]
+        enough = [rows for rows, x in zip(where, cost, strict=True) if x <= cost.min() + 0.2 * exact.least(env, job)]
         found, least = loose._best(env, job, 6)
-        assert not whole or (found == enough[0] and least == cost[tried.index(found)])
+        assert not whole or (found == enough[0] and least == cost[where.index(found)])
         later += whole and found != exact._best(env, job, 6)[0]
     assert later > 0
 
@@ -88,7 +96,7 @@ def test_alternatives_are_snapshots() -> None:
     tried, _ = places(env, job, rooms(env, job))
     speed = env.case.truth.speeds(alternatives(env, job, tried, env.running)).reshape(len(tried), -1)
     for at in (0, len(tried) - 1):
-        jobs, rows = [*env.running, job], [*map(env.rows, env.running), tried[at]]
+        jobs, rows = [*env.running, job], [*map(env.rows, env.running), rows_of(tried[at])]
         assert np.allclose(speed[at], env.case.truth.speeds(Snapshots.of_rows(env.case.jobs.kind[jobs], rows)))
 
 
