@@ -24,7 +24,10 @@ RULES = ("lif", "tetris", "lb", "lif-near", "tetris-near", "lb-near", "best", "f
 PUBLISHED = ("lif-published", "tetris-published", "lb-published")
 ORACLES = ("oracle-patient", "oracle-consolidated", "oracle-joint", "oracle-joint-patient")
 HARMONY, OURS = "harmony", "colocate"
-ABLATIONS = ("harmony-2019", "harmony-no-model", "harmony-no-exploration", "harmony-no-replay", "harmony-pressure")
+ABLATIONS = (
+    *("harmony-2019", "harmony-no-model", "harmony-no-exploration", "harmony-no-replay", "harmony-pressure"),
+    *("harmony-imitation", "harmony-near", "harmony-long"),
+)
 LEARNED = (HARMONY, *ABLATIONS, OURS)
 POLICIES = (*RULES, *PUBLISHED, "alone", "alone-joint", *ORACLES, *LEARNED)
 GROUND = tuple(name for name in (*CASES, *DATA_CASES) if name not in CENTRES)
