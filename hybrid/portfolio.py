@@ -79,7 +79,7 @@ def first(run: Run, prepared: Any) -> list[Entry]:
 
 
 def rest(run: Run, prepared: Any, done: Sequence[Entry] = ()) -> list[Entry]:
-    """Return what runs after the quick methods in `done`, in order, with the shares they get; the last gets all."""
+    """Return what runs after the quick methods in `done`, in order, with the shares they get: see `_claims`."""
     left, over = run.remaining(), {entry.name for entry in done}
     entries = []
     for entry in sorted(suited(run.problem), key=lambda entry: left < entry.least):
@@ -91,7 +91,18 @@ def rest(run: Run, prepared: Any, done: Sequence[Entry] = ()) -> list[Entry]:
             else:
                 entries.append(replace(entry, share=_share(left, entry.share, entry.short)))
     # a method that would follow itself has the time at once: its search is as long as it has time
-    return _last_gets_all([x for x, after in zip(entries, [*entries[1:], None], strict=True) if x.name != _name(after)])
+    once = [x for x, after in zip(entries, [*entries[1:], None], strict=True) if x.name != _name(after)]
+    return _claims(left, once)
+
+
+def _claims(left: float, entries: Sequence[Entry]) -> list[Entry]:
+    """Give all that is left to a method if none of those after it could begin with what it would leave."""
+    given, over = list[Entry](), left
+    for i, entry in enumerate(entries):
+        over *= 1 - entry.share
+        later = any(left >= x.least and (over >= PROCESS or can_run_here(_of(x))) for x in entries[i + 1 :])
+        given.append(entry if later else replace(entry, share=1.0))
+    return given
 
 
 def _name(entry: Entry | None) -> str:
@@ -145,19 +156,20 @@ class _Portfolio:
         run = self.run
         try:
             quick = first(run, self.prepared)
-            self._run([entry for entry in quick if not (entry.stand_in and self._all_compiled())])
+            self._run(self._needed(quick))
             if not run.stopped:
-                self._run(rest(run, self.prepared, quick))
+                self._run(self._needed(rest(run, self.prepared, quick)))
                 while not run.stopped and any(not process.done for process in self._beside):
                     listen(self._beside)
         finally:
             for process in self._beside:
                 process.end()
 
-    def _all_compiled(self) -> bool:
-        """Return whether our own searches need not wait for anything."""
+    def _needed(self, entries: list[Entry]) -> list[Entry]:
+        """Return the entries without those that stand in for our own searches, if these need not wait for anything."""
         ours = (entry for entry in suited(self.run.problem) if not (entry.added or entry.learned))
-        return all(in_memory(_of(entry).kernels) for entry in ours)
+        compiled = all(in_memory(_of(entry).kernels) for entry in ours)
+        return [entry for entry in entries if not (entry.stand_in and compiled)]
 
     def _run(self, left: list[Entry]) -> None:
         """Run methods in their order; those with processes of their own do so in as few as they can."""
@@ -233,11 +245,13 @@ class _Portfolio:
         """Begin what is for a second worker, if there is one, and take it from the list."""
         run = self.run
         if run.workers > 1 and can_fork() and run.remaining() >= SHORT:
-            for entry in [x for x in left if x.beside and run.remaining() >= x.least and self.compiler.has(_of(x))]:
+            beside = [x for x in left if x.beside and run.remaining() >= x.least and self.compiler.has(_of(x))]
+            for entry in beside:
                 load(run, _of(entry))
                 self._beside.append(Process(run, [replace(entry, share=1.0)], self.prepared))
                 left.remove(entry)
-            left[:] = _last_gets_all(left)
+            if beside:
+                left[:] = _claims(run.remaining(), left)
 
     def _begin_beside(self, entry: Entry) -> None:
         """Have a policy import PyTorch and decide while the others are at work."""

@@ -97,7 +97,8 @@ ENTRIES = (
     Entry("latency", "neighbourhood"),
     Entry("stages", "ideals"),
     Entry("stages", "chain"),
-    Entry("step", "heft", quick=True),
+    # of list schedules, compiled, it is the first
+    Entry("step", "heft", quick=True, stand_in=True),
     # bounds take tens of milliseconds
     Entry("step", "bounds", share=0.2, least=0.2, each=0.002, quick=True),
     Entry("step", "list_schedule", share=0.4, short=0.6, least=0.005),
@@ -112,7 +113,8 @@ ENTRIES = (
     Entry("schedule", "lists", quick=True, most=LONG),
     # it ends by itself, and what follows it gains less; of long queues it needs one list, and none is as good
     Entry("schedule", "lp", share=0.85, least=0.03, quick=True, most=LONG),
-    Entry("schedule", "lp", share=0.85, least=0.01, quick=True, fewest=LONG + 1),
+    Entry("schedule", "lp", share=0.85, least=0.01, quick=True, fewest=LONG + 1, most=1000),
+    Entry("schedule", "lp", share=1.0, least=0.01, quick=True, fewest=1001),
     Entry("schedule", "lists", quick=True, fewest=LONG + 1),
     Entry("schedule", "local_search", share=0.6),
     Entry("schedule", "starts", share=0.7, least=0.5),

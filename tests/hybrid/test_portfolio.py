@@ -99,6 +99,18 @@ def test_where_there_is_little_everybody_may_take_all() -> None:
     assert {entry.share for entry in (*portfolio.first(run, prepared), *portfolio.rest(run, prepared))} == {1.0}
 
 
+def test_nothing_is_kept_for_what_could_not_begin() -> None:
+    """A search has all of a tenth of a second if only solvers follow, which would need a process; not of a second."""
+    warm_up("placement")
+    run = Run(make("placement", "gangs", seed_of("validation", 1), 8), time_limit=60)
+    prepared = suite("placement").prepare(run)
+    shares = []
+    for seconds in (0.1, 1.0):
+        run.deadline = time.perf_counter() + seconds
+        shares.append(next(entry.share for entry in portfolio.rest(run, prepared) if entry.name == "local_search"))
+    assert shares[0] == 1.0 > shares[1]
+
+
 def test_what_needs_no_solver_may_run_here() -> None:
     """Searches of ours run in the caller's process where time is short, compiled ones once they are loaded."""
     methods = {name: suite(name).methods for name in ("latency", "step", "schedule")}
