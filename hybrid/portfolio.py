@@ -74,8 +74,9 @@ def run_here(run: Run) -> None:
 def first(run: Run, prepared: Any) -> list[Entry]:
     """Return the quick methods that are worth their milliseconds now; where there are few, each may take them all."""
     left = run.remaining()
+    short = 1.0 if left < PROCESS else _QUICK_SHARE
     quick = [x for x in suited(run.problem) if x.quick and left >= x.least and _of(x).suits(prepared)]
-    return [replace(entry, share=_share(left, entry.share, _QUICK_SHARE)) for entry in quick]
+    return [replace(entry, share=_share(left, entry.share, short)) for entry in quick]
 
 
 def rest(run: Run, prepared: Any, done: Sequence[Entry] = ()) -> list[Entry]:
@@ -119,8 +120,8 @@ def _last_gets_all(entries: list[Entry]) -> list[Entry]:
 
 
 def _share(left: float, share: float, short: float) -> float:
-    """Return what a method may take of the time left: `short` if that is little, all where there are milliseconds."""
-    return share if left >= SHORT else max(share, 1.0 if left < PROCESS else short)
+    """Return what a method may take of the time left: `short` at least if that is little."""
+    return share if left >= SHORT else max(share, short)
 
 
 def _of(entry: Entry) -> Method:
@@ -167,9 +168,11 @@ class _Portfolio:
 
     def _needed(self, entries: list[Entry]) -> list[Entry]:
         """Return the entries without those that stand in for our own searches, if these need not wait for anything."""
+        return [entry for entry in entries if not (entry.stand_in and self._all_compiled())]
+
+    def _all_compiled(self) -> bool:
         ours = (entry for entry in suited(self.run.problem) if not (entry.added or entry.learned))
-        compiled = all(in_memory(_of(entry).kernels) for entry in ours)
-        return [entry for entry in entries if not (entry.stand_in and compiled)]
+        return all(in_memory(_of(entry).kernels) for entry in ours)
 
     def _run(self, left: list[Entry]) -> None:
         """Run methods in their order; those with processes of their own do so in as few as they can."""

@@ -83,7 +83,7 @@ ENTRIES = (
     Entry("throughput", "bounds", variants=("convex", "free"), share=0.1, least=0.2),
     Entry("throughput", "local_search", share=0.45, most=500),
     Entry("throughput", "local_search", share=0.85, fewest=501),
-    Entry("throughput", "bounds", variants=("contiguous",), share=0.3, least=0.2, most=500),
+    Entry("throughput", "bounds", variants=("contiguous",), share=0.3, least=0.05, most=500),
     Entry("throughput", "bounds", variants=("contiguous",), share=0.7, least=0.1, fewest=501),
     # matrices of hundreds of rows
     Entry("throughput", "spectral", share=0.3, least=2.0, fewest=LONG + 1, beside=True),
@@ -101,7 +101,9 @@ ENTRIES = (
     Entry("step", "heft", quick=True, stand_in=True),
     # bounds take tens of milliseconds
     Entry("step", "bounds", share=0.2, least=0.2, each=0.002, quick=True),
-    Entry("step", "list_schedule", share=0.4, short=0.6, least=0.005),
+    Entry("step", "list_schedule", share=0.4, short=0.6, least=0.005, most=3000),
+    # with contention one list of so many ops may take a fifth of a second
+    Entry("step", "list_schedule", share=0.85, fewest=3001),
     Entry("step", "local_search", share=0.4),
     # from what the searches have found
     Entry("step", "cpsat", share=0.5, least=0.5, each=0.005),
@@ -124,7 +126,7 @@ ENTRIES = (
     Entry("placement", "local_search", share=0.4),
     Entry("placement", "patterns", share=0.7),
     # from what patterns have found, with more time; without them at once
-    Entry("placement", "local_search", share=0.85),
+    Entry("placement", "local_search", share=0.93),
     Entry("placement", "bounds", share=0.8, least=0.2, beside=True),
     Entry("placement", "cpsat"),
 )
