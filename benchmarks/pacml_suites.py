@@ -159,6 +159,7 @@ def _suites() -> dict[str, tuple[Cell, ...]]:
         "clusters": (
             # half as many arrivals a server as published on 128 servers, an eighth on 512
             *(Cell("physical", far, cluster="8x8x2", load=load, jobs=2000, seeds=3) for load in LOADS[::2]),
+            Cell("as-published", far, cluster="8x8x4", jobs=2000, seeds=3),
             Cell("physical", far, cluster="8x8x8", load=1.0, jobs=2000, seeds=3),
         ),
         "search": tuple(Cell(u, tuple(SEARCHES), seeds=2) for u in units),
