@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from gangplan.learned.proximity import PUBLISHED
-from gangplan.simulator.metrics import interval
 from gangplan.simulator.proximity import ALLOCATORS, SUITES
 from gangplan.simulator.proximity.evaluate import FIGURES
 
@@ -40,21 +39,24 @@ def summary(found: Found) -> str:
 
 
 def suites(found: Found) -> str:
-    """Return a table for each suite: the figures of every policy that was run."""
-    parts = []
-    for suite in SUITES:
-        best, lines = found.best(suite, GRID), []
-        for name in dict.fromkeys((*map(full, CLASSIC), best, *OTHERS)):
-            if name and (mine := found.of(suite, name)):
-                mean, margin = interval(np.array(list(mine.values())))
-                cells = [number(mean) + ("" if margin is None else f" ± {number(margin)}")]
-                cells += [number(found.mean(suite, name, figure)) for figure in FIGURES[1:]]
-                lines.append(
-                    (f"**`{name}`**" if name == best else f"`{name}`", *cells, found.room(suite, name, GRID, ORACLE))
-                )
-        head = (suite, "mean JCT", "p95", "makespan", "throughput", "cost", "ms a decision", "share of the room")
-        parts += [table(head, lines)] if lines else []
-    return "\n\n".join(parts) or NOT_RUN
+    """Return the mean JCT of every policy in every suite, and all its figures in the first one."""
+    known = [suite for suite in SUITES if found.rows.get(suite)]
+    best = {suite: found.best(suite, GRID) for suite in known}
+    names = list(dict.fromkeys((*map(full, CLASSIC), *filter(None, best.values()), *OTHERS)))
+
+    def cell(suite: str, name: str) -> str:
+        mean = number(found.mean(suite, name)) if found.of(suite, name) else ""
+        return f"**{mean}**" if name == best[suite] else mean
+
+    names = [name for name in names if any(found.of(suite, name) for suite in known)]
+    jct = [(f"`{name}`", *(cell(suite, name) for suite in known)) for name in names]
+    first = [
+        (f"`{name}`", *(number(found.mean(known[0], name, figure)) for figure in FIGURES[1:]))
+        for name in names
+        if known and name != BOUND and found.of(known[0], name)
+    ]
+    head = ("p95", "makespan", "throughput", "cost", "ms a decision")
+    return f"{table(('mean JCT', *known), jct)}\n\n{table((known[0], *head), first)}" if first else NOT_RUN
 
 
 def grid(found: Found) -> str:
