@@ -12,6 +12,7 @@ from gangplan.simulator.interference.case import Case
 from gangplan.simulator.interference.evaluate import CONSOLIDATE, PATIENCE, Maker, alone, baselines
 from gangplan.simulator.interference.greedy import Greedy
 from gangplan.simulator.interference.market import Market
+from gangplan.simulator.interference.remote import Actors, Processes
 
 from ..colocate.joint import Joint
 from ..policy.weights import FOLDER
@@ -34,6 +35,8 @@ OTHERS: dict[str, Maker] = {
     "oracle-joint": lambda case: Joint(case.truth, consolidate=CONSOLIDATE),
     "oracle-joint-patient": lambda case: Joint(case.truth, PATIENCE),
     "market": lambda case: Market(case, _bidder),
+    "market-processes": lambda case: Market(case, _bidder, bidders=Processes),
+    "market-ray": lambda case: Market(case, _bidder, bidders=Actors),
     "market-ask-2": lambda case: Market(case, _bidder, ask=2),
     "agents-alone": _agents(_bidder, "emptiest"),
     "agents-random": _agents(_bidder, "random"),
@@ -43,7 +46,8 @@ OTHERS: dict[str, Maker] = {
 }
 """The search of `colocate` with the speeds that jobs have alone (what is lost without learning) and with the true ones
 (what more could be learned); rules that keep a job near where it began; and agents of a rack each, that bid for jobs,
-pass them on to the emptiest or at random, or keep what they get."""
+pass them on to the emptiest or at random, or keep what they get.
+The market's agents may be processes of their own, or on Ray."""
 
 
 def make_policy(name: str, case: str = "", folder: Path = FOLDER) -> Maker:

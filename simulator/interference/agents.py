@@ -32,11 +32,16 @@ class Traffic:
     Attributes:
         messages, size: how many, and bytes of all.
         passed: rows (seconds, job, from, to) of jobs that changed hands.
+        rounds, seconds: how often a market asked its agents, and the time until all had answered or were late.
+        wire: bytes that really went to and from agents that are elsewhere.
     """
 
     messages: int
     size: int
     passed: list[tuple[float, int, int, int]]
+    rounds: int = 0
+    seconds: float = 0.0
+    wire: int = 0
 
     def count(self, messages: int, size: int) -> None:
         """Add messages of one size."""
@@ -54,6 +59,7 @@ class Team:
         racks: of each agent.
         seed: says whose each job is, of those who can hold it.
         fails: agent -> when it stops for good, seconds; jobs of its that wait become others', those that run run on.
+        late: agent -> from when until when it answers too late, seconds: it is passed over, and its jobs wait.
 
     Attributes:
         traffic: what agents told one another.
@@ -72,6 +78,7 @@ class Team:
         racks: int = 1,
         seed: int = 0,
         fails: Mapping[int, float] | None = None,
+        late: Mapping[int, tuple[float, float]] | None = None,
     ) -> None:
         require_choice(forward, "forward", FORWARD)
         of = owners(case.fleet, racks)
@@ -80,6 +87,7 @@ class Team:
         self.cases = [case.at(part) for part in self.servers]
         self._agents: list[Policy] = [local(part) for part in self.cases]
         self._forward, self._rng, self._fails = forward, np.random.default_rng([seed, 22]), dict(fails or {})
+        self._late = dict(late or {})
         self.holds = np.stack([part.fewest <= part.fleet.n_nodes for part in self.cases], axis=1)
         if not self.holds.any(axis=1).all():
             raise InstanceError("jobs", f"{int(np.argmin(self.holds.any(axis=1)))!r} fits no agent's racks")
@@ -88,7 +96,7 @@ class Team:
         self.traffic = Traffic(0, 0, [])
 
     def alive(self, env: Environment) -> list[int]:
-        """Return the agents that have not failed; what waits at others becomes that of some of these."""
+        """Return the agents that answer; what waits at those that have failed becomes that of some that have not."""
         found = [k for k in range(len(self.servers)) if env.now < self._fails.get(k, np.inf)]
         gone = set(range(len(self.servers))) - set(found)
         for job in env.waiting if gone else ():
@@ -97,7 +105,8 @@ class Team:
                 if not able:
                     raise InstanceError("fails", f"leaves nobody who can hold job {job}")
                 self.hand(env, job, able[int(self._rng.integers(len(able)))])
-        return found
+        never = (np.inf, np.inf)
+        return [k for k in found if not (span := self._late.get(k, never))[0] <= env.now < span[1]]
 
     def hand(self, env: Environment, job: int, to: int) -> None:
         """Make a job another agent's."""
@@ -129,7 +138,7 @@ class Team:
         free = {k: float(part.free[:, 0].sum()) for k, part in parts.items()}
         for job in list(env.waiting):
             k = int(self.owner[job])
-            if np.isfinite(parts[k].start[job]) or self._passed_on[job] or parts[k].fits(job):
+            if k not in parts or np.isfinite(parts[k].start[job]) or self._passed_on[job] or parts[k].fits(job):
                 continue
             others = [x for x in agents if x != k and self.holds[job, x]]
             if not others:

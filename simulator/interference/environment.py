@@ -186,6 +186,13 @@ class Environment:
         self.placements -= sum(w + p for w, p in self._rows.pop(job).values())
         self.current = -1
 
+    def withdraw(self, job: int) -> None:
+        """Take all tasks of a job that runs off, as if it had never been placed; it does not wait either."""
+        self._leave(job)
+        self.running.remove(job)
+        self.start[job] = np.inf
+        del self._rows[job]
+
     def _leave(self, job: int) -> None:
         for server, (w, p) in self._rows[job].items():
             self.free[server] += w * self._need[WORKER][job] + p * self._need[SERVER][job]

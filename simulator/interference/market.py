@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
+from time import perf_counter
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -11,9 +13,11 @@ from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 from gangplan.instances.arrays import BoolArray, require_number
 
 from .agents import AWARD, BID, JOB, Team
+from .baselines import Rule
+from .bidders import Ask, Bidders, Bids, Here, Local
 from .case import Case
 from .environment import Environment
-from .greedy import Greedy, Rows
+from .greedy import Rows
 
 
 class Market(Team):
@@ -21,73 +25,95 @@ class Market(Team):
 
     Bids are cleared in rounds: in each an agent is awarded one job at most, by an assignment of least cost in which a
     job may also stay for the next round, at the price of its least bid and `defer` seconds. Then agents with an award
-    bid again. What nobody bids for waits.
+    bid again. What nobody bids for waits. An agent that does not answer in time is passed over; a job that was awarded
+    to it goes on waiting.
 
     Args:
         case: what is simulated.
         local: makes the bidder of an agent from the case of its racks.
-        racks, seed, fails: as of `Team`.
+        racks, seed, fails, late: as of `Team`.
         ask: agents that are told of a job at an interval besides its own, drawn anew; all of them by default.
         defer: seconds, see above.
+        bidders: how agents are reached: `Here`, `Processes` or `Actors`.
+
+    Attributes:
+        bidders: made of that.
     """
 
     def __init__(
         self,
         case: Case,
-        local: Callable[[Case], Greedy],
+        local: Local,
         *,
         racks: int = 1,
         seed: int = 0,
         fails: Mapping[int, float] | None = None,
+        late: Mapping[int, tuple[float, float]] | None = None,
         ask: int | None = None,
         defer: float = 0.0,
+        bidders: Callable[[Sequence[Case], Local], Bidders] = Here,
     ) -> None:
-        super().__init__(case, local, racks=racks, seed=seed, fails=fails)
+        super().__init__(case, lambda part: Rule("first"), racks=racks, seed=seed, fails=fails, late=late)
         require_number(defer, "defer")
-        self._bidders = [local(part) for part in self.cases]
+        self.bidders = bidders(self.cases, local)
         self._ask, self._defer = len(self.servers) if ask is None else ask, defer
 
     def place(self, env: Environment) -> None:
         """Clear the market of all that waits."""
+        for k in self.bidders.lost:
+            self._fails.setdefault(k, env.now)
         alive = np.zeros(len(self.servers), dtype=np.bool_)
         alive[self.alive(env)] = True
-        jobs = sorted(env.waiting, key=env.profiled.__getitem__)
-        told = {job: self._told(job, alive) for job in jobs}
-        self.traffic.count(sum(map(len, told.values())) - len(jobs), JOB)
-        parts = self.parts(env, {k for asked in told.values() for k in asked})
-        bids = {job: {k: self._bid(k, parts[k], job) for k in asked} for job, asked in told.items()}
-        while jobs := [job for job in jobs if any(rows for rows, _ in bids[job].values())]:
-            first = jobs[: len(parts)]
-            awarded = cleared(
-                [{k: more for k, (rows, more) in bids[job].items() if rows} for job in first], self._defer
-            )
-            for at, k in awarded.items():
-                job = jobs[at]
-                rows = bids.pop(job)[k][0]
-                if self.owner[job] != k:
-                    self.hand(env, job, k)
-                parts[k].waiting = [job]
-                parts[k].place_whole(job, rows)
-            self.traffic.count(len(awarded), AWARD)
-            jobs, busy = [job for job in jobs if job in bids], set(awarded.values())
-            for job in jobs:
-                for k in busy & bids[job].keys():
-                    if bids[job][k][0]:
-                        bids[job][k] = self._bid(k, parts[k], job)
-        self.start(env, parts)
+        jobs, asked = sorted(env.waiting, key=env.profiled.__getitem__), dict[int, list[int]]()
+        for job in jobs:
+            told = self._told(job, alive)
+            self.traffic.count(len(told) - (int(self.owner[job]) in told), JOB)
+            for k in told:
+                asked.setdefault(k, []).append(job)
+        self.bidders.begin(self.parts(env, asked))
+        bids: dict[int, Bids] = {job: {} for job in jobs}
+        self._hear({k: Ask(mine) for k, mine in asked.items()}, bids)
+        placed: list[tuple[int, int, Rows]] = []
+        while jobs := [job for job in jobs if bids.get(job)]:
+            costs = [{k: more for k, (_, more) in bids[job].items()} for job in jobs[: len(self.servers)]]
+            offers = {k: (jobs[at], bids[jobs[at]].pop(k)[0]) for at, k in cleared(costs, self._defer).items()}
+            self.traffic.count(len(offers), AWARD)
+            awarded = {job for job, _ in offers.values()}
+            again = {k: [job for job in jobs if k in bids[job] and job not in awarded] for k in offers}
+            answered = self._hear({k: Ask(again[k], offer) for k, offer in offers.items()}, bids)
+            for k, (job, rows) in offers.items():
+                if k in answered:
+                    placed.append((k, job, rows))
+                    del bids[job]
+                else:  # who has just won another job has not bid for this one since
+                    bids[job] = {x: found for x, found in bids[job].items() if x not in offers}
+        for k, job, rows in sorted(placed, key=itemgetter(0)):
+            if self.owner[job] != k:
+                self.hand(env, job, k)
+            env.place_whole(job, {self.servers[k].start + s: row for s, row in rows.items()})
+
+    def _hear(self, asks: Mapping[int, Ask], bids: Mapping[int, Bids]) -> list[int]:
+        """Put bids in the place of older ones; return who answered."""
+        begin = perf_counter()
+        found = self.bidders.ask(asks)
+        self.traffic.rounds += 1
+        self.traffic.seconds += perf_counter() - begin
+        self.traffic.wire = self.bidders.wire
+        for k, ask in asks.items():
+            self.traffic.count(len(ask.jobs), BID)
+            for job in ask.jobs:
+                bids[job].pop(k, None)
+            for job, offer in found.get(k, {}).items():
+                bids[job][k] = offer
+        return list(found)
 
     def _told(self, job: int, alive: BoolArray) -> list[int]:
         able = self.holds[job] & alive
         if np.count_nonzero(able) <= self._ask + 1:
             return np.flatnonzero(able).tolist()
         own = int(self.owner[job])
-        able[own] = False
-        return [own, *self._rng.choice(np.flatnonzero(able), self._ask, replace=False).tolist()]
-
-    def _bid(self, k: int, part: Environment, job: int) -> tuple[Rows, float]:
-        part.waiting = [job]
-        self.traffic.count(1, BID)
-        return self._bidders[k].offer(part, job)
+        first, able[own] = [own] if able[own] else [], False
+        return [*first, *self._rng.choice(np.flatnonzero(able), self._ask, replace=False).tolist()]
 
 
 def cleared(bids: Sequence[Mapping[int, float]], defer: float) -> dict[int, int]:

@@ -1,0 +1,193 @@
+"""What a market tells its agents and asks of them: by a call here, or by messages to agents that are elsewhere."""
+
+from __future__ import annotations
+
+import pickle
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from time import perf_counter
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from gangplan.instances.arrays import require_number
+
+from .case import Case
+from .environment import Environment
+from .greedy import Greedy, Rows
+
+Local = Callable[[Case], Greedy]
+"""Makes the bidder of an agent from the case of its racks."""
+Bids = dict[int, tuple[Rows, float]]
+"""Job -> where it would go, and what it costs, seconds; jobs that are not bid for are absent."""
+
+
+class Ask(NamedTuple):
+    """One message to an agent.
+
+    Attributes:
+        jobs: to bid for, after the award.
+        award: a job that it gets and what it offered for it.
+    """
+
+    jobs: Sequence[int]
+    award: tuple[int, Rows] | None = None
+
+
+class Bidders(Protocol):
+    """Carries messages between a market and its agents.
+
+    Attributes:
+        lost: agents that are no more.
+        wire: bytes sent and received.
+    """
+
+    lost: set[int]
+    wire: int
+
+    def begin(self, parts: Mapping[int, Environment]) -> None:
+        """Note what agents own at the beginning of an interval: they hear it with what they are asked first."""
+
+    def ask(self, asks: Mapping[int, Ask]) -> dict[int, Bids]:
+        """Return the bids of all agents that answered in time; an award holds only with an answer."""
+
+
+class Here:
+    """Bidders in this process, which see the whole's own arrays."""
+
+    def __init__(self, cases: Sequence[Case], local: Local) -> None:
+        self._bidders, self._parts = [local(case) for case in cases], dict[int, Environment]()
+        self.lost, self.wire = set[int](), 0
+
+    def begin(self, parts: Mapping[int, Environment]) -> None:
+        """See `Bidders`."""
+        self._parts = dict(parts)
+
+    def ask(self, asks: Mapping[int, Ask]) -> dict[int, Bids]:
+        """See `Bidders`."""
+        return {k: bid(self._bidders[k], take(self._parts[k], ask), ask.jobs) for k, ask in asks.items()}
+
+
+def take(part: Environment, ask: Ask) -> Environment:
+    """Place what is awarded."""
+    if ask.award is not None:
+        job, rows = ask.award
+        part.waiting = [job]
+        part.place_whole(job, rows)
+    return part
+
+
+def bid(bidder: Greedy, part: Environment, jobs: Iterable[int]) -> Bids:
+    """Return what jobs would cost, each alone."""
+    found = Bids()
+    for job in jobs:
+        part.waiting = [job]
+        rows, more = bidder.offer(part, job)
+        if rows:
+            found[job] = rows, more
+    return found
+
+
+class Agent:
+    """An agent that is elsewhere: it holds its racks' state itself, and learns the rest from messages.
+
+    Args:
+        case: of its racks.
+        local: see `Local`.
+    """
+
+    def __init__(self, case: Case, local: Local) -> None:
+        self._part, self._bidder = Environment(case), local(case)
+        bid(self._bidder, self._part, np.flatnonzero(case.fewest <= case.fleet.n_nodes)[:1].tolist())  # compiles
+
+    def answer(self, message: bytes) -> bytes:
+        """Return the bids that a message asks for."""
+        now, done, ask = pickle.loads(message)
+        part = self._part
+        part.now = now
+        if done is not None:  # what is not in it has ended, or its award was not confirmed in time
+            for job in [job for job in part.running if job not in done]:
+                part.withdraw(job)
+            part.done_epochs[list(done)] = list(done.values())
+        take(part, ask)
+        return pickle.dumps(bid(self._bidder, part, ask.jobs))
+
+
+class Remote(ABC):
+    """Agents elsewhere. One that owes an answer is asked nothing more until it comes; too late, it is thrown away.
+
+    Args:
+        agents: how many.
+        deadline: seconds that an answer may take.
+
+    Attributes:
+        lost, wire: see `Bidders`.
+    """
+
+    def __init__(self, agents: int, deadline: float) -> None:
+        require_number(deadline, "deadline", positive=True)
+        self.lost, self.wire = set[int](), 0
+        self._deadline, self._owing = deadline, set[int]()
+        self._now, self._done = 0.0, dict[int, dict[int, float]]()
+        self._collect(self._post({k: Ask(()) for k in range(agents)}), None)  # until all are there
+
+    @abstractmethod
+    def _send(self, k: int, message: bytes) -> None:
+        """Send an agent a message.
+
+        Raises:
+            EOFError, OSError: if it is no more.
+        """
+
+    @abstractmethod
+    def _ready(self, agents: Iterable[int], seconds: float | None) -> list[int]:
+        """Wait, `None` for ever, until one of some agents has answered, or is no more; return those."""
+
+    @abstractmethod
+    def _receive(self, k: int) -> bytes:
+        """Return what an agent answered; errors are those of `_send`."""
+
+    def begin(self, parts: Mapping[int, Environment]) -> None:
+        """See `Bidders`."""
+        for k, part in parts.items():
+            self._now = part.now
+            self._done[k] = dict(zip(part.running, part.done_epochs[part.running].tolist(), strict=True))
+
+    def ask(self, asks: Mapping[int, Ask]) -> dict[int, Bids]:
+        """See `Bidders`."""
+        late = self._owing & asks.keys()
+        for k in self._ready(late, 0.0) if late else ():
+            self._take(k)
+        return self._collect(self._post(asks), self._deadline)
+
+    def _post(self, asks: Mapping[int, Ask]) -> set[int]:
+        asked = set(asks) - self._owing - self.lost
+        for k in sorted(asked):
+            message = pickle.dumps((self._now, self._done.pop(k, None), asks[k]))
+            try:
+                self._send(k, message)
+            except (EOFError, OSError):
+                self.lost.add(k)
+            else:
+                self._owing.add(k)
+                self.wire += len(message)
+        return asked & self._owing
+
+    def _collect(self, asked: set[int], seconds: float | None) -> dict[int, Bids]:
+        found, begin = dict[int, Bids](), perf_counter()
+        while left := asked & self._owing:
+            ready = self._ready(left, None if seconds is None else max(0.0, begin + seconds - perf_counter()))
+            if not ready:
+                break
+            found |= {k: bids for k in ready if (bids := self._take(k)) is not None}
+        return found
+
+    def _take(self, k: int) -> Any:
+        self._owing.discard(k)
+        try:
+            answer = self._receive(k)
+        except (EOFError, OSError):
+            self.lost.add(k)
+            return None
+        self.wire += len(answer)
+        return pickle.loads(answer)
