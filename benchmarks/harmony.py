@@ -24,11 +24,13 @@ RULES = ("lif", "tetris", "lb", "lif-near", "tetris-near", "lb-near", "best", "f
 PUBLISHED = ("lif-published", "tetris-published", "lb-published")
 ORACLES = ("oracle-patient", "oracle-consolidated", "oracle-joint", "oracle-joint-patient")
 HARMONY, OURS = "harmony", "colocate"
+FULL = "harmony-ppo"
+"""Taught by Tetris without `near`, then 50 updates of PPO on rewards of the `sequence` model: what ablations change."""
 ABLATIONS = (
     *("harmony-2019", "harmony-no-model", "harmony-no-exploration", "harmony-no-replay", "harmony-pressure"),
-    *("harmony-imitation", "harmony-near", "harmony-long"),
+    *("harmony-near-ppo", "harmony-near-ppo-long"),
 )
-LEARNED = (HARMONY, *ABLATIONS, OURS)
+LEARNED = (HARMONY, FULL, *ABLATIONS, OURS)
 POLICIES = (*RULES, *PUBLISHED, "alone", "alone-joint", *ORACLES, *LEARNED)
 GROUND = tuple(name for name in (*CASES, *DATA_CASES) if name not in CENTRES)
 LARGE = ("poisson-32",)

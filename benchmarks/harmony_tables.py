@@ -12,7 +12,7 @@ from gangplan.simulator.metrics import interval
 
 from .cells import table
 from .found import Found, number, percent
-from .harmony import ABLATIONS, CSV, GROUND, HARMONY, ORACLES, OURS, POLICIES, PUBLISHED, RULES, read
+from .harmony import ABLATIONS, CSV, FULL, GROUND, HARMONY, ORACLES, OURS, POLICIES, PUBLISHED, RULES, read
 from .ledger import ROOT
 from .report import renew
 
@@ -57,9 +57,9 @@ def published(found: Found) -> str:
 
 def ablations(found: Found) -> str:
     """Return how far Harmony with something left out is from Harmony."""
-    known = [case for case in GROUND if any(found.of(case, p) for p in ABLATIONS)]
-    lines = [(f"`{p}`", *(percent(found.apart(case, p, HARMONY)) for case in known)) for p in ABLATIONS]
-    return table(("mean JCT less Harmony's", *known), lines) if known else NOT_RUN
+    bases = (FULL, HARMONY)
+    lines = [(f"`{p}`", *(percent(found.apart("poisson", p, base)) for base in bases)) for p in (FULL, *ABLATIONS)]
+    return table(("`poisson`, mean JCT", *(f"less `{base}`" for base in bases)), lines)
 
 
 def cases(found: Found) -> str:
