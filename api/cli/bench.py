@@ -83,7 +83,10 @@ def generate(
     name: Annotated[str, typer.Option("--suite", help="see `gangplan bench run --help`")] = "toy",
     folder: Folder = "gapbench",
 ) -> None:
-    """Generate problems, bit for bit those of the manifest, into FOLDER/instances."""
+    """Generate the problems of a suite in FOLDER/instances.
+
+    They are, bit for bit, those of the manifest.
+    """
     found = suite("all" if instance else name)
     chosen = [x for x in found if not instance or x.id in instance]
     if missing := set(instance or ()) - {x.id for x in chosen}:
@@ -105,12 +108,16 @@ def run(
     objective: Objective = "",
     size: Size = "",
     family: Family = "",
+    sample: Annotated[
+        int, typer.Option(help="at most so many of each objective; 0 means all", **options.whole_from(0, 100_000))
+    ] = 0,
     file: Annotated[
         list[str] | None, typer.Option(help="a problem of yours instead of the suite; may be repeated", metavar="FILE")
     ] = None,
     methods: Annotated[str, typer.Option(help="joined by commas  [default: auto and three of each objective]")] = "",
     plugin: Annotated[
-        list[str] | None, typer.Option(help="a solver of yours; may be repeated", metavar="FILE.py:FUNCTION")
+        list[str] | None,
+        typer.Option(help="a solver of yours, or an installed one; may be repeated", metavar="FILE.py:FUNCTION"),
     ] = None,
     time_limit: Annotated[
         Any,
@@ -128,9 +135,10 @@ def run(
     ledger: Ledger = None,
     report: Annotated[bool, typer.Option("--report/--no-report", help="write the report too")] = True,
 ) -> None:
-    """Run methods on a suite, a row each; what FOLDER has already is not run again, whatever ended the last run.
+    """Run methods on a suite, a row each.
 
-    Plans better than the best known are kept in FOLDER/plans, their verified values in the ledger.
+    What FOLDER has already is not run again, whatever ended the last run. Plans better than the best known are kept in
+    FOLDER/plans, their verified values in the ledger.
     """
     from gangplan.hybrid.bench.run import run as run_all
     from gangplan.hybrid.bench.task import Settings
@@ -145,7 +153,7 @@ def run(
             if x is not None and not (isfinite(x) and x > 0):
                 raise InstanceError(field, f"{x!r} is not a positive number")
     found = [from_file(path, objective) for path in file or ()]
-    found = found or suite(name, objective=objective, size=size, family=family, ledger=settings.ledger)
+    found = found or suite(name, objective=objective, size=size, family=family, ledger=settings.ledger, sample=sample)
     with Bar(f"{len(found)} instances", hidden=False) as bar:
         rows = run_all(found, settings, bar)
     emit_blocks(f"{folder}: {len(rows)} rows of {len(found)} instances")
@@ -154,16 +162,20 @@ def run(
 
 
 @bench.command()
-def report(folder: Folder = "gapbench", ledger: Ledger = None) -> None:
+def report(
+    folder: Folder = "gapbench",
+    ledger: Ledger = None,
+    short: Annotated[str | None, typer.Option(help="write a short report in Markdown too", metavar="FILE")] = None,
+) -> None:
     """Write FOLDER/report.md and FOLDER/report.html from the rows. Needs gangplan[bench]."""
-    _report(folder, _ledger(ledger, folder))
+    _report(folder, _ledger(ledger, folder), short)
 
 
-def _report(folder: str, ledger: Path | None) -> None:
+def _report(folder: str, ledger: Path | None, short: str | None = None) -> None:
     from gangplan.hybrid.bench.report import write_report
 
-    markdown, page = write_report(Path(folder), suite("all", ledger=ledger))
-    emit_blocks(f"{markdown} and {page}")
+    written = write_report(Path(folder), suite("all", ledger=ledger), short=None if short is None else Path(short))
+    emit_blocks(f"{written[0]} and {written[1]}")
 
 
 @bench.command()

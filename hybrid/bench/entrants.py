@@ -8,6 +8,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from gangplan.instances import InstanceError
+from gangplan.instances.errors import did_you_mean
 from gangplan.instances.torch_model.load import find_object
 from gangplan.instances.verify import Problem
 from gangplan.solvers.method import OBJECTIVES, suite
@@ -51,7 +52,7 @@ def check_methods(asked: Sequence[str]) -> None:
     known = {"auto"}.union(*(named(objective) for objective in OBJECTIVES))
     for name in asked:
         if name not in known:
-            raise InstanceError("methods", f"{name!r} is not one of {', '.join(sorted(known))}")
+            raise InstanceError("methods", f"there is no {name!r}{did_you_mean(name, known)}; see gangplan methods")
 
 
 def ours(objective: str, name: str) -> bool:
@@ -101,10 +102,7 @@ def attempt(problem: Problem, name: str, time_limit: float, seed: int, workers: 
 def _installed(name: str) -> Solver:
     known = {point.name: point for point in entry_points(group=GROUP)}
     if name not in known:
-        words = (
-            f"{name!r} is neither FILE.py:FUNCTION nor an entry point of {GROUP}: {', '.join(known) or 'there is none'}"
-        )
-        raise InstanceError("plugin", words)
+        raise InstanceError("plugin", f"{name!r} is no FILE.py:FUNCTION, nor one of {', '.join(known) or 'none'}")
     try:
         found: Solver = known[name].load()
     except ImportError as error:

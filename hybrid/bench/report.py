@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from gangplan.instances.outlet import write_whole
 
 from .figures import anytime, inline, profiles
 from .rows import FAILED, Row, read_rows
-from .statistics import Results, exponent, grouped, integral, interval, paired
+from .statistics import Results, exponent, grouped, integral, interval, paired, times_longer
 from .suite import Instance
 
 _STYLE = """body{font:16px/1.5 system-ui,sans-serif;
@@ -36,6 +36,7 @@ class Section:
         words: what its table and its picture mean.
         head, lines: of the table; no head means no table.
         name, picture: of the picture, SVG; "" means none.
+        brief: whether it is a part of the short report too.
     """
 
     title: str
@@ -44,15 +45,19 @@ class Section:
     lines: tuple[tuple[str, ...], ...] = ()
     name: str = ""
     picture: str = ""
+    brief: bool = False
 
 
-def write_report(folder: Path, known: Sequence[Instance], *, first: str = "auto") -> tuple[Path, Path]:
+def write_report(
+    folder: Path, known: Sequence[Instance], *, first: str = "auto", short: Path | None = None
+) -> tuple[Path, Path]:
     """Write ``report.md``, its pictures and ``report.html`` into the folder of a run; return the two paths.
 
     Args:
         folder: of the rows.
         known: the instances with the best that is known of them.
         first: the method that the others are compared with.
+        short: where a short report goes too, its pictures beside it.
 
     Raises:
         InstanceError: if there is no row, or matplotlib is not installed.
@@ -68,8 +73,13 @@ def write_report(folder: Path, known: Sequence[Instance], *, first: str = "auto"
     except ModuleNotFoundError as error:
         raise InstanceError("report", f"{error.name} is not installed: pip install 'gangplan[bench]'") from None
     page, markdown = folder / "report.html", folder / "report.md"
-    pictures = {folder / f"{x.name}.svg": x.picture.encode() for x in parts if x.picture}
-    write_whole({markdown: _markdown(parts).encode(), page: _html(parts).encode(), **pictures})
+    files = {page: _html(parts), markdown: _markdown(parts)} | {
+        folder / f"{x.name}.svg": x.picture for x in parts if x.picture
+    }
+    if short is not None:
+        brief = [replace(x, name=x.name and f"{short.stem}-{x.name}") for x in parts if x.brief]
+        files |= {short: _markdown(brief)} | {short.with_name(f"{x.name}.svg"): x.picture for x in brief if x.picture}
+    write_whole({path: text.encode() for path, text in files.items()})
     return markdown, page
 
 
@@ -81,9 +91,12 @@ def sections(results: Results, rows: Sequence[Row], first: str) -> Iterator[Sect
     words = (
         "Higher and further left is better: where a line crosses 1%, so many solves are within 1% of the best known."
     )
-    yield Section(f"Performance profiles at {longest:g} s", words, name="profiles", picture=profiles(results, longest))
+    yield Section(
+        f"Performance profiles at {longest:g} s", words, name="profiles", picture=profiles(results, longest), brief=True
+    )
     yield _integrals(results, longest)
     yield _paired(results, longest, first)
+    yield _proofs(results, longest, first)
     yield _scaling(results)
     failed = [(r.instance, r.method, str(r.seed), f"{r.deadline:g}", r.notes) for r in rows if r.status == FAILED]
     words = (
@@ -112,7 +125,7 @@ def _summary(results: Results) -> Section:
         "waiting for the jobs to arrive costs; without a plan it is 100%. Proved: by the method itself."
     )
     head = ("objective, method", "s", "solves", "mean gap", "95% interval", "median", "proved", "no plan")
-    return Section("GapBench: gap to the best known plan", words, head, tuple(lines))
+    return Section("GapBench: gap to the best known plan", words, head, tuple(lines), brief=True)
 
 
 def _by_family(results: Results, deadline: float) -> Section:
@@ -159,6 +172,21 @@ def _paired(results: Results, deadline: float, first: str) -> Section:
     return Section(f"Paired bootstrap at {deadline:g} s", words, head if lines else (), tuple(lines))
 
 
+def _proofs(results: Results, deadline: float, first: str) -> Section:
+    lines = [
+        (f"{objective}, {method}", str(pairs), str(mine), str(theirs), f"{'≥ ' * (theirs < pairs)}{ratio:.3g}")
+        for objective, own in grouped(results.at(deadline), lambda row: row.objective).items()
+        for method, (pairs, mine, theirs, ratio) in times_longer(own, first).items()
+        if theirs
+    ]
+    words = (
+        f"How many times the processor seconds of {first} a method needs to its proof, or until it gives up: geometric "
+        "mean over the instances and seeds that both ran. Methods that prove nothing are left out."
+    )
+    head = ("objective, method", "pairs", f"{first} proves", "it proves", "times as long")
+    return Section(f"Time to the proof, at most {deadline:g} s", words, head if lines else (), tuple(lines), brief=True)
+
+
 def _scaling(results: Results) -> Section:
     lines = []
     for (objective, method), own in grouped(results.rows, lambda r: (r.objective, r.method)).items():
@@ -185,7 +213,7 @@ def _environment(rows: Sequence[Row]) -> Section:
         *(("environment", text) for text in sorted({row.environment for row in rows})),
     ]
     words = "Seconds are of the wall clock: where the load is above the number of cores, they say little."
-    return Section("Environment", words, ("", "value"), tuple(lines))
+    return Section("Environment", words, ("", "value"), tuple(lines), brief=True)
 
 
 def _markdown(parts: Sequence[Section]) -> str:

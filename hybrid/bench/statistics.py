@@ -94,6 +94,26 @@ def paired(results: Results, rows: Sequence[Row], first: str) -> dict[str, tuple
     return found
 
 
+def times_longer(rows: Sequence[Row], first: str) -> dict[str, tuple[int, int, int, float]]:
+    """Return how many times the processor seconds of one method others take to the proof, or to where they gave up.
+
+    Processor seconds, at least a millisecond each: of a shared machine the clock on the wall says little.
+
+    Returns:
+        Pairs of solves of an instance with a seed, how many `first` proves and how many the other, and the geometric
+        mean of the ratios. Where the other did not prove, its ratio is a bound from below.
+    """
+    by_method = {m: {(r.instance, r.seed): r for r in x} for m, x in grouped(rows, lambda r: r.method).items()}
+    mine, found = by_method.pop(first, {}), {}
+    for method, other in by_method.items():
+        pairs = [(mine[key], row) for key, row in other.items() if key in mine]
+        if pairs:
+            ratios = [max(theirs.cpu, 1e-3) / max(own.cpu, 1e-3) for own, theirs in pairs]
+            proved, others = (sum(pair[side].status == "OPTIMAL" for pair in pairs) for side in (0, 1))
+            found[method] = len(pairs), proved, others, float(np.exp(np.mean(np.log(ratios))))
+    return found
+
+
 def curve(results: Results, rows: Sequence[Row], times: FloatArray) -> FloatArray:
     """Return the mean gap at each of `times`; 1 where there is no plan yet."""
     total = np.zeros(len(times))

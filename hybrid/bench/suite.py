@@ -137,7 +137,13 @@ def _shipped() -> dict[str, Instance]:
 
 
 def suite(
-    name: str = "all", *, objective: str = "", size: str = "", family: str = "", ledger: Path | None = None
+    name: str = "all",
+    *,
+    objective: str = "",
+    size: str = "",
+    family: str = "",
+    ledger: Path | None = None,
+    sample: int = 0,
 ) -> list[Instance]:
     """Return the instances of a suite with the best that is known, by the manifest and a ledger of one's own.
 
@@ -145,6 +151,7 @@ def suite(
         name: a size, or one of `GROUPS`.
         objective, size, family: only those.
         ledger: lines that replace those of the manifest where they know more.
+        sample: at most so many of each objective, at even steps through the manifest; 0 means all.
 
     Raises:
         InstanceError: naming the argument and the value found.
@@ -160,6 +167,11 @@ def suite(
         raise InstanceError("family", unknown(family, sorted(families)))
     wanted = [x for x in shipped.values() if (x.size == name or x.objective in GROUPS.get(name, ()))
               and objective in ("", x.objective) and size in ("", x.size) and family in ("", x.family)]  # fmt: skip
+    if sample:
+        groups = [[x for x in wanted if x.objective == each] for each in dict.fromkeys(x.objective for x in wanted)]
+        wanted = [
+            group[i * len(group) // min(sample, len(group))] for group in groups for i in range(min(sample, len(group)))
+        ]
     return [_merged(x, own.get(x.id)) for x in wanted]
 
 

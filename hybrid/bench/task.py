@@ -117,18 +117,19 @@ def execute(task: Task) -> tuple[Row, str]:
     )  # fmt: skip
     if not methods_for(problem, (task.method,)):
         return replace(row, status=SKIPPED, notes="does not solve such a problem"), ""
-    started = time.perf_counter()
+    started, before = time.perf_counter(), _children()
     until = started + task.deadline * (1 + _LATE) + _LATEST
     try:
         found = forked(lambda: _solved(problem, task), lambda: time.perf_counter() > until)
     except NotImplementedError as error:
         return replace(row, status=SKIPPED, notes=str(error)[:300]), ""
     except Exception as error:
-        return replace(row, seconds=_since(started), notes=f"{type(error).__name__}: {error}"[:300]), ""
+        notes = f"{type(error).__name__}: {error}"[:300]
+        return replace(row, seconds=_since(started), cpu=_children() - before, notes=notes), ""
     if found is None:
         late = time.perf_counter() > until
         notes = "did not stop in time and was killed" if late else "its process ended: a crash, or a limit"
-        return replace(row, seconds=_since(started), notes=notes), ""
+        return replace(row, seconds=_since(started), cpu=_children() - before, notes=notes), ""
     plan, told = found
     row = replace(row, **told)
     if plan is None:
@@ -159,16 +160,23 @@ def _solved(problem: Any, task: Task) -> tuple[Any, dict[str, Any]]:
             )
         seconds, status = found.wall_seconds, found.status
     _collect()
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    largest = max(own.ru_maxrss, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
     return found.plan, {
         "status": str(status),
         "bound": found.bound,
         "seconds": round(seconds, 4),
-        "cpu": round(sum(x.ru_utime + x.ru_stime for x in used), 4),
-        "memory": 1024.0 * max(x.ru_maxrss for x in used),
+        "cpu": round(own.ru_utime + own.ru_stime + _children(), 4),
+        "memory": 1024.0 * largest,
         "trace": tuple((round(x.seconds, 4), x.objective) for x in found.trace),
         "notes": "; ".join(found.notes)[:300],
     }
+
+
+def _children() -> float:
+    """Return the processor seconds of the processes that this one has waited for."""
+    found = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return found.ru_utime + found.ru_stime
 
 
 def _collect() -> None:

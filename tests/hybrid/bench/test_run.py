@@ -98,8 +98,8 @@ def test_the_ledger_has_verified_values(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"methods": ("fastest",)}, "methods: 'fastest' is not one of"),
-        ({"plugins": ("nothing",)}, "plugin: 'nothing' is neither"),
+        ({"methods": ("fastest",)}, "methods: there is no 'fastest'; see"),
+        ({"plugins": ("nothing",)}, "plugin: 'nothing' is no FILE.py:FUNCTION, nor one of .*pipedream-dp"),
         ({"plugins": ("nowhere.py:f",)}, "plugin: there is no file"),
         ({"engine": "spark"}, "engine: 'spark' is not one of loky, ray, dask"),
     ],
@@ -109,6 +109,30 @@ def test_bad_settings(tmp_path: Path, settings: dict[str, object], words: str) -
     with pytest.raises(InstanceError, match=words):
         run(suite("toy")[:1], Settings(tmp_path, **settings))  # type: ignore[arg-type]
     assert read_rows(tmp_path) == []
+
+
+def test_a_peer_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The extra that brings its package is named."""
+    monkeypatch.setitem(sys.modules, "pymetis", None)
+    monkeypatch.delitem(sys.modules, "gangplan.hybrid.bench.peers.metis", raising=False)
+    with pytest.raises(InstanceError, match=r"'metis' needs pymetis.*pip install 'gangplan\[peers\]'"):
+        run(suite("toy")[:1], Settings(tmp_path, plugins=("metis",)))
+
+
+def test_peers_of_a_run(tmp_path: Path) -> None:
+    """A peer has a row where it has a model and is skipped where it has none; the report times its proofs."""
+    chosen = [x for x in suite("toy", sample=4) if x.id.startswith(("throughput-random", "stages-random"))]
+    rows = run(chosen, Settings(tmp_path, ("auto",), ("plain-cpsat",), (5.0,)))
+    found = {(row.objective, row.method): row for row in rows}
+    assert found["stages", "plain-cpsat"].status == "SKIPPED" and "stages" in found["stages", "plain-cpsat"].notes
+    assert found["throughput", "plain-cpsat"].status == found["throughput", "auto"].status == "OPTIMAL"
+    pytest.importorskip("matplotlib")
+    page = tmp_path / "elsewhere.md"
+    write_report(tmp_path, suite("toy"), short=page)
+    assert "## Scaling" not in page.read_text() and "## Scaling" in (tmp_path / "report.md").read_text()
+    proofs = page.read_text().partition("## Time to the proof")[2].partition("##")[0]
+    assert "| throughput, plain-cpsat |" in proofs and "stages" not in proofs
+    assert "(elsewhere-profiles.svg)" in page.read_text() and (tmp_path / "elsewhere-profiles.svg").exists()
 
 
 def test_an_engine_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

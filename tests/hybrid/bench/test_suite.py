@@ -11,6 +11,7 @@ import pytest
 from gangplan.hybrid.bench.suite import MANIFEST, SIZES, Instance, make, read_manifest, specified, suite, write_manifest
 from gangplan.instances import InstanceError
 from gangplan.instances.documents import content_hash
+from gangplan.instances.kinds import PROBLEMS
 
 KNOWN = read_manifest()
 
@@ -71,3 +72,11 @@ def test_a_broken_ledger_is_named(tmp_path: Path) -> None:
     path.write_text(MANIFEST.read_text().splitlines()[0].replace('"value":', '"value":"x","z":') + "\n")
     with pytest.raises(InstanceError, match=r"own.jsonl: line 1"):
         suite("toy", ledger=path)
+
+
+def test_a_sample() -> None:
+    """A sample has so many of each objective, of different families; a small suite is left whole."""
+    found = suite("small", sample=6)
+    assert Counter(x.objective for x in found) == dict.fromkeys({x.objective for x in KNOWN.values()}, 6)
+    assert len({x.family for x in found}) >= 5 and len({x.id for x in found}) == 36
+    assert suite("toy", sample=1000) == sorted(suite("toy"), key=lambda x: list(PROBLEMS).index(x.objective))
