@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from . import cold, harmony, learned_speeds, market, online, pacml_main, speed_models, topdrl
+from . import cold, harmony, large, learned_speeds, market, online, pacml_main, speed_models, topdrl
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -24,6 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
     learned_speeds.add(commands)
     online.command(commands)
     cold.command(commands)
+    large.command(commands)
     market.command(commands)
     speed_models.command(commands)
     options = parser.parse_args(arguments)
