@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from gangplan.learned.interference.policies import make_policy
@@ -48,7 +49,8 @@ def harmony(
         return 0
     first = make(first_seed)
     head = f"{case}: {seeds} x {len(first.jobs)} jobs on {first.fleet.n_nodes} servers, {first.fleet.n_gpus} GPUs"
-    emit_blocks(head, _means(found))
+    said = {name: one for name, one in found.items() if one.messages.any()}
+    emit_blocks(head, _means(found), *([_said(said)] if said else []))
     return 0
 
 
@@ -69,9 +71,27 @@ def _means(found: dict[str, Figures]) -> Any:
     return table(("policy", *heads), zip(found, *columns, strict=True))
 
 
+def _said(found: dict[str, Figures]) -> Any:
+    """Return what agents told one another, a job, and how long a round of a market takes."""
+    rows = [
+        (
+            name,
+            f"{one.messages.mean():.1f}",
+            f"{one.size.mean():,.0f}",
+            f"{one.wire.mean():,.0f}" if one.wire.any() else "",
+            "" if np.isnan(one.round).all() else f"{1e3 * one.round.mean():.1f}",
+        )
+        for name, one in found.items()
+    ]
+    return table(("agents", "messages/job", "bytes/job", "sent/job", "round, ms"), rows)
+
+
 def _data(name: str, one: Figures) -> dict[str, Any]:
     data: dict[str, Any] = {"policy": name}
     for figure in _FIGURES:
         mean, margin = interval(values := getattr(one, figure))
         data[figure] = {"mean": mean, "margin": margin, "values": values.tolist()}
+    if one.messages.any():
+        data |= {"messages": one.messages.tolist(), "bytes": one.size.tolist(), "sent_bytes": one.wire.tolist()}
+        data |= {} if np.isnan(one.round).any() else {"round_seconds": one.round.tolist()}
     return data

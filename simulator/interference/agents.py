@@ -6,7 +6,7 @@ learns of others comes in messages, which are counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,6 @@ from .baselines import Policy
 from .case import Case
 from .centres import owners
 from .environment import Environment
-from .evaluate import Maker
 
 JOB, BID, AWARD = 64, 16, 8
 """Bytes of messages: a job described, a number about a job, a job's number."""
@@ -72,7 +71,7 @@ class Team:
     def __init__(
         self,
         case: Case,
-        local: Maker,
+        local: Callable[[Case], Policy],
         forward: str = "nowhere",
         *,
         racks: int = 1,

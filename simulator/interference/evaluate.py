@@ -17,6 +17,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
 
 from ..metrics.compare import interval
+from .agents import Team, Traffic
 from .baselines import Policy, Rule, run
 from .case import Case
 from .greedy import Greedy
@@ -39,12 +40,19 @@ class Figures:
         mean_jct, p95_jct: seconds from submission to end.
         makespan: seconds from the first submission to the last end.
         rate: placements of tasks a second of processor time, simulation included.
+        messages, size: what agents told one another, and its bytes, a job; 0 where there are no agents.
+        wire: bytes a job that really went to and from agents in other processes.
+        round: mean seconds until agents of a market had answered, of wall clock; nan where there is none.
     """
 
     mean_jct: FloatArray
     p95_jct: FloatArray
     makespan: FloatArray
     rate: FloatArray
+    messages: FloatArray
+    size: FloatArray
+    wire: FloatArray
+    round: FloatArray
 
     @classmethod
     def join(cls, parts: Sequence[Figures]) -> Figures:
@@ -79,7 +87,17 @@ def evaluate(policies: Mapping[str, Maker], make: Callable[[int], Case], seeds: 
                 raise RuntimeError(f"{name}, seed {seed}: {'; '.join(faults)}")
             jct = outcome.jct
             rate = env.placements / max(seconds, 1e-9)
-            rows[name].append((float(jct.mean()), float(np.quantile(jct, 0.95)), outcome.makespan, rate))
+            said = policy.traffic if isinstance(policy, Team) else Traffic(0, 0, [])
+            rows[name].append(
+                (
+                    float(jct.mean()),
+                    float(np.quantile(jct, 0.95)),
+                    outcome.makespan,
+                    rate,
+                    *(x / len(jct) for x in (said.messages, said.size, said.wire)),
+                    said.seconds / said.rounds if said.rounds else np.nan,
+                )
+            )
     if not any(rows.values()):
         raise InstanceError("seeds", "there is none")
     return {name: Figures(*np.array(found).T) for name, found in rows.items()}

@@ -47,3 +47,13 @@ def test_data_that_is_not_there(cli: Cli, tmp_path: Path) -> None:
     """A case of published data says which file it lacks."""
     found = cli("harmony", "philly", "--data", str(tmp_path))
     assert found.code == 2 and "philly.csv.gz" in found.err
+
+
+def test_agents_tell_what_they_said(cli: Cli) -> None:
+    """A market between processes decides as one in this does, and says what it sent; a rule says nothing."""
+    few = ("harmony", "leaf-spine", "--jobs", "8", "--seeds", "1")
+    few += ("--policy", "market", "--policy", "market-processes", "--policy", "lif")
+    here, there, rule = json.loads(cli(*few, "--json").out)["policies"]
+    assert here["mean_jct"] == there["mean_jct"] and here["messages"] == there["messages"]
+    assert here["sent_bytes"] == [0.0] and there["sent_bytes"][0] > 0 and "messages" not in rule
+    assert "round," in cli(*few).out
