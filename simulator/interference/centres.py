@@ -95,25 +95,50 @@ def centre_truth(fleet: Fleet, seed: int) -> HiddenTruth:
 
 
 def moved(
-    make: Callable[..., Case], network: str, seed: int, jobs: int, servers: int, gpus: int = 4, **words: Any
+    make: Callable[..., Case],
+    network: str,
+    seed: int,
+    jobs: int,
+    servers: int,
+    gpus: int = 4,
+    *,
+    wide: int = 1,
+    **words: Any,
 ) -> Case:
     """Return a case of the testbed in a data centre.
 
     Args:
         make: `cases.poisson` or another that takes `jobs`, `servers` and `cluster`.
         network, servers, gpus: see `centre`.
+        wide: by which the tasks and the epochs of jobs of four workers or more are multiplied, at the same load.
         seed, jobs, words: of `make`; ``interval`` is that of the case.
+
+    Raises:
+        InstanceError: naming the argument and the value found.
     """
+    require_number(wide, "wide", positive=True, whole=True)
     interval, cluster = words.pop("interval", None), words.get("cluster", 0)
     fleet = centre(network, servers, gpus)
     case = make(seed, jobs, fleet.n_nodes, **words)
-    found = replace(case, fleet=fleet, truth=centre_truth(fleet, cluster))
+    work, times = case.jobs.profiled * case.jobs.workers, np.where(case.jobs.workers >= 4, wide, 1).astype(np.int32)
+    longer = float((work * times).sum() / work.sum())
+    many = replace(
+        case.jobs,
+        submit=case.jobs.submit * longer,
+        workers=case.jobs.workers * times,
+        servers=case.jobs.servers * times,
+        epochs=case.jobs.epochs * times,
+    )
+    found = replace(case, fleet=fleet, jobs=many, truth=centre_truth(fleet, cluster))
     return found if interval is None else replace(found, interval=interval)
 
 
 def centres(make: Callable[..., Case]) -> dict[str, Callable[..., Case]]:
-    """Return the cases of this module by name, of the arrivals of `make`: 64 servers, and 256."""
-    found: dict[str, Callable[..., Case]] = {
-        name: partial(moved, make, name, jobs=600, servers=64, load=1.5) for name in _NETWORKS
-    }
-    return found | {f"{name}-256": partial(moved, make, name, jobs=2400, servers=256, load=1.5) for name in _NETWORKS}
+    """Return the cases of this module by name, of the arrivals of `make`: 64 servers, 256, and 64 with jobs of up to 16 workers."""
+    found: dict[str, Callable[..., Case]] = {}
+    for name in _NETWORKS:
+        at = partial(moved, make, name, load=1.5)
+        found[name] = partial(at, jobs=600, servers=64)
+        found[f"{name}-256"] = partial(at, jobs=2400, servers=256)
+        found[f"{name}-wide"] = partial(at, jobs=400, servers=64, wide=4)
+    return found

@@ -15,6 +15,8 @@ from .snapshots import Long
 
 MOST = 300
 """Places of a job that are looked at one and all; where there are more, a search begins with some of them."""
+_STEPS = 20_000
+"""Of the enumeration: where dead ends take more, there is no telling all places."""
 
 
 def rooms(env: Environment, job: int) -> Long:
@@ -50,7 +52,10 @@ def _orders(group: IntArray, room: Long, able: Long) -> Long:
 
 @kernel
 def every(room: Ints2, able: Ints, w: int, p: int, most: int) -> Ints3:
-    """Return every place of w workers and p parameter servers, the first servers taking most; or `most` + 1 of them."""
+    """Return every place of w workers and p parameter servers, the first servers taking most.
+
+    Where these are more than `most`, or take too long to find, `most` + 1 rows are returned, which say nothing else.
+    """
     a, found = len(able), np.zeros((most + 1, len(room), 2), np.int64)
     after = np.zeros((a + 1, 2), np.int64)  # what the servers from each on can take
     for i in range(a - 1, -1, -1):
@@ -60,8 +65,12 @@ def every(room: Ints2, able: Ints, w: int, p: int, most: int) -> Ints3:
             after[i, 0] += room[able[i], here] >= 0
     here, left = np.zeros((a + 1, 2), np.int64), np.zeros((a + 1, 2), np.int64)
     left[0, 0], left[0, 1] = w, p
-    count, at, down = 0, 0, True
+    count, at, down, steps = 0, 0, True, 0
     while at >= 0:
+        steps += 1
+        if steps > _STEPS:
+            count = most + 1
+            break
         if down and left[at, 0] == 0 and left[at, 1] == 0:
             for i in range(at):
                 found[count, able[i]] = here[i]
