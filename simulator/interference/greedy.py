@@ -119,7 +119,7 @@ class Greedy:
 
 def _on(tried: Long, most: int) -> Long:
     """Return those of some places that are on so many servers at most."""
-    return tried[np.count_nonzero(tried.any(axis=2), axis=1) <= most]
+    return np.asarray(tried[np.count_nonzero(tried.any(axis=2), axis=1) <= most])
 
 
 def alternatives(env: Environment, job: int, tried: Long, beside: Sequence[int]) -> Snapshots:

@@ -61,8 +61,8 @@ def every(room: Ints2, able: Ints, w: int, p: int, most: int) -> Ints3:
     for i in range(a - 1, -1, -1):
         after[i] = after[i + 1]
         after[i, 1] += room[able[i], 0]
-        for here in range(1, w + 1):
-            after[i, 0] += room[able[i], here] >= 0
+        for more in range(1, w + 1):
+            after[i, 0] += room[able[i], more] >= 0
     here, left = np.zeros((a + 1, 2), np.int64), np.zeros((a + 1, 2), np.int64)
     left[0, 0], left[0, 1] = w, p
     count, at, down, steps = 0, 0, True, 0
@@ -102,7 +102,7 @@ def every(room: Ints2, able: Ints, w: int, p: int, most: int) -> Ints3:
 
 @inner
 def _holds(room: Ints2, s: int, workers: int) -> bool:
-    return workers < room.shape[1] and room[s, workers] >= 0
+    return bool(workers < room.shape[1] and room[s, workers] >= 0)
 
 
 @kernel
