@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
 from time import process_time
 from typing import Any
 
@@ -22,30 +24,45 @@ from gangplan.simulator.interference.evaluate import CONSOLIDATE, alone
 from gangplan.simulator.interference.greedy import Greedy, Rows
 from gangplan.simulator.interference.market import Market
 
+from .cells import table
+from .ledger import ROOT, measured_commit
+from .records import append_records, read_records
+from .report import renew
+
+CSV, PAGE = ROOT / "benchmarks" / "market.csv", ROOT / "docs" / "interference.md"
 SIZES = (64, 256, 1024, 4096, 10_000, 12_504)
 MINUTES, WARM, ASK = 10, 2, 2
 """That are simulated, of which so many first ones do not count; agents asked besides a job's own."""
 
 
 @dataclass(frozen=True, slots=True)
-class Latency:
+class MarketRow:
     """What was measured in a data centre, milliseconds and bytes.
 
     Attributes:
-        servers, agents, jobs: how many there were.
-        bids: of each bid.
-        agent: of each agent in each minute in which it was asked.
-        clearing: of the market in each minute, without the bids.
-        size: bytes of messages a job.
+        servers, agents, jobs: how many there were, of the latter in a minute.
+        used: share of the GPUs in use at the end.
+        bid, bid_p99: of a bid.
+        agent, agent_p99: of an agent in a minute in which it was asked, all its bids.
+        clearing, clearing_p99: of the market in a minute, without the bids.
+        messages, size: a job, and bytes of these.
+        date, commit: as in the ledger.
     """
 
     servers: int
     agents: int
     jobs: int
-    bids: Sequence[float]
-    agent: Sequence[float]
-    clearing: Sequence[float]
+    used: float
+    bid: float
+    bid_p99: float
+    agent: float
+    agent_p99: float
+    clearing: float
+    clearing_p99: float
+    messages: float
     size: float
+    date: str
+    commit: str
 
 
 class Timed(Greedy):
@@ -63,7 +80,7 @@ class Timed(Greedy):
         return found
 
 
-def measured(servers: int, network: str = "leaf-spine") -> Latency:
+def measured(servers: int, network: str = "leaf-spine") -> MarketRow:
     """Return how long agents take in one data centre."""
     jobs = max(1, servers // 10) * MINUTES
     case = moved(poisson, network, VALIDATION, jobs, servers, 8, load=1.0, interval=60.0)
@@ -89,33 +106,48 @@ def measured(servers: int, network: str = "leaf-spine") -> Latency:
             agent += [sum(spent) for spent in found]
             clearing.append(rest - sum(map(sum, found)))
         env.end_interval()
-    return Latency(servers, len(market.servers), jobs, bids, agent, clearing, market.traffic.size / jobs)
+    spread = (float(f"{np.quantile(x, q):.4g}") for x in (bids, agent, clearing) for q in (0.5, 0.99))
+    told = (round(x / jobs, 1) for x in (market.traffic.messages, market.traffic.size))
+    used = round(float(1.0 - env.free[:, 0].sum() / case.capacity[:, 0].sum()), 3)
+    when = datetime.now(UTC).isoformat(timespec="seconds")
+    return MarketRow(servers, len(market.servers), jobs // MINUTES, used, *spread, *told, when, measured_commit())
 
 
-def table(found: Sequence[Latency]) -> str:
-    """Return a table in Markdown."""
+def latency(rows: Sequence[MarketRow]) -> str:
+    """Return a line a size, of its newest row."""
     lines = [
-        "| servers | GPUs | agents | jobs/min | a bid: median, p99, ms | an agent a minute: p99, ms "
-        "| clearing a minute: p99, ms | bytes a job |",
-        "|" + "---:|" * 8,
-    ]
-    for x in found:
-        bid = f"{np.median(x.bids):.1f}, {np.quantile(x.bids, 0.99):.1f}"
-        lines.append(
-            f"| {x.servers:,} | {8 * x.servers:,} | {x.agents:,} | {x.jobs // MINUTES:,} | {bid} "
-            f"| {np.quantile(x.agent, 0.99):.1f} | {np.quantile(x.clearing, 0.99):.1f} | {x.size:.0f} |"
+        (
+            f"{8 * x.servers:,}",
+            f"{x.agents:,}",
+            f"{x.jobs:,}",
+            f"{x.used:.0%}",
+            f"{x.bid:.1f}, {x.bid_p99:.1f}",
+            f"{x.agent:.1f}, {x.agent_p99:.1f}",
+            f"{x.clearing:.0f}, {x.clearing_p99:.0f}",
+            f"{x.messages:.0f}, {x.size:.0f}",
         )
-    return "\n".join(lines)
+        for x in sorted({row.servers: row for row in rows}.values(), key=lambda row: row.servers)
+    ]
+    cost = ("a bid, ms", "an agent a minute, ms", "clearing a minute, ms", "messages, bytes a job")
+    return table(("GPUs", "agents", "jobs a minute", "in use", *cost), lines)
+
+
+def write_page(path: Path = CSV, check: bool = False) -> int:
+    """Renew the table of the page, see `renew`."""
+    return renew(PAGE, {"market": lambda: latency(read_records(path, MarketRow))}, "market --page", check=check)
 
 
 def command(commands: Any) -> None:
     """Add the command ``market``."""
     parser = commands.add_parser("market", help="time the agents of a market, from 64 to 12,504 servers")
     parser.add_argument("--servers", type=int, nargs="+", default=list(SIZES), help="in racks of eight")
+    parser.add_argument("--page", action="store_true", help="time nothing; write the page from benchmarks/market.csv")
     parser.set_defaults(act=_act)
 
 
 def _act(options: argparse.Namespace) -> int:
-    measured(64)  # compiled code is loaded before anything is timed
-    print(table([measured(servers) for servers in options.servers]))
-    return 0
+    if not options.page:
+        measured(64)  # compiled code is loaded before anything is timed
+        for servers in options.servers:
+            append_records([measured(servers)], CSV)
+    return write_page()
