@@ -134,7 +134,7 @@ def moved(
 
 
 def centres(make: Callable[..., Case]) -> dict[str, Callable[..., Case]]:
-    """Return the cases of this module by name, of the arrivals of `make`: 64 servers, 256, and 64 with jobs of up to 16 workers."""
+    """Return cases by name, of the arrivals of `make`: 64 servers, 256, and 64 with jobs of up to 16 workers."""
     found: dict[str, Callable[..., Case]] = {}
     for name in _NETWORKS:
         at = partial(moved, make, name, load=1.5)

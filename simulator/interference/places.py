@@ -66,17 +66,12 @@ def every(room: Ints2, able: Ints, w: int, p: int, most: int) -> Ints3:
     here, left = np.zeros((a + 1, 2), np.int64), np.zeros((a + 1, 2), np.int64)
     left[0, 0], left[0, 1] = w, p
     count, at, down, steps = 0, 0, True, 0
-    while at >= 0:
+    while at >= 0 and count <= most and steps <= _STEPS:
         steps += 1
-        if steps > _STEPS:
-            count = most + 1
-            break
         if down and left[at, 0] == 0 and left[at, 1] == 0:
             for i in range(at):
                 found[count, able[i]] = here[i]
             count += 1
-            if count > most:
-                break
             at, down = at - 1, False
             continue
         if down:
@@ -97,7 +92,7 @@ def every(room: Ints2, able: Ints, w: int, p: int, most: int) -> Ints3:
             continue
         left[at + 1] = left[at] - here[at]
         at, down = at + 1, True
-    return found[:count].copy()
+    return found[: most + 1 if steps > _STEPS else count].copy()
 
 
 @inner
