@@ -108,7 +108,7 @@ def read_measured(path: str | PathLike[str]) -> list[Pairs | Steps | Servers | T
             return [_matrix(rows, Path(source).stem)]
     except InstanceError as error:
         raise error.of(source) from None
-    raise InstanceError("content", "begins no known format of measured speeds", source)
+    raise InstanceError("content", f"{text.lstrip()[:60]!r} begins no known format of measured speeds", source)
 
 
 def _gavel(text: str) -> list[Pairs]:

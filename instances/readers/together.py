@@ -2,8 +2,9 @@
 
 A row is a job with its partner: ``model, batch size, GPUs, speed alone, speed together, partner model, partner batch
 size, partner GPUs``, and, where they were measured, ``partner speed alone, partner speed together``. Or a row is a job,
-and those that ran together have the same ``group``. Batch size and GPUs may be left out. Columns may come in any order
-and in other words (``model_2``, ``throughput (isolated)``); those that say nothing of this kind are not used.
+and those that ran together have the same ``group``; with neither, each two rows that follow one another are a pair.
+Batch size and GPUs may be left out. Columns may come in any order and in other words (``model_2``, ``throughput
+(isolated)``); those that say nothing of this kind are not used.
 """
 
 from __future__ import annotations
@@ -20,34 +21,29 @@ from ..errors import InstanceError
 from ..intake import as_float, csv_rows
 from .trace_formats import built_rows
 
+
+def _words(text: str) -> list[str]:
+    return [x for x in re.split(r"[^a-z0-9]+", text) if x]
+
+
 _FIELDS = {
     "model": {"model", "type", "name", "network", "workload"},
     "batch": {"batch", "bs", "batchsize"},
     "gpus": {"gpus", "gpu", "workers", "ngpus"},
-    "alone": {"alone", "isolated", "solo", "exclusive"},
-    "together": {"together", "colocated", "shared", "corun", "packed"},
+    "alone": {"alone", "isolated", "isolation", "solo", "exclusive", "standalone", "dedicated"},
+    "together": {"together", "colocated", "colocation", "shared", "corun", "packed", "paired"},
     "group": {"group", "pair", "run"},
 }
 """The words of which one says what a column holds; a column that has words of two fields is not used."""
+_KNOWN = set().union(*_FIELDS.values())
 _PARTNER = {"partner", "other", "2", "b", "second", "neighbour", "neighbor"}
 _FIRST = {"1", "a", "first", "own"}
-_FILLERS = {
-    "size",
-    "speed",
-    "throughput",
-    "thp",
-    "of",
-    "the",
-    "number",
-    "num",
-    "n",
-    "s",
-    "samples",
-    "steps",
-    "per",
-    "co",
-    "id",
-}
+_FILLERS = set(
+    _words(
+        "size speed throughput thp of the number num count n s samples images steps iterations epochs it per sec "
+        "second co id job global local train training measured mean avg average when with in"
+    )
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +51,7 @@ class Together:
     """Jobs that ran together, n of them, and what they kept of their speed.
 
     Attributes:
-        name: of the table.
+        name: of the table; it says so if rows were taken for pairs two by two.
         words: of each of T types, its model.
         numbers: of each type, what else tells it: batch size and GPUs, as far as the table has them.
         kind: type of each job, int64 (n,).
@@ -72,9 +68,8 @@ class Together:
 
 
 def looks_like_together(header: list[str]) -> bool:
-    """Return whether a header has speeds alone and together."""
-    found = {key for _, key in map(_column, header)}
-    return {"alone", "together"} <= found
+    """Return whether a header has speeds alone or together."""
+    return not {"alone", "together"}.isdisjoint(key for _, key in map(_column, header))
 
 
 def read_together(text: str, name: str) -> Together:
@@ -90,24 +85,29 @@ def read_together(text: str, name: str) -> Together:
     made, _ = built_rows((tuple(header), lines), lambda row, _: list(_jobs(row, places)), skip_bad=False)
     if not made:
         raise InstanceError("content", "there is no row under the header")
+    two_by_two = places.keys().isdisjoint({(True, "model"), (False, "group")})
+    if two_by_two and len(made) % 2:
+        words = f"{len(made)} rows are not pairs, and no column 'partner model' or 'group' says who ran with whom"
+        raise InstanceError("content", words)
     types: dict[tuple[str, tuple[float, ...]], int] = {}
     groups: dict[str, list[tuple[int, float]]] = {}
     for i, jobs in enumerate(made):
         for word, numbers, kept, group in jobs:
             kind = types.setdefault((word, numbers), len(types))
-            groups.setdefault(group or f"row {i}", []).append((kind, kept))
+            groups.setdefault(group or f"row {i // (1 + two_by_two)}", []).append((kind, kept))
     found = [(kind, g, kept) for g, jobs in enumerate(groups.values()) for kind, kept in jobs]
     whole = np.array([(kind, g) for kind, g, _ in found], dtype=np.int64)
     share = np.array([kept for _, _, kept in found], dtype=np.float64)
+    name += " (rows paired two by two)" * two_by_two
     return Together(name, tuple(w for w, _ in types), tuple(n for _, n in types), whole[:, 0], whole[:, 1], share)
 
 
 def _column(title: str) -> tuple[bool, str]:
     """Return whether a column is of the partner, and which of `_FIELDS` it is, or nothing."""
-    text = re.sub(r"\(.*?\)", " ", re.sub(r"([a-z])([A-Z0-9])", r"\1 \2", title)).lower()
-    words = [x for x in re.split(r"[^a-z0-9]+", text) if x]
+    text = re.sub(r"\bco[-_ ]", "co", re.sub(r"([a-z])([A-Z0-9])", r"\1 \2", title).lower())
+    words = _words(re.sub(r"[([].*?[)\]]", lambda x: x[0] if _KNOWN & set(_words(x[0])) else " ", text))  # no units
     known = [field for field, names in _FIELDS.items() if names & set(words)]
-    rest = set(words) - _FILLERS - _PARTNER - _FIRST - set().union(*_FIELDS.values())
+    rest = set(words) - _FILLERS - _PARTNER - _FIRST - _KNOWN
     return bool(_PARTNER & set(words)), known[0] if len(known) == 1 and not rest else ""
 
 
@@ -129,8 +129,8 @@ def _places(header: list[str]) -> dict[tuple[bool, str], str]:
             raise InstanceError("header", f"{','.join(header)} has no column {words!r}")
     if (False, "together") not in found:
         raise InstanceError("header", f"{','.join(header)} has no column 'speed together'")
-    if (True, "model") not in found and (False, "group") not in found:
-        raise InstanceError("header", f"{','.join(header)} has neither a column 'partner model' nor 'group'")
+    if any(partner for partner, _ in found) and (True, "model") not in found:
+        raise InstanceError("header", f"{','.join(header)} has no column 'partner model'")
     for mine in ("batch", "gpus"):
         if (True, "model") in found and ((False, mine) in found) != ((True, mine) in found):
             raise InstanceError("header", f"has {mine!r} of one of the partners only")
@@ -165,5 +165,5 @@ def _jobs(
         if (partner, "together") in places and (not partner or cell(partner, "together")[0]):
             alone, together = (as_float(*cell(partner, x), positive=True) for x in ("alone", "together"))
             kept = as_float(together / alone, f"{cell(partner, 'together')[1]} over speed alone", positive=True)
-        group = "" if (True, "model") in places else cell(False, "group")[0]
+        group = "" if (True, "model") in places or (False, "group") not in places else cell(False, "group")[0]
         yield word, numbers, kept, group

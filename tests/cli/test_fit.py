@@ -34,7 +34,7 @@ def test_bad_file(tmp_path: Path, cli: Any) -> None:
     path.write_text("1,2\n")
     done = cli("fit", path)
     assert (done.code, done.out) == (2, "")
-    assert done.err == f"error: {path}: content: begins no known format of measured speeds\n"
+    assert done.err == f"error: {path}: content: '1,2\\n' begins no known format of measured speeds\n"
 
 
 def test_table_of_jobs_together(tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:

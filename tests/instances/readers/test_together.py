@@ -46,6 +46,17 @@ def test_other_words(tmp_path: Path, header: str) -> None:
     assert found.words == ("A", "B") and found.kept.tolist() == [0.9, 0.25]
 
 
+def test_rows_two_by_two(tmp_path: Path) -> None:
+    """With no word of who ran with whom, each two rows are a pair, and the name of the table says so."""
+    found = read(
+        tmp_path,
+        "Model Name,BS,# GPUs,Throughput (isolated),co-located throughput [samples/s]\n"
+        "A,32,1,10,8\nB,16,2,100,50\nA,32,1,10,9\nA,32,1,10,7\n",
+    )
+    assert found.group.tolist() == [0, 0, 1, 1] and found.kept.tolist() == [0.8, 0.5, 0.9, 0.7]
+    assert found.name == "mine (rows paired two by two)"
+
+
 def test_groups(tmp_path: Path) -> None:
     """Rows of one group ran together, however many and wherever they are."""
     found = read(tmp_path, "group,model,speed alone,speed together\nx,A,2,1\ny,B,2,2\nx,B,4,1\nx,A,2,1.5\n")
@@ -63,7 +74,9 @@ def test_groups(tmp_path: Path) -> None:
         (f"{PLAIN}\n,32,1,10,8,B,16,2\n", "line 2: model: is empty"),
         (f"{PLAIN}\n", "content: there is no row under the header"),
         ("speed alone,speed together\n1,1\n", "header: speed alone,speed together has no column 'model'"),
-        ("model,alone,together\nA,1,1\n", "has neither a column 'partner model' nor 'group'"),
+        ("model,alone,together\nA,1,1\n", "content: 1 rows are not pairs, and no column 'partner model' or 'group'"),
+        ("model,alone,together,partner alone,partner together\nA,1,1,1,1\n", "has no column 'partner model'"),
+        ("model,speed alone,other\nA,1,1\n", "header: model,speed alone,other has no column 'speed together'"),
         ("model,network,alone,together,group\nA,A,1,1,x\n", "header: 'network' says the same as 'model'"),
         ("model,batch,alone,together,partner model\nA,1,1,1,B\n", "header: has 'batch' of one of the partners only"),
     ],
