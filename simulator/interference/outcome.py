@@ -45,18 +45,17 @@ class InterferenceOutcome:
 def check(outcome: InterferenceOutcome, before: tuple[float, Truth] | None = None) -> list[str]:
     """Return what is wrong with an outcome, nothing if all is well.
 
-    Every job has the tasks it asked for, on one set of rows from start to end, which says that it was never moved; it
-    starts with an interval and after its submission; no server holds more than it has; and the epochs that the truth
-    gives to who is where, from event to event, add up to those of the job.
+    Every job is of its type and has the tasks it asked for, on one set of rows from start to end, which says that it
+    was never moved; it starts with an interval and after its submission; no server holds more than it has; and the
+    epochs that the truth gives to who is where, from event to event, add up to those of the job.
 
     Args:
         outcome: what came of a case.
         before: when an interval began with which the truth became that of the case, and what it was before.
     """
     case, jobs = outcome.case, outcome.case.jobs
-    faults = list[str]()
-    if not (np.isfinite(outcome.finish).all() and np.isfinite(outcome.start).all()):
-        return ["a job did not run to its end"]
+    if faults := _shape(outcome):
+        return faults
     where = outcome.where
     for name, tasks, asked in (("workers", where.workers, jobs.workers), ("ps", where.ps, jobs.servers)):
         wrong = np.flatnonzero(where.total(tasks) != asked)
@@ -65,6 +64,21 @@ def check(outcome: InterferenceOutcome, before: tuple[float, Truth] | None = Non
     faults += [f"job {j} starts amid an interval" for j in np.flatnonzero(np.abs(beat - np.round(beat)) > 1e-9)[:3]]
     faults += [f"job {j} starts before it is there" for j in np.flatnonzero(outcome.start < jobs.submit)[:3]]
     return faults or _capacity(outcome) + _progress(outcome, before)
+
+
+def _shape(outcome: InterferenceOutcome) -> list[str]:
+    """Return what keeps the rows and times from being those of the jobs of the case."""
+    where, jobs, m = outcome.where, outcome.case.jobs, outcome.case.fleet.n_nodes
+    if len(where) != 1 or {len(x) for x in (where.kind, outcome.start, outcome.finish)} != {len(jobs)}:
+        return [f"the outcome is not of the {len(jobs)} jobs of the case"]
+    if not (np.isfinite(outcome.finish).all() and np.isfinite(outcome.start).all()):
+        return ["a job did not run to its end"]
+    bad = (where.server < 0) | (where.server >= m) | (np.minimum(where.workers, where.ps) < 0)
+    bad |= where.workers + where.ps < 1
+    faults = [f"job {j} is of another type" for j in np.flatnonzero(where.kind != jobs.kind)[:3].tolist()]
+    faults += [f"job {j} has a row that is no server with tasks" for j in np.unique(where.job[bad])[:3].tolist()]
+    twice = len(np.unique(where.job * m + where.server)) < len(where.server)
+    return faults + ["a job has a server twice"] * (twice and not faults)
 
 
 def _capacity(outcome: InterferenceOutcome) -> list[str]:
