@@ -11,7 +11,7 @@ from typing import Any
 
 from gangplan.instances import InstanceError
 from gangplan.learned.interference.policies import make_policy, weights_of
-from gangplan.simulator.interference.cases import CASES, CENTRES, DATA_CASES, maker
+from gangplan.simulator.interference.cases import CASES, DATA_CASES, OF_AGENTS, maker
 from gangplan.simulator.interference.evaluate import Figures, evaluate
 
 from .ledger import ROOT, measured_commit
@@ -32,7 +32,7 @@ ABLATIONS = (
 )
 LEARNED = (HARMONY, FULL, *ABLATIONS, OURS)
 POLICIES = (*RULES, *PUBLISHED, "alone", "alone-joint", *ORACLES, *LEARNED)
-GROUND = tuple(name for name in (*CASES, *DATA_CASES) if name not in CENTRES)
+GROUND = tuple(name for name in (*CASES, *DATA_CASES) if name not in OF_AGENTS)
 LARGE = ("poisson-32",)
 """Cases of which a third of the seeds are run."""
 
@@ -117,7 +117,9 @@ def add(commands: Any) -> None:
         "harmony", help="policies under hidden interference: run what harmony.csv lacks, write the page, draw"
     )
     harmony.add_argument("what", nargs="?", choices=("run", "page", "figure"), default="run")
-    harmony.add_argument("--case", action="append", choices=GROUND, metavar="NAME", help="may be repeated  [all]")
+    harmony.add_argument(
+        "--case", action="append", choices=(*GROUND, *OF_AGENTS), metavar="NAME", help="may be repeated  [all]"
+    )
     harmony.add_argument("--policy", action="append", metavar="NAME", help="may be repeated  [default: all]")
     harmony.add_argument("--seeds", type=int, default=10, help="test seeds, of large cases a third  [default: 10]")
     harmony.add_argument("--rows", type=Path, default=CSV, help="where the rows are  [default: benchmarks/harmony.csv]")
@@ -128,16 +130,19 @@ def add(commands: Any) -> None:
 
 
 def _act(options: argparse.Namespace) -> int:
-    from .harmony_tables import write_page
+    from . import centres, harmony_tables
 
     if options.what == "figure":
-        from .harmony_figure import draw
+        from . import centres_figure, harmony_figure
 
-        draw()
+        harmony_figure.draw()
+        centres_figure.draw()
         return 0
 
     if options.what == "run" and not options.check:
-        for name in options.case or GROUND:
-            seeds = range(max(5, options.seeds // 3) if name in LARGE else options.seeds)
-            run([name], options.policy or POLICIES, seeds, options.rows, options.data, options.weights)
-    return write_page(options.rows, check=options.check)
+        for name in options.case or (*GROUND, *OF_AGENTS):
+            seeds = range(max(5, options.seeds // 3) if name in (*LARGE, *OF_AGENTS) else options.seeds)
+            policies = options.policy or (centres.policies_of(name) if name in OF_AGENTS else POLICIES)
+            run([name], policies, seeds, options.rows, options.data, options.weights)
+    pages = (harmony_tables, centres)
+    return max(page.write_page(options.rows, check=options.check) for page in pages)

@@ -83,7 +83,7 @@ def provenance(found: Found) -> str:
     """Return where the rows come from."""
     lines = []
     for name in POLICIES:
-        kept = [row for rows in found.rows.values() for row in rows if row.policy == name]
+        kept = [row for case in GROUND for row in found.rows.get(case, ()) if row.policy == name]
         if kept:
             newest = max(kept, key=lambda r: r.date)  # type: ignore[attr-defined]
             weights = ", ".join(sorted({row.weights for row in kept} - {""}))

@@ -7,7 +7,6 @@ of one thread's processor: of an agent, those of its bids; of the market, the re
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,9 +26,8 @@ from gangplan.simulator.interference.market import Market
 from .cells import table
 from .ledger import ROOT, measured_commit
 from .records import append_records, read_records
-from .report import renew
 
-CSV, PAGE = ROOT / "benchmarks" / "market.csv", ROOT / "docs" / "interference.md"
+CSV = ROOT / "benchmarks" / "market.csv"
 SIZES = (64, 256, 1024, 4096, 10_000, 12_504)
 MINUTES, WARM, ASK = 10, 2, 2
 """That are simulated, of which so many first ones do not count; agents asked besides a job's own."""
@@ -113,8 +111,9 @@ def measured(servers: int, network: str = "leaf-spine") -> MarketRow:
     return MarketRow(servers, len(market.servers), jobs // MINUTES, used, *spread, *told, when, measured_commit())
 
 
-def latency(rows: Sequence[MarketRow]) -> str:
+def latency(path: Path = CSV) -> str:
     """Return a line a size, of its newest row."""
+    rows = read_records(path, MarketRow)
     lines = [
         (
             f"{8 * x.servers:,}",
@@ -132,11 +131,6 @@ def latency(rows: Sequence[MarketRow]) -> str:
     return table(("GPUs", "agents", "jobs a minute", "in use", *cost), lines)
 
 
-def write_page(path: Path = CSV, check: bool = False) -> int:
-    """Renew the table of the page, see `renew`."""
-    return renew(PAGE, {"market": lambda: latency(read_records(path, MarketRow))}, "market --page", check=check)
-
-
 def command(commands: Any) -> None:
     """Add the command ``market``."""
     parser = commands.add_parser("market", help="time the agents of a market, from 64 to 12,504 servers")
@@ -146,6 +140,8 @@ def command(commands: Any) -> None:
 
 
 def _act(options: argparse.Namespace) -> int:
+    from .centres import write_page
+
     if not options.page:
         measured(64)  # compiled code is loaded before anything is timed
         for servers in options.servers:

@@ -35,6 +35,7 @@ from .pacml_suites import (
     PACML,
     PLAN,
     PROTOCOL,
+    RANDOM,
     SEARCHES,
     UNGUARDED,
     Cell,
@@ -163,6 +164,10 @@ def _policy(name: str, task: Task, types: tuple[JobType, ...], weights: Path | N
         from .pacml_search import Searched
 
         return Searched(task.folder, task.cell.units, task.distribution, task.seed, **SEARCHES[name])
+    if name == RANDOM:
+        from .pacml_search import RandomScores
+
+        return RandomScores(task.seed)
     if weights is None:
         return make_policy(name, task.seed)
     policy: Policy = _learned(weights, name == LEARNED)

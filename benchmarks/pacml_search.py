@@ -1,4 +1,4 @@
-"""Search with the true distribution: the teachers as policies, to compare the learned one with."""
+"""What the learned policy is compared with: its teachers as policies, and random scores in its place."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from gangplan.instances import OpGraph
+from gangplan.instances.arrays import FloatArray
 from gangplan.learned.ramp.features import MOST, scratch_of
 from gangplan.learned.ramp.hindsight import Future
+from gangplan.learned.ramp.policy import Decider, Observation
 from gangplan.learned.ramp.scenarios import Episode, published
 from gangplan.learned.ramp.teacher import AHEAD, judge, teacher
 from gangplan.learned.ramp.values import SHAPE, value_table
@@ -16,6 +19,21 @@ from gangplan.simulator.ramp.step import Units
 
 SEEDS = 3_000_000
 """Where the seeds of these begin: neither those of tests nor those of training."""
+
+
+class RandomScores(Decider):
+    """What ships, guard and all, with random scores instead of a network's."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self._rng = np.random.default_rng([SEEDS, seed])
+
+    def rate(self, observation: Observation) -> FloatArray:
+        """Return standard normal numbers."""
+        return self._rng.normal(size=len(observation.rows))
+
+    def embed(self, graph: OpGraph) -> None:
+        """Return nothing of a job's ops."""
 
 
 class Searched:

@@ -17,9 +17,9 @@ PACML = ROOT / "benchmarks" / "pacml.csv"
 PROTOCOL = 1
 """Counted up when cases or what is measured change: rows of another protocol are run again."""
 
-LEARNED, UNGUARDED, BOUND, PLAN = "learned", "unguarded", "bound", "plan"
-"""Policies by name: the learned one, the same without its guard, the LP's bound, and the schedule that beam search
-finds; the last two know all arrivals."""
+LEARNED, UNGUARDED, RANDOM, BOUND, PLAN = "learned", "unguarded", "random scores", "bound", "plan"
+"""Policies by name: the learned one, the same without its guard, the same with random scores for the network's, the
+LP's bound, and the schedule that beam search finds; the last two know all arrivals."""
 
 OTHERS = (
     "densenet121", "gnmt_large", "inception_v3", "nasnetalarge", "nasnetamobile", "resnet101", "resnet50", "resnext101",
@@ -104,7 +104,7 @@ class PacmlRow:
         protocol: `PROTOCOL` at the time.
         weights: the first twelve digits of their SHA-256, empty of a policy without.
         units, models, cluster, load, jobs: as of `Cell`.
-        policy: a name that `make_policy` knows, `LEARNED`, `UNGUARDED`, `BOUND`, `PLAN`, a search, or an ablation.
+        policy: a name that `make_policy` knows, one of those above, a search, or an ablation.
         distribution, seed: of what arrives.
         blocked, blocked_or_running: the rates; the second one is the published.
         seconds: of the simulation or search, without the check.
@@ -149,7 +149,7 @@ def _suites() -> dict[str, tuple[Cell, ...]]:
     far = (LEARNED, *CONSTANTS, *QUICK)
     physical = Cell("physical", near, seeds=5)
     return {
-        "main": tuple(Cell(u, (LEARNED, UNGUARDED, *RAMP_POLICIES)) for u in units),
+        "main": tuple(Cell(u, (LEARNED, UNGUARDED, RANDOM, *RAMP_POLICIES)) for u in units),
         "bounds": tuple(Cell(u, (BOUND, PLAN)) for u in units),
         "models": (
             *(Cell(u, near, "nine", seeds=5) for u in units),
@@ -162,7 +162,7 @@ def _suites() -> dict[str, tuple[Cell, ...]]:
             Cell("as-published", far, cluster="8x8x4", jobs=2000, seeds=3),
             Cell("physical", far, cluster="8x8x8", load=1.0, jobs=2000, seeds=3),
         ),
-        "search": tuple(Cell(u, tuple(SEARCHES), seeds=2) for u in units),
+        "search": (*(Cell(u, tuple(SEARCHES), seeds=2) for u in units), *(Cell(u, (PAST,), seeds=5) for u in units)),
     }
 
 

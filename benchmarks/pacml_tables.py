@@ -27,6 +27,7 @@ from .pacml_suites import (
     PACML,
     PLAN,
     PROTOCOL,
+    RANDOM,
     RULES,
     SEARCHES,
     SUITES,
@@ -179,13 +180,14 @@ def _worse(found: Found, suites: Sequence[str], policy: str) -> str:
 
 
 def searches(found: Found) -> str:
-    """Return what search with the true distribution comes to, on the seeds that it was run on."""
+    """Return what search and random scores come to, and by how much more than the network on the same seeds."""
     lines: list[Line] = []
-    for cell in SUITES["search"]:
-        for name in SEARCHES:
+    for cell in {cell.units: cell for cell in SUITES["search"]}.values():
+        for name in (*SEARCHES, RANDOM):
             if any(found.spread(cell, name, d) for d in ALL):
                 seeds = max(len(found.rates(cell, name, d)) for d in ALL)
-                cells = (rate(found.spread(cell, name, d)) for d in ALL)
+                pairs = ((found.spread(cell, name, d), found.apart(cell, name, LEARNED, d)) for d in ALL)
+                cells = (f"{rate(all_)} ({signed(more)})" if all_ else "-" for all_, more in pairs)
                 lines.append((f"{name}, {cell.units}, {seeds} seeds", *cells))
     return table(("", *ALL), lines) if lines else NOT_RUN
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from gangplan.instances import InstanceError
 from gangplan.simulator.interference.agents import Team
@@ -26,28 +29,39 @@ def _near(score: str) -> Maker:
     return lambda case: Rule(score, "shortest", together=True, patience=CONSOLIDATE, near=True)
 
 
-def _agents(local: Maker, forward: str) -> Maker:
-    return lambda case: Team(case, local, forward)
+def _agents(local: Maker, forward: str) -> Callable[..., Policy]:
+    return lambda case, **words: Team(case, local, forward, **words)
+
+
+def _market(**given: Any) -> Callable[..., Policy]:
+    return lambda case, **words: Market(case, _bidder, **given, **words)
+
+
+_TEAMS: dict[str, Callable[..., Policy]] = {
+    "market": _market(),
+    "market-ask-1": _market(ask=1),
+    "market-ask-2": _market(ask=2),
+    "agents-alone": _agents(_bidder, "emptiest"),
+    "agents-random": _agents(_bidder, "random"),
+    "agents-apart": _agents(_bidder, "nowhere"),
+    **{f"agents-{name}": _agents(_near(name), "emptiest") for name in ("lif", "tetris", "lb")},
+}
 
 
 OTHERS: dict[str, Maker] = {
     "alone-joint": lambda case: Joint(alone(case.truth), consolidate=CONSOLIDATE),
     "oracle-joint": lambda case: Joint(case.truth, consolidate=CONSOLIDATE),
     "oracle-joint-patient": lambda case: Joint(case.truth, PATIENCE),
-    "market": lambda case: Market(case, _bidder),
-    "market-processes": lambda case: Market(case, _bidder, bidders=Processes),
-    "market-ray": lambda case: Market(case, _bidder, bidders=Actors),
-    "market-ask-2": lambda case: Market(case, _bidder, ask=2),
-    "agents-alone": _agents(_bidder, "emptiest"),
-    "agents-random": _agents(_bidder, "random"),
-    "agents-apart": _agents(_bidder, "nowhere"),
+    "market-processes": _market(bidders=Processes),
+    "market-ray": _market(bidders=Actors),
     **{f"{name}-near": _near(name) for name in ("lif", "tetris", "lb")},
-    **{f"agents-{name}": _agents(_near(name), "emptiest") for name in ("lif", "tetris", "lb")},
+    **_TEAMS,
+    **{f"{name}-2-racks": partial(make, racks=2) for name, make in _TEAMS.items()},
 }
 """The search of `colocate` with the speeds that jobs have alone (what is lost without learning) and with the true ones
 (what more could be learned); rules that keep a job near where it began; and agents of a rack each, that bid for jobs,
-pass them on to the emptiest or at random, or keep what they get.
-The market's agents may be processes of their own, or on Ray."""
+pass them on to the emptiest or at random, or keep what they get; or of two racks each. The market's agents may ask the
+owner and one or two others only, be processes of their own, or on Ray."""
 
 
 def make_policy(name: str, case: str = "", folder: Path = FOLDER) -> Maker:

@@ -24,7 +24,7 @@ from gangplan.instances.readers.gavel import read_gavel_trace
 from gangplan.instances.readers.traces import read_trace
 
 from .case import Case, harmony_fleet
-from .centres import centres
+from .centres import centres, moved
 from .job_types import MEASURED, TESTBED, Jobs, JobTypes
 from .measured import EPOCH, gangs_of, gpu_pairs, link_pairs
 from .truths import HiddenTruth, contention
@@ -240,8 +240,19 @@ def _arrivals(
     return np.asarray(submit * (gap * jobs / submit[-1]) if submit[-1] > 0 else submit)
 
 
+def _in_centre(make: Callable[..., Case], path: str, seed: int, jobs: int = 400) -> Case:
+    """Return a case of the testbed that needs data, on 64 servers of a data centre."""
+    return moved(partial(make, path), "leaf-spine", seed, jobs, 64, load=1.5)
+
+
 CENTRES = centres(poisson)
-"""Data centres of many agents, by name."""
+"""Data centres of many agents that need no data, by name."""
+_DATA_CENTRES = {
+    "leaf-spine-gavel": ("gavel/max_min_fairness.trace", partial(_in_centre, gavel_mix)),
+    "leaf-spine-philly": ("philly/philly.csv.gz", partial(_in_centre, philly)),
+}
+OF_AGENTS = (*CENTRES, *_DATA_CENTRES)
+"""Names of all cases that are data centres."""
 CASES: dict[str, Callable[..., Case]] = {
     "poisson": poisson,
     "ps": partial(poisson, kind="ps"),
@@ -256,6 +267,7 @@ DATA_CASES: dict[str, tuple[str, Callable[..., Case]]] = {
     "philly": ("philly/philly.csv.gz", philly),
     "gavel-pairs": ("gavel", gavel_pairs),
     "deepshare": ("deepshare", deepshare),
+    **_DATA_CENTRES,
 }
 """Those that need data: where it is in a folder of it, and functions of that path and a seed."""
 

@@ -138,7 +138,7 @@ def centres(make: Callable[..., Case]) -> dict[str, Callable[..., Case]]:
     found: dict[str, Callable[..., Case]] = {}
     for name in _NETWORKS:
         at = partial(moved, make, name, load=1.5)
-        found[name] = partial(at, jobs=600, servers=64)
-        found[f"{name}-256"] = partial(at, jobs=2400, servers=256)
+        found[name] = partial(at, jobs=400, servers=64)
+        found[f"{name}-256"] = partial(at, jobs=1600, servers=256)
         found[f"{name}-wide"] = partial(at, jobs=400, servers=64, wide=4)
     return found

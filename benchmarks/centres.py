@@ -1,0 +1,54 @@
+"""The tables of many schedulers in docs/interference.md, made from the rows of benchmarks/harmony.csv alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from .cells import table
+from .found import Found, number, percent
+from .harmony import CSV, read
+from .ledger import ROOT
+from .market import latency
+from .report import renew
+
+PAGE = ROOT / "docs" / "interference.md"
+RULES = ("lif", "tetris", "lb", "lif-near", "tetris-near", "lb-near")
+SINGLE = (*RULES, "alone", "alone-joint")
+AGENTS = ("market", "market-ask-2", "marl", "agents-alone", "agents-random", "agents-apart", "agents-lif")
+WIDE = ("market-2-racks", "market-ask-1-2-racks", "agents-alone-2-racks", "agents-apart-2-racks", "agents-lif-2-racks")
+_NETWORKS = ("fat-tree", "leaf-spine", "flat")
+PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "centres": (_NETWORKS, (*AGENTS, *SINGLE)),
+    "workloads": (("leaf-spine-gavel", "leaf-spine-philly", "leaf-spine-256"), (*AGENTS, *SINGLE)),
+    "wide": (tuple(f"{name}-wide" for name in _NETWORKS), (*WIDE, *SINGLE)),
+}
+"""Tables: their cases, and the policies on them, the first of which the others are compared with."""
+
+
+def policies_of(case: str) -> tuple[str, ...]:
+    """Return who is compared on a case of many schedulers, nobody if it is none."""
+    return next((policies for cases, policies in PARTS.values() if case in cases), ())
+
+
+def compared(found: Found, cases: Sequence[str], policies: Sequence[str]) -> str:
+    """Return mean JCTs in minutes by case, and by how much the first policy's is less."""
+    first, lines = policies[0], []
+    for name in policies:
+        cells: list[str] = []
+        for case in cases:
+            mean = found.mean(case, name)
+            cells += ["" if mean is None else number(mean / 60)]
+            cells += ["" if name == first else percent(found.apart(case, first, name))]
+        if any(cells):
+            lines.append((f"`{name}`", *cells))
+    heads = [words for case in cases for words in (f"{case}, min", f"`{first}` less it")]
+    return table(("policy", *heads), lines)
+
+
+def write_page(path: Path = CSV, check: bool = False) -> int:
+    """Renew the tables of the page, see `renew`."""
+    found = Found(read(path))
+    parts = {name: partial(compared, found, *of) for name, of in PARTS.items()}
+    return renew(PAGE, parts | {"market": latency}, "harmony page", check=check)
