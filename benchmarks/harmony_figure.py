@@ -8,17 +8,16 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.learned.interference.models import fit
-from gangplan.learned.interference.samples import Samples
-from gangplan.learned.interference.sources import cluster_setting
+from gangplan.learned.interference.sources import log_samples
 from gangplan.plot.colours import mixed
 from gangplan.plot.scene import Axis, Boxes, Heat, Key, Panel, Scene, Words
-from gangplan.simulator.interference import samples as logs
 from gangplan.simulator.interference.baselines import Policy, Rule, run
 from gangplan.simulator.interference.cases import TRAINING, VALIDATION, maker
 from gangplan.simulator.interference.evaluate import baselines
 from gangplan.simulator.interference.greedy import Greedy
 from gangplan.simulator.interference.job_types import TESTBED
 from gangplan.simulator.interference.outcome import InterferenceOutcome
+from gangplan.simulator.interference.samples import Log, log
 from gangplan.simulator.interference.snapshots import Snapshots, Truth
 from gangplan.simulator.interference.truths import HiddenTruth
 
@@ -64,9 +63,9 @@ def lanes(outcome: InterferenceOutcome, shares: FloatArray, end: float) -> Boxes
 def draw(picture: Path = PICTURE) -> None:
     """Write the picture."""
     make = maker(CASE, jobs=JOBS)
-    parts = [logs.log(maker(CASE)(TRAINING + i), Rule("lb"), noise=0.03, seed=i) for i in range(12)]
-    made, case = logs.Samples.join(parts), make(SEED)
-    samples = Samples.measured(cluster_setting(case.fleet, case.jobs.types), made.now, made.speed)
+    parts = [log(maker(CASE)(TRAINING + i), Rule("lb"), noise=0.03, seed=i) for i in range(12)]
+    case = make(SEED)
+    samples = log_samples(case, Log.join(parts))
     few = np.cumsum(np.diff(samples.now.first)) <= SIZE
     model, truth = fit(samples.take(np.flatnonzero(few))), case.truth
     assert isinstance(truth, HiddenTruth)

@@ -6,10 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
-from gangplan.simulator.metrics import interval
-
 from .cells import table
 from .found import Found, number, percent
 from .harmony import ABLATIONS, CSV, FULL, GROUND, HARMONY, ORACLES, OURS, POLICIES, PUBLISHED, RULES, read
@@ -17,6 +13,8 @@ from .ledger import ROOT
 from .report import renew
 
 PAGE = ROOT / "docs" / "harmony.md"
+LEFT_OUT = (*PUBLISHED, *ABLATIONS, "best", "first")
+"""Policies without a row in the table of cases: published rules and ablations have tables of their own."""
 NOT_RUN = "Not run yet."
 
 
@@ -63,42 +61,18 @@ def ablations(found: Found) -> str:
 
 
 def cases(found: Found) -> str:
-    """Return a table for each case: the figures of every policy that was run."""
-    parts = []
-    for case in GROUND:
-        best, oracle, lines = found.best(case, RULES), found.best(case, ORACLES), []
-        for name in POLICIES:
-            if mine := found.of(case, name):
-                mean, margin = interval(np.array(list(mine.values())) / 60)
-                cells = [number(mean) + ("" if margin is None else f" ± {number(margin)}")]
-                cells += [_minutes(found, case, name, "p95_jct"), _hours(found, case, name)]
-                cells += [number(found.mean(case, name, "rate")), found.room(case, name, RULES, oracle)]
-                lines.append((f"**`{name}`**" if name == best else f"`{name}`", *cells))
-        head = (case, "mean JCT, min", "p95, min", "makespan, h", "tasks/s", "share of the room")
-        parts += [table(head, lines)] if lines else []
-    return "\n\n".join(parts) or NOT_RUN
-
-
-def provenance(found: Found) -> str:
-    """Return where the rows come from."""
+    """Return mean JCTs in minutes, a row for each policy and a column for each case."""
+    names = [case for case in GROUND if case in found.rows]
     lines = []
-    for name in POLICIES:
-        kept = [row for case in GROUND for row in found.rows.get(case, ()) if row.policy == name]
-        if kept:
-            newest = max(kept, key=lambda r: r.date)  # type: ignore[attr-defined]
-            weights = ", ".join(sorted({row.weights for row in kept} - {""}))
-            lines.append((f"`{name}`", weights, f"{len(kept):,}", newest.commit, newest.date[:10]))  # type: ignore[attr-defined]
-    return table(("", "weights", "rows", "commit", "newest"), lines) if lines else NOT_RUN
+    for policy in POLICIES:
+        if policy not in LEFT_OUT and (means := [_minutes(found, case, policy) for case in names]):
+            lines.append((f"`{policy}`", *means, number(found.mean("poisson", policy, "rate"))))
+    return table(("", *(f"`{case}`" for case in names), "tasks/s"), lines) if names else NOT_RUN
 
 
-def _minutes(found: Found, case: str, policy: str, figure: str = "mean_jct") -> str:
-    value = found.mean(case, policy, figure)
+def _minutes(found: Found, case: str, policy: str) -> str:
+    value = found.mean(case, policy)
     return "" if value is None else number(value / 60)
-
-
-def _hours(found: Found, case: str, policy: str) -> str:
-    value = found.mean(case, policy, "makespan")
-    return "" if value is None else number(value / 3600)
 
 
 TABLES: dict[str, Callable[[Found], str]] = {
@@ -106,7 +80,6 @@ TABLES: dict[str, Callable[[Found], str]] = {
     "published": published,
     "ablations": ablations,
     "cases": cases,
-    "provenance": provenance,
 }
 
 

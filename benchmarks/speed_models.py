@@ -20,10 +20,10 @@ from gangplan.instances.readers.measured import Pairs, read_measured
 from gangplan.learned.interference.judge import LEVELS, hold_out, judge
 from gangplan.learned.interference.models import MODELS, fit
 from gangplan.learned.interference.samples import Samples
-from gangplan.learned.interference.sources import cluster_setting, pair_samples
-from gangplan.simulator.interference import samples as logs
+from gangplan.learned.interference.sources import log_samples, pair_samples
 from gangplan.simulator.interference.baselines import Rule, load_balance
 from gangplan.simulator.interference.cases import TRAINING, poisson
+from gangplan.simulator.interference.samples import Log, log
 from gangplan.simulator.metrics.compare import interval
 
 ROOT = Path(__file__).parent
@@ -45,10 +45,9 @@ def pool(cluster: int) -> tuple[Samples, Samples]:
     for i in range(CASES):
         case = poisson(TRAINING + 1000 * cluster + i, jobs=100, load=0.6, cluster=cluster)
         rule = Rule(load_balance if i % 2 else lambda env, job, kind: rng.random(len(env.free)))
-        parts.append(logs.log(case, rule))
-    made = logs.Samples.join(parts)
-    true = Samples.measured(cluster_setting(case.fleet, case.jobs.types), made.now, made.speed)
-    true = true.take(rng.permutation(len(made.now)))
+        parts.append(log(case, rule))
+    true = log_samples(case, Log.join(parts))
+    true = true.take(rng.permutation(len(true.now)))
     noise = np.exp(NOISE * rng.standard_normal(len(true.speed)))
     return Samples(true.setting, true.now, true.speed * noise), true
 

@@ -15,13 +15,12 @@ from gangplan.simulator.interference.baselines import Rule, run
 from gangplan.simulator.interference.cases import TRAINING, VALIDATION
 from gangplan.simulator.interference.environment import Environment
 from gangplan.simulator.interference.evaluate import CONSOLIDATE
-from gangplan.simulator.interference.samples import Samples as Log
-from gangplan.simulator.interference.samples import log
+from gangplan.simulator.interference.samples import Log, log
 from gangplan.solvers.processes import one_thread
 
 from ..interference.networks import batch_of
 from ..interference.samples import Samples
-from ..interference.sources import cluster_setting
+from ..interference.sources import log_samples
 from ..training.imitation import Imitation
 from .network import Ensemble
 from .policy import WAYS, ColocatePolicy
@@ -46,8 +45,7 @@ def log_of(settings: Settings, seed: int) -> Samples:
             case = settings.make(number)
             parts.append(log(case, policy, limit=int(until - size) + 1, noise=settings.noise, seed=number))
             size, number = size + len(parts[-1].speed), number + 1
-    made = Log.join(parts)
-    return Samples.measured(cluster_setting(case.fleet, case.jobs.types), made.now, made.speed)
+    return log_samples(case, Log.join(parts))
 
 
 def unseen(samples: Samples, members: int, seed: int) -> list[np.ndarray]:

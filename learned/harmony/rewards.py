@@ -12,14 +12,12 @@ from gangplan.simulator.interference.baselines import Policy
 from gangplan.simulator.interference.case import Case
 from gangplan.simulator.interference.cases import TRAINING
 from gangplan.simulator.interference.environment import Environment
-from gangplan.simulator.interference.samples import Samples as Log
-from gangplan.simulator.interference.samples import log
+from gangplan.simulator.interference.samples import Log, log
 from gangplan.simulator.interference.snapshots import Snapshots
 
 from ..interference.ensemble import Model
 from ..interference.models import MODELS
-from ..interference.samples import Samples
-from ..interference.sources import cluster_setting
+from ..interference.sources import log_samples
 from .settings import Settings
 
 MEMBERS = 2
@@ -66,7 +64,7 @@ def reward_model(settings: Settings, seed: int) -> Model | None:
 
 def fitted(name: str, case: Case, made: Log, samples: int, seed: int) -> Model:
     """Return a model of `MODELS`, fitted to the first samples of a log of the case's cluster."""
-    known = Samples.measured(cluster_setting(case.fleet, case.jobs.types), made.now, made.speed).first(samples)
+    known = log_samples(case, made).first(samples)
     members = tuple(MODELS[name][0](known, seed + i) for i in range(MEMBERS))
     return Model(known.setting, members, floor=0.0, share=1.0)
 

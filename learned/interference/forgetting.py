@@ -55,19 +55,6 @@ class ForgettingRidge:
         if self.gain > _LARGE:
             self.products, self.moments, self.gain = self.products / self.gain, self.moments / self.gain, 1.0
 
-    def add_table(self, table: FloatArray, target: FloatArray) -> None:
-        """Learn from samples, float64 (n, D) and (n,), the oldest first."""
-        age = self.forget ** np.arange(len(target) - 1, -1, -1.0)
-        kept, self.gain = self.forget ** len(target) / self.gain, 1.0
-        self.products = kept * self.products + (table * age[:, None]).T @ table
-        self.moments = kept * self.moments + table.T @ (age * target)
-
-    def solve(self) -> FloatArray:
-        """Compute the coefficients; return the inverse of products and penalty, float64 (D, D)."""
-        inverse = np.linalg.inv(self.products / self.gain + self.penalty * np.eye(len(self.weight)))
-        self.weight = inverse @ self.moments / self.gain
-        return np.asarray(inverse)
-
     def improve(self, rounds: int = 20, enough: float = 1e-8) -> None:
         """Bring the coefficients nearer to the optimum by conjugate gradients, O(D^2) a round.
 

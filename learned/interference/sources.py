@@ -10,7 +10,9 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Fleet
 from gangplan.instances.readers.measured import Pairs
 from gangplan.instances.readers.together import Together
+from gangplan.simulator.interference.case import Case
 from gangplan.simulator.interference.job_types import JobTypes
+from gangplan.simulator.interference.samples import Log
 from gangplan.simulator.interference.snapshots import Long, Snapshots
 from gangplan.simulator.interference.truths import links
 
@@ -31,6 +33,11 @@ def cluster_setting(fleet: Fleet, types: JobTypes) -> Setting:
         numbers = [[float(x or 1) for x in part.groups()[1:]] if part else [] for part in parts]
         features = np.concatenate([features, type_features(words, numbers)], axis=1)
     return Setting(features, 1 / (types.compute * types.batches), links(fleet))
+
+
+def log_samples(case: Case, made: Log) -> Samples:
+    """Return a log of the cluster of a case."""
+    return Samples.measured(cluster_setting(case.fleet, case.jobs.types), made.now, made.speed)
 
 
 def pair_samples(pairs: Pairs) -> Samples:

@@ -26,7 +26,7 @@ from .snapshots import Snapshots
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Samples:
+class Log:
     """Observed speeds of n jobs in s snapshots.
 
     Attributes:
@@ -38,13 +38,13 @@ class Samples:
     speed: FloatArray
 
     @classmethod
-    def join(cls, parts: Iterable[Samples]) -> Samples:
+    def join(cls, parts: Iterable[Log]) -> Log:
         """Return the samples of all parts, one after the other."""
         parts = list(parts)
         return cls(Snapshots.join([x.now for x in parts]), np.concatenate([x.speed for x in parts]))
 
 
-def log(case: Case, policy: Policy, limit: int = 1_000_000, noise: float = 0.0, seed: int = 0) -> Samples:
+def log(case: Case, policy: Policy, limit: int = 1_000_000, noise: float = 0.0, seed: int = 0) -> Log:
     """Return the samples of a case under a policy, no more than `limit` but for the last snapshot.
 
     Args:
@@ -60,13 +60,13 @@ def log(case: Case, policy: Policy, limit: int = 1_000_000, noise: float = 0.0, 
     require_number(limit, "limit", positive=True, whole=True)
     require_number(noise, "noise")
     require_number(seed, "seed", whole=True)
-    rng, env, parts, size = np.random.default_rng(seed), Environment(case), list[Samples](), 0
+    rng, env, parts, size = np.random.default_rng(seed), Environment(case), list[Log](), 0
     while not env.done and size < limit:
         policy.place(env)
         if env.running:
             now = env.snapshot()
             speed = case.truth.speeds(now)
-            parts.append(Samples(now, speed * np.exp(noise * rng.standard_normal(len(speed)))))
+            parts.append(Log(now, speed * np.exp(noise * rng.standard_normal(len(speed)))))
             size += len(speed)
         env.end_interval()
-    return Samples.join(parts)
+    return Log.join(parts)

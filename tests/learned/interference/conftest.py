@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gangplan.learned.interference.samples import Samples
-from gangplan.learned.interference.sources import cluster_setting
+from gangplan.learned.interference.sources import log_samples
 from gangplan.simulator.interference.baselines import Rule
 from gangplan.simulator.interference.case import Case
 from gangplan.simulator.interference.cases import TRAINING, poisson
@@ -24,5 +24,5 @@ def samples(case: Case) -> Samples:
     """Return what its jobs report where tasks are put anywhere, in random order."""
     rng = np.random.default_rng(0)
     made = log(case, Rule(lambda env, job, kind: rng.random(len(env.free))))
-    found = Samples.measured(cluster_setting(case.fleet, case.jobs.types), made.now, made.speed)
+    found = log_samples(case, made)
     return found.take(rng.permutation(len(made.now)))

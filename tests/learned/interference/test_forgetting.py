@@ -24,28 +24,25 @@ def fed(table: np.ndarray, target: np.ndarray, forget: float) -> ForgettingRidge
     return ridge
 
 
+def solved(ridge: ForgettingRidge) -> np.ndarray:
+    """Return the coefficients that its sums say are the best."""
+    return np.linalg.solve(ridge.products / ridge.gain + 0.5 * np.eye(len(ridge.moments)), ridge.moments / ridge.gain)
+
+
 def test_one_by_one_is_all_at_once() -> None:
-    """Sparse samples one by one, however much weight they gain, and the table at once have the weighted optimum."""
+    """Sparse samples one by one, however much weight they gain, have the weighted optimum of the whole table."""
     table, target = drawn(6, 400)
     age = 0.9 ** np.arange(399, -1, -1)
     right = np.linalg.solve((table * age[:, None]).T @ table + 0.5 * np.eye(6), table.T @ (age * target))
-    once, single = ForgettingRidge(0.9, 0.5), fed(table, target, 0.9)
-    once.grow(6)
-    once.add_table(table[:150], target[:150])
-    once.add_table(table[150:], target[150:])
-    for ridge in (once, single):
-        ridge.solve()
-        assert np.allclose(ridge.weight, right)
-    assert single.gain < 1e9
+    ridge = fed(table, target, 0.9)
+    assert np.allclose(solved(ridge), right) and ridge.gain < 1e9
 
 
 def test_rounds_reach_what_solving_finds() -> None:
     """Conjugate gradients end where the exact solution is, also after columns were added."""
     table, target = drawn(40, 300)
-    ridge, exact = fed(table, target, 0.999), fed(table, target, 0.999)
-    for made in (ridge, exact):
-        made.grow(42)
-        made.add(np.array([0, 41]), np.ones(2), 3.0)
-    exact.solve()
+    ridge = fed(table, target, 0.999)
+    ridge.grow(42)
+    ridge.add(np.array([0, 41]), np.ones(2), 3.0)
     ridge.improve(rounds=100, enough=1e-20)
-    assert np.allclose(ridge.weight, exact.weight, atol=1e-6)
+    assert np.allclose(ridge.weight, solved(ridge), atol=1e-6)

@@ -6,7 +6,7 @@ import numpy as np
 
 from gangplan.simulator.interference.baselines import Rule
 from gangplan.simulator.interference.cases import TRAINING, poisson
-from gangplan.simulator.interference.samples import Samples, log
+from gangplan.simulator.interference.samples import Log, log
 
 
 def test_speeds_are_those_of_the_snapshots() -> None:
@@ -15,9 +15,9 @@ def test_speeds_are_those_of_the_snapshots() -> None:
     samples = log(case, Rule("lb"))
     assert np.allclose(case.truth.speeds(samples.now), samples.speed, rtol=1e-9)
     now, jobs = samples.now.take(np.array([5, 2, 9]))
-    some = Samples(now, samples.speed[jobs])
+    some = Log(now, samples.speed[jobs])
     assert np.allclose(case.truth.speeds(some.now), some.speed, rtol=1e-9)
-    twice = Samples.join([some, some])
+    twice = Log.join([some, some])
     assert np.allclose(case.truth.speeds(twice.now), twice.speed, rtol=1e-9) and len(twice.speed) == 2 * len(some.speed)
     assert samples.now.dense(40, 6).sum() == samples.now.workers.sum() + samples.now.ps.sum()
 
