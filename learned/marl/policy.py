@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -24,13 +25,16 @@ class MarlPolicy:
         network: scores actions.
         settings: what it was trained with.
         seed: says whose each job is.
+        fails: agent -> when it stops for good, seconds, as of `gangplan.simulator.interference.agents.Team`.
 
     Attributes:
         lane: the environment that it was last asked about, with the table of its agents.
     """
 
-    def __init__(self, network: Actor, settings: Settings, seed: int = 0) -> None:
-        self.network, self.settings, self.seed = network.eval(), settings, seed
+    def __init__(
+        self, network: Actor, settings: Settings, seed: int = 0, fails: Mapping[int, float] | None = None
+    ) -> None:
+        self.network, self.settings, self.seed, self.fails = network.eval(), settings, seed, fails
         self.lane: Lane | None = None
 
     def place(self, env: Environment) -> None:
@@ -40,7 +44,7 @@ class MarlPolicy:
             InstanceError: if the environment has no racks, or other types than the policy is for.
         """
         if self.lane is None or self.lane.env is not env:
-            self.lane = Lane(env, Table(env.case, self.seed), self.settings.types)
+            self.lane = Lane(env, Table(env.case, self.seed, self.fails), self.settings.types)
         lane, table = self.lane, self.lane.table
         if not env.waiting:
             return

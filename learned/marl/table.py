@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -36,8 +37,8 @@ class Table(Team):
     leaves room for the rest. On idle racks no job that fits may wait, so that whatever decides comes to an end.
     """
 
-    def __init__(self, case: Case, seed: int = 0) -> None:
-        super().__init__(case, lambda part: Rule("first"), seed=seed)
+    def __init__(self, case: Case, seed: int = 0, fails: Mapping[int, float] | None = None) -> None:
+        super().__init__(case, lambda part: Rule("first"), seed=seed, fails=fails)
         self.case = case
 
     @property
