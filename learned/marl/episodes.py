@@ -12,12 +12,12 @@ from torch import Tensor
 
 from gangplan.instances.arrays import BoolArray, FloatArray
 from gangplan.simulator.interference.environment import Environment
+from gangplan.simulator.interference.table import Ask, Table
 
 from ..harmony.rewards import end_intervals
 from ..interference.ensemble import Model
 from .network import Actor, Asked, asked_of, racks_of
 from .observe import Decision, Plan, Row, Sight
-from .table import Ask, Table
 from .teacher import Teacher
 
 

@@ -13,8 +13,7 @@ from gangplan.simulator.interference.baselines import least_interference
 from gangplan.simulator.interference.centres import NIC, owners
 from gangplan.simulator.interference.environment import Environment
 from gangplan.simulator.interference.room import servers_for
-
-from .table import Ask, Table
+from gangplan.simulator.interference.table import Ask, Table
 
 Row = NDArray[np.float32]
 EXTRAS, STATE = 6, 2

@@ -9,13 +9,13 @@ from pathlib import Path
 import torch
 
 from gangplan.simulator.interference.environment import Environment
+from gangplan.simulator.interference.table import Table
 from gangplan.solvers.processes import one_thread
 
 from ..policy import weights
 from .episodes import Lane, decide
 from .network import Actor
 from .settings import NAME, Settings
-from .table import Table
 
 
 class MarlPolicy:

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from gangplan.simulator.interference.cases import TRAINING
 from gangplan.simulator.interference.evaluate import baselines
+from gangplan.simulator.interference.table import Table
 
 from ..harmony.rewards import Predicted, fitted, logged
 from ..interference.ensemble import Model
 from .episodes import Lane
 from .settings import Settings
-from .table import Table
 
 _RULES = ("lif", "tetris", "lb", "lif-published", "tetris-published", "lb-published")
 

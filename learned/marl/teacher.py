@@ -8,8 +8,7 @@ from gangplan.instances.arrays import BoolArray
 from gangplan.simulator.interference.evaluate import CONSOLIDATE, alone
 from gangplan.simulator.interference.greedy import Greedy, Rows
 from gangplan.simulator.interference.market import Market
-
-from .table import Ask, Table
+from gangplan.simulator.interference.table import Ask, Table
 
 SAME = 0.02
 """By what share a job must be faster elsewhere to be passed on though it fits."""

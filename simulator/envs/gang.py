@@ -21,7 +21,6 @@ class Gang:
         state: of the engine.
         job: that waits.
         degree: its GPUs.
-        part: nodes that it may use, bool (m,); all by default.
         single: a node takes one GPU at a time; not if jobs are consolidated.
 
     Attributes:
@@ -29,15 +28,12 @@ class Gang:
         staged: GPUs set aside on each node, int64 (m,).
     """
 
-    def __init__(
-        self, state: ClusterState, job: int, degree: int, part: NDArray[np.bool_] | None = None, single: bool = False
-    ) -> None:
+    def __init__(self, state: ClusterState, job: int, degree: int, single: bool = False) -> None:
         self._s, self.job, self.degree, self.left, self._single = state, job, degree, degree, single
         m = len(state.free)
         self.staged: Long = np.zeros(m, dtype=np.int64)
         self._order: list[int] = []
-        may = state.ok[state.kind[job]]
-        self._may = may if part is None else may & part
+        self._may = state.ok[state.kind[job]]
         self._able = self._count()
         self._whole = state.whole[:, 0].astype(np.int64)
         self._many = state.consolidate and degree > int(self._whole.max())

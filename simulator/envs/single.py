@@ -22,10 +22,11 @@ from ..engine.jobs import Rows
 from ..metrics import summary
 from ..outcome import Outcome
 from .episode import Cases, Episode, Reward, Synthetic, completion_time, plain
+from .gang import Gang
 from .observe import Scene
 from .picture import Picture
-from .team import Mask, Team
 
+Mask = NDArray[np.int8]
 Observation = dict[str, Any]
 
 
@@ -247,7 +248,7 @@ class PlaceEnv(ClusterEnv):
     """
 
     takes: ClassVar[str] = "place"
-    _team: Team
+    _gang: Gang | None
 
     def __init__(
         self,
@@ -270,19 +271,36 @@ class PlaceEnv(ClusterEnv):
         return "to wait" if action == self.fleet.n_nodes else f"to use node {action}"
 
     def _begin(self, episode: Episode) -> None:
-        every = np.ones(self.fleet.n_nodes, dtype=bool)
-        self._team = Team(episode, [every], np.random.default_rng(0), self._single)
+        self._gang, self._waits = None, False
 
     def _seek(self, episode: Episode) -> bool:
-        on = self._team.seek()
-        self._mask = np.delete(self._team.masks[0], self.fleet.n_nodes) if on else np.zeros_like(self._mask)
-        return on
+        self._mask = np.zeros_like(self._mask)
+        while self._gang is None:
+            jobs = episode.queue.jobs[:1].tolist()
+            for job in () if self._waits else jobs:
+                gang = Gang(episode.state, job, episode.wanted(job), self._single)
+                self._gang = gang if gang.fits() else None
+            if self._gang is None and not episode.advance():
+                return False
+            self._waits = False
+        self._mask[:-1] = self._gang.eligible()
+        self._mask[-1] = self._gang.left == self._gang.degree and episode.may_wait
+        return True
 
     def _act(self, episode: Episode, action: int) -> None:
-        self._team.act(0, action + (action == self.fleet.n_nodes))
+        gang = self._gang
+        assert gang is not None, "the mask allowed it"
+        if action == self.fleet.n_nodes:
+            self._gang, self._waits = None, True
+            return
+        gang.take(action)
+        if not gang.left:
+            at = int(np.flatnonzero(episode.queue.jobs == gang.job)[0])
+            episode.start(at, gang.degree, gang.rows())
+            self._gang = None
 
     def _look(self, episode: Episode) -> Observation:
-        gang, jobs = self._team.gangs[0], episode.queue.jobs[:1]
+        gang, jobs = self._gang, episode.queue.jobs[:1]
         if gang is None:
             return self._scene.observe(episode.state, jobs[:0], 1)
         return self._scene.observe(episode.state, jobs, 1, gang.staged, gang.left)

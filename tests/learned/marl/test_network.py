@@ -12,12 +12,12 @@ from gangplan.learned.marl.episodes import Lane, Step, batch, play
 from gangplan.learned.marl.network import Actor
 from gangplan.learned.marl.policy import MarlPolicy
 from gangplan.learned.marl.settings import Settings
-from gangplan.learned.marl.table import Table
 from gangplan.learned.policy.recipe import start
 from gangplan.simulator.interference.baselines import run
 from gangplan.simulator.interference.cases import CENTRES, VALIDATION
 from gangplan.simulator.interference.environment import Environment
 from gangplan.simulator.interference.outcome import check
+from gangplan.simulator.interference.table import Table
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 GRAPHS = ("hierarchical", "outer", "flat")

@@ -304,7 +304,7 @@ def test_place_masks_are_exact(kind: str) -> None:
         seen, _ = env.reset(seed=seed)
         over = False
         while not over:
-            gang = env._team.gangs[0]
+            gang = env._gang
             room, tight = able(env, gang.job, gang.staged), env.scheduler.consolidate
             whole = env.fleet.gpus.tolist()
             if tight and gang.degree > max(whole):
@@ -333,7 +333,7 @@ def test_waiting_is_forbidden_where_it_would_be_for_good(kind: str) -> None:
         seen, _ = env.reset(seed=seed)
         over = False
         while not over:
-            gang = env._team.gangs[0] if hasattr(env, "_team") else None
+            gang = getattr(env, "_gang", None)
             if not seen["action_mask"][wait] and (gang is None or gang.left == gang.degree):
                 found += 1
                 with pytest.raises(InstanceError, match="waiting for good"):

@@ -1,10 +1,9 @@
-"""The environment of many schedulers: contract, exact masks, jobs in one part, and one scheduler as the engine."""
+"""The environment of many schedulers: contract, exact masks, whole jobs on one rack, and pay that adds up."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,20 +12,14 @@ from gymnasium.error import ResetNeeded
 from pettingzoo.test import parallel_api_test, parallel_seed_test
 
 from gangplan.instances import InstanceError
-from gangplan.instances.placement import Fleet
-from gangplan.instances.workload import Workload
-from gangplan.simulator.engine import POLICIES, Scheduler, simulate
-from gangplan.simulator.envs import Case, ManyEnv, Synthetic
+from gangplan.simulator.envs import ManyEnv
+from gangplan.simulator.interference.agents import Team
+from gangplan.simulator.interference.baselines import Rule, run
+from gangplan.simulator.interference.cases import CENTRES, VALIDATION
+from gangplan.simulator.interference.centres import owners
+from gangplan.simulator.interference.outcome import check
 
-UNEVEN = replace(Fleet.regular(3, 3, 4), gpus=[4, 4, 4, 2, 2, 0, 4, 1, 4], cpu=[8.0] * 9)
-"""Racks of 12, 4 and 9 GPUs."""
-FIFO = Scheduler((POLICIES["fifo"](),))
-
-
-def busy(rng: np.random.Generator) -> Case:
-    """Draw jobs that keep the uneven racks busy, some of which need cores and fit only some racks."""
-    work = Synthetic(25, jobs=40, load=1.3, sizes=(1, 2, 4, 8))(rng).workload
-    return Case(replace(work, cpu=work.gpus * rng.choice([0.0, 2.0], work.n_jobs)))
+small = partial(CENTRES["flat"], jobs=40, servers=16)
 
 
 def play(env: ManyEnv, rng: np.random.Generator, wait: float = 0.0, **reset: Any) -> float:
@@ -50,94 +43,71 @@ def test_pettingzoo_contract() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         parallel_api_test(ManyEnv(), num_cycles=400)
-        parallel_api_test(ManyEnv(UNEVEN, busy), num_cycles=400)
         parallel_seed_test(ManyEnv, num_cycles=100)
 
 
-@pytest.mark.parametrize("consolidate", [False, True])
-def test_one_scheduler_is_the_engine(consolidate: bool) -> None:
-    """An agent that owns everything and takes the engine's choice of node makes the engine's schedule."""
-    scheduler, fleet = replace(FIFO, consolidate=consolidate), Fleet.regular(2, 2, 4)
-    env = ManyEnv(fleet, scheduler=scheduler, level=1)
-    (agent,) = env.possible_agents
-    for seed in range(3):
-        case = Synthetic(16, jobs=40, load=1.1)(np.random.default_rng(seed))
-        seen, _ = env.reset(options={"case": case})
-        while env.agents:
-            allowed = np.flatnonzero(seen[agent]["action_mask"])
-            if consolidate and allowed[0] < env.nodes:  # best fit
-                allowed = allowed[allowed < env.nodes]
-                allowed = allowed[[np.argmin(seen[agent]["nodes"][allowed, 1])]]
-            seen, *_ = env.step({agent: allowed[0]})
-        expected = simulate(case.workload, fleet, scheduler)
-        assert np.array_equal(env.outcome.start, expected.start)
-        for field in ("row_node", "row_gpus"):
-            pair = [getattr(o, field)[np.lexsort((o.row_node, o.row_job))] for o in (env.outcome, expected)]
-            assert np.array_equal(*pair)
-
-
-@pytest.mark.parametrize("consolidate", [False, True])
 @pytest.mark.parametrize("wait", [0.0, 0.8])
-def test_every_job_runs_in_one_part(wait: float, consolidate: bool) -> None:
-    """However long agents like to wait, all jobs run, each on nodes of one agent, and pay is minus the sum of JCT."""
-    env, rng = ManyEnv(UNEVEN, busy, replace(FIFO, consolidate=consolidate)), np.random.default_rng(0)
-    rack = UNEVEN.topology.group[0]
-    for seed in range(15):
+def test_every_job_runs_on_one_rack(wait: float) -> None:
+    """However long agents wait, all jobs run, each on one agent's rack, and pay is minus the sum of JCT."""
+    env, rng = ManyEnv(small), np.random.default_rng(0)
+    for seed in range(5):
         paid = play(env, rng, wait, seed=seed)
         found = env.outcome
-        assert found.admitted.all()
-        assert paid == pytest.approx(-(found.finish - found.workload.submit).sum(), rel=1e-9)
-        for job in range(found.workload.n_jobs):
-            assert len(set(rack[found.row_node[found.row_job == job]].tolist())) == 1
+        assert check(found) == []
+        assert paid == pytest.approx(-found.jct.sum(), rel=1e-9)
+        rack = owners(found.case.fleet)
+        for job in range(len(found.case.jobs)):
+            assert len(set(rack[found.where.server[found.where.job == job]].tolist())) == 1
+
+
+def test_a_rule_in_the_environment_is_the_rule() -> None:
+    """Agents that put each task on the first group that takes it place as a team of that rule."""
+    case = small(VALIDATION)
+    env = ManyEnv(small)
+    seen, _ = env.reset(seed=0, options={"case": case})
+    team = Team(case, lambda part: Rule("first", "shortest"))
+    team.owner[:] = env._table.owner
+    while env.agents:
+        actions = {}
+        for agent in env.agents:
+            mask = seen[agent]["action_mask"].astype(bool)
+            mask[env.groups : -1] = False
+            actions[agent] = int(np.flatnonzero(mask)[0]) if mask.any() else env.groups + int(agent == "rack_0")
+        seen, _, _, truncated, infos = env.step(actions)
+        if any(truncated.values()):  # a rack that has no room must pass the job on if it may not wait
+            raise AssertionError(infos)
+    assert env.outcome.jct.mean() == pytest.approx(run(case, team).outcome().jct.mean())
 
 
 def test_masks_are_exact() -> None:
-    """A node is on offer where the gang can be completed, another agent where the job is new and could ever fit."""
-    env, rng = ManyEnv(UNEVEN, busy), np.random.default_rng(1)
-    rack, gpus = UNEVEN.topology.group[0], UNEVEN.gpus.astype(int)
-    passed_on: set[int] = set()
-    kinds = set()
-    for seed in range(4):
-        seen, _ = env.reset(seed=seed)
-        passed_on.clear()
-        while env.agents:
-            episode, team = env._episode, env._team
-            work, view = episode.case.workload, episode.view
-            free, cores = gpus.copy(), UNEVEN.cpu.copy()
-            for other in view.running.tolist():
-                rows = view.rows(other)
-                free[rows.node] -= rows.gpus
-                cores[rows.node] -= rows.gpus * work.cpu[other] / work.gpus[other]
-            actions = {}
-            for k, agent in enumerate(env.agents):
-                mask, job, gang = seen[agent]["action_mask"].astype(bool), team.firsts[k], team.gangs[k]
-                if job >= 0 and mask[:-1].any():
-                    each = work.cpu[job] / work.gpus[job]
-                    staged = np.zeros(9, dtype=int) if gang is None else gang.staged
-                    left = work.gpus[job] - staged.sum()
-                    here = np.minimum(free - staged, ((cores - staged * each) // each if each else free)).astype(int)
-                    here[(rack != k) | (staged > 0)] = 0
-                    nodes = (here[rack == k] > 0) & (here.sum() >= left)
-                    assert mask[: env.nodes].tolist() == nodes.tolist()
-                    ever = np.minimum(gpus, UNEVEN.cpu // each if each else gpus)
-                    could = [ever[rack == q].sum() >= work.gpus[job] and q != k for q in range(3)]
-                    new = job not in passed_on and not staged.any()
-                    assert mask[env.nodes : -1].tolist() == [new and c for c in could]
-                    assert not (mask[-1] and staged.any())
-                    kinds |= {*nodes.tolist(), "new" if new else "old"}
-                action = int(rng.choice(np.flatnonzero(mask)))
-                if env.nodes <= action < len(mask) - 1:
-                    passed_on.add(job)
-                actions[agent] = action
-            seen, *_ = env.step(actions)
-    assert kinds == {True, False, "new", "old"}
+    """A group is on offer where it has room for the task and the rest of the job fits on the rack beside it."""
+    env, rng, kinds = ManyEnv(small), np.random.default_rng(1), set()
+    seen, _ = env.reset(seed=3)
+    while env.agents:
+        actions = {}
+        for k, agent in enumerate(env.agents):
+            mask, job = seen[agent]["action_mask"].astype(bool), seen[agent]["job"]
+            if job[0]:
+                free, (workers, servers, gpus, cores) = seen[agent]["groups"][:, :3], job[2:6]
+                room = free[:, 0] >= gpus if workers else free[:, 1] >= cores
+                assert not (mask[: env.groups] & ~room).any()
+                if not servers:  # whole GPUs are all that such a job needs
+                    fits = (free[:, 0] // gpus).sum() >= workers
+                    assert mask[: env.groups].tolist() == (room & fits & (free[:, 1] > 0)).tolist() or not fits
+                    kinds.add(bool(fits))
+                assert not mask[env.groups + k]
+            else:
+                assert np.flatnonzero(mask).tolist() == [len(mask) - 1]
+            actions[agent] = int(rng.choice(np.flatnonzero(mask)))
+        seen, *_ = env.step(actions)
+    assert kinds == {True, False}
 
 
 def test_same_seed_same_trajectory() -> None:
     """Two environments with one seed agree in everything that every agent sees; another seed differs."""
 
     def trace(seed: int) -> list[Any]:
-        env, rng, found = ManyEnv(UNEVEN, busy), np.random.default_rng(0), []
+        env, rng, found = ManyEnv(small), np.random.default_rng(0), []
         seen, _ = env.reset(seed=seed)
         while env.agents:
             found.append([value.tolist() for one in seen.values() for value in one.values()])
@@ -150,35 +120,27 @@ def test_same_seed_same_trajectory() -> None:
 
 def test_wrong_actions() -> None:
     """A forbidden action truncates the episode for all and says whose it was; one outside of the space is an error."""
-    env = ManyEnv()
+    env = ManyEnv(small)
     with pytest.raises(ResetNeeded):
         env.step({})
     seen, _ = env.reset(seed=0)
     wait = len(seen["rack_0"]["action_mask"]) - 1
-    waiting = dict.fromkeys(env.agents, wait)
     with pytest.raises(InstanceError, match="rack_1"):
-        env.step(waiting | {"rack_1": wait + 1})
-    with pytest.raises(InstanceError, match="rack_3"):
-        env.step(dict.fromkeys(env.agents[:3], wait))
-    guilty = next(a for a in env.agents if not seen[a]["action_mask"][0])
-    _, rewards, over, truncated, infos = env.step(waiting | {guilty: 0})
+        env.step({"rack_0": wait, "rack_1": wait + 1})
+    with pytest.raises(InstanceError, match="rack_1"):
+        env.step({"rack_0": wait})
+    guilty = next(a for a in env.agents if not seen[a]["action_mask"].all())
+    bad = int(np.flatnonzero(seen[guilty]["action_mask"] == 0)[0])
+    chosen = {a: int(np.flatnonzero(seen[a]["action_mask"])[0]) for a in env.agents}
+    _, rewards, over, truncated, infos = env.step(chosen | {guilty: bad})
     assert set(rewards.values()) == {0.0} and not any(over.values()) and all(truncated.values())
     assert [a for a in infos if "forbidden" in infos[a]] == [guilty]
     assert env.agents == []
 
 
-@pytest.mark.parametrize(
-    ("field", "make"),
-    [
-        ("discipline", lambda: ManyEnv(scheduler=replace(FIFO, discipline="overtake"))),
-        ("scheduler", lambda: ManyEnv(scheduler=Scheduler((POLICIES["tetris"](),)))),
-        ("level", lambda: ManyEnv(level=2)),
-        ("case", lambda: ManyEnv().reset(options={"case": 1})),
-        ("gpus[1]", lambda: ManyEnv().reset(options={"case": Case(Workload(("a", "b"), [0, 0], [1, 17], [1, 1]))})),
-    ],
-)
-def test_bad_arguments(field: str, make: Callable[[], Any]) -> None:
-    """What makes no environment or episode is an error that names it."""
-    with pytest.raises(InstanceError) as caught:
-        make()
-    assert caught.value.field == field
+def test_bad_case() -> None:
+    """What is no case on the same fleet is an error that names it."""
+    for case in (1, CENTRES["flat"](VALIDATION, jobs=40, servers=24)):
+        with pytest.raises(InstanceError) as caught:
+            ManyEnv(small).reset(options={"case": case})
+        assert caught.value.field == "case"

@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from gangplan.instances.arrays import BoolArray
-from gangplan.simulator.interference.agents import Team
-from gangplan.simulator.interference.baselines import Rule, in_order
-from gangplan.simulator.interference.case import Case
-from gangplan.simulator.interference.environment import SERVER, WORKER, Environment
+
+from .agents import Team
+from .baselines import Rule, in_order
+from .case import Case
+from .environment import SERVER, WORKER, Environment
 
 
 class Ask(NamedTuple):

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from gangplan.learned.interference.policies import make_policy
-from gangplan.learned.marl.settings import Settings
-from gangplan.learned.marl.table import Table
-from gangplan.learned.marl.teacher import Teacher
-from gangplan.simulator.interference.cases import VALIDATION
+from gangplan.simulator.interference.cases import CENTRES, VALIDATION
 from gangplan.simulator.interference.centres import owners
 from gangplan.simulator.interference.environment import Environment
-from gangplan.simulator.interference.market import Market
 from gangplan.simulator.interference.outcome import check
+from gangplan.simulator.interference.table import Table
 
-SETTINGS = Settings(servers=16, jobs=40)
+SIZE = {"jobs": 40, "servers": 16}
 
 
 def test_random_agents() -> None:
     """Agents that decide at random run every job to its end, on the racks of one; none is passed on twice."""
-    case, rng = SETTINGS.make("leaf-spine", VALIDATION), np.random.default_rng(0)
+    case, rng = CENTRES["leaf-spine"](VALIDATION, **SIZE), np.random.default_rng(0)
     env, table = Environment(case), Table(case)
     while not env.done:
         table.begin(env)
@@ -38,7 +34,7 @@ def test_random_agents() -> None:
 
 def test_passed_on_before_it_begins() -> None:
     """Once a task of a job is placed, the job can be neither passed on nor left."""
-    case = SETTINGS.make("leaf-spine", VALIDATION)
+    case = CENTRES["leaf-spine"](VALIDATION, **SIZE)
     env, table = Environment(case), Table(case)
     table.begin(env)
     several = next(ask for ask in table.asks() if case.jobs.workers[ask.job] + case.jobs.servers[ask.job] > 1)
@@ -49,35 +45,9 @@ def test_passed_on_before_it_begins() -> None:
     assert then.job == several.job and not then.mask[groups:].any()
 
 
-def test_teacher_is_right() -> None:
-    """What the teacher says is allowed, and by its word agents place as their market would have cleared."""
-    case = SETTINGS.make("flat", VALIDATION)
-    env, table = Environment(case), Table(case)
-    teacher, market = Teacher(table), make_policy("market")(case)
-    passed = 0
-    for _ in range(6):
-        assert isinstance(market, Market)
-        market.owner, whole = table.owner.copy(), env.fork()
-        market.place(whole)
-        table.begin(env)
-        teacher.begin()
-        before = table.owner.copy()
-        while asks := table.asks():
-            for ask in asks:
-                right = teacher.label(ask)
-                assert right.any() and not (right & ~ask.mask).any()
-                table.take(ask, int(right.argmax()))
-        table.end()
-        passed += int((before != table.owner).sum())
-        if not table.passed_on[env.waiting].any():
-            assert env.running == whole.running or set(env.running) == set(whole.running)
-        env.end_interval()
-    assert passed
-
-
 def test_idle_racks_take_what_fits() -> None:
     """Where nothing runs, a job that fits may not wait, so that an agent that never wants to still comes to an end."""
-    case = SETTINGS.make("leaf-spine", VALIDATION)
+    case = CENTRES["leaf-spine"](VALIDATION, **SIZE)
     table = Table(case)
     table.begin(Environment(case))
     assert [bool(ask.mask[-1]) for ask in table.asks()] == [False]
