@@ -6,12 +6,13 @@ import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from gangplan.instances import InstanceError
 from gangplan.learned.interference.policies import make_policy, weights_of
-from gangplan.simulator.interference.cases import CASES, DATA_CASES, OF_AGENTS, maker
+from gangplan.simulator.interference.cases import CASES, DATA_CASES, OF_AGENTS, VALIDATION, maker
 from gangplan.simulator.interference.evaluate import Figures, evaluate
 
 from .ledger import ROOT, measured_commit
@@ -114,9 +115,10 @@ def _row(policy: str, case: str, seed: int, found: Figures, weights: str) -> Har
 def add(commands: Any) -> None:
     """Add the command."""
     harmony = commands.add_parser(
-        "harmony", help="policies under hidden interference: run what harmony.csv lacks, write the page, draw"
+        "harmony",
+        help="policies under hidden interference: run what harmony.csv lacks, write the page, draw, search longer",
     )
-    harmony.add_argument("what", nargs="?", choices=("run", "page", "figure"), default="run")
+    harmony.add_argument("what", nargs="?", choices=("run", "page", "figure", "room"), default="run")
     harmony.add_argument(
         "--case", action="append", choices=(*GROUND, *OF_AGENTS), metavar="NAME", help="may be repeated  [all]"
     )
@@ -137,6 +139,17 @@ def _act(options: argparse.Namespace) -> int:
 
         harmony_figure.draw()
         centres_figure.draw()
+        return 0
+
+    if options.what == "room":
+        from .harmony_room import room
+
+        for name, begin in product(options.case or ("poisson", "shared"), (VALIDATION + 100, 0)):
+            print(
+                f"seeds from {begin}",
+                *room(name, maker(name, options.data), range(begin, begin + options.seeds)),
+                sep="\n",
+            )
         return 0
 
     if options.what == "run" and not options.check:
