@@ -21,7 +21,7 @@ WIDE = ("market-2-racks", "market-ask-1-2-racks", "agents-alone-2-racks", "agent
 _NETWORKS = ("fat-tree", "leaf-spine", "flat")
 PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "centres": (_NETWORKS, (*AGENTS, *SINGLE)),
-    "workloads": (("leaf-spine-gavel", "leaf-spine-philly", "leaf-spine-256"), (*AGENTS, *SINGLE)),
+    "workloads": (("leaf-spine-gavel", "leaf-spine-philly"), (*AGENTS, *SINGLE)),
     "wide": (tuple(f"{name}-wide" for name in _NETWORKS), (*WIDE, *SINGLE)),
 }
 """Tables: their cases, and the policies on them, the first of which the others are compared with."""
