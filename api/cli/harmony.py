@@ -8,7 +8,7 @@ import numpy as np
 import typer
 
 from gangplan.learned.interference.policies import make_policy
-from gangplan.simulator.interference.cases import CASES, DATA, DATA_CASES, maker
+from gangplan.simulator.interference.cases import CASES, DATA, DATA_CASES, OF_AGENTS, maker
 from gangplan.simulator.interference.evaluate import Figures, baselines, evaluate
 from gangplan.simulator.metrics import interval
 
@@ -48,7 +48,8 @@ def harmony(
         emit_json({"case": case, "seeds": chosen, "policies": [_data(name, one) for name, one in found.items()]})
         return 0
     first = make(first_seed)
-    head = f"{case}: {seeds} x {len(first.jobs)} jobs on {first.fleet.n_nodes} servers, {first.fleet.n_gpus} GPUs"
+    nodes = "groups of GPUs" if case in OF_AGENTS else "servers"
+    head = f"{case}: {seeds} x {len(first.jobs)} jobs on {first.fleet.n_nodes} {nodes}, {first.fleet.n_gpus} GPUs"
     said = {name: one for name, one in found.items() if one.messages.any()}
     emit_blocks(head, _means(found), *([_said(said)] if said else []))
     return 0
