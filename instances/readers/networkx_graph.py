@@ -8,7 +8,6 @@ activations together. Edge attribute: ``bytes``, by default its source's ``activ
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
@@ -20,8 +19,6 @@ from ..errors import ENTRIES, InstanceError
 from ..graph import OpGraph
 from ..partition import PartitionProblem
 from .fields import Index, classes, flag, label, number, objects, plain
-
-Triples = Iterable[tuple[Any, Any, dict[str, Any]]]
 
 
 def recognises(data: dict[str, Any]) -> bool:

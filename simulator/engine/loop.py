@@ -65,11 +65,6 @@ class Loop:
         self._arrive(now)
         return True
 
-    def reject(self, at: int) -> None:
-        """Send the job at a place of the queue away for good."""
-        self.s.queue.remove(at)
-        self._left -= 1
-
     @property
     def last(self) -> bool:
         """Whether nothing more will happen by itself: all have arrived, none runs, and every node is up."""

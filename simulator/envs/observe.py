@@ -45,7 +45,6 @@ class Scene:
     """
 
     def __init__(self, fleet: Fleet, speeds: SpeedModel | Proximity | None, horizon: float) -> None:
-        self._horizon = horizon
         names = sorted(speeds.intensity) if isinstance(speeds, Proximity) else () if speeds is None else speeds.models
         self._index = {name: k for k, name in enumerate(names)}
         m, gpus = fleet.n_nodes, fleet.gpus.astype(float)
