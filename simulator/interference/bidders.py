@@ -88,6 +88,20 @@ def bid(bidder: Greedy, part: Environment, jobs: Iterable[int]) -> Bids:
     return found
 
 
+def sound(answer: Any, jobs: Iterable[int], servers: int) -> Bids:
+    """Return those of an agent's bids that are for jobs it was asked about, on its servers, at a finite cost."""
+    found, asked = Bids(), set(jobs)
+    for job, offer in answer.items() if isinstance(answer, dict) else ():
+        try:
+            rows, more = offer
+            there = all(s in range(servers) and min(tasks) >= 0 and len(tasks) == 2 for s, tasks in rows.items())
+            if job in asked and rows and there and np.isfinite(more):
+                found[job] = rows, float(more)
+        except (AttributeError, TypeError, ValueError):
+            continue
+    return found
+
+
 class Agent:
     """An agent that is elsewhere: it holds its racks' state itself, and learns the rest from messages.
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from operator import itemgetter
 from time import perf_counter
 
@@ -11,13 +13,16 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 from gangplan.instances.arrays import BoolArray, require_number
+from gangplan.instances.errors import InstanceError
 
 from .agents import AWARD, BID, JOB, Team
 from .baselines import Rule
-from .bidders import Ask, Bidders, Bids, Here, Local
+from .bidders import Ask, Bidders, Bids, Here, Local, sound
 from .case import Case
 from .environment import Environment
 from .greedy import Rows
+
+_LOG = logging.getLogger(__name__)
 
 
 class Market(Team):
@@ -26,7 +31,8 @@ class Market(Team):
     Bids are cleared in rounds: in each an agent is awarded one job at most, by an assignment of least cost in which a
     job may also stay for the next round, at the price of its least bid and `defer` seconds. Then agents with an award
     bid again. What nobody bids for waits. An agent that does not answer in time is passed over; a job that was awarded
-    to it goes on waiting.
+    to it goes on waiting. Bids that make no sense are ignored, and logged;
+    who wins with a place that does not hold the job is asked no more.
 
     Args:
         case: what is simulated.
@@ -88,9 +94,16 @@ class Market(Team):
                 else:  # who has just won another job has not bid for this one since
                     bids[job] = {x: found for x, found in bids[job].items() if x not in offers}
         for k, job, rows in sorted(placed, key=itemgetter(0)):
-            if self.owner[job] != k:
+            if tuple(map(sum, zip(*rows.values(), strict=True))) == env.left(job):
+                with suppress(InstanceError):
+                    env.place_whole(job, {self.servers[k].start + s: row for s, row in rows.items()})
+            if np.isinf(env.start[job]):
+                env.take_back()
+                if env.now < self._fails.get(k, np.inf):
+                    self._fails[k] = env.now
+                    _LOG.warning("agent %d: offered job %d a place that does not hold it, and is asked no more", k, job)
+            elif self.owner[job] != k:
                 self.hand(env, job, k)
-            env.place_whole(job, {self.servers[k].start + s: row for s, row in rows.items()})
 
     def _hear(self, asks: Mapping[int, Ask], bids: Mapping[int, Bids]) -> list[int]:
         """Put bids in the place of older ones; return who answered."""
@@ -103,7 +116,10 @@ class Market(Team):
             self.traffic.count(len(ask.jobs), BID)
             for job in ask.jobs:
                 bids[job].pop(k, None)
-            for job, offer in found.get(k, {}).items():
+            heard = sound(found.get(k, {}), ask.jobs, self.cases[k].fleet.n_nodes)
+            if len(heard) < len(found.get(k, ())):
+                _LOG.warning("agent %d: %d bids make no sense and are ignored", k, len(found[k]) - len(heard))
+            for job, offer in heard.items():
                 bids[job][k] = offer
         return list(found)
 

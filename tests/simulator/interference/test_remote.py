@@ -11,7 +11,7 @@ import pytest
 from gangplan.instances import InstanceError
 from gangplan.simulator.interference.agents import Team
 from gangplan.simulator.interference.baselines import run
-from gangplan.simulator.interference.bidders import Agent, Here, Remote
+from gangplan.simulator.interference.bidders import Agent, Ask, Here, Remote
 from gangplan.simulator.interference.centres import owners
 from gangplan.simulator.interference.market import Market
 from gangplan.simulator.interference.outcome import check
@@ -122,6 +122,48 @@ def test_whims(seed, dies):
     env = run(found, market)
     assert kept(env, market.owner) == []
     assert (len(market.bidders.lost) > 0) <= (dies > 0)
+
+
+LIES = {
+    "nan": lambda job, rows: {job: (rows, np.nan)},
+    "infinite": lambda job, rows: {job: (rows, -np.inf)},
+    "stranger": lambda job, rows: {10**6: (rows, 0.0)},
+    "elsewhere": lambda job, rows: {job: ({10**6: (1, 1)}, 0.0)},
+    "full": lambda job, rows: {job: ({0: (99, 99)}, 0.0)},
+    "nothing": lambda job, rows: {job: ({0: (0, 0)}, 0.0)},
+    "negative": lambda job, rows: {job: ({0: (-1, 1)}, 0.0)},
+    "words": lambda job, rows: {job: "cheap"},
+}
+
+
+class Liar(Here):
+    """Agents here, of which the first answers nonsense, as one elsewhere might: its own racks stay as they are."""
+
+    def __init__(self, cases, local, lie):
+        super().__init__(cases, local)
+        self.lie = lie
+
+    def ask(self, asks):
+        """Replace every bid of the first agent."""
+        honest = {k: ask for k, ask in asks.items() if k != 0}
+        found = super().ask(honest)
+        if 0 in asks:
+            bids = super().ask({0: Ask(asks[0].jobs)})[0]
+            found[0] = {}
+            for job, (rows, _) in bids.items():
+                found[0] |= self.lie(job, rows)
+        return found
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_nonsense(lie, caplog):
+    """Whatever an agent answers, every job runs once, on the others' racks, and the log says whose bids are ignored."""
+    found = case(servers=16, jobs=40)
+    market = Market(found, bidder, bidders=lambda *words: Liar(*words, LIES[lie]))
+    env = run(found, market)
+    assert kept(env, market.owner) == []
+    assert not (market.owner == 0).any()
+    assert any(line.startswith("agent 0: ") for line in caplog.messages)
 
 
 @pytest.mark.parametrize("kind", [Market, partial(Team, forward="emptiest")])
