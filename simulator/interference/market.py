@@ -66,8 +66,9 @@ class Market(Team):
 
     def place(self, env: Environment) -> None:
         """Clear the market of all that waits."""
-        for k in self.bidders.lost:
-            self._fails.setdefault(k, env.now)
+        for k in sorted(k for k in self.bidders.lost if env.now < self._fails.get(k, np.inf)):
+            self._fails[k] = env.now
+            _LOG.warning("agent %d: is no more; the jobs that wait for it are others' now", k)
         alive = np.zeros(len(self.servers), dtype=np.bool_)
         alive[self.alive(env)] = True
         jobs, asked = sorted(env.waiting, key=env.profiled.__getitem__), dict[int, list[int]]()

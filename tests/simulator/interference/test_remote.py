@@ -57,13 +57,14 @@ def test_same_as_here(ask):
     assert here.traffic.wire == 0 < there.traffic.wire
 
 
-def test_killed():
-    """A process that is killed loses no job: what then happens is what `fails` says, to the job."""
+def test_killed(caplog):
+    """A process that is killed loses no job, which the log says: what happens is what `fails` says, to the job."""
     found = case(servers=32, jobs=90)
     market = Market(found, bidder, bidders=Processes)
     pid = market.bidders.pids[1]
     env = run(found, Befalls(market, t3600=lambda: (os.kill(pid, signal.SIGKILL), time.sleep(0.2))))
     assert market.bidders.lost == {1}
+    assert [line.split(";")[0] for line in caplog.messages] == ["agent 1: is no more"]
     assert kept(env, market.owner) == []
     assert not (market.owner[env.start >= STOP] == 1).any()
     assert (market.owner[env.start < STOP] == 1).any()
