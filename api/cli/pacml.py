@@ -12,7 +12,7 @@ from gangplan.simulator.metrics.compare import half_width
 from gangplan.simulator.ramp.arrivals import DISTRIBUTIONS
 from gangplan.simulator.ramp.baselines import PUBLISHED_POLICIES
 from gangplan.simulator.ramp.blocks import Blocks
-from gangplan.simulator.ramp.evaluate import Rates, evaluate
+from gangplan.simulator.ramp.evaluate import Maker, Rates, evaluate
 from gangplan.simulator.ramp.jobs import MODELS, read_types
 
 from . import options
@@ -29,7 +29,8 @@ def pacml(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"{', '.join(PUBLISHED_POLICIES[:4])}, ..., smallest+best; may be repeated  [default: the published]"
+            help=f"{', '.join(PUBLISHED_POLICIES[:4])}, ..., smallest+best, plans (of past arrivals); "
+            "may be repeated  [default: the published]"
         ),
     ] = None,
     distribution: Annotated[
@@ -76,7 +77,7 @@ def pacml(
     with Bar("simulating", hidden=as_json) as bar:
         found = evaluate(
             types,
-            policy or PUBLISHED_POLICIES,
+            [_policy(name) for name in policy or PUBLISHED_POLICIES],
             distributions=letters,
             seeds=range(first_seed, first_seed + seeds),
             n=jobs,
@@ -104,6 +105,14 @@ def pacml(
         shares += [f"percent of the jobs that {title}", table(columns, rows)]
     emit_blocks(head, *shares, *remarks)
     return 0
+
+
+def _policy(name: str) -> str | tuple[str, Maker]:
+    if name != "plans":
+        return name
+    from gangplan.learned.ramp.past import PastPlans
+
+    return name, PastPlans
 
 
 def _words(text: str) -> tuple[str, ...]:
