@@ -28,11 +28,11 @@ _LOG = logging.getLogger(__name__)
 class Market(Team):
     """Agents bid by how much the remaining times on their racks add up to more with a job; jobs go where that is least.
 
-    Bids are cleared in rounds: in each an agent is awarded one job at most, by an assignment of least cost in which a
-    job may also stay for the next round, at the price of its least bid and `defer` seconds. Then agents with an award
-    bid again. What nobody bids for waits. An agent that does not answer in time is passed over; a job that was awarded
-    to it goes on waiting. Bids that make no sense are ignored, and logged;
-    who wins with a place that does not hold the job is asked no more.
+    Bids are cleared in rounds: in each the jobs of the least bids, as many as agents, go to one agent each by an
+    assignment of least cost in which a job may also stay for the next round, at its least bid and `defer` seconds. Then
+    agents with an award bid again. What nobody bids for waits. An agent that does not answer in time is passed over; a
+    job that was awarded to it goes on waiting. Bids that make no sense are ignored, and logged; who wins with a place
+    that does not hold the job is asked no more.
 
     Args:
         case: what is simulated.
@@ -82,6 +82,7 @@ class Market(Team):
         self._hear({k: Ask(mine) for k, mine in asked.items()}, bids)
         placed: list[tuple[int, int, Rows]] = []
         while jobs := [job for job in jobs if bids.get(job)]:
+            jobs.sort(key=lambda job: min(more for _, more in bids[job].values()))
             costs = [{k: more for k, (_, more) in bids[job].items()} for job in jobs[: len(self.servers)]]
             offers = {k: (jobs[at], bids[jobs[at]].pop(k)[0]) for at, k in cleared(costs, self._defer).items()}
             self.traffic.count(len(offers), AWARD)
