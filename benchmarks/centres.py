@@ -15,9 +15,25 @@ from .report import renew
 
 PAGE = ROOT / "docs" / "interference.md"
 RULES = ("lif", "tetris", "lb", "lif-near", "tetris-near", "lb-near")
-SINGLE = (*RULES, "alone", "alone-joint")
-AGENTS = ("market", "market-ask-2", "marl", "agents-alone", "agents-random", "agents-apart", "agents-lif")
-WIDE = ("market-2-racks", "market-ask-1-2-racks", "agents-alone-2-racks", "agents-apart-2-racks", "agents-lif-2-racks")
+SINGLE = (*RULES, "alone", "alone-joint", "market-single")
+AGENTS = (
+    "market-learned",
+    "market",
+    "market-ask-2",
+    "marl",
+    "agents-alone",
+    "agents-random",
+    "agents-apart",
+    "agents-lif",
+)
+WIDE = (
+    "market-learned-2-racks",
+    "market-2-racks",
+    "market-ask-1-2-racks",
+    "agents-alone-2-racks",
+    "agents-apart-2-racks",
+    "agents-lif-2-racks",
+)
 _NETWORKS = ("fat-tree", "leaf-spine", "flat")
 PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "centres": (_NETWORKS, (*AGENTS, *SINGLE)),

@@ -82,6 +82,9 @@ class ColocatePolicy:
         settings: what it was fitted with.
         way: one of `WAYS`, by default the one that was chosen for the ensemble.
         members: those of the ensemble that predict, by default all.
+
+    Attributes:
+        fitted: these, as the compiled kernel takes them.
     """
 
     def __init__(
@@ -89,7 +92,7 @@ class ColocatePolicy:
     ) -> None:
         from .network import arrays
 
-        self.network, self.settings, self._fitted = network, settings, arrays(network, members)
+        self.network, self.settings, self.fitted = network, settings, arrays(network, members)
         self.way = way or list(WAYS)[int(network.way)]
         self._case: Case | None = None
         self._now = 0.0
@@ -97,7 +100,7 @@ class ColocatePolicy:
 
     def speeds_for(self, doubt: float) -> Speeds:
         """Return what predicts speeds, less so many deviations."""
-        return Speeds(self._fitted, doubt)
+        return Speeds(self.fitted, doubt)
 
     @property
     def error(self) -> float:
@@ -125,14 +128,14 @@ class ColocatePolicy:
         self._said = dict(zip(env.running, speeds, strict=True))
 
     def _begin(self, env: Environment) -> None:
-        m, types = self._fitted.link.shape[1], self._fitted.unit.shape[1]
+        m, types = self.fitted.link.shape[1], self.fitted.unit.shape[1]
         if len(env.free) != m or len(env.case.jobs.types.names) != types:
             words = (
                 f"has {len(env.free)} servers and {len(env.case.jobs.types.names)} types of jobs, not {m} and {types}"
             )
             raise InstanceError("case", words)
-        self._mean = Speeds(self._fitted)
-        self._policy = WAYS[self.way](self._mean, Speeds(self._fitted, DOUBT))
+        self._mean = Speeds(self.fitted)
+        self._policy = WAYS[self.way](self._mean, Speeds(self.fitted, DOUBT))
         self._rule = WAYS["tetris, near"](self._mean, self._mean)
         self._case, self._now = env.case, 0.0
         self._said = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,13 @@ from gangplan.simulator.interference.greedy import Greedy
 from gangplan.simulator.interference.market import Market
 from gangplan.simulator.interference.remote import Actors, Processes
 
+from ..colocate.beside import Beside
 from ..colocate.joint import Joint
+from ..colocate.kernel import Fitted
 from ..policy.weights import FOLDER
+
+BIDS = "colocate-leaf-spine"
+"""Weights by which `market-learned` bids, in every data centre."""
 
 
 def _bidder(case: Case) -> Greedy:
@@ -37,8 +42,26 @@ def _market(**given: Any) -> Callable[..., Policy]:
     return lambda case, **words: Market(case, _bidder, **given, **words)
 
 
+def _market_learned(case: Case, **words: Any) -> Policy:
+    return Market(case, partial(_learned_bidder, _fitted()), **words)
+
+
+def _learned_bidder(fitted: Fitted, case: Case) -> Greedy:
+    return Greedy(Beside(fitted, alone(case.truth)), consolidate=CONSOLIDATE)
+
+
+@cache
+def _fitted() -> Fitted:
+    if find_spec("torch") is None:
+        raise InstanceError("policy", "'market-learned' needs torch: pip install \"gangplan[learn]\"")
+    from ..colocate.policy import ColocatePolicy
+
+    return ColocatePolicy.load(FOLDER / f"{BIDS}.safetensors").fitted
+
+
 _TEAMS: dict[str, Callable[..., Policy]] = {
     "market": _market(),
+    "market-learned": _market_learned,
     "market-ask-1": _market(ask=1),
     "market-ask-2": _market(ask=2),
     "agents-alone": _agents(_bidder, "emptiest"),
@@ -55,13 +78,15 @@ OTHERS: dict[str, Maker] = {
     "market-processes": _market(bidders=Processes),
     "market-ray": _market(bidders=Actors),
     **{f"{name}-near": _near(name) for name in ("lif", "tetris", "lb")},
+    "market-single": lambda case: _market_learned(case, racks=len(case.fleet.names)),
     **_TEAMS,
     **{f"{name}-2-racks": partial(make, racks=2) for name, make in _TEAMS.items()},
 }
 """The search of `colocate` with the speeds that jobs have alone (what is lost without learning) and with the true ones
 (what more could be learned); rules that keep a job near where it began; and agents of a rack each, that bid for jobs,
-pass them on to the emptiest or at random, or keep what they get; or of two racks each. The market's agents may ask the
-owner and one or two others only, be processes of their own, or on Ray."""
+pass them on to the emptiest or at random, or keep what they get; or of two racks each. The market's agents may bid by
+learned speeds, ask the owner and one or two others only, be processes of their own, or on Ray; in `market-single` one
+agent owns all racks and bids by learned speeds."""
 
 
 def make_policy(name: str, case: str = "", folder: Path = FOLDER) -> Maker:
