@@ -28,6 +28,7 @@ AGENTS = (
 )
 WIDE = (
     "market-learned-2-racks",
+    "market-packed-2-racks",
     "market-2-racks",
     "market-ask-1-2-racks",
     "agents-alone-2-racks",

@@ -77,8 +77,7 @@ class Greedy:
         beside = self._beside(env)
         jobs = [*beside, job]
         cost = self._cost(env, jobs, alternatives(env, job, tried, beside))
-        margin = self._slack * self.least(env, job) if whole and self._slack else 0.0
-        best = int(np.argmax(cost <= cost.min() + margin))
+        best = self._chosen(env, job, tried, cost, whole)
         found, least = tried[best], float(cost[best])
         for _ in range(0 if whole else _ROUNDS):
             near = _on(moves(found, room), most)
@@ -88,6 +87,11 @@ class Greedy:
                 break
             found, least = near[best], float(cost[best])
         return {s: (int(found[s, 0]), int(found[s, 1])) for s in np.flatnonzero(found.any(axis=1)).tolist()}, least
+
+    def _chosen(self, env: Environment, job: int, tried: Long, cost: FloatArray, whole: bool) -> int:
+        """Return which of some places of these costs is the best; `whole` if they are all there are."""
+        margin = self._slack * self.least(env, job) if whole and self._slack else 0.0
+        return int(np.argmax(cost <= cost.min() + margin))
 
     def remaining(self, env: Environment) -> float:
         """Return the remaining times of the running jobs, added up, as predicted for who is where now, seconds.

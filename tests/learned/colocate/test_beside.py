@@ -27,4 +27,4 @@ def test_beside(name: str) -> None:
     apart = replace(now, first=np.arange(len(now.kind) + 1))
     assert slow.speeds(apart) == pytest.approx(alone(case.truth).speeds(apart))
     truth, off = np.log(case.truth.speeds(now)), lambda said: np.abs(np.log(said.speeds(now)) - truth).mean()
-    assert off(slow) < 0.5 * off(alone(case.truth))
+    assert off(slow) < 0.7 * off(alone(case.truth))
