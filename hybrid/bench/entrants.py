@@ -102,7 +102,8 @@ def attempt(problem: Problem, name: str, time_limit: float, seed: int, workers: 
 def _installed(name: str) -> Solver:
     known = {point.name: point for point in entry_points(group=GROUP)}
     if name not in known:
-        raise InstanceError("plugin", f"{name!r} is no FILE.py:FUNCTION, nor one of {', '.join(known) or 'none'}")
+        offered = f"nor one of {', '.join(known)}" if known else "and no package that is installed offers one"
+        raise InstanceError("plugin", f"{name!r} is no FILE.py:FUNCTION, {offered}")
     try:
         found: Solver = known[name].load()
     except ImportError as error:
