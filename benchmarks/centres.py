@@ -18,6 +18,7 @@ RULES = ("lif", "tetris", "lb", "lif-near", "tetris-near", "lb-near")
 SINGLE = (*RULES, "alone", "alone-joint", "market-single")
 AGENTS = (
     "market-learned",
+    "market-packed",
     "market",
     "market-ask-2",
     "marl",
