@@ -15,7 +15,7 @@ from .report import renew
 
 PAGE = ROOT / "docs" / "interference.md"
 RULES = ("lif", "tetris", "lb", "lif-near", "tetris-near", "lb-near")
-SINGLE = (*RULES, "alone", "alone-joint", "market-single")
+SINGLE = (*RULES, "alone", "alone-joint")
 AGENTS = (
     "market-learned",
     "market-packed",

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gangplan.hybrid.bench.suite import SIZES, Instance, from_file, make, suite
+from gangplan.hybrid.bench.suite import ONLINE, SIZES, Instance, from_file, make, suite
 from gangplan.instances import InstanceError, dump
 from gangplan.instances.outlet import write_whole
 
@@ -21,7 +21,9 @@ from .progress import Bar
 
 bench = typer.Typer(help="Compare methods on instances with known bounds.", no_args_is_help=True)
 
-Suite = Annotated[str, typer.Option(help="toy, small, medium, large or huge; partition, placement, schedule; or all")]
+Suite = Annotated[
+    str, typer.Option(help="toy, small, medium, large or huge; partition, placement, schedule, online; or all")
+]
 Objective = Annotated[str, typer.Option(help="only instances of this objective")]
 Size = Annotated[str, typer.Option(help="only instances of this size")]
 Family = Annotated[str, typer.Option(help="only instances of this family")]
@@ -95,6 +97,8 @@ def generate(
     place.mkdir(parents=True, exist_ok=True)
     with Bar("generating", hidden=False) as bar:
         for i, x in enumerate(chosen):
+            if x.objective == ONLINE:
+                raise InstanceError("suite", "of online instances has no problems in files: policies play them")
             write_whole({place / f"{x.id}.json": f"{dump(make(x))}\n".encode()})
             bar((i + 1) / len(chosen))
     emit_blocks(f"{place}: {len(chosen)} problems, as in the manifest")
@@ -103,7 +107,10 @@ def generate(
 @bench.command()
 def run(
     name: Annotated[
-        str, typer.Option("--suite", help="toy, small, medium, large or huge; partition, placement, schedule; or all")
+        str,
+        typer.Option(
+            "--suite", help="toy, small, medium, large or huge; partition, placement, schedule, online; or all"
+        ),
     ] = "toy",
     objective: Objective = "",
     size: Size = "",
@@ -174,7 +181,8 @@ def report(
 def _report(folder: str, ledger: Path | None, short: str | None = None) -> None:
     from gangplan.hybrid.bench.report import write_report
 
-    written = write_report(Path(folder), suite("all", ledger=ledger), short=None if short is None else Path(short))
+    known = [x for name in ("all", ONLINE) for x in suite(name, ledger=ledger)]
+    written = write_report(Path(folder), known, short=None if short is None else Path(short))
     emit_blocks(f"{written[0]} and {written[1]}")
 
 

@@ -44,7 +44,7 @@ def methods_for(problem: Problem, asked: Sequence[str]) -> list[str]:
 
 
 def check_methods(asked: Sequence[str]) -> None:
-    """Refuse a name that no objective knows.
+    """Refuse a name that no objective knows; of policies their ground does.
 
     Raises:
         InstanceError: naming it.

@@ -13,6 +13,7 @@ from gangplan.instances.arrays import FloatArray
 
 from .rows import Row
 from .statistics import Results, curve, grouped, profile
+from .suite import ONLINE
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#666666")
 """Okabe and Ito's, which the colour-blind tell apart; `auto` is black."""
@@ -46,7 +47,7 @@ def anytime(results: Results, deadline: float) -> str:
         axes.set_yticks([0, 1e-3, 1e-2, 0.1, 1], ["0", ".1%", "1%", "10%", "100%"])
         axes.set(xlim=(1e-3, deadline), ylim=(0, 1.3), xlabel="seconds", ylabel="mean gap")
 
-    return _panels(results.at(deadline), draw, dress)
+    return _panels([row for row in results.at(deadline) if row.objective != ONLINE], draw, dress)
 
 
 def _panels(rows: Sequence[Row], draw: Callable[..., None], dress: Callable[[Any], None]) -> str:

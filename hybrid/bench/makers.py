@@ -20,6 +20,8 @@ from gangplan.instances.schedule import Pool, ScheduleProblem
 from gangplan.instances.verify import Problem
 from gangplan.instances.workload import Workload
 
+from .grounds import GROUNDS, Ground
+
 _FIRST = 1 << 20
 """Of the test split the index where the seeds of GapBench begin: no other table of the project reaches it."""
 _NETWORK = (("server", 300e9, 0.0), ("rack", 25e9, 5e-6), ("pod", 12.5e9, 10e-6))
@@ -132,12 +134,23 @@ def ramp_queue(objective: str, family: str, *, jobs: int, gpus: int, seed: int =
 
 def traced_queue(objective: str, family: str, *, jobs: int, gpus: int, seed: int = 0) -> Problem:
     """Make rigid jobs of a trace's sizes and durations, whole minutes, at 1.2 times what the pool of GPUs does."""
-    rng = np.random.default_rng([*family.encode(), seed_of("test", _FIRST + seed), jobs, gpus])
+    at = seed_of("test", _FIRST + seed)
+    rng = np.random.default_rng([*family.encode(), at, jobs, gpus])
+    workload = traced_jobs(family, jobs, gpus, rng)
+    return ScheduleProblem.of(workload, Pool(gpus), pick(rng, "mean_jct", "weighted_completion"))
+
+
+def traced_jobs(family: str, jobs: int, gpus: int, rng: np.random.Generator) -> Workload:
+    """Draw jobs of a trace's sizes and durations, whole minutes, at 1.2 times what so many GPUs do."""
     menu = np.array([row for row in TRACES[family] if row[0] <= gpus])
     kind = rng.choice(len(menu), jobs, p=menu[:, 1] / menu[:, 1].sum())
     size, seconds = menu[kind, 0].astype(int), np.exp(rng.normal(menu[kind, 2], menu[kind, 3]))
     duration = np.array([_GRAIN * ceil(min(x, _LONGEST) / _GRAIN) for x in seconds])
     between = float((size * duration).mean()) / (1.2 * gpus)
     submit = np.floor(np.cumsum(rng.exponential(between, jobs)) / _GRAIN) * _GRAIN
-    workload = Workload(tuple(map(str, range(jobs))), submit - submit[0], size, duration)
-    return ScheduleProblem.of(workload, Pool(gpus), pick(rng, "mean_jct", "weighted_completion"))
+    return Workload(tuple(map(str, range(jobs))), submit - submit[0], size, duration)
+
+
+def online(objective: str, family: str, *, ground: str, **arguments: Any) -> Ground:
+    """Make jobs that arrive on a ground, see `gangplan.hybrid.bench.grounds`."""
+    return GROUNDS[ground](**arguments)

@@ -15,7 +15,7 @@ from gangplan.instances.outlet import write_whole
 from .figures import anytime, inline, profiles
 from .rows import FAILED, Row, read_rows
 from .statistics import Results, exponent, grouped, integral, interval, paired, times_longer
-from .suite import Instance
+from .suite import ONLINE, Instance
 
 _STYLE = """body{font:16px/1.5 system-ui,sans-serif;
 max-width:60rem;margin:0 auto;padding:1rem;color:#111;background:#fff}
@@ -94,7 +94,8 @@ def sections(results: Results, rows: Sequence[Row], first: str) -> Iterator[Sect
     yield Section(
         f"Performance profiles at {longest:g} s", words, name="profiles", picture=profiles(results, longest), brief=True
     )
-    yield _integrals(results, longest)
+    if any(row.objective != ONLINE for row in results.rows):  # a policy has no plan before its last decision
+        yield _integrals(results, longest)
     yield _paired(results, longest, first)
     yield _proofs(results, longest, first)
     yield _scaling(results)
@@ -146,7 +147,7 @@ def _by_family(results: Results, deadline: float) -> Section:
 
 
 def _integrals(results: Results, deadline: float) -> Section:
-    by_objective = grouped(results.at(deadline), lambda row: row.objective)
+    by_objective = grouped([row for row in results.at(deadline) if row.objective != ONLINE], lambda row: row.objective)
     lines = [
         (f"{objective}, {method}", f"{integral(results, mine, deadline):.2%}")
         for objective, own in by_objective.items()

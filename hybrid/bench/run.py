@@ -13,8 +13,9 @@ from gangplan.instances.outlet import write_whole
 from gangplan.solvers.run import Status
 
 from .entrants import USUAL, check_methods, enter, ours
+from .grounds import GROUNDS
 from .rows import Row, append, read_rows, write_table
-from .suite import Instance, read_manifest, write_manifest
+from .suite import ONLINE, Instance, read_manifest, write_manifest
 from .task import Settings, Task, execute
 
 ENGINES = {"loky": "bench", "ray": "ray", "dask": "dask"}
@@ -29,7 +30,8 @@ def run(instances: Sequence[Instance], settings: Settings, tell: Tell = lambda s
         InstanceError: if a method, a plug-in or an engine is not there.
         KeyboardInterrupt: after Ctrl-C.
     """
-    check_methods(settings.methods)
+    if any(x.objective != ONLINE for x in instances):
+        check_methods(settings.methods)
     plugged = tuple(map(enter, settings.plugins))
     settings.folder.mkdir(parents=True, exist_ok=True)
     done = {row.key for row in read_rows(settings.folder)}
@@ -50,7 +52,10 @@ def run(instances: Sequence[Instance], settings: Settings, tell: Tell = lambda s
 
 def _tasks(instances: Sequence[Instance], plugged: Sequence[str], settings: Settings) -> Iterator[Task]:
     for instance in instances:
-        for method in (*(settings.methods or USUAL[instance.objective]), *plugged):
+        usual = (
+            GROUNDS[instance.arguments["ground"]].usual if instance.objective == ONLINE else USUAL[instance.objective]
+        )
+        for method in (*(settings.methods or usual), *plugged):
             for seed in settings.seeds:
                 for deadline in settings.deadlines:
                     yield Task(instance, method, seed, deadline, settings)
@@ -105,7 +110,8 @@ def note(rows: Iterable[Row], instances: Iterable[Instance], path: Path) -> int:
         before = new.get(row.instance, known.get(row.instance))
         if before is None or before.hash != row.hash:
             continue
-        bound = row.bound if ours(row.objective, row.method) and row.status in tuple(Status) else None
+        proved = row.objective == ONLINE or ours(row.objective, row.method)  # online the ground says it
+        bound = row.bound if proved and row.status in tuple(Status) else None
         after = replace(before, zero=row.zero).better(row.value, bound, row.method, row.seconds)
         if after != before:
             new[row.instance] = after

@@ -9,7 +9,7 @@ from gangplan.instances import InstanceError, verify
 from gangplan.instances.errors import did_you_mean
 from gangplan.instances.kinds import PLANS, objective_of
 
-from .suite import Instance, make, read_manifest, suite, write_manifest
+from .suite import ONLINE, Instance, make, read_manifest, suite, write_manifest
 
 
 def submit(plan: Any, instance_id: str, *, by: str, ledger: Path) -> tuple[Instance, float, bool]:
@@ -27,16 +27,19 @@ def submit(plan: Any, instance_id: str, *, by: str, ledger: Path) -> tuple[Insta
     Raises:
         InstanceError: if there is no such instance, the plan is of another objective or instance, or it is infeasible.
     """
-    known = {x.id: x for x in suite("all", ledger=ledger)}
+    known = {x.id: x for name in ("all", ONLINE) for x in suite(name, ledger=ledger)}
     if instance_id not in known:
         raise InstanceError("instance", f"there is no {instance_id!r}{did_you_mean(instance_id, known)}")
     instance = known[instance_id]
+    if instance.objective == ONLINE:
+        raise InstanceError("instance", f"{instance_id} is online: a policy plays it, by gangplan bench run --plugin")
     if not isinstance(plan, PLANS[instance.objective]):
         raise InstanceError("plan", f"is of the objective {objective_of(plan)}, {instance.id} of {instance.objective}")
     if plan.instance not in (None, instance.hash):
         raise InstanceError("plan", f"was made for another instance: {plan.instance}, this one is {instance.hash}")
     try:
-        verdict = verify(make(instance), plan)
+        problem: Any = make(instance)
+        verdict = verify(problem, plan)
     except InstanceError as error:
         raise InstanceError(f"plan.{error.field}", error.problem) from None
     if verdict.objective is None:

@@ -18,13 +18,17 @@ from gangplan.instances.outlet import write_whole
 from gangplan.instances.verify import Problem
 
 from . import makers
+from .grounds import Ground
 from .lines import line_of, read_lines
 
 _HOME = Path(__file__).parent
 MANIFEST = _HOME / "manifest.jsonl"
 SIZES = ("toy", "small", "medium", "large", "huge")
+ONLINE = "online"
+"""What instances are of whose value is that of a policy, see `gangplan.hybrid.bench.grounds`."""
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "all": tuple(PROBLEMS), "partition": GRAPHS, "placement": ("placement",), "schedule": ("schedule",)
+    "all": tuple(PROBLEMS), "partition": GRAPHS, "placement": ("placement",), "schedule": ("schedule",),
+    ONLINE: (ONLINE,),
 }  # fmt: skip
 """Suites that are no size: the objectives of each."""
 
@@ -82,17 +86,22 @@ class Instance:
         return new
 
 
-def make(instance: Instance, *, check: bool = True) -> Problem:
-    """Generate the problem of an instance.
+def make(instance: Instance, *, check: bool = True) -> Problem | Ground:
+    """Generate the problem of an instance, or the ground of one that is online.
 
     Raises:
         InstanceError: if it is not, bit for bit, the one that the manifest names.
     """
     generator = getattr(makers, instance.generator)
-    problem: Problem = generator(instance.objective, instance.family, **instance.arguments)
-    if check and instance.hash and content_hash(problem) != instance.hash:
-        raise InstanceError(instance.id, f"generated, its hash is {content_hash(problem)}, not {instance.hash}")
+    problem: Problem | Ground = generator(instance.objective, instance.family, **instance.arguments)
+    if check and instance.hash and hash_of(problem) != instance.hash:
+        raise InstanceError(instance.id, f"generated, its hash is {hash_of(problem)}, not {instance.hash}")
     return problem
+
+
+def hash_of(problem: Problem | Ground) -> str:
+    """Return the hash that the manifest has."""
+    return problem.hash if isinstance(problem, Ground) else content_hash(problem)
 
 
 def from_file(path: str, objective: str = "") -> Instance:
@@ -148,7 +157,7 @@ def suite(
     """Return the instances of a suite with the best that is known, by the manifest and a ledger of one's own.
 
     Args:
-        name: a size, or one of `GROUPS`.
+        name: a size, which has online instances only if that is the objective asked for; or one of `GROUPS`.
         objective, size, family: only those.
         ledger: lines that replace those of the manifest where they know more.
         sample: at most so many of each objective, at even steps through the manifest; 0 means all.
@@ -156,7 +165,7 @@ def suite(
     Raises:
         InstanceError: naming the argument and the value found.
     """
-    for argument, value, known in (("suite", name, (*SIZES, *GROUPS)), ("objective", objective, PROBLEMS),
+    for argument, value, known in (("suite", name, (*SIZES, *GROUPS)), ("objective", objective, (*PROBLEMS, ONLINE)),
                                    ("size", size, SIZES)):  # fmt: skip
         if value and value not in known:
             raise InstanceError(argument, unknown(value, known))
@@ -165,7 +174,8 @@ def suite(
     families = {x.family for x in shipped.values()}
     if family and family not in families:
         raise InstanceError("family", unknown(family, sorted(families)))
-    wanted = [x for x in shipped.values() if (x.size == name or x.objective in GROUPS.get(name, ()))
+    sized = GROUPS["all"] if objective != ONLINE else GROUPS[ONLINE]
+    wanted = [x for x in shipped.values() if x.objective in GROUPS.get(name, sized if x.size == name else ())
               and objective in ("", x.objective) and size in ("", x.size) and family in ("", x.family)]  # fmt: skip
     if sample:
         groups = [[x for x in wanted if x.objective == each] for each in dict.fromkeys(x.objective for x in wanted)]

@@ -7,6 +7,7 @@ import platform
 import resource
 import time
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -24,11 +25,14 @@ from ..compiling import warm_up
 from ..solve import solve, versions
 from ..table import parts
 from .entrants import PLUGGED, attempt, enter, methods_for
+from .grounds import Ground
 from .rows import FAILED, SKIPPED, Key, Row
-from .suite import Instance, make
+from .suite import ONLINE, Instance, make
 
 _LATE, _LATEST = 0.25, 2.0
 """A solve may overrun its deadline by this share of it, and so many seconds, before it is killed."""
+_PLAYED = 600.0
+"""Seconds that a policy has for all of its decisions; a deadline is for the bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +100,8 @@ def _prepare(objective: str, method: str, plugins: tuple[str, ...]) -> None:
     """Have this process load what its forks will need: a deadline is for solving, not for imports."""
     for plugin in plugins:
         enter(plugin)
+    if objective == ONLINE:
+        return
     warm_up(objective)
     own = suite(objective)
     tiny = own.random_problem(0, own.variants[0])
@@ -110,17 +116,22 @@ def execute(task: Task) -> tuple[Row, str]:
     _prepare(instance.objective, task.method, settings.plugins)
     problem = _problem(instance)
     row = Row(
-        instance.id, instance.hash, instance.objective, instance.family, instance.size, parts(problem), task.method,
-        task.seed, task.deadline, settings.workers, FAILED, zero=Run(problem, time_limit=1.0).zero,
-        environment=_environment(), load=round(os.getloadavg()[0], 2),
+        instance.id, instance.hash, instance.objective, instance.family, instance.size, 0, task.method, task.seed,
+        task.deadline, settings.workers, FAILED, environment=_environment(), load=round(os.getloadavg()[0], 2),
         date=datetime.now(UTC).isoformat(timespec="seconds"),
     )  # fmt: skip
-    if not methods_for(problem, (task.method,)):
-        return replace(row, status=SKIPPED, notes="does not solve such a problem"), ""
     started, before = time.perf_counter(), _children()
     until = started + task.deadline * (1 + _LATE) + _LATEST
+    work: Callable[[Any, Task], tuple[Any, dict[str, Any]]] = _solved
+    if isinstance(problem, Ground):
+        until, work = started + _PLAYED, _played
+        row = replace(row, parts=len(problem.drawn()[0]))
+    elif methods_for(problem, (task.method,)):
+        row = replace(row, parts=parts(problem), zero=Run(problem, time_limit=1.0).zero)
+    else:
+        return replace(row, parts=parts(problem), status=SKIPPED, notes="does not solve such a problem"), ""
     try:
-        found = forked(lambda: _solved(problem, task), lambda: time.perf_counter() > until)
+        found = forked(lambda: work(problem, task), lambda: time.perf_counter() > until)
     except NotImplementedError as error:
         return replace(row, status=SKIPPED, notes=str(error)[:300]), ""
     except Exception as error:
@@ -143,10 +154,7 @@ def execute(task: Task) -> tuple[Row, str]:
 def _solved(problem: Any, task: Task) -> tuple[Any, dict[str, Any]]:
     """Solve, in a process of its own; return the plan, and what the row says of the solve."""
     settings = task.settings
-    memory = None if settings.memory is None else settings.memory + _loaded()
-    for limit, value in ((resource.RLIMIT_DATA, memory), (resource.RLIMIT_CPU, settings.cpu)):
-        if value is not None:
-            resource.setrlimit(limit, (ceil(value), ceil(value) + 1))
+    _limit(settings)
     found: Any
     if task.method in PLUGGED:
         found = attempt(problem, task.method, task.deadline, task.seed, settings.workers)
@@ -159,18 +167,39 @@ def _solved(problem: Any, task: Task) -> tuple[Any, dict[str, Any]]:
                 problem, time_limit=task.deadline, method=task.method, seed=task.seed, workers=settings.workers
             )
         seconds, status = found.wall_seconds, found.status
-    _collect()
-    own = resource.getrusage(resource.RUSAGE_SELF)
-    largest = max(own.ru_maxrss, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
     return found.plan, {
         "status": str(status),
         "bound": found.bound,
         "seconds": round(seconds, 4),
-        "cpu": round(own.ru_utime + own.ru_stime + _children(), 4),
-        "memory": 1024.0 * largest,
         "trace": tuple((round(x.seconds, 4), x.objective) for x in found.trace),
         "notes": "; ".join(found.notes)[:300],
+        **_used(),
     }
+
+
+def _played(ground: Ground, task: Task) -> tuple[None, dict[str, Any]]:
+    """Let a policy decide, in a process of its own; return what the row says."""
+    _limit(task.settings)
+    name, began = task.method, time.perf_counter()
+    value = ground.play(PLUGGED[name](ground.case) if name in PLUGGED else ground.named(name, task.seed))
+    told = {"status": str(Status.FEASIBLE), "value": value, "seconds": _since(began)}
+    return None, told | {"bound": ground.bound(task.deadline), **_used()}
+
+
+def _limit(settings: Settings) -> None:
+    """Limit this process."""
+    memory = None if settings.memory is None else settings.memory + _loaded()
+    for limit, value in ((resource.RLIMIT_DATA, memory), (resource.RLIMIT_CPU, settings.cpu)):
+        if value is not None:
+            resource.setrlimit(limit, (ceil(value), ceil(value) + 1))
+
+
+def _used() -> dict[str, float]:
+    """Return what this process and those that it has ended used."""
+    _collect()
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    largest = max(own.ru_maxrss, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+    return {"cpu": round(own.ru_utime + own.ru_stime + _children(), 4), "memory": 1024.0 * largest}
 
 
 def _children() -> float:

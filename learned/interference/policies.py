@@ -86,7 +86,6 @@ OTHERS: dict[str, Maker] = {
     "market-processes": _market(bidders=Processes),
     "market-ray": _market(bidders=Actors),
     **{f"{name}-near": _near(name) for name in ("lif", "tetris", "lb")},
-    "market-single": lambda case: _market_learned(case, racks=len(case.fleet.names)),
     **_TEAMS,
     **{f"{name}-2-racks": partial(make, racks=2) for name, make in _TEAMS.items()},
 }
@@ -94,7 +93,7 @@ OTHERS: dict[str, Maker] = {
 (what more could be learned); rules that keep a job near where it began; and agents of a rack each, that bid for jobs,
 pass them on to the emptiest or at random, or keep what they get; or of two racks each. The market's agents may bid for
 places that break up least, or so by learned speeds; ask the owner and one or two others only; be processes of their
-own, or on Ray; in `market-single` one agent owns all racks and bids as in `market-learned`."""
+own, or on Ray."""
 
 
 def make_policy(name: str, case: str = "", folder: Path = FOLDER) -> Maker:

@@ -137,7 +137,7 @@ def baselines() -> dict[str, Maker]:
     return makers | {"oracle-consolidated": lambda case: Greedy(case.truth, consolidate=CONSOLIDATE)}
 
 
-def alone(truth: Truth) -> Truth:
+def alone(truth: Truth) -> HiddenTruth:
     """Return a truth without interference, see `HiddenTruth.alone`."""
     if not isinstance(truth, HiddenTruth):
         raise InstanceError("truth", "is not compiled: how fast jobs are alone is not known of it")
