@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from gangplan.hybrid.bench.suite import ONLINE, SIZES, Instance, from_file, make, suite
+from gangplan.hybrid.bench.rows import ONLINE
+from gangplan.hybrid.bench.suite import SIZES, Instance, from_file, make, suite
 from gangplan.instances import InstanceError, dump
 from gangplan.instances.outlet import write_whole
 

@@ -11,9 +11,8 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 
-from .rows import Row
+from .rows import ONLINE, Row
 from .statistics import Results, curve, grouped, profile
-from .suite import ONLINE
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#666666")
 """Okabe and Ito's, which the colour-blind tell apart; `auto` is black."""
@@ -54,7 +53,7 @@ def _panels(rows: Sequence[Row], draw: Callable[..., None], dress: Callable[[Any
     import matplotlib
     from matplotlib.figure import Figure
 
-    by_objective = grouped(rows, lambda row: row.objective)
+    by_objective = grouped(rows, lambda row: row.topic)
     high = (len(by_objective) + 1) // 2
     with matplotlib.rc_context({"svg.hashsalt": "gapbench", "font.size": 11, "svg.fonttype": "none"}):
         figure = Figure(figsize=(9.0, 3.4 * high + 0.2))

@@ -13,9 +13,9 @@ from gangplan.instances import InstanceError
 from gangplan.instances.outlet import write_whole
 
 from .figures import anytime, inline, profiles
-from .rows import FAILED, Row, read_rows
+from .rows import FAILED, ONLINE, Row, read_rows
 from .statistics import Results, exponent, grouped, integral, interval, paired, times_longer
-from .suite import ONLINE, Instance
+from .suite import Instance
 
 _STYLE = """body{font:16px/1.5 system-ui,sans-serif;
 max-width:60rem;margin:0 auto;padding:1rem;color:#111;background:#fff}
@@ -111,9 +111,7 @@ def sections(results: Results, rows: Sequence[Row], first: str) -> Iterator[Sect
 def _summary(results: Results) -> Section:
     known = results.best.values()
     lines = []
-    for (objective, deadline, method), own in grouped(
-        results.rows, lambda r: (r.objective, r.deadline, r.method)
-    ).items():
+    for (objective, deadline, method), own in grouped(results.rows, lambda r: (r.topic, r.deadline, r.method)).items():
         gaps = [results.gap(row) for row in own]
         mean, low, high = interval(gaps)
         proved = sum(row.status == "OPTIMAL" for row in own) / len(own)
@@ -164,7 +162,7 @@ def _integrals(results: Results, deadline: float) -> Section:
 
 def _paired(results: Results, deadline: float, first: str) -> Section:
     lines = []
-    for objective, own in grouped(results.at(deadline), lambda row: row.objective).items():
+    for objective, own in grouped(results.at(deadline), lambda row: row.topic).items():
         for method, (pairs, mean, low, high) in paired(results, own, first).items():
             said = "better" if low > 0 else "worse" if high < 0 else "open"
             lines.append((f"{objective}, {method}", str(pairs), f"{mean:+.2%}", f"{low:+.2%} to {high:+.2%}", said))
@@ -176,7 +174,7 @@ def _paired(results: Results, deadline: float, first: str) -> Section:
 def _proofs(results: Results, deadline: float, first: str) -> Section:
     lines = [
         (f"{objective}, {method}", str(pairs), str(mine), str(theirs), f"{'≥ ' * (theirs < pairs)}{ratio:.3g}")
-        for objective, own in grouped(results.at(deadline), lambda row: row.objective).items()
+        for objective, own in grouped(results.at(deadline), lambda row: row.topic).items()
         for method, (pairs, mine, theirs, ratio) in times_longer(own, first).items()
         if theirs
     ]
@@ -190,7 +188,7 @@ def _proofs(results: Results, deadline: float, first: str) -> Section:
 
 def _scaling(results: Results) -> Section:
     lines = []
-    for (objective, method), own in grouped(results.rows, lambda r: (r.objective, r.method)).items():
+    for (objective, method), own in grouped(results.rows, lambda r: (r.topic, r.method)).items():
         found = exponent(own)
         if found:
             lines.append((f"{objective}, {method}", str(found[0]), f"{found[1]:.2f}", f"{found[2]:.2f}"))

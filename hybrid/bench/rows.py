@@ -13,6 +13,8 @@ from gangplan.solvers.run import relative_gap
 
 from .lines import line_of, read_lines
 
+ONLINE = "online"
+"""The objective of instances whose value is that of a policy, see `gangplan.hybrid.bench.grounds`."""
 JOURNAL, TABLE = "rows.jsonl", "rows.parquet"
 FAILED, SKIPPED = "FAILED", "SKIPPED"
 """Statuses of a row besides those of a result: the method did not come to an end; it does not solve such a problem."""
@@ -68,6 +70,11 @@ class Row:
     def key(self) -> Key:
         """What makes another row a repetition of this one."""
         return self.instance, self.hash, self.method, self.seed, self.deadline, self.workers
+
+    @property
+    def topic(self) -> str:
+        """What results are told by: the objective, of an online instance the family."""
+        return self.family if self.objective == ONLINE else self.objective
 
     def gap_to(self, reference: float | None) -> float:
         """Return (value - reference) / (value - zero), from 0 to 1; 1 without a plan or a reference."""

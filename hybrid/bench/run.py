@@ -14,8 +14,8 @@ from gangplan.solvers.run import Status
 
 from .entrants import USUAL, check_methods, enter, ours
 from .grounds import GROUNDS
-from .rows import Row, append, read_rows, write_table
-from .suite import ONLINE, Instance, read_manifest, write_manifest
+from .rows import ONLINE, Row, append, read_rows, write_table
+from .suite import Instance, read_manifest, write_manifest
 from .task import Settings, Task, execute
 
 ENGINES = {"loky": "bench", "ray": "ray", "dask": "dask"}

@@ -9,7 +9,8 @@ from gangplan.instances import InstanceError, verify
 from gangplan.instances.errors import did_you_mean
 from gangplan.instances.kinds import PLANS, objective_of
 
-from .suite import ONLINE, Instance, make, read_manifest, suite, write_manifest
+from .rows import ONLINE
+from .suite import Instance, make, read_manifest, suite, write_manifest
 
 
 def submit(plan: Any, instance_id: str, *, by: str, ledger: Path) -> tuple[Instance, float, bool]:

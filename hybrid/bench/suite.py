@@ -20,12 +20,11 @@ from gangplan.instances.verify import Problem
 from . import makers
 from .grounds import Ground
 from .lines import line_of, read_lines
+from .rows import ONLINE
 
 _HOME = Path(__file__).parent
 MANIFEST = _HOME / "manifest.jsonl"
 SIZES = ("toy", "small", "medium", "large", "huge")
-ONLINE = "online"
-"""What instances are of whose value is that of a policy, see `gangplan.hybrid.bench.grounds`."""
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "all": tuple(PROBLEMS), "partition": GRAPHS, "placement": ("placement",), "schedule": ("schedule",),
     ONLINE: (ONLINE,),

@@ -26,8 +26,8 @@ from ..solve import solve, versions
 from ..table import parts
 from .entrants import PLUGGED, attempt, enter, methods_for
 from .grounds import Ground
-from .rows import FAILED, SKIPPED, Key, Row
-from .suite import ONLINE, Instance, make
+from .rows import FAILED, ONLINE, SKIPPED, Key, Row
+from .suite import Instance, make
 
 _LATE, _LATEST = 0.25, 2.0
 """A solve may overrun its deadline by this share of it, and so many seconds, before it is killed."""
