@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from importlib.metadata import entry_points
 from typing import Any
@@ -15,6 +15,7 @@ from gangplan.solvers.method import OBJECTIVES, suite
 from gangplan.solvers.run import Run
 
 from ..table import ENTRIES, named
+from .suite import Instance, make
 
 GROUP = "gangplan_bench"
 """The entry points of packages that bring a solver."""
@@ -53,6 +54,24 @@ def check_methods(asked: Sequence[str]) -> None:
     for name in asked:
         if name not in known:
             raise InstanceError("methods", f"there is no {name!r}{did_you_mean(name, known)}; see gangplan methods")
+
+
+def check_policies(asked: Sequence[str], instances: Iterable[Instance]) -> None:
+    """Refuse the name of a policy that no ground of some online instances knows.
+
+    Raises:
+        InstanceError: naming it, as the last of the grounds does.
+    """
+    grounds: list[Any] = [make(x) for x in instances] if asked else []
+    for name in asked:
+        said: list[InstanceError] = []
+        for ground in grounds:
+            try:
+                ground.named(name, 0)
+            except InstanceError as error:
+                said.append(error)
+        if said and len(said) == len(grounds):
+            raise InstanceError("methods", said[-1].problem)
 
 
 def ours(objective: str, name: str) -> bool:

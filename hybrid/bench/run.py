@@ -12,7 +12,7 @@ from gangplan.instances.errors import unknown
 from gangplan.instances.outlet import write_whole
 from gangplan.solvers.run import Status
 
-from .entrants import USUAL, check_methods, enter, ours
+from .entrants import USUAL, check_methods, check_policies, enter, ours
 from .grounds import GROUNDS
 from .rows import ONLINE, Row, append, read_rows, write_table
 from .suite import Instance, read_manifest, write_manifest
@@ -32,6 +32,8 @@ def run(instances: Sequence[Instance], settings: Settings, tell: Tell = lambda s
     """
     if any(x.objective != ONLINE for x in instances):
         check_methods(settings.methods)
+    else:
+        check_policies(settings.methods, {x.arguments["ground"]: x for x in instances}.values())
     plugged = tuple(map(enter, settings.plugins))
     settings.folder.mkdir(parents=True, exist_ok=True)
     done = {row.key for row in read_rows(settings.folder)}

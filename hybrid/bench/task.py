@@ -16,7 +16,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from gangplan.instances import dump, verify
+from gangplan.instances import InstanceError, dump, verify
 from gangplan.solvers.method import suite
 from gangplan.solvers.processes import forked
 from gangplan.solvers.run import OPTIMAL_GAP, Run, Status
@@ -181,7 +181,11 @@ def _played(ground: Ground, task: Task) -> tuple[None, dict[str, Any]]:
     """Let a policy decide, in a process of its own; return what the row says."""
     _limit(task.settings)
     name, began = task.method, time.perf_counter()
-    value = ground.play(PLUGGED[name](ground.case) if name in PLUGGED else ground.named(name, task.seed))
+    try:
+        policy = PLUGGED[name](ground.case) if name in PLUGGED else ground.named(name, task.seed)
+    except InstanceError as error:
+        raise NotImplementedError(str(error)) from None
+    value = ground.play(policy)
     told = {"status": str(Status.FEASIBLE), "value": value, "seconds": _since(began)}
     return None, told | {"bound": ground.bound(task.deadline), **_used()}
 

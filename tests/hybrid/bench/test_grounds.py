@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gangplan.hybrid.bench.grounds import GROUNDS, Agents, Ground, Interference, Proximity, Queue, Ramp
-from gangplan.hybrid.bench.rows import FAILED
+from gangplan.hybrid.bench.rows import FAILED, SKIPPED
 from gangplan.hybrid.bench.run import run
 from gangplan.hybrid.bench.submit import submit
 from gangplan.hybrid.bench.suite import hash_of, make, suite
@@ -85,3 +85,12 @@ def test_regenerated() -> None:
     first = {x.family: x for x in reversed(suite("online"))}
     assert [x.id for x in first.values() if hash_of(make(x, check=False)) != x.hash] == []
     assert len(first) == 5
+
+
+def test_policies_of_some_grounds(tmp_path: Path) -> None:
+    """A policy is skipped where the ground does not know it; one that no ground knows is told before the run."""
+    two = [x for x in suite("online") if x.id in ("online-harmony-small-00", "online-scheduler-small-00")]
+    found = {row.family: row.status for row in run(two, Settings(tmp_path, ("srtf",), deadlines=(0.2,)))}
+    assert found == {"scheduler": "FEASIBLE", "harmony": SKIPPED}
+    with pytest.raises(InstanceError, match="methods: 'nobody' is not one of"):
+        run(two, Settings(tmp_path, ("srtf", "nobody")))
