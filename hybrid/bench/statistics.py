@@ -39,7 +39,7 @@ class Results:
             known_best = replace(best[row.instance], zero=row.zero)
             best[row.instance] = known_best.better(row.value, None, row.method, row.seconds)
         kept = [row for row in counted if best[row.instance].value is not None]
-        kept.sort(key=lambda row: (list(best).index(row.instance), row.method != "auto"))
+        kept.sort(key=lambda row: (list(best).index(row.instance), row.deadline, row.method != "auto"))
         return cls(tuple(kept), {row.instance: best[row.instance] for row in kept})
 
     def gap(self, row: Row) -> float:
