@@ -43,7 +43,7 @@ class Start:
 class Reservation:
     """When a gang fits if nobody else starts, and how much room it then has to spare (EASY; Lifka, JSSPP 1995).
 
-    It looks at GPUs only. A job that runs longer than expected is taken to end now.
+    It looks at GPUs only. A job that runs longer than expected is taken to run as long again.
 
     Args:
         state: what runs.
@@ -61,14 +61,14 @@ class Reservation:
         self._more: defaultdict[int, int] = defaultdict(int)
         self._total = room.total
         self.time, self.ends = np.inf, list[str]()
-        for end, _, name in state.running.by_end:
+        for end, name in state.running.ends(state.now):
             if self._total >= workers and end > self.time:
                 break
             for node, gpus in state.running[name].nodes.items():
                 before = self._later(node)
                 self._more[node] += len(gpus)
                 self._total += self._later(node) - before
-            self.time = max(end, state.now)
+            self.time = end
             self.ends.append(name)
         if self._total < workers:
             self.time = np.inf

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from heapq import merge
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -116,6 +118,13 @@ class RunningJobs(dict[str, RunningJob]):
             self._counts[:, at] = node, len(gpus), wide, 0 if i else 1
             self._at[job.name, node] = at
             self.parts.append((job.name, node))
+
+    def ends(self, now: float) -> Iterator[tuple[float, str]]:
+        """Yield when jobs are expected to end, see `RunningJob.left`, and their names, ascending."""
+        late = bisect_left(self.by_end, (now, np.inf, ""))
+        again = sorted((now + self[name].left(now), serial, name) for _, serial, name in self.by_end[:late])
+        for end, _, name in merge(again, islice(self.by_end, late, None)):
+            yield end, name
 
     def remove(self, name: str) -> RunningJob:
         """Forget a job that stops and return it: the last part takes the place of each of its own."""

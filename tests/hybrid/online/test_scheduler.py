@@ -69,6 +69,17 @@ def test_shortest_first_and_nobody_delays_who_waits() -> None:
     assert set(started(scheduler.decide(1.0))) == {"fits"}
 
 
+def test_a_job_that_overruns_keeps_nobody_out() -> None:
+    """It is expected to run as long again: what ends by then starts before the held job, what does not waits."""
+    scheduler = plain(order=0.0)
+    scheduler.submit(job("runs", 12), 100.0)
+    scheduler.decide(1.0)
+    scheduler.submit(job("held", 16), 50.0)
+    scheduler.submit(job("late", 4), 1001.0)
+    scheduler.submit(job("early", 4), 1000.0)
+    assert set(started(scheduler.decide(1.0, now=1000.0))) == {"early"}
+
+
 def test_who_spares_the_held_job_starts() -> None:
     """A long job that leaves the held one its GPUs is let in."""
     scheduler = plain(order=0.0)
