@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from gangplan.simulator.interference.bidders import Local
 from gangplan.simulator.interference.case import Case
 from gangplan.simulator.interference.cases import VALIDATION, poisson
 from gangplan.simulator.interference.centres import moved
@@ -63,22 +64,26 @@ class MarketRow:
     commit: str
 
 
-class Timed(Greedy):
-    """A bidder that notes how long it takes."""
+class Timed:
+    """A bidder, and how long it takes."""
 
-    def __init__(self, case: Case) -> None:
-        super().__init__(alone(case.truth), consolidate=CONSOLIDATE)
-        self.spent: list[float] = []
+    def __init__(self, bidder: Greedy) -> None:
+        self._bidder, self.spent = bidder, list[float]()
 
     def offer(self, env: Environment, job: int) -> tuple[Rows, float]:
         """Return the best place of a job, see `Greedy`."""
         begin = process_time()
-        found = super().offer(env, job)
+        found = self._bidder.offer(env, job)
         self.spent.append(1e3 * (process_time() - begin))
         return found
 
 
-def measured(servers: int, network: str = "leaf-spine") -> MarketRow:
+def by_speeds_alone(case: Case) -> Greedy:
+    """Return the bidder of `market`."""
+    return Greedy(alone(case.truth), consolidate=CONSOLIDATE)
+
+
+def measured(servers: int, network: str = "leaf-spine", local: Local = by_speeds_alone) -> MarketRow:
     """Return how long agents take in one data centre."""
     jobs = max(1, servers // 10) * MINUTES
     case = moved(poisson, network, VALIDATION, jobs, servers, 8, load=1.0, interval=60.0)
@@ -86,8 +91,8 @@ def measured(servers: int, network: str = "leaf-spine") -> MarketRow:
     case = replace(case, jobs=replace(case.jobs, submit=submit))
     made: list[Timed] = []
 
-    def bidder(part: Case) -> Timed:
-        made.append(Timed(part))
+    def bidder(part: Case) -> Any:
+        made.append(Timed(local(part)))
         return made[-1]
 
     market, env = Market(case, bidder, ask=ASK), Environment(case)
@@ -136,12 +141,19 @@ def command(commands: Any) -> None:
     parser = commands.add_parser("market", help="time the agents of a market, from 64 to 12,504 servers")
     parser.add_argument("--servers", type=int, nargs="+", default=list(SIZES), help="in racks of eight")
     parser.add_argument("--page", action="store_true", help="time nothing; write the page from benchmarks/market.csv")
+    parser.add_argument("--learned", action="store_true", help="print rows of bids by learned speeds instead")
     parser.set_defaults(act=_act)
 
 
 def _act(options: argparse.Namespace) -> int:
     from .centres import write_page
 
+    if options.learned:
+        from gangplan.learned.interference.policies import learned_bidder
+
+        for servers in (64, *options.servers):
+            print(measured(servers, local=learned_bidder))
+        return 0
     if not options.page:
         measured(64)  # compiled code is loaded before anything is timed
         for servers in options.servers:

@@ -23,6 +23,10 @@ class InstanceError(ValueError):
         self.source = source
         super().__init__(": ".join(_one_line(part) for part in (source, field, problem) if part))
 
+    def __reduce__(self) -> tuple[type[InstanceError], tuple[str, str, str | None]]:
+        """Let it come whole from another process."""
+        return type(self), (self.field, self.problem, self.source)
+
     def within(self, prefix: str) -> InstanceError:
         """Return the same error with its field seen from an enclosing object."""
         joint = "" if self.field.startswith("[") or not self.field else "."

@@ -94,12 +94,14 @@ def generate(
     chosen = [x for x in found if not instance or x.id in instance]
     if missing := set(instance or ()) - {x.id for x in chosen}:
         raise InstanceError("instance", f"there is no {min(missing)!r}; see gangplan bench list --each")
+    if online := [x.id for x in chosen if x.objective == ONLINE]:
+        if instance or name == ONLINE:
+            raise InstanceError("instance", f"{online[0]!r} is online: it has no problem in a file, policies play it")
+        chosen = [x for x in chosen if x.objective != ONLINE]
     place = Path(folder) / "instances"
     place.mkdir(parents=True, exist_ok=True)
     with Bar("generating", hidden=False) as bar:
         for i, x in enumerate(chosen):
-            if x.objective == ONLINE:
-                raise InstanceError("suite", "of online instances has no problems in files: policies play them")
             write_whole({place / f"{x.id}.json": f"{dump(make(x))}\n".encode()})
             bar((i + 1) / len(chosen))
     emit_blocks(f"{place}: {len(chosen)} problems, as in the manifest")
@@ -182,8 +184,7 @@ def report(
 def _report(folder: str, ledger: Path | None, short: str | None = None) -> None:
     from gangplan.hybrid.bench.report import write_report
 
-    known = [x for name in ("all", ONLINE) for x in suite(name, ledger=ledger)]
-    written = write_report(Path(folder), known, short=None if short is None else Path(short))
+    written = write_report(Path(folder), suite("all", ledger=ledger), short=None if short is None else Path(short))
     emit_blocks(f"{written[0]} and {written[1]}")
 
 

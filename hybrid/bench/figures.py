@@ -11,7 +11,7 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 
-from .rows import ONLINE, Row
+from .rows import Row
 from .statistics import Results, curve, grouped, profile
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#666666")
@@ -46,7 +46,7 @@ def anytime(results: Results, deadline: float) -> str:
         axes.set_yticks([0, 1e-3, 1e-2, 0.1, 1], ["0", ".1%", "1%", "10%", "100%"])
         axes.set(xlim=(1e-3, deadline), ylim=(0, 1.3), xlabel="seconds", ylabel="mean gap")
 
-    return _panels([row for row in results.at(deadline) if row.objective != ONLINE], draw, dress)
+    return _panels(results.at(deadline), draw, dress)
 
 
 def _panels(rows: Sequence[Row], draw: Callable[..., None], dress: Callable[[Any], None]) -> str:

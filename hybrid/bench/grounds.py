@@ -20,6 +20,8 @@ from gangplan.instances.generators import generate
 from gangplan.instances.workload import Workload
 from gangplan.simulator.outcome import Outcome
 
+from .traces import traced_jobs
+
 FIRST = 500_000
 """The seeds of the suites begin there: no other table of the project has them, nor training or validation."""
 _NODE = 8
@@ -82,8 +84,6 @@ class Queue(Ground):
     usual = ("scheduler", "scheduler-untold", "fifo", "sjf", "srtf", "tiresias")
 
     def __init__(self, *, trace: str, jobs: int, gpus: int, seed: int = 0) -> None:
-        from .makers import traced_jobs
-
         rng = np.random.default_rng([*trace.encode(), FIRST + seed, jobs, gpus])
         self.case: Workload = traced_jobs(trace, jobs, gpus, rng)
         self._gpus = gpus

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import ceil
 from typing import Any
 
 import numpy as np
@@ -18,9 +17,9 @@ from gangplan.instances.kinds import with_objective
 from gangplan.instances.readers import read
 from gangplan.instances.schedule import Pool, ScheduleProblem
 from gangplan.instances.verify import Problem
-from gangplan.instances.workload import Workload
 
 from .grounds import GROUNDS, Ground
+from .traces import TRACES, traced_jobs
 
 _FIRST = 1 << 20
 """Of the test split the index where the seeds of GapBench begin: no other table of the project reaches it."""
@@ -28,21 +27,9 @@ _NETWORK = (("server", 300e9, 0.0), ("rack", 25e9, 5e-6), ("pod", 12.5e9, 10e-6)
 """Levels of a fat tree: NVLink, 200 Gb/s, and 100 Gb/s a device between racks, oversubscribed 2 to 1."""
 _LARGE = {"gangs": 200, "queue": 200}
 """From so many nodes or jobs on the generator of large instances is asked."""
-_GRAIN = 60.0
 
-TRACES: dict[str, tuple[tuple[int, float, float, float], ...]] = {
-    # Jeon et al., ATC 2019, 82,247 jobs; without the sizes of fewer than 50 jobs
-    "philly": (
-        *((1, 0.9317, 6.72, 1.97), (2, 0.0221, 4.52, 3.27), (4, 0.0227, 9.11, 2.78)),
-        *((8, 0.02, 9.65, 2.79), (16, 0.0024, 9.27, 3.34), (32, 0.0008, 8.83, 2.47)),
-    ),
-    # Weng et al., ATC 2023, the 6,203 pods with GPUs
-    "openb": ((1, 0.9881, 6.56, 1.9), (2, 0.0024, 7.68, 2.45), (4, 0.0024, 5.94, 2.59), (8, 0.0071, 7.51, 2.68)),
-}
-"""Fitted to published traces: GPUs of a job, share of the jobs, mean and deviation of the logarithm of its seconds."""
 _SHARED = {"philly": 0.0, "openb": 0.415}
 """Share of the jobs of one GPU that hold a part of it."""
-_LONGEST = 7 * 86400.0
 
 
 def read_file(objective: str, family: str, *, path: str) -> Problem:
@@ -138,17 +125,6 @@ def traced_queue(objective: str, family: str, *, jobs: int, gpus: int, seed: int
     rng = np.random.default_rng([*family.encode(), at, jobs, gpus])
     workload = traced_jobs(family, jobs, gpus, rng)
     return ScheduleProblem.of(workload, Pool(gpus), pick(rng, "mean_jct", "weighted_completion"))
-
-
-def traced_jobs(family: str, jobs: int, gpus: int, rng: np.random.Generator) -> Workload:
-    """Draw jobs of a trace's sizes and durations, whole minutes, at 1.2 times what so many GPUs do."""
-    menu = np.array([row for row in TRACES[family] if row[0] <= gpus])
-    kind = rng.choice(len(menu), jobs, p=menu[:, 1] / menu[:, 1].sum())
-    size, seconds = menu[kind, 0].astype(int), np.exp(rng.normal(menu[kind, 2], menu[kind, 3]))
-    duration = np.array([_GRAIN * ceil(min(x, _LONGEST) / _GRAIN) for x in seconds])
-    between = float((size * duration).mean()) / (1.2 * gpus)
-    submit = np.floor(np.cumsum(rng.exponential(between, jobs)) / _GRAIN) * _GRAIN
-    return Workload(tuple(map(str, range(jobs))), submit - submit[0], size, duration)
 
 
 def online(objective: str, family: str, *, ground: str, **arguments: Any) -> Ground:

@@ -94,8 +94,9 @@ def sections(results: Results, rows: Sequence[Row], first: str) -> Iterator[Sect
     yield Section(
         f"Performance profiles at {longest:g} s", words, name="profiles", picture=profiles(results, longest), brief=True
     )
-    if any(row.objective != ONLINE for row in results.rows):  # a policy has no plan before its last decision
-        yield _integrals(results, longest)
+    solved = replace(results, rows=tuple(row for row in results.rows if row.objective != ONLINE))
+    if solved.rows:  # a policy has no plan before its last decision
+        yield _integrals(solved, longest)
     yield _paired(results, longest, first)
     yield _proofs(results, longest, first)
     yield _scaling(results)
@@ -145,7 +146,7 @@ def _by_family(results: Results, deadline: float) -> Section:
 
 
 def _integrals(results: Results, deadline: float) -> Section:
-    by_objective = grouped([row for row in results.at(deadline) if row.objective != ONLINE], lambda row: row.objective)
+    by_objective = grouped(results.at(deadline), lambda row: row.objective)
     lines = [
         (f"{objective}, {method}", f"{integral(results, mine, deadline):.2%}")
         for objective, own in by_objective.items()

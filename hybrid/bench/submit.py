@@ -28,7 +28,7 @@ def submit(plan: Any, instance_id: str, *, by: str, ledger: Path) -> tuple[Insta
     Raises:
         InstanceError: if there is no such instance, the plan is of another objective or instance, or it is infeasible.
     """
-    known = {x.id: x for name in ("all", ONLINE) for x in suite(name, ledger=ledger)}
+    known = {x.id: x for x in suite("all", ledger=ledger)}
     if instance_id not in known:
         raise InstanceError("instance", f"there is no {instance_id!r}{did_you_mean(instance_id, known)}")
     instance = known[instance_id]

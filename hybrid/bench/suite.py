@@ -26,7 +26,7 @@ _HOME = Path(__file__).parent
 MANIFEST = _HOME / "manifest.jsonl"
 SIZES = ("toy", "small", "medium", "large", "huge")
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "all": tuple(PROBLEMS), "partition": GRAPHS, "placement": ("placement",), "schedule": ("schedule",),
+    "all": (*PROBLEMS, ONLINE), "partition": GRAPHS, "placement": ("placement",), "schedule": ("schedule",),
     ONLINE: (ONLINE,),
 }  # fmt: skip
 """Suites that are no size: the objectives of each."""
@@ -173,7 +173,7 @@ def suite(
     families = {x.family for x in shipped.values()}
     if family and family not in families:
         raise InstanceError("family", unknown(family, sorted(families)))
-    sized = GROUPS["all"] if objective != ONLINE else GROUPS[ONLINE]
+    sized = GROUPS[ONLINE] if objective == ONLINE else tuple(PROBLEMS)
     wanted = [x for x in shipped.values() if x.objective in GROUPS.get(name, sized if x.size == name else ())
               and objective in ("", x.objective) and size in ("", x.size) and family in ("", x.family)]  # fmt: skip
     if sample:

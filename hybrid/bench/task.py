@@ -181,13 +181,16 @@ def _played(ground: Ground, task: Task) -> tuple[None, dict[str, Any]]:
     """Let a policy decide, in a process of its own; return what the row says."""
     _limit(task.settings)
     name, began = task.method, time.perf_counter()
-    try:
-        policy = PLUGGED[name](ground.case) if name in PLUGGED else ground.named(name, task.seed)
-    except InstanceError as error:
-        raise NotImplementedError(str(error)) from None
-    value = ground.play(policy)
+    value = ground.play(PLUGGED[name](ground.case) if name in PLUGGED else _named(ground, name, task.seed))
     told = {"status": str(Status.FEASIBLE), "value": value, "seconds": _since(began)}
     return None, told | {"bound": ground.bound(task.deadline), **_used()}
+
+
+def _named(ground: Ground, name: str, seed: int) -> Any:
+    try:
+        return ground.named(name, seed)
+    except InstanceError as error:
+        raise NotImplementedError(str(error)) from None
 
 
 def _limit(settings: Settings) -> None:

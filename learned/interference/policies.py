@@ -11,6 +11,7 @@ from typing import Any
 from gangplan.instances import InstanceError
 from gangplan.simulator.interference.agents import Team
 from gangplan.simulator.interference.baselines import Policy, Rule
+from gangplan.simulator.interference.bidders import Local
 from gangplan.simulator.interference.case import Case
 from gangplan.simulator.interference.evaluate import CONSOLIDATE, PATIENCE, Maker, alone, baselines
 from gangplan.simulator.interference.greedy import Greedy
@@ -18,9 +19,9 @@ from gangplan.simulator.interference.market import Market
 from gangplan.simulator.interference.packing import Packing
 from gangplan.simulator.interference.remote import Actors, Processes
 
-from ..colocate.beside import Beside
 from ..colocate.joint import Joint
 from ..colocate.kernel import Fitted
+from ..colocate.slowdowns import Slowdowns
 from ..policy.weights import FOLDER
 
 BIDS = "colocate-leaf-spine"
@@ -41,26 +42,27 @@ def _agents(local: Maker, forward: str) -> Callable[..., Policy]:
     return lambda case, **words: Team(case, local, forward, **words)
 
 
-def _market(**given: Any) -> Callable[..., Policy]:
-    return lambda case, **words: Market(case, _bidder, **given, **words)
+def _market(bidder: Local = _bidder, **given: Any) -> Callable[..., Policy]:
+    return lambda case, **words: Market(case, bidder, **given, **words)
 
 
-def _market_learned(case: Case, **words: Any) -> Policy:
-    return Market(case, partial(_learned_bidder, _fitted()), **words)
-
-
-def _learned_bidder(fitted: Fitted, case: Case) -> Greedy:
-    return Packing(Beside(fitted, alone(case.truth)), consolidate=CONSOLIDATE, slack=SLACK)
-
-
-def _packing_bidder(case: Case) -> Greedy:
+def packing_bidder(case: Case) -> Greedy:
+    """Return what bids for places that break up least, by the speeds that jobs have alone."""
     return Packing(alone(case.truth), consolidate=CONSOLIDATE)
+
+
+def learned_bidder(case: Case) -> Greedy:
+    """Return what bids for such places by learned speeds.
+
+    Raises:
+        InstanceError: if torch is not installed.
+    """
+    return Packing(Slowdowns(_fitted(), alone(case.truth)), consolidate=CONSOLIDATE, slack=SLACK)
 
 
 @cache
 def _fitted() -> Fitted:
-    if find_spec("torch") is None:
-        raise InstanceError("policy", "'market-learned' needs torch: pip install \"gangplan[learn]\"")
+    _require_torch("market-learned")
     from ..colocate.policy import ColocatePolicy
 
     return ColocatePolicy.load(FOLDER / f"{BIDS}.safetensors").fitted
@@ -68,8 +70,8 @@ def _fitted() -> Fitted:
 
 _TEAMS: dict[str, Callable[..., Policy]] = {
     "market": _market(),
-    "market-packed": lambda case, **words: Market(case, _packing_bidder, **words),
-    "market-learned": _market_learned,
+    "market-packed": _market(packing_bidder),
+    "market-learned": _market(learned_bidder),
     "market-ask-1": _market(ask=1),
     "market-ask-2": _market(ask=2),
     "agents-alone": _agents(_bidder, "emptiest"),
@@ -113,9 +115,13 @@ def make_policy(name: str, case: str = "", folder: Path = FOLDER) -> Maker:
     path = weights_of(name, case, folder)
     if path is None:
         raise InstanceError("policy", f"{name!r} is not one of {', '.join(known)}, nor weights")
+    _require_torch(name)
+    return lambda case: _learned(name, path)
+
+
+def _require_torch(name: str) -> None:
     if find_spec("torch") is None:
         raise InstanceError("policy", f'{name!r} needs torch: pip install "gangplan[learn]"')
-    return lambda case: _learned(name, path)
 
 
 def weights_of(name: str, case: str = "", folder: Path = FOLDER) -> Path | None:

@@ -73,9 +73,10 @@ def test_policies_of_others(tmp_path: Path) -> None:
 
 
 def test_apart_from_problems(tmp_path: Path) -> None:
-    """A size or ``all`` has no online instance unless these are asked for, and no plan is submitted for one."""
-    assert {x.objective for x in suite("online")} == {x.objective for x in suite("small", objective="online")}
-    assert "online" not in {x.objective for name in ("all", "small") for x in suite(name)}
+    """A size has no online instance unless these are asked for, ``all`` has, and no plan is submitted for one."""
+    assert {x.objective for x in (*suite("online"), *suite("small", objective="online"))} == {"online"}
+    assert "online" not in {x.objective for x in suite("small")}
+    assert {x.id for x in suite("online")} < {x.id for x in suite("all")}
     with pytest.raises(InstanceError, match="a policy plays it"):
         submit(None, "online-pacml-small-00", by="me", ledger=tmp_path / "own.jsonl")
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gangplan.learned.colocate.beside import Beside
+from gangplan.learned.colocate.policy import ColocatePolicy
+from gangplan.learned.colocate.slowdowns import Slowdowns
 from gangplan.learned.interference.policies import BIDS
 from gangplan.learned.policy.weights import FOLDER
 from gangplan.simulator.interference.baselines import Rule
@@ -15,14 +16,12 @@ from gangplan.simulator.interference.cases import CENTRES, TRAINING
 from gangplan.simulator.interference.evaluate import alone
 from gangplan.simulator.interference.samples import log
 
-COLOCATE = pytest.importorskip("gangplan.learned.colocate.policy")
-
 
 @pytest.mark.parametrize("name", ["flat", "fat-tree-256"])
-def test_beside(name: str) -> None:
+def test_slowdowns(name: str) -> None:
     """Jobs by themselves are as fast as alone; beside others the prediction is nearer to the truth than alone is."""
     case = CENTRES[name](TRAINING + 50, jobs=150)
-    slow = Beside(COLOCATE.ColocatePolicy.load(FOLDER / f"{BIDS}.safetensors").fitted, alone(case.truth))
+    slow = Slowdowns(ColocatePolicy.load(FOLDER / f"{BIDS}.safetensors").fitted, alone(case.truth))
     now = log(case, Rule("lb", "shortest"), limit=600, noise=0.0, seed=0).now
     apart = replace(now, first=np.arange(len(now.kind) + 1))
     assert slow.speeds(apart) == pytest.approx(alone(case.truth).speeds(apart))

@@ -12,7 +12,7 @@ from gangplan.simulator.interference.truths import HiddenTruth
 from .kernel import Fitted, all_logs
 
 
-class Beside:
+class Slowdowns:
     """Speeds alone, times what a job keeps beside those that run with it; a `Truth` for `Greedy`.
 
     What it keeps is a ratio of two predictions of an ensemble, with the others and without, in which all servers and
