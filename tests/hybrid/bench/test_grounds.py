@@ -22,13 +22,14 @@ SMALL: dict[str, dict[str, object]] = {
     "ramp": {"distribution": "D", "jobs": 80},
 }
 PLUGINS = """
+from gangplan.instances import InstanceError
 from gangplan.simulator.interference.baselines import Rule
 
 def packs(case):
     return Rule("best", "shortest", together=True)
 
 def breaks(case):
-    raise ValueError("no idea")
+    raise InstanceError("rack", "is not mine")
 """
 
 
@@ -68,7 +69,7 @@ def test_policies_of_others(tmp_path: Path) -> None:
     settings = Settings(tmp_path, ("lif",), (f"{file}:packs", f"{file}:breaks"), (0.2,), ledger=tmp_path / "own.jsonl")
     found = {row.method: row for row in run(one, settings)}
     assert all(0 < (found[name].bound or 0) <= (found[name].value or 0) for name in ("lif", "packs"))
-    assert found["breaks"].status == FAILED and "no idea" in found["breaks"].notes
+    assert found["breaks"].status == FAILED and found["breaks"].notes == "InstanceError: rack: is not mine"
     assert found["packs"].parts == 100
 
 
