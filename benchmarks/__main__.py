@@ -1,48 +1,78 @@
-"""The command line: ``python -m benchmarks policies``, ``pacml``, more."""
+"""The command line: ``python -m benchmarks STUDY`` runs what its rows lack, and renews its pages."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 
-from . import cold, harmony, large, learned_speeds, market, online, pacml_main, speed_models, topdrl
+from .study import Options, Study
+
+STUDIES = {
+    "policies": "classic policies on traces of clusters: docs/policies.md",
+    "scheduler": "latencies of Scheduler, and traces that it decides: docs/scheduler.md",
+    "learned-speeds": "Scheduler with speeds learned from reports: docs/scheduler.md",
+    "pacml": "PAC-ML: the learned policy, rivals, bounds, ablations: docs/pacml-results.md",
+    "topdrl": "TopDRL, ours, rules and bounds: docs/topdrl.md and docs/topdrl-results.md",
+    "harmony": "Harmony, MARL, ours and rules: docs/harmony.md and docs/interference.md",
+    "market": "how long agents of a market take: docs/interference.md",
+    "speed-models": "models of speed on combinations held out: docs/speed-models.md",
+    "large": "auto against each of its methods alone on large problems: docs/hybrid.md",
+    "cold": "what a fresh installation answers: nothing compiled, then warm",
+}
+"""What each is about, and the pages that it renews."""
+_USUAL = Options()
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the command given and return its exit code: 0, 1 if a check fails, 130 after Ctrl-C."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Run benchmarks and report on them.")
-    commands = parser.add_subparsers(dest="command", required=True)
-    policies = commands.add_parser("policies", help="simulate policies that policies.csv lacks; write docs/policies.md")
-    policies.add_argument("--only", default="", help="only runs with this in 'trace policy discipline'")
-    policies.add_argument("--limit", type=float, default=120.0, help="processor seconds of a run  [default: 120]")
-    policies.add_argument("--data", type=Path, help="folder of published data  [default: ../shared/data]")
-    policies.add_argument("--check", action="store_true", help="run nothing; fail if the page would change")
-    policies.set_defaults(act=_policies)
-    pacml_main.add(commands)
-    topdrl.add(commands)
-    harmony.add(commands)
-    learned_speeds.add(commands)
-    online.command(commands)
-    cold.command(commands)
-    large.command(commands)
-    market.command(commands)
-    speed_models.command(commands)
-    options = parser.parse_args(arguments)
+def study(name: str) -> Study:
+    """Return a study by its name."""
+    found: Study = import_module(f".{name.replace('-', '_')}", __package__).STUDY
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command given and return its exit code: 0, 1 if a check fails, 2 if it makes no sense, 130 by Ctrl-C."""
+    words = "\n".join(f"  {name:15} {text}" for name, text in STUDIES.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", epilog=f"studies:\n{words}", formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("study", choices=STUDIES, metavar="STUDY", help="one of those below")
+    parser.add_argument("what", nargs="?", default="run", help="run (default), page, or what the study has: figure")
+    parser.add_argument("--case", action="append", default=[], metavar="NAME", help="may be repeated  [default: all]")
+    parser.add_argument("--policy", action="append", default=[], metavar="NAME", help="may be repeated  [default: all]")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only runs with this in 'case policy seed'")
+    parser.add_argument("--seeds", type=int, metavar="N", help="how many test seeds")
+    parser.add_argument("--processes", type=int, default=1, metavar="N", help="that run at once  [default: 1]")
+    parser.add_argument("--data", type=Path, default=_USUAL.data, metavar="FOLDER", help="of published data")
+    parser.add_argument("--weights", type=Path, default=_USUAL.weights, metavar="FOLDER", help="of weights")
+    parser.add_argument("--rows", type=Path, metavar="FILE", help="other rows; the pages are left alone")
+    parser.add_argument("--out", type=Path, default=_USUAL.out, metavar="FOLDER", help="of what is trained")
+    parser.add_argument("--check", action="store_true", help="run nothing; fail if a page would change")
+    given = parser.parse_args(arguments)
+    found = study(given.study)
+    known = ("run", "page", *found.more)
+    if given.what not in known:
+        print(f"{given.what}: {given.study} has {', '.join(known)}")
+        return 2
+    options = Options(
+        tuple(given.case), tuple(given.policy), given.only, given.seeds, given.processes, given.data, given.weights,
+        given.rows, given.out,
+    )  # fmt: skip
     try:
-        return int(options.act(options))
+        return act(found, given.what, options, check=given.check)
     except KeyboardInterrupt:
         print("interrupted: run it again to go on")
         return 130
 
 
-def _policies(options: argparse.Namespace) -> int:
-    from .policies import run
-    from .policies_tables import write_page
-
-    if not options.check:
-        given = {} if options.data is None else {"data": options.data}
-        run(only=options.only, limit=options.limit, **given)
-    return write_page(check=options.check)
+def act(found: Study, what: str, options: Options, *, check: bool = False) -> int:
+    """Do what a command asks for; return the exit code."""
+    if what in found.more:
+        found.more[what](options)
+    elif what == "run" and not check:
+        found.run(options)
+    return 0 if options.rows else found.write(check=check)
 
 
 if __name__ == "__main__":

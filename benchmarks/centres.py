@@ -1,19 +1,12 @@
-"""The tables of many schedulers in docs/interference.md, made from the rows of benchmarks/harmony.csv alone."""
+"""Who is compared where there are many schedulers, and the tables of docs/interference.md."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
-from .cells import table
-from .found import Found, number, percent
-from .harmony import CSV, read
-from .ledger import ROOT
-from .market import latency
-from .report import renew
+from .found import Found, number, percent, table
+from .study import Tables
 
-PAGE = ROOT / "docs" / "interference.md"
 RULES = ("lif", "tetris", "lb", "lif-near", "tetris-near", "lb-near")
 SINGLE = (*RULES, "alone", "alone-joint")
 AGENTS = (
@@ -65,8 +58,8 @@ def compared(found: Found, cases: Sequence[str], policies: Sequence[str]) -> str
     return table(("policy", *heads), lines)
 
 
-def write_page(path: Path = CSV, check: bool = False) -> int:
-    """Renew the tables of the page, see `renew`."""
-    found = Found(read(path))
-    parts = {name: partial(compared, found, *of) for name, of in PARTS.items()}
-    return renew(PAGE, parts | {"market": latency}, "harmony page", check=check)
+def _of(cases: Sequence[str], policies: Sequence[str]) -> Callable[[Found], str]:
+    return lambda found: compared(found, cases, policies)
+
+
+TABLES: Tables = {name: _of(*of) for name, of in PARTS.items()}

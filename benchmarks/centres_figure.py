@@ -22,8 +22,7 @@ from gangplan.simulator.interference.market import Market
 from gangplan.simulator.metrics import interval
 
 from .found import Found
-from .harmony import CSV, read
-from .ledger import ROOT
+from .rows import ROOT
 
 PICTURE = ROOT / "docs" / "images" / "market.png"
 SHADES = ("#f7fbff", "#9ecae1", "#3182bd", "#08306b")
@@ -81,7 +80,7 @@ def prices(market: Market) -> FloatArray:
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
-def draw(picture: Path = PICTURE, path: Path = CSV) -> None:
+def draw(results: Found, picture: Path = PICTURE) -> None:
     """Write the picture."""
     case = CENTRES["leaf-spine"](VALIDATION)
     teams = {"agents-lif": make_policy("agents-lif")(case), "market": Market(case, _bidder, bidders=Noted)}
@@ -92,7 +91,7 @@ def draw(picture: Path = PICTURE, path: Path = CSV) -> None:
     top = [_hands(name, x, 0.9 + 5.9 * i) for i, (name, x) in enumerate(counts.items())]
     market = found["market"]
     assert isinstance(market, Market)
-    rows = [top, [_prices(prices(market))], [_times(Found(read(path)))]]
+    rows = [top, [_prices(prices(market))], [_times(results)]]
     words = "400 jobs on leaf-spine, 8 agents with a rack of 32 GPUs each; below test seeds 0 to 4 on three networks"
     Scene("Many schedulers: jobs handed on, prices of racks, mean JCT", words, rows).save(picture)
     print(f"{picture} drawn")

@@ -1,25 +1,30 @@
 """What a fresh installation answers: with nothing compiled, the second time, and warm, as whole processes.
 
-``python -m benchmarks cold`` solves one problem of every objective with each limit, by the command line, in a folder of
-compiled code that is empty, then in the same folder once more when the compiling process is done, then in a full one.
+One problem of every objective is solved with each limit, by the command line, in a folder of compiled code that is
+empty, then in the same folder once more when the compiling process is done, then in a full one.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 from gangplan.hybrid.compiling import kernels
 from gangplan.solvers.method import OBJECTIVES
 
+from .found import Found, table
+from .rows import Task
+from .study import Options, Study
+
 LIMITS = (2.0, 10.0, 30.0)
+STATES = ("cold", "second", "warm")
 _LAYERED = ("layered", "--ops", "200", "--layers", "20", "--devices", "8")
 PROBLEMS: dict[str, tuple[str, ...]] = {
     "throughput": _LAYERED,
@@ -34,43 +39,61 @@ _TOTAL = 120.0
 """Seconds to wait for a compiling process at most."""
 
 
-def command(commands: Any) -> None:
-    """Add the command to the command line."""
-    cold = commands.add_parser("cold", help="cold against warm: gaps of whole processes with nothing compiled")
-    cold.add_argument("--only", nargs="+", default=OBJECTIVES, choices=OBJECTIVES, metavar="OBJECTIVE")
-    cold.add_argument("--limits", nargs="+", type=float, default=LIMITS, metavar="SECONDS")
-    cold.add_argument("--seeds", nargs="+", type=int, default=(0,), metavar="SEED")
-    cold.set_defaults(act=_run)
+def tasks(options: Options) -> Iterator[Task]:
+    """Yield every objective, seed and limit, in each state."""
+    for objective in options.chosen(OBJECTIVES):
+        for seed in range(options.seeds or 1):
+            for limit in LIMITS:
+                yield from (Task(f"{objective}, {limit:g} s", state, seed) for state in STATES)
 
 
-def _run(options: argparse.Namespace) -> int:
-    print("| problem | limit, s | cold | second | warm |\n|---|---|---|---|---|")
-    with tempfile.TemporaryDirectory() as name:
-        home, warm = Path(name), Path(name) / "warm"
-        _gangplan(["warm-up", *options.only], warm)
-        for objective in options.only:
-            for seed in options.seeds:
-                file = home / f"{objective}-{seed}.json"
-                _gangplan(["generate", *PROBLEMS[objective], "--seed", str(seed), "--out", str(file)], warm)
-                for limit in options.limits:
-                    folder = Path(tempfile.mkdtemp(dir=home))
-                    first = _solve(objective, file, limit, folder)
-                    if kernels(objective):
-                        _wait(folder / f"{objective}.json")
-                    row = [first, _solve(objective, file, limit, folder), _solve(objective, file, limit, warm)]
-                    print(f"| {objective} {seed} | {limit:g} | {' | '.join(row)} |", flush=True)
-    return 0
+def measure(task: Task, options: Options) -> Mapping[str, float | None]:
+    """Solve in all three states at once, and return one."""
+    objective, limit = task.case.removesuffix(" s").split(", ")
+    return _solved(objective, float(limit), task.seed)[task.policy]
 
 
-def _solve(objective: str, file: Path, limit: float, folder: Path) -> str:
-    """Return the objective and the gap of a solve, and the seconds to the proof if there is one."""
+@cache
+def _folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="gangplan-cold-"))
+
+
+@cache
+def _solved(objective: str, limit: float, seed: int) -> dict[str, Mapping[str, float | None]]:
+    warm, file = _folder() / "warm", _folder() / f"{objective}-{seed}.json"
+    if not file.exists():
+        _gangplan(["warm-up", objective], warm)
+        _gangplan(["generate", *PROBLEMS[objective], "--seed", str(seed), "--out", str(file)], warm)
+    folder = Path(tempfile.mkdtemp(dir=_folder()))
+    first = _solve(objective, file, limit, folder)
+    if kernels(objective):
+        _wait(folder / f"{objective}.json")
+    found = first, _solve(objective, file, limit, folder), _solve(objective, file, limit, warm)
+    return dict(zip(STATES, found, strict=True))
+
+
+def _solve(objective: str, file: Path, limit: float, folder: Path) -> Mapping[str, float | None]:
     given = ["--objective", objective] if objective in ("throughput", "latency", "step", "stages") else []
     found = json.loads(_gangplan(["solve", str(file), *given, "--time-limit", f"{limit:g}", "--json"], folder))
-    if found["objective"] is None:
+    proved = found["wall_seconds"] if found["status"] == "OPTIMAL" else None
+    return {"objective": found["objective"], "gap": found["gap"], "proved": proved}
+
+
+def compared(found: Found) -> str:
+    """Return a line a case: objective and gap in each state, and the seconds to the proof if there is one."""
+    lines = []
+    for case in found.cases:
+        for seed in found.runs[case, STATES[0]]:
+            cells = (found.runs[case, state][seed].figures for state in STATES if seed in found.runs[case, state])
+            lines.append((f"{case}, seed {seed}", *map(_told, cells)))
+    return table(("problem", *STATES), lines)
+
+
+def _told(figures: Mapping[str, float]) -> str:
+    if "objective" not in figures:
         return "no plan"
-    gap = "no bound" if found["gap"] is None else f"{found['gap']:.2%}"
-    proved = f", proved in {found['wall_seconds']:.1f} s" if found["status"] == "OPTIMAL" else ""
-    return f"{found['objective']:.6g}, {gap}{proved}"
+    gap = f"{figures['gap']:.2%}" if "gap" in figures else "no bound"
+    return f"{figures['objective']:.6g}, {gap}" + (f", {figures['proved']:.1f} s" if "proved" in figures else "")
 
 
 def _gangplan(arguments: list[str], folder: Path) -> str:
@@ -89,3 +112,13 @@ def _wait(mark: Path) -> None:
         if mark.exists():
             return
         time.sleep(0.2)
+
+
+STUDY = Study(
+    "cold",
+    ("objective", "gap", "proved"),
+    tasks,
+    measure,
+    more={"table": lambda options: print(compared(STUDY.found(options.rows)))},
+)
+"""Verified objective, gap, and seconds to the proof."""

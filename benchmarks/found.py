@@ -1,62 +1,78 @@
-"""What rows of simulated policies say of a suite: means, paired differences, the room between best rule and oracle."""
+"""What rows say: means over seeds, paired differences, the room between the best rule and the oracle; as text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from gangplan.instances import InstanceError
-from gangplan.simulator.metrics import Difference, paired
-from gangplan.simulator.metrics.paired import Run
+from gangplan.simulator.metrics import Difference, interval
 
-
-class WeighedRun(Run, Protocol):
-    """A run of a policy that may have weights."""
-
-    @property
-    def weights(self) -> str:
-        """The first digits of their SHA-256, empty of a policy without."""
+from .rows import Row
 
 
 class Found:
-    """The newest rows, a suite at a time; of a policy with weights only those of its newest weights."""
+    """The newest rows; of a policy with weights only those of its newest weights.
 
-    def __init__(self, rows: Sequence[WeighedRun]) -> None:
-        newest = {(row.workload, row.policy): row.weights for row in rows}
-        kept = {(r.workload, r.policy, r.seed): r for r in rows if r.weights == newest[r.workload, r.policy]}
-        self.rows: dict[str, list[WeighedRun]] = {}
-        for row in kept.values():
-            self.rows.setdefault(row.workload, []).append(row)
+    Args:
+        rows: oldest first.
+        alike: rows that must be of the same weights have the same.
+    """
 
-    def of(self, suite: str, policy: str, figure: str = "mean_jct") -> dict[int, float]:
-        """Return a figure by seed."""
-        return {row.seed: float(getattr(row, figure)) for row in self.rows.get(suite, ()) if row.policy == policy}
+    def __init__(self, rows: Sequence[Row], alike: Callable[[Row], object]) -> None:
+        newest = {alike(row): row.task.weights for row in rows}
+        self.runs: dict[tuple[str, str], dict[int, Row]] = {}
+        for row in rows:
+            if row.task.weights == newest[alike(row)]:
+                self.runs.setdefault(row.task[:2], {})[row.task.seed] = row
+        self.cases = tuple(dict.fromkeys(case for case, _ in self.runs))
 
-    def mean(self, suite: str, policy: str | None, figure: str = "mean_jct") -> float | None:
+    def __bool__(self) -> bool:
+        return bool(self.runs)
+
+    def policies(self, case: str) -> list[str]:
+        """Return who was run on a case."""
+        return [policy for name, policy in self.runs if name == case]
+
+    def of(self, case: str, policy: str | None, figure: str = "mean_jct") -> dict[int, float]:
+        """Return a figure by seed, where it is known."""
+        rows = self.runs.get((case, policy or ""), {})
+        return {seed: row.figures[figure] for seed, row in rows.items() if figure in row.figures}
+
+    def one(self, case: str, policy: str, figure: str = "mean_jct", usual: float = np.nan) -> float:
+        """Return a figure of the first seed, `usual` if there is none."""
+        return next(iter(self.of(case, policy, figure).values()), usual)
+
+    def mean(self, case: str, policy: str | None, figure: str = "mean_jct") -> float | None:
         """Return the mean of a figure over the seeds, None if there is none."""
-        values = self.of(suite, policy or "", figure)
+        values = self.of(case, policy, figure)
         return float(np.mean(list(values.values()))) if values else None
 
-    def apart(self, suite: str, policy: str, other: str | None, figure: str = "mean_jct") -> Difference | None:
+    def apart(self, case: str, policy: str, other: str | None, figure: str = "mean_jct") -> Difference | None:
         """Return by how much `policy` differs from `other`, None if no seed has both."""
-        try:
-            return paired(self.rows.get(suite, ()), policy, other or "", figure)
-        except InstanceError:
+        mine, others = self.of(case, policy, figure), self.of(case, other, figure)
+        pairs = np.array([(x, others[seed]) for seed, x in mine.items() if seed in others])
+        if not len(pairs):
             return None
+        return Difference(len(pairs), *interval(pairs[:, 0] - pairs[:, 1]), float(pairs[:, 1].mean()))
 
-    def best(self, suite: str, policies: Iterable[str]) -> str | None:
-        """Return which of some policies has the least mean JCT, chosen in hindsight."""
-        means = {p: x for p in policies if (x := self.mean(suite, p)) is not None}
+    def best(self, case: str, policies: Iterable[str], figure: str = "mean_jct") -> str | None:
+        """Return which of some policies has the least mean, chosen in hindsight."""
+        means = {p: x for p in policies if (x := self.mean(case, p, figure)) is not None}
         return min(means, key=lambda p: means[p]) if means else None
 
-    def room(self, suite: str, policy: str, rules: Iterable[str], oracle: str | None) -> str:
+    def room(self, case: str, policy: str, rules: Iterable[str], oracle: str | None) -> str:
         """Return the share of the way from the best rule to the oracle that a policy goes, on seeds that all have."""
-        ends = [self.of(suite, p or "") for p in (self.best(suite, rules), policy, oracle)]
+        ends = [self.of(case, p) for p in (self.best(case, rules), policy, oracle)]
         both = set.intersection(*(set(x) for x in ends))
         rule, mine, most = (sum(x[seed] for seed in both) for x in ends)
         return f"{(rule - mine) / (rule - most):.0%}" if most < rule else ""
+
+
+def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """Return a table in Markdown."""
+    rule = ["---"] + ["---:"] * (len(head) - 1)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [head, rule, *lines])
 
 
 def number(value: float | None) -> str:

@@ -21,7 +21,7 @@ from gangplan.simulator.interference.samples import Log, log
 from gangplan.simulator.interference.snapshots import Snapshots, Truth
 from gangplan.simulator.interference.truths import HiddenTruth
 
-from .ledger import ROOT
+from .rows import ROOT
 
 PICTURE = ROOT / "docs" / "images" / "harmony.png"
 SHADES = ("#a50026", "#f46d43", "#fee08b", "#d9ef8b", "#1a9850")

@@ -1,21 +1,26 @@
-"""The tables of docs/harmony.md, made from the rows of benchmarks/harmony.csv alone."""
+"""Who is compared on Harmony's ground, and the tables of docs/harmony.md."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
+from gangplan.simulator.interference.cases import CASES, DATA_CASES, OF_AGENTS
 
-from .cells import table
-from .found import Found, number, percent
-from .harmony import ABLATIONS, CSV, FULL, GROUND, HARMONY, ORACLES, OURS, POLICIES, PUBLISHED, RULES, read
-from .ledger import ROOT
-from .report import renew
+from .found import Found, number, percent, table
+from .study import NOT_RUN, Tables
 
-PAGE = ROOT / "docs" / "harmony.md"
+GROUND = tuple(name for name in (*CASES, *DATA_CASES) if name not in OF_AGENTS)
+RULES = ("lif", "tetris", "lb", "lif-near", "tetris-near", "lb-near", "best", "first")
+PUBLISHED = ("lif-published", "tetris-published", "lb-published")
+ORACLES = ("oracle-patient", "oracle-consolidated", "oracle-joint", "oracle-joint-patient")
+HARMONY, OURS = "harmony", "colocate"
+FULL = "harmony-ppo"
+"""Taught by Tetris without `near`, then 50 updates of PPO on rewards of the `sequence` model: what ablations change."""
+ABLATIONS = (
+    *("harmony-2019", "harmony-no-model", "harmony-no-exploration", "harmony-no-replay", "harmony-pressure"),
+    *("harmony-near-ppo", "harmony-near-ppo-long"),
+)
+POLICIES = (*RULES, *PUBLISHED, "alone", "alone-joint", *ORACLES, HARMONY, FULL, *ABLATIONS, OURS)
 LEFT_OUT = (*PUBLISHED, *ABLATIONS, "best", "first")
 """Policies without a row in the table of cases: published rules and ablations have tables of their own."""
-NOT_RUN = "Not run yet."
 
 
 def summary(found: Found) -> str:
@@ -62,7 +67,7 @@ def ablations(found: Found) -> str:
 
 def cases(found: Found) -> str:
     """Return mean JCTs in minutes, a row for each policy and a column for each case."""
-    names = [case for case in GROUND if case in found.rows]
+    names = [case for case in GROUND if case in found.cases]
     lines = []
     for policy in POLICIES:
         if policy not in LEFT_OUT and (means := [_minutes(found, case, policy) for case in names]):
@@ -75,15 +80,4 @@ def _minutes(found: Found, case: str, policy: str) -> str:
     return "" if value is None else number(value / 60)
 
 
-TABLES: dict[str, Callable[[Found], str]] = {
-    "summary": summary,
-    "published": published,
-    "ablations": ablations,
-    "cases": cases,
-}
-
-
-def write_page(path: Path = CSV, check: bool = False) -> int:
-    """Renew the page, see `renew`."""
-    found = Found(read(path))
-    return renew(PAGE, {name: partial(make, found) for name, make in TABLES.items()}, "harmony page", check=check)
+TABLES: Tables = {"summary": summary, "published": published, "ablations": ablations, "cases": cases}

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -22,35 +19,13 @@ from gangplan.simulator.interference.measured import gpu_pairs
 from gangplan.simulator.interference.outcome import check
 from gangplan.simulator.interference.truths import HiddenTruth, contention
 
-from .ledger import ROOT, measured_commit
-from .records import append_records, read_records
+from .learned_speeds_tables import JOBS, RULES, TABLES, WINDOWS, draw
+from .rows import Task
+from .study import Options, Study
 
-CSV, DATA = ROOT / "benchmarks" / "learned_speeds.csv", ROOT.parent / "shared" / "data"
-SERVERS, JOBS, WINDOW, NOISE = 32, 5000, 500, 0.03
+SERVERS, NOISE, SEEDS = 32, 0.03, 5
 CLUSTER = 100
 """The truth of a seed is drawn from the seed and this; validation used other clusters."""
-
-
-@dataclass(frozen=True, slots=True)
-class LearnedRow:
-    """One window of one simulation.
-
-    Attributes:
-        ground, seed, policy: what was simulated; `GROUNDS`, `POLICIES`.
-        window: counted from 0, of `WINDOW` jobs by submission.
-        jct: mean of its jobs, seconds.
-        decision: processor seconds of the slowest decision in a hundred, of the whole simulation; 0 of rules.
-        date, commit: as in the ledger.
-    """
-
-    ground: str
-    seed: int
-    policy: str
-    window: int
-    jct: float
-    decision: float
-    date: str
-    commit: str
 
 
 def shared(seed: int, jobs: int, data: Path) -> tuple[Case, HiddenTruth]:
@@ -98,7 +73,6 @@ class Oracle:
 
 GROUNDS = {"shared": shared, "pairs": pairs, "links": links}
 _tuned = partial(Rule, order="shortest", together=True, patience=CONSOLIDATE)
-RULES = ("tetris", "lif", "lb")
 POLICIES: dict[str, Callable[[int], Policy]] = {
     "without": lambda seed: IntervalScheduler(reports=False),
     "learned": lambda seed: IntervalScheduler(noise=NOISE, seed=seed),
@@ -109,69 +83,38 @@ POLICIES: dict[str, Callable[[int], Policy]] = {
 """Made for a seed of what is reported."""
 
 
-def simulate(ground: str, seed: int, policy: str, jobs: int = JOBS, data: Path = DATA) -> list[LearnedRow]:
-    """Return the rows of one simulation.
+def tasks(options: Options) -> Iterator[Task]:
+    """Yield every ground, policy and test seed."""
+    for seed in range(options.seeds or SEEDS):
+        for ground in options.chosen(GROUNDS):
+            yield from (Task(ground, policy, seed) for policy in options.policies or POLICIES)
+
+
+def measure(task: Task, options: Options, jobs: int = JOBS) -> Mapping[str, float]:
+    """Simulate.
 
     Raises:
         RuntimeError: if the outcome does not hold.
     """
-    case, truth = GROUNDS[ground](seed, jobs, data)
+    case, truth = GROUNDS[task.case](task.seed, jobs, options.data)
     change = float(np.ceil(case.jobs.submit[jobs // 2] / case.interval)) * case.interval
-    made = POLICIES[policy](seed)
+    made = POLICIES[task.policy](task.seed)
     outcome = run(case, made, (change, truth)).outcome()
     if faults := check(outcome, (change, case.truth)):
-        raise RuntimeError(f"{ground}, {policy}, seed {seed}: {'; '.join(faults)}")
+        raise RuntimeError(f"{task}: {'; '.join(faults)}")
     slow = float(np.quantile(made.took, 0.99)) if isinstance(made, IntervalScheduler) else 0.0
-    about = float(f"{slow:.3g}"), datetime.now(UTC).isoformat(timespec="seconds"), measured_commit()
-    means = outcome.jct.reshape(-1, WINDOW * jobs // JOBS).mean(axis=1)
-    return [LearnedRow(ground, seed, policy, i, float(f"{x:.7g}"), *about) for i, x in enumerate(means.tolist())]
+    return dict(zip(WINDOWS, outcome.jct.reshape(len(WINDOWS), -1).mean(axis=1).tolist(), strict=True)) | {
+        "decision": slow
+    }
 
 
-def read(path: Path = CSV) -> list[LearnedRow]:
-    """Return the rows, oldest first."""
-    return read_records(path, LearnedRow)
-
-
-def measure(
-    grounds: Iterable[str],
-    policies: Sequence[str],
-    seeds: Sequence[int],
-    path: Path = CSV,
-    data: Path = DATA,
-    say: Callable[[str], None] = print,
-) -> None:
-    """Simulate what is missing; the rows of a simulation are written as soon as it is over."""
-    known = {(row.ground, row.seed, row.policy) for row in read(path)}
-    for seed in seeds:
-        for ground in grounds:
-            for policy in policies:
-                if (ground, seed, policy) not in known:
-                    rows = simulate(ground, seed, policy, data=data)
-                    append_records(rows, path)
-                    say(f"{ground} seed {seed} {policy}: {np.mean([row.jct for row in rows]) / 60:.1f} min")
-
-
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
-    found = commands.add_parser("learned-speeds", help="Scheduler with learned speeds: run what is missing")
-    found.add_argument("what", nargs="?", choices=("run", "page"), default="run")
-    found.add_argument("--ground", action="append", choices=GROUNDS, help="may be repeated  [default: all]")
-    found.add_argument("--policy", action="append", choices=POLICIES, help="may be repeated  [default: all]")
-    found.add_argument("--seeds", type=int, default=5, help="test seeds  [default: 5]")
-    found.add_argument("--rows", type=Path, default=CSV, help="where the rows are")
-    found.add_argument("--data", type=Path, default=DATA, help="folder of published data  [default: ../shared/data]")
-    found.set_defaults(act=_act)
-
-
-def _act(options: argparse.Namespace) -> int:
-    if options.what == "run":
-        chosen = options.ground or tuple(GROUNDS), options.policy or tuple(POLICIES)
-        measure(*chosen, range(options.seeds), options.rows, options.data)
-    from .learned_speeds_page import draw, learned
-    from .online_page import write_page
-
-    if options.rows != CSV:
-        print(learned(read(options.rows)))
-        return 0
-    draw(read())
-    return write_page()
+STUDY = Study(
+    "learned-speeds",
+    (*WINDOWS, "decision"),
+    tasks,
+    measure,
+    {"scheduler.md": TABLES},
+    {"figure": lambda options: draw(STUDY.found(options.rows))},
+)
+"""Mean JCT of the jobs of each window by submission, seconds; processor seconds of the slowest decision in a hundred, 0
+of rules."""

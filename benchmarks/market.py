@@ -1,4 +1,4 @@
-"""How long agents of a market take to decide, from 64 to 12,500 servers of eight GPUs: ``python -m benchmarks market``.
+"""How long agents of a market take to decide, from 64 to 12,504 servers of eight GPUs: ``python -m benchmarks market``.
 
 Jobs arrive at one a minute for ten servers, 1,000 a minute on 10,000, and the market clears every minute. Seconds are
 of one thread's processor: of an agent, those of its bids; of the market, the rest.
@@ -6,10 +6,9 @@ of one thread's processor: of an agent, those of its bids; of the market, the re
 
 from __future__ import annotations
 
-import argparse
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cache
 from time import process_time
 from typing import Any
 
@@ -24,44 +23,14 @@ from gangplan.simulator.interference.evaluate import CONSOLIDATE, alone
 from gangplan.simulator.interference.greedy import Greedy, Rows
 from gangplan.simulator.interference.market import Market
 
-from .cells import table
-from .ledger import ROOT, measured_commit
-from .records import append_records, read_records
+from .found import Found, table
+from .rows import Task
+from .study import Options, Study
 
-CSV = ROOT / "benchmarks" / "market.csv"
 SIZES = (64, 256, 1024, 4096, 10_000, 12_504)
 MINUTES, WARM, ASK = 10, 2, 2
 """That are simulated, of which so many first ones do not count; agents asked besides a job's own."""
-
-
-@dataclass(frozen=True, slots=True)
-class MarketRow:
-    """What was measured in a data centre, milliseconds and bytes.
-
-    Attributes:
-        servers, agents, jobs: how many there were, of the latter in a minute.
-        used: share of the GPUs in use at the end.
-        bid, bid_p99: of a bid.
-        agent, agent_p99: of an agent in a minute in which it was asked, all its bids.
-        clearing, clearing_p99: of the market in a minute, without the bids.
-        messages, size: a job, and bytes of these.
-        date, commit: as in the ledger.
-    """
-
-    servers: int
-    agents: int
-    jobs: int
-    used: float
-    bid: float
-    bid_p99: float
-    agent: float
-    agent_p99: float
-    clearing: float
-    clearing_p99: float
-    messages: float
-    size: float
-    date: str
-    commit: str
+FAST, LEARNED = f"market-ask-{ASK}", f"market-learned-ask-{ASK}"
 
 
 class Timed:
@@ -83,8 +52,27 @@ def by_speeds_alone(case: Case) -> Greedy:
     return Greedy(alone(case.truth), consolidate=CONSOLIDATE)
 
 
-def measured(servers: int, network: str = "leaf-spine", local: Local = by_speeds_alone) -> MarketRow:
-    """Return how long agents take in one data centre."""
+def tasks(options: Options) -> Iterator[Task]:
+    """Yield every size, by speeds alone; by learned speeds where `--policy` says so."""
+    yield from (Task(case, p, 0) for case in options.chosen(map(str, SIZES)) for p in options.policies or (FAST,))
+
+
+def measure(task: Task, options: Options) -> Mapping[str, float]:
+    """Return how long agents take in one data centre; what is compiled is loaded before anything is timed."""
+    from gangplan.learned.interference.policies import learned_bidder
+
+    local: Local = learned_bidder if task.policy == LEARNED else by_speeds_alone
+    _loaded(local)
+    return measured(int(task.case), local)
+
+
+@cache
+def _loaded(local: Local) -> None:
+    measured(64, local)
+
+
+def measured(servers: int, local: Local = by_speeds_alone, network: str = "leaf-spine") -> Mapping[str, float]:
+    """Return milliseconds of bids, agents and clearing, and messages and bytes a job."""
     jobs = max(1, servers // 10) * MINUTES
     case = moved(poisson, network, VALIDATION, jobs, servers, 8, load=1.0, interval=60.0)
     submit = case.jobs.submit * (60.0 * MINUTES / case.jobs.submit[-1])
@@ -112,50 +100,30 @@ def measured(servers: int, network: str = "leaf-spine", local: Local = by_speeds
     spread = (float(f"{np.quantile(x, q):.4g}") for x in (bids, agent, clearing) for q in (0.5, 0.99))
     told = (round(x / jobs, 1) for x in (market.traffic.messages, market.traffic.size))
     used = round(float(1.0 - env.free[:, 0].sum() / case.capacity[:, 0].sum()), 3)
-    when = datetime.now(UTC).isoformat(timespec="seconds")
-    return MarketRow(servers, len(market.servers), jobs // MINUTES, used, *spread, *told, when, measured_commit())
+    return dict(zip(STUDY.figures, (len(market.servers), jobs // MINUTES, used, *spread, *told), strict=True))
 
 
-def latency(path: Path = CSV) -> str:
-    """Return a line a size, of its newest row."""
-    rows = read_records(path, MarketRow)
-    lines = [
-        (
-            f"{8 * x.servers:,}",
-            f"{x.agents:,}",
-            f"{x.jobs:,}",
-            f"{x.used:.0%}",
-            f"{x.bid:.1f}, {x.bid_p99:.1f}",
-            f"{x.agent:.1f}, {x.agent_p99:.1f}",
-            f"{x.clearing:.0f}, {x.clearing_p99:.0f}",
-            f"{x.messages:.0f}, {x.size:.0f}",
-        )
-        for x in sorted({row.servers: row for row in rows}.values(), key=lambda row: row.servers)
-    ]
+def latency(found: Found) -> str:
+    """Return a line a size."""
+    lines = []
+    for size in sorted(map(int, found.cases)):
+        x = found.runs[str(size), FAST][0].figures
+        pairs = (f"{x[name]:{form}}, {x[f'{name}_p99']:{form}}" for name, form in _TOLD.items())
+        told = f"{x['messages']:.0f}, {x['size']:.0f}"
+        lines.append((f"{8 * size:,}", f"{x['agents']:,.0f}", f"{x['jobs']:,.0f}", f"{x['used']:.0%}", *pairs, told))
     cost = ("a bid, ms", "an agent a minute, ms", "clearing a minute, ms", "messages, bytes a job")
     return table(("GPUs", "agents", "jobs a minute", "in use", *cost), lines)
 
 
-def command(commands: Any) -> None:
-    """Add the command ``market``."""
-    parser = commands.add_parser("market", help="time the agents of a market, from 64 to 12,504 servers")
-    parser.add_argument("--servers", type=int, nargs="+", default=list(SIZES), help="in racks of eight")
-    parser.add_argument("--page", action="store_true", help="time nothing; write the page from benchmarks/market.csv")
-    parser.add_argument("--learned", action="store_true", help="print rows of bids by learned speeds instead")
-    parser.set_defaults(act=_act)
-
-
-def _act(options: argparse.Namespace) -> int:
-    from .centres import write_page
-
-    if options.learned:
-        from gangplan.learned.interference.policies import learned_bidder
-
-        for servers in (64, *options.servers):
-            print(measured(servers, local=learned_bidder))
-        return 0
-    if not options.page:
-        measured(64)  # compiled code is loaded before anything is timed
-        for servers in options.servers:
-            append_records([measured(servers)], CSV)
-    return write_page()
+_TOLD = {"bid": ".1f", "agent": ".1f", "clearing": ".0f"}
+STUDY = Study(
+    "market",
+    (
+        *("agents", "jobs", "used", "bid", "bid_p99", "agent", "agent_p99", "clearing", "clearing_p99"),
+        *("messages", "size"),
+    ),
+    tasks,
+    measure,
+    {"interference.md": {"market": latency}},
+)
+"""Agents; jobs a minute; share of the GPUs in use at the end; milliseconds; messages and bytes a job."""

@@ -4,38 +4,38 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .ledger import ROOT
-from .pacml_suites import BOUND, CONSTANTS, LEARNED, PACML, PLAN, RULES, SUITES, read
-from .pacml_tables import ALL, PUBLISHED, Found
+from .found import Found
+from .pacml_suites import BOUND, CONSTANTS, LEARNED, PLAN, RULES, SUITES
+from .pacml_tables import ALL, PUBLISHED, best, spread
+from .rows import ROOT
 
 PICTURE = ROOT / "docs" / "images" / "pacml_blocking.png"
 
 
-def draw_blocking(path: Path = PACML, picture: Path = PICTURE) -> None:
+def draw_blocking(found: Found, picture: Path = PICTURE) -> None:
     """Write blocking on the test seeds, a group of bars a distribution, with the LP bound as a line below each."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    found = Found(read(path))
     figure, axes = plt.subplots(1, 2, figsize=(8.2, 3.6), dpi=110)
     for panel, cell in zip(axes, SUITES["main"], strict=True):
         panel.spines[["top", "right"]].set_visible(False)
         panel.grid(alpha=0.25)
         panel.set_axisbelow(True)
         for i, d in enumerate(ALL):
-            best = [found.best(cell, policies, d) for policies in (CONSTANTS, RULES)]
+            constant, rule = (best(found, cell, policies, d) for policies in (CONSTANTS, RULES))
             bars = (
-                ("best constant", best[0], "#b9b9b9"), ("best rule with a block", best[1], "#7fa8c9"),
+                ("best constant", constant, "#b9b9b9"), ("best rule with a block", rule, "#7fa8c9"),
                 ("learned", LEARNED, "#1b6ca8"), ("knows all arrivals: plan found", PLAN, "#e0c68a"),
             )  # fmt: skip
             for k, (label, name, colour) in enumerate(bars):
-                spread = found.spread(cell, name, d) if name else None
-                if spread is not None:
-                    bar = {"color": colour, "yerr": spread.margin or 0.0, "capsize": 1.5, "error_kw": {"lw": 0.8}}
-                    panel.bar(i + 0.2 * (k - 1.5), spread.mean, 0.19, label=label if i == 0 else None, **bar)
-            lines = [("LP bound", x.mean, "-", "#d1495b")] if (x := found.spread(cell, BOUND, d)) else []
+                rate = spread(found, cell, name, d) if name else None
+                if rate is not None:
+                    bar = {"color": colour, "yerr": rate.margin or 0.0, "capsize": 1.5, "error_kw": {"lw": 0.8}}
+                    panel.bar(i + 0.2 * (k - 1.5), rate.mean, 0.19, label=label if i == 0 else None, **bar)
+            lines = [("LP bound", x.mean, "-", "#d1495b")] if (x := spread(found, cell, BOUND, d)) else []
             if cell.units == "as-published":
                 lines.append(("PAC-ML, published", next(iter(PUBLISHED.values()))[i], "--", "black"))
             for label, height, style, colour in lines:

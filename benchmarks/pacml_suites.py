@@ -1,21 +1,14 @@
-"""What the learned PAC-ML policy is judged on, and the rows that come of it: one simulation of one case each."""
+"""What the learned PAC-ML policy is judged on, and who else is."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
+from typing import Any, cast
 
 from gangplan.simulator.ramp import MODELS, RAMP_POLICIES
 from gangplan.simulator.ramp.arrivals import SEQUENTIAL, SERVERS
 from gangplan.simulator.ramp.step import Units
-
-from .ledger import ROOT
-from .records import append_records, read_records
-
-PACML = ROOT / "benchmarks" / "pacml.csv"
-PROTOCOL = 1
-"""Counted up when cases or what is measured change: rows of another protocol are run again."""
 
 LEARNED, UNGUARDED, RANDOM, BOUND, PLAN = "learned", "unguarded", "random scores", "bound", "plan"
 """Policies by name: the learned one, the same without its guard, the same with random scores for the network's, the
@@ -68,7 +61,7 @@ class Cell:
 
     Attributes:
         units: of completion times.
-        policies: names, see `PacmlRow.policy`.
+        policies: names that `make_policy` knows, those above, searches, ablations.
         models: one of `GROUPS`.
         cluster: communication groups x racks x servers.
         load: sequential work offered a second, as a share of what the servers can do.
@@ -89,58 +82,34 @@ class Cell:
         """The load as `arrivals` wants it, as a multiple of the published one."""
         return 1.0 if self.load == PUBLISHED else self.load * SERVERS / SEQUENTIAL
 
-    @property
-    def place(self) -> tuple[str, str, str, float, int]:
-        """What tells its cases from others."""
-        return self.units, self.models, self.cluster, self.load, self.jobs
+    def case(self, distribution: str) -> str:
+        """Return its name in the rows."""
+        return f"{self.units} {self.models} {self.cluster} {self.load:g} {self.jobs} {distribution}"
+
+    @classmethod
+    def read(cls, case: str) -> tuple[Cell, str]:
+        """Return the cell and the distribution of a name in the rows."""
+        units, models, cluster, load, jobs, distribution = case.split()
+        return cls(cast(Units, units), (), models, cluster, float(load), int(jobs)), distribution
 
 
-@dataclass(frozen=True, slots=True)
-class PacmlRow:
-    """One simulation.
-
-    Attributes:
-        date, commit: as in the ledger.
-        protocol: `PROTOCOL` at the time.
-        weights: the first twelve digits of their SHA-256, empty of a policy without.
-        units, models, cluster, load, jobs: as of `Cell`.
-        policy: a name that `make_policy` knows, one of those above, a search, or an ablation.
-        distribution, seed: of what arrives.
-        blocked, blocked_or_running: the rates; the second one is the published.
-        seconds: of the simulation or search, without the check.
-    """
-
-    date: str
-    commit: str
-    protocol: int
-    weights: str
-    units: str
-    models: str
-    cluster: str
-    load: float
-    jobs: int
-    policy: str
-    distribution: str
-    seed: int
-    blocked: float
-    blocked_or_running: float
-    seconds: float
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """What makes another row a repetition of this one."""
-        where = self.units, self.models, self.cluster, self.load, self.jobs
-        return self.protocol, self.weights, where, self.policy, self.distribution, self.seed
-
-
-def read(path: Path = PACML) -> list[PacmlRow]:
-    """Return the rows of a file, see `read_records`."""
-    return read_records(path, PacmlRow)
-
-
-def append(rows: Sequence[PacmlRow], path: Path = PACML) -> None:
-    """Add rows; two processes may do so at the same time."""
-    append_records(rows, path)
+BUDGET = {
+    "labels": 4000, "searched": 0, "planned_labels": 0, "rounds": 5, "corrected_updates": 0, "imitation_updates": 1500,
+    "processes": 1,
+}  # fmt: skip
+"""Of all but the policy of degrees, in place of the shipped configuration's: a quarter of imitation, no correction."""
+WHOLE, DEGREE = "imitation only", "degree only"
+TRAINED: Mapping[str, dict[str, Any]] = {
+    WHOLE: BUDGET,
+    "no op graph": {**BUDGET, "variant": "no-graph"},
+    "no history": {**BUDGET, "variant": "no-history"},
+    "totals": {**BUDGET, "variant": "totals"},
+    DEGREE: {"blocks": False, "planned": [], "processes": 1},
+}
+"""Ablations: what differs from the shipped configuration."""
+BEFORE = ("both", "RL only", "no choice of the block")
+"""Rows of what is no longer made: imitation and then PPO, PPO alone, and both for the first free block of a degree, in
+which the job was kept."""
 
 
 def _suites() -> dict[str, tuple[Cell, ...]]:
@@ -163,8 +132,11 @@ def _suites() -> dict[str, tuple[Cell, ...]]:
             Cell("physical", far, cluster="8x8x8", load=1.0, jobs=2000, seeds=3),
         ),
         "search": (*(Cell(u, tuple(SEARCHES), seeds=2) for u in units), *(Cell(u, (PAST,), seeds=5) for u in units)),
+        ABLATIONS: tuple(Cell(u, tuple(TRAINED)) for u in units),
     }
 
 
+ABLATIONS = "ablations"
+"""The suite that trains, and is run only if it is asked for."""
 SUITES = _suites()
 """By name, what is run in one go."""

@@ -1,51 +1,46 @@
-"""The tables of docs/pacml-results.md, each made from the rows of benchmarks/pacml.csv alone."""
+"""The tables of docs/pacml-results.md."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from pathlib import Path
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from gangplan.simulator.metrics.compare import interval
+from gangplan.simulator.metrics import interval
 from gangplan.simulator.ramp import DISTRIBUTIONS
 from gangplan.simulator.ramp.step import Units
 
-from .cells import table
-from .ledger import ROOT
-from .pacml_ablations import BEFORE, DEGREE, TRAINED, WHOLE
+from .found import Found, table
 from .pacml_suites import (
+    BEFORE,
     BOUND,
     CONSTANTS,
+    DEGREE,
     DEGREES,
     GROUPS,
     KEPT,
     LEARNED,
     LOADS,
-    PACML,
     PLAN,
-    PROTOCOL,
     RANDOM,
     RULES,
     SEARCHES,
     SUITES,
+    TRAINED,
     UNGUARDED,
+    WHOLE,
     Cell,
-    PacmlRow,
-    read,
 )
-from .report import renew
+from .rows import Row
+from .study import NOT_RUN, Tables
 
-PAGE = ROOT / "docs" / "pacml-results.md"
 PUBLISHED = {
     "PAC-ML, best checkpoint (published)": (0.2038, 0.2567, 0.1166, 0.0992),
     "PAC-ML, final epoch (published)": (0.2209, 0.2641, 0.1247, 0.1037),
 }
 """Means of three seeds, from the published code's stored outputs."""
 
-NOT_RUN = "Not run yet."
 ROLLOUT = (0.1828, 0.2627, 0.1089, 0.1019)
 """Of degrees alone, by the published first fit: a rollout of 12 futures of the true distribution, one seed."""
 
@@ -62,42 +57,35 @@ class Spread(NamedTuple):
     margin: float | None
 
 
-class Found:
-    """The newest rates by policy, distribution and seed.
+def alike(row: Row) -> tuple[str, str]:
+    """Return whose rows must be of the same weights: those of a policy in the same units."""
+    return row.task.case.partition(" ")[0], row.task.policy
 
-    Of a policy with weights only rows of its newest weights count: rates of two policies are not averaged.
-    """
 
-    def __init__(self, rows: Iterable[PacmlRow]) -> None:
-        self.rows = [row for row in rows if row.protocol == PROTOCOL]
-        newest = {(row.units, row.policy): row.weights for row in self.rows}
-        self._rates: dict[tuple[object, ...], dict[int, float]] = {}
-        for row in self.rows:
-            if row.weights == newest[row.units, row.policy]:
-                key = row.units, row.models, row.cluster, row.load, row.jobs, row.policy, row.distribution
-                self._rates.setdefault(key, {})[row.seed] = row.blocked_or_running
+def rates(found: Found, cell: Cell, policy: str, distributions: str) -> dict[int, float]:
+    """Return the published blocking rate by seed, the mean over some distributions; only of seeds that have all."""
+    every = [found.of(cell.case(d), policy, "blocked_or_running") for d in distributions]
+    seeds = sorted(set.intersection(*(set(x) for x in every)))
+    return {seed: float(np.mean([x[seed] for x in every])) for seed in seeds}
 
-    def rates(self, cell: Cell, policy: str, distributions: str) -> dict[int, float]:
-        """Return the published blocking rate by seed, the mean over some distributions; only of seeds that have all."""
-        every = [self._rates.get((*cell.place, policy, d), {}) for d in distributions]
-        seeds = sorted(set.intersection(*(set(x) for x in every)))
-        return {seed: float(np.mean([x[seed] for x in every])) for seed in seeds}
 
-    def spread(self, cell: Cell, policy: str, distributions: str) -> Spread | None:
-        """Return the mean of the rates over the seeds, None if there is none."""
-        found = self.rates(cell, policy, distributions)
-        return Spread(*interval(np.array(list(found.values())))) if found else None
+def spread(found: Found, cell: Cell, policy: str, distributions: str) -> Spread | None:
+    """Return the mean of the rates over the seeds, None if there is none."""
+    values = rates(found, cell, policy, distributions)
+    return Spread(*interval(np.array(list(values.values())))) if values else None
 
-    def apart(self, cell: Cell, policy: str, other: str, distributions: str) -> Spread | None:
-        """Return the mean of the differences seed by seed, `policy` less `other`; None if no seed has both."""
-        a, b = (self.rates(cell, name, distributions) for name in (policy, other))
-        both = [a[seed] - b[seed] for seed in a if seed in b]
-        return Spread(*interval(np.array(both))) if both else None
 
-    def best(self, cell: Cell, policies: Sequence[str], distributions: str) -> str | None:
-        """Return which policy has the least mean rate, chosen in hindsight; None if none was run."""
-        means = {p: x.mean for p in policies if (x := self.spread(cell, p, distributions)) is not None}
-        return min(means, key=lambda p: means[p]) if means else None
+def apart(found: Found, cell: Cell, policy: str, other: str, distributions: str) -> Spread | None:
+    """Return the mean of the differences seed by seed, `policy` less `other`; None if no seed has both."""
+    a, b = (rates(found, cell, name, distributions) for name in (policy, other))
+    both = [a[seed] - b[seed] for seed in a if seed in b]
+    return Spread(*interval(np.array(both))) if both else None
+
+
+def best(found: Found, cell: Cell, policies: Sequence[str], distributions: str) -> str | None:
+    """Return which policy has the least mean rate, chosen in hindsight; None if none was run."""
+    means = {p: x.mean for p in policies if (x := spread(found, cell, p, distributions)) is not None}
+    return min(means, key=lambda p: means[p]) if means else None
 
 
 def rate(found: Spread | None, digits: int = 4) -> str:
@@ -123,21 +111,21 @@ def below(found: Spread | None) -> bool:
 def verdict(found: Found, units: Units) -> str:
     """Return the learned policy beside the best rivals of each distribution, and how far it is from each of them."""
     cell = _cell(units)
-    if found.spread(cell, LEARNED, ALL) is None:
+    if spread(found, cell, LEARNED, ALL) is None:
         return NOT_RUN
-    lines: list[Line] = [("learned", *(rate(found.spread(cell, LEARNED, d)) for d in ALL))]
+    lines: list[Line] = [("learned", *(rate(spread(found, cell, LEARNED, d)) for d in ALL))]
     for what, policies in (
         ("best constant", CONSTANTS), ("best rule with a block", RULES),
         ("the plan that knows all arrivals", (PLAN,)), ("the LP bound", (BOUND,)),
     ):  # fmt: skip
-        best = [found.best(cell, policies, d) for d in ALL]
+        names = [best(found, cell, policies, d) for d in ALL]
         cells = [
-            f"{rate(_alone(found.spread(cell, name, d)))}" if name else "-" for name, d in zip(best, ALL, strict=True)
+            f"{rate(_alone(spread(found, cell, name, d)))}" if name else "-" for name, d in zip(names, ALL, strict=True)
         ]
         if len(policies) > 1:
-            cells = [f"`{name}` {x}" for x, name in zip(cells, best, strict=True)]
-            apart = (found.apart(cell, LEARNED, name, d) if name else None for name, d in zip(best, ALL, strict=True))
-            cells = [f"{x}: {signed(y)}" for x, y in zip(cells, apart, strict=True)]
+            cells = [f"`{name}` {x}" for x, name in zip(cells, names, strict=True)]
+            less = (apart(found, cell, LEARNED, name, d) if name else None for name, d in zip(names, ALL, strict=True))
+            cells = [f"{x}: {signed(y)}" for x, y in zip(cells, less, strict=True)]
         lines.append((what, *cells))
     return table(("", *ALL), lines)
 
@@ -150,18 +138,17 @@ def zero_shot(found: Found, suites: Sequence[str]) -> str:
     lines: list[Line] = []
     for name_of_suite, cell in ((name, cell) for name in suites for cell in SUITES[name]):
         shown = len(GROUPS[cell.models]) > 1 and (cell.load not in LOADS[1:-1] or name_of_suite == "clusters")
-        if found.spread(cell, LEARNED, ALL) is None or not shown:
+        if spread(found, cell, LEARNED, ALL) is None or not shown:
             continue
         cells = []
         for d in ALL:
-            name = found.best(cell, CONSTANTS, d)
-            apart = found.apart(cell, LEARNED, name, d) if name else None
-            cells.append(signed(apart, 3))
+            name = best(found, cell, CONSTANTS, d)
+            cells.append(signed(apart(found, cell, LEARNED, name, d) if name else None, 3))
         lines.append((_where(cell), *cells))
     if not lines:
         return NOT_RUN
     words = [f"Of these and those not shown it is above {_worse(found, suites, LEARNED)}."]
-    if any(found.spread(cell, UNGUARDED, ALL) for suite in suites for cell in SUITES[suite]):
+    if any(spread(found, cell, UNGUARDED, ALL) for suite in suites for cell in SUITES[suite]):
         words.append(f"Without the guard {_worse(found, suites, UNGUARDED).partition(':')[0]}.")
     return "\n\n".join((table(("", *ALL), lines), *words))
 
@@ -171,9 +158,9 @@ def _worse(found: Found, suites: Sequence[str], policy: str) -> str:
     points: dict[str, float] = {}
     for cell in (cell for suite in suites for cell in SUITES[suite]):
         for d in ALL:
-            name = found.best(cell, CONSTANTS, d)
-            if name and (apart := found.apart(cell, policy, name, d)) is not None:
-                points[f"{_where(cell)}, {d}"] = 100 * apart.mean
+            name = best(found, cell, CONSTANTS, d)
+            if name and (more := apart(found, cell, policy, name, d)) is not None:
+                points[f"{_where(cell)}, {d}"] = 100 * more.mean
     far = [f"{where}: {more:+.1f} points" for where, more in points.items() if more > 1]
     words = f"in {sum(x > 0 for x in points.values())} of {len(points)} cases, by more than 1 point in {len(far)}"
     return words + (f": {'; '.join(far)}" if far else "")
@@ -184,9 +171,9 @@ def searches(found: Found) -> str:
     lines: list[Line] = []
     for cell in {cell.units: cell for cell in SUITES["search"]}.values():
         for name in (*SEARCHES, RANDOM):
-            if any(found.spread(cell, name, d) for d in ALL):
-                seeds = max(len(found.rates(cell, name, d)) for d in ALL)
-                pairs = ((found.spread(cell, name, d), found.apart(cell, name, LEARNED, d)) for d in ALL)
+            if any(spread(found, cell, name, d) for d in ALL):
+                seeds = max(len(rates(found, cell, name, d)) for d in ALL)
+                pairs = ((spread(found, cell, name, d), apart(found, cell, name, LEARNED, d)) for d in ALL)
                 cells = (f"{rate(all_)} ({signed(more)})" if all_ else "-" for all_, more in pairs)
                 lines.append((f"{name}, {cell.units}, {seeds} seeds", *cells))
     return table(("", *ALL), lines) if lines else NOT_RUN
@@ -202,18 +189,18 @@ def sources(found: Found) -> str:
         ("rollouts of 24 futures, degree only", (DEGREES,)), ("best constant degree, best block", KEPT),
         ("best rule with a block", RULES), ("learned, degree and block", (LEARNED,)),
     )  # fmt: skip
-    best: dict[str, list[Spread | None]] = {}
+    told: dict[str, list[Spread | None]] = {}
     for words, policies in rows:
-        names = [found.best(cell, policies, d) for d in ALL]
-        best[words] = [found.spread(cell, name, d) if name else None for name, d in zip(names, ALL, strict=True)]
-        if any(best[words]):
-            lines.append((words, *map(rate, best[words])))
+        names = [best(found, cell, policies, d) for d in ALL]
+        told[words] = [spread(found, cell, name, d) if name else None for name, d in zip(names, ALL, strict=True)]
+        if any(told[words]):
+            lines.append((words, *map(rate, told[words])))
     lines.insert(-3, ("rollout of 12 futures, one seed", *map(_short, ROLLOUT)))
-    learned = best["learned, degree and block"]
+    learned = told["learned, degree and block"]
     for words in ("best constant degree, best block", "best rule with a block"):
         shares = [
             f"{(one - x.mean) / (one - y.mean):.0%}" if x and y else "-"
-            for one, x, y in zip(own, best[words], learned, strict=True)
+            for one, x, y in zip(own, told[words], learned, strict=True)
         ]
         lines.append((f"share of the gain over PAC-ML by the {words}", *shares))
     return table(("", *ALL), lines)
@@ -225,11 +212,11 @@ def ablations(found: Found) -> str:
     for units in ("as-published", "physical"):
         cell, lines = _cell(units), list[Line]()
         for name in (*TRAINED, *BEFORE, LEARNED):
-            if found.spread(cell, name, ALL) is None:
+            if spread(found, cell, name, ALL) is None:
                 continue
             words = "as shipped, trained longer" if name == LEARNED else name
-            apart = "" if name == WHOLE else signed(found.apart(cell, name, WHOLE, ALL))
-            lines.append((words, rate(found.spread(cell, name, ALL)), apart))
+            less = "" if name == WHOLE else signed(apart(found, cell, name, WHOLE, ALL))
+            lines.append((words, rate(spread(found, cell, name, ALL)), less))
         if len(lines) > 1:
             parts.append(table((units, "mean of A to D", f"less {WHOLE}"), lines))
     return "\n\n".join(parts) if parts else NOT_RUN
@@ -239,14 +226,15 @@ def provenance(found: Found) -> str:
     """Return where the rows come from."""
     lines = []
     for cell in SUITES["main"]:
-        rows = [row for row in found.rows if row.units == cell.units]
-        weights = [f"`{row.weights}`" for row in rows if row.policy == LEARNED]
+        runs = [row for runs in found.runs.values() for row in runs.values()]
+        rows = [row for row in runs if row.task.case.startswith(f"{cell.units} ")]
+        weights = [f"`{row.task.weights}`" for row in rows if row.task.policy == LEARNED]
         if rows:
             lines.append((cell.units, (weights or ["-"])[-1], f"{len(rows):,}", max(row.date for row in rows)[:10]))
     return table(("units", "weights", "rows", "newest"), lines) if lines else NOT_RUN
 
 
-TABLES: dict[str, Callable[[Found], str]] = {
+TABLES: Tables = {
     "sources": sources,
     "verdict_published": lambda found: verdict(found, "as-published"),
     "verdict_physical": lambda found: verdict(found, "physical"),
@@ -256,12 +244,6 @@ TABLES: dict[str, Callable[[Found], str]] = {
     "provenance": provenance,
 }
 """By the name of its section on the page."""
-
-
-def write_page(path: Path = PACML, page: Path = PAGE, check: bool = False) -> int:
-    """Renew the page, see `renew`."""
-    found = Found(read(path))
-    return renew(page, {name: partial(make, found) for name, make in TABLES.items()}, "pacml --page", check=check)
 
 
 def _cell(units: str) -> Cell:

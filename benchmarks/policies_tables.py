@@ -1,69 +1,37 @@
-"""The tables of docs/policies.md, each made from the rows of benchmarks/policies.csv alone."""
+"""The tables of docs/policies.md: regret, by policy and trace."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 
 import numpy as np
 
-from gangplan.simulator.metrics.compare import interval
+from gangplan.simulator.metrics import interval
 
-from .cells import table
-from .ledger import ROOT
-from .policies_rows import POLICY_ROWS, PROTOCOL, PolicyRow, read
+from .found import Found, table
 from .policies_traces import TRACES
-from .report import SECTION
+from .study import Tables
 
-PAGE = ROOT / "docs" / "policies.md"
-SECTIONS = ("nodes", "rounds")
 _AT_ONCE = 100.0
 
 
-def renew(page: str, rows: Sequence[PolicyRow]) -> str:
-    """Return `page` with every generated section made anew.
-
-    Raises:
-        ValueError: if the sections of the page are not those of the traces.
-    """
-    named = [match[2] for match in SECTION.finditer(page)]
-    if sorted(named) != sorted(SECTIONS):
-        raise ValueError(f"sections are {', '.join(named)}; expected {', '.join(SECTIONS)}")
-    return SECTION.sub(lambda match: f"{match[1]}\n{section(match[2], rows)}\n\n{match[3]}", page)
+def section(name: str) -> Callable[[Found], str]:
+    """Return what makes the tables of a section: ``nodes`` or ``rounds``."""
+    return lambda found: compared(found, rounds=name == "rounds")
 
 
-def write_page(path: Path = POLICY_ROWS, page: Path = PAGE, check: bool = False) -> int:
-    """Renew the page; with `check` write nothing and return 1 if it does not agree with the rows."""
-    before = page.read_text(encoding="utf-8")
-    after = renew(before, read(path))
-    if before == after:
-        print(f"{page.name} agrees with {path.name}")
-        return 0
-    if check:
-        print(f"{page.name} does not agree with {path.name}: python -m benchmarks policies")
-        return 1
-    page.write_text(after, encoding="utf-8")
-    print(f"{page.name} renewed")
-    return 0
-
-
-def section(name: str, rows: Iterable[PolicyRow]) -> str:
+def compared(found: Found, *, rounds: bool) -> str:
     """Return the traces of a section, and a table of regret: a line for each policy, a column for each trace."""
-    newest = {row.key: row for row in rows if row.protocol == PROTOCOL}
     legend: list[str] = []
     columns: list[dict[str, str]] = []
     policies: dict[str, None] = {}
     for trace in TRACES:
-        found = [r for r in newest.values() if (r.trace, r.cluster) == (trace.name, trace.cluster)]
-        if (trace.section == "rounds") != (name == "rounds") or not found:
+        if (trace.section == "rounds") != rounds or trace.case not in found.cases:
             continue
-        order = {p if isinstance(p, str) else " ".join(p): i for i, p in enumerate(trace.policies)}
-        by_policy: dict[str, list[PolicyRow]] = {}
-        for row in sorted(found, key=lambda r: (order.get(r.policy, len(order)), r.seed)):
-            by_policy.setdefault(row.policy, []).append(row)
-        policies |= dict.fromkeys(by_policy)
-        columns.append({policy: _regret(mine) for policy, mine in by_policy.items()})
-        legend.append(f"{len(columns)}. {_words(trace.name, found)}")
+        there = [p for p in trace.labels if (trace.case, p) in found.runs]
+        policies |= dict.fromkeys(there)
+        columns.append({policy: _regret(found, trace.case, policy) for policy in there})
+        legend.append(f"{len(columns)}. {_words(found, trace.case, there)}")
     if not columns:
         return ""
     lines = [(f"`{policy}`", *(column.get(policy, "") for column in columns)) for policy in policies]
@@ -71,20 +39,26 @@ def section(name: str, rows: Iterable[PolicyRow]) -> str:
     return "\n".join(legend) + "\n\n" + table(heads, lines)
 
 
-def _words(name: str, rows: Sequence[PolicyRow]) -> str:
-    first, seeds = rows[0], len({row.seed for row in rows})
-    words = f"{name}: {first.jobs:,} jobs on {first.cluster}"
-    if seeds > 1:
-        return f"{words}, {seeds} seeds"
-    load = f"load {first.load:.0%}" if first.load < _AT_ONCE else "all submitted at once"
-    lp = next((row.unstopped_bound for row in rows if row.unstopped_bound is not None), None)
-    unstopped = "" if lp is None else f", {lp:,.0f} s if no job is stopped"
-    return f"{words}, {load}; the bound on the mean JCT is {first.jct_bound:,.0f} s{unstopped}"
+def _words(found: Found, case: str, policies: list[str]) -> str:
+    name, _, cluster = case.rpartition(" on ")
+    seeds = found.of(case, policies[0], "jobs")
+    words = f"{name}: {next(iter(seeds.values())):,.0f} jobs on {cluster}"
+    if len(seeds) > 1:
+        return f"{words}, {len(seeds)} seeds"
+    load, bound = (found.one(case, policies[0], figure) for figure in ("load", "jct_bound"))
+    about = f"load {load:.0%}" if load < _AT_ONCE else "all submitted at once"
+    lp = next((x for p in policies for x in found.of(case, p, "unstopped_bound").values()), None)
+    strict = "" if lp is None else f", {lp:,.0f} s if no job is stopped"
+    return f"{words}, {about}; the bound on the mean JCT is {bound:,.0f} s{strict}"
 
 
-def _regret(rows: Sequence[PolicyRow]) -> str:
+def _regret(found: Found, case: str, policy: str) -> str:
     """Return a mean regret in percent, over seeds with its interval; that it was cut off, if a seed was."""
-    if any(row.regret is None for row in rows):
+    means, bounds = (found.of(case, policy, figure) for figure in ("mean_jct", "jct_bound"))
+    if len(means) < len(bounds):
         return "cut off"
-    mean, margin = interval(100 * np.array([row.regret for row in rows], dtype=float))
+    mean, margin = interval(np.array([100 * (means[seed] / bounds[seed] - 1) for seed in bounds]))
     return f"{mean:,.1f}" if margin is None else f"{mean:,.1f} ± {margin:,.0f}"
+
+
+TABLES: Tables = {name: section(name) for name in ("nodes", "rounds")}

@@ -70,6 +70,16 @@ class Trace:
         degrees = f", degrees {' '.join(map(str, self.degrees))}" if self.degrees else ""
         return f"{self.nodes}x{self.gpus}{cpu}{memory}{degrees}"
 
+    @property
+    def case(self) -> str:
+        """Its name in the rows."""
+        return f"{self.name} on {self.cluster}"
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Its policies as the rows name them."""
+        return tuple(map(" ".join, self.policies))
+
 
 @dataclass(frozen=True, slots=True)
 class RoundTrace:
@@ -79,8 +89,13 @@ class RoundTrace:
     make: Callable[[Path], RoundJobs]
     needs: str
     cluster: str
-    policies: tuple[str, ...] = tuple(ROUND_POLICIES)
+    labels: tuple[str, ...] = tuple(ROUND_POLICIES)
     section: str = "rounds"
+
+    @property
+    def case(self) -> str:
+        """Its name in the rows."""
+        return f"{self.name} on {self.cluster}"
 
 
 def _file(name: str, data: Path, seed: int) -> Workload:

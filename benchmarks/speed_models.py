@@ -1,17 +1,11 @@
-"""Judge models of speed on combinations of jobs held out: measured pairs, and logs of a simulated cluster by size.
-
-``python -m benchmarks speed-models`` runs what speed_models.csv does not have yet and prints the tables of
-docs/speed-models.md.
-"""
+"""Judge models of speed on combinations of jobs held out: measured pairs, and logs of a simulated cluster by size."""
 
 from __future__ import annotations
 
-import argparse
-import csv
 import time
-from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -24,13 +18,18 @@ from gangplan.learned.interference.sources import log_samples, pair_samples
 from gangplan.simulator.interference.baselines import Rule, load_balance
 from gangplan.simulator.interference.cases import TRAINING, poisson
 from gangplan.simulator.interference.samples import Log, log
-from gangplan.simulator.metrics.compare import interval
+from gangplan.simulator.metrics import interval
 
-ROOT = Path(__file__).parent
-ROWS = ROOT / "speed_models.csv"
-DATA = ROOT.parents[1] / "shared" / "data"
-COLUMNS = ("data", "seed", "size", "model", "held_out", "mape", "median", "rank", *(f"in{x:.0%}" for x in LEVELS), "s")
-SIZES = (100, 300, 1000, 2000, 10_000)
+from .found import Found, table
+from .rows import Task
+from .study import Options, Study
+
+PAIRS = {"k80": "Gavel, K80", "p100": "Gavel, P100", "v100": "Gavel, V100", "shared_thp_ratio": "DeepShare"}
+"""Sets of measured pairs, and how the page names them."""
+SIZES, SEEDS = (100, 300, 1000, 2000, 10_000), 5
+NETWORKS = ("sequence", "graph")
+SHOWN = ("mean ratio", "low rank", "ridge", "trees", *NETWORKS, "pressure")
+WITHIN = tuple(f"in{x:.0%}" for x in LEVELS)
 CASES, NOISE, HELD = 24, 0.03, 4000
 """Cases of 100 jobs that snapshots are drawn from, the deviation of what jobs report, and held-out speeds at most."""
 
@@ -53,101 +52,94 @@ def pool(cluster: int) -> tuple[Samples, Samples]:
 
 
 @cache
-def cell(data: str, seed: int, size: int) -> tuple[Samples, Samples]:
+def cell(case: str, seed: int, data: Path) -> tuple[Samples, Samples]:
     """Return what is fitted and what it is judged on."""
-    if data != "cluster":
-        return hold_out(_pairs(data), seed)
+    name, _, size = case.partition(" ")
+    if not size:
+        return hold_out(_pairs(name, data), seed)
     reported, true = _pool(seed)
-    return hold_out(reported, seed)[0].first(size), hold_out(true, seed)[1].first(HELD)
+    return hold_out(reported, seed)[0].first(int(size)), hold_out(true, seed)[1].first(HELD)
 
 
 _pool = cache(pool)
 
 
 @cache
-def _pairs(data: str) -> Samples:
-    files = DATA / "gavel" / "simulation_throughputs.json", DATA / "deepshare" / "shared_thp_ratio.csv"
+def _pairs(name: str, data: Path) -> Samples:
+    files = data / "gavel" / "simulation_throughputs.json", data / "deepshare" / "shared_thp_ratio.csv"
     found = {x.name: x for path in files for x in read_measured(path) if isinstance(x, Pairs)}
-    return pair_samples(found[data])
+    return pair_samples(found[name])
 
 
-def cells(seeds: int) -> Iterator[tuple[str, int, int, str]]:
-    """Yield what there is to run, what is quick first."""
-    names = ("k80", "p100", "v100", "shared_thp_ratio")
-    for model in ("mean ratio", "low rank", "pressure", "trees", "ridge"):
-        yield from ((name, seed, 0, model) for name in names for seed in range(seeds))
-        yield from (("cluster", seed, 2000, model) for seed in range(seeds))
-    for size in (300, 10_000, 1000, 100):
-        for model in ("mean ratio", "low rank", "pressure", "trees", "ridge"):
-            yield from (("cluster", seed, size, model) for seed in range(seeds))
-    for size in (2000, 300, 10_000, 1000, 100):
-        yield from (("cluster", seed, size, model) for seed in range(seeds) for model in ("graph", "sequence"))
-    yield from ((name, seed, 0, model) for name in names for seed in range(seeds) for model in ("graph", "sequence"))
+def tasks(options: Options) -> Iterator[Task]:
+    """Yield what there is to run; of DeepShare, which is small, four times the seeds, but for networks."""
+    logs = tuple(f"cluster {size}" for size in SIZES)
+    for case, model in product(options.chosen((*PAIRS, *logs)), options.policies or MODELS):
+        many = 4 if case == "shared_thp_ratio" and model not in NETWORKS else 1
+        yield from (Task(case, model, seed) for seed in range(many * (options.seeds or SEEDS)))
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run what is missing, for so many minutes, and print the tables."""
-    begin = time.perf_counter()
-    have = {(x["data"], int(x["seed"]), int(x["size"]), x["model"]) for x in read()}
-    for key in cells(options.seeds):
-        if (
-            key in have
-            or time.perf_counter() - begin > 60 * options.minutes
-            or options.only not in " ".join(map(str, key))
-        ):
-            continue
-        start = time.process_time()
-        fitted, held = cell(*key[:3])
-        score = judge(fit(fitted, key[1], model=key[3]), fitted, held)
-        spent = time.process_time() - start
-        figures = (score.mape, score.median, score.rank, *score.within, spent)
-        new = not ROWS.exists()
-        with ROWS.open("a", newline="") as file:
-            rows = csv.writer(file)
-            if new:
-                rows.writerow(COLUMNS)
-            rows.writerow([*key, score.held_out, *(f"{x:.4f}" for x in figures)])
-    print("\n".join(table()))
-    return 0
+def measure(task: Task, options: Options) -> Mapping[str, float]:
+    """Fit a model and judge it on what is held out.
+
+    Raises:
+        InstanceError: if data or a package is not there.
+    """
+    start = time.process_time()
+    fitted, held = cell(task.case, task.seed, options.data)
+    score = judge(fit(fitted, task.seed, model=task.policy), fitted, held)
+    spent = time.process_time() - start
+    values = (score.held_out, score.mape, score.median, score.rank, *score.within, spent)
+    return dict(zip(STUDY.figures, values, strict=True))
 
 
-def read() -> list[dict[str, str]]:
-    """Return the rows that there are."""
-    return list(csv.DictReader(ROWS.open())) if ROWS.exists() else []
+def pairs(found: Found) -> str:
+    """Return mean errors on measured pairs, and by how much `trees` are behind `pressure`."""
+    lines = []
+    for case, name in PAIRS.items():
+        ahead = found.apart(case, "trees", "pressure", "mape")
+        lead = "" if ahead is None else f"{100 * ahead.mean:.1f}"
+        lead += "" if ahead is None or ahead.margin is None else f" ± {100 * ahead.margin:.1f}"
+        lines.append((name, *(_error(found, case, model) for model in SHOWN), lead))
+    return table(("MAPE", *SHOWN, "ahead, points"), lines)
 
 
-def table() -> Iterator[str]:
-    """Yield the lines of a table of means with half their 95% intervals over the seeds."""
-    groups: dict[tuple[str, int, str], list[list[float]]] = defaultdict(list)
-    for row in read():
-        key = row["data"], int(row["size"]), row["model"]
-        groups[key].append([float(row[x]) for x in ("mape", "rank", *COLUMNS[8:11], "s")])
-    yield "| data | log | model | MAPE | rank correlation | in 50 / 80 / 95% | s |"
-    yield "|---|---:|---|---:|---:|---:|---:|"
-    order = list(MODELS)
-    for data, size, model in sorted(groups, key=lambda x: (x[0], x[1], order.index(x[2]))):
-        values = np.array(groups[data, size, model])
-        (mape, margin), (rank, other) = interval(values[:, 0]), interval(values[:, 1])
-        cover = " / ".join(f"{x:.0%}" for x in values[:, 2:5].mean(axis=0))
-        wide = "" if margin is None else f" ± {margin:.1%}"
-        also = "" if other is None else f" ± {other:.3f}"
-        name = f"{model} ({len(values)})" if len(values) < 5 else model
-        cells = (
-            data,
-            str(size or ""),
-            name,
-            f"{mape:.1%}{wide}",
-            f"{rank:.3f}{also}",
-            cover,
-            f"{values[:, 5].mean():.1f}",
-        )
-        yield f"| {' | '.join(cells)} |"
+def logs(found: Found) -> str:
+    """Return mean errors, rank correlations and what intervals hold, by the samples of a log."""
+    lines = []
+    for i, size in enumerate(SIZES):
+        head = f"{size:,} samples" if not i else f"{size:,}"
+        lines.append((head, *(_error(found, f"cluster {size}", model) for model in SHOWN)))
+    for words, told in (("rank correlation after", _rank), ("of intervals of 50 / 80 / 95% hold after", _held)):
+        for i, size in enumerate((SIZES[0], *SIZES[-2:])):
+            head = f"**{words}** {size:,}" if not i else f"{size:,}"
+            lines.append((head, *(told(found, f"cluster {size}", model) for model in SHOWN)))
+    return table(("MAPE after", *SHOWN), lines)
 
 
-def command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``speed-models``."""
-    found = commands.add_parser("speed-models", help="judge models of speed on combinations held out; print the tables")
-    found.add_argument("--seeds", type=int, default=5)
-    found.add_argument("--minutes", type=float, default=1e9, help="begin nothing after so many")
-    found.add_argument("--only", default="", help="only runs with this in 'data seed size model'")
-    found.set_defaults(act=run)
+def _error(found: Found, case: str, model: str) -> str:
+    values = np.array(list(found.of(case, model, "mape").values()))
+    if not len(values):
+        return ""
+    mean, margin = interval(values)
+    return f"{mean:.1%}" + ("" if margin is None else f" ± {margin:.1%}")
+
+
+def _rank(found: Found, case: str, model: str) -> str:
+    mean = found.mean(case, model, "rank")
+    return "" if mean is None else f"{mean:.3f}"
+
+
+def _held(found: Found, case: str, model: str) -> str:
+    return " / ".join(f"{100 * (found.mean(case, model, name) or np.nan):.0f}" for name in WITHIN)
+
+
+STUDY = Study(
+    "speed-models",
+    ("held_out", "mape", "median", "rank", *WITHIN, "s"),
+    tasks,
+    measure,
+    {"speed-models.md": {"pairs": pairs, "logs": logs}},
+)
+"""How many are held out; mean and median error over the speed; rank correlation; shares inside of intervals; processor
+seconds."""

@@ -24,7 +24,7 @@ from gangplan.learned.ramp.onnx import OnnxRampPolicy, export  # noqa: E402
 from gangplan.learned.ramp.policy import Decider, RampPolicy  # noqa: E402
 from gangplan.simulator.ramp import Blocks, Choice, JobType, State, arrivals, read_types, simulate  # noqa: E402
 
-from .pacml import DATA  # noqa: E402
+from .study import Options  # noqa: E402
 
 SIZES = {32: (4, 4, 2), 128: (8, 8, 2), 512: (8, 8, 8), 4096: (16, 16, 16)}
 TARGET = {32: 5.0, 128: 5.0, 512: 20.0, 4096: 20.0}
@@ -38,9 +38,10 @@ FILL, TIMED = 4096, 2000
 @cache
 def types(servers: int) -> tuple[JobType, ...]:
     """Return the published models on a cluster."""
-    if not DATA.is_dir():
+    folder = Options().data / "pipedream"
+    if not folder.is_dir():
         pytest.skip("there is no PipeDream data")
-    return read_types(DATA, blocks=Blocks(RampTopology(*SIZES[servers])))
+    return read_types(folder, blocks=Blocks(RampTopology(*SIZES[servers])))
 
 
 @cache

@@ -1,26 +1,39 @@
-"""The tables of docs/topdrl.md and docs/topdrl-results.md, each made from the rows of benchmarks/topdrl.csv alone."""
+"""Who is compared on TopDRL's cluster, and the tables of docs/topdrl.md and docs/topdrl-results.md."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
 
 import numpy as np
 
 from gangplan.learned.proximity import PUBLISHED
-from gangplan.simulator.proximity import ALLOCATORS, SUITES
+from gangplan.simulator.proximity import ALLOCATORS, DISCIPLINES, SUITES
 from gangplan.simulator.proximity.evaluate import FIGURES
+from gangplan.simulator.proximity.rules import TUNED
 
-from .cells import table
-from .found import Found, number, percent
-from .ledger import ROOT
-from .report import renew
-from .topdrl import BOUND, CLASSIC, CSV, GRID, NETWORKS, ORACLE, OTHERS, WINDOWS, full, read
+from .found import Found, number, percent, table
+from .study import NOT_RUN, Tables
 
-PAGE, RESULTS = ROOT / "docs" / "topdrl.md", ROOT / "docs" / "topdrl-results.md"
-NOT_RUN = "Not run yet."
-TOPDRL, OURS = "topdrl", "select"
+CLASSIC = (*PUBLISHED, "least_work")
+GRID = tuple(f"{s}+{d}+{a}" for s in CLASSIC for d in DISCIPLINES for a in ALLOCATORS)
+"""Every selector, discipline and allocator: the best of them is the best rule of a workload, chosen in hindsight."""
+TOPDRL, OURS, ORACLE, BOUND = "topdrl", "select", "oracle", "bound"
+NETWORKS = ("select-unguarded", "select-random", "select-linear")
+"""Ours without its guard, and with something else in the place of its network."""
+PLACED = tuple(f"topdrl+{a}" for a in ALLOCATORS if a != "closest")
+"""TopDRL with the published allocators."""
+WINDOWS = "windows"
+"""The suite of windows; there the oracle is the best plan of CP-SAT."""
+OTHERS = (
+    *("linear", "patient", "linear+easy", "linear+overtake", "srtf", "rollout"),
+    *(TOPDRL, "topdrl-imitated", "topdrl-single", "proximity-drl", OURS),
+    *(*NETWORKS, *PLACED, ORACLE, BOUND),
+)
+
+
+def full(name: str, allocator: str = "closest") -> str:
+    """Return the name that the rows have of a selector with the discipline that suits it."""
+    if name in CLASSIC:
+        return f"{name}+{TUNED.get(name, 'overtake')}+{allocator}"
+    return name if allocator == "closest" else f"{name}+{allocator}"
 
 
 def summary(found: Found) -> str:
@@ -40,7 +53,7 @@ def summary(found: Found) -> str:
 
 def suites(found: Found) -> str:
     """Return the mean JCT of every policy in every suite, and all its figures in the first one."""
-    known = [suite for suite in SUITES if found.rows.get(suite)]
+    known = [suite for suite in SUITES if suite in found.cases]
     best = {suite: found.best(suite, GRID) for suite in known}
     names = list(dict.fromkeys((*map(full, CLASSIC), *filter(None, best.values()), *OTHERS)))
 
@@ -68,7 +81,7 @@ def grid(found: Found) -> str:
             for s in (*CLASSIC, TOPDRL)
             if found.of(suite, full(s))
         ]
-        parts += [table((suite, *ALLOCATORS), lines)] if found.rows.get(suite) else []
+        parts += [table((suite, *ALLOCATORS), lines)] if suite in found.cases else []
     return "\n\n".join(parts) or NOT_RUN
 
 
@@ -127,28 +140,12 @@ def provenance(found: Found) -> str:
     """Return where the rows come from."""
     lines = []
     for name, policies in (("rules", GRID), *((name, (name,)) for name in OTHERS)):
-        kept = [row for rows in found.rows.values() for row in rows if row.policy in policies]
+        kept = [row for (_, policy), runs in found.runs.items() if policy in policies for row in runs.values()]
         if kept:
             newest = max(kept, key=lambda r: r.date)
-            lines.append((name, newest.weights, f"{len(kept):,}", newest.commit, newest.date[:10]))
+            lines.append((name, newest.task.weights, f"{len(kept):,}", newest.commit, newest.date[:10]))
     return table(("", "weights", "rows", "commit", "newest"), lines) if lines else NOT_RUN
 
 
-Tables = dict[str, Callable[[Found], str]]
-SECTIONS: dict[Path, Tables] = {
-    PAGE: {"summary": summary},
-    RESULTS: {
-        "grid": grid, "suites": suites, "rivals": rivals, "windows": windows, "networks": networks,
-        "provenance": provenance,
-    },
-}  # fmt: skip
-"""By page, by the name of its section."""
-
-
-def write_page(path: Path = CSV, check: bool = False) -> int:
-    """Renew both pages, see `renew`."""
-    found, wrong = Found(read(path)), 0
-    for page, tables in SECTIONS.items():
-        made = {name: partial(make, found) for name, make in tables.items()}
-        wrong |= renew(page, made, "topdrl page", check=check)
-    return wrong
+SUMMARY: Tables = {"summary": summary}
+RESULTS: Tables = {table.__name__: table for table in (grid, suites, rivals, windows, networks, provenance)}

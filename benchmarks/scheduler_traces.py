@@ -82,8 +82,8 @@ class Found:
     """Mean JCT, seconds; of the decisions the median and the 99th percentile, seconds; seconds of the processor."""
 
     mean_jct: float
-    median: float
-    p99: float
+    median: float | None
+    p99: float | None
     seconds: float
 
 
@@ -137,8 +137,8 @@ def bound(case: Case, work: Workload) -> float:
     return mean_jct_bound(work, gpus)
 
 
-def simulated(case: Case, work: Workload, label: str, seed: int) -> Found:
-    """Run a case by a policy; nothing is drawn, so that the seed changes nothing."""
+def simulated(case: Case, work: Workload, label: str) -> Found:
+    """Run a case by a policy."""
     began, (name, rule, *more) = time.process_time(), label.split()
     price = float(more[0]) if more and more[0].isdigit() else None
     if name != "Scheduler" and price is None and not more:
@@ -146,7 +146,7 @@ def simulated(case: Case, work: Workload, label: str, seed: int) -> Found:
         found = simulate_named(
             work, case.nodes, 8, name, discipline=rule, consolidate=True, degrees=degrees, overhead=OVERHEAD
         )
-        return Found(summary(found).mean_jct, 0.0, 0.0, time.process_time() - began)
+        return Found(summary(found).mean_jct, None, None, time.process_time() - began)
     mine, policy = None, None
     if name == "Scheduler":
         policy = mine = SchedulerPolicy(policy=rule, price=price)
@@ -160,5 +160,5 @@ def simulated(case: Case, work: Workload, label: str, seed: int) -> Found:
     fleet = Fleet.regular(1, case.nodes, 8, cpu=1e15, memory=1e15)
     options = DegreeOptions.scaling(work, case.degrees, OVERHEAD) if case.degrees else None
     outcome = simulate(work, fleet, scheduler, options=options, preempt_cost=price or 0.0)
-    median, p99 = np.quantile(mine.took, [0.5, 0.99]).tolist() if mine is not None else (0.0, 0.0)
+    median, p99 = np.quantile(mine.took, [0.5, 0.99]).tolist() if mine is not None else (None, None)
     return Found(summary(outcome).mean_jct, median, p99, time.process_time() - began)

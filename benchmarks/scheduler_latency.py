@@ -29,7 +29,6 @@ class Latency:
             clock's, and not to these.
         memory: bytes resident at most.
         seconds: of the processor, in all.
-        decisions: how many.
     """
 
     p99: float
@@ -37,10 +36,9 @@ class Latency:
     thread: float
     memory: int
     seconds: float
-    decisions: int
 
 
-def measure(gpus: int, seed: int, jobs: int = JOBS, price: float | None = None) -> Latency:
+def measure(gpus: int, seed: int, price: float | None = None, jobs: int = JOBS) -> Latency:
     """Fill a cluster, then let jobs arrive at the rate at which it is nearly full; a decision after each event.
 
     Every job may be stopped if there is a price. Sizes are like Philly's, durations log-normal with a long tail.
@@ -99,7 +97,7 @@ def measure(gpus: int, seed: int, jobs: int = JOBS, price: float | None = None) 
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     clock, thread = np.array(took).T
     p99, median, slow = (float(np.quantile(x, q)) for x, q in ((clock, 0.99), (thread, 0.5), (thread, 0.99)))
-    return Latency(p99, median, slow, memory, time.process_time() - began, len(took))
+    return Latency(p99, median, slow, memory, time.process_time() - began)
 
 
 def _part(total: int) -> np.ndarray:

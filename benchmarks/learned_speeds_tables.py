@@ -1,21 +1,24 @@
-"""The table and the picture of learned speeds in docs/scheduler.md, from the rows of benchmarks/learned_speeds.csv."""
+"""The table and the picture of learned speeds in docs/scheduler.md."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.simulator.metrics.compare import interval
+from gangplan.simulator.metrics import interval
 
-from .cells import table
-from .learned_speeds import GROUNDS, JOBS, POLICIES, RULES, WINDOW, LearnedRow
-from .ledger import ROOT
+from .found import Found, table
+from .rows import ROOT
+from .study import Tables
 
 PICTURE = ROOT / "docs" / "images" / "learned_speeds.png"
-CHANGE = JOBS // WINDOW // 2
+GROUNDS, RULES = ("shared", "pairs", "links"), ("tetris", "lif", "lb")
+JOBS = 5000
+WINDOWS = tuple(f"window_{i}" for i in range(10))
+"""Figures: of a tenth of the jobs each."""
+CHANGE = len(WINDOWS) // 2
 SPANS = {"jobs 1 to 500": slice(0, 1), "to 2,500": slice(1, CHANGE), "to 3,000": slice(CHANGE, CHANGE + 1)}
 SPANS |= {"to 5,000": slice(CHANGE + 1, None), "all": slice(None)}
 """Windows of the columns."""
@@ -28,29 +31,26 @@ STYLE = {
 }
 
 
-def windows(rows: Sequence[LearnedRow], ground: str) -> dict[str, FloatArray]:
-    """Return of each policy the minutes of each window, (seeds, windows), of the seeds that all policies have.
+def windows(found: Found, ground: str) -> dict[str, FloatArray]:
+    """Return of each policy the minutes of each window, (seeds, windows).
 
     ``best rule`` is the classic rule with the least mean over all.
     """
-    mine = [row for row in rows if row.ground == ground]
-    seeds = sorted({row.seed for row in mine})
-    found = {}
-    for policy in POLICIES:
-        jct = {(row.seed, row.window): row.jct / 60 for row in mine if row.policy == policy}
-        if jct:
-            found[policy] = np.array([[jct[seed, at] for at in range(JOBS // WINDOW)] for seed in seeds])
-    rules = [found.pop(name) for name in RULES if name in found]
+    made = {}
+    for policy in found.policies(ground):
+        jct = np.array([list(found.of(ground, policy, name).values()) for name in WINDOWS])
+        made[policy] = jct.T / 60
+    rules = [made.pop(name) for name in RULES if name in made]
     if rules:
-        found["best rule"] = min(rules, key=lambda minutes: float(minutes.mean()))
-    return {name: found[name] for name in STYLE if name in found}
+        made["best rule"] = min(rules, key=lambda minutes: float(minutes.mean()))
+    return {name: made[name] for name in STYLE if name in made}
 
 
-def learned(rows: Sequence[LearnedRow]) -> str:
+def learned(results: Found) -> str:
     """Return a line for each ground and policy: mean JCT by windows, and differences from `without`, paired."""
     lines = []
     for ground in GROUNDS:
-        found = windows(rows, ground)
+        found = windows(results, ground)
         for policy, minutes in found.items():
             cells = [f"{minutes[:, span].mean():.1f}" for span in SPANS.values()]
             if policy != "without":
@@ -62,7 +62,10 @@ def learned(rows: Sequence[LearnedRow]) -> str:
     return table(("ground", "mean JCT, min", *SPANS, "before", "after the change"), lines)
 
 
-def draw(rows: Sequence[LearnedRow], picture: Path = PICTURE) -> None:
+TABLES: Tables = {"learned": learned}
+
+
+def draw(results: Found, picture: Path = PICTURE) -> None:
     """Draw mean JCT by window, with the change marked."""
     import matplotlib
 
@@ -71,10 +74,10 @@ def draw(rows: Sequence[LearnedRow], picture: Path = PICTURE) -> None:
 
     figure, plots = plt.subplots(1, len(GROUNDS), figsize=(10.0, 3.2), dpi=110)
     for axes, ground in zip(plots, GROUNDS, strict=True):
-        found = windows(rows, ground)
+        found = windows(results, ground)
         for policy, minutes in found.items():
             colour, line = STYLE[policy]
-            jobs = WINDOW * (0.5 + np.arange(minutes.shape[1]))
+            jobs = JOBS / len(WINDOWS) * (0.5 + np.arange(minutes.shape[1]))
             axes.plot(jobs, minutes.mean(axis=0), line, color=colour, label=policy, linewidth=1.6)
         if found:
             axes.set_ylim(
