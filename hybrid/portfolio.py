@@ -97,11 +97,12 @@ def rest(run: Run, prepared: Any, done: Sequence[Entry] = ()) -> list[Entry]:
 
 
 def _claims(left: float, entries: Sequence[Entry]) -> list[Entry]:
-    """Give all that is left to a method if none of those after it could begin with what it would leave."""
+    """Give all that is left to a method if no other one after it could begin with what it would leave."""
     given, over = list[Entry](), left
     for i, entry in enumerate(entries):
         over *= 1 - entry.share
-        later = any(left >= x.least and (over >= PROCESS or can_run_here(_of(x))) for x in entries[i + 1 :])
+        others = (x for x in entries[i + 1 :] if x.name != entry.name)
+        later = any(left >= x.least and (over >= PROCESS or can_run_here(_of(x))) for x in others)
         given.append(entry if later else replace(entry, share=1.0))
     return given
 

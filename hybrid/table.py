@@ -32,7 +32,8 @@ class Entry:
         objective: ``throughput``, ``latency``, ``step``, ``stages``, ``placement`` or ``schedule``.
         name: of the method, as ``method=`` of `solve` takes it.
         method: the one of that name in the objective's suite by default; another one is given here.
-        variants: of the problem for which `auto` runs it; none named means all.
+        variants: of the problem for which `auto` runs it, of step time ``contention`` or ``no contention``; none named
+            means all.
         share: of the time left that it may take while others wait; the last one has all of it.
         short: the same where milliseconds are left, or it would be too small for anything.
         least: seconds left with which it is of use; with less it goes last, and a network is left out.
@@ -95,10 +96,13 @@ ENTRIES = (
     # large graphs go on annealing for as long as there is time
     Entry("throughput", "local_search", fewest=501),
     Entry("latency", "greedy", quick=True),
-    Entry("latency", "chain"),
+    # its bound is often the best there is after milliseconds
+    Entry("latency", "chain", share=0.5, short=0.2),
     Entry("latency", "local_search"),
     Entry("latency", "cpsat"),
-    Entry("latency", "neighbourhood"),
+    # until it is compiled; it ends by itself
+    Entry("latency", "neighbourhood", stand_in=True),
+    Entry("latency", "local_search"),
     Entry("stages", "ideals"),
     Entry("stages", "chain"),
     # of list schedules, compiled, it is the first
@@ -107,7 +111,11 @@ ENTRIES = (
     Entry("step", "bounds", share=0.2, least=0.2, each=0.002, quick=True),
     Entry("step", "list_schedule", share=0.4, short=0.6, least=0.005, most=500),
     # cut short, it leaves the search a plan that costs up to a third more
-    Entry("step", "list_schedule", share=0.7, short=0.6, least=0.005, fewest=501, most=3000),
+    Entry(
+        "step", "list_schedule", share=0.7, short=0.6, least=0.005, fewest=501, most=3000, variants=("no contention",)
+    ),
+    # and where transfers wait for one another, milliseconds of search do not make that good
+    Entry("step", "list_schedule", share=0.7, short=0.95, fewest=501, most=3000, variants=("contention",)),
     # with contention one list of so many ops may take a fifth of a second
     Entry("step", "list_schedule", share=0.85, fewest=3001),
     Entry("step", "local_search", share=0.4),
@@ -197,10 +205,16 @@ def suited(problem: Problem) -> list[Entry]:
         replace(entry, method=known[entry.name], least=entry.least + entry.each * parts(problem))
         for entry in (*_ADDED, *ENTRIES)
         if entry.objective == problem.objective
-        and (not entry.variants or problem.variant in entry.variants)
+        and (not entry.variants or _variant(problem) in entry.variants)
         and entry.fewest <= parts(problem) <= entry.most
     ]
     return sorted(found, key=lambda entry: (not entry.quick, not entry.learned))
+
+
+def _variant(problem: Any) -> str:
+    if problem.objective == "step":
+        return "contention" if problem.contention else "no contention"
+    return str(problem.variant)
 
 
 def installed(method: Method) -> bool:

@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING
 
 from gangplan.instances import LatencyProblem
 
-from ...method import CPSAT, Method, Suite, on_demand
+from ...method import CPSAT, Method, Suite, compiled, on_demand
 from ...run import Run
 from .. import offer_draft
 from .bounds import impossible, path_bound
 from .dominate import dominate
-from .local_search import local_search
 from .reduced import Reduced, reduce
 from .sequence import greedy
 
 if TYPE_CHECKING:
-    from . import chain_bound, cpsat, enumeration, neighbourhood, random_problem
+    from . import annealing, chain_bound, cpsat, enumeration, neighbourhood, random_problem
 else:
-    chain_bound, cpsat, enumeration, neighbourhood, random_problem = on_demand(
-        __package__, "chain_bound cpsat enumeration neighbourhood random_problem"
+    annealing, chain_bound, cpsat, enumeration, neighbourhood, random_problem = on_demand(
+        __package__, "annealing chain_bound cpsat enumeration neighbourhood random_problem"
     )
 
 
@@ -54,7 +53,7 @@ def _start(run: Run, r: Reduced) -> None:
 METHODS: dict[str, Method] = {
     "greedy": Method(greedy),
     "chain": Method(chain_bound.chain_bound, library=CPSAT, start=_start),
-    "local_search": Method(local_search, start=_start),
+    "local_search": Method(annealing.local_search, library="numba", kernels=compiled(annealing.anneal), start=_start),
     "neighbourhood": Method(neighbourhood.neighbourhood, library=CPSAT, start=_start),
     "cpsat": Method(cpsat.cpsat, exact=True, suits=_at_most(60_000), library=CPSAT, start=_start),
 }
