@@ -166,11 +166,15 @@ def _parts(rows: FloatArray) -> list[FloatArray]:
 
 _ORDERS = 4
 """Linear extensions that are mixed."""
+_LINE = 2_000
+"""Ideals of a linear extension to look at, at most: a table of them has a bit for each group."""
 _REACH = (64, 32, 16, 8)
 
 
 def mixed(units: Units, seed: int, stopped: Callable[[], bool]) -> Family:
-    """Return the ideals of a few linear extensions."""
+    """Return the ideals of a few linear extensions, of long ones those of `thinned`."""
+    if units.order.n_groups > _LINE:
+        return thinned(units, _LINE, stopped)
     rng = np.random.default_rng(seed)
     found = dict.fromkeys(prefixes(linear_extension(units.order)))
     for _ in watched(range(_ORDERS - 1), stopped, 1):
@@ -180,7 +184,9 @@ def mixed(units: Units, seed: int, stopped: Callable[[], bool]) -> Family:
 
 def thinned(units: Units, most: int, stopped: Callable[[], bool] = never) -> Family:
     """Return at most `most` ideals of one linear extension: of each equal step of work the one that cuts least."""
-    line = list(prefixes(linear_extension(units.order)))
+    every = max(1, units.order.n_groups // _LINE)
+    last = units.order.n_groups
+    line = [x for i, x in enumerate(prefixes(linear_extension(units.order))) if i % every == 0 or i == last]
     family = Family(units, line, stopped)
     work = family.seconds.sum(axis=1).min(axis=0)
     step = np.minimum((work / max(float(work[-1]), 1e-300) * (most - 1)).astype(int), most - 2)

@@ -120,6 +120,10 @@ class Reduced:
             unit = int(np.argmax(need))
             words = f"memory: op {names[first[unit]]} and its colocated ops need {need[unit]:.6g} bytes"
             return f"{words}, a device has {self.capacity:.6g}"
+        degree, devices = self.problem.options().degree[:, None], self.problem.cluster.n_devices
+        total = float((np.where(runs, units.once, np.inf) * degree).min(axis=0).sum())
+        if total > self.capacity * devices * (1 + 1e-9):
+            return f"memory: the ops need {total:.6g} bytes, all devices together have {self.capacity * devices:.6g}"
         return None
 
     def work_bound(self) -> float:

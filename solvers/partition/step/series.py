@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
+from typing import NamedTuple
 
 import numpy as np
 
@@ -151,6 +152,23 @@ def _memory(p: Prepared, units: tuple[Unit, ...], ends: list[int]) -> tuple[Floa
 INFINITE = float("inf")
 
 
+class Tables(NamedTuple):
+    """What all searches of a problem read, as lists; see `Prepared`."""
+
+    level: list[list[int]]
+    delay: list[list[float]]
+    seconds: list[list[float]]
+    fastest: list[float]
+    alike: list[tuple[int, int, tuple[int, ...]]]
+
+    @classmethod
+    def of(cls, p: Prepared) -> Tables:
+        """Return those of a problem."""
+        by_type = [row.tolist() for row in p.time]
+        seconds = [by_type[t] for t in p.type_of.tolist()]
+        return cls(p.level.tolist(), [*p.delay.tolist(), [0.0] * p.n], seconds, p.fastest.tolist(), _alike(p))
+
+
 class UnitSearch:
     """Lower bounds on the seconds of a unit, joints left out, that grow with the work spent.
 
@@ -160,18 +178,15 @@ class UnitSearch:
 
     Args:
         p: the problem; delays, device types and colocation count, memory does not.
+        tables: of the problem.
         unit: of a series.
         spans: whether a placement is wanted, given the devices in use; others are left out.
     """
 
-    def __init__(self, p: Prepared, unit: Unit, spans: Callable[[set[int]], bool]) -> None:
+    def __init__(self, p: Prepared, tables: Tables, unit: Unit, spans: Callable[[set[int]], bool]) -> None:
         self.unit, self.spans = unit, spans
-        self.level = p.level.tolist()
-        self.delay = [*p.delay.tolist(), [0.0] * p.n]
-        self.seconds = [p.time[t].tolist() for t in p.type_of.tolist()]
-        self.fastest = p.fastest.tolist()
+        self.level, self.delay, self.seconds, self.fastest, self.alike = tables
         self.allowed = p.allowed
-        self.alike = _alike(p)
         self.place = {g: i for i, g in enumerate(unit.groups)}
         self.group = [[self.place[int(p.group_of[v])] for v in half.ops] for half in unit.halves]
         self.tick, self.opened = count(), 0

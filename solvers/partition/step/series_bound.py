@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray, IntArray
@@ -11,7 +13,7 @@ from ..sizes import most
 from .heft import offer_placement
 from .model import Prepared
 from .schedule import mean_rank, ranked
-from .series import Series, UnitSearch, series
+from .series import Series, Tables, UnitSearch, series
 
 _NODES = 2000
 """Groups, times nodes, to look at between two looks at the clock."""
@@ -43,10 +45,17 @@ def series_bound(run: Run, p: Prepared) -> None:
 def _bound_and_plan(run: Run, p: Prepared, parts: Series) -> None:
     if not parts.units:
         return
-    server = p.servers
-    searches = [[UnitSearch(p, unit, lambda used: len(used) > 1) for unit in parts.units]]
+    server, tables = p.servers, Tables.of(p)
+    spans: list[Callable[[set[int]], bool]] = [lambda used: len(used) > 1]
     if p.memory_binds and len(set(server.tolist())) > 1 and len(parts.units) <= _LONGEST:
-        searches.append([UnitSearch(p, u, lambda used: len({int(server[d]) for d in used}) > 1) for u in parts.units])
+        spans.append(lambda used: len({int(server[d]) for d in used}) > 1)
+    searches = list[list[UnitSearch]]()
+    for wanted in spans:
+        searches.append([])
+        for unit in parts.units:
+            if run.stopped:
+                return
+            searches[-1].append(UnitSearch(p, tables, unit, wanted))
     # what is left of the time is for the plan
     with run.share(0.7):
         choice = _refine(run, p, parts, searches, server)
