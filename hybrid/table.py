@@ -98,12 +98,12 @@ ENTRIES = (
     Entry("latency", "greedy", quick=True),
     # its bound is often the best there is after milliseconds
     Entry("latency", "chain", share=0.5, short=0.2),
-    Entry("latency", "local_search"),
-    Entry("latency", "cpsat"),
+    Entry("latency", "local_search", share=0.3),
+    Entry("latency", "cpsat", share=0.8),
     # until it is compiled; it ends by itself
     Entry("latency", "neighbourhood", stand_in=True),
     Entry("latency", "local_search"),
-    Entry("stages", "ideals"),
+    Entry("stages", "ideals", share=0.9),
     Entry("stages", "chain"),
     # of list schedules, compiled, it is the first
     Entry("step", "heft", quick=True, stand_in=True),

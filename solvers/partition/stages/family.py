@@ -182,11 +182,13 @@ def mixed(units: Units, seed: int, stopped: Callable[[], bool]) -> Family:
     return Family(units, list(found), stopped)
 
 
-def thinned(units: Units, most: int, stopped: Callable[[], bool] = never) -> Family:
+def thinned(
+    units: Units, most: int, stopped: Callable[[], bool] = never, rng: np.random.Generator | None = None
+) -> Family:
     """Return at most `most` ideals of one linear extension: of each equal step of work the one that cuts least."""
     every = max(1, units.order.n_groups // _LINE)
     last = units.order.n_groups
-    line = [x for i, x in enumerate(prefixes(linear_extension(units.order))) if i % every == 0 or i == last]
+    line = [x for i, x in enumerate(prefixes(linear_extension(units.order, rng))) if i % every == 0 or i == last]
     family = Family(units, line, stopped)
     work = family.seconds.sum(axis=1).min(axis=0)
     step = np.minimum((work / max(float(work[-1]), 1e-300) * (most - 1)).astype(int), most - 2)

@@ -82,7 +82,7 @@ class Reduced:
 
     def __init__(self, problem: StagesProblem, stopped: Callable[[], bool] = never) -> None:
         self.problem, self.stopped = problem, stopped
-        self.chained = False
+        self.tried = 0
 
     @cached_property
     def units(self) -> Units:

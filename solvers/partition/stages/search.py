@@ -22,7 +22,8 @@ _NUMBERS_HELD = 2.5e8
 _IDEALS = 20_000
 _QUICK = 2e8
 """Numbers to look at without having a plan first."""
-_ROUNDS = 4
+_ROUNDS, _STALLED = 4, 8
+"""Searches around a plan; linear extensions in a row without a better plan, after which `chain` ends."""
 _SHARE = 0.2
 """What one round along a line may take of the time left."""
 
@@ -32,12 +33,21 @@ Families = Callable[[Run, Units, bool], Family | None]
 def chain(run: Run, reduced: Reduced) -> None:
     """Offer the best plan along a linear extension: PipeDream's programme where the graph is nearly a chain.
 
-    Of ideals that are too many it takes those that cut little, and then those around the cuts of the best plan.
+    Of ideals that are too many it takes those that cut little, and then those around the cuts of the best plan. It goes
+    on with other linear extensions until some in a row bring nothing.
     """
-    if reduced.chained:
-        return
-    reduced.chained = True
-    _search(run, reduced, _some, "chain", exact=False)
+    stalled = 0
+    while not run.stopped and stalled < _STALLED:
+        before = run.objective
+        _along(run, reduced)
+        stalled = 0 if run.objective != before else stalled + 1
+
+
+def _along(run: Run, reduced: Reduced) -> None:
+    """Search along the next linear extensions."""
+    number = reduced.tried
+    reduced.tried += 1
+    _search(run, reduced, lambda *of: _some(*of, number), "chain", exact=False)
     for _ in range(_ROUNDS):
         before = run.objective
         if run.stopped or run.plan is None:
@@ -90,12 +100,13 @@ def _search(run: Run, reduced: Reduced, families: Families, by: str, *, exact: b
             return
 
 
-def _some(run: Run, units: Units, tracked: bool) -> Family | None:
-    family, most = mixed(units, run.seed, lambda: run.stopped), units.order.n_groups + 1
+def _some(run: Run, units: Units, tracked: bool, number: int = 0) -> Family | None:
+    rng = np.random.default_rng([run.seed, number]) if number else None
+    family, most = mixed(units, run.seed + number, lambda: run.stopped), units.order.n_groups + 1
     while not _affordable(run, family, tracked):
         if most < 2 or run.stopped:
             return None
-        family, most = thinned(units, most, lambda: run.stopped), most // 2
+        family, most = thinned(units, most, lambda: run.stopped, rng), most // 2
     return family
 
 
@@ -112,8 +123,8 @@ def _all(reduced: Reduced) -> Families:
                 run.note(f"more than {_IDEALS} ideals: the best plan along some chains of them, with no proof")
             return None
         family = Family(units, found, lambda: run.stopped)
-        if effort(family, tracked) > _QUICK and run.plan is None:
-            chain(run, reduced)
+        if effort(family, tracked) > _QUICK and run.plan is None and not reduced.tried:
+            _along(run, reduced)
         # a plan to beat leaves most numbers out
         if run.stopped or _affordable(run, family, tracked, 1.0 if run.plan is None else 2.0):
             return family

@@ -243,7 +243,7 @@ def test_initial_plan_is_kept_if_it_is_best() -> None:
 def test_less_than_all_ops_need_is_no_search() -> None:
     """If all devices together have too little memory, whatever the graph, that is proved before any ideal is listed."""
     graph = generate("layered", ops=300, layers=30, training=False, devices=2, seed=1).graph
-    problem = StagesProblem(graph, training().cluster, training=False)
+    problem = StagesProblem(graph, training().cluster)
     bytes_ = 0.9 * float(graph.memory.sum()) / problem.cluster.n_devices
     kinds = tuple(replace(kind, memory=bytes_) for kind in problem.cluster.device_types)
     found = solve(replace(problem, cluster=replace(problem.cluster, device_types=kinds)), time_limit=60, workers=1)
