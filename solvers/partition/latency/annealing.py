@@ -168,9 +168,9 @@ def _beside(d: LatencyArrays, v: int, back: bool) -> int:
     """Return an item before another, or behind it, -1 if there is none."""
     if back:
         first, count = d.before_first[v], d.before_first[v + 1] - d.before_first[v]
-        return d.before[first + below(count)] if count else -1
+        return int(d.before[first + below(count)]) if count else -1
     first, count = d.after_first[v], d.after_first[v + 1] - d.after_first[v]
-    return d.after[first + below(count)] if count else -1
+    return int(d.after[first + below(count)]) if count else -1
 
 
 @lean
@@ -184,7 +184,7 @@ def _target(d: LatencyArrays, p: LatencyState, v: int, here: int, back: bool) ->
             return -1
         s = p.slot[d.group[v]]
         if s != here:
-            return s
+            return int(s)
     return -1
 
 

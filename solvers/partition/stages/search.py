@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -47,7 +48,7 @@ def _along(run: Run, reduced: Reduced) -> None:
     """Search along the next linear extensions."""
     number = reduced.tried
     reduced.tried += 1
-    _search(run, reduced, lambda *of: _some(*of, number), "chain", exact=False)
+    _search(run, reduced, partial(_some, number=number), "chain", exact=False)
     for _ in range(_ROUNDS):
         before = run.objective
         if run.stopped or run.plan is None:
