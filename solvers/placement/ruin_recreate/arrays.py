@@ -34,7 +34,7 @@ class Given(NamedTuple):
         gpu: what it adds on a GPU that they share, (K, K).
         model: of each job, (J,).
         weight: of each job, (J,).
-        floor: what each job costs at least, (J,).
+        floor: what each job costs at least, placed or left out, if it need not move, (J,).
         best: rate of each job alone on an empty fleet, (J,).
         gradient: bytes, (J,).
         overlap: share of the compute that hides synchronisation, (J,).

@@ -193,13 +193,16 @@ def _matrix(values: FloatArray) -> FloatArray:
 
 
 def _floor(batch: Batch, goal: int) -> FloatArray:
-    """Return what each job costs at least where it is placed and need not move, as far as that is easily known."""
+    """Return what each job costs at least if it need not move, as far as that is quickly known."""
+    count = len(batch.jobs)
+    floor = np.zeros(count)
     if goal == SLOWDOWN:
-        return batch.weight.astype(float)
-    if goal == COMMUNICATION:
+        most = np.array([job.workers[-1] for job in batch.jobs])
+        floor = batch.weight * batch.best * batch.alone.min(axis=1) / most
+    elif goal == COMMUNICATION:
         best = BestCase(batch)
-        return np.array([min(best.least(j, d) for d in job.workers) for j, job in enumerate(batch.jobs)])
-    return np.zeros(len(batch.jobs))
+        floor = np.array([best.floor(job) for job in range(count)])
+    return np.minimum(floor, [np.inf if job.value is None else job.value for job in batch.jobs])
 
 
 def _network(batch: Batch) -> tuple[Indices, Indices, FloatArray]:

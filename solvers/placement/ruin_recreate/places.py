@@ -176,6 +176,8 @@ def _several(given: Given, now: Placement, job: int, degree: int, widest: int) -
     start, count, at = below(nodes), 0, 0
     seen = np.empty(_RACKS, np.int64)
     for way in range(6 + 2 * _RACKS):
+        if _at_best(given, now, job):
+            return
         most, tight = degree, way % 2 == 1
         if 2 <= way < 5:  # more nodes pay for a hierarchical all-reduce, and for parameter servers
             if given.collective[job] < HIERARCHICAL:

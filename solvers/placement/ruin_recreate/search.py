@@ -11,14 +11,14 @@ from .gpus import renew_node
 from .moves import add, find_room, remove, settle
 from .places import better, copy_rows, insert
 
-_RUIN = 6
+_RUIN = 3
 """Gangs that go with the one that is drawn, at most."""
 _VIEW, _WINDOW = 64, 16
 """Nodes that are looked at in a round, where there are more, and those of them that stand side by side."""
 _ALL = 128
 """Nodes that are all looked at when a job is inserted; of more, only a view: a quarter of the time, .3% worse."""
-_MARGIN = 0.02
-"""How much worse than the best a placement may be and be kept, as a share, at first."""
+_MARGIN = 0.1
+"""How much worse than the best a placement may be and be kept at first, in terms of what a job costs in the mean."""
 
 
 @kernel
@@ -91,12 +91,12 @@ def search(  # noqa: PLR0912
             remove(given, now, chosen[at])
         settle(given, now)
         _order(given, chosen, before, size, gone)
-        back = 0
-        while back < gone and _insert(given, now, chosen[back]):
+        margin = _MARGIN / jobs * (1.0 - turn / rounds) ** 2 if turn >= 2 * jobs else 0.0
+        most, back = record * (1.0 + margin), 0
+        while back < gone and _may(given, now, chosen, back, gone, most) and _insert(given, now, chosen[back]):
             back += 1
         found = settle(given, now)
-        margin = _MARGIN * (1.0 - turn / rounds) ** 2 if turn >= 2 * jobs else 0.0
-        if back < gone or found > record * (1.0 + margin):
+        if back < gone or found > most:
             for at in range(gone):
                 if now.count[chosen[at]]:
                     remove(given, now, chosen[at])
@@ -156,8 +156,7 @@ def _slacks(given: Given, now: Placement, slack: Floats) -> float:
             for row in range(now.count[job]):
                 node = now.rows[job, row, 0]
                 cost += now.fragment[node] / now.many[node]
-        least = min(given.floor[job], given.value[job])
-        slack[job] = max(cost - least, 0.0) if given.free[job] else 0.0
+        slack[job] = max(cost - given.floor[job], 0.0) if given.free[job] else 0.0
         total += slack[job]
     return total
 
@@ -173,6 +172,25 @@ def _put_in(given: Given, now: Placement, job: int) -> bool:
             now.window[node] = node
         now.seen[0] = len(now.window)
     return bool(_insert(given, now, job))
+
+
+@lean
+def _may(given: Given, now: Placement, chosen: Ints, back: int, gone: int, most: float) -> bool:
+    """Return whether the batch may still cost no more than `most` once all that went are back.
+
+    No job comes to cost less by others that come back, and each of these costs what it must. Of fragments that is not
+    so, and nothing is known.
+    """
+    if given.goal == FRAGMENTATION:
+        return True
+    least = 0.0
+    for job in range(len(now.count)):
+        if np.isfinite(now.cost[job]):
+            least += now.cost[job]
+    for at in range(back, gone):
+        job = chosen[at]
+        least += given.floor[job] - (now.cost[job] if np.isfinite(now.cost[job]) else 0.0)
+    return least <= most * (1.0 + 1e-9)
 
 
 @inner
