@@ -14,7 +14,7 @@ uses puts such a floor under its one step, and a mean of floors, weighted by a /
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from gangplan.instances.verify import TOLERANCE
 
 from .best_case import BestCase
 from .prepare import Batch
+from .state import State
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,6 +154,43 @@ def relaxed_options(batch: Batch, families: Sequence[Sequence[int]], kind: int) 
     return _table(batch, kind, rows)
 
 
+def staying(state: State, node: int) -> Options:
+    """Return an option for each job that stays on a node, of a family of its own; none takes any of the room.
+
+    It costs what the job does if that is due to who is here, and else nothing: the job spans nodes or shares a GPU.
+    """
+    batch, jobs = state.batch, []
+    rows: list[tuple[float, ...]] = []
+    for j, (a, p) in state.at[node].items():
+        if not a:
+            continue
+        job, degree = batch.jobs[j], sum(w for w, _ in state.rows[j].values())
+        kind = int(batch.kind[node])
+        split, sync = len(state.rows[j]) > 1, _sync(batch, j, kind, degree, a, p)
+        rows.append(_row(batch, len(rows), j, kind, degree, a, p, split, sync, job.collective == "hierarchical"))
+        jobs.append(j)
+    zero = np.zeros(len(rows))
+    found = replace(_columns(batch, int(batch.kind[node]), rows), gpus=zero.astype(np.int64), cpu=zero, memory=zero)
+    every = tuple(range(len(rows)))
+    slower = found.slower(every, batch.problem.speeds.host)
+    cost, real = found.cost(slice(None), slower, int(found.split.sum())), np.array([state.cost[j] for j in jobs])
+    return replace(found, rate=np.where(~found.split & np.isclose(cost, real, rtol=1e-9, atol=0.0), found.rate, 0.0))
+
+
+def within(options: Options, gpus: int) -> Options:
+    """Return the options on a node of which so many GPUs are idle."""
+    fits = options.gpus <= gpus
+    columns = {x.name: getattr(options, x.name)[fits] for x in fields(options) if x.name != "room"}
+    return Options(**columns, room=(gpus, *options.room[1:]))
+
+
+def joined(first: Options, second: Options) -> Options:
+    """Return the options of both on the node of the first."""
+    names = [x.name for x in fields(first) if x.name != "room"]
+    columns = {name: np.concatenate([getattr(first, name), getattr(second, name)]) for name in names}
+    return Options(**columns, room=first.room)
+
+
 def _row(
     batch: Batch,
     family: int,
@@ -178,7 +216,12 @@ def _table(batch: Batch, kind: int, rows: list[tuple[float, ...]]) -> Options:
     """Return the rows that fit on a node of `kind` as columns."""
     fleet, node = batch.problem.fleet, int(batch.sample[kind])
     has = float(fleet.cpu[node]) * (1 + TOLERANCE), float(fleet.memory[node]) * (1 + TOLERANCE)
-    rows = [row for row in rows if row[5] <= has[0] and row[6] <= has[1]]
+    return _columns(batch, kind, [row for row in rows if row[5] <= has[0] and row[6] <= has[1]])
+
+
+def _columns(batch: Batch, kind: int, rows: list[tuple[float, ...]]) -> Options:
+    fleet, node = batch.problem.fleet, int(batch.sample[kind])
+    has = float(fleet.cpu[node]) * (1 + TOLERANCE), float(fleet.memory[node]) * (1 + TOLERANCE)
     columns = [np.array(x) for x in zip(*rows, strict=True)] if rows else [np.zeros(0)] * 15
     kinds = [np.int64] * 3 + [np.bool_, np.int64] + [np.float64] * 5 + [np.int64] + [np.float64] * 2
     arrays: list[Any] = [x.astype(t) for x, t in zip(columns, [*kinds, np.bool_, np.float64], strict=True)]

@@ -12,9 +12,10 @@ for any such prices. They come from the linear programme over the patterns found
 that a complete search has found, and a billionth is taken off for rounding. Everything that is simplified lets more be
 a pattern or makes one cheaper, so the inequality stays: jobs of a family differ in how they synchronise and count as
 the best of them; servers take no room; a pattern may have the same gang more than once, as families have many; jobs
-that run and may move, and those without GPUs or with shares of one, are on no node and cost what they must. Jobs whose
-weights times best rates differ by less than a tenth are one family: what each costs at least counts by its own weight,
-and what is beyond that by the family's least.
+that run and may move do so for nothing; those without GPUs or with shares of one are on no node and cost what they
+must. Jobs whose weights times best rates differ by less than a tenth are one family: what each costs at least counts by
+its own weight, and what is beyond that by the family's least. Jobs that run and stay are where they are, see
+`gangplan.solvers.placement.node_kinds`.
 """
 
 from __future__ import annotations
@@ -28,25 +29,22 @@ from gangplan.instances.arrays import FloatArray
 
 from ..run import Run
 from .best_case import BestCase
-from .columns import merged_kinds
-from .options import relaxed_options
+from .build import start
+from .node_kinds import holds_workers, kinds_of
 from .prepare import Batch, Indices
-from .pricing import Pricing
 
 _EACH = 40
 """Patterns that a search adds."""
-_STEPS = 2_000_000
-"""Sets of options that a search looks at."""
 _PULL = 0.7
 """How far prices are drawn towards those of the best bound, which jump less (Wentges 1997)."""
 _CENTRES = 0.04, 0.08, 0.15, 0.3, 0.6
 """First prices of a node, as shares of the mean cost of what is on one."""
 _ENOUGH = 1e-4
 """How near the bound is to the linear programme's, relatively, in the end."""
-_REPEATED = 150
-"""Options beyond which a pattern may have a gang more than once."""
 _ALIKE = log(1.1)
 _EPS = 1e-9
+Patterns = tuple[FloatArray, Indices]
+"""Costs and options."""
 
 
 def bounds(run: Run, batch: Batch) -> None:
@@ -67,26 +65,52 @@ class PatternBound:
     def __init__(self, run: Run, batch: Batch) -> None:
         self.run, self.batch, self.bound = run, batch, -np.inf
         best = BestCase(batch)
-        floor = np.array([best.cost(j) for j in range(len(batch.jobs))])
         self.families = _families(batch, best)
         lead = [jobs[0] for jobs in self.families]
         inside = [j for jobs in self.families for j in jobs]
+        free = set(inside)
+        self.state = state = start(batch, stay=False)
+        floor = np.array(
+            [
+                state.cost[j] if j in batch.pinned else best.floor(j) if j in free else best.cost(j)
+                for j in range(len(batch.jobs))
+            ]
+        )
         scale = batch.weight * batch.best
         own = np.array([scale[jobs[0]] / scale[j] for jobs in self.families for j in jobs])
         self.rest = float(floor.sum() - floor[inside] @ own) if inside else float(floor.sum())
         self.count = np.array([len(jobs) for jobs in self.families], dtype=float)
         values = [batch.jobs[j].value for j in lead]
         self.value = np.array([np.inf if value is None else value for value in values])
-        same = merged_kinds(batch)
-        count = np.bincount(same[batch.kind], minlength=len(batch.sample))
-        kinds = [q for q in np.unique(same).tolist() if batch.room[lead, q].any()]
-        self.nodes = count[kinds].astype(float)
-        self.kinds = [_Kind(batch, self.families, q) for q in kinds]
-        self.known: list[set[tuple[int, ...]]] = [set() for _ in kinds]
 
     def solve(self) -> None:
-        """Generate patterns until the bound is that of the linear programme, or the run has stopped."""
-        price, node = self._centre()
+        """Raise the bound: first it counts how many GPUs jobs that stay leave on a node, then who they are."""
+        price: FloatArray | None = None
+        for known in (False, True):
+            if known and not any(holds_workers(self.state, n) for n in self.state.at):
+                return
+            self.kinds = kinds_of(self.batch, self.families, self.state, known=known)
+            self.nodes = np.array([kind.nodes for kind in self.kinds], dtype=float)
+            self.known: list[set[tuple[int, ...]]] = [set() for _ in self.kinds]
+            if self.kinds:
+                price = self._generate(price)
+
+    def _generate(self, price: FloatArray | None) -> FloatArray:
+        """Generate patterns until the bound is that of the linear programme, or the run has stopped.
+
+        Args:
+            price: of gangs, to begin with.
+
+        Returns:
+            The prices of the best bound.
+        """
+        if price is None:
+            price, node = self._centre()
+        else:
+            found, node = self._price(price, 1)
+            if found is None:
+                return price
+            self._raise(price, node)
         lp = self._programme(price)
         pull, families = _PULL, len(self.count)
         while not self.run.stopped:
@@ -97,27 +121,19 @@ class PatternBound:
             tried = pull * price + (1 - pull) * least
             found, low = self._price(tried, _EACH)
             if found is None:
-                return
+                break
             if self._raise(tried, low):
                 price, node = tried, low
-            added = 0
-            for q, (costs, patterns) in enumerate(found):
-                for cost, pattern in zip(costs.tolist(), patterns, strict=True):
-                    chosen = tuple(sorted(pattern[pattern >= 0].tolist()))
-                    shares = self.kinds[q].shares(chosen)
-                    reduced = cost - worth[q] - sum(least[f] * share for f, share in shares.items())
-                    if reduced < -_EPS * (1 + cost) and chosen not in self.known[q]:
-                        self.known[q].add(chosen)
-                        self._column(lp, q, shares, cost)
-                        added += 1
+            added = sum(self._add(lp, q, found[q], least, float(worth[q])) for q in range(len(found)))
             if value - float(self.count @ price + self.nodes @ node) < _ENOUGH * abs(self.bound):
-                return
+                break
             if added:
                 pull = _PULL if pull else 0.0
             elif pull == 0.0:
-                return
+                break
             else:
                 pull = pull / 2 if pull > _PULL / 8 else 0.0
+        return price
 
     def _centre(self) -> tuple[FloatArray, FloatArray]:
         """Return first prices: what gangs cost alone, and for GPUs the multiple of it that gives the best bound."""
@@ -125,7 +141,9 @@ class PatternBound:
         size = np.zeros(len(self.count))
         for kind in self.kinds:
             np.minimum.at(alone, kind.options.family, kind.alone / kind.options.cover)
-            np.maximum.at(size, kind.options.family, kind.options.gpus / kind.options.cover / kind.options.room[0])
+            np.maximum.at(size, kind.options.family, kind.options.gpus / kind.options.cover / kind.gpus)
+        # a gang for which jobs that stay leave no room
+        alone = np.where(np.isfinite(alone), alone, np.where(np.isfinite(self.value), self.value, 0.0))
         scale = float(self.count @ alone) / max(1.0, float(self.nodes.sum()))
         self.high = alone + 2 * scale * np.maximum(size, 1.0)
         best, centre = -np.inf, (alone, np.zeros(len(self.nodes)))
@@ -155,17 +173,30 @@ class PatternBound:
             lp.addCol(-float(price[f]) / 2, 0.0, inf, 1, [f], [-1.0])
         for q in range(len(self.kinds)):
             lp.addCol(float(self.high.max()), 0.0, inf, 1, [families + q], [-1.0])
-        for q, kind in enumerate(self.kinds):
+        for q, kind in ((q, kind) for q, kind in enumerate(self.kinds) if kind.plain):
             for x in np.flatnonzero(~kind.options.split | (kind.options.gpus == kind.options.room[0])).tolist():
                 self.known[q].add((x,))
                 self._column(lp, q, kind.shares((x,)), float(kind.alone[x]))
         return lp
 
+    def _add(self, lp: highspy.Highs, q: int, found: Patterns, pays: FloatArray, node: float) -> int:
+        """Add the patterns of a kind that cost less than their gangs and a node pay; return how many these are."""
+        added = 0
+        for cost, pattern in zip(found[0].tolist(), found[1], strict=True):
+            chosen = tuple(sorted(pattern[pattern >= 0].tolist()))
+            shares = self.kinds[q].shares(chosen)
+            reduced = cost - node - sum(pays[f] * share for f, share in shares.items())
+            if reduced < -_EPS * (1 + cost) and chosen not in self.known[q]:
+                self.known[q].add(chosen)
+                self._column(lp, q, shares, cost)
+                added += 1
+        return added
+
     def _column(self, lp: highspy.Highs, q: int, shares: dict[int, float], cost: float) -> None:
         rows = [*shares, len(self.count) + q]
         lp.addCol(cost, 0.0, highspy.kHighsInf, len(rows), rows, [*shares.values(), 1.0])
 
-    def _price(self, price: FloatArray, most: int) -> tuple[list[tuple[FloatArray, Indices]] | None, FloatArray]:
+    def _price(self, price: FloatArray, most: int) -> tuple[list[Patterns] | None, FloatArray]:
         """Return costs and options of the patterns of least reduced cost of each kind, and the least of these, <= 0.
 
         There are none if the search was not complete.
@@ -190,46 +221,6 @@ class PatternBound:
         return True
 
 
-class _Kind:
-    """The options of a kind of node and the search for patterns of them."""
-
-    def __init__(self, batch: Batch, families: list[list[int]], kind: int) -> None:
-        self.options = options = relaxed_options(batch, families, kind)
-        self.alone = options.cost(slice(None))
-        self.repeated = len(options.rate) > _REPEATED
-        many = np.array([len(jobs) for jobs in families])
-        self.pricing = Pricing(batch, many + 32 * self.repeated, np.zeros((len(many), len(many)), dtype=bool), options)
-        # of options that differ in the price and the rate alone only some can be in the best pattern
-        fixed = np.where(~options.split & (options.fixed <= (1 - options.hidden) * options.compute), 0.0, options.fixed)
-        alike = np.stack([options.model, options.gpus, options.split, fixed, options.nic, options.cpu, options.memory])
-        self.alike = np.unique(alike, axis=1, return_inverse=True)[1].ravel() if len(fixed) else np.zeros(0, int)
-
-    def shares(self, chosen: tuple[int, ...]) -> dict[int, float]:
-        """Return what share of a gang of each family a pattern has."""
-        found: dict[int, float] = {}
-        for x in chosen:
-            f = int(self.options.family[x])
-            found[f] = found.get(f, 0.0) + float(self.options.cover[x])
-        return found
-
-    def search(self, run: Run, price: FloatArray, most: int) -> tuple[FloatArray, FloatArray, Indices, bool]:
-        """Return what `Pricing.search` does of the patterns that cost less than they pay."""
-        pays = price[self.options.family] * self.options.cover
-        return self.pricing.search(run, pays, 0.0, most, True, _STEPS, self._useful(pays) if self.repeated else None)
-
-    def _useful(self, pays: FloatArray) -> Indices:
-        """Return the options that are not worse than another of those alike, wherever they are and beside whomever.
-
-        What two that are alike cost in company grows with the rate: worse is one that costs more alone, less what is
-        paid, and has no lower rate.
-        """
-        left, rate = self.alone - pays, self.options.rate
-        order = np.lexsort([rate, left, self.alike])
-        rank = rate[order] - self.alike[order] * (2 * float(rate.max()) + 1)  # lower from group to group
-        least = np.minimum.accumulate(rank)
-        return np.sort(order[np.concatenate([[True], rank[1:] < least[:-1]])])
-
-
 def _families(batch: Batch, best: BestCase) -> list[list[int]]:
     """Return the jobs that count as one each, the lightest first."""
     found: dict[object, list[int]] = {}
@@ -238,7 +229,7 @@ def _families(batch: Batch, best: BestCase) -> list[list[int]]:
     for j in np.argsort(scale, kind="stable").tolist():
         job, weight = batch.jobs[j], float(scale[j])
         placed = min(best.least(j, degree) for degree in job.workers)
-        if not batch.each[j] or batch.share[j] < 1 or not weight or not np.isfinite(placed) or j in batch.standing:
+        if not batch.each[j] or batch.share[j] < 1 or not weight or not np.isfinite(placed) or j in batch.pinned:
             continue
         small = job.workers[-1] <= most[j]
         key = (
