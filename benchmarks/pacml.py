@@ -27,11 +27,14 @@ from gangplan.simulator.ramp.step import Units
 from .pacml_ablations import SHIPPED, train, weights_of
 from .pacml_suites import (
     ABLATIONS,
+    BOTH,
     BOUND,
     GROUPS,
     LEARNED,
+    PAST,
     PLAN,
     RANDOM,
+    RANDOM_BOTH,
     SEARCHES,
     SUITES,
     TRAINED,
@@ -63,7 +66,7 @@ def tasks(options: Options) -> Iterator[Task]:
 
 def file_of(policy: str, units: Units, options: Options) -> Path | None:
     """Return where the weights of a policy lie or should lie, None of one without."""
-    if policy in (LEARNED, UNGUARDED):
+    if policy in (LEARNED, UNGUARDED, BOTH):
         return options.weights / f"{SHIPPED[units]}.safetensors"
     return weights_of(policy, units, options.out) if policy in TRAINED else None
 
@@ -102,15 +105,19 @@ def _policy(task: Task, cell: Cell, distribution: str, types: tuple[JobType, ...
         from .pacml_search import Searched
 
         return Searched(_profiles(options), cell.units, distribution, task.seed, **SEARCHES[name])
-    if name == RANDOM:
+    if name in (RANDOM, RANDOM_BOTH):
         from .pacml_search import RandomScores
 
-        return RandomScores(task.seed)
+        return RandomScores(task.seed, plans=name == RANDOM_BOTH)
+    if name in PAST:
+        from gangplan.learned.ramp.past import PastPlans
+
+        return PastPlans(task.seed, PAST[name])
     if weights is None:
         return make_policy(name, task.seed)
     if not weights.is_file():
         raise InstanceError("policy", f"{name!r}: there are no weights {weights.name}")
-    policy: Policy = _learned(weights, name == LEARNED)
+    policy: Policy = _learned(weights, name != UNGUARDED, name == BOTH)
     simulate(arrivals(types, "A", 0, n=10), policy)
     return policy
 
@@ -126,10 +133,11 @@ def _types(folder: Path, models: str, cluster: str, units: Units) -> tuple[JobTy
 
 
 @lru_cache(maxsize=8)
-def _learned(path: Path, guarded: bool) -> Any:
+def _learned(path: Path, guarded: bool, plans: bool) -> Any:
+    from gangplan.learned.ramp.past import Futures
     from gangplan.learned.ramp.policy import RampPolicy
 
-    return RampPolicy.load(path, guarded=guarded)
+    return RampPolicy.load(path, guarded=guarded, futures=Futures() if plans else None)
 
 
 def draw(options: Options) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from gangplan.instances import OpGraph
 from gangplan.instances.arrays import FloatArray
 from gangplan.learned.ramp.features import MOST, scratch_of
-from gangplan.learned.ramp.hindsight import Future
+from gangplan.learned.ramp.past import Futures
 from gangplan.learned.ramp.policy import Decider, Observation
 from gangplan.learned.ramp.scenarios import Episode, published
 from gangplan.learned.ramp.teacher import AHEAD, judge, teacher
@@ -22,10 +22,15 @@ SEEDS = 3_000_000
 
 
 class RandomScores(Decider):
-    """What ships, guard and all, with random scores instead of a network's."""
+    """What ships, guard and all, with random scores instead of a network's.
 
-    def __init__(self, seed: int) -> None:
-        super().__init__()
+    Args:
+        seed: of the scores.
+        plans: choose between the two best by plans.
+    """
+
+    def __init__(self, seed: int, *, plans: bool = False) -> None:
+        super().__init__(futures=Futures(seed) if plans else None)
         self._rng = np.random.default_rng([SEEDS, seed])
 
     def rate(self, observation: Observation) -> FloatArray:
@@ -45,11 +50,10 @@ class Searched:
         seed: of the futures.
         planned: whether futures are planned; else played on by a table that is fitted to the distribution first.
         blocks: whether it chooses the block; else a degree, and published first fit places each op.
-        past: draw futures from the jobs that have arrived instead of from the distribution.
     """
 
     def __init__(
-        self, profiles: Path, units: Units, distribution: str, seed: int, *, planned: bool, blocks: bool, past: bool
+        self, profiles: Path, units: Units, distribution: str, seed: int, *, planned: bool, blocks: bool
     ) -> None:
         self._world = world = published(profiles, [units])
         rng = np.random.default_rng([SEEDS, seed])
@@ -62,14 +66,11 @@ class Searched:
         ahead = world.draw(units, distribution, SEEDS + seed, AHEAD)
         self._teacher = teacher(world, table, ahead, planned=planned, choose=blocks)
         self._scratch, self._value = scratch_of(world.tables, choose=blocks), np.zeros(MOST)
-        self._blocks, self._past = blocks, past
+        self._blocks = blocks
 
     def decide(self, state: State) -> Choice | None:
         """Return the block or degree after which most jobs are accepted."""
         case, world, knows, value = state.case, self._world, self._teacher, self._value
-        if self._past:
-            so_far = slice(0, state.index + 1)
-            knows = knows._replace(future=Future(case.model[so_far].astype(np.int64), np.array(case.fraction[so_far])))
         gap = float(case.submit[1] - case.submit[0]) if case.n_jobs > 1 else 1.0
         turn, m = gap * world.tables.n / 32, int(case.model[state.index])
         k = judge(state.ends, state.now, turn, m, state.limit, world.tables, world.times, knows, self._scratch, value)

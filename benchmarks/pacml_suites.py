@@ -42,17 +42,19 @@ BEST = (
 QUICK = ("smallest+best", "smallest+first", "about-4+first", "from-4+first", "from-8+first")
 """Rules for large clusters, where best fit takes 10 ms a decision."""
 
-ROLLOUTS, DEGREES, PLANS, PAST = (
-    "rollouts of 24 futures", "rollouts of 24 futures, degree only", "plans of 16 futures",
-    "plans of 16 futures, drawn from the past",
-)  # fmt: skip
+ROLLOUTS, DEGREES, PLANS = "rollouts of 24 futures", "rollouts of 24 futures, degree only", "plans of 16 futures"
 SEARCHES: dict[str, dict[str, bool]] = {
-    ROLLOUTS: {"planned": False, "blocks": True, "past": False},
-    DEGREES: {"planned": False, "blocks": False, "past": False},
-    PLANS: {"planned": True, "blocks": True, "past": False},
-    PAST: {"planned": True, "blocks": True, "past": True},
+    ROLLOUTS: {"planned": False, "blocks": True},
+    DEGREES: {"planned": False, "blocks": False},
+    PLANS: {"planned": True, "blocks": True},
 }
 """How `benchmarks.pacml_search.Searched` searches, by name."""
+
+PAST = {f"plans of {n} futures, drawn from the past": n for n in (16, 2)}
+"""Futures of search without learning that knows what a user does, by name; with two it takes no more time than what
+follows, which plans 16 between two candidates."""
+BOTH, RANDOM_BOTH = "learned, then plans", "random scores, then plans"
+"""Plans choose between the two blocks that the learned policy names, or that random scores do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,11 @@ def _suites() -> dict[str, tuple[Cell, ...]]:
             Cell("as-published", far, cluster="8x8x4", jobs=2000, seeds=3),
             Cell("physical", far, cluster="8x8x8", load=1.0, jobs=2000, seeds=3),
         ),
-        "search": (*(Cell(u, tuple(SEARCHES), seeds=2) for u in units), *(Cell(u, (PAST,), seeds=5) for u in units)),
+        "search": (
+            *(Cell(u, tuple(SEARCHES), seeds=2) for u in units),
+            *(Cell(u, tuple(PAST), seeds=5) for u in units),
+            *(Cell(u, (BOTH, RANDOM_BOTH)) for u in units),
+        ),
         ABLATIONS: tuple(Cell(u, tuple(TRAINED)) for u in units),
     }
 

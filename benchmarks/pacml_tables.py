@@ -14,6 +14,7 @@ from gangplan.simulator.ramp.step import Units
 from .found import Found, table
 from .pacml_suites import (
     BEFORE,
+    BOTH,
     BOUND,
     CONSTANTS,
     DEGREE,
@@ -22,8 +23,10 @@ from .pacml_suites import (
     KEPT,
     LEARNED,
     LOADS,
+    PAST,
     PLAN,
     RANDOM,
+    RANDOM_BOTH,
     RULES,
     SEARCHES,
     SUITES,
@@ -170,7 +173,7 @@ def searches(found: Found) -> str:
     """Return what search and random scores come to, and by how much more than the network on the same seeds."""
     lines: list[Line] = []
     for cell in {cell.units: cell for cell in SUITES["search"]}.values():
-        for name in (*SEARCHES, RANDOM):
+        for name in (*SEARCHES, *PAST, RANDOM, RANDOM_BOTH, BOTH):
             if any(spread(found, cell, name, d) for d in ALL):
                 seeds = max(len(rates(found, cell, name, d)) for d in ALL)
                 pairs = ((spread(found, cell, name, d), apart(found, cell, name, LEARNED, d)) for d in ALL)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -14,12 +14,14 @@ from gangplan.simulator.ramp.baselines import PUBLISHED_POLICIES
 from gangplan.simulator.ramp.blocks import Blocks
 from gangplan.simulator.ramp.evaluate import Maker, Rates, evaluate
 from gangplan.simulator.ramp.jobs import MODELS, read_types
+from gangplan.simulator.ramp.step import Units
 
 from . import options
 from .output import emit_blocks, emit_json, table
 from .progress import Bar
 
 UNITS = ("physical", "as-published")
+_LEARNED, _PLANS = "learned", "plans"
 
 
 def pacml(
@@ -29,8 +31,8 @@ def pacml(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"{', '.join(PUBLISHED_POLICIES[:4])}, ..., smallest+best, plans (of past arrivals); "
-            "may be repeated  [default: the published]"
+            help=f"{', '.join(PUBLISHED_POLICIES[:4])}, ..., smallest+best; plans (of past arrivals), learned, "
+            "learned+plans; may be repeated  [default: the published]"
         ),
     ] = None,
     distribution: Annotated[
@@ -72,12 +74,12 @@ def pacml(
         if letter not in DISTRIBUTIONS:
             raise InstanceError("distribution", f"{letter!r} is not one of {', '.join(DISTRIBUTIONS)}")
     blocks = Blocks(RampTopology(*cluster_sizes(cluster, "", "4x4x2")))
-    kind: Any = units
+    kind = cast(Units, units)
     types = read_types(profiles, _words(models), blocks=blocks, units=kind)
     with Bar("simulating", hidden=as_json) as bar:
         found = evaluate(
             types,
-            [_policy(name) for name in policy or PUBLISHED_POLICIES],
+            [_policy(name, kind) for name in policy or PUBLISHED_POLICIES],
             distributions=letters,
             seeds=range(first_seed, first_seed + seeds),
             n=jobs,
@@ -107,12 +109,18 @@ def pacml(
     return 0
 
 
-def _policy(name: str) -> str | tuple[str, Maker]:
-    if name != "plans":
+def _policy(name: str, units: Units) -> str | tuple[str, Maker]:
+    if name not in (_PLANS, _LEARNED, f"{_LEARNED}+{_PLANS}"):
         return name
-    from gangplan.learned.ramp.past import PastPlans
+    from gangplan.learned.ramp.past import Futures, PastPlans
 
-    return name, PastPlans
+    if name == _PLANS:
+        return name, PastPlans
+    from gangplan.learned.policy import find
+    from gangplan.learned.ramp.policy import RampPolicy
+
+    path = find("pacml" if units == "physical" else f"pacml-{units}")
+    return name, lambda seed: RampPolicy.load(path, futures=None if name == _LEARNED else Futures(seed))
 
 
 def _words(text: str) -> tuple[str, ...]:

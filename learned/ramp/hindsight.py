@@ -19,7 +19,7 @@ from .features import Scratch
 from .tables import Tables, Times
 
 KEPT, FUTURES, HORIZON = 20, 16, 24
-"""Partial plans kept, futures of each decision, jobs in a future."""
+"""Partial plans kept, futures of each decision if nobody says else, jobs in a future."""
 
 PRICE = 0.005
 """Of a held server at an arrival, in jobs, see `gangplan.simulator.ramp.plans`."""
@@ -87,17 +87,17 @@ def plans(tables: Tables) -> Plans:
 @kernel
 def hindsight(
     k: int, end: Floats, now: float, gap: float, m: int, future: Future, tables: Tables, times: Times,
-    scratch: Scratch, plans: Plans, out: Floats,
+    scratch: Scratch, plans: Plans, futures: int, out: Floats,
 ) -> None:  # fmt: skip
-    """Write what each of the k candidates on the scratch is worth: jobs accepted, in the mean over futures."""
+    """Write what each of the k candidates on the scratch is worth: jobs accepted, in the mean over so many futures."""
     start, value = np.zeros(tables.n, np.int64), np.zeros(k)
     for s in range(tables.n):
         start[s] = max(0, int(np.ceil((end[s] - now) / gap - _EPSILON)))
     out[:k] = 0.0
-    for _ in range(FUTURES):
+    for _ in range(futures):
         drawn = np.random.randint(0, len(future.kind), HORIZON)  # noqa: NPY002
         _plan(k, start, gap, m, Future(future.kind[drawn], future.beta[drawn]), tables, times, scratch, plans, value)
-        out[:k] += value / FUTURES
+        out[:k] += value / futures
 
 
 @kernel

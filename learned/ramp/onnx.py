@@ -18,6 +18,7 @@ from gangplan.instances.outlet import write_whole
 from ..policy import onnx
 from .features import WIDTH
 from .ops import OP, read
+from .past import Futures
 from .policy import Decider, Observation
 
 if TYPE_CHECKING:
@@ -66,19 +67,20 @@ class OnnxRampPolicy(Decider):
 
     Args:
         path: of a file that `export` wrote.
+        futures: see `Decider`.
 
     Raises:
         InstanceError: if a file is missing or broken, or ONNX Runtime is.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, futures: Futures | None = None) -> None:
         self._scorer, self._encoder = (onnx.OnnxSession(where) for where in files(path))
         about = self._scorer.about
         if "blocks" not in about:
             raise InstanceError("onnx", "is no policy that `gangplan learn export` wrote", str(path))
         if about["width"] != WIDTH:
             raise InstanceError("onnx", f"reads {about['width']!r} features, not {WIDTH}: export it again", str(path))
-        super().__init__(choose=bool(about["blocks"]))
+        super().__init__(choose=bool(about["blocks"]), futures=futures)
 
     def embed(self, graph: OpGraph) -> Any:
         """Return what a job adds to the first layer, float32 (1, width)."""

@@ -20,6 +20,7 @@ from ..policy import weights
 from .features import SUMS, remember, turn_of, write_rows
 from .guard import Guard, LookAhead, LookBack
 from .parts import Part, parts
+from .past import Futures
 from .settings import NAME, Settings
 from .tables import Times, tables, times_of
 
@@ -60,10 +61,11 @@ class Decider:
     Args:
         choose: whether it chooses the block; else a degree, and published first fit places each op.
         guarded: whether it is held against plain rules, which choose blocks, see `gangplan.learned.ramp.guard`.
+        futures: decide between its best blocks by plans, on clusters of one part.
     """
 
-    def __init__(self, *, choose: bool = True, guarded: bool = True) -> None:
-        self._choose, self._guarded = choose, guarded and choose
+    def __init__(self, *, choose: bool = True, guarded: bool = True, futures: Futures | None = None) -> None:
+        self._choose, self._guarded, self._futures = choose, guarded and choose, futures
         self._guards: weakref.WeakKeyDictionary[Blocks, Guard] = weakref.WeakKeyDictionary()
         self._parts: weakref.WeakKeyDictionary[Blocks, list[Part]] = weakref.WeakKeyDictionary()
         self._jobs: weakref.WeakKeyDictionary[OpGraph, Any] = weakref.WeakKeyDictionary()
@@ -128,8 +130,10 @@ class Decider:
         return Choice(int(state.blocks.degree[block]), block) if self._choose else Choice(block)
 
     def _best(self, state: State) -> int:
-        seen = self.observe(state)
-        return int(seen.block[self.choose(seen)])
+        seen, known = self.observe(state), self._parts_of(state.blocks)
+        if self._futures is None or not self._choose or len(known) > 1:
+            return int(seen.block[self.choose(seen)])
+        return self._futures.choose(state, known[0], seen.block, self.score(seen))
 
     def _parts_of(self, blocks: Blocks) -> list[Part]:
         return _kept(self._parts, blocks, lambda of: parts(of, choose=self._choose))
@@ -162,13 +166,20 @@ class RampPolicy(Decider):
     Args:
         network: scores.
         settings: what it was trained with.
-        guarded: see `Decider`.
+        guarded, futures: see `Decider`.
     """
 
-    def __init__(self, network: Network, settings: Mapping[str, Any] | None = None, *, guarded: bool = True) -> None:
+    def __init__(
+        self,
+        network: Network,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        guarded: bool = True,
+        futures: Futures | None = None,
+    ) -> None:
         self.network = network.cpu().eval()
         self.settings = {**(settings or {}), "width": network.width, "variant": network.variant}
-        super().__init__(choose=bool(self.settings.get("blocks", True)), guarded=guarded)
+        super().__init__(choose=bool(self.settings.get("blocks", True)), guarded=guarded, futures=futures)
 
     def rate(self, observation: Observation) -> FloatArray:
         """Return what the network says of each row, float64 (A,)."""
@@ -194,7 +205,7 @@ class RampPolicy(Decider):
         weights.save(path, self.network.state_dict(), card)
 
     @classmethod
-    def load(cls, path: str | Path, *, guarded: bool = True) -> RampPolicy:
+    def load(cls, path: str | Path, *, guarded: bool = True, futures: Futures | None = None) -> RampPolicy:
         """Read what `save` wrote.
 
         Raises:
@@ -203,7 +214,7 @@ class RampPolicy(Decider):
         from .network import Network
 
         network, _, card = weights.restore(path, NAME, Settings, lambda made: Network(made.width, made.variant))
-        return cls(network, card.settings, guarded=guarded)
+        return cls(network, card.settings, guarded=guarded, futures=futures)
 
 
 def _in_time(state: State, degree: int) -> bool:

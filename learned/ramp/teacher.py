@@ -28,6 +28,7 @@ from .features import (
     turn_of,
     write_rows,
 )
+from .hindsight import FUTURES as PLANNED
 from .hindsight import Future, Plans, hindsight, plans
 from .network import Network, compiled
 from .scenarios import EPISODE, TRAINING, Episode, Scenario
@@ -178,8 +179,9 @@ def judge(
     if k > 1 and len(teacher.future.kind) > 0:
         if teacher.planned:
             hindsight(
-                k, end, now, turn * 32 / tables.n, m, teacher.future, tables, times, scratch, teacher.plans, value
-            )
+                k, end, now, turn * 32 / tables.n, m, teacher.future, tables, times, scratch, teacher.plans, PLANNED,
+                value,
+            )  # fmt: skip
             value[:k] *= VOTE
         else:
             look_ahead(k, end, now, turn, m, tables, times, teacher, scratch, value)

@@ -12,6 +12,7 @@ from benchmarks.found import Found
 from benchmarks.pacml import STUDY, file_of, measure, tasks
 from benchmarks.pacml_ablations import SHIPPED
 from benchmarks.pacml_suites import (
+    BOTH,
     BOUND,
     DEGREE,
     DEGREES,
@@ -20,6 +21,7 @@ from benchmarks.pacml_suites import (
     PLAN,
     PLANS,
     PUBLISHED,
+    RANDOM_BOTH,
     ROLLOUTS,
     SUITES,
     TRAINED,
@@ -144,7 +146,7 @@ def test_runs_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @with_data
-@pytest.mark.parametrize("name", [ROLLOUTS, DEGREES, PLANS, PAST])
+@pytest.mark.parametrize("name", [ROLLOUTS, DEGREES, PLANS, *PAST, BOTH, RANDOM_BOTH])
 def test_searches_keep_to_free_blocks(name: str) -> None:
     """Each search accepts jobs, with a checked outcome."""
     assert measure(Task(Cell("physical", (), jobs=12).case("D"), name, 0), Options())["blocked"] < 0.5

@@ -21,7 +21,7 @@ def test_counts_what_the_search_counts(scenario: Scenario, seed: int) -> None:
     k = find(end, 0.0, gap, tables, times, kind, limit, place)
     # all futures are the same where there is but one job to draw
     future = Future(np.full(1, kind), np.full(1, 0.7))
-    hindsight(k, end, 0.0, gap, kind, future, tables, times, place, plans(tables), out)
+    hindsight(k, end, 0.0, gap, kind, future, tables, times, place, plans(tables), FUTURES, out)
     submit = gap * np.arange(HORIZON + 1)
     case = Case(scenario.types, submit, np.full(HORIZON + 1, kind), np.full(HORIZON + 1, 0.7), float(submit[-1]))
     known = search(case, width=200).accepted
@@ -42,5 +42,5 @@ def test_knows_what_a_job_costs(scenario: Scenario) -> None:
     for accept, after in ((1.0, HORIZON), (0.01, 0)):  # whether those to come can be done in time at all
         k = find(end, 0.0, 1.0, tables, times, 0, 1000.0, place)
         future = Future(np.ones(9, np.int64), np.full(9, accept))
-        hindsight(k, end, 0.0, 1.0, 0, future, tables, times, place, plans(tables), out)
+        hindsight(k, end, 0.0, 1.0, 0, future, tables, times, place, plans(tables), FUTURES, out)
         assert k == 2 and out[:2] == pytest.approx([after, 1.0]) and FUTURES > 1
