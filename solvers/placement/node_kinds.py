@@ -17,7 +17,7 @@ from gangplan.instances.arrays import FloatArray
 
 from ..run import Run
 from .columns import merged_kinds
-from .options import Options, joined, relaxed_options, staying, within
+from .options import Options, joined, parts_of, relaxed_options, staying, within
 from .prepare import Batch, Indices
 from .pricing import Pricing
 from .state import State
@@ -33,7 +33,7 @@ class NodeKind:
 
     Attributes:
         nodes: of this kind.
-        gpus: of an empty one.
+        gpus: of an empty one, in parts.
         options: of the families.
         alone: what each costs on an empty node, float64 (n,).
         plain: whether nobody who stays is on it.
@@ -119,10 +119,9 @@ def kinds_of(batch: Batch, families: Sequence[Sequence[int]], state: State, *, k
         for n in range(batch.n_nodes)
         if int(kind[n]) in options and idle[n] > 0
     )
-    found = []
+    found, parts = [], parts_of(batch)
     for (q, gpus, node), count in alike.items():
-        room = int(batch.problem.fleet.gpus[batch.sample[q]])
-        found.append(NodeKind(batch, many, within(options[q], gpus), count, room))
+        found.append(NodeKind(batch, many, within(options[q], gpus * parts), count, options[q].room[0]))
         if node >= 0:
             found[-1].hold(batch, staying(state, node))
     return found

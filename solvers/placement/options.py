@@ -27,6 +27,9 @@ from .best_case import BestCase
 from .prepare import Batch
 from .state import State
 
+_PARTS = 8
+"""Of a GPU at most, see `parts_of`."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kinship:
@@ -132,9 +135,11 @@ def options_of(batch: Batch, kin: Kinship, kind: int) -> Options:
 def relaxed_options(batch: Batch, families: Sequence[Sequence[int]], kind: int) -> Options:
     """Return options for families of jobs that differ in how they synchronise, each at its least for any of the family.
 
-    Servers are wherever that is best for the gang, and take no room.
+    Servers are wherever that is best for the gang, and take no room. GPUs are counted in parts of one, `parts_of`; of a
+    share that is no whole number of them what is above counts nothing.
     """
-    best, rows = BestCase(batch), []
+    best, parts = BestCase(batch), parts_of(batch)
+    rows: list[tuple[float, ...]] = []
     for f, jobs in enumerate(families):
         j, ways = jobs[0], {(batch.jobs[i].collective, batch.jobs[i].servers): i for i in jobs}
         for degree in batch.jobs[j].workers:
@@ -151,7 +156,16 @@ def relaxed_options(batch: Batch, families: Sequence[Sequence[int]], kind: int) 
                 elif not batch.even:  # others may load the NIC less than all of the time
                     fixed, nic = max(fixed, nic), 0.0
                 rows.append(_row(batch, f, j, kind, degree, a, 0, a < degree, (max(fixed, floor), nic), False))
-    return _table(batch, kind, rows)
+    options, lead = _table(batch, kind, rows), [jobs[0] for jobs in families]
+    worker = np.floor(batch.each[lead] * batch.share[lead] * parts + TOLERANCE).astype(np.int64)
+    gpus, cpu, memory = options.room
+    return replace(options, gpus=options.workers * worker[options.family], room=(gpus * parts, cpu, memory))
+
+
+def parts_of(batch: Batch) -> int:
+    """Return in how many parts of a GPU the shares of one that jobs take are counted."""
+    shares = np.unique(batch.share[batch.each > 0])
+    return next((n for n in range(1, _PARTS) if np.allclose(shares * n, np.round(shares * n), atol=TOLERANCE)), _PARTS)
 
 
 def staying(state: State, node: int) -> Options:
@@ -178,7 +192,7 @@ def staying(state: State, node: int) -> Options:
 
 
 def within(options: Options, gpus: int) -> Options:
-    """Return the options on a node of which so many GPUs are idle."""
+    """Return the options on a node of which so many parts of GPUs are idle."""
     fits = options.gpus <= gpus
     columns = {x.name: getattr(options, x.name)[fits] for x in fields(options) if x.name != "room"}
     return Options(**columns, room=(gpus, *options.room[1:]))

@@ -12,10 +12,10 @@ for any such prices. They come from the linear programme over the patterns found
 that a complete search has found, and a billionth is taken off for rounding. Everything that is simplified lets more be
 a pattern or makes one cheaper, so the inequality stays: jobs of a family differ in how they synchronise and count as
 the best of them; servers take no room; a pattern may have the same gang more than once, as families have many; jobs
-that run and may move do so for nothing; those without GPUs or with shares of one are on no node and cost what they
-must. Jobs whose weights times best rates differ by less than a tenth are one family: what each costs at least counts by
-its own weight, and what is beyond that by the family's least. Jobs that run and stay are where they are, see
-`gangplan.solvers.placement.node_kinds`.
+that run and may move do so for nothing; shares of a GPU may be on any, and slow each other down as on two; those
+without GPUs are on no node and cost what they must. Jobs whose weights times best rates differ by less than a tenth are
+one family: what each costs at least counts by its own weight, and what is beyond that by the family's least. Jobs that
+run and stay are where they are, see `gangplan.solvers.placement.node_kinds`.
 """
 
 from __future__ import annotations
@@ -37,9 +37,14 @@ _EACH = 40
 """Patterns that a search adds."""
 _PULL = 0.7
 """How far prices are drawn towards those of the best bound, which jump less (Wentges 1997)."""
-_CENTRES = 0.04, 0.08, 0.15, 0.3, 0.6
+_CENTRES = 0.0, 0.04, 0.08, 0.15, 0.3, 0.6
 """First prices of a node, as shares of the mean cost of what is on one."""
-_ENOUGH = 1e-4
+_MET = 0.0, 0.15, 0.3, 0.45, 0.6, 0.75
+"""First prices of who is met, as shares of what it costs in the mean if all nodes hold as many."""
+_WIDTH = 0.1
+"""How far prices of the linear programme may be from those of the best bound at first, as a share of them."""
+_WIDEST = 16.0
+_ENOUGH = 1e-6
 """How near the bound is to the linear programme's, relatively, in the end."""
 _ALIKE = log(1.1)
 _EPS = 1e-9
@@ -111,8 +116,9 @@ class PatternBound:
             if found is None:
                 return price
             self._raise(price, node)
-        lp = self._programme(price)
-        pull, families = _PULL, len(self.count)
+        lp, width = self._programme(), _WIDTH
+        self._box(lp, price, width)
+        pull, families = 1.0, len(self.count)
         while not self.run.stopped:
             lp.run()
             value = float(lp.getObjectiveValue())
@@ -122,12 +128,17 @@ class PatternBound:
             found, low = self._price(tried, _EACH)
             if found is None:
                 break
-            if self._raise(tried, low):
+            better = self._raise(tried, low)
+            if better:
                 price, node = tried, low
+                self._box(lp, price, width)
             added = sum(self._add(lp, q, found[q], least, float(worth[q])) for q in range(len(found)))
             if value - float(self.count @ price + self.nodes @ node) < _ENOUGH * abs(self.bound):
-                break
-            if added:
+                if width > _WIDEST or not any(lp.getSolution().col_value[: 2 * families]):
+                    break
+                width *= 2
+                self._box(lp, price, width)
+            elif added:
                 pull = _PULL if pull else 0.0
             elif pull == 0.0:
                 break
@@ -136,30 +147,40 @@ class PatternBound:
         return price
 
     def _centre(self) -> tuple[FloatArray, FloatArray]:
-        """Return first prices: what gangs cost alone, and for GPUs the multiple of it that gives the best bound."""
-        alone = np.full(len(self.count), np.inf)
-        size = np.zeros(len(self.count))
+        """Return first prices: what gangs cost alone, a part of what they would if all nodes held as many, and GPUs.
+
+        Of all multiples of the last two, those that give the best bound, searched one after the other.
+        """
+        count, nodes = self.count, float(self.nodes.sum())
+        alone, size = np.full(len(count), np.inf), np.zeros(len(count))
+        model = np.zeros(len(count), dtype=int)
         for kind in self.kinds:
             np.minimum.at(alone, kind.options.family, kind.alone / kind.options.cover)
             np.maximum.at(size, kind.options.family, kind.options.gpus / kind.options.cover / kind.gpus)
+            model[kind.options.family] = kind.options.model
         # a gang for which jobs that stay leave no room
         alone = np.where(np.isfinite(alone), alone, np.where(np.isfinite(self.value), self.value, 0.0))
-        scale = float(self.count @ alone) / max(1.0, float(self.nodes.sum()))
-        self.high = alone + 2 * scale * np.maximum(size, 1.0)
+        scale = float(count @ alone) / max(1.0, nodes)
+        host, least = np.array(self.batch.problem.speeds.host), np.maximum(np.ceil(size), 1.0)
+        there, costs = (np.bincount(model, x, len(host)) / max(1.0, nodes) for x in (count * least, count * alone))
+        met = alone * (host @ there)[model] + least * (costs @ host)[model]
+        self.alone, self.high = alone, float((alone + 2 * scale * np.maximum(size, 1.0) + met).max())
         best, centre = -np.inf, (alone, np.zeros(len(self.nodes)))
-        for part in _CENTRES:
-            price = np.minimum(alone + part * scale * np.where(size < 1, 0.6, size), self.value)
-            found, low = self._price(price, 1)
-            if found is None:
+        for share in _MET:
+            before = best
+            for part in _CENTRES:
+                price = np.minimum(alone + share * met + part * scale * np.where(size < 1, 0.6, size), self.value)
+                found, low = self._price(price, 1)
+                total = float(count @ price + self.nodes @ low) if found is not None else -np.inf
+                if total < best:
+                    break
+                self._raise(price, low)
+                best, centre = total, (price, low)
+            if best == before:
                 break
-            total = float(self.count @ price + self.nodes @ low)
-            self._raise(price, low)
-            if total < best:
-                break
-            best, centre = total, (price, low)
         return centre
 
-    def _programme(self, price: FloatArray) -> highspy.Highs:
+    def _programme(self) -> highspy.Highs:
         """Return the linear programme with a row a family and a row a kind of node, and gangs alone on their nodes."""
         lp, inf, families = highspy.Highs(), highspy.kHighsInf, len(self.count)
         lp.setOptionValue("output_flag", False)
@@ -168,11 +189,11 @@ class PatternBound:
             lp.addRow(count, count, 0, [], [])
         for count in self.nodes:
             lp.addRow(-inf, count, 0, [], [])
-        for f in range(families):  # prices are from half of the first ones to what nobody pays
-            lp.addCol(float(min(self.high[f], self.value[f])), 0.0, inf, 1, [f], [1.0])
-            lp.addCol(-float(price[f]) / 2, 0.0, inf, 1, [f], [-1.0])
+        for f in range(families):  # prices are from one to another, see `_box`
+            lp.addCol(0.0, 0.0, inf, 1, [f], [1.0])
+            lp.addCol(0.0, 0.0, inf, 1, [f], [-1.0])
         for q in range(len(self.kinds)):
-            lp.addCol(float(self.high.max()), 0.0, inf, 1, [families + q], [-1.0])
+            lp.addCol(self.high, 0.0, inf, 1, [families + q], [-1.0])
         for q, kind in ((q, kind) for q, kind in enumerate(self.kinds) if kind.plain):
             for x in np.flatnonzero(~kind.options.split | (kind.options.gpus == kind.options.room[0])).tolist():
                 self.known[q].add((x,))
@@ -195,6 +216,13 @@ class PatternBound:
     def _column(self, lp: highspy.Highs, q: int, shares: dict[int, float], cost: float) -> None:
         rows = [*shares, len(self.count) + q]
         lp.addCol(cost, 0.0, highspy.kHighsInf, len(rows), rows, [*shares.values(), 1.0])
+
+    def _box(self, lp: highspy.Highs, price: FloatArray, width: float) -> None:
+        """Keep the prices of the linear programme near the best (Marsten, Hogan and Blankenship 1975)."""
+        most = np.minimum(price + width * np.maximum(price, self.alone), self.value)
+        for f, (up, down) in enumerate(zip(most.tolist(), (np.maximum(0.0, 1 - width) * price).tolist(), strict=True)):
+            lp.changeColCost(2 * f, up)
+            lp.changeColCost(2 * f + 1, -down)
 
     def _price(self, price: FloatArray, most: int) -> tuple[list[Patterns] | None, FloatArray]:
         """Return costs and options of the patterns of least reduced cost of each kind, and the least of these, <= 0.
@@ -229,7 +257,7 @@ def _families(batch: Batch, best: BestCase) -> list[list[int]]:
     for j in np.argsort(scale, kind="stable").tolist():
         job, weight = batch.jobs[j], float(scale[j])
         placed = min(best.least(j, degree) for degree in job.workers)
-        if not batch.each[j] or batch.share[j] < 1 or not weight or not np.isfinite(placed) or j in batch.pinned:
+        if not batch.each[j] or not weight or not np.isfinite(placed) or j in batch.pinned:
             continue
         small = job.workers[-1] <= most[j]
         key = (

@@ -45,16 +45,19 @@ class Search(NamedTuple):
     Attributes:
         following, gains, listed, next: options that may follow at each depth and what each gains a GPU, (D, n), how
             many they are, and which of them is next, (D,).
+        meeting: no more than each of them and those behind it gain together, since they meet, (D, n).
         chosen, slower, gangs, value, left: the option of each depth, (D,), what slows each down, (D, D), gangs on the
             NIC, reduced cost, (D,), GPUs, cores and bytes left, (D, 3).
         option, gain, least: of those that fit, before they are in order, (n,).
-        filled: GPUs of each family, (f,); more, suffers: of each model, (K,).
+        filled: GPUs of each family, (f,); more, suffers: of each model, (K,); harm: the least that an option adds to a
+            model's compute, (K,).
     """
 
     following: Ints2
     gains: Floats2
     listed: Ints
     next: Ints
+    meeting: Floats2
     chosen: Ints
     slower: Floats2
     gangs: Ints
@@ -66,6 +69,7 @@ class Search(NamedTuple):
     filled: Floats
     more: Floats
     suffers: Floats
+    harm: Floats
 
 
 class Found(NamedTuple):
@@ -156,10 +160,11 @@ def _work(options: int, families: int, models: int) -> Search:
     return Search(
         following=np.zeros((depths, options), dtype=np.int64), gains=np.zeros((depths, options)),
         listed=np.zeros(depths, dtype=np.int64), next=np.zeros(depths, dtype=np.int64),
+        meeting=np.zeros((depths, options)),
         chosen=np.zeros(depths, dtype=np.int64), slower=np.zeros((depths, depths)),
         gangs=np.zeros(depths, dtype=np.int64), value=np.zeros(depths), left=np.zeros((depths, 3)),
         option=np.zeros(options, dtype=np.int64), gain=np.zeros(options), least=np.zeros(options),
-        filled=np.zeros(families), more=np.zeros(models), suffers=np.zeros(models),
+        filled=np.zeros(families), more=np.zeros(models), suffers=np.zeros(models), harm=np.zeros(models),
     )  # fmt: skip
 
 
@@ -170,6 +175,32 @@ def _cost(kind: Kind, option: int, slower: float, gangs: int) -> float:
     crossing = table[6, option] * gangs
     sync = table[5, option] + crossing if kind.marks[4, option] else max(table[5, option], crossing)
     return float(table[2, option] * max(compute, table[4, option] * compute + sync))
+
+
+@inner
+def _meet(kind: Kind, work: Search, depth: int) -> None:
+    """Write what the options listed at a depth, from each on, gain at most, since all that are taken meet.
+
+    T GPUs are of at least m = T / u options, rounded up, with u those of the largest; each is slowed down by m - 1
+    others, each time no less than by the model that harms it least. So they gain T times the most that one does a GPU.
+    """
+    table, marks, gains, bound = kind.table, kind.marks, work.gains, work.meeting
+    size, room, largest = work.listed[depth], work.left[depth, 0], 0
+    for k in range(size):
+        bound[depth, k] = 0.0
+        largest = max(largest, marks[1, work.following[depth, k]])
+    if not largest:
+        return
+    for m in range(1, int(np.ceil(room / largest)) + 1):
+        gpus, best = min(float(m * largest), room), 0.0
+        for k in range(size - 1, -1, -1):
+            x = work.following[depth, k]
+            if marks[1, x]:
+                compute = table[3, x] * (1.0 + work.suffers[marks[2, x]])
+                full = not marks[3, x] and compute >= table[4, x] * compute + table[5, x]
+                slope = table[2, x] * table[3, x] * (1.0 if full else table[4, x])
+                best = min(best, gains[depth, k] + slope * work.harm[marks[2, x]] * (m - 1) / marks[1, x])
+            bound[depth, k] = min(bound[depth, k], gpus * best)
 
 
 @kernel
@@ -187,6 +218,10 @@ def _search(  # noqa: PLR0912, PLR0915 -- one compiled loop
     option, gained, least, filled = work.option, work.gain, work.least, work.filled
     more, suffers, reduced_of, costs, sets = work.more, work.suffers, found.reduced, found.cost, found.options
     n, models, most = len(pays), len(host), len(costs)
+    for k in range(models):
+        work.harm[k] = np.inf
+        for x in range(n):
+            work.harm[k] = min(work.harm[k], host[k, marks[2, x]])
     count, complete, worst = 0, True, 0
     for k in range(3):
         left[0, k] = kind.room[k]
@@ -252,6 +287,7 @@ def _search(  # noqa: PLR0912, PLR0915 -- one compiled loop
                     kept += 1
             size[depth] = kept
             at[depth] = 0
+            _meet(kind, work, depth)
             # the free ones, first in the list, gain no more than this together
             slower[depth, DEEPEST] = free
         i = at[depth]
@@ -264,8 +300,6 @@ def _search(  # noqa: PLR0912, PLR0915 -- one compiled loop
         for k in range(len(filled)):
             filled[k] = 0.0
         gain, space = 0.0, left[depth, 0]
-        if dens[depth, i] == -1e300:
-            gain = slower[depth, DEEPEST]
         for k in range(i, size[depth]):
             d = dens[depth, k]
             if d == -1e300:
@@ -283,6 +317,9 @@ def _search(  # noqa: PLR0912, PLR0915 -- one compiled loop
             amount = min(amount, space)
             gain += d * amount
             space -= amount
+        gain = max(gain, work.meeting[depth, i])
+        if dens[depth, i] == -1e300:
+            gain += slower[depth, DEEPEST]
         if value[depth] + gain >= limit:
             depth -= 1
             continue

@@ -94,9 +94,19 @@ def test_patterns_are_below_the_optimum(seed: int, repeated: bool) -> None:
         assert best is not None and by_patterns(problem) <= best * (1 + 1e-9)
 
 
-def begun(seed: int) -> PlacementProblem:
-    """Make a crowded problem of which some gangs run where a rule has put them, and may move or not."""
+def begun(seed: int, *, shares: bool = False) -> PlacementProblem:
+    """Make a crowded problem of which some gangs run where a rule has put them, and may move or not.
+
+    With `shares` workers take parts of a GPU, and suffer twice as much from those beside them there.
+    """
     problem, rng = crowded(seed), np.random.default_rng([1, seed])
+    if shares:
+        parts = rng.choice([0.25, 0.3, 0.5, 0.75, 1.0], len(problem.jobs)).tolist()
+        jobs = tuple(
+            replace(job, worker=Demand(gpu=part if job.workers[0] < 3 else 1.0))
+            for job, part in zip(problem.jobs, parts, strict=True)
+        )
+        problem = replace(problem, jobs=jobs, speeds=replace(problem.speeds, gpu=2 * problem.speeds.host))
     state = build(Run(problem, time_limit=60.0), Batch(problem), [(first_fit, load_balance)[seed % 2]], "rule")
     assert state is not None
     running = [
@@ -114,10 +124,10 @@ def begun(seed: int) -> PlacementProblem:
 
 
 @settings(max_examples=20, deadline=None)
-@given(st.integers(0, 10**6))
-def test_patterns_beside_running_gangs(seed: int) -> None:
-    """No bound is above the optimum where gangs run, stay, and are met by others."""
-    problem = begun(seed)
+@given(st.integers(0, 10**6), st.booleans())
+def test_patterns_beside_running_gangs(seed: int, shares: bool) -> None:
+    """No bound is above the optimum where gangs run, stay, and are met by others, on GPUs of their own or not."""
+    problem = begun(seed, shares=shares)
     best = optimum(problem)
     assert best is not None and by_patterns(problem) <= best * (1 + 1e-9)
 
@@ -169,6 +179,13 @@ def test_three_on_two_nodes() -> None:
     problem = flat([GangJob(f"j{i}", "a", (1,)) for i in range(3)])
     assert by_patterns(problem) == pytest.approx(4.0)
     assert optimum(problem) == pytest.approx(4.0)
+
+
+def test_halves_of_gpus() -> None:
+    """Sixteen halves of a GPU fill two nodes, eight on each, where each meets seven: 16 x (1 + 7 x 0.5)."""
+    assert by_patterns(flat([GangJob(f"j{i}", "a", (1,), worker=Demand(gpu=0.5)) for i in range(16)])) == pytest.approx(
+        72
+    )
 
 
 def test_one_that_may_move() -> None:
