@@ -164,7 +164,7 @@ class PatternBound:
         host, least = np.array(self.batch.problem.speeds.host), np.maximum(np.ceil(size), 1.0)
         there, costs = (np.bincount(model, x, len(host)) / max(1.0, nodes) for x in (count * least, count * alone))
         met = alone * (host @ there)[model] + least * (costs @ host)[model]
-        self.alone, self.high = alone, float((alone + 2 * scale * np.maximum(size, 1.0) + met).max())
+        self.alone = alone
         best, centre = -np.inf, (alone, np.zeros(len(self.nodes)))
         for share in _MET:
             before = best
@@ -192,8 +192,6 @@ class PatternBound:
         for f in range(families):  # prices are from one to another, see `_box`
             lp.addCol(0.0, 0.0, inf, 1, [f], [1.0])
             lp.addCol(0.0, 0.0, inf, 1, [f], [-1.0])
-        for q in range(len(self.kinds)):
-            lp.addCol(self.high, 0.0, inf, 1, [families + q], [-1.0])
         for q, kind in ((q, kind) for q, kind in enumerate(self.kinds) if kind.plain):
             for x in np.flatnonzero(~kind.options.split | (kind.options.gpus == kind.options.room[0])).tolist():
                 self.known[q].add((x,))
