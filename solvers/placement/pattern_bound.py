@@ -171,8 +171,8 @@ class PatternBound:
             for part in _CENTRES:
                 price = np.minimum(alone + share * met + part * scale * np.where(size < 1, 0.6, size), self.value)
                 found, low = self._price(price, 1)
-                total = float(count @ price + self.nodes @ low) if found is not None else -np.inf
-                if total < best:
+                total = float(count @ price + self.nodes @ low)
+                if found is None or total < best:
                     break
                 self._raise(price, low)
                 best, centre = total, (price, low)
