@@ -64,7 +64,7 @@ def validation(scenario: Scenario, settings: Settings) -> Validation:
 def imitation(
     network: Network,
     scenario: Scenario,
-    labelled: Sequence[Labels],
+    labelled: Sequence[Sequence[Labels]],
     validation: Validation,
     settings: Settings,
     rate: float,
@@ -76,20 +76,22 @@ def imitation(
     Args:
         network: is trained.
         scenario: where the decisions are.
-        labelled: labels of decisions; a minibatch is of one of these.
+        labelled: labels of decisions by teacher; a minibatch is of one of these, of each teacher equally often.
         validation: judges it.
         settings: temperature, minibatch.
         rate: of learning, at first.
         updates: after which the learning rate has gone down to nothing.
         seed: of the shuffles.
     """
-    rows = [torch.from_numpy(x.rows) for x in labelled]
-    values = [torch.from_numpy(x.value) for x in labelled]
-    weight = np.array([len(x.kind) for x in labelled], dtype=float)
+    every = [x for own in labelled for x in own]
+    rows = [torch.from_numpy(x.rows) for x in every]
+    values = [torch.from_numpy(x.value) for x in every]
+    share = [len(x.kind) / sum(len(y.kind) for y in own) for own in labelled for x in own]
+    weight = np.array(share) / sum(share)
 
     def draw(rng: np.random.Generator) -> Tensor:
-        i = int(rng.choice(len(labelled), p=weight / weight.sum()))
-        labels = labelled[i]
+        i = int(rng.choice(len(every), p=weight))
+        labels = every[i]
         chosen = rng.integers(0, len(labels.kind), settings.minibatch)
         at, index = rows_of(labels.first, chosen)
         value, n = values[i][at], len(chosen)

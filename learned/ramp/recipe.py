@@ -54,7 +54,7 @@ def _imitation(
         # a run that is resumed at the correction has its teachers to make anew
         teachers[:] = teachers or taught(scenario, settings, seed)
         found = corrected(teachers, network, settings, seed) if corrects else teachers
-        labels = [x for teacher in found for x in (*teacher.searched, *(() if corrects else teacher.quick))]
+        labels = [(*teacher.searched, *(() if corrects else teacher.quick)) for teacher in found]
         judge = validation(scenario, settings)
         return imitation(network, scenario, labels, judge, settings, rate, updates, seed + corrects)
 

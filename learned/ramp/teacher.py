@@ -320,5 +320,6 @@ def _setting(scenario: Scenario, unit: str, name: str, settings: Settings, seed:
 def _correct(made: Taught, student: Weights, settings: Settings, seed: int) -> Taught:
     # joblib hands over arrays that are read-only, which are of another type to the compiler
     own = Weights(*(np.array(x) for x in student))
-    more = made.label(settings.corrected, settings, np.random.default_rng([seed, 1]), looks=True, student=own)
+    many = settings.planned_corrected if made.planned else settings.corrected
+    more = made.label(many, settings, np.random.default_rng([seed, 1]), looks=True, student=own)
     return replace(made, searched=(*made.searched, *more))
