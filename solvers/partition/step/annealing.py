@@ -12,6 +12,7 @@ from ...compiled.kernel import by_reference, lean, lean_kernel
 from ...compiled.routines import below, normal, sow, uniform
 from ...run import Run
 from .arrays import Arrays, Workroom, workroom
+from .found import devices_of
 from .model import Prepared
 from .moves import Annealing, find_critical, propose, take_back
 from .timing import forward, placed, ranks, slide
@@ -30,6 +31,14 @@ def begin(p: Prepared, room: Workroom, where: IntArray, start: FloatArray) -> An
         where: device of each group, which has room for it.
         start: of each op.
     """
+    s = idle(p, room, where)
+    room.key[:] = start
+    anneal(p.arrays, s, 0, 0, COLD, 0, 0)  # a round of no steps
+    return s
+
+
+def idle(p: Prepared, room: Workroom, where: IntArray) -> Annealing:
+    """Return a search that is at a placement and has scheduled nothing, see `begin`."""
     n, k, groups = p.n, p.n_devices, p.n_groups
     member = np.argsort(p.arrays.group, kind="stable")
     member_first = np.concatenate([[0], np.cumsum(np.bincount(p.group_of, minlength=groups))])
@@ -37,14 +46,11 @@ def begin(p: Prepared, room: Workroom, where: IntArray, start: FloatArray) -> An
     def ints(size: int) -> IntArray:
         return np.zeros(size, np.int64)
 
-    s = Annealing(
+    return Annealing(
         where.copy(), np.zeros(n), np.zeros(k), member_first, member, ints(groups), ints(groups), ints(3), ints(n),
         ints(groups), ints(groups), ints(groups), where.copy(), np.zeros(n), ints(n), np.full(2, np.inf), np.zeros(n),
         room.topological.copy(), np.zeros(k), np.zeros(n), room,
     )  # fmt: skip
-    s.room.key[:] = start
-    anneal(p.arrays, s, 0, 0, COLD, 0, 0)  # a round of no steps
-    return s
 
 
 @lean_kernel
@@ -137,8 +143,8 @@ def _keep(s: Annealing) -> None:
 
 
 @lean
-def _return(a: Arrays, s: Annealing) -> None:
-    """Go back to the best plan, whose bytes are counted anew."""
+def settled(a: Arrays, s: Annealing) -> None:
+    """Go back to the best placement, whose bytes are counted anew."""
     s.tally[0] = 0
     for d in range(len(s.left)):
         s.left[d] = a.room[d]
@@ -147,6 +153,13 @@ def _return(a: Arrays, s: Annealing) -> None:
         s.left[s.where[g]] -= a.need[g]
     for v in range(len(s.bias)):
         s.room.device[v] = s.where[a.group[v]]
+
+
+@lean
+def _return(a: Arrays, s: Annealing) -> None:
+    """Go back to the best plan."""
+    settled(a, s)
+    for v in range(len(s.bias)):
         s.bias[v] = s.best_bias[v]
     s.length[0] = s.length[1]
 
@@ -185,7 +198,7 @@ def local_search(run: Run, p: Prepared) -> None:
     if run.plan is None or p.n_devices == 1:
         return
     rng, room = np.random.default_rng(run.seed), workroom(p)
-    s = begin(p, room, run.plan.device[[ops[0] for ops in p.members]].astype(np.int64), run.plan.start)
+    s = begin(p, room, devices_of(p, run.plan), run.plan.start)
     fitting = run.remaining() / _PART / p.n / (_SECONDS_ON_LINKS if p.contention else _SECONDS)
     # in powers of two, so that one seed gives one trace
     size = int(min(np.clip(_STEPS * p.n_groups, _LEAST, _MOST), 2.0 ** np.floor(np.log2(max(fitting, _LEAST)))))

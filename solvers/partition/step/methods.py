@@ -15,10 +15,24 @@ from .model import Prepared, prepare
 from .series_bound import series_bound
 
 if TYPE_CHECKING:
-    from . import annealing, cpsat, enumeration, list_schedule, list_scheduler, lns, random_problem, settings, timing
+    from . import (
+        annealing,
+        cpsat,
+        enumeration,
+        list_schedule,
+        list_scheduler,
+        lns,
+        random_problem,
+        settings,
+        timing,
+        traffic,
+    )
 else:
-    annealing, cpsat, enumeration, list_schedule, list_scheduler, lns, random_problem, settings, timing = on_demand(
-        __package__, "annealing cpsat enumeration list_schedule list_scheduler lns random_problem settings timing"
+    annealing, cpsat, enumeration, list_schedule, list_scheduler, lns, random_problem, settings, timing, traffic = (
+        on_demand(
+            __package__,
+            "annealing cpsat enumeration list_schedule list_scheduler lns random_problem settings timing traffic",
+        )
     )
 
 _SHARE, _SHARE_IF_SCARCE = 0.15, 0.3
@@ -58,6 +72,12 @@ def _start(run: Run, p: Prepared) -> None:
         _heft(run, p)
 
 
+def _start_anyhow(run: Run, p: Prepared) -> None:
+    """Offer a plan of next to no time if there is none."""
+    if run.plan is None:
+        offer_draft(run)
+
+
 def _at_most(literals: int, transfers: int) -> Callable[[Prepared], bool]:
     """Accept problems of so many places and levels, and with contention of so many ways to send something."""
 
@@ -84,6 +104,13 @@ METHODS: dict[str, Method] = {
         list_schedule.list_schedule,
         library="numba",
         kernels=lambda: (*_DECODING(), *compiled(annealing.anneal)()),
+    ),
+    "traffic": Method(
+        traffic.traffic,
+        library="numba",
+        suits=traffic.decides,
+        kernels=compiled(traffic.anneal_traffic, timing.polish, timing.schedule),
+        start=_start_anyhow,
     ),
     "local_search": Method(
         annealing.local_search, library="numba", kernels=compiled(annealing.anneal, timing.schedule), start=_start
