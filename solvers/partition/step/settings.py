@@ -46,11 +46,12 @@ _NEAR_TOGETHER = {"device_costly": 0.03, "device_memory": 1.0, "device_work": 1.
 HEFT = _given()
 """The settings at which the scheduler is HEFT."""
 TOGETHER = (
-    _given(**_ZONE_OF_ALL, zone_work=100.0),
     _given(**_NEAR_TOGETHER, zone_work=3.0),
+    _given(**_ZONE_OF_ALL, zone_work=100.0),
     _given(**_NEAR_TOGETHER, zone_work=10.0),
 )
-"""Settings that put what talks to one another into one zone, or into few: the first to try where links are shared."""
+"""Settings that put what talks to one another onto one device or into one zone, or into few: the first to try where
+links are shared. With what is joined by device there is less to choose, so that the first takes a third of the time."""
 
 
 class Basis(NamedTuple):
