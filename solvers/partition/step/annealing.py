@@ -31,14 +31,6 @@ def begin(p: Prepared, room: Workroom, where: IntArray, start: FloatArray) -> An
         where: device of each group, which has room for it.
         start: of each op.
     """
-    s = idle(p, room, where)
-    room.key[:] = start
-    anneal(p.arrays, s, 0, 0, COLD, 0, 0)  # a round of no steps
-    return s
-
-
-def idle(p: Prepared, room: Workroom, where: IntArray) -> Annealing:
-    """Return a search that is at a placement and has scheduled nothing, see `begin`."""
     n, k, groups = p.n, p.n_devices, p.n_groups
     member = np.argsort(p.arrays.group, kind="stable")
     member_first = np.concatenate([[0], np.cumsum(np.bincount(p.group_of, minlength=groups))])
@@ -46,11 +38,14 @@ def idle(p: Prepared, room: Workroom, where: IntArray) -> Annealing:
     def ints(size: int) -> IntArray:
         return np.zeros(size, np.int64)
 
-    return Annealing(
+    s = Annealing(
         where.copy(), np.zeros(n), np.zeros(k), member_first, member, ints(groups), ints(groups), ints(3), ints(n),
         ints(groups), ints(groups), ints(groups), where.copy(), np.zeros(n), ints(n), np.full(2, np.inf), np.zeros(n),
         room.topological.copy(), np.zeros(k), np.zeros(n), room,
     )  # fmt: skip
+    s.room.key[:] = start
+    anneal(p.arrays, s, 0, 0, COLD, 0, 0)  # a round of no steps
+    return s
 
 
 @lean_kernel
@@ -143,8 +138,8 @@ def _keep(s: Annealing) -> None:
 
 
 @lean
-def settled(a: Arrays, s: Annealing) -> None:
-    """Go back to the best placement, whose bytes are counted anew."""
+def _return(a: Arrays, s: Annealing) -> None:
+    """Go back to the best plan, whose bytes are counted anew."""
     s.tally[0] = 0
     for d in range(len(s.left)):
         s.left[d] = a.room[d]
@@ -153,13 +148,6 @@ def settled(a: Arrays, s: Annealing) -> None:
         s.left[s.where[g]] -= a.need[g]
     for v in range(len(s.bias)):
         s.room.device[v] = s.where[a.group[v]]
-
-
-@lean
-def _return(a: Arrays, s: Annealing) -> None:
-    """Go back to the best plan."""
-    settled(a, s)
-    for v in range(len(s.bias)):
         s.bias[v] = s.best_bias[v]
     s.length[0] = s.length[1]
 

@@ -174,7 +174,7 @@ def estimate(a: Arrays, s: Traffic, path: float, sharp: float) -> float:
 
 @lean
 def look(a: Arrays, s: Traffic, fresh: float) -> float:
-    """Find the longest path, return its length, and let the multipliers be such a share those of now."""
+    """Find the longest path, return its length, and renew such a share of the multipliers."""
     n, path = len(s.device), 0.0
     for i in range(n - 1, -1, -1):
         v = s.topological[i]
@@ -191,7 +191,6 @@ def look(a: Arrays, s: Traffic, fresh: float) -> float:
             total += np.exp((s.tail[v] - path) / soft)
     for j in range(len(s.edge)):
         s.edge[j] *= 1.0 - fresh
-    # what of this look goes through each op is kept in place of its tail, which is no longer needed then
     for i in range(n):
         v = s.topological[i]
         through = 0.0

@@ -45,7 +45,7 @@ def decides(p: Prepared) -> bool:
 
     Elsewhere it is the order of the ops that decides, which the estimate does not see.
     """
-    if not p.contention or not p.memory_binds or p.n * p.n_devices > _READERS:
+    if not p.contention or not p.memory_binds or not len(p.used_levels) or p.n * p.n_devices > _READERS:
         return False
     sent = float(p.delay[p.used_levels[-1]][np.diff(p.successors[0]) > 0].sum())
     return sent >= _HEAVY * float(p.fastest.sum())
