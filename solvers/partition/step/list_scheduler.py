@@ -6,171 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...compiled.kernel import Bools, Floats, Floats2, Ints, by_reference, lean, lean_kernel
+from ...compiled.kernel import Floats, Floats2, by_reference, lean, lean_kernel
 from ...compiled.routines import pop, push
-from .arrays import Arrays, Workroom
-from .timing import arrival, clear, first_gap, occupy
+from .arrays import Arrays
+from .list_state import ListState, open_devices, settle
+from .timing import arrival, clear, first_gap, occupy, sort_reads
 
 COSTS = ("load", "backlog", "opens", "fill", "idle", "last", "moved")
-"""What a device costs besides the end of the op, in the columns of `weigh`."""
-
-
-class ListState(NamedTuple):
-    """What is placed and scheduled so far; n ops, k devices, G groups.
-
-    Attributes:
-        where: device of each group, -1 without one, int64 (G,).
-        load: seconds of the groups on each device, float64 (k,).
-        done: seconds of the ops that are in on each device, float64 (k,).
-        left: bytes left on each device, float64 (k,).
-        used: whether something is on the device, bool (k,).
-        home: zone of each bond, -1 without one, int64 (G,).
-        spare: bytes that are left as `packs` fills the devices, float64 (k,).
-        choice: devices that a group may go to, int64 (k,).
-        row: see `weigh`, float64 (8,).
-        pull: see `attract`, float64 (k,).
-        waiting: how much of what each op reads is not in yet, int64 (n,).
-        room: the schedule.
-    """
-
-    where: Ints
-    load: Floats
-    done: Floats
-    left: Floats
-    used: Bools
-    home: Ints
-    spare: Floats
-    choice: Ints
-    row: Floats
-    pull: Floats
-    waiting: Ints
-    room: Workroom
-
-
-def empty_state(a: Arrays, room: Workroom) -> ListState:
-    """Return the state in which nothing is placed, with a room to schedule in."""
-    groups, k = len(a.need), len(a.room)
-    return ListState(
-        np.full(groups, -1), np.zeros(k), np.zeros(k), a.room.copy(), np.zeros(k, np.bool_), np.full(groups, -1),
-        np.zeros(k), np.zeros(k, np.int64), np.zeros(1 + len(COSTS)), np.zeros(k),
-        np.zeros(len(a.group), np.int64), room,
-    )  # fmt: skip
-
-
-@lean
-def put(a: Arrays, s: ListState, v: int) -> None:
-    """Schedule op v on the device of its group, in the first gap that holds it."""
-    d, room = s.where[a.group[v]], s.room
-    took, room.device[v] = a.seconds[d, v], d
-    ready = arrival(a, room, v, d, True)
-    at = first_gap(room.low[d], room.high[d], room.busy[d], ready, took)
-    room.start[v], room.finish[v] = at, at + took
-    room.busy[d] = occupy(room.low[d], room.high[d], room.busy[d], at, at + took)
-    s.done[d] += took
-
-
-@lean
-def settle(a: Arrays, s: ListState, g: int, d: int) -> None:
-    """Put group g, which has no device, on device d."""
-    s.where[g] = d
-    s.left[d] -= a.need[g]
-    s.load[d] += a.work[d, g]
-    s.used[d] = True
-    if a.bond[g] >= 0:
-        s.home[a.bond[g]] = a.zone[d]
-
-
-@lean
-def weigh(a: Arrays, s: ListState, v: int, d: int, last: int) -> None:
-    """Write into the row when op v would end on device d, in mean ops, and behind it the `COSTS` of it.
-
-    ``load`` is the work on d with the group of v, and ``backlog`` what of it is not scheduled yet, as shares of an even
-    load; ``opens``, whether d is unused; ``fill``, the share of its memory in use; ``idle``, how long it would wait
-    before v, and ``moved``, how long what v reads is on its way, in mean ops; ``last``, whether d took the last group.
-    """
-    g, took, row, room = a.group[v], a.seconds[d, v], s.row, s.room
-    at = first_gap(room.low[d], room.high[d], room.busy[d], arrival(a, room, v, d, False), took)
-    free = room.high[d, room.busy[d] - 1] if room.busy[d] else 0.0
-    moved = 0.0
-    for i in range(a.before_first[v], a.before_first[v + 1]):
-        u = a.before[i]
-        moved += a.delay[a.level[d, room.device[u]], u]
-    row[0] = (at + took) / a.unit
-    row[1] = (s.load[d] + a.work[d, g]) / a.even
-    row[2] = row[1] - s.done[d] / a.even
-    row[3] = 0.0 if s.used[d] else 1.0
-    row[4] = 1.0 - (s.left[d] - a.need[g]) / a.room[d] if np.isfinite(a.room[d]) and a.room[d] > 0 else 0.0
-    row[5] = max(0.0, at - free) / a.unit
-    row[6] = 1.0 if d == last else 0.0
-    row[7] = moved / a.unit
-
-
-@lean
-def open_devices(a: Arrays, s: ListState, g: int, careful: bool) -> int:
-    """Write into `choice` the devices that group g may go to, of equal unused ones the first; return how many.
-
-    Args:
-        a, s: problem and state.
-        g: the group.
-        careful: whether only devices count after which the heaviest of the other groups can still be packed, if there
-            is such a device.
-    """
-    choice, count = s.choice, 0
-    for d in range(len(a.room)):
-        if not np.isfinite(a.work[d, g]) or a.need[g] > s.left[d]:
-            continue
-        twin = False
-        if not s.used[d]:
-            for x in range(d):
-                twin = twin or (not s.used[x] and a.twin[x] == a.twin[d])
-        if not twin:
-            choice[count] = d
-            count += 1
-    if a.bond[g] >= 0 and s.home[a.bond[g]] >= 0:
-        kept = 0
-        for i in range(count):
-            d = choice[i]
-            if a.zone[d] == s.home[a.bond[g]]:
-                choice[i], choice[kept] = choice[kept], d
-                kept += 1
-        count = kept if kept else count
-    if not careful or count < 2:
-        return count
-    kept = 0
-    for i in range(count):
-        d = choice[i]
-        if packs(a, s, g, d):
-            choice[i], choice[kept] = choice[kept], d
-            kept += 1
-    return kept if kept else count
-
-
-HEAVIEST = 48
-"""Groups that are looked at when packing."""
-
-
-@lean
-def packs(a: Arrays, s: ListState, g: int, d: int) -> bool:
-    """Return whether best fit finds room for the heaviest groups without a device, if group g goes to device d."""
-    left, seen = s.spare, 0
-    for x in range(len(left)):
-        left[x] = s.left[x]
-    left[d] -= a.need[g]
-    for i in range(len(a.heavy)):
-        h = a.heavy[i]
-        if s.where[h] >= 0 or h == g:
-            continue
-        best = -1
-        for x in range(len(left)):
-            if left[x] >= a.need[h] and np.isfinite(a.work[x, h]) and (best < 0 or left[x] < left[best]):
-                best = x
-        if best < 0:
-            return False
-        left[best] -= a.need[h]
-        seen += 1
-        if seen == HEAVIEST:
-            break
-    return True
+"""What a device costs besides the end of the op, see `cost_of`."""
+IDLE, MOVED = COSTS.index("idle"), COSTS.index("moved")
 
 
 class Prices(NamedTuple):
@@ -204,7 +48,7 @@ def build(arrays: Arrays, told: Prices, state: ListState, careful: bool) -> bool
         careful: see `open_devices`.
     """
     a, prices, s = by_reference(arrays), by_reference(told), by_reference(state)
-    room, waiting, row, size, n = s.room, s.waiting, s.row, 0, len(a.group)
+    room, waiting, size, n = s.room, s.waiting, 0, len(a.group)
     value, heap = room.key, room.heap
     clear(room)
     for v in range(n):
@@ -218,25 +62,13 @@ def build(arrays: Arrays, told: Prices, state: ListState, careful: bool) -> bool
         v = heap[0]
         size = pop(heap, size, value, a.topological)
         room.order[i] = v
+        sort_reads(a, room, v)
         g = a.group[v]
         if s.where[g] < 0:
-            count = open_devices(a, s, g, careful)
-            if count == 0:
+            last = best_device(a, s, v, last, prices, careful)
+            if last < 0:
                 return False
-            best = s.choice[0]
-            if count > 1:
-                attract(a, s, g, prices)
-                least = np.inf
-                for j in range(count):
-                    d = s.choice[j]
-                    weigh(a, s, v, d, last)
-                    cost = row[0] - s.pull[d]
-                    for c in range(prices.costs.shape[1]):
-                        cost += prices.costs[v, c] * row[c + 1]
-                    if cost < least:
-                        least, best = cost, d
-            settle(a, s, g, best)
-            last = best
+            settle(a, s, g, last)
         put(a, s, v)
         for j in range(a.after_first[v], a.after_first[v + 1]):
             w = a.after[j]
@@ -244,6 +76,45 @@ def build(arrays: Arrays, told: Prices, state: ListState, careful: bool) -> bool
             if waiting[w] == 0:
                 size = push(heap, size, w, value, a.topological)
     return True
+
+
+@lean
+def put(a: Arrays, s: ListState, v: int) -> None:
+    """Schedule op v on the device of its group, in the first gap that holds it."""
+    d, room = s.where[a.group[v]], s.room
+    took, room.device[v] = a.seconds[d, v], d
+    ready = arrival(a, room, v, d, True)
+    at = first_gap(room.low[d], room.high[d], room.busy[d], ready, took)
+    room.start[v], room.finish[v] = at, at + took
+    room.busy[d] = occupy(room.low[d], room.high[d], room.busy[d], at, at + took)
+    s.done[d] += took
+
+
+@lean
+def best_device(a: Arrays, s: ListState, v: int, last: int, prices: Prices, careful: bool) -> int:
+    """Return the device with the least cost for the group of op v, its first, -1 if none has room for it.
+
+    The device on which the latest of what v reads was made comes first: it is often the best, and then most others are
+    seen to be no better by a bound.
+    """
+    g, choice, room = a.group[v], s.choice, s.room
+    count = open_devices(a, s, g, careful)
+    if count < 2:
+        return choice[0] if count else -1
+    attract(a, s, g, prices)
+    latest = -1
+    for i in range(a.before_first[v], a.before_first[v + 1]):
+        if latest < 0 or room.finish[a.before[i]] > room.finish[latest]:
+            latest = a.before[i]
+    for j in range(1, count):
+        if latest >= 0 and choice[j] == room.device[latest]:
+            choice[0], choice[j] = choice[j], choice[0]
+    best, least = choice[0], np.inf
+    for j in range(count):
+        cost = cost_of(a, s, v, choice[j], last, prices, latest, least)
+        if cost < least:
+            least, best = cost, choice[j]
+    return best
 
 
 @lean
@@ -256,6 +127,39 @@ def attract(a: Arrays, s: ListState, g: int, prices: Prices) -> None:
         there = s.where[a.other[i]]
         if there >= 0:
             pull[there] += prices.same[a.edge[i]]
-            for d in range(len(pull)):
-                if a.near[d, there]:
-                    pull[d] += prices.near[a.edge[i]]
+            if prices.near[a.edge[i]] != 0.0:
+                for d in range(len(pull)):
+                    if a.near[d, there]:
+                        pull[d] += prices.near[a.edge[i]]
+
+
+@lean
+def cost_of(a: Arrays, s: ListState, v: int, d: int, last: int, prices: Prices, latest: int, least: float) -> float:
+    """Return what op v costs on device d, in mean ops; infinity once it is certain not to be below `least`.
+
+    Of the `COSTS`, ``load`` is the work on d with the group of v, and ``backlog`` what of it is not scheduled yet, as
+    shares of an even load; ``opens``, whether d is unused; ``fill``, the share of its memory in use; ``idle``, how long
+    it would wait before v, and ``moved``, how long what v reads is on its way, in mean ops; ``last``, whether d took
+    the last group.
+    """
+    g, took, room, price = a.group[v], a.seconds[d, v], s.room, prices.costs
+    load = (s.load[d] + a.work[d, g]) / a.even
+    fill = 1.0 - (s.left[d] - a.need[g]) / a.room[d] if np.isfinite(a.room[d]) and a.room[d] > 0 else 0.0
+    known = price[v, 0] * load + price[v, 1] * (load - s.done[d] / a.even) + price[v, 3] * fill - s.pull[d]
+    if not s.used[d]:
+        known += price[v, 2]
+    if d == last:
+        known += price[v, 5]
+    if price[v, IDLE] >= 0.0 and price[v, MOVED] >= 0.0:
+        soon = room.finish[latest] + a.delay[a.level[d, room.device[latest]], latest] if latest >= 0 else 0.0
+        if (soon + took) / a.unit + known >= least:
+            return np.inf
+    at = first_gap(room.low[d], room.high[d], room.busy[d], arrival(a, room, v, d, False), took)
+    free = room.high[d, room.busy[d] - 1] if room.busy[d] else 0.0
+    moved = 0.0
+    for i in range(a.before_first[v], a.before_first[v + 1]):
+        u = a.before[i]
+        moved += a.delay[a.level[d, room.device[u]], u]
+    return (
+        (at + took) / a.unit + known + price[v, IDLE] * max(0.0, at - free) / a.unit + price[v, MOVED] * moved / a.unit
+    )

@@ -79,8 +79,22 @@ def clear(room: Workroom) -> None:
 
 
 @lean
+def sort_reads(a: Arrays, room: Workroom, v: int) -> None:
+    """With contention, put what op v reads in the order in which it is made, for `arrival`."""
+    reads, begin = room.links.reads, a.before_first[v]
+    if len(room.links.busy) == 0:
+        return
+    for i in range(begin, a.before_first[v + 1]):
+        u, j = a.before[i], i - begin
+        while j > 0 and room.finish[reads[j - 1]] > room.finish[u]:
+            reads[j] = reads[j - 1]
+            j -= 1
+        reads[j] = u
+
+
+@lean
 def arrival(a: Arrays, room: Workroom, v: int, d: int, book: bool) -> float:
-    """Return when all that op v reads is on device d, seconds.
+    """Return when all that op v reads, sorted by `sort_reads`, is on device d, seconds.
 
     With contention an output that has not been sent there yet goes when the links of its way are free, what is made
     first before the rest.
@@ -97,12 +111,6 @@ def arrival(a: Arrays, room: Workroom, v: int, d: int, book: bool) -> float:
             u = a.before[i]
             ready = max(ready, room.finish[u] + a.delay[a.level[d, room.device[u]], u])
         return ready
-    for i in range(begin, end):
-        u, j = a.before[i], i - begin
-        while j > 0 and room.finish[links.reads[j - 1]] > room.finish[u]:
-            links.reads[j] = links.reads[j - 1]
-            j -= 1
-        links.reads[j] = u
     for i in range(end - begin):
         u = links.reads[i]
         here = room.device[u]
@@ -145,6 +153,7 @@ def forward(a: Arrays, room: Workroom, limit: float) -> tuple[float, int]:
     clear(room)
     for v in room.order:
         d = room.device[v]
+        sort_reads(a, room, v)
         ready, took = arrival(a, room, v, d, True), a.seconds[d, v]
         at = first_gap(low[d], high[d], busy[d], ready, took)
         done += 1

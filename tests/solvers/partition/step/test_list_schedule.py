@@ -14,8 +14,10 @@ from gangplan.solvers.partition.step import heft, list_schedule
 from gangplan.solvers.partition.step.arrays import workroom
 from gangplan.solvers.partition.step.found import plan_of
 from gangplan.solvers.partition.step.list_schedule import decode, search
+from gangplan.solvers.partition.step.list_scheduler import build
+from gangplan.solvers.partition.step.list_state import empty_state
 from gangplan.solvers.partition.step.model import Prepared, prepare
-from gangplan.solvers.partition.step.settings import SETTINGS, bred, draw
+from gangplan.solvers.partition.step.settings import SETTINGS, bred, draw, prices_of
 
 FAMILIES = ("layered", "fork_join", "series_parallel", "pipeline")
 
@@ -57,6 +59,65 @@ def test_plans_of_any_setting_are_feasible(seed):
             verdict = verify(problem, plan_of(p, room, found))
             assert verdict.objective is not None, verdict.violations
             assert verdict.objective <= found.length * (1 + 1e-9)
+
+
+def regret(p: Prepared, settings: np.ndarray) -> float:
+    """Return by how much, in mean ops, a device was once dearer than the cheapest, every device weighed in full."""
+    a, room, prices = p.arrays, workroom(p), prices_of(p.basis, settings)
+    state = empty_state(a, room)
+    assert build(a, prices, state, False)
+    where, load, done = np.full(p.n_groups, -1), np.zeros(p.n_devices), np.zeros(p.n_devices)
+    u, v = p.edges
+    ends: list[list[tuple[float, float]]] = [[] for _ in range(p.n_devices)]
+    worst, last = 0.0, -1
+    for op in room.order:
+        g, reads = a.group[op], u[v == op]
+        if where[g] < 0:
+            costs = np.full(p.n_devices, np.inf)
+            pull = [(prices.same[e], prices.near[e], where[b]) for e, b in others(p, g) if where[b] >= 0]
+            for d in np.flatnonzero(np.isfinite(a.work[:, g])):
+                way = [a.delay[a.level[d, where[a.group[r]]], r] for r in reads]
+                ready, took = (
+                    max((room.finish[r] + x for r, x in zip(reads, way, strict=True)), default=0.0),
+                    a.seconds[d, op],
+                )
+                stops = [ready, *(end for _, end in ends[d] if end > ready)]
+                at = min(t for t in stops if not any(b < t + took and t < e for b, e in ends[d]))
+                idle = max(0.0, at - max((end for _, end in ends[d]), default=0.0))
+                even = (load[d] + a.work[d, g]) / a.even
+                kinds = (
+                    even,
+                    even - done[d] / a.even,
+                    float(d not in where),
+                    0.0,
+                    idle / a.unit,
+                    d == last,
+                    sum(way) / a.unit,
+                )
+                drawn = sum(same * (d == x) + near * a.near[d, x] for same, near, x in pull)
+                costs[d] = (at + took) / a.unit + prices.costs[op] @ np.array(kinds, dtype=float) - drawn
+            last = where[g] = state.where[g]
+            worst = max(worst, costs[last] - costs.min())
+            load[last] += a.work[last, g]
+        ends[where[g]].append((room.start[op], room.finish[op]))
+        done[where[g]] += a.seconds[where[g], op]
+    return worst
+
+
+def others(p: Prepared, g: int) -> list[tuple[int, int]]:
+    """Return the edges of a group to others, each with the group at its other end."""
+    a, b = p.group_of[p.edges[0]], p.group_of[p.edges[1]]
+    return [(e, int(b[e] if a[e] == g else a[e])) for e in range(len(a)) if (a[e] == g) != (b[e] == g)]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_each_group_goes_to_the_cheapest_device(seed):
+    """No device that the bound leaves out would have been cheaper, whatever the prices."""
+    problem = make("step", FAMILIES[seed % 4], seed, 40)
+    ample = tuple(replace(kind, memory=None) for kind in problem.cluster.device_types)
+    p = prepare(replace(problem, cluster=replace(problem.cluster, device_types=ample), contention=False))
+    for settings in [np.zeros(len(SETTINGS)), *draw(np.random.default_rng(seed), 6)]:
+        assert regret(p, settings) < 1e-9
 
 
 def pairs() -> StepProblem:
