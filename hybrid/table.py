@@ -110,13 +110,12 @@ ENTRIES = (
     # bounds take tens of milliseconds
     Entry("step", "bounds", share=0.2, least=0.2, each=0.002, quick=True),
     # where traffic decides; with milliseconds, or thousands of ops, the first list is worth more
-    Entry("step", "traffic", share=0.2, short=0.4, least=0.05, fewest=200, most=1500),
+    Entry("step", "traffic", share=0.1, short=0.25, least=0.05, fewest=200, most=1500),
     Entry("step", "list_schedule", share=0.4, short=0.6, least=0.005, most=500),
-    # cut short, it leaves the search a plan that costs up to a third more
     Entry(
-        "step", "list_schedule", share=0.7, short=0.6, least=0.005, fewest=501, most=3000, variants=("no contention",)
+        "step", "list_schedule", share=0.5, short=0.5, least=0.005, fewest=501, most=3000, variants=("no contention",)
     ),
-    # and where transfers wait for one another, milliseconds of search do not make that good
+    # where transfers wait for one another, cut short it leaves the search a plan that costs up to a third more
     Entry("step", "list_schedule", share=0.7, short=0.95, fewest=501, most=3000, variants=("contention",)),
     # with contention one list of so many ops may take a fifth of a second
     Entry("step", "list_schedule", share=0.85, fewest=3001),
