@@ -50,7 +50,7 @@ def _imitation(
         from .teacher import corrected, taught
 
         network = start(lambda: Network(settings.width, settings.variant), seed, before)
-        scenario = published(settings.profiles, settings.units)
+        scenario = published(settings.profiles, settings.units, settings.shorter, seed)
         # a run that is resumed at the correction has its teachers to make anew
         teachers[:] = teachers or taught(scenario, settings, seed)
         found = corrected(teachers, network, settings, seed) if corrects else teachers

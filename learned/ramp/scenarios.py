@@ -23,6 +23,8 @@ __all__ = ["EPISODE", "TRAINING", "VALIDATION", "Episode", "Scenario", "publishe
 
 EPISODE = 2000
 """Jobs of an episode to train on."""
+SHORTEST = 0.15
+"""Of its steps, that a model is trained for at least where it is for fewer."""
 
 
 class Episode(NamedTuple):
@@ -92,8 +94,21 @@ class Scenario:
         return self.episode(name, arrivals(self.sets[name], fractions, seed, n=n, load=load), label)
 
 
-def published(profiles: str | Path, units: Sequence[Units]) -> Scenario:
-    """Return the five published models on the published cluster, a set for each of the units."""
-    topology = RampTopology()
-    blocks = Blocks(topology)
-    return Scenario(topology, {unit: read_types(profiles, blocks=blocks, units=unit) for unit in units})
+def published(profiles: str | Path, units: Sequence[Units], shorter: int = 0, seed: int = 0) -> Scenario:
+    """Return the five published models on the published cluster, a set for each of the units.
+
+    Args:
+        profiles: folder of PipeDream profiles.
+        units: of the sets.
+        shorter: so many more sets for each of the units: the same models, each trained for fewer steps by chance.
+        seed: of chance.
+    """
+    topology, sets = RampTopology(), dict[str, tuple[JobType, ...]]()
+    blocks, rng = Blocks(topology), np.random.default_rng([seed, TRAINING])
+    for unit in units:
+        sets[unit] = read_types(profiles, blocks=blocks, units=unit)
+        for i in range(shorter):
+            share = np.exp(rng.uniform(np.log(SHORTEST), 0.0, len(sets[unit])))
+            steps = [max(1, round(kind.steps * x)) for kind, x in zip(sets[unit], share.tolist(), strict=True)]
+            sets[f"{unit} shorter {i}"] = tuple(map(JobType.lasting, sets[unit], steps))
+    return Scenario(topology, sets)

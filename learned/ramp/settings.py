@@ -24,6 +24,8 @@ class Settings(Limited):
     Attributes:
         profiles: folder of the published models' PipeDream profiles.
         units: in which the network is trained and judged.
+        shorter: sets of types besides the published one, of the same models for fewer steps; without them the network
+            learns the five lengths by heart, and other models are blocked more often.
         variant: what the network sees.
         width: of its hidden layers.
         blocks: whether it chooses the block; else a degree, and published first fit places each op.
@@ -51,6 +53,7 @@ class Settings(Limited):
 
     profiles: str = "../shared/data/pipedream"
     units: tuple[Units, ...] = ("physical",)
+    shorter: int = limited(0, least=0)
     variant: Variant = "gnn"
     width: int = limited(96, least=1)
     blocks: bool = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -104,6 +104,17 @@ class JobType:
         sizes = tuple(tuple(sorted(set(job.copies.tolist()))) for job in splits)
         tight = tuple(float(job.memory.sum()) > SERVER_MEMORY for job in splits)
         return cls(name, graph, order, blocks, units, steps, splits, sizes, tight, steps * sequential, jct)
+
+    def lasting(self, steps: int) -> JobType:
+        """Return the same job for another number of steps.
+
+        Raises:
+            InstanceError: if they are not positive.
+        """
+        require_number(steps, "steps", positive=True, whole=True)
+        jct = self.jct * (steps / self.steps)
+        jct.setflags(write=False)
+        return replace(self, steps=steps, sequential=self.sequential * steps / self.steps, jct=jct, _known={})
 
     def kept(self, block: int) -> float:
         """Return the completion time inside one block."""

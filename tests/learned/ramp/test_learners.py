@@ -18,13 +18,25 @@ from gangplan.learned.ramp.learners import Validation
 from gangplan.learned.ramp.network import Network
 from gangplan.learned.ramp.policy import RampPolicy
 from gangplan.learned.ramp.recipe import RECIPE
-from gangplan.learned.ramp.scenarios import Scenario
+from gangplan.learned.ramp.scenarios import Scenario, published
 from gangplan.learned.ramp.settings import Settings
 from gangplan.learned.ramp.teacher import label
 from gangplan.learned.ramp.values import SHAPE
 from gangplan.learned.training.imitation import Imitation
 
 TINY = Settings(width=16, minibatch=64, imitation_rate=5e-3)
+
+
+def test_shorter_sets(data: Path) -> None:
+    """More sets have the same models for fewer steps, others in each, and the published set stays as it is."""
+    plain = published(data / "pipedream", ["as-published"])
+    more = published(data / "pipedream", ["as-published"], shorter=2)
+    assert list(more.sets) == ["as-published", "as-published shorter 0", "as-published shorter 1"]
+    share = np.array([[kind.sequential for kind in types] for types in more.sets.values()])
+    assert (share[0] == [kind.sequential for kind in plain.types]).all()
+    share = share[1:] / share[0]
+    assert ((share > 0.1) & (share <= 1)).all()
+    assert (share[0] != share[1]).any()
 
 
 def network() -> Network:

@@ -58,6 +58,22 @@ def small() -> JobType:
     return JobType.of(parse(PROFILE, keep_inputs=True).graph, name="small", blocks=Blocks(RampTopology()))
 
 
+def test_another_number_of_steps(small: JobType) -> None:
+    """A job made to last for fewer steps is one that was made for as many."""
+    graph = parse(PROFILE, keep_inputs=True).graph
+    less, made = small.lasting(7), JobType.of(graph, name="small", blocks=small.blocks, steps=7)
+    free = np.ones(32, dtype=bool)
+    assert less.sequential == pytest.approx(made.sequential)
+    assert less.jct == pytest.approx(made.jct)
+    for degree in range(len(small.blocks.degrees)):
+        mine, theirs = less.published(degree, free), made.published(degree, free)
+        assert mine is not None
+        assert theirs is not None
+        assert mine.jct == pytest.approx(theirs.jct)
+    with pytest.raises(InstanceError, match="steps: 0"):
+        small.lasting(0)
+
+
 def case(kind: JobType, submit: list[float], fraction: list[float]) -> Case:
     """Return jobs of one type."""
     return Case((kind,), np.array(submit), np.zeros(len(submit), dtype=np.int32), np.array(fraction), submit[-1] + 1)
