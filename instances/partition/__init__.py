@@ -265,6 +265,14 @@ class Links:
         down = [2 * y + 1 for x, y in zip(here, there, strict=True) if x != y]
         return (*up, *down[::-1])
 
+    def table(self) -> IntArray:
+        """Return the routes between all n devices, int64 (n, n, longest): links as of `route`, then -1."""
+        here, there = self._pair[:, :, None], self._pair[:, None, :]
+        rows = np.concatenate([np.where(here != there, 2 * here, -1), np.where(here != there, 2 * there + 1, -1)[::-1]])
+        longest = int((rows >= 0).sum(axis=0).max())
+        kept = np.argsort(rows < 0, axis=0, kind="stable")[:longest]
+        return np.ascontiguousarray(np.moveaxis(np.take_along_axis(rows, kept, axis=0), 0, -1).astype(np.int64))
+
     def uses(self, a: IntArray, b: IntArray) -> tuple[IntArray, IntArray]:
         """Return (transfer, link) of all links that transfers from `a` to `b`, int32 (s,) each, occupy; unordered."""
         here, there = self._pair[:, a], self._pair[:, b]

@@ -157,13 +157,10 @@ class Links(NamedTuple):
 
 def _links(p: Prepared) -> Links:
     n, k, m, transfers = (p.n, p.n_devices, len(p.links.names), len(p.edges[0])) if p.contention else (0, 0, 0, 0)
-    ways = [(a, b, p.routes[a][b]) for a in range(k) for b in range(k)]
-    route = np.full((k, k, 1 + max((len(way) for _, _, way in ways), default=0)), -1)
-    for a, b, way in ways:
-        route[a, b, : len(way)] = way
     return Links(
-        route, np.zeros((m, transfers)), np.zeros((m, transfers)), np.zeros(m, np.int64), np.zeros((n, k)),
-        np.zeros((n, k), np.int64), np.zeros(1, np.int64), np.zeros(n, np.int64),
+        p.links.table() if p.contention else np.full((k, k, 1), -1), np.zeros((m, transfers)), np.zeros((m, transfers)),
+        np.zeros(m, np.int64), np.zeros((n, k)), np.zeros((n, k), np.int64), np.zeros(1, np.int64),
+        np.zeros(n, np.int64),
     )  # fmt: skip
 
 

@@ -33,10 +33,11 @@ def heads_and_tails(p: Prepared) -> tuple[FloatArray, FloatArray]:
 
 def _longest(p: Prepared, relation: Csr, order: list[int]) -> FloatArray:
     (first, index), seconds = (x.tolist() for x in relation), p.fastest.tolist()
-    longest = [0.0] * p.n
+    longest, through = [0.0] * p.n, seconds[:]
     for v in order:
-        for u in index[first[v] : first[v + 1]]:
-            longest[v] = max(longest[v], longest[u] + seconds[u])
+        if first[v] < first[v + 1]:
+            longest[v] = max([through[u] for u in index[first[v] : first[v + 1]]])
+            through[v] += longest[v]
     return np.array(longest)
 
 

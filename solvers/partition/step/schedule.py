@@ -273,11 +273,11 @@ def _mean_delay(p: Prepared) -> FloatArray:
 
 
 def _upward(p: Prepared, took: Sequence[float], delay: Sequence[float]) -> list[float]:
-    rank = [0.0] * p.n
+    rank = list(took)
     first, index = p.successors[0].tolist(), p.successors[1].tolist()
     for v in p.order[::-1].tolist():
-        away = delay[v]
-        rank[v] = took[v] + max([away + rank[w] for w in index[first[v] : first[v + 1]]], default=0.0)
+        if first[v] < first[v + 1]:
+            rank[v] += delay[v] + max([rank[w] for w in index[first[v] : first[v + 1]]])
     return rank
 
 

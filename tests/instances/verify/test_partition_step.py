@@ -155,6 +155,8 @@ def test_routes() -> None:
         ["device 0 out", "device 1 in"],
         ["device 0 out", "server 0 out", "server 1 in", "device 3 in"],
     ]
+    every = [[[x for x in links.table()[a, b].tolist() if x >= 0] for b in range(4)] for a in range(4)]
+    assert every == [[list(links.route(a, b)) for b in range(4)] for a in range(4)]
 
 
 def test_plan_of_another_problem() -> None:
