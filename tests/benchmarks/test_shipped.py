@@ -1,0 +1,107 @@
+"""What ships learned is better, by the rows, than random scores, a linear or no score, and search without learning.
+
+`harmony-more.csv` has more test seeds than the tables show: ``python -m benchmarks harmony --seeds 60 --policy colocate
+--policy alone-joint --rows benchmarks/rows/harmony-more.csv``, of data centres ``market-learned`` and ``market-packed``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from benchmarks import harmony, pacml, topdrl
+from benchmarks.found import Found
+from benchmarks.rows import FOLDER, digest, read
+from benchmarks.study import Study
+from gangplan.learned.policy.weights import FOLDER as WEIGHTS
+from gangplan.simulator.metrics import interval
+
+FEWEST = 5
+"""Test seeds."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Where learned weights pay.
+
+    Attributes:
+        weights: their name.
+        study: whose rows say so.
+        cases: whose mean counts.
+        policy: who decides by the weights.
+        rivals: of whom each is worse.
+        rows: name of the file.
+        figure: the lower, the better.
+    """
+
+    weights: str
+    study: Study
+    cases: tuple[str, ...]
+    policy: str
+    rivals: tuple[str, ...]
+    rows: str
+    figure: str = "mean_jct"
+
+
+def blocking(weights: str, units: str) -> Claim:
+    """Return what a policy of PAC-ML's cluster claims: plans of two futures take as long as it does."""
+    cases = tuple(f"{units} five 4x4x2 0.936 1000 {d}" for d in "ABCD")
+    rules = "constant-8+best", "about-2+best", "from-2+best", "about-8+best", "from-8+best", "smallest+best"
+    rivals = "random scores", *rules, "plans of 2 futures, drawn from the past"
+    return Claim(weights, pacml.STUDY, cases, "learned", rivals, "pacml", "blocked_or_running")
+
+
+def speeds(case: str, policy: str = "colocate", rival: str = "alone-joint", suffix: str = "") -> Claim:
+    """Return what a model of speeds claims: the same search without it is worse."""
+    return Claim(f"colocate{suffix}", harmony.STUDY, (case,), policy, (rival,), "harmony-more")
+
+
+RULES = tuple(
+    f"{rule}+closest" for rule in ("least_work+head", "least_work+overtake", "sjf+overtake", "tetris+overtake")
+)
+CLAIMS = (
+    blocking("pacml-as-published", "as-published"),
+    blocking("pacml", "physical"),
+    Claim(
+        "select", topdrl.STUDY, ("small", "expensive", "mixed", "loaded", "uncertain"), "select",
+        ("select-random", "select-linear", "linear", *RULES), "topdrl",
+    ),
+    speeds("shared"),
+    *(
+        speeds(case, suffix=f"-{case}")
+        for case in ("poisson", "ps", "ring", "gavel-mix", "philly", "gavel-pairs", "deepshare", "poisson-32")
+    ),
+)  # fmt: skip
+SYSTEMS = {"topdrl", "topdrl-large", "harmony", "harmony-ps", "harmony-shared", "marl"}
+"""Others' published policies, which ship to be compared with."""
+
+
+def test_every_weight_makes_a_claim() -> None:
+    """Nothing learned ships of which no row says that it pays."""
+    claimed = {claim.weights for claim in CLAIMS} | SYSTEMS
+    assert claimed == {path.stem for path in WEIGHTS.glob("*.safetensors")}
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.weights)
+def test_what_ships_pays(claim: Claim) -> None:
+    """On test seeds of the very weights that ship each rival is worse, by an interval that leaves 0 out."""
+    found = Found(read(FOLDER / f"{claim.rows}.csv"), claim.study.alike)
+    for case in claim.cases:
+        used = {row.task.weights for row in found.runs[case, claim.policy].values()}
+        assert used == {digest(WEIGHTS / f"{claim.weights}.safetensors")}, case
+    mine = means(found, claim, claim.policy)
+    for rival in claim.rivals:
+        theirs = means(found, claim, rival)
+        both = sorted(mine.keys() & theirs.keys())
+        assert len(both) >= FEWEST, rival
+        mean, margin = interval(np.array([mine[seed] - theirs[seed] for seed in both]))
+        assert margin is not None
+        assert mean + margin < 0, f"{rival}: {mean:.4g} ± {margin:.2g}"
+
+
+def means(found: Found, claim: Claim, policy: str) -> dict[int, float]:
+    """Return the mean over the cases of a claim by seed, of seeds that all cases have."""
+    values = [found.of(case, policy, claim.figure) for case in claim.cases]
+    return {seed: float(np.mean([x[seed] for x in values])) for seed in set.intersection(*map(set, values))}
