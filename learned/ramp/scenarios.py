@@ -104,7 +104,7 @@ def published(profiles: str | Path, units: Sequence[Units], shorter: int = 0, se
         seed: of chance.
     """
     topology, sets = RampTopology(), dict[str, tuple[JobType, ...]]()
-    blocks, rng = Blocks(topology), np.random.default_rng([seed, TRAINING])
+    blocks, rng = Blocks(topology), np.random.default_rng([seed, TRAINING, 1])
     for unit in units:
         sets[unit] = read_types(profiles, blocks=blocks, units=unit)
         for i in range(shorter):
