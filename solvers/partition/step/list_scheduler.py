@@ -36,7 +36,7 @@ class Prices(NamedTuple):
 
 @lean_kernel
 def build(arrays: Arrays, told: Prices, state: ListState, careful: bool) -> bool:
-    """Place and schedule all ops; return whether memory sufficed.
+    """Place and schedule all ops; return whether memory sufficed. If not, the order of the room is a topological one.
 
     Of the ops that may come next the one with the highest rank and priority goes in first. The first op of a group
     takes the group to the device with the least cost: end of the op, prices of `COSTS`, less what the edges to groups
@@ -67,6 +67,8 @@ def build(arrays: Arrays, told: Prices, state: ListState, careful: bool) -> bool
         if s.where[g] < 0:
             last = best_device(a, s, v, last, prices, careful)
             if last < 0:
+                for x in range(n):  # a half of an order is none
+                    room.order[x] = room.topological[x]
                 return False
             settle(a, s, g, last)
         put(a, s, v)

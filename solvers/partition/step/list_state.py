@@ -77,8 +77,8 @@ def open_devices(a: Arrays, s: ListState, g: int, careful: bool) -> int:
     Args:
         a, s: problem and state.
         g: the group.
-        careful: whether only devices count after which the heaviest of the other groups can still be packed, if there
-            is such a device.
+        careful: whether only devices count after which best fit still packs the heaviest of the other groups, if there
+            is such a device, and if it packs them with g left out.
     """
     choice, count = s.choice, 0
     for d in range(len(a.room)):

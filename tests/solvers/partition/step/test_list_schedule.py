@@ -150,6 +150,21 @@ def test_a_price_on_opening_a_device_keeps_to_one():
     assert len(set(where.tolist())) == 1
 
 
+def test_a_dead_end_leaves_an_order():
+    """Where memory leads into a dead end, the next search still begins with an order of all ops."""
+    found = 0
+    for seed in range(200):
+        p = prepare(suite("step").random_problem(seed, ""))
+        room, settings = workroom(p), draw(np.random.default_rng(seed), 1)[0]
+        room.order[:] = -1
+        if p.allowed.any(axis=1).all() and not build(
+            p.arrays, prices_of(p.basis, settings), empty_state(p.arrays, room), False
+        ):
+            found += 1
+            assert sorted(room.order.tolist()) == list(range(p.n))
+    assert found
+
+
 def test_search_yields_ever_better_plans():
     """Plans come in falling order of makespan; stopped, the first is all there is."""
     p = prepare(make("step", "fork_join", 1, 100))
