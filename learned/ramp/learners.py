@@ -51,7 +51,7 @@ class Validation:
 
 
 def validation(scenario: Scenario, settings: Settings) -> Validation:
-    """Return what judges a network: cases of the published settings."""
+    """Return what judges a network: cases of every set of the scenario with the published distributions."""
     cases = [
         scenario.draw(unit, name, VALIDATION + i, 1000, label=f"{unit} {name}")
         for unit in scenario.sets
