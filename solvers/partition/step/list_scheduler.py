@@ -14,7 +14,7 @@ from .timing import arrival, clear, first_gap, occupy, sort_reads
 
 COSTS = ("load", "backlog", "opens", "fill", "idle", "last", "moved")
 """What a device costs besides the end of the op, see `cost_of`."""
-IDLE, MOVED = COSTS.index("idle"), COSTS.index("moved")
+LOAD, BACKLOG, OPENS, FILL, IDLE, LAST, MOVED = range(len(COSTS))
 
 
 class Prices(NamedTuple):
@@ -102,7 +102,7 @@ def best_device(a: Arrays, s: ListState, v: int, last: int, prices: Prices, care
     g, choice, room = a.group[v], s.choice, s.room
     count = open_devices(a, s, g, careful)
     if count < 2:
-        return choice[0] if count else -1
+        return int(choice[0]) if count else -1
     attract(a, s, g, prices)
     latest = -1
     for i in range(a.before_first[v], a.before_first[v + 1]):
@@ -111,11 +111,11 @@ def best_device(a: Arrays, s: ListState, v: int, last: int, prices: Prices, care
     for j in range(1, count):
         if latest >= 0 and choice[j] == room.device[latest]:
             choice[0], choice[j] = choice[j], choice[0]
-    best, least = choice[0], np.inf
+    best, least = int(choice[0]), np.inf
     for j in range(count):
         cost = cost_of(a, s, v, choice[j], last, prices, latest, least)
         if cost < least:
-            least, best = cost, choice[j]
+            least, best = cost, int(choice[j])
     return best
 
 
@@ -147,11 +147,11 @@ def cost_of(a: Arrays, s: ListState, v: int, d: int, last: int, prices: Prices, 
     g, took, room, price = a.group[v], a.seconds[d, v], s.room, prices.costs
     load = (s.load[d] + a.work[d, g]) / a.even
     fill = 1.0 - (s.left[d] - a.need[g]) / a.room[d] if np.isfinite(a.room[d]) and a.room[d] > 0 else 0.0
-    known = price[v, 0] * load + price[v, 1] * (load - s.done[d] / a.even) + price[v, 3] * fill - s.pull[d]
+    known = price[v, LOAD] * load + price[v, BACKLOG] * (load - s.done[d] / a.even) + price[v, FILL] * fill - s.pull[d]
     if not s.used[d]:
-        known += price[v, 2]
+        known += price[v, OPENS]
     if d == last:
-        known += price[v, 5]
+        known += price[v, LAST]
     if price[v, IDLE] >= 0.0 and price[v, MOVED] >= 0.0:
         soon = room.finish[latest] + a.delay[a.level[d, room.device[latest]], latest] if latest >= 0 else 0.0
         if (soon + took) / a.unit + known >= least:
@@ -162,6 +162,5 @@ def cost_of(a: Arrays, s: ListState, v: int, d: int, last: int, prices: Prices, 
     for i in range(a.before_first[v], a.before_first[v + 1]):
         u = a.before[i]
         moved += a.delay[a.level[d, room.device[u]], u]
-    return (
-        (at + took) / a.unit + known + price[v, IDLE] * max(0.0, at - free) / a.unit + price[v, MOVED] * moved / a.unit
-    )
+    end, idle = (at + took) / a.unit, max(0.0, at - free) / a.unit
+    return float(end + known + price[v, IDLE] * idle + price[v, MOVED] * moved / a.unit)
