@@ -95,7 +95,10 @@ class Cell:
         return cls(cast(Units, units), (), models, cluster, float(load), int(jobs)), distribution
 
 
+_BASE = {"variant": "gnn", "width": 96, "shorter": 0}
+"""Of all ablations, in either of the units."""
 BUDGET = {
+    **_BASE,
     "labels": 4000, "searched": 0, "planned_labels": 0, "rounds": 5, "corrected_updates": 0, "imitation_updates": 1500,
     "processes": 1,
 }  # fmt: skip
@@ -106,7 +109,7 @@ TRAINED: Mapping[str, dict[str, Any]] = {
     "no op graph": {**BUDGET, "variant": "no-graph"},
     "no history": {**BUDGET, "variant": "no-history"},
     "totals": {**BUDGET, "variant": "totals"},
-    DEGREE: {"blocks": False, "planned": [], "processes": 1},
+    DEGREE: {**_BASE, "blocks": False, "planned": [], "processes": 1},
 }
 """Ablations: what differs from the shipped configuration."""
 BEFORE = ("both", "RL only", "no choice of the block")

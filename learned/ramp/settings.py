@@ -13,8 +13,8 @@ from ..policy.settings import limited
 
 NAME = "pacml"
 Variant = Literal["gnn", "totals", "no-graph", "no-history"]
-"""To compare with: ``totals`` sees the cluster's and the job's totals only, no block and no op; ``no-graph`` no op;
-``no-history`` nothing of the jobs so far but their mean gap."""
+"""What a network does without: ``no-graph`` sees no op. To compare with, ``totals`` sees the cluster's and the job's
+totals only, no block and no op; ``no-history`` nothing of the jobs so far but their mean gap."""
 
 
 @dataclass(frozen=True, slots=True)
