@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from gangplan.instances import OpGraph
 from gangplan.instances.arrays import FloatArray
 from gangplan.learned.ramp.features import MOST, scratch_of
 from gangplan.learned.ramp.past import Futures
@@ -36,9 +35,6 @@ class RandomScores(Decider):
     def rate(self, observation: Observation) -> FloatArray:
         """Return standard normal numbers."""
         return self._rng.normal(size=len(observation.rows))
-
-    def embed(self, graph: OpGraph) -> None:
-        """Return nothing of a job's ops."""
 
 
 class Searched:

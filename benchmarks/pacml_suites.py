@@ -95,7 +95,7 @@ class Cell:
         return cls(cast(Units, units), (), models, cluster, float(load), int(jobs)), distribution
 
 
-_BASE = {"variant": "gnn", "width": 96, "shorter": 0}
+_BASE = {"width": 96, "shorter": 0}
 """Of all ablations, in either of the units."""
 BUDGET = {
     **_BASE,
@@ -106,15 +106,14 @@ BUDGET = {
 WHOLE, DEGREE = "imitation only", "degree only"
 TRAINED: Mapping[str, dict[str, Any]] = {
     WHOLE: BUDGET,
-    "no op graph": {**BUDGET, "variant": "no-graph"},
     "no history": {**BUDGET, "variant": "no-history"},
     "totals": {**BUDGET, "variant": "totals"},
     DEGREE: {**_BASE, "blocks": False, "planned": [], "processes": 1},
 }
 """Ablations: what differs from the shipped configuration."""
-BEFORE = ("both", "RL only", "no choice of the block")
-"""Rows of what is no longer made: imitation and then PPO, PPO alone, and both for the first free block of a degree, in
-which the job was kept."""
+BEFORE = ("with the op graph", "no history, with the op graph", "both", "RL only", "no choice of the block")
+"""Rows of what is no longer made: imitation of a network that read the op graph, imitation and then PPO, PPO alone, and
+both for the first free block of a degree, in which the job was kept; the last three read the op graph, too."""
 
 
 def _suites() -> dict[str, tuple[Cell, ...]]:

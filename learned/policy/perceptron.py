@@ -10,18 +10,18 @@ from gangplan.solvers.compiled.kernel import Singles, Singles2, inner
 
 
 class Weights(NamedTuple):
-    """Weights of a network of width w whose first layer has an offset for each of k kinds of decisions.
+    """Weights of a network of width w.
 
     Attributes:
         first: of the features of a row, float32 (features, w).
-        offset: of each kind, with the bias, float32 (k, w).
+        offset: of the first layer, float32 (w,).
         hidden: float32 (w, w).
         bias: of the hidden layer, float32 (w,).
         last: float32 (w,).
     """
 
     first: Singles2
-    offset: Singles2
+    offset: Singles
     hidden: Singles2
     bias: Singles
     last: Singles
@@ -34,13 +34,13 @@ def weights_of(network: Any, first: Any, offset: Any) -> Weights:
 
 
 @inner
-def forward(rows: Singles2, k: int, weights: Weights, kind: int, out: Singles) -> None:
-    """Write the scores of the first k rows, features of a decision of some kind."""
+def forward(rows: Singles2, k: int, weights: Weights, out: Singles) -> None:
+    """Write the scores of the first k rows, features of a decision."""
     zero = np.float32(0)
     x = np.dot(rows[:k], weights.first)
     for i in range(k):
         for j in range(x.shape[1]):
-            x[i, j] = max(x[i, j] + weights.offset[kind, j], zero)
+            x[i, j] = max(x[i, j] + weights.offset[j], zero)
     y = np.dot(x, weights.hidden)
     for i in range(k):
         total = zero

@@ -36,7 +36,7 @@ def run_episode(
         m = kind[i]
         remember(sums, beta[i], times.sequential[m], times.efficiency[m], gap[i])
         k = write_rows(end, now, turn_of(sums, tables.n), tables, times, m, beta[i], sums, scratch)
-        forward(scratch.row, k, weights, m, score)
+        forward(scratch.row, k, weights, score)
         choice = scratch.choice[np.argmax(score[:k])]
         finish[i] = np.nan
         if choice >= 0:

@@ -41,7 +41,7 @@ class Validation:
     def __call__(self, network: Network) -> dict[str, float]:
         """Return the blocking rate of each setting, and their mean as ``score``."""
         found: dict[str, list[float]] = {}
-        world, weights = self._scenario, compiled(network, self._scenario.graphs)
+        world, weights = self._scenario, compiled(network)
         for x in self._episodes:
             finish = np.zeros(len(x.kind))
             run_episode(x.kind, x.beta, x.gap, world.tables, world.times, weights, self._scratch, finish)
@@ -63,7 +63,6 @@ def validation(scenario: Scenario, settings: Settings) -> Validation:
 
 def imitation(
     network: Network,
-    scenario: Scenario,
     labelled: Sequence[Sequence[Labels]],
     validation: Validation,
     settings: Settings,
@@ -75,7 +74,6 @@ def imitation(
 
     Args:
         network: is trained.
-        scenario: where the decisions are.
         labelled: labels of decisions by teacher; a minibatch is of one of these, of each teacher equally often.
         validation: judges it.
         settings: temperature, minibatch.
@@ -86,18 +84,17 @@ def imitation(
     every = [x for own in labelled for x in own]
     rows = [torch.from_numpy(x.rows) for x in every]
     values = [torch.from_numpy(x.value) for x in every]
-    share = [len(x.kind) / sum(len(y.kind) for y in own) for own in labelled for x in own]
+    share = [(len(x.first) - 1) / sum(len(y.first) - 1 for y in own) for own in labelled for x in own]
     weight = np.array(share) / sum(share)
 
     def draw(rng: np.random.Generator) -> Tensor:
         i = int(rng.choice(len(every), p=weight))
         labels = every[i]
-        chosen = rng.integers(0, len(labels.kind), settings.minibatch)
+        chosen = rng.integers(0, len(labels.first) - 1, settings.minibatch)
         at, index = rows_of(labels.first, chosen)
         value, n = values[i][at], len(chosen)
         regret = segment_max(value, index, n)[index] - value
-        offsets = network.offsets(scenario.graphs)[torch.from_numpy(labels.kind[chosen])]
-        scores = network(rows[i][at], offsets[index])
+        scores = network(rows[i][at])
         return soft_cross_entropy(scores, index, regret, n, temperature=settings.temperature)
 
     return Imitation(network, draw, validation, rate=rate, updates=updates, seed=seed, clip=math.inf, average=AVERAGED)

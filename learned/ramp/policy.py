@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gangplan.instances import OpGraph
 from gangplan.instances.arrays import FloatArray
 from gangplan.simulator.ramp import Blocks, Case, Choice, JobType, State
 from gangplan.solvers.processes import one_thread
@@ -25,8 +24,6 @@ from .settings import NAME, Settings
 from .tables import Times, tables, times_of
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from .network import Network
 
 K = TypeVar("K")
@@ -44,19 +41,17 @@ class Observation:
 
     Attributes:
         rows: features of the candidates, float32 (A, WIDTH). One for each part leaves it as it is.
-        graph: of the job, unsplit.
         block: of each candidate, or its degree where no block is chosen; int64 (A,), -1 for none: the job is rejected.
         part: whose rows these are, int64 (A,), see `gangplan.learned.ramp.parts`.
     """
 
     rows: NDArray[np.float32]
-    graph: OpGraph
     block: NDArray[np.int64]
     part: NDArray[np.int64]
 
 
 class Decider:
-    """A policy for `gangplan.simulator.ramp.simulate`; `rate` and `embed` are left to those who inherit.
+    """A policy for `gangplan.simulator.ramp.simulate`; `rate` is left to those who inherit.
 
     Args:
         choose: whether it chooses the block; else a degree, and published first fit places each op.
@@ -68,7 +63,6 @@ class Decider:
         self._choose, self._guarded, self._futures = choose, guarded and choose, futures
         self._guards: weakref.WeakKeyDictionary[Blocks, Guard] = weakref.WeakKeyDictionary()
         self._parts: weakref.WeakKeyDictionary[Blocks, list[Part]] = weakref.WeakKeyDictionary()
-        self._jobs: weakref.WeakKeyDictionary[OpGraph, Any] = weakref.WeakKeyDictionary()
         self._times: weakref.WeakKeyDictionary[JobType, Times] = weakref.WeakKeyDictionary()
         self._case: Case | None = None
         self._index, self._sums = -1, np.zeros(SUMS)
@@ -76,14 +70,6 @@ class Decider:
     def rate(self, observation: Observation) -> FloatArray:
         """Return what the network says of each row, float64 (A,)."""
         raise NotImplementedError
-
-    def embed(self, graph: OpGraph) -> Any:
-        """Return what the network makes of a job's ops."""
-        raise NotImplementedError
-
-    def job(self, graph: OpGraph) -> Any:
-        """Return what `embed` made of a job's ops, which is asked for once."""
-        return _kept(self._jobs, graph, self.embed)
 
     def score(self, observation: Observation) -> FloatArray:
         """Return a score a candidate, float64 (A,): how much better its part is with it than as it is."""
@@ -120,7 +106,7 @@ class Decider:
             rows.append(part.scratch.row[kept])
             block.append(np.where(own < 0, -1, part.block[own]) if self._choose else own[kept])
             of.append(np.full(len(kept), i))
-        return Observation(np.concatenate(rows), state.job.graph, np.concatenate(block), np.concatenate(of))
+        return Observation(np.concatenate(rows), np.concatenate(block), np.concatenate(of))
 
     def decide(self, state: State) -> Choice | None:
         """Return degree and block for the job, or None to reject it."""
@@ -185,19 +171,9 @@ class RampPolicy(Decider):
         """Return what the network says of each row, float64 (A,)."""
         import torch
 
-        offset = self.job(observation.graph)
         with torch.inference_mode(), one_thread():
-            found = self.network(torch.from_numpy(observation.rows), offset)
+            found = self.network(torch.from_numpy(observation.rows))
         return np.asarray(found.numpy(), dtype=np.float64)
-
-    def embed(self, graph: OpGraph) -> Tensor:
-        """Return what a job adds to the first layer, (1, width)."""
-        import torch
-
-        from .network import encode
-
-        with torch.inference_mode(), one_thread():
-            return self.network.offsets(encode([graph]))
 
     def save(self, path: str | Path, card: weights.Card | None = None) -> None:
         """Write weights and a model card."""

@@ -56,7 +56,7 @@ def _imitation(
         found = corrected(teachers, network, settings, seed) if corrects else teachers
         labels = [(*teacher.searched, *(() if corrects else teacher.quick)) for teacher in found]
         judge = validation(scenario, settings)
-        return imitation(network, scenario, labels, judge, settings, rate, updates, seed + corrects)
+        return imitation(network, labels, judge, settings, rate, updates, seed + corrects)
 
     return make
 

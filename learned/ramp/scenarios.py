@@ -15,7 +15,6 @@ from gangplan.simulator.ramp import Blocks, Case, Fractions, JobType, arrivals, 
 from gangplan.simulator.ramp.step import Units
 from gangplan.solvers.compiled.kernel import Floats, Ints
 
-from .network import Graphs, encode
 from .recipe import TRAINING, VALIDATION
 from .tables import Tables, Times, tables, times_of
 
@@ -71,11 +70,6 @@ class Scenario:
     def times(self) -> Times:
         """Return the types' arrays."""
         return times_of(self.types, published=True)
-
-    @cached_property
-    def graphs(self) -> Graphs:
-        """Return the types' op graphs."""
-        return encode([kind.graph for kind in self.types])
 
     def episode(self, name: str, case: Case, label: str = "") -> Episode:
         """Return a case of the set `name`, under another name if there is a `label`."""

@@ -12,9 +12,9 @@ from ..policy.settings import Settings as Limited
 from ..policy.settings import limited
 
 NAME = "pacml"
-Variant = Literal["gnn", "totals", "no-graph", "no-history"]
-"""What a network does without: ``no-graph`` sees no op. To compare with, ``totals`` sees the cluster's and the job's
-totals only, no block and no op; ``no-history`` nothing of the jobs so far but their mean gap."""
+Variant = Literal["all", "totals", "no-history"]
+"""What a network sees; to compare with, ``totals`` are the cluster's and the job's totals only, no block, and
+``no-history`` is nothing of the jobs so far but their mean gap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Settings(Limited):
     profiles: str = "../shared/data/pipedream"
     units: tuple[Units, ...] = ("physical",)
     shorter: int = limited(0, least=0)
-    variant: Variant = "gnn"
+    variant: Variant = "all"
     width: int = limited(96, least=1)
     blocks: bool = True
     imitation_updates: int = limited(3000, least=1)

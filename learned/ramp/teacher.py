@@ -49,7 +49,7 @@ VOTE = 0.2
 AHEAD = 20_000
 """Jobs of which the futures are drawn."""
 
-NOBODY = Weights(*(np.zeros(shape, np.float32) for shape in ((WIDTH, 1), (1, 1), (1, 1), (1,), (1,))))
+NOBODY = Weights(*(np.zeros(shape, np.float32) for shape in ((WIDTH, 1), (1,), (1, 1), (1,), (1,))))
 """In place of a student."""
 
 
@@ -59,13 +59,11 @@ class Labels(NamedTuple):
     Attributes:
         rows: float32 (A, WIDTH).
         first: int64 (d + 1,).
-        kind: type of the job, int64 (d,).
         value: accepted jobs to come, discounted, this one included; float32 (A,).
     """
 
     rows: Singles2
     first: Ints
-    kind: Ints
     value: Singles
 
 
@@ -120,7 +118,6 @@ def label(
     out = Labels(
         np.zeros((size, WIDTH), np.float32),
         np.zeros(n + 1, np.int64),
-        np.zeros(n, np.int64),
         np.zeros(size, np.float32),
     )
     d = _label(
@@ -129,7 +126,7 @@ def label(
         student or NOBODY, SHARE if student else 0.0, keep, seed, out,
     )  # fmt: skip
     k = out.first[d]
-    return Labels(out.rows[:k].copy(), out.first[: d + 1].copy(), out.kind[:d].copy(), out.value[:k].copy())
+    return Labels(out.rows[:k].copy(), out.first[: d + 1].copy(), out.value[:k].copy())
 
 
 @kernel
@@ -155,12 +152,11 @@ def _label(
         if kept:
             out.rows[at : at + k] = scratch.row[:k]
             out.value[at : at + k] = value[:k]
-            out.kind[d] = m
             d += 1
             out.first[d] = at + k
         a = int(np.argmax(value[:k]))
         if asked:
-            forward(scratch.row, k, student, m, score)
+            forward(scratch.row, k, student, score)
             a = int(np.argmax(score[:k]))
         if np.random.random() < EXPLORE:  # noqa: NPY002
             a = np.random.randint(k)  # noqa: NPY002
@@ -274,7 +270,7 @@ class Taught:
                     planned=self.planned, student=student, choose=settings.blocks,
                 )
             )  # fmt: skip
-            left -= max(len(found[-1].kind), 1)
+            left -= max(len(found[-1].first) - 1, 1)
         return tuple(found)
 
 
@@ -295,9 +291,7 @@ def taught(scenario: Scenario, settings: Settings, seed: int) -> list[Taught]:
 
 def corrected(teachers: Sequence[Taught], network: Network, settings: Settings, seed: int) -> list[Taught]:
     """Return the teachers with labels of states that a network comes to, too (DAgger: Ross et al., AISTATS 2011)."""
-    jobs = [
-        delayed(_correct)(x, compiled(network, x.scenario.graphs), settings, seed + i) for i, x in enumerate(teachers)
-    ]
+    jobs = [delayed(_correct)(x, compiled(network), settings, seed + i) for i, x in enumerate(teachers)]
     return list(Parallel(n_jobs=settings.processes)(jobs))
 
 

@@ -92,7 +92,7 @@ def play(
             go_on = pass_time(of, on, now)
             continue
         if learned:
-            forward(s.row, k, net, 0, s.score)
+            forward(s.row, k, net, s.score)
         else:
             score_by_rule(of, now, s, k, rule)
         go_on = take_candidate(of, on, now, s, int(np.argmax(s.score[:k])))

@@ -78,7 +78,7 @@ def least_work() -> Weights:
     first[names.index("over_least")] = -1, 1
     first[names.index("wait")] = 0.3, -0.3
     none = np.zeros(2, np.float32)
-    return Weights(first, none[None], np.eye(2, dtype=np.float32), none.copy(), np.array([1, -1], np.float32))
+    return Weights(first, none.copy(), np.eye(2, dtype=np.float32), none.copy(), np.array([1, -1], np.float32))
 
 
 @kernel
@@ -109,7 +109,7 @@ def label(
         if k == 0:
             go_on = pass_time(jobs, cluster, state)
             continue
-        forward(s.row, k, student, 0, s.score)
+        forward(s.row, k, student, s.score)
         c = best_scores(s.score, k, tried)
         best = 0
         room = d + 1 < len(out.first) and out.first[d] + c <= len(out.rows)

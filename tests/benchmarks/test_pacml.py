@@ -179,7 +179,7 @@ def test_ablations_differ_in_one_thing() -> None:
         whole = made[WHOLE]
         assert whole.units == (units,)
         assert made["totals"] == replace(whole, variant="totals")
-        assert made["no op graph"] == replace(whole, variant="no-graph")
+        assert made["no history"] == replace(whole, variant="no-history")
         assert not made[DEGREE].blocks and made[DEGREE].searched > 0
 
 

@@ -51,7 +51,7 @@ def imitation(small: Scenario, updates: int = 60) -> Imitation:
     table = np.zeros(SHAPE) + 0.01 * np.arange(SHAPE[2])
     made = label(small, small.draw(name, "D", 0, 200), table, 1.0, 0, ahead=None)
     judge = Validation(small, [small.draw(name, "A", 9, 100)])
-    return learners.imitation(network(), small, [[made]], judge, TINY, TINY.imitation_rate, updates, 0)
+    return learners.imitation(network(), [[made]], judge, TINY, TINY.imitation_rate, updates, 0)
 
 
 def test_resumes_exactly(small: Scenario) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gangplan.instances import OpGraph
 from gangplan.instances.arrays import FloatArray
 from gangplan.learned.ramp.past import FIRST, Futures, PastPlans
 from gangplan.learned.ramp.policy import Decider, Observation
@@ -20,9 +19,6 @@ class Largest(Decider):
     def rate(self, observation: Observation) -> FloatArray:
         """Return a thousandth of a job for each candidate before."""
         return np.arange(len(observation.block)) * 1e-3
-
-    def embed(self, graph: OpGraph) -> None:
-        """Return nothing of a job's ops."""
 
 
 def blocked(case: Case, policy: Policy) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,9 @@ import pytest
 import torch
 
 from gangplan.cli import main
-from gangplan.instances import InstanceError, OpGraph
+from gangplan.instances import InstanceError
 from gangplan.learned import Case, check_policy
-from gangplan.learned.policy import Card, read_card, shipped
+from gangplan.learned.policy import Card, onnx, read_card, shipped
 from gangplan.learned.policy.weights import LIMIT, save
 from gangplan.learned.ramp.network import Network, Variant
 from gangplan.learned.ramp.onnx import OnnxRampPolicy, export
@@ -29,11 +28,10 @@ from gangplan.simulator.ramp import Choice, State, arrivals, simulate
 needs_onnx = pytest.mark.skipif(
     any(find_spec(name) is None for name in ("onnx", "onnxscript", "onnxruntime")), reason="gangplan[onnx] is absent"
 )
-OF_OPS = ("memory", "parameter_bytes", "activation_bytes", "colocation", "backward")
 SHIPPED = sorted(name for name, path in shipped().items() if read_card(path).policy == "pacml")
 
 
-def policy(variant: Variant = "gnn", **settings: Any) -> RampPolicy:
+def policy(variant: Variant = "all", **settings: Any) -> RampPolicy:
     """Return a policy with random weights."""
     torch.manual_seed(3)
     return RampPolicy(Network(24, variant), settings)
@@ -58,35 +56,18 @@ def observed(scenario: Scenario, made: RampPolicy, count: int) -> list[Observati
     return sorted(seen, key=lambda x: len(x.rows))[-count:]
 
 
-def moved(graph: OpGraph, rng: np.random.Generator) -> OpGraph:
-    """Return the graph with its ops in another order."""
-    order = rng.permutation(graph.n_ops)  # op i is now that which was order[i]
-    place = np.argsort(order)
-    twin = graph.twin[order]
-    return replace(
-        graph,
-        names=tuple(graph.names[i] for i in order),
-        time=graph.time[:, order],
-        source=place[graph.source],
-        target=place[graph.target],
-        twin=np.where(twin >= 0, place[twin], -1),
-        **{x: getattr(graph, x)[order] for x in OF_OPS},
-    )
-
-
 def case(name: str, seen: Observation, larger: bool) -> Case:
-    """Return a decision, and the same with other names: servers change the order of rows, ops that of the graph."""
+    """Return a decision, and the same with other names of servers, which change the order of rows."""
     rng = np.random.default_rng(len(seen.rows))
     order = rng.permutation(len(seen.rows))  # row i becomes row order[i]
     back = np.argsort(order)
-    rows = Observation(seen.rows[back], seen.graph, seen.block[back], seen.part[back])
-    ops = Observation(seen.rows, moved(seen.graph, rng), seen.block, seen.part)
-    return Case(name, seen, np.ones(len(order), dtype=bool), [(rows, order), (ops, np.arange(len(order)))], larger)
+    rows = Observation(seen.rows[back], seen.block[back], seen.part[back])
+    return Case(name, seen, np.ones(len(order), dtype=bool), [(rows, order)], larger)
 
 
-@pytest.mark.parametrize("variant", ["gnn", "totals"])
+@pytest.mark.parametrize("variant", ["all", "totals"])
 def test_contract(scenario: Scenario, large: Scenario, variant: Variant) -> None:
-    """Names of servers and ops, seeds, saving and clusters of 512 servers: all as the contract says."""
+    """Names of servers, seeds, saving and clusters of 512 servers: all as the contract says."""
     made = policy(variant)
     cases = [case(f"32 servers, {i}", x, False) for i, x in enumerate(observed(scenario, made, 3))]
     cases += [case(f"512 servers, {i}", x, True) for i, x in enumerate(observed(large, made, 2))]
@@ -113,22 +94,22 @@ class Judged:
 
 
 @needs_onnx
-@pytest.mark.parametrize("variant", ["gnn", "totals"])
+@pytest.mark.parametrize("variant", ["all", "totals"])
 def test_onnx(scenario: Scenario, large: Scenario, variant: Variant, tmp_path: Path) -> None:
     """The exported policy keeps the contract, and its scores are the network's to 1e-5, on one row too."""
     made = policy(variant)
     written = export(made, tmp_path / "policy.onnx")
-    assert [x.name for x in written] == ["policy.onnx", "policy.job.onnx"]
+    assert [x.name for x in written] == ["policy.onnx"]
     found = OnnxRampPolicy.load(tmp_path / "policy.onnx")
     seen = [observed(scenario, made, 2)[0], observed(large, made, 1)[0]]
-    seen.append(Observation(seen[0].rows[:1], seen[1].graph, seen[0].block[:1], seen[0].part[:1]))
+    seen.append(Observation(seen[0].rows[:1], seen[0].block[:1], seen[0].part[:1]))
     for x in seen:
         assert np.allclose(found.score(x), made.score(x), rtol=0, atol=1e-5)
-    if variant == "gnn":
+    if variant == "all":
         cases = [case("32 servers", seen[0], False), case("512 servers", seen[1], True)]
         check_policy(found, cases)
     jobs = arrivals(scenario.types, "A", 4, n=80)
-    if variant == "gnn":
+    if variant == "all":
         assert np.array_equal(simulate(jobs, found).degree, simulate(jobs, made).degree)
     simulate(jobs, Judged(found, made))
 
@@ -139,12 +120,10 @@ def test_onnx_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(InstanceError, match=r"nothing\.onnx: file: no such file"):
         OnnxRampPolicy.load(tmp_path / "nothing.onnx")
     (tmp_path / "broken.onnx").write_bytes(b"no graph")
-    (tmp_path / "broken.job.onnx").write_bytes(b"no graph")
     with pytest.raises(InstanceError, match=r"broken\.onnx: onnx: ONNX Runtime does not load it"):
         OnnxRampPolicy.load(tmp_path / "broken.onnx")
-    _, job = export(policy(), tmp_path / "good.onnx")
-    (tmp_path / "other.onnx").write_bytes(job.read_bytes())
-    (tmp_path / "other.job.onnx").write_bytes(job.read_bytes())
+    rows: Any = {"rows": (torch.zeros(3, 2), {0: "candidates"})}
+    onnx.export(torch.nn.Linear(2, 1), tmp_path / "other.onnx", rows, ["scores"], {})
     with pytest.raises(InstanceError, match=r"other\.onnx: onnx: is no policy"):
         OnnxRampPolicy.load(tmp_path / "other.onnx")
 
@@ -173,9 +152,7 @@ def test_export_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     policy().save(tmp_path / "mine")
     save(tmp_path / "other", policy().network.state_dict(), Card("x", "another"))
     assert main(["learn", "export", str(tmp_path / "mine"), "--out", str(tmp_path / "made.onnx"), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {
-        "files": [str(tmp_path / "made.onnx"), str(tmp_path / "made.job.onnx")]
-    }
+    assert json.loads(capsys.readouterr().out) == {"files": [str(tmp_path / "made.onnx")]}
     assert OnnxRampPolicy.load(tmp_path / "made.onnx")
     for name, out, words in (
         ("nothing", "a.onnx", "weights: 'nothing' is no file"),
