@@ -12,9 +12,10 @@ from ...compiled.kernel import by_reference, lean, lean_kernel
 from ...compiled.routines import below, normal, sow, uniform
 from ...run import Run
 from .arrays import Arrays, Workroom, workroom
+from .choice import choose
 from .found import devices_of
 from .model import Prepared
-from .moves import Annealing, find_critical, propose, take_back
+from .moves import Annealing, find_critical, take_back
 from .timing import forward, placed, ranks, slide
 
 COLD = 1e-5
@@ -39,9 +40,9 @@ def begin(p: Prepared, room: Workroom, where: IntArray, start: FloatArray) -> An
         return np.zeros(size, np.int64)
 
     s = Annealing(
-        where.copy(), np.zeros(n), np.zeros(k), member_first, member, ints(groups), ints(groups), ints(3), ints(n),
-        ints(groups), ints(groups), ints(groups), where.copy(), np.zeros(n), ints(n), np.full(2, np.inf), np.zeros(n),
-        room.topological.copy(), np.zeros(k), np.zeros(n), room,
+        where.copy(), np.zeros(n), np.zeros(k), member_first, member, ints(groups), ints(groups), ints(groups),
+        ints(groups), ints(3), ints(n), ints(n), ints(groups), ints(groups), ints(groups), where.copy(), np.zeros(n),
+        ints(n), np.full(2, np.inf), np.zeros(n), room.topological.copy(), np.zeros(k), np.zeros(n), room,
     )  # fmt: skip
     s.room.key[:] = start
     anneal(p.arrays, s, 0, 0, COLD, 0, 0)  # a round of no steps
@@ -73,7 +74,7 @@ def anneal(arrays: Arrays, search: Annealing, i: int, size: int, hot: float, bud
         heat = hot * (COLD / hot) ** (i / size) * s.length[1]
         i += 1
         v, old = -1, 0.0
-        if uniform() < _NUDGED or not propose(a, s):
+        if uniform() < _NUDGED or not choose(a, s):
             v = below(n)
             old = s.bias[v]
             if old != 0.0 and uniform() < _FORGOTTEN:

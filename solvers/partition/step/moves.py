@@ -28,8 +28,10 @@ class Annealing(NamedTuple):
         left: bytes left on each device, float64 (k,).
         member_first, member: ops of each group, CSR, int64.
         moved, came: groups that have just moved, and from where, int64 (G,).
+        kept, goal: groups of the most promising move, and where they go, int64 (G,).
         tally: how many have, how many balls there have been, and how many ops are critical, int64 (3,).
         critical: ops that cannot start later without making the plan longer, int64 (n,).
+        hangs: 1 for each of them, 0 for the others, int64 (n,).
         seen, edge, pull: in which ball a group was last, ball and what it may grow by, and how many neighbours a group
             has on the other side, int64 (G,).
         best_where, best_bias, best_order: the best plan, the last in which order its ops are scheduled, int64 (n,).
@@ -47,8 +49,11 @@ class Annealing(NamedTuple):
     member: Ints
     moved: Ints
     came: Ints
+    kept: Ints
+    goal: Ints
     tally: Ints
     critical: Ints
+    hangs: Ints
     seen: Ints
     edge: Ints
     pull: Ints
@@ -120,7 +125,8 @@ def find_critical(a: Arrays, s: Annealing) -> None:
             last = min(last, tail[w] - lag)
         tail[v] = last - (room.finish[v] - room.start[v])
         s.free[d] = tail[v]
-        if tail[v] <= room.start[v] + 1e-9 * s.length[0]:
+        s.hangs[v] = tail[v] <= room.start[v] + 1e-9 * s.length[0]
+        if s.hangs[v]:
             s.critical[count] = v
             count += 1
     s.tally[2] = count
@@ -212,7 +218,7 @@ def _settle(a: Arrays, s: Annealing, here: int, there: int) -> bool:
 
 @lean
 def _exchange(a: Arrays, s: Annealing) -> bool:
-    """Let two devices change all they have; return whether that is possible."""
+    """Let two devices change all they have; return whether that is possible and they have anything."""
     x, y = below(len(a.room)), below(len(a.room))
     if x == y:
         return False
@@ -225,5 +231,4 @@ def _exchange(a: Arrays, s: Annealing) -> bool:
             move(a, s, g, other)
     if min(s.left[x], s.left[y]) < 0.0:
         take_back(a, s)
-        return False
-    return True
+    return s.tally[0] > 0
