@@ -95,20 +95,22 @@ class Cell:
         return cls(cast(Units, units), (), models, cluster, float(load), int(jobs)), distribution
 
 
-_BASE = {"width": 96, "shorter": 0}
-"""Of all ablations, in either of the units."""
+_BASE = {
+    "width": 96, "shorter": 0, "imitation_updates": 3000, "searched": 1500, "planned_labels": 5000, "corrected": 800,
+    "planned_corrected": 800, "corrected_updates": 3000, "validate_every": 250, "processes": 1,
+}  # fmt: skip
+"""Of all ablations, in either of the units, in place of what the shipped configuration says."""
 BUDGET = {
     **_BASE,
     "labels": 4000, "searched": 0, "planned_labels": 0, "rounds": 5, "corrected_updates": 0, "imitation_updates": 1500,
-    "processes": 1,
 }  # fmt: skip
-"""Of all but the policy of degrees, in place of the shipped configuration's: a quarter of imitation, no correction."""
+"""Of all but the policy of degrees: half of imitation, no correction."""
 WHOLE, DEGREE = "imitation only", "degree only"
 TRAINED: Mapping[str, dict[str, Any]] = {
     WHOLE: BUDGET,
     "no history": {**BUDGET, "variant": "no-history"},
     "totals": {**BUDGET, "variant": "totals"},
-    DEGREE: {**_BASE, "blocks": False, "planned": [], "processes": 1},
+    DEGREE: {**_BASE, "blocks": False, "planned": []},
 }
 """Ablations: what differs from the shipped configuration."""
 BEFORE = ("with the op graph", "no history, with the op graph", "both", "RL only", "no choice of the block")

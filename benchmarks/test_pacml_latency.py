@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("torch_geometric")
 pytest.importorskip("safetensors")
 
 from gangplan.instances import RampTopology  # noqa: E402

@@ -99,7 +99,7 @@ def export(
     name: Annotated[
         str, typer.Argument(metavar="NAME|FILE", help="weights that come with the package, or a file of weights")
     ],
-    out: Annotated[str, typer.Option(help="for the graph that decides; others lie beside it", metavar="FILE.onnx")],
+    out: Annotated[str, typer.Option(help="for the graph that decides", metavar="FILE.onnx")],
     as_json: options.AsJson = False,
 ) -> None:
     """Write a policy for ONNX Runtime, which runs it without PyTorch. Needs gangplan[learn,onnx]."""

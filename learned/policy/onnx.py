@@ -74,6 +74,7 @@ class OnnxSession:
 
     Attributes:
         content: of its file.
+        inputs: their names.
         about: what its exporter said.
     """
 
@@ -97,14 +98,11 @@ class OnnxSession:
             raise InstanceError("onnx", "is no policy that `gangplan learn export` wrote", str(path)) from None
         except Exception as error:  # its own classes, which derive from nothing narrower
             raise InstanceError("onnx", f"ONNX Runtime does not load it: {error}", str(path)) from None
-        # a graph that does without some input does not have it
-        self._wanted = {part.name for part in self._session.get_inputs()}
+        self.inputs = [part.name for part in self._session.get_inputs()]
 
     def __call__(self, **inputs: Any) -> list[NDArray[np.float32]]:
         """Return the outputs."""
-        found: list[NDArray[np.float32]] = self._session.run(
-            None, {k: x for k, x in inputs.items() if k in self._wanted}
-        )
+        found: list[NDArray[np.float32]] = self._session.run(None, inputs)
         return found
 
 

@@ -54,6 +54,8 @@ class OnnxRampPolicy(Decider):
             raise InstanceError("onnx", "is no policy that `gangplan learn export` wrote", str(path))
         if about["width"] != WIDTH:
             raise InstanceError("onnx", f"reads {about['width']!r} features, not {WIDTH}: export it again", str(path))
+        if self._session.inputs != ["rows"]:
+            raise InstanceError("onnx", f"reads {', '.join(self._session.inputs)}: export it again", str(path))
         super().__init__(choose=bool(about["blocks"]), futures=futures)
 
     def rate(self, observation: Observation) -> FloatArray:

@@ -109,7 +109,7 @@ def evaluate(
     ]  # fmt: skip
 
 
-def export(policy: Any, path: Path) -> tuple[Path, Path]:
+def export(policy: Any, path: Path) -> tuple[Path]:
     """Write a policy as ONNX."""
     from .onnx import export as write
 

@@ -9,10 +9,10 @@ from .arrays import Arrays
 from .moves import Annealing, move, propose, take_back
 
 TRIED = 5
-"""Moves of which one is scheduled: to look at one takes a tenth of the time that a schedule of a thousand ops takes."""
+"""Moves of which one is scheduled: with a thousand ops, to look at one takes a tenth of the time of a schedule."""
 _CRITICAL, _SMALL = 2.5, 300.0
-"""How much more delay counts between ops that the makespan hangs on, and a share of the makespan below which twice the
-delay counts twice, as its inverse: what is far longer hardly counts more."""
+"""Weight of the delay between ops that the makespan hangs on, besides that of all edges; and by what a share of the
+makespan is multiplied before it is damped: up to about its inverse, twice the delay counts twice."""
 
 
 @lean

@@ -161,8 +161,10 @@ class Busy:
         self.start[low:high], self.end[low:high] = [first], [last]
 
     def give_back(self, at: float, took: float) -> None:
-        """Undo `take`, of something that takes time."""
+        """Undo `take`; of several that begin at once and are too short to move the clock, the first undoes all."""
         i = bisect_right(self.start, at) - 1
+        if i < 0 or self.end[i] < at:
+            return
         rest = [(a, b) for a, b in ((self.start[i], at), (at + took, self.end[i])) if a < b]
         self.start[i : i + 1], self.end[i : i + 1] = [a for a, _ in rest], [b for _, b in rest]
 

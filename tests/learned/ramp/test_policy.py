@@ -17,6 +17,7 @@ from gangplan.instances import InstanceError
 from gangplan.learned import Case, check_policy
 from gangplan.learned.policy import Card, onnx, read_card, shipped
 from gangplan.learned.policy.weights import LIMIT, save
+from gangplan.learned.ramp.features import WIDTH
 from gangplan.learned.ramp.network import Network, Variant
 from gangplan.learned.ramp.onnx import OnnxRampPolicy, export
 from gangplan.learned.ramp.policy import Observation, RampPolicy
@@ -126,6 +127,11 @@ def test_onnx_that_is_none(tmp_path: Path) -> None:
     onnx.export(torch.nn.Linear(2, 1), tmp_path / "other.onnx", rows, ["scores"], {})
     with pytest.raises(InstanceError, match=r"other\.onnx: onnx: is no policy"):
         OnnxRampPolicy.load(tmp_path / "other.onnx")
+    about = {"blocks": True, "width": WIDTH}  # versions until 2026-11 read what the op graph came to, besides
+    rows = {name: (torch.zeros(3, 2), {0: "candidates"}) for name in ("input1", "input2")}
+    onnx.export(torch.nn.Bilinear(2, 2, 1), tmp_path / "old.onnx", rows, ["scores"], about)
+    with pytest.raises(InstanceError, match=r"old\.onnx: onnx: reads input1, input2: export it again"):
+        OnnxRampPolicy.load(tmp_path / "old.onnx")
 
 
 def test_saved(tmp_path: Path) -> None:

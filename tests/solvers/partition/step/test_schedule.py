@@ -14,7 +14,7 @@ from gangplan.instances.arrays import IntArray
 from gangplan.solvers.partition.step.enumeration import optimum
 from gangplan.solvers.partition.step.model import Prepared, prepare
 from gangplan.solvers.partition.step.random_problem import random_problem
-from gangplan.solvers.partition.step.schedule import Decoder, Partial, retime, sent_of
+from gangplan.solvers.partition.step.schedule import Busy, Decoder, Partial, retime, sent_of
 
 from .conftest import cluster, decode, graph, order_of, training
 
@@ -129,3 +129,15 @@ def test_twins_are_devices_that_may_be_swapped() -> None:
     both = replace(problem.graph, device_types=("gpu", "old"), time=np.ones((2, 1)))
     mixed = StepProblem(both, Cluster(kinds, np.array([0, 0, 0, 1]), problem.cluster.topology))
     assert prepare(mixed).twins.tolist() == [0, 0, 1, 2]
+
+
+def test_what_is_too_short_to_move_the_clock_is_given_back() -> None:
+    """Two transfers of 1e-30 s at one time are one stretch, and to give both back leaves what was there before."""
+    busy = Busy()
+    busy.take(1.0, 1.0)
+    for _ in range(2):
+        busy.take(5.0, 1e-30)
+    assert (busy.start, busy.end) == ([1.0, 5.0], [2.0, 5.0])
+    for _ in range(2):
+        busy.give_back(5.0, 1e-30)
+    assert (busy.start, busy.end) == ([1.0], [2.0])
