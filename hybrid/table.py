@@ -117,8 +117,8 @@ ENTRIES = (
     ),
     # where transfers wait for one another, cut short it leaves the search a plan that costs up to a third more
     Entry("step", "list_schedule", share=0.7, short=0.95, fewest=501, most=3000, variants=("contention",)),
-    # with contention one list of so many ops may take a fifth of a second
-    Entry("step", "list_schedule", share=0.85, fewest=3001),
+    # of so many ops the next list is worth more than annealing
+    Entry("step", "list_schedule", share=0.95, fewest=3001),
     Entry("step", "local_search", share=0.4),
     # from what the searches have found
     Entry("step", "cpsat", share=0.5, least=0.5, each=0.005),

@@ -35,11 +35,11 @@ def choose(a: Arrays, s: Annealing) -> bool:
 
 @lean
 def _promise(a: Arrays, s: Annealing) -> float:
-    """Return how much delay a move takes off the edges of the groups that it moves, off critical ones above all.
+    """Return how much delay a move takes off critical edges and, where links are shared, off all edges.
 
     Between two groups that move, together or against one another, delays stay as they are.
     """
-    device, critical, total = s.room.device, 0.0, 0.0
+    device, shared, critical, total = s.room.device, len(s.room.links.busy) > 0, 0.0, 0.0
     s.tally[1] += 1
     mark = s.tally[1]
     for i in range(s.tally[0]):
@@ -61,7 +61,7 @@ def _promise(a: Arrays, s: Annealing) -> float:
                     less = a.delay[a.level[old, device[w]], v] - a.delay[a.level[new, device[w]], v]
                     total += less
                     critical += less * s.hangs[v] * s.hangs[w]
-    return _CRITICAL * _damped(critical / s.length[0]) + _damped(total / s.length[0])
+    return _CRITICAL * _damped(critical / s.length[0]) + shared * _damped(total / s.length[0])
 
 
 @lean

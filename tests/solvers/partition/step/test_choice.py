@@ -74,7 +74,7 @@ def test_the_most_promising_is_taken(seed: int) -> None:
         for j in np.flatnonzero(drawn[:, 0] >= 0):
             less = delays(a, p.edges, before) - delays(a, p.edges, drawn[j])
             shares = np.array([less @ both, less.sum()]) / s.length[0]
-            promise[j] = (2.5, 1.0) @ (np.sign(shares) * np.log1p(300 * abs(shares)))
+            promise[j] = (2.5, p.contention) @ (np.sign(shares) * np.log1p(300 * abs(shares)))
             critical += shares[0] != 0
         assert choose(a, s, i) == np.isfinite(promise).any()
         if np.isfinite(promise).any():
