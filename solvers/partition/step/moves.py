@@ -231,4 +231,4 @@ def _exchange(a: Arrays, s: Annealing) -> bool:
             move(a, s, g, other)
     if min(s.left[x], s.left[y]) < 0.0:
         take_back(a, s)
-    return s.tally[0] > 0
+    return bool(s.tally[0] > 0)
