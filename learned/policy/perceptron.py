@@ -14,22 +14,22 @@ class Weights(NamedTuple):
 
     Attributes:
         first: of the features of a row, float32 (features, w).
-        offset: of the first layer, float32 (w,).
-        hidden: float32 (w, w).
-        bias: of the hidden layer, float32 (w,).
+        first_bias: float32 (w,).
+        hidden: of the first layer's units, float32 (w, w).
+        hidden_bias: float32 (w,).
         last: float32 (w,).
     """
 
     first: Singles2
-    offset: Singles
+    first_bias: Singles
     hidden: Singles2
-    bias: Singles
+    hidden_bias: Singles
     last: Singles
 
 
-def weights_of(network: Any, first: Any, offset: Any) -> Weights:
+def weights_of(network: Any, first: Any) -> Weights:
     """Return the weights of a torch module with layers `hidden` and `out`; of the first layer they are given."""
-    found = first, offset, network.hidden.weight.T, network.hidden.bias, network.out.weight[0]
+    found = first, network.rows.bias, network.hidden.weight.T, network.hidden.bias, network.out.weight[0]
     return Weights(*(np.array(x.detach().numpy(), dtype=np.float32, order="C") for x in found))
 
 
@@ -40,10 +40,10 @@ def forward(rows: Singles2, k: int, weights: Weights, out: Singles) -> None:
     x = np.dot(rows[:k], weights.first)
     for i in range(k):
         for j in range(x.shape[1]):
-            x[i, j] = max(x[i, j] + weights.offset[j], zero)
+            x[i, j] = max(x[i, j] + weights.first_bias[j], zero)
     y = np.dot(x, weights.hidden)
     for i in range(k):
         total = zero
         for j in range(y.shape[1]):
-            total += max(y[i, j] + weights.bias[j], zero) * weights.last[j]
+            total += max(y[i, j] + weights.hidden_bias[j], zero) * weights.last[j]
         out[i] = total

@@ -50,4 +50,4 @@ class Network(nn.Module):
 def compiled(network: Network) -> Weights:
     """Return the weights as arrays."""
     with torch.no_grad():
-        return weights_of(network, (network.rows.weight * network.seen).T, network.rows.bias)
+        return weights_of(network, (network.rows.weight * network.seen).T)

@@ -36,4 +36,4 @@ class Network(nn.Module):
 
 def compiled(network: Network) -> Weights:
     """Return the weights as arrays."""
-    return weights_of(network, network.rows.weight.T, network.rows.bias)
+    return weights_of(network, network.rows.weight.T)

@@ -52,16 +52,22 @@ def _promise(a: Arrays, s: Annealing) -> float:
             for e in range(a.before_first[v], a.before_first[v + 1]):
                 u = a.before[e]
                 if s.seen[a.group[u]] != mark:
-                    less = a.delay[a.level[old, device[u]], u] - a.delay[a.level[new, device[u]], u]
+                    less = _less(a, u, device[u], old, new)
                     total += less
                     critical += less * s.hangs[u] * s.hangs[v]
             for e in range(a.after_first[v], a.after_first[v + 1]):
                 w = a.after[e]
                 if s.seen[a.group[w]] != mark:
-                    less = a.delay[a.level[old, device[w]], v] - a.delay[a.level[new, device[w]], v]
+                    less = _less(a, v, device[w], old, new)
                     total += less
                     critical += less * s.hangs[v] * s.hangs[w]
     return _CRITICAL * _damped(critical / s.length[0]) + shared * _damped(total / s.length[0])
+
+
+@lean
+def _less(a: Arrays, u: int, near: int, old: int, new: int) -> float:
+    """Return how much sooner op u's output is across if its other end, besides `near`, goes from `old` to `new`."""
+    return float(a.delay[a.level[old, near], u] - a.delay[a.level[new, near], u])
 
 
 @lean
