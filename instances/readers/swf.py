@@ -16,7 +16,7 @@ COLUMNS = (
 PART = "of a part of a job that has a row for the whole"
 """Why a row makes no job."""
 _PARTIAL, _CANCELLED = (2, 3, 4), 5
-"""Status: of an execution after which the job went on, or ended; of a job that was cancelled, before it ran or later."""
+"""Status: of one execution of several; of a job that was cancelled, before it ran or while it did."""
 
 
 def split(content: str) -> Table:

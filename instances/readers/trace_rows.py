@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TypeVar
 
 from ..errors import InstanceError
@@ -15,6 +15,7 @@ T = TypeVar("T")
 
 NO_GPU, NEVER_RAN = "without a GPU", "that never ran to an end"
 """Why rows that are not wrong make no job."""
+_EPOCH = datetime(1970, 1, 1)
 _BLANK = frozenset(("", "none", "nan", "null", "unknown"))
 """What publishers write where there is no value, in small letters."""
 
@@ -114,12 +115,12 @@ def moment(row: Row, key: str) -> float:
     """Return the seconds of a time of the calendar, which names no zone or its own, or of Unix' clock."""
     word = row[key].strip()
     try:
-        if len(word) > 8 and word.replace(".", "", 1).isdecimal():
-            return float(word)
         time = datetime.fromisoformat(word)
-        return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
     except ValueError:
+        if word.replace(".", "", 1).isdecimal():
+            return float(word)
         raise InstanceError(key, f"{row[key]!r} is no time") from None
+    return time.timestamp() if time.tzinfo else (time - _EPOCH).total_seconds()
 
 
 def span(row: Row, began: str, ended: str, read: Callable[[Row, str], float]) -> float:
