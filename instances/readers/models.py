@@ -1,0 +1,120 @@
+"""Read models from files: ONNX, with times by the roofline from the shapes that it infers, and `torch.export`'s."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from math import prod
+from typing import Any
+from zipfile import is_zipfile
+
+from ..devices import server
+from ..errors import InstanceError
+from ..generators.builder import GraphBuilder
+from ..partition import PartitionProblem
+
+_HINT = "export the model with fixed sizes (torch.onnx.export without dynamic_shapes), or use gangplan profile"
+
+
+def read_onnx(
+    path: str,
+    *,
+    devices: int = 4,
+    device_type: str = "A100",
+    memory: float | None = None,
+    bandwidth: float | None = None,
+    variant: str = "contiguous",
+    training: bool = False,
+) -> PartitionProblem:
+    """Build the problem of a model on a server; numbers count 16 bits, as in generated graphs.
+
+    Args:
+        path: the file; weights in files of their own are not needed.
+        devices, device_type, memory, bandwidth: see `gangplan.instances.devices.server`.
+        variant: of the partition problem.
+        training: add the backward ops.
+
+    Raises:
+        InstanceError: if the package is not there, the file is no model, or a shape is not known.
+    """
+    if find_spec("onnx") is None:
+        raise InstanceError("onnx", "is not installed: pip install 'gangplan[onnx]'")
+    onnx = import_module("onnx")
+    try:
+        model = onnx.load(path, load_external_data=False)
+        graph = onnx.shape_inference.infer_shapes(model).graph
+    except Exception as error:
+        raise InstanceError("content", f"is no ONNX model: {str(error).splitlines()[0]}") from None
+    weights = {x.name: tuple(x.dims) for x in graph.initializer}
+    sizes = {x.name: _sizes(x) for x in (*graph.input, *graph.value_info, *graph.output)} | weights
+    made: dict[str, str] = {}
+    builder = GraphBuilder()
+    for i, node in enumerate(graph.node):
+        name = node.name or f"{node.op_type}_{i}"
+        inside = [sizes.get(x) for x in node.input if x]
+        outside = [sizes.get(x) for x in node.output if x]
+        if None in inside or None in outside:
+            raise InstanceError(name, f"has a size that is not known: {_HINT}")
+        output = float(sum(prod(x) for x in outside if x is not None))
+        owned = [x for x in node.input if x in weights]
+        parameters = float(sum(prod(weights[x]) for x in owned))
+        sources = dict.fromkeys(made[x] for x in node.input if x in made)
+        builder.op(name, *sources, flops=_flops(node, inside, output), output=output, parameters=parameters)
+        made |= dict.fromkeys(node.output, name)
+    cluster = server(devices, device_type, memory, bandwidth)
+    return PartitionProblem(builder.graph(cluster.device_types[0], training=training), cluster, variant)
+
+
+def _sizes(value: Any) -> tuple[int, ...] | None:
+    """Return the size of each dimension, None if one is not known."""
+    if not value.type.tensor_type.HasField("shape"):
+        return None
+    sizes = value.type.tensor_type.shape.dim
+    return tuple(x.dim_value for x in sizes) if all(x.HasField("dim_value") for x in sizes) else None
+
+
+def _flops(node: Any, inside: list[Any], output: float) -> float:
+    """Return the operations of a node: of products two for each number that is multiplied, else one for each output."""
+    if node.op_type == "Conv":
+        return 2 * output * prod(inside[1][1:])
+    if node.op_type in ("MatMul", "Gemm"):
+        across = any(x.name == "transA" and x.i for x in node.attribute)
+        return 2 * output * (inside[0][-2] if across else inside[0][-1])
+    return output
+
+
+def read_exported(
+    path: str,
+    *,
+    devices: int = 4,
+    device_type: str = "A100",
+    memory: float | None = None,
+    bandwidth: float | None = None,
+    variant: str = "contiguous",
+    training: bool = True,
+) -> PartitionProblem:
+    """Build the problem of a program that `torch.export.save` wrote, as `gangplan profile` does; see `read_onnx`.
+
+    Raises:
+        InstanceError: if torch is not there, or the file is no program with its example inputs.
+    """
+    from ..torch_model.load import Model, require_torch
+
+    require_torch()
+    from torch import export
+
+    from ..torch_model.build import model_problem
+
+    try:
+        if not is_zipfile(path):
+            raise ValueError("it is not a zip archive")
+        program = export.load(path)
+        args, kwargs = program.example_inputs or ((), {})
+        model = Model(path, program.module(), args, kwargs)
+    except Exception as error:
+        raise InstanceError("content", f"is no exported program: {str(error).splitlines()[0]}") from None
+    made = model_problem(
+        model, device_type=device_type, devices=devices, memory=memory, bandwidth=bandwidth, variant=variant,
+        training=training,
+    )  # fmt: skip
+    return made.problem
