@@ -10,8 +10,8 @@ import numpy as np
 from gangplan.instances import InstanceError, OpGraph, TreeTopology, content_hash
 from gangplan.instances.documents import from_document
 from gangplan.instances.intake import parse_json, read_text
-from gangplan.instances.readers.read import BINARY
 from gangplan.instances.kinds import objective_of
+from gangplan.instances.readers.read import BINARY
 
 from ..units import quantity, time_unit, words
 from . import options

@@ -13,7 +13,8 @@ _ID = r'(?:"(?:[^"\\]|\\.)*"|-?[\w.]+)'
 _END = rf"{_ID}(?:\s*:\s*{_ID})*"  # with a port
 _GIVEN = r'\[(?:"(?:[^"\\]|\\.)*"|[^\]"])*\]'
 _FLAGS = re.DOTALL | re.MULTILINE
-_HEAD = re.compile(rf"{_SPACE}(?:strict\s+)?digraph\b\s*(?:{_ID})?\s*\{{", _FLAGS | re.IGNORECASE)
+_BLANK = re.compile(_SPACE, _FLAGS)
+_HEAD = re.compile(rf"{_SPACE}(?:strict\s+)?(di)?graph\b\s*(?:{_ID})?\s*\{{", _FLAGS | re.IGNORECASE)
 _SILENT = re.compile(
     rf"{_SPACE}(?:{_ID}\s*=\s*{_ID}|(?:node|edge|graph)\s*{_GIVEN}|subgraph\s*(?:{_ID})?|\{{|\}})", _FLAGS
 )
@@ -22,7 +23,7 @@ _PAIR = re.compile(rf"({_ID})\s*=\s*({_ID})", _FLAGS)
 
 
 def recognises(text: str) -> bool:
-    """Say whether a text begins as a directed graph does."""
+    """Say whether a text begins as a graph does."""
     return _HEAD.match(text) is not None
 
 
@@ -47,10 +48,11 @@ def node_link(text: str) -> dict[str, Any]:
         if len(ends) == 1:
             nodes[ends[0]].update({key: value for key, value in given.items() if key != "id"})
         edges += [given | {"source": a, "target": b} for a, b in pairwise(ends)]
-    if rest := re.sub(_SPACE, "", text[at:], flags=_FLAGS):
-        line = text.count("\n", 0, text.index(rest[0], at)) + 1
-        raise InstanceError(f"line {line}", f"{rest.splitlines()[0]!r} is not understood")
-    return {"directed": True, "nodes": list(nodes.values()), "edges": edges}
+    at = _BLANK.match(text, at).end()  # type: ignore[union-attr] # nothing matches too
+    if at < len(text):
+        line = text.count("\n", 0, at) + 1
+        raise InstanceError(f"line {line}", f"{text[at:].splitlines()[0]!r} is not understood")
+    return {"directed": bool(head and head[1]), "nodes": list(nodes.values()), "edges": edges}
 
 
 def _word(text: str) -> str:

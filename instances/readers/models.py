@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from importlib.util import find_spec
+from io import BytesIO
 from math import prod
 from typing import Any
 from zipfile import is_zipfile
@@ -11,9 +12,13 @@ from zipfile import is_zipfile
 from ..devices import server
 from ..errors import InstanceError
 from ..generators.builder import GraphBuilder
+from ..intake import read_bytes
 from ..partition import PartitionProblem
 
 _HINT = "export the model with fixed sizes (torch.onnx.export without dynamic_shapes), or use gangplan profile"
+
+_UNKNOWN = ("Einsum", "LSTM", "GRU", "RNN", "Attention", "QLinearMatMul", "QLinearConv", "MatMulInteger", "ConvInteger")
+"""Ops whose products are not counted here."""
 
 
 def read_onnx(
@@ -39,9 +44,9 @@ def read_onnx(
     """
     if find_spec("onnx") is None:
         raise InstanceError("onnx", "is not installed: pip install 'gangplan[onnx]'")
-    onnx = import_module("onnx")
+    onnx, content = import_module("onnx"), read_bytes(path)
     try:
-        model = onnx.load(path, load_external_data=False)
+        model = onnx.load_from_string(content)
         graph = onnx.shape_inference.infer_shapes(model).graph
     except Exception as error:
         raise InstanceError("content", f"is no ONNX model: {str(error).splitlines()[0]}") from None
@@ -53,8 +58,9 @@ def read_onnx(
         name = node.name or f"{node.op_type}_{i}"
         inside = [sizes.get(x) for x in node.input if x]
         outside = [sizes.get(x) for x in node.output if x]
-        if None in inside or None in outside:
-            raise InstanceError(name, f"has a size that is not known: {_HINT}")
+        inner = any(x.HasField("g") or x.graphs for x in node.attribute)
+        if None in inside or None in outside or inner or node.op_type in _UNKNOWN:
+            raise InstanceError(name, f"is a {node.op_type} whose sizes or products are not known: {_HINT}")
         output = float(sum(prod(x) for x in outside if x is not None))
         owned = [x for x in node.input if x in weights]
         parameters = float(sum(prod(weights[x]) for x in owned))
@@ -75,6 +81,8 @@ def _sizes(value: Any) -> tuple[int, ...] | None:
 
 def _flops(node: Any, inside: list[Any], output: float) -> float:
     """Return the operations of a node: of products two for each number that is multiplied, else one for each output."""
+    if node.op_type == "ConvTranspose":
+        return 2.0 * prod(inside[0]) * prod(inside[1][1:])
     if node.op_type == "Conv":
         return 2 * output * prod(inside[1][1:])
     if node.op_type in ("MatMul", "Gemm"):
@@ -105,10 +113,12 @@ def read_exported(
 
     from ..torch_model.build import model_problem
 
+    archive = BytesIO(read_bytes(path))
     try:
-        if not is_zipfile(path):
+        if not is_zipfile(archive):
             raise ValueError("it is not a zip archive")
-        program = export.load(path)
+        archive.seek(0)
+        program = export.load(archive)
         args, kwargs = program.example_inputs or ((), {})
         model = Model(path, program.module(), args, kwargs)
     except Exception as error:

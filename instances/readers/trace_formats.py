@@ -244,9 +244,10 @@ def _plain_table(text: str, head: str, header: tuple[str, ...], delimiter: str) 
 
 def _is_number(word: str) -> bool:
     try:
-        return bool(word.strip()) and math.isfinite(float(word))
+        float(word)
     except ValueError:
         return False
+    return True
 
 
 def _once(form: Format, header: tuple[str, ...]) -> tuple[str, ...]:
@@ -290,12 +291,13 @@ def _nearest(head: str, headers: Mapping[str, tuple[str, ...]], forms: tuple[For
     shares = [
         (len(form.lacks(form.columns(raw))) / len(form.needs.split()), i, raw)
         for i, form in enumerate(forms)
-        for raw in headers.values()
+        for delimiter, raw in headers.items()
+        if form is not SACCT or delimiter == "|"
     ]
     share, i, raw = min(shares, key=lambda item: item[:2])
-    form = forms[i] if share <= 0.5 else PLAIN
-    header = form.columns(raw if share < 1 else headers[","])
-    lacks = [group.replace("|", " or ") for group in form.lacks(header)]
+    form = forms[i] if share < 0.5 else PLAIN
+    header = raw if share < 1 else headers[","]
+    lacks = [group.replace("|", " or ") for group in form.lacks(form.columns(header))]
     near = "" if form is PLAIN else f" is nearly {form.name}, but"
     hint = "; --columns id=NAME,gpus=NAME,... says what they are called here" if form is PLAIN else ""
     return f"{_short(header)}{near} lacks {', '.join(lacks)}{_meant(lacks, header)}{hint}"
