@@ -264,7 +264,6 @@ def test_plan_is_no_problem() -> None:
         (("directed",), False, "directed: false means no order among the ops; a DiGraph is wanted"),
         (("nodes",), [], "nodes: there is no op"),
         (("nodes", 0, "id"), [], "nodes[0].id: [] is not a whole number or a name"),
-        (("nodes", 0, "id"), ["a"], "edges[0].source: 'fork0' is not an op of the graph"),
         (("nodes", 0, "id"), "join1", "nodes[3].id: 'join1' is a duplicate"),
         (("nodes", 0, "time"), ..., "nodes[0].time: is missing"),
         (("nodes", 0, "time"), "1", "nodes[0].time: '1' is not a number"),
