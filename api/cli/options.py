@@ -50,9 +50,7 @@ def wholes(text: Any) -> tuple[int, ...]:
 AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object instead")]
 File = Annotated[
     str,
-    typer.Argument(
-        metavar="FILE", help="a gangplan document, PipeDream graph.txt, NeurIPS 2020 JSON, networkx, DOT, ONNX, .pt2"
-    ),
+    typer.Argument(metavar="FILE", help="a gangplan document, PipeDream graph.txt, networkx JSON, DOT, ONNX, ..."),
 ]
 Picture = Annotated[
     str | None, typer.Option(help="draw it here: .png, .svg, or .html with what a pointer is told", metavar="FILE")

@@ -69,7 +69,7 @@ def on_trace(
     from gangplan.simulator.engine import Outages, simulate_named
     from gangplan.simulator.engine.simulate import fitting
 
-    read = _read(trace, engine, **reading)
+    read = _read(trace, engine, reading)
     limits = {name: engine.get(name) for name in ("degrees", "cpu", "memory")}
     left_out = _leave_out(read, fitting(read.workload, nodes, gpus, consolidate=engine["consolidate"], **limits))
     workload = read.workload
@@ -90,29 +90,13 @@ def on_trace(
     return _setting(run, trace, workload, facts, read.skipped, {"left_out": read.left_out}, like or bool(failures))
 
 
-def _read(
-    trace: str,
-    engine: dict[str, Any],
-    *,
-    queue: str | None,
-    skip_bad: bool,
-    lasts: str | None,
-    columns: str | None,
-) -> Trace:
-    """Read a trace.
-
-    Args:
-        trace: the file.
-        engine: see `on_trace`; an option about what the trace has not is refused.
-        queue: only the jobs of this virtual cluster.
-        skip_bad: leave bad rows out and count them.
-        lasts: seconds of applications whose trace does not say.
-        columns: what a plain CSV calls our columns.
-    """
-    seconds = by_name(lasts or "", "lasts")
-    read = read_trace(trace, skip_bad=skip_bad, seconds=seconds, columns=by_name(columns or "", "columns", str))
-    if queue is not None:
-        read.workload = read.workload.only(queue)
+def _read(trace: str, engine: dict[str, Any], reading: dict[str, Any]) -> Trace:
+    """Read a trace as the options of `TRACE` say; an option of the engine about what it has not is refused."""
+    seconds = by_name(reading["lasts"] or "", "lasts")
+    columns = by_name(reading["columns"] or "", "columns", str)
+    read = read_trace(trace, skip_bad=reading["skip_bad"], seconds=seconds, columns=columns)
+    if reading["queue"] is not None:
+        read.workload = read.workload.only(reading["queue"])
     check_wanted(read.workload, engine, seconds)
     return read
 
@@ -159,7 +143,7 @@ def in_rounds(trace: str, cluster: str, leases: dict[str, Any], reading: dict[st
     elif speeds is None:
         raise InstanceError("speeds", f"{trace} names no models: say how fast each type is, like v100=1,p100=0.6")
     else:
-        read, known = _read(trace, {}, **reading), by_name(speeds.lower(), "speeds")
+        read, known = _read(trace, {}, reading), by_name(speeds.lower(), "speeds")
         for kind in known:
             if kind not in shape.types:
                 raise InstanceError("speeds", unknown(kind, shape.types))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from functools import partial
 from inspect import Parameter, signature
 from math import prod
 from os import PathLike, fspath
 from pathlib import PurePath
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..documents import from_document
 from ..errors import JSON_BYTES, InstanceError, did_you_mean
@@ -17,7 +16,7 @@ from ..intake import parse_json, read_text
 from ..kinds import GRAPHS, PROBLEMS, with_objective
 from ..partition import GraphProblem, PartitionProblem, StagesProblem, megatron
 from . import dot, msr, networkx_graph, pipedream
-from .models import read_exported, read_onnx
+from .models import LOADERS, Loaded
 from .overrides import arranged, shape, with_cluster, with_speeds
 
 
@@ -43,10 +42,10 @@ def read(path: str | PathLike[str], *, objective: str | None = None, **options: 
         InstanceError: naming file, field and the value found, whatever is wrong with the file or an option.
     """
     source = str(fspath(path))
-    kind = BINARY.get(PurePath(source).suffix.lower())
-    text = "" if kind else read_text(path, limit=JSON_BYTES)
+    load = LOADERS.get(PurePath(source).suffix.lower())
+    text = "" if load else read_text(path, limit=JSON_BYTES)
     try:
-        return _problem(text, _data(text) if kind is None else kind(source), objective=objective, **options)
+        return _problem(text, load(source) if load else _data(text), objective=objective, **options)
     except InstanceError as error:
         raise error.of(source) from None
 
@@ -54,21 +53,6 @@ def read(path: str | PathLike[str], *, objective: str | None = None, **options: 
 def parse(text: str, **options: Any) -> Any:
     """Read a problem from text; see `read`."""
     return _problem(text, _data(text), **options)
-
-
-class Binary(NamedTuple):
-    """A file that is no text: what its format is called, and what builds a problem of it."""
-
-    path: str
-    name: str
-    build: Callable[..., GraphProblem]
-
-
-BINARY = {
-    ".onnx": partial(Binary, name="an ONNX model", build=read_onnx),
-    ".pt2": partial(Binary, name="an exported program", build=read_exported),
-}
-"""By the endings of files: a model has no first bytes that tell."""
 
 
 def _data(text: str) -> Any:
@@ -100,7 +84,7 @@ def _problem(
             if value is not None:
                 raise InstanceError(name, f"{value!r} does not apply to {kind}")
         return from_document(data)
-    twice = isinstance(data, Binary) or pipedream.recognises(text)
+    twice = isinstance(data, Loaded) or pipedream.recognises(text)
     if objective == "latency" and options.get("training") is None and twice:
         options["training"] = False
     if objective not in (None, PartitionProblem.objective) and options.get("variant") is not None:
@@ -143,8 +127,9 @@ def _clustered(
 
 def _parse(text: str, data: Any, options: dict[str, Any], *, arranging: bool = False) -> GraphProblem:
     """Parse; `arranging` a cluster anew needs nothing of that of a gangplan document but the type of its devices."""
-    if isinstance(data, Binary):
-        return data.build(data.path, **_applicable(data.build, data.name, options))
+    if isinstance(data, Loaded):
+        built = data.build(data.model, **_applicable(data.build, data.name, options))
+        return getattr(built, "problem", built)
     if not text.strip():
         raise InstanceError("content", "the file is empty")
     if data is not None:
