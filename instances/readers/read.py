@@ -129,7 +129,8 @@ def _parse(text: str, data: Any, options: dict[str, Any], *, arranging: bool = F
     """Parse; `arranging` a cluster anew needs nothing of that of a gangplan document but the type of its devices."""
     if isinstance(data, Loaded):
         built = data.build(data.model, **_applicable(data.build, data.name, options))
-        return getattr(built, "problem", built)
+        problem: GraphProblem = getattr(built, "problem", built)
+        return problem
     if not text.strip():
         raise InstanceError("content", "the file is empty")
     if data is not None:

@@ -83,7 +83,8 @@ class Format:
 
 def blank(row: Row, key: str) -> bool:
     """Return whether there is no value in a row."""
-    return row.get(key, "").strip().lower() in _BLANK
+    word = row.get(key, "").strip()
+    return not word[:1].isdecimal() and word.lower() in _BLANK
 
 
 def text(row: Row, key: str) -> str:
