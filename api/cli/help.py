@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 import typer
 from typer.core import TyperCommand
+
+from gangplan.instances.errors import InstanceError
 
 EXAMPLES = {
     "learn train": "gangplan learn train topdrl --out runs/topdrl",
@@ -24,6 +27,15 @@ EXAMPLES = {
 
 class Help(TyperCommand):
     """A command whose help has its options by group, and an example."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; of an option given twice the parser would take the last and say nothing."""
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        for x, count in Counter(order).items():
+            if count > 1 and x.param_type_name == "option" and not x.multiple:
+                raise InstanceError(max(x.opts, key=len), f"is given {count} times, and only one counts")
+        rest: list[str] = super().parse_args(ctx, args)
+        return rest
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return what follows the command's name."""

@@ -49,7 +49,8 @@ def wholes(text: Any) -> tuple[int, ...]:
 
 AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object instead")]
 File = Annotated[
-    str, typer.Argument(metavar="FILE", help="a gangplan document, PipeDream graph.txt, NeurIPS 2020 or networkx JSON")
+    str,
+    typer.Argument(metavar="FILE", help="a gangplan document, PipeDream graph.txt, networkx JSON, DOT, ONNX, ..."),
 ]
 Picture = Annotated[
     str | None, typer.Option(help="draw it here: .png, .svg, or .html with what a pointer is told", metavar="FILE")
@@ -67,19 +68,24 @@ Queue = Annotated[str | None, typer.Option(help="only the jobs of this virtual c
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="leave out rows that are wrong, and count them")]
 
 
-def by_name(text: str, field: str) -> dict[str, float]:
-    """Return the numbers that ``a=1,b=0.3`` says.
+def by_name(text: str, field: str, read: Callable[[str], Any] = float) -> dict[str, Any]:
+    """Return the values that ``a=1,b=0.3`` says, numbers unless `read` makes something else of a word.
 
     Raises:
-        InstanceError: naming the field and the part that says none.
+        InstanceError: naming the field and the part that says none, or a name that is there twice.
     """
-    found = {}
+    found: dict[str, Any] = {}
     for part in text.split(",") if text else []:
-        name, _, value = part.partition("=")
+        name, _, value = (word.strip() for word in part.partition("="))
         try:
-            found[name.strip()] = float(value)
+            if not name or not value or name in found:
+                raise ValueError
+            found[name] = read(value)
         except ValueError:
-            raise InstanceError(field, f"{part!r} is not name=number") from None
+            kind = "number" if read is float else "word"
+            raise InstanceError(
+                field, f"{part!r} is {'there twice' if name in found else f'not name={kind}'}"
+            ) from None
     return found
 
 

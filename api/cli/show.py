@@ -11,6 +11,7 @@ from gangplan.instances import InstanceError, OpGraph, TreeTopology, content_has
 from gangplan.instances.documents import from_document
 from gangplan.instances.intake import parse_json, read_text
 from gangplan.instances.kinds import objective_of
+from gangplan.instances.readers.models import LOADERS
 
 from ..units import quantity, time_unit, words
 from . import options
@@ -44,8 +45,8 @@ def show(file: options.File, given: dict[str, Any], as_json: options.AsJson = Fa
 
 def _plan(file: str) -> Any:
     """Return the plan in `file`, None if it is something else, right or wrong."""
-    # a pipe can be read once only: it is taken for a problem
-    text = read_text(file) if Path(file).is_file() else ""
+    # a pipe can be read once only: it is taken for a problem, as a model is
+    text = read_text(file) if Path(file).is_file() and Path(file).suffix.lower() not in LOADERS else ""
     if '_plan"' not in text:
         return None
     try:

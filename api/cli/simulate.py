@@ -18,6 +18,7 @@ from . import options
 from .options import option
 from .output import emit_blocks, emit_json, facts, table
 from .progress import Bar
+from .simulation_effects import check_effects
 from .simulation_files import check_files, write_files
 from .simulation_runs import Found, Setting, in_rounds, on_trace, play, policies_of
 
@@ -25,11 +26,13 @@ _POLICY = f"{', '.join(POLICIES)}, online; or FILE.py:Class; may be repeated  [d
 _TRACE, _ENGINE, _ROUNDS = "The trace", "The cluster and its rules", "In rounds of leases, as Gavel"
 _DISCIPLINE = "head (the first blocks), overtake (who fits starts), easy or conservative (backfill)"
 _SEEDS = "so many from --seed on, or these: 1,5,9. Means, and intervals of 95%"
+_COLUMNS = "of a CSV, what it calls our columns: id=job,gpus=n,submit=t,duration=s"
 _LASTS = "seconds, for Pollux' workloads, which do not say: bert=7200,ncf=600"
 TRACE = {
     "queue": option(str, "only the jobs of this virtual cluster", panel=_TRACE),
     "like": option(bool, "draw a trace like TRACE for each seed", False, "--like", panel=_TRACE),
     "lasts": option(str, _LASTS, panel=_TRACE, metavar="APP=X,..."),
+    "columns": option(str, _COLUMNS, panel=_TRACE, metavar="OURS=NAME,..."),
     "skip_bad": option(bool, "leave bad rows out and count them", False, "--skip-bad", panel=_TRACE),
 }
 """How the trace is read."""
@@ -88,23 +91,24 @@ def simulate(
     failures = _failures(engine["mtbf"], engine["mttr"])
     check_files(trace, out, plot, panel)
     length = leases["rounds"]
+    policies = policies_of(policy or ["fifo"], length is not None)
     if length is not None:
         known = {**ENGINE, "like": TRACE["like"]}
         alien = [name for name, value in {**engine, "like": reading["like"]}.items() if value != known[name].default]
         if alien:
             raise InstanceError("rounds", f"of leases know no {', '.join(alien)}")
-        setting = in_rounds(trace, cluster, leases, queue=reading["queue"], skip_bad=reading["skip_bad"])
+        setting = in_rounds(trace, cluster, leases, {n: x for n, x in reading.items() if n != "like"})
         asked = {"round": length}
     else:
         for name in ("speeds", "throughputs"):
             if leases[name] is not None:
                 raise InstanceError(name, "mean something in --rounds only")
+        check_effects(engine, policies, failures is not None)
         given = {name: x for name, x in engine.items() if x is not None and name not in ("mtbf", "mttr")}
         nodes, gpus = cluster_sizes(cluster, "nodes x GPUs", "20x8", 10**7)
         setting = on_trace(trace, nodes, gpus, given, failures, **reading)
         asked = {name: engine[name] for name in ("discipline", "consolidate")}
     chosen = _seeds(seeds, seed, setting)
-    policies = policies_of(policy or ["fifo"], length is not None)
     with Bar("simulating", hidden=as_json) as bar:
         found = play(setting, policies, chosen, bar)
     if out is not None or plot is not None:
@@ -202,10 +206,13 @@ def _interval(values: Sequence[float]) -> tuple[float, float | None]:
 
 def _seeds(text: str | None, first: int, setting: Setting) -> list[int]:
     """Return the seeds asked for."""
+    if not setting.random and (text is not None or first):
+        one, words = ("seed", "changes") if text is None else ("seeds", "change")
+        raise InstanceError(one, f"{words} nothing here: give --mtbf and --mttr, --rounds, or --like")
     if text is None:
         return [first]
-    if not setting.random:
-        raise InstanceError("seeds", "change nothing here: give --mtbf and --mttr, --rounds, or --like")
+    if "," in text and first:
+        raise InstanceError("seed", "changes nothing beside a list of --seeds")
     found = options.wholes(text)
     chosen = list(found) if "," in text else list(range(first, first + found[0]))
     if not chosen or min(chosen) < 0 or len(set(chosen)) < len(chosen) or len(chosen) > 10_000:

@@ -35,6 +35,8 @@ def check_files(trace: str, out: str | None, plot: str | None, panel: str | None
             raise InstanceError("out", f"{suffix!r} is not one of {', '.join(ENDINGS)}", out)
         if suffix == ".parquet" and find_spec("pyarrow") is None:
             raise InstanceError("out", 'needs pyarrow: pip install "gangplan[tables]"; .csv needs nothing', out)
+    if panel is not None and plot is None:
+        raise InstanceError("panel", "is of a picture: give --plot")
     check_picture(plot, panel, Outcome, trace)
 
 

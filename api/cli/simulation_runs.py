@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from gangplan.instances import InstanceError
+from gangplan.instances.arrays import BoolArray
+from gangplan.instances.errors import unknown
 from gangplan.instances.generators.fitted import fit_workload
 from gangplan.instances.readers.gavel import is_gavel_trace, read_gavel_trace, read_throughputs
-from gangplan.instances.readers.traces import read_trace
+from gangplan.instances.readers.traces import Trace, read_trace
 from gangplan.simulator.outcome import Outcome
 
 from .options import by_name
+from .simulation_effects import check_wanted
 
 Maker = str | Callable[..., Any]
 """The name of a policy, or what makes one."""
@@ -51,9 +54,7 @@ def on_trace(
     failures: tuple[float, float] | None,
     *,
     like: bool,
-    queue: str | None,
-    skip_bad: bool,
-    lasts: str | None,
+    **reading: Any,
 ) -> Setting:
     """Read a trace for a cluster of equal nodes.
 
@@ -63,21 +64,22 @@ def on_trace(
         engine: arguments of `simulate_named`.
         failures: mean seconds that a node is up and down, None if none fails.
         like: draw a trace like this one for each seed.
-        queue: only the jobs of this virtual cluster.
-        skip_bad: leave bad rows out and count them.
-        lasts: seconds of applications whose trace does not say.
+        reading: see `_read`.
     """
     from gangplan.simulator.engine import Outages, simulate_named
+    from gangplan.simulator.engine.simulate import fitting
 
-    read = read_trace(trace, skip_bad=skip_bad, seconds=by_name(lasts or "", "lasts"))
-    workload = read.workload if queue is None else read.workload.only(queue)
+    read = _read(trace, engine, reading)
+    limits = {name: engine.get(name) for name in ("degrees", "cpu", "memory")}
+    left_out = _leave_out(read, fitting(read.workload, nodes, gpus, consolidate=engine["consolidate"], **limits))
+    workload = read.workload
     model = fit_workload(workload) if like else None
     each = " for each queue" if engine["per_queue"] else ""
     how = "consolidated" if engine["consolidate"] else "counted only"
     facts = [
         ("cluster", f"{nodes} nodes of {gpus} GPUs{each}, {how}"),
         ("discipline", engine["discipline"]),
-        *(("left out", f"{count} rows {reason}") for reason, count in read.left_out.items()),
+        *left_out,
     ]
 
     def run(policy: Maker, seed: int, progress: Step) -> Outcome:
@@ -88,7 +90,30 @@ def on_trace(
     return _setting(run, trace, workload, facts, read.skipped, {"left_out": read.left_out}, like or bool(failures))
 
 
-def in_rounds(trace: str, cluster: str, leases: dict[str, Any], *, queue: str | None, skip_bad: bool) -> Setting:
+def _read(trace: str, engine: dict[str, Any], reading: dict[str, Any]) -> Trace:
+    """Read a trace as the options of `TRACE` say; an option of the engine about what it has not is refused."""
+    seconds = by_name(reading["lasts"] or "", "lasts")
+    columns = by_name(reading["columns"] or "", "columns", str)
+    read = read_trace(trace, skip_bad=reading["skip_bad"], seconds=seconds, columns=columns)
+    if reading["queue"] is not None:
+        read.workload = read.workload.only(reading["queue"])
+    check_wanted(read.workload, engine, seconds)
+    return read
+
+
+def _leave_out(read: Trace, fits: BoolArray) -> list[tuple[str, str]]:
+    """Leave out the jobs that never fit, unless none does: then the run says why; return all that was left out."""
+    told = [("left out", f"{count} rows {reason}") for reason, count in read.left_out.items()]
+    if not fits.all() and fits.any():
+        i, count = int(fits.argmin()), int((~fits).sum())
+        first = f"{read.workload.names[i]} with {read.workload.gpus[i]} GPUs"
+        told.append(("left out", f"{count} jobs that the cluster is too small for, the first {first}"))
+        read.left_out["that the cluster is too small for"] = count
+        read.workload = read.workload.take(fits.nonzero()[0])
+    return told
+
+
+def in_rounds(trace: str, cluster: str, leases: dict[str, Any], reading: dict[str, Any]) -> Setting:
     """Read a trace, Gavel's or another, for leases on GPUs of several types.
 
     Args:
@@ -96,8 +121,7 @@ def in_rounds(trace: str, cluster: str, leases: dict[str, Any], *, queue: str | 
         cluster: like ``8xV100+8xP100+8xK80``.
         leases: ``rounds``, the length of one, seconds; ``throughputs``, for Gavel's traces the file of measured steps a
             second; ``speeds``, for others how fast each type is, like ``v100=1,p100=0.6``: durations are on speed 1.
-        queue: of other traces, only the jobs of this virtual cluster.
-        skip_bad: leave bad rows out and count them.
+        reading: see `_read`.
 
     Raises:
         InstanceError: if an argument or a file is wrong.
@@ -107,28 +131,35 @@ def in_rounds(trace: str, cluster: str, leases: dict[str, Any], *, queue: str | 
     shape, length = parse_cluster(cluster), leases["rounds"]
     throughputs, speeds = leases["throughputs"], leases["speeds"]
     skipped: Sequence[str]
+    left_out: list[tuple[str, str]] = []
+    about = {}
     if throughputs is not None:
-        if speeds is not None or queue is not None:
+        if speeds is not None or any(x for name, x in reading.items() if name != "skip_bad"):
             raise InstanceError("throughputs", "are for Gavel's traces, which take no speeds and have no queues")
-        found = read_gavel_trace(trace, skip_bad=skip_bad)
+        found = read_gavel_trace(trace, skip_bad=reading["skip_bad"])
         jobs, skipped = from_gavel(found, read_throughputs(throughputs), shape), found.skipped
     elif is_gavel_trace(trace):
         raise InstanceError("throughputs", f"{trace} is Gavel's, it needs a table of them")
     elif speeds is None:
         raise InstanceError("speeds", f"{trace} names no models: say how fast each type is, like v100=1,p100=0.6")
     else:
-        read = read_trace(trace, skip_bad=skip_bad)
-        workload = read.workload if queue is None else read.workload.only(queue)
-        jobs, skipped = from_workload(workload, by_name(speeds.lower(), "speeds"), shape), read.skipped
+        read, known = _read(trace, {}, reading), by_name(speeds.lower(), "speeds")
+        for kind in known:
+            if kind not in shape.types:
+                raise InstanceError("speeds", unknown(kind, shape.types))
+        most = max((n for kind, n in zip(shape.types, shape.count, strict=True) if known.get(kind)), default=0)
+        left_out, about = _leave_out(read, read.workload.gpus <= most), {"left_out": read.left_out}
+        jobs, skipped = from_workload(read.workload, known, shape), read.skipped
     facts = [
         ("cluster", " + ".join(f"{n} {kind}" for kind, n in zip(shape.types, shape.count, strict=True))),
         ("rounds", f"{length:g} s"),
+        *left_out,
     ]
 
     def run(policy: Maker, seed: int, progress: Step) -> Outcome:
         return simulate_rounds(jobs, shape, policy, length=length, seed=seed)
 
-    return _setting(run, trace, jobs, facts, skipped, {}, True)
+    return _setting(run, trace, jobs, facts, skipped, about, True)
 
 
 def _setting(
@@ -236,6 +267,8 @@ def policies_of(names: Sequence[str], rounds: bool) -> dict[str, Maker]:
     """
     found: dict[str, Maker] = {}
     for name in names:
+        if names.count(name) > 1:
+            raise InstanceError("policy", f"{name!r} is given {names.count(name)} times")
         if ":" in name:
             found[name.rpartition(":")[2] if name not in found else name] = from_file(name, rounds)
         else:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..arrays import FloatArray, IntArray, require_number
 from ..errors import InstanceError, unknown
 from ..intake import as_float, read_json, read_text
-from .trace_formats import built_rows
+from .trace_rows import built_rows
 
 _COLUMNS = ("model", "command", "directory", "option", "data", "steps", "GPUs", "weight", "objective", "arrival")
 
@@ -55,7 +55,12 @@ def is_gavel_trace(path: str | PathLike[str]) -> bool:
     """Return whether the first line of a file has as many tabs as a line of Gavel's traces."""
     if not Path(path).is_file():
         return False  # a pipe can be read once only
-    return read_text(path, gzip=True, empty=True).partition("\n")[0].count("\t") == len(_COLUMNS) - 1
+    return looks_like_gavel(read_text(path, gzip=True, empty=True).partition("\n")[0])
+
+
+def looks_like_gavel(line: str) -> bool:
+    """Return whether a line has as many tabs as one of Gavel's traces."""
+    return line.count("\t") == len(_COLUMNS) - 1
 
 
 def read_gavel_trace(path: str | PathLike[str], *, skip_bad: bool = False) -> GavelTrace:

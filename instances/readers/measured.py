@@ -20,7 +20,7 @@ from ..errors import ENTRIES, InstanceError
 from ..intake import as_float, csv_rows, parse_json, read_text
 from .gavel import throughput_tables
 from .together import Together, looks_like_together, read_together
-from .trace_formats import built_rows
+from .trace_rows import built_rows
 
 _PLACEMENT = re.compile(r"[1-9]+")
 _SERVERS = ("model", "apart", "mixed", "together", "compute", "gradient", "batch")

@@ -1,4 +1,4 @@
-"""Read and write networkx graphs, as objects and as the node-link JSON that networkx writes.
+"""Read and write networkx graphs, as objects and as the JSON and GraphML that networkx writes.
 
 Node attributes: ``time`` (seconds: one number, or one per device type, null where a type cannot run the op),
 ``memory``, ``parameter_bytes``, ``activation_bytes`` (bytes), ``colocation`` (whole number or name), ``backward``
@@ -23,7 +23,7 @@ from .fields import Index, classes, flag, label, number, objects, plain
 
 def recognises(data: dict[str, Any]) -> bool:
     """Say whether parsed JSON is node-link data."""
-    return "nodes" in data and bool({"links", "edges", "directed"} & data.keys())
+    return "elements" in data or ("nodes" in data and bool({"links", "edges", "adjacency", "directed"} & data.keys()))
 
 
 def from_node_link(
@@ -47,19 +47,68 @@ def from_node_link(
     Raises:
         InstanceError: naming the field and the value found.
     """
-    if flag(data, "multigraph", "graph", False):
-        raise InstanceError("multigraph", "true means parallel edges; a DiGraph is wanted")
     if not flag(data, "directed", "graph", True):
         raise InstanceError("directed", "false means no order among the ops; a DiGraph is wanted")
+    data = _flat(data)
     key = "links" if "links" in data else "edges"
-    nodes = [(label(node, "id", f"nodes[{i}]"), node) for i, node in enumerate(objects(data, "nodes"))]
+    nodes = [(_label(node, _ID, f"nodes[{i}]"), node) for i, node in enumerate(objects(data, "nodes"))]
     edges = [
-        (label(edge, "source", f"{key}[{i}]"), label(edge, "target", f"{key}[{i}]"), edge)
+        (_label(edge, _SOURCE, f"{key}[{i}]"), _label(edge, _TARGET, f"{key}[{i}]"), edge)
         for i, edge in enumerate(objects(data, key))
     ]
     graph = _build(nodes, edges, device_type, key)
     cluster = server(devices, graph.device_types[0] if device_type is None else device_type, memory, bandwidth)
     return PartitionProblem(graph, cluster, variant)
+
+
+_ID, _SOURCE, _TARGET = ("id", "name"), ("source", "from"), ("target", "to")
+"""What ids and ends are called: by networkx, else by those who name them otherwise."""
+
+
+def _label(record: dict[str, Any], keys: tuple[str, ...], where: str) -> int | str:
+    """Return an id; one that was a tuple is called by its text, as in `from_networkx`."""
+    key = next((key for key in keys if key in record), keys[0])
+    value = record.get(key)
+    return str(_tuple(value)) if isinstance(value, list) and value else label(record, key, where)
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(map(_tuple, value)) if isinstance(value, list) else value
+
+
+def _flat(data: dict[str, Any]) -> dict[str, Any]:
+    """Return node-link data of what networkx writes as adjacency or for Cytoscape."""
+    if "elements" in data:
+        parts = data["elements"] if isinstance(data["elements"], dict) else {}
+        return {key: [one.get("data", one) for one in objects(parts, key)] for key in ("nodes", "edges")}
+    if "adjacency" not in data:
+        return data
+    nodes, rows = objects(data, "nodes"), data["adjacency"]
+    if not isinstance(rows, list) or len(rows) != len(nodes):
+        raise InstanceError("adjacency", f"is not a list of {len(nodes)} lists, one for each node")
+    ends = [
+        {**edge, "source": node.get("id"), "target": edge.get("id")}
+        for i, (node, row) in enumerate(zip(nodes, rows, strict=True))
+        for edge in objects({f"adjacency[{i}]": row}, f"adjacency[{i}]")
+    ]
+    return {"nodes": nodes, "edges": ends}
+
+
+def graphml(text: str) -> dict[str, Any]:
+    """Return node-link data of GraphML.
+
+    Raises:
+        InstanceError: if it is none.
+    """
+    try:
+        graph = import_module("networkx").parse_graphml(text)
+    except Exception as error:  # of the XML parser, or of networkx
+        raise InstanceError("content", f"is no GraphML: {type(error).__name__}: {error}") from None
+    return {
+        "directed": graph.is_directed(),
+        "nodes": [{**record, "id": node} for node, record in graph.nodes(data=True)],
+        "edges": [{**record, "source": a, "target": b} for a, b, record in graph.edges(data=True)],
+    }
 
 
 def from_networkx(graph: Any, *, device_type: str | None = None) -> OpGraph:
@@ -133,6 +182,10 @@ def _build(nodes: list[tuple[Any, dict[str, Any]]], edges: list[Any], device_typ
 def _times(records: list[dict[str, Any]], device_type: str | None) -> tuple[tuple[str, ...], FloatArray]:
     names = list(dict.fromkeys(t for r in records if isinstance(r.get("time"), dict) for t in r["time"]))
     names = names or [device_type or "A100"]
+    if not any("time" in r for r in records):
+        others = [key for key, value in records[0].items() if key not in _ID and isinstance(value, int | float)]
+        hint = f"; if {' or '.join(others)} is that, call it time and count seconds" if others else ""
+        raise InstanceError("nodes[0].time", f"is missing, the seconds that an op takes{hint}")
     ENTRIES.check(len(names) * len(records), "nodes")
     row = {name: i for i, name in enumerate(names)}
     time = np.full((len(names), len(records)), np.inf)
@@ -153,7 +206,7 @@ def _edges(edges: list[Any], index: Index, output: FloatArray, key: str) -> tupl
     for i, (a, b, record) in enumerate(edges):
         u, v = index.find(a, f"{key}[{i}].source"), index.find(b, f"{key}[{i}].target")
         if (u, v) in seen:
-            raise InstanceError(f"{key}[{i}]", f"{a!r} -> {b!r} is a duplicate")
+            raise InstanceError(f"{key}[{i}]", f"{a!r} -> {b!r} is a duplicate: give one edge the bytes of both")
         seen.add((u, v))
         source.append(u)
         target.append(v)

@@ -20,7 +20,8 @@ from ..errors import InstanceError
 from ..intake import read_text
 from ..placement.fleet import Fleet
 from ..placement.job import Demand, Task
-from .trace_formats import MEBIBYTE, MILLI, built_rows, table
+from .trace_formats import MEBIBYTE, MILLI
+from .trace_rows import built_rows, table
 
 NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 POD_COLUMNS = ("name", "cpu_milli", "num_gpu", "gpu_milli")

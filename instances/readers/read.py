@@ -7,6 +7,7 @@ from dataclasses import fields
 from inspect import Parameter, signature
 from math import prod
 from os import PathLike, fspath
+from pathlib import PurePath
 from typing import Any
 
 from ..documents import from_document
@@ -14,7 +15,8 @@ from ..errors import JSON_BYTES, InstanceError, did_you_mean
 from ..intake import parse_json, read_text
 from ..kinds import GRAPHS, PROBLEMS, with_objective
 from ..partition import GraphProblem, PartitionProblem, StagesProblem, megatron
-from . import msr, networkx_graph, pipedream
+from . import dot, msr, networkx_graph, pipedream
+from .models import LOADERS, Loaded
 from .overrides import arranged, shape, with_cluster, with_speeds
 
 
@@ -22,7 +24,8 @@ def read(path: str | PathLike[str], *, objective: str | None = None, **options: 
     """Read a problem from a file of any known format.
 
     Formats: a gangplan document of any problem, PipeDream's ``graph.txt``, the NeurIPS 2020 device-placement JSON,
-    networkx node-link JSON. ``devices``, ``memory``, ``bandwidth`` and ``variant`` apply to all of a graph on devices;
+    networkx' JSON and GraphML, DOT; by their endings ``.onnx`` and ``.pt2``, what `torch.export.save` writes.
+    ``devices``, ``memory``, ``bandwidth`` and ``variant`` apply to all of a graph on devices;
     a batch of gangs and jobs over time have no options.
 
     Args:
@@ -39,15 +42,31 @@ def read(path: str | PathLike[str], *, objective: str | None = None, **options: 
         InstanceError: naming file, field and the value found, whatever is wrong with the file or an option.
     """
     source = str(fspath(path))
-    text = read_text(path, limit=JSON_BYTES)
+    load = LOADERS.get(PurePath(source).suffix.lower())
+    text = "" if load else read_text(path, limit=JSON_BYTES)
     try:
-        return parse(text, objective=objective, **options)
+        return _problem(text, load(source) if load else _data(text), objective=objective, **options)
     except InstanceError as error:
         raise error.of(source) from None
 
 
-def parse(
+def parse(text: str, **options: Any) -> Any:
+    """Read a problem from text; see `read`."""
+    return _problem(text, _data(text), **options)
+
+
+def _data(text: str) -> Any:
+    """Return what JSON, DOT or GraphML says, None of other text."""
+    if text.lstrip().startswith(("{", "[")):
+        return parse_json(text)
+    if dot.recognises(text):
+        return dot.node_link(text)
+    return networkx_graph.graphml(text) if text.lstrip().startswith("<") else None
+
+
+def _problem(
     text: str,
+    data: Any,
     *,
     objective: str | None = None,
     cluster: str | None = None,
@@ -55,8 +74,7 @@ def parse(
     degrees: Sequence[int] | None = None,
     **options: Any,
 ) -> Any:
-    """Read a problem from text; see `read`."""
-    data = parse_json(text) if text.lstrip().startswith(("{", "[")) else None
+    """Build the problem of the text or of the data in it, with the options of `read`."""
     jobs = data.get("kind") if isinstance(data, dict) else None
     if jobs in ("placement", "schedule"):
         other = None if objective == jobs else objective
@@ -66,7 +84,8 @@ def parse(
             if value is not None:
                 raise InstanceError(name, f"{value!r} does not apply to {kind}")
         return from_document(data)
-    if objective == "latency" and options.get("training") is None and pipedream.recognises(text):
+    twice = isinstance(data, Loaded) or pipedream.recognises(text)
+    if objective == "latency" and options.get("training") is None and twice:
         options["training"] = False
     if objective not in (None, PartitionProblem.objective) and options.get("variant") is not None:
         raise InstanceError("variant", f"{options['variant']!r} does not apply to the objective {objective}")
@@ -108,6 +127,10 @@ def _clustered(
 
 def _parse(text: str, data: Any, options: dict[str, Any], *, arranging: bool = False) -> GraphProblem:
     """Parse; `arranging` a cluster anew needs nothing of that of a gangplan document but the type of its devices."""
+    if isinstance(data, Loaded):
+        built = data.build(data.model, **_applicable(data.build, data.name, options))
+        problem: GraphProblem = getattr(built, "problem", built)
+        return problem
     if not text.strip():
         raise InstanceError("content", "the file is empty")
     if data is not None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..arrays import FloatArray
 from ..errors import InstanceError
 from ..intake import as_float, csv_rows
-from .trace_formats import built_rows
+from .trace_rows import built_rows
 
 
 def _words(text: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike, fspath
 
@@ -14,7 +14,8 @@ import numpy as np
 from ..errors import InstanceError
 from ..intake import read_text
 from ..workload import Workload
-from .trace_formats import Format, Job, built_rows, recognise
+from .trace_formats import Content, recognise
+from .trace_rows import Format, Job, built_rows
 
 
 @dataclass(slots=True)
@@ -33,17 +34,23 @@ class Trace:
 
 
 def read_trace(
-    path: str | PathLike[str], *, skip_bad: bool = False, seconds: Mapping[str, float] | None = None
+    path: str | PathLike[str],
+    *,
+    skip_bad: bool = False,
+    seconds: Mapping[str, float] | None = None,
+    columns: Mapping[str, str] | None = None,
 ) -> Trace:
     """Read a workload as its publisher ships it: docs/simulate.md lists the formats.
 
-    Gzip is undone. Times of the calendar become seconds from the first. Jobs without a GPU, and those that never ran
-    to an end, are left out and counted where a format has them; in a plain CSV no GPU is an error.
+    Gzip is undone. Times of the calendar, or of a clock that began over a year before the first, become seconds from
+    the first. Jobs without a GPU, and those that never ran to an end, are left out and counted where a format has
+    them; in a plain CSV no GPU is an error.
 
     Args:
         path: the file.
         skip_bad: leave bad rows out and say which, instead of refusing the file.
         seconds: how long an application runs, by name, for Pollux' workloads, which do not say.
+        columns: of a plain CSV, what the file calls ours: ``{"id": "job", "gpus": "n"}``.
 
     Raises:
         InstanceError: naming file, line, field and the value found.
@@ -51,24 +58,27 @@ def read_trace(
     source = fspath(path)
     words = read_text(path, gzip=True)
     try:
-        return _parse(words, recognise(words, seconds or {}), skip_bad)
+        return _parse(*recognise(words, seconds or {}, columns or {}), skip_bad)
     except InstanceError as error:
         raise error.of(source) from None
 
 
-def _parse(words: str, form: Format, skip_bad: bool) -> Trace:
-    made, skipped = built_rows(form.split(words), form.build, skip_bad, unique="" if form.merge else "job")
+def _parse(form: Format, content: Content, skip_bad: bool) -> Trace:
+    made, skipped = built_rows(content, form.build, skip_bad, "job" if form.unique else "", form.unit)
     jobs = [job for job in made if isinstance(job, Job)]
     left_out = Counter(job for job in made if isinstance(job, str))
-    if form.merge:
-        jobs = list(merged(jobs))
+    if form.join:
+        joined = list(form.join(jobs))
+        jobs = [job for job in joined if isinstance(job, Job)]
+        left_out.update(job for job in joined if isinstance(job, str))
     if not jobs:
         why = "".join(f", {count} rows are {reason}" for reason, count in left_out.items())
         raise InstanceError("content", f"there is no job; {len(skipped)} bad rows were skipped{why}")
-    first = min(job.submit for job in jobs) if form.calendar else 0.0
+    first = min(job.submit for job in jobs)
+    origin = first if form.calendar or first > _YEAR else 0.0
     workload = Workload(
         names=tuple(job.name for job in jobs),
-        submit=np.array([job.submit - first for job in jobs]),
+        submit=np.array([job.submit - origin for job in jobs]),
         gpus=np.array([job.gpus for job in jobs]),
         duration=np.array([job.duration for job in jobs]),
         queue=tuple(job.queue for job in jobs),
@@ -80,25 +90,8 @@ def _parse(words: str, form: Format, skip_bad: bool) -> Trace:
     return Trace(workload, skipped, dict(left_out))
 
 
-def merged(jobs: Iterable[Job]) -> Iterator[Job]:
-    """Join the tasks of each job: from the first start to the last end, all GPUs at once."""
-    tasks: dict[str, list[Job]] = {}
-    for job in jobs:
-        tasks.setdefault(job.name, []).append(job)
-    for name, parts in tasks.items():
-        submit = min(part.submit for part in parts)
-        gpus = sum(part.gpus for part in parts)
-        yield Job(
-            name,
-            submit,
-            gpus,
-            max(part.submit + part.duration for part in parts) - submit,
-            parts[0].queue,
-            parts[0].model,
-            sum(part.gpus * part.share for part in parts) / gpus,
-            sum(part.cpu for part in parts),
-            sum(part.memory for part in parts),
-        )
+_YEAR = 365 * 86400.0
+"""Seconds. A trace whose first job comes later after 0 counts from somewhere else, such as 1970."""
 
 
 _COLUMNS = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import require_number
+from gangplan.instances.arrays import BoolArray, require_number
 from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
@@ -139,13 +139,50 @@ def conclude(loop: Loop, options: DegreeOptions | None = None) -> Outcome:
 
 def _fit(state: ClusterState) -> None:
     """Raise if a job would not fit if it were alone."""
+    for job in np.flatnonzero(~_fitting(state))[:1].tolist():
+        words = f"job {state.workload.names[job]} needs {state.workload.gpus[job]}, which the cluster never has for it"
+        raise InstanceError(f"gpus[{job}]", words)
+
+
+def _fitting(state: ClusterState) -> BoolArray:
+    """Return which jobs would fit if they were alone, bool (n,)."""
     asked = np.column_stack([state.workload.gpus, np.asarray(state.workload.share), state.kind, state.unit])
-    _, sample = np.unique(asked, axis=0, return_index=True)
-    for job in sorted(sample.tolist()):
-        need = int(state.workload.gpus[job])
-        if state.find(job, need) is None:
-            words = f"job {state.workload.names[job]} needs {need}, which the cluster never has for it"
-            raise InstanceError(f"gpus[{job}]", words)
+    _, sample, alike = np.unique(asked, axis=0, return_index=True, return_inverse=True)
+    fits = [state.find(job, int(state.workload.gpus[job])) is not None for job in sample.tolist()]
+    return np.array(fits)[alike.ravel()]
+
+
+def fitting(
+    workload: Workload,
+    nodes: int,
+    gpus: int,
+    *,
+    consolidate: bool = False,
+    degrees: Sequence[int] | None = None,
+    cpu: float | None = None,
+    memory: float | None = None,
+) -> BoolArray:
+    """Return which jobs would fit if they were alone, bool (n,); see `simulate_named`."""
+    least = np.minimum(workload.gpus, min(degrees)) if degrees else workload.gpus
+    fits: BoolArray = least <= nodes * gpus
+    if degrees or (cpu is None and memory is None) or not fits.any():
+        return fits
+    from .state import ClusterState
+
+    jobs = workload.take(np.flatnonzero(fits))
+    shared = bool((np.asarray(jobs.share) < 1).any())
+    rigid, fleet = DegreeOptions.rigid(jobs), _fleet(nodes, gpus, cpu, memory)
+    fits[fits] = _fitting(
+        ClusterState(jobs, fleet, rigid, None, shared=shared, consolidate=consolidate, cost=0.0, interval=np.inf)
+    )
+    return fits
+
+
+def _fleet(nodes: int, gpus: int, cpu: float | None, memory: float | None) -> Fleet:
+    """Return equal nodes; what is not counted they have enough of."""
+    return Fleet.regular(
+        1, nodes, gpus, cpu=_AMPLE if cpu is None else cpu, memory=_AMPLE if memory is None else memory
+    )
 
 
 def simulate_named(
@@ -209,9 +246,7 @@ def simulate_named(
             return simulate_fast(jobs, nodes, gpus, policy=name, discipline=discipline, consolidate=consolidate)
     else:
         make = POLICIES[policy] if isinstance(policy, str) else policy
-        fleet = Fleet.regular(
-            1, nodes, gpus, cpu=_AMPLE if cpu is None else cpu, memory=_AMPLE if memory is None else memory
-        )
+        fleet = _fleet(nodes, gpus, cpu, memory)
 
         def run(jobs: Workload) -> Outcome:
             return simulate(

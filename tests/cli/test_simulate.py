@@ -94,6 +94,25 @@ def test_shares_of_a_trace(trace: Path, cli: Any) -> None:
         (("--policy", "srtf", "--preempt-cost", "-1"), "error: preempt_cost: -1.0 is negative"),
         (("--degrees", "0"), "error: degrees[0]: 0 is not positive"),
         (("--rounds", "360", "--preempt-cost", "5"), "error: rounds: of leases know no preempt_cost"),
+        (("--policy", "online", "--preempt"), "error: preempt: is decided by the policy itself"),
+        (("--policy", "online", "--consolidate"), "error: consolidate: is decided by the policy itself"),
+        (("--policy", "online", "--discipline", "overtake"), "error: discipline: is decided by the policy itself"),
+        (("--policy", "fifo", "--policy", "fifo"), "error: policy: 'fifo' is given 2 times"),
+        (("--cluster", "2x8"), "error: --cluster: is given 2 times, and only one counts"),
+        (("--preempt", "--no-preempt"), "error: --preempt: is given 2 times, and only one counts"),
+        (("--degrees", "1,2"), "error: degrees: are chosen by none of the policies"),
+        (("--policy", "optimus", "--overhead", "0.2"), "error: overhead: changes nothing without --degrees"),
+        (("--checkpoint-interval", "5"), "error: checkpoint_interval: changes nothing without --mtbf and --mttr"),
+        (("--preempt-cost", "5"), "error: preempt_cost: changes nothing without a policy that stops jobs"),
+        (("--seed", "3"), "error: seed: changes nothing here"),
+        (("--like", "--seeds", "1,2", "--seed", "3"), "error: seed: changes nothing beside a list of --seeds"),
+        (("--per-queue",), "error: per_queue: changes nothing: the jobs are all of one queue"),
+        (("--lasts", "bert=5"), "error: lasts: 'bert' is no application of the trace"),
+        (("--lasts", "bert=5,bert=6"), "error: lasts: 'bert=6' is there twice"),
+        (("--node-cpu", "5"), "error: node_cpu: changes nothing: the trace says of no job what cores it needs"),
+        (("--node-memory", "5"), "error: node_memory: changes nothing"),
+        (("--panel", "load"), "error: panel: is of a picture: give --plot"),
+        (("--columns", "id"), "error: columns: 'id' is not name=word"),
     ],
 )
 def test_bad_options(trace: Path, cli: Any, options: tuple[str, ...], words: str) -> None:
@@ -101,6 +120,46 @@ def test_bad_options(trace: Path, cli: Any, options: tuple[str, ...], words: str
     done = cli("simulate", trace, "--cluster", "1x2", *options)
     assert done.code == 2
     assert done.err.startswith(words)
+
+
+def test_options_that_one_of_the_policies_hears(trace: Path, cli: Any) -> None:
+    """What changes something for one of the policies is taken, as it is."""
+    base = ("simulate", trace, "--cluster", "1x2", "--json", "--policy", "online", "--policy")
+    assert cli(*base, "fifo", "--preempt", "--consolidate", "--preempt-cost", "1").code == 0
+    assert cli(*base, "optimus", "--degrees", "1,2", "--overhead", "0.2").code == 0
+
+
+def test_jobs_larger_than_the_cluster(trace: Path, cli: Any) -> None:
+    """A job that never fits is left out, counted and named, by GPUs, cores and memory, in rounds too."""
+    trace.write_text("job_id,num_gpu,submit_time,duration,cpu,memory\na,9,0,9,9,9\nb,4,0,9,40,1\nc,2,5,7,2,8e9\n")
+    for options, left_out, first in (
+        (("--cluster", "2x2"), 1, "a with 9 GPUs"),
+        (("--cluster", "1x3"), 2, "a with 9 GPUs"),
+        (("--cluster", "3x3", "--node-cpu", "12"), 1, "b with 4 GPUs"),
+        (("--cluster", "3x3", "--node-memory", "4.5e9"), 0, ""),
+        (("--cluster", "3x3", "--node-memory", "4.5e9", "--consolidate"), 1, "c with 2 GPUs"),
+        (("--rounds", "60", "--cluster", "5xV100+9xK80", "--speeds", "v100=1,k80=0"), 1, "a with 9 GPUs"),
+    ):
+        done = cli("simulate", trace, *options)
+        assert (f"{left_out} jobs that the cluster is too small for" in done.out) == bool(left_out)
+        assert first in " ".join(done.out.split())
+        (found,) = json.loads(cli("simulate", trace, *options, "--json").out)
+        assert (found["jobs"], sum(found.get("left_out", {}).values())) == (3 - left_out, left_out)
+    done = cli("simulate", trace, "--cluster", "1x1")
+    assert (done.code, done.err) == (2, "error: gpus[0]: job a needs 9, the cluster has 1\n")
+
+
+def test_columns_by_other_names(trace: Path, cli: Any) -> None:
+    """Times on a clock of another origin count from the first submission, in columns of other names."""
+    trace.write_text("job;n;t;s\na;2;1791000000;60\nb;2;1791000010;60\n")
+    names = ("--columns", "id=job,gpus=n,submit=t,duration=s")
+    (found,) = json.loads(cli("simulate", trace, "--cluster", "1x2", *names, "--json").out)
+    assert (found["makespan"], found["mean_wait"]) == (120, 25)
+    rounds = ("--rounds", "60", "--cluster", "2xV100")
+    (found,) = json.loads(cli("simulate", trace, *rounds, "--speeds", "v100=1", *names, "--json").out)
+    assert found["makespan"] == 120
+    done = cli("simulate", trace, *rounds, "--speeds", "v100=1,k8=3", *names)
+    assert (done.code, "speeds: 'k8' is not one of v100" in done.err) == (2, True)
 
 
 @pytest.mark.parametrize("cluster", ["2", "0x8", "2x", "axb", "2x8x3"])

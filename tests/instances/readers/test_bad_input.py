@@ -262,9 +262,8 @@ def test_plan_is_no_problem() -> None:
     ("path", "value", "line"),
     [
         (("directed",), False, "directed: false means no order among the ops; a DiGraph is wanted"),
-        (("multigraph",), True, "multigraph: true means parallel edges; a DiGraph is wanted"),
         (("nodes",), [], "nodes: there is no op"),
-        (("nodes", 0, "id"), ["a"], "nodes[0].id: ['a'] is not a whole number or a name"),
+        (("nodes", 0, "id"), [], "nodes[0].id: [] is not a whole number or a name"),
         (("nodes", 0, "id"), "join1", "nodes[3].id: 'join1' is a duplicate"),
         (("nodes", 0, "time"), ..., "nodes[0].time: is missing"),
         (("nodes", 0, "time"), "1", "nodes[0].time: '1' is not a number"),

@@ -92,3 +92,56 @@ def test_bad_attributes_are_named() -> None:
         from_networkx(nx.DiGraph())
     with pytest.raises(InstanceError, match=r"nodes\[1\].id: 1 is a duplicate"):
         from_networkx(nx.DiGraph([("1", 1)]))
+
+
+def _small(multi: bool = False) -> nx.DiGraph:
+    graph = nx.MultiDiGraph() if multi else nx.DiGraph()
+    for i in range(3):
+        graph.add_node(("l", i), time=i + 1.0, memory=10.0)
+    graph.add_edges_from([(("l", 0), ("l", 1), {"bytes": 5}), (("l", 0), ("l", 2), {"bytes": 7})])
+    return graph
+
+
+NUMBERED = nx.convert_node_labels_to_integers(_small())
+WRITTEN = {
+    "tuples": json.dumps(nx.node_link_data(_small(), edges="edges")),
+    "multigraph": json.dumps(nx.node_link_data(_small(multi=True), edges="links")),
+    "adjacency": json.dumps(nx.adjacency_data(NUMBERED)),
+    "cytoscape": json.dumps(nx.cytoscape_data(NUMBERED)),
+    "names": json.dumps(nx.node_link_data(NUMBERED, name="name", source="from", target="to", edges="edges")),
+    "graphml": "\n".join(nx.generate_graphml(NUMBERED)),
+}
+
+
+@pytest.mark.parametrize("form", WRITTEN)
+def test_what_networkx_writes(form: str) -> None:
+    """The same graph is read in every form in which networkx writes it as text."""
+    graph = parse(WRITTEN[form]).graph
+    assert graph.time.tolist() == [[1, 2, 3]]
+    assert graph.edge_bytes.tolist() == [5, 7]
+    assert graph.target.tolist() == [1, 2]
+    assert graph.names[1] == ("('l', 1)" if form in ("tuples", "multigraph") else "1")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("<graphml>", "content: is no GraphML: ParseError"),
+        ("<html></html>", "content: is no GraphML"),
+        ("\n".join(nx.generate_graphml(nx.Graph([(1, 2)]))), "directed: false means no order"),
+        ('{"adjacency": [[]], "nodes": []}', "adjacency: is not a list of 0 lists"),
+        ('{"adjacency": [3], "nodes": [{"id": 1, "time": 1}]}', r"adjacency\[0\]: 3 is not a list"),
+        ('{"elements": 3}', "nodes: is missing"),
+        ('{"elements": {"nodes": [{"data": 3}], "edges": []}}', r"nodes\[0\]: 3 is not an object"),
+        (
+            '{"nodes": [{"id": 0, "time": 1}, {"id": 1, "time": 1}], "multigraph": true, '
+            '"edges": [{"source": 0, "target": 1}, {"source": 0, "target": 1}]}',
+            r"edges\[1\]: 0 -> 1 is a duplicate: give one edge the bytes of both",
+        ),
+        ('{"nodes": [{"id": 0, "weight": 1}], "edges": []}', "if weight is that, call it time and count seconds"),
+    ],
+)
+def test_what_cannot_be_read_says_how(text: str, words: str) -> None:
+    """A form that says too little, or too much, is answered with what to write."""
+    with pytest.raises(InstanceError, match=words):
+        parse(text)

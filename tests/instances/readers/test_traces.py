@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import json
 from pathlib import Path
 
 import numpy as np
@@ -220,3 +221,259 @@ def test_written_and_read(tmp_path: Path) -> None:
     back = read_trace(written(tmp_path, as_csv(work))).workload
     for field in dataclasses.fields(Workload):
         assert np.array_equal(getattr(back, field.name), getattr(work, field.name)), field.name
+
+
+SACCT = "JobID|Partition|Submit|Elapsed|State|ReqTRES\n"
+
+
+def sacct(job: str, tres: str, submit: str = "10:00:00", elapsed: str = "00:10:00", state: str = "COMPLETED") -> str:
+    """Return a row of ``sacct``."""
+    return f"{job}|gpu|2025-03-01T{submit}|{elapsed}|{state}|{tres}\n"
+
+
+def test_attempts_of_one_job(tmp_path: Path) -> None:
+    """Of a job that was requeued the last attempt counts, from its own submission, wherever it stands in the file."""
+    late = sacct("30", "gres/gpu=4", "10:20:00", "01:00:00")
+    rows = late + sacct("30", "gres/gpu=4", state="NODE_FAIL") + sacct("31", "gres/gpu=4")
+    found = read_trace(written(tmp_path, SACCT + rows))
+    assert (found.workload.names, found.workload.submit.tolist()) == (("30", "31"), [1200, 0])
+    assert found.workload.duration.tolist() == [3600, 600]
+    assert found.left_out == {"of an attempt that was not the last": 1}
+    # requeued and waiting still: the job has not ended
+    found = read_trace(written(tmp_path, SACCT + rows + sacct("30", "gres/gpu=4", "12:00:00", state="PENDING")))
+    assert found.workload.names == ("31",)
+    assert found.left_out == {"of an attempt that was not the last": 2, "that never ran to an end": 1}
+
+
+def test_heterogeneous_jobs_are_one_gang(tmp_path: Path) -> None:
+    """The parts of a heterogeneous job hold their GPUs together; of each the last attempt counts."""
+    parts = sacct("20+0", "cpu=8,gres/gpu=4") + sacct("20+1", "cpu=8,gres/gpu=8", elapsed="00:20:00")
+    found = read_trace(written(tmp_path, SACCT + parts + sacct("20+1.batch", "") + sacct("20+2", "cpu=8")))
+    assert (found.workload.names, found.workload.gpus.tolist()) == (("20",), [12])
+    assert found.workload.duration.tolist() == [1200]
+    assert found.workload.cpu is not None and found.workload.cpu.tolist() == [16]
+    again = sacct("20+0", "gres/gpu=4", "11:00:00") + sacct("20+1", "gres/gpu=2", "11:00:00")
+    found = read_trace(written(tmp_path, SACCT + parts + again))
+    assert (found.workload.gpus.tolist(), found.workload.duration.tolist()) == ([6], [600])
+    found = read_trace(
+        written(tmp_path, SACCT + sacct("1", "gres/gpu=1") + parts + sacct("20+2", "gpu", state="RUNNING"))
+    )
+    assert (found.workload.names, found.left_out) == (("1",), {"that never ran to an end": 3})
+
+
+@pytest.mark.parametrize(
+    ("head", "cells", "gpus"),
+    [
+        ("ReqTRES|AllocTRES", "cpu=1|cpu=36,gres/gpu:rtx2080ti=4,gres/gpu=4", 4),  # --exclusive
+        ("ReqTRES|AllocTRES", "gres/gpu=1|cpu=36,gres/gpu=4", 4),
+        ("ReqTRES|AllocTRES", "gres/gpu=2|", 2),
+        ("AllocTRES", "gres/gpu:a100=2,gres/gpu:v100=3", 5),
+        ("AllocTRES", "gres/gpu:a100=2,gres/gpu:v100=3,gres/gpu=5", 5),
+        ("AllocTRES", "gres/gpu:1g.10gb=2,gres/gpumem=37,gres/gpuutil=90", 2),
+        ("ReqGRES|NNodes", "gpu:4|2", 8),
+        ("ReqGRES|AllocNodes", "gpu:a100:2,gpu:v100:1(S:0)|3", 9),
+        ("ReqGRES|NNodes", "gpu|2", 2),
+        ("AllocGRES", "gpu:a100:8", 8),
+        ("reqtres", "gres/gpu=3", 3),
+    ],
+)
+def test_gpus_of_slurm(tmp_path: Path, head: str, cells: str, gpus: int) -> None:
+    """What was given counts before what was asked, types are added up, GRES are of each node."""
+    for name in ("JobID", "JobIDRaw", "jobid"):
+        text = f"{name}|Submit|Elapsed|{head}|\n7|1740823200|00:10:00|{cells}|\n"
+        assert read_trace(written(tmp_path, text)).workload.gpus.tolist() == [gpus]
+
+
+def test_gres_need_the_number_of_nodes(tmp_path: Path) -> None:
+    """A count of each node is no count of a job."""
+    with pytest.raises(InstanceError, match="line 2: ReqGRES: 'gpu:4' is of each node, and NNodes is missing"):
+        read_trace(written(tmp_path, "JobID|Submit|Elapsed|ReqGRES\n7|2025-03-01|00:10:00|gpu:4\n"))
+
+
+SWF_ROW = "{} {} -1 {} 4 -1 -1 4 -1 -1 {} 1 1 -1 1 -1 -1 -1\n"
+
+
+@pytest.mark.parametrize(
+    "head",
+    ["; UnixStartTime: 0 \n", "# a comment\n\n  ; another\n", "", "1 0 -1 1e2 4 -1 -1 4 -1 -1 1 1 1 -1 1 -1 -1 -1 9\n"],
+)
+def test_swf_as_it_is_found(tmp_path: Path, head: str) -> None:
+    """Comments of either kind, more columns than eighteen, floats and exponents are the format still."""
+    row = SWF_ROW.format("2", "1.5e1", "2.3e+01", "1.0").replace("4 -1", "4.0 -1.0", 1)
+    found = read_trace(written(tmp_path, head + row.rstrip() + " 7 8\n"))
+    assert (found.workload.gpus[-1], found.workload.submit[-1], found.workload.duration[-1]) == (4, 15, 23)
+
+
+def test_swf_cancelled_and_in_parts(tmp_path: Path) -> None:
+    """Jobs cancelled before they ran are left out; of executions between stops either the whole or the sum counts."""
+    rows = [("1", 0, 100, 1), ("2", 10, 0, 5), ("3", 20, -1, 5), ("4", 20, 7, 5), ("5", 20, 0, 1)]
+    rows += [("6", 30, 50, 1), ("6", 30, 20, 2), ("6", -1, 30, 3), ("7", 40, 5, 2), ("7", -1, 6, 4)]
+    found = read_trace(written(tmp_path, "".join(SWF_ROW.format(*row) for row in rows)))
+    assert dict(zip(found.workload.names, found.workload.duration.tolist(), strict=True)) == {
+        "1": 100, "4": 7, "5": 0, "6": 50, "7": 11,
+    }  # fmt: skip
+    assert found.workload.submit.tolist() == [0, 20, 20, 30, 40]
+    whole = "of a part of a job that has a row for the whole"
+    assert found.left_out == {"that never ran to an end": 2, whole: 2}
+    with pytest.raises(InstanceError, match="line 2: job: '6' is a duplicate"):
+        read_trace(written(tmp_path, SWF_ROW.format("6", 0, 1, 1) * 2))
+    with pytest.raises(InstanceError, match="line 2: run: 'x' is not a number"):
+        read_trace(written(tmp_path, SWF_ROW.format("6", 0, 1, 1) + SWF_ROW.format("7", 0, "x", 1)))
+
+
+ACME = "job_id,user,node_num,gpu_num,cpu_num,{}type,state,submit_time,start_time,end_time,{}duration,queue,gpu_time\n"
+
+
+def test_acme(tmp_path: Path) -> None:
+    """Both clusters are read; Kalos' durations count the wait, so that the times are taken; zones are honoured."""
+    seren = ACME.format("", "") + (
+        "1,u,1,8,16,Eval,FAILED,2023-03-01 08:00:00+08:00,2023-03-01 08:00:05+08:00,2023-03-01 01:00:05Z,3600,5,1\n"
+        "2,u,1,0,16,Other,COMPLETED,2023-03-01 08:00:00+08:00,2023-03-01 08:00:05+08:00,2023-03-01 01:00:05Z,1,5,1\n"
+    )
+    found = read_trace(written(tmp_path, seren))
+    assert (found.workload.queue, found.workload.duration.tolist()) == (("Eval",), [3600])
+    assert found.left_out == {"without a GPU": 1}
+    kalos = ACME.format("mem_per_pod_GB,shared_mem_per_pod,", "fail_time,stop_time,") + (
+        "a,u,2,16,96,100,1.0,Other,FAILED,2023-05-17 11:00:58+00:00,2023-05-17 11:01:08+00:00,"
+        "2023-05-17 11:01:16+00:00,2023-05-17 11:01:16+00:00,,18,10.0,288\n"
+        "b,u,2,16,96,,1.0,Other,RUNNING,2023-05-17 19:01:08+08:00,2023-05-17 11:01:08+00:00,,,,18,10.0,288\n"
+        "c,u,2,16,96,,,Other,CANCELLED,2023-05-17 19:01:08+08:00,2023-05-17 11:01:08Z,2023-05-17 11:01:09Z,,,1,0,1\n"
+    )
+    work = read_trace(written(tmp_path, kalos)).workload
+    assert (work.names, work.submit.tolist(), work.duration.tolist()) == (("a", "c"), [0, 10], [8, 1])
+    assert work.memory is not None and work.memory.tolist() == [200e9, 0]
+    with pytest.raises(InstanceError, match="line 3: end_time: '2023-02-01' is before the start_time"):
+        row = "3,u,1,1,1,Eval,FAILED,2023-03-01,2023-03-01,2023-02-01,1,1,1\n"
+        read_trace(written(tmp_path, "".join(seren.splitlines(keepends=True)[:2]) + row))
+
+
+@pytest.mark.parametrize("word", ["None", "", "NaN", "null", "Unknown"])
+def test_helios_that_never_started(tmp_path: Path, word: str) -> None:
+    """Whatever stands for no time means that the job never ran."""
+    rows = "2,u,v,8,16,1,CANCELLED,2020-04-01 00:01:00,{},2020-04-01 00:05:00,0,240\n"
+    rows = rows.format(word) + rows.replace("2,", "3,", 1).format("2020-04-01 00:02:00")
+    found = read_trace(written(tmp_path, HELIOS + rows))
+    assert (found.workload.names, found.left_out) == (("3",), {"that never ran to an end": 1})
+
+
+@pytest.mark.parametrize(
+    "first", ["j1,tf,,Waiting,,,600.0,29.3,50.0,MISC", "j1,ps,2.0,Failed,5.0,,,,,", "j1,ps,1,Running,5,nan,1,1,,T4"]
+)
+def test_alibaba_without_its_header(tmp_path: Path, first: str) -> None:
+    """The table is known by its ten columns though the first row lacks numbers."""
+    found = read_trace(
+        written(tmp_path, f"{first}\nj2,worker,2.0,Terminated,494378.0,494500.0,600.0,29.3,100.0,MISC\n")
+    )
+    assert (found.workload.names, found.workload.gpus.tolist(), found.workload.duration.tolist()) == (
+        ("j2",),
+        [2],
+        [122],
+    )
+
+
+def philly_job(name: object, *attempts: object, gpus: object = ("gpu0", "gpu1")) -> dict[str, object]:
+    """Return a job of Philly's log with attempts from one second of an hour to another."""
+    ran = [{"start_time": f"2017-10-09 07:00:{a}", "end_time": f"2017-10-09 07:00:{b}"} for a, b in attempts]  # type: ignore[misc]
+    detail = [{"ip": "m1", "gpus": list(gpus) if isinstance(gpus, tuple) else gpus}]
+    records = [one | {"detail": detail} for one in ran]
+    return {"jobid": name, "vc": "v", "attempts": records, "submitted_time": "2017-10-09 06:59:59", "status": "Pass"}
+
+
+def test_philly_log(tmp_path: Path) -> None:
+    """A job of Philly's own log runs as long as all its attempts, as in the CSV made of it."""
+    log = [philly_job("a", ("01", "03"), ("10", "15")), philly_job("b"), philly_job("c", ("01", "02"), gpus=())]
+    found = read_trace(written(tmp_path, json.dumps(log)))
+    work = found.workload
+    assert (work.names, work.gpus.tolist(), work.duration.tolist(), work.queue) == (("a",), [2], [7], ("v",))
+    assert found.left_out == {"that never ran to an end": 1, "without a GPU": 1}
+
+
+@pytest.mark.parametrize(
+    ("job", "words"),
+    [
+        (3, "job 2: job: 3 is not an object"),
+        ({"jobid": "x", "attempts": 4}, "job 2: attempts: 4 is not a list of objects"),
+        (philly_job("x", ("10", "05")), r"job 2: attempts\[0\].end_time: '2017-10-09 07:00:05' is before"),
+        (philly_job("x", ("10", "xx")), r"job 2: attempts\[0\].end_time: '2017-10-09 07:00:xx' is no time"),
+        (philly_job("x", ("10", "15"), gpus=3), r"job 2: attempts\[0\].detail: has a server whose gpus"),
+        (philly_job("a", ("10", "15")), "job 2: job: 'a' is a duplicate"),
+        (philly_job(None, ("10", "15")), "job 2: jobid: is empty"),
+    ],
+)
+def test_bad_philly_log(tmp_path: Path, job: object, words: str) -> None:
+    """A wrong job is named by its number, or left out and counted."""
+    path = written(tmp_path, json.dumps([philly_job("a", ("01", "03")), job]))
+    with pytest.raises(InstanceError, match=words):
+        read_trace(path)
+    assert len(read_trace(path, skip_bad=True).skipped) == 1
+
+
+def test_plain_times(tmp_path: Path) -> None:
+    """Times of the calendar or of a clock with a far origin count from the first submission; near ones stay."""
+    for first, second in (
+        ("2024-01-01 00:00:00", "2024-01-01T00:01:00Z"),
+        ("1790000000", "1790000060"),
+        ("1.79e9", "1790000060.0"),
+    ):
+        work = read_trace(written(tmp_path, f"{HEAD}a,8,{first},100\nb,8,{second},100\n")).workload
+        assert work.submit.tolist() == [0, 60]
+    assert read_trace(written(tmp_path, f"{HEAD}a,8,5,1\nb,8,1790000000,1\n")).workload.submit[0] == 5
+    with pytest.raises(InstanceError, match="line 3: submit_time: 'soon' is no time"):
+        read_trace(written(tmp_path, f"{HEAD}a,8,2024-01-01,100\nb,8,soon,100\n"))
+
+
+@pytest.mark.parametrize("empty", ["", " ", "nan", "NULL"])
+def test_empty_optional_cells(tmp_path: Path, empty: str) -> None:
+    """Nothing in an optional column is as if there were no such column."""
+    text = f"{HEAD.strip()},cpu,memory,share\na,8,0,100,{empty},{empty},{empty}\nb,8,0,100,2,3,0.5\n"
+    work = read_trace(written(tmp_path, text)).workload
+    assert work.cpu is not None and work.memory is not None and work.share is not None
+    assert (work.cpu.tolist(), work.memory.tolist(), work.share.tolist()) == ([0, 2], [0, 3], [1, 0.5])
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_named_columns(tmp_path: Path, delimiter: str) -> None:
+    """A file says what it calls our columns, whatever stands between them; the others keep our names."""
+    text = "job,n,t,s,num_gpu,cpu\na,8,5,100,x,3\n".replace(",", delimiter)
+    names = {"id": "job", "gpus": "n", "submit": "t", "duration": "s"}
+    work = read_trace(written(tmp_path, text), columns=names).workload
+    assert work.cpu is not None
+    assert (work.names, work.gpus.tolist(), work.submit.tolist(), work.cpu.tolist()) == (("a",), [8], [5], [3])
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"id": "jobs"}, "columns: 'jobs' is not one of job, n, t, s; did you mean job"),
+        ({"idd": "job"}, "columns: 'idd' is not one of id, gpus"),
+        ({"id": "job", "job_id": "n"}, "columns: give a column two names, or a name to two columns"),
+        ({"id": "job", "gpus": "n"}, "header: job_id, num_gpu, t, s lacks submit_time, duration"),
+    ],
+)
+def test_bad_names_of_columns(tmp_path: Path, columns: dict[str, str], words: str) -> None:
+    """A column that is not there, not ours, or taken twice is named."""
+    with pytest.raises(InstanceError, match=words):
+        read_trace(written(tmp_path, "job,n,t,s\na,8,5,100\n"), columns=columns)
+
+
+@pytest.mark.parametrize(
+    ("head", "words"),
+    [
+        ("job_id,num_gpu,submit_time,duration,num_gpu", "'num_gpu' is there 2 times"),
+        ("job_id,num_gpu,submit_time,duration,cpu,CPU", "'cpu' is there 2 times"),
+        ("JobID|Submit|Elapsed|ReqTRES|jobid", "'JobID' is there 2 times"),
+        (
+            "name,cpu_milli,memory_mib,num_gpu,gpu_milli",
+            "nearly Alibaba's of 2023 .* lacks creation_time, deletion_time",
+        ),
+        ("JobIDRaw|Partition|Submit|Elapsed", r"nearly Slurm's \(sacct --parsable2\), but lacks AllocTRES or ReqTRES"),
+        ("JobID    Partition  Submit   Elapsed  AllocTRES", "fixed width: write it by sacct --parsable2"),
+        ("job_id,gpu_num,cpu_num,submit_time,start_time,end_time,duration", r"nearly Helios' .* lacks vc"),
+        ("jobid,num_gpus,submit,duration", "lacks job_id, num_gpu, submit_time; did you mean jobid"),
+        ("Transformer\tpython3 train.py\tx\t-step\t1\t5\t1\t1\t-1.0\t5", "looks like Gavel's, which needs --rounds"),
+    ],
+)
+def test_headers_that_are_nearly_known(tmp_path: Path, head: str, words: str) -> None:
+    """What is wrong with a header is told by the format that it is nearest to."""
+    with pytest.raises(InstanceError, match=f"header: .*{words}"):
+        read_trace(written(tmp_path, f"{head}\n1,2\n"))

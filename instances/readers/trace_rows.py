@@ -1,0 +1,213 @@
+"""What all formats of job traces have in common: jobs, fields of a row, tables, and rows that are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeVar
+
+from ..errors import InstanceError
+from ..intake import Table, as_float, csv_rows
+
+Row = Mapping[str, str]
+T = TypeVar("T")
+
+NO_GPU, NEVER_RAN = "without a GPU", "that never ran to an end"
+"""Why rows that are not wrong make no job."""
+_EPOCH = datetime(1970, 1, 1)
+_BLANK = frozenset(("", "none", "nan", "null", "unknown"))
+"""What publishers write where there is no value, in small letters."""
+
+
+@dataclass(slots=True)
+class Job:
+    """What a trace says of a job, or of one part of it; see `Workload`.
+
+    Attributes:
+        part: which part of its job a row is, in a format in which a job may have several.
+        ended: whether it ran to an end.
+    """
+
+    name: str
+    submit: float
+    gpus: int
+    duration: float
+    queue: str = ""
+    model: str = ""
+    share: float = 1.0
+    cpu: float = 0.0
+    memory: float = 0.0
+    part: str = ""
+    ended: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How a publisher writes a trace.
+
+    Attributes:
+        name: what it is called.
+        needs: the columns by which it is recognised, with ``|`` between those of which one is enough.
+        takes: other columns that are read if they are there.
+        build: makes a job of a row, or says why there is none in it.
+        calendar: whether times are of the calendar, or otherwise from no particular origin: the first becomes 0.
+        join: makes jobs of parts of jobs, where a job may have several rows.
+        unique: whether no name may be there twice, those of parts aside.
+        unit: what an error counts to say where it is.
+    """
+
+    name: str
+    needs: str
+    takes: str
+    build: Callable[[Row, int], Job | str]
+    calendar: bool = False
+    join: Callable[[list[Job]], Iterator[Job | str]] | None = None
+    unique: bool = True
+    unit: str = "line"
+    spelling: dict[str, str] = field(init=False, repr=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        words = self.needs.replace("|", " ").split() + self.takes.split()
+        self.spelling.update((word.lower(), word) for word in words)
+
+    def columns(self, header: Iterable[str]) -> tuple[str, ...]:
+        """Return the columns that a header names, as the format spells them."""
+        return tuple(self.spelling.get(name.strip().lower(), name.strip()) for name in header)
+
+    def lacks(self, columns: Iterable[str]) -> list[str]:
+        """Return the needed columns that are not there."""
+        there = set(columns)
+        return [group for group in self.needs.split() if not there & set(group.split("|"))]
+
+
+def blank(row: Row, key: str) -> bool:
+    """Return whether there is no value in a row."""
+    word = row.get(key, "").strip()
+    return not word[:1].isdecimal() and word.lower() in _BLANK
+
+
+def text(row: Row, key: str) -> str:
+    """Return a field that must not be empty."""
+    if not row[key].strip():
+        raise InstanceError(key, "is empty")
+    return row[key].strip()
+
+
+def number(row: Row, key: str) -> float:
+    """Return a finite number from 0 on."""
+    return as_float(row[key], key)
+
+
+def number_or(row: Row, key: str, default: float = 0.0) -> float:
+    """Return a finite number from 0 on, or the default where there is none."""
+    return default if blank(row, key) else as_float(row[key], key)
+
+
+def whole(row: Row, key: str, least: int = 1) -> int:
+    """Return a whole number, positive unless `least` is 0."""
+    value = number(row, key)
+    if value != int(value) or not least <= value < 2**31:
+        raise InstanceError(key, f"{row[key]!r} is not a {'positive ' if least else ''}whole number")
+    return int(value)
+
+
+def moment(row: Row, key: str) -> float:
+    """Return the seconds of a time of the calendar, which names no zone or its own, or of Unix' clock."""
+    word = row[key].strip()
+    try:
+        time = datetime.fromisoformat(word)
+    except ValueError:
+        if word.replace(".", "", 1).isdecimal():
+            return float(word)
+        raise InstanceError(key, f"{row[key]!r} is no time") from None
+    return time.timestamp() if time.tzinfo else (time - _EPOCH).total_seconds()
+
+
+def span(row: Row, began: str, ended: str, read: Callable[[Row, str], float]) -> float:
+    """Return the seconds from one time of a row to another."""
+    seconds = read(row, ended) - read(row, began)
+    if seconds < 0:
+        raise InstanceError(ended, f"{row[ended]!r} is before the {began}")
+    return seconds
+
+
+def table(text: str, columns: tuple[str, ...] = (), delimiter: str = ",") -> Table:
+    """Split a table; its first line names the columns unless they are given."""
+    rows = csv_rows(text, delimiter)
+    names = columns or tuple(name.strip() for name in next(rows, (0, []))[1])
+    return names, rows
+
+
+def built_rows(
+    content: tuple[tuple[str, ...], Iterator[tuple[int, list[Any]]]],
+    build: Callable[[dict[str, Any], int], T],
+    skip_bad: bool,
+    unique: str = "",
+    unit: str = "line",
+) -> tuple[list[T], list[str]]:
+    """Return what `build` makes of each row and its line, and what is wrong with those left out.
+
+    Args:
+        content: columns and rows.
+        build: makes something, with a name if it is to be `unique`, of the fields by column and the line.
+        skip_bad: leave rows out that are wrong, instead of raising.
+        unique: the field that a name which was there before is an error of; parts of jobs have no name of their own.
+        unit: what the number of a row counts.
+
+    Raises:
+        InstanceError: naming line, field and the value found.
+    """
+    columns, rows = content
+    made: list[T] = []
+    skipped: list[str] = []
+    seen: set[str] = set()
+    for line, values in rows:
+        try:
+            if len(values) != len(columns):
+                raise InstanceError("columns", f"the row has {len(values)} of them, not {len(columns)}")
+            one = build(dict(zip(columns, values, strict=True)), line)
+            name = getattr(one, "name", None) if unique and not getattr(one, "part", "") else None
+            if name in seen:
+                raise InstanceError(unique, f"{name!r} is a duplicate")
+            if name is not None:
+                seen.add(name)
+            made.append(one)
+        except InstanceError as error:
+            placed = InstanceError(f"{unit} {line}: {error.field}", error.problem)
+            if not skip_bad:
+                raise placed from None
+            skipped.append(str(placed))
+    return made, skipped
+
+
+def by_name(jobs: Iterable[Job]) -> Iterator[list[Job]]:
+    """Yield the parts of each job, in the order of the file."""
+    parts: dict[str, list[Job]] = {}
+    for job in jobs:
+        parts.setdefault(job.name, []).append(job)
+    yield from parts.values()
+
+
+def together(parts: list[Job]) -> Job:
+    """Return one job of parts that run at the same time: from the first start to the last end, all GPUs at once."""
+    if len(parts) == 1:
+        return parts[0]
+    submit = min(part.submit for part in parts)
+    gpus = sum(part.gpus for part in parts)
+    return Job(
+        parts[0].name,
+        submit,
+        gpus,
+        max(part.submit + part.duration for part in parts) - submit,
+        parts[0].queue,
+        parts[0].model,
+        sum(part.gpus * part.share for part in parts) / gpus,
+        sum(part.cpu for part in parts),
+        sum(part.memory for part in parts),
+    )
+
+
+def tasks_together(jobs: list[Job]) -> Iterator[Job | str]:
+    """Join the tasks of each job."""
+    return (together(parts) for parts in by_name(jobs))
