@@ -56,6 +56,12 @@ def did_you_mean(value: object, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
+def brief(value: object) -> str:
+    """Return what a value is in a few words: as Python writes it, or its type if that takes several lines."""
+    text = repr(value)
+    return f"a {type(value).__name__}" if "\n" in text else text if len(text) <= 60 else f"{text[:57]}..."
+
+
 @dataclass(frozen=True, slots=True)
 class Limit:
     """One limit.

@@ -75,15 +75,23 @@ class Verdict(Judgement):
         return cls(tuple(violations), None, zero, zero, zero)
 
 
+def in_order(what: str, names: tuple[str, ...], where: str, wanted: tuple[str, ...]) -> list[str]:
+    """Return why the names in a plan are not those of its problem, in its order; nothing if they are."""
+    if names == wanted:
+        return []
+    if len(names) != len(wanted):
+        return [f"the plan places {len(names)} {what}s, the {where} has {len(wanted)}"]
+    i = next(i for i, (mine, theirs) in enumerate(zip(names, wanted, strict=True)) if mine != theirs)
+    order = f": name them in the order of the {where}" if sorted(names) == sorted(wanted) else ""
+    return [f"{what} {i} of the plan is {names[i]}, of the {where} {wanted[i]}{order}"]
+
+
 def shape(problem: GraphProblem, ops: tuple[str, ...], device: IntArray) -> list[str]:
     """Return why a plan does not fit its problem at all, in words."""
     names, d = problem.graph.names, problem.cluster.n_devices
-    if len(ops) != len(names):
-        return [f"the plan places {len(ops)} ops, the graph has {len(names)}"]
-    if ops != names:
-        i = next(i for i, (mine, theirs) in enumerate(zip(ops, names, strict=True)) if mine != theirs)
-        return [f"op {i} of the plan is {ops[i]}, of the graph {names[i]}"]
-    return [f"op {names[i]} is on device {device[i]}, the cluster has {d}" for i in np.flatnonzero(device >= d)]
+    return in_order("op", ops, "graph", names) or [
+        f"op {names[i]} is on device {device[i]}, the cluster has {d}" for i in np.flatnonzero(device >= d)
+    ]
 
 
 def assignment(problem: GraphProblem, device: IntArray) -> tuple[list[str], FloatArray, FloatArray]:
