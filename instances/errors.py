@@ -56,6 +56,11 @@ def did_you_mean(value: object, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
+def extra(name: str) -> str:
+    """Return how an extra is installed: from the clone, since no index has this package."""
+    return f'in the clone of gangplan: pip install ".[{name}]"'
+
+
 def brief(value: object) -> str:
     """Return what a value is in a few words: as Python writes it, or its type if that takes several lines."""
     text = repr(value)

@@ -177,7 +177,7 @@ def report(
     ledger: Ledger = None,
     short: Annotated[str | None, typer.Option(help="write a short report in Markdown too", metavar="FILE")] = None,
 ) -> None:
-    """Write FOLDER/report.md and FOLDER/report.html from the rows. Needs gangplan[bench]."""
+    """Write FOLDER/report.md and FOLDER/report.html from the rows. Needs the extra bench."""
     _report(folder, _ledger(ledger, folder), short)
 
 

@@ -66,7 +66,7 @@ def profile(
 ) -> None:
     """Trace a torch.nn.Module and make a partition problem of it.
 
-    Needs gangplan[torch]. Prints its ops with FLOPs, bytes, parameters and times; a training step has a backward twin
+    Needs the extra torch. Prints its ops with FLOPs, bytes, parameters and times; a training step has a backward twin
     for each.
     """
     if out is not None:

@@ -43,7 +43,7 @@ def split(
 ) -> int:
     """Say which module of MODEL goes where by PLAN, and where torch.distributed.pipelining is to split it.
 
-    Needs gangplan[torch]. Give the options that the problem was solved with. Exit code: 0, or 1 if --run finds a
+    Needs the extra torch. Give the options that the problem was solved with. Exit code: 0, or 1 if --run finds a
     difference, 2 for bad input.
     """
     if out is not None:

@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from gangplan.instances import InstanceError
-from gangplan.instances.errors import did_you_mean
+from gangplan.instances.errors import did_you_mean, extra
 from gangplan.instances.torch_model.load import find_object
 from gangplan.instances.verify import Problem
 from gangplan.solvers.method import OBJECTIVES, suite
@@ -126,6 +126,6 @@ def _installed(name: str) -> Solver:
     try:
         found: Solver = known[name].load()
     except ImportError as error:
-        how = ": pip install 'gangplan[peers]'" if known[name].value.startswith("gangplan.") else ""
+        how = f"; {extra('peers')}" if known[name].value.startswith("gangplan.") else ""
         raise InstanceError("plugin", f"{name!r} needs {error.name}, which is not installed{how}") from None
     return found

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from gangplan.instances import InstanceError
-from gangplan.instances.errors import unknown
+from gangplan.instances.errors import extra, unknown
 from gangplan.instances.outlet import write_whole
 from gangplan.solvers.run import Status
 
@@ -78,7 +78,7 @@ def _results(todo: Sequence[Task], settings: Settings) -> Iterator[tuple[Row, st
 
             Client.current(allow_global=True) if _has_client() else Client(n_workers=settings.jobs)
     except ImportError as error:
-        words = f"{settings.engine!r} needs {error.name}: pip install 'gangplan[{ENGINES[settings.engine]}]'"
+        words = f"{settings.engine!r} needs {error.name}; {extra(ENGINES[settings.engine])}"
         raise InstanceError("engine", words) from None
     if settings.jobs == 1 and settings.engine == "loky":
         yield from map(execute, todo)
