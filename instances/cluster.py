@@ -22,6 +22,7 @@ from .arrays import (
     require_unique,
 )
 from .errors import LEVELS, InstanceError, brief
+from .quantities import quantity
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class TreeTopology:
             raise InstanceError(f"group[{len(self.levels) - 1}]", "the top level does not join all devices")
 
     def __repr__(self) -> str:
-        levels = ", ".join(f"{x.name} {x.bandwidth:.4g} bytes/s" for x in self.levels)
+        levels = ", ".join(f"{x.name} {quantity(x.bandwidth, 'B')}/s" for x in self.levels)
         return f"TreeTopology({self.n_devices} devices: {levels})"
 
     @property

@@ -7,12 +7,13 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from gangplan.instances.quantities import scale
 from gangplan.learned.interference.policies import OTHERS, make_policy
 from gangplan.simulator.interference.cases import CASES, DATA, DATA_CASES, OF_AGENTS, maker
 from gangplan.simulator.interference.evaluate import Figures, baselines, evaluate
 from gangplan.simulator.metrics import interval
 
-from ..units import plus_minus, scale
+from ..units import plus_minus
 from . import options
 from .output import emit_blocks, emit_json, table
 from .progress import Bar

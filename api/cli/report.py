@@ -10,10 +10,11 @@ import numpy as np
 
 from gangplan.instances import GraphProblem, PartitionPlan, Plan, StagesPlan, StagesProblem, Verdict, dump, verify
 from gangplan.instances.placement import PlacementProblem
+from gangplan.instances.quantities import scale
 from gangplan.instances.schedule import ScheduleProblem
 from gangplan.solvers import Result
 
-from ..units import amount, column, counted, percent, scale, time_unit
+from ..units import amount, column, counted, percent, time_unit
 from .output import facts, table
 
 ROWS = 64

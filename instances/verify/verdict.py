@@ -10,6 +10,7 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray, sums
 from ..partition import precedence
+from ..quantities import quantity
 
 if TYPE_CHECKING:
     from ..graph import OpGraph
@@ -44,7 +45,7 @@ class Judgement:
     def __repr__(self) -> str:
         name, wrong = type(self).__name__, self.violations
         if not wrong:
-            return f"{name}(feasible, objective {self.objective:.4g}{' s' if name == 'Verdict' else ''})"
+            return f"{name}(feasible, objective {quantity(self.objective, 's' * (name == 'Verdict'))})"
         more = [f"... and {len(wrong) - 5} more"] if len(wrong) > 5 else []
         return "\n  ".join([f"{name}(infeasible, {len(wrong)} violations):", *wrong[:5], *more])
 
@@ -111,7 +112,7 @@ def assignment(problem: GraphProblem, device: IntArray) -> tuple[list[str], Floa
     memory = sums(device, graph.memory, cluster.n_devices)
     limit = problem.capacity()
     overfull = [
-        f"memory: the ops on device {i} need {memory[i]:.6g} bytes, it has {limit[i]:.6g}"
+        f"memory: the ops on device {i} need {quantity(memory[i], 'B', 6)}, it has {quantity(limit[i], 'B', 6)}"
         for i in np.flatnonzero(memory > limit * (1 + TOLERANCE))
     ]
     return [*unsupported, *overfull, *apart(graph, device, "on device", "on")], compute, memory

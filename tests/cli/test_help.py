@@ -11,7 +11,8 @@ import pytest
 
 from gangplan.cli.app import COMMANDS, GROUPS
 from gangplan.cli.output import table
-from gangplan.units import column, percent, quantity
+from gangplan.instances.quantities import quantity
+from gangplan.units import column, percent
 
 
 def test_version(cli: Any) -> None:
