@@ -2,14 +2,24 @@
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import pytest
 
 import gangplan
-from gangplan import InstanceError, MoldableJob, NodePool, Pool, SchedulePlan, ScheduleProblem
-from gangplan.instances.placement import Demand, Expected, Running, Task
+from gangplan import (
+    Demand,
+    Expected,
+    InstanceError,
+    MoldableJob,
+    NodePool,
+    Pool,
+    Running,
+    SchedulePlan,
+    ScheduleProblem,
+    Task,
+)
 
 NUMBERS: dict[type, tuple[Any, ...]] = {int: (np.int64, np.int32, np.uint8), float: (np.float64, np.float32, np.int32)}
 WRONG: tuple[Any, ...] = (
@@ -25,6 +35,7 @@ def samples() -> Iterator[Any]:
     plan = gangplan.PartitionPlan(ops, zero, zero)
     yield from (gangplan.LatencyPlan(ops, zero), gangplan.StepPlan(ops, zero, zero))
     yield from (gangplan.StagesPlan(ops, zero, [0], [1]), gangplan.generate("gpt", layers=1, objective="latency"))
+    yield gangplan.generate("arrivals", jobs=2)
     yield gangplan.PlacementPlan(("a",), [0], [0], [1], [0], [0], [0])
     yield from (gangs, gangs.fleet, gangs.jobs[0], gangs.speeds, step, step.graph, step.cluster)
     yield from (step.cluster.topology, step.cluster.topology.levels[0], step.cluster.device_types[0], plan)
@@ -70,6 +81,15 @@ def test_samples_are_all_that_users_make() -> None:
     made = {x for x in public if isinstance(x, type) and is_dataclass(x) and hasattr(x, "__post_init__")}
     known = {type(x) for x in SAMPLES}
     assert {x.__name__ for x in made - known} == {"Entry"}
+
+
+def test_what_a_public_field_asks_for_is_public() -> None:
+    """Whoever makes a public value finds the types of its fields beside it."""
+    public = [x for name in gangplan.__all__ if isinstance(x := getattr(gangplan, name), type)]
+    for cls in public:
+        for name, hint in get_type_hints(cls).items() if cls not in (gangplan.Decision, gangplan.Result) else ():
+            asked = [x for x in (hint, *get_args(hint)) if is_dataclass(x)]
+            assert not set(asked) - set(public), f"{cls.__name__}.{name}"
 
 
 @pytest.mark.parametrize(
