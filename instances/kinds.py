@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .errors import InstanceError, brief, did_you_mean, unknown
 from .lazy import Lazy
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from .placement import PlacementPlan, PlacementProblem
     from .schedule import SchedulePlan, ScheduleProblem
 
-    Plan = PartitionPlan | LatencyPlan | StepPlan | StagesPlan
+    Plan: TypeAlias = PartitionPlan | LatencyPlan | StepPlan | StagesPlan
     """An answer to a partition problem, one of the first four."""
-    Problem = GraphProblem | PlacementProblem | ScheduleProblem
+    Problem: TypeAlias = GraphProblem | PlacementProblem | ScheduleProblem
     """Whatever can be solved."""
-    Answer = Plan | PlacementPlan | SchedulePlan
+    Answer: TypeAlias = Plan | PlacementPlan | SchedulePlan
     """A plan of any of them."""
 
 _HOMES = {

@@ -17,10 +17,11 @@ from gangplan.instances.outlet import write_whole
 
 from . import options
 from .files import read_answer
+from .help import Group
 from .output import emit_blocks, emit_json, table
 from .progress import Bar
 
-bench = typer.Typer(help="Compare methods on instances with known bounds.", no_args_is_help=True)
+bench = typer.Typer(cls=Group, help="Compare methods on instances with known bounds.", no_args_is_help=True)
 
 Suite = Annotated[
     str, typer.Option(help="toy, small, medium, large or huge; partition, placement, schedule, online; or all")

@@ -18,12 +18,13 @@ from gangplan.instances.errors import InstanceError, extra
 from gangplan.instances.intake import parse_json
 
 from . import options
+from .help import Group
 from .output import emit_blocks, emit_json, facts, table
 from .progress import Bar
 
 NEEDS = ("torch", "torch_geometric", "torchrl", "tensordict", "safetensors")
 
-learn = typer.Typer(help="Train learned policies, judge them, export them, list them.", no_args_is_help=True)
+learn = typer.Typer(cls=Group, help="Train learned policies, judge them, export them, list them.", no_args_is_help=True)
 
 
 @learn.command()
@@ -126,7 +127,7 @@ def export(
 
 @learn.command(name="list")
 def list_policies(as_json: options.AsJson = False) -> None:
-    """List the policies that can be trained, and the weights and configurations that come with the package."""
+    """List what can be trained, and the weights there are."""
     from gangplan.learned.policy import RECIPES, read_card, recipe, shipped
     from gangplan.learned.policy.settings import shipped_configs
 

@@ -69,7 +69,7 @@ def pacml(
             raise InstanceError(name, f"{value!r} is not from {least} to {most}")
     if not 0 < load <= 100:
         raise InstanceError("load", f"{load!r} is not from 0 to 100")
-    letters = _words(distribution)
+    letters = _words(distribution) or ("",)
     for letter in letters:
         if letter not in DISTRIBUTIONS:
             raise InstanceError("distribution", f"{letter!r} is not one of {', '.join(DISTRIBUTIONS)}")

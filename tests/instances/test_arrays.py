@@ -118,6 +118,8 @@ def test_what_a_public_field_asks_for_is_public() -> None:
             lambda: gangplan.with_objective(gangplan.generate("gpt", layers=1), "step", contenion=True),
             "contenion: True .* did you mean contention",
         ),
+        (lambda: ScheduleProblem.of((), Pool(1)), "workload: .. is no Workload; write Workload"),  # type: ignore[arg-type]
+        (lambda: gangplan.generate("gpt", device_type="a100"), "did you mean A100"),
         (lambda: gangplan.read(None), "path: None is not the name of a file"),  # type: ignore[arg-type]
         (lambda: gangplan.load({}), "path: {} is not the name of a file"),  # type: ignore[arg-type]
         (lambda: gangplan.save(SAMPLES[-1], None), "path: None is not the name of a file"),  # type: ignore[arg-type]
