@@ -75,6 +75,9 @@ def require(ok: NDArray[np.bool_], array: NDArray[Any], field: str, problem: str
         raise InstanceError(f"{field}{index}", f"{array[where].item()!r} {problem}")
 
 
+_PLAIN = {int, float, str}
+
+
 def plain(value: Any) -> Any:
     """Return the Python number, text or flag that a scalar of numpy is; anything else as it is."""
     return value.item() if isinstance(value, np.generic) and value.dtype.kind in "biufU" else value
@@ -169,7 +172,7 @@ def require_choice(value: object, field: str, choices: Iterable[str]) -> None:
         raise InstanceError(field, unknown(value, choices))
 
 
-def require_kind(value: object, field: str, *kinds: type, optional: bool = False) -> None:
+def require_kind(value: object, field: str, kinds: tuple[type, ...], *, optional: bool = False) -> None:
     """Raise unless `value` is of one of some dataclasses; the error says how one is made."""
     if not isinstance(value, kinds) and not (optional and value is None):
         calls = [f"{kind.__name__}({_first_fields(kind)})" for kind in kinds]
@@ -265,7 +268,7 @@ def _rules(cls: type) -> list[Rule]:
         elif kind in _DTYPES:
             found.append((f.name, None, partial(_array, f.name, _DTYPES[kind], meta or array(None))))
         elif kinds := _dataclasses(cls, f.name):
-            found.append((f.name, partial(_member, kinds=kinds, optional=optional), None))
+            found.append((f.name, partial(require_kind, kinds=kinds, optional=optional), None))
     return found
 
 
@@ -277,14 +280,10 @@ def _dataclasses(cls: type, name: str) -> tuple[type, ...]:
     return kinds if all(map(is_dataclass, kinds)) else ()
 
 
-def _member(value: object, name: str, kinds: tuple[type, ...], optional: bool) -> None:
-    require_kind(value, name, *kinds, optional=optional)
-
-
 def _items(
     name: str, kind: str, meta: Mapping[str, Any], kinds: tuple[type, ...], owner: Any, value: Any
 ) -> tuple[Any, ...]:
-    found = listed(value, name)
+    found = value if type(value) is tuple and _PLAIN.issuperset(map(type, value)) else listed(value, name)
     if not found:
         return found
     if kind == "str" and not meta.get("empty") and (set(map(type, found)) - {str} or not all(found)):
@@ -299,7 +298,7 @@ def _items(
                 raise InstanceError(f"{name}[{i}]", f"{x!r} does not ascend")
     if kinds and not all(isinstance(x, kinds) for x in found):
         for i, x in enumerate(found):
-            require_kind(x, f"{name}[{i}]", *kinds)
+            require_kind(x, f"{name}[{i}]", kinds)
     if "unique" in meta:
         require_unique(found, name)
     return found

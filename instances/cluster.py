@@ -224,7 +224,7 @@ class Cluster:
         for i, group in enumerate(groups):
             if not isinstance(group, tuple | list) or len(group) != 2:
                 raise InstanceError(f"groups[{i}]", f"{brief(group)} is no pair; write (DeviceType(name), 8)")
-            require_kind(group[0], f"groups[{i}][0]", DeviceType)
+            require_kind(group[0], f"groups[{i}][0]", (DeviceType,))
             require_count(group[1], f"{group[0].name} count")
         kinds = tuple(kind for kind, _ in groups)
         type_of: Any = np.repeat(np.arange(len(groups), dtype=np.int32), [count for _, count in groups])
