@@ -34,19 +34,26 @@ from gangplan.instances import save as save
 from gangplan.instances import verify as verify
 from gangplan.instances import with_objective as with_objective
 from gangplan.instances.generators import generate as generate
+from gangplan.instances.placement import Demand as Demand
+from gangplan.instances.placement import Expected as Expected
 from gangplan.instances.placement import Fleet as Fleet
 from gangplan.instances.placement import GangJob as GangJob
 from gangplan.instances.placement import PlacementPlan as PlacementPlan
 from gangplan.instances.placement import PlacementProblem as PlacementProblem
+from gangplan.instances.placement import Running as Running
+from gangplan.instances.placement import SpeedModel as SpeedModel
+from gangplan.instances.placement import Task as Task
 from gangplan.instances.readers import read as read
 from gangplan.instances.schedule import MoldableJob as MoldableJob
 from gangplan.instances.schedule import NodePool as NodePool
 from gangplan.instances.schedule import Pool as Pool
 from gangplan.instances.schedule import SchedulePlan as SchedulePlan
 from gangplan.instances.schedule import ScheduleProblem as ScheduleProblem
+from gangplan.instances.workload import Workload as Workload
 from gangplan.solvers import Incumbent as Incumbent
 from gangplan.solvers import Result as Result
 from gangplan.solvers import Run as Run
 from gangplan.solvers import Status as Status
+from gangplan.solvers.method import Method as Method
 
 from .plot import plot as plot

@@ -1,4 +1,4 @@
-"""Numbers for readers: a prefix that suits the size, and the unit."""
+"""Numbers for readers: objectives, shares, columns of a table."""
 
 from __future__ import annotations
 
@@ -6,19 +6,11 @@ from collections.abc import Iterable
 from math import floor, isfinite, log10
 from typing import TYPE_CHECKING, Any
 
+from gangplan.instances.quantities import quantity, short
+
 if TYPE_CHECKING:
     from gangplan.instances import GraphProblem
 
-STEPS = {
-    "s": (
-        *((172800.0, 86400.0, "d"), (7200.0, 3600.0, "h"), (600.0, 60.0, "min")),
-        *((1.0, 1.0, "s"), (1e-3, 1e-3, "ms"), (1e-6, 1e-6, "µs"), (1e-9, 1e-9, "ns")),
-    ),
-    "B": tuple(
-        (x, x, f"{prefix}B") for x, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""))
-    ),
-}
-"""From which size on a prefix is used, what it stands for, and the unit with it."""
 SLOWEST_LINK = 1e3
 """Bytes/s. Files that state transfers as times, in a unit they do not name, are kept as bytes over a link of 1."""
 
@@ -27,35 +19,6 @@ def time_unit(problem: GraphProblem) -> str:
     """Return ``s``, or the empty string where the file's times are in a unit of its own (the NeurIPS 2020 inputs)."""
     bandwidth, _ = getattr(problem.cluster.topology, "slowest_link", lambda: (float("inf"), 0.0))()
     return "" if bandwidth <= SLOWEST_LINK else "s"
-
-
-def scale(largest: float, unit: str) -> tuple[float, str]:
-    """Return (factor, prefixed unit) to show numbers up to `largest` by; divide by the factor."""
-    steps = STEPS.get(unit)
-    if steps is None or largest <= 0:
-        return 1.0, unit
-    return next(((factor, name) for least, factor, name in steps if largest >= least * 0.9995), steps[-1][1:])
-
-
-def quantity(value: float | None, unit: str, digits: int = 4) -> str:
-    """Return `value` with `digits` significant digits and its unit; a dash for None, ``unlimited`` for infinity."""
-    if value is None:
-        return "-"
-    if not isfinite(value):
-        return "unlimited"
-    factor, name = scale(value, unit)
-    return f"{short(value / factor, digits)} {name}".rstrip()
-
-
-def short(value: float | None, digits: int = 4) -> str:
-    """Return a number with `digits` significant digits, but a large one as a whole number; a dash for None."""
-    if value is None:
-        return "-"
-    if not isfinite(value):
-        return "unlimited"
-    if abs(value) >= 10**digits:
-        return f"{value:.0f}"
-    return f"{value:.{digits}g}" if abs(value) >= 1e-4 or not value else f"{value:.1e}"
 
 
 def plus_minus(mean: float, margin: float | None, digits: int = 4) -> str:

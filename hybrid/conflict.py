@@ -15,6 +15,7 @@ import numpy as np
 
 from gangplan.instances import GraphProblem, InstanceError, StagesProblem
 from gangplan.instances.placement import Fleet, GangJob, PlacementProblem
+from gangplan.instances.quantities import quantity
 from gangplan.instances.schedule import Pool, ScheduleProblem, total
 from gangplan.solvers import Run
 
@@ -138,7 +139,7 @@ def _colocation(problem: GraphProblem) -> list[Requirement]:
     for label, start, size, need in zip(labels.tolist(), starts.tolist(), sizes.tolist(), needs.tolist(), strict=True):
         if label >= 0 and size > 1:
             named = _few(graph.names, order[start : start + size].tolist())
-            words = f"colocation: {named} share a device; together they need {need:.6g} bytes"
+            words = f"colocation: {named} share a device; together they need {_written(need)}"
             parts.append(Requirement(words, _without_classes([label]), label))
     return parts
 
@@ -182,7 +183,8 @@ def _memory(problem: GraphProblem) -> list[Requirement]:
     need = problem.graph.memory.sum()
     return [
         Requirement(
-            f"memory: each of {count} {kind.name} has {kind.memory:.6g} bytes; all ops need {need:.6g}", unlimited(t)
+            f"memory: each of {count} {kind.name} has {_written(kind.memory)}; all ops need {_written(need)}",
+            unlimited(t),
         )
         for t, (kind, count) in enumerate(
             zip(problem.cluster.device_types, problem.cluster.counts().tolist(), strict=True)
@@ -236,7 +238,7 @@ def _nics(problem: PlacementProblem) -> Requirement:
     nodes, level = int(np.asarray(problem.fleet.usable).sum()), problem.fleet.topology.levels[0]
     need = sum(_need(job, "nic") for job in problem.jobs if job.value is None)
     enough = sum(_need(job, "nic", most=True) for job in problem.jobs)
-    words = f"NICs: {nodes} nodes have {level.bandwidth:.6g} bytes/s each; all jobs need {need:.6g}"
+    words = f"NICs: {nodes} nodes have {_written(level.bandwidth)}/s each; all jobs need {_written(need)}/s"
 
     def ample(fleet: Fleet) -> Fleet:
         levels = replace(level, bandwidth=max(level.bandwidth, enough)), *fleet.topology.levels[1:]
@@ -325,12 +327,12 @@ def _gangs(problem: PlacementProblem) -> list[Requirement]:
             task = job.worker
             words = (
                 f"gang: job {job.name} runs whole, {job.gang} workers of {task.gpu:g} GPU, {task.cpu:g} cores "
-                f"and {task.memory:.6g} bytes"
+                f"and {_written(task.memory)}"
             )
             if task.nic:
-                words += f", {task.nic:.6g} bytes/s of a NIC"
+                words += f", {_written(task.nic)}/s of a NIC"
             if job.servers:
-                words += f", {job.servers} servers of {job.server.cpu:g} cores and {job.server.memory:.6g} bytes"
+                words += f", {job.servers} servers of {job.server.cpu:g} cores and {_written(job.server.memory)}"
             parts.append(_wish(words, job, value=0.0))
     return parts
 
@@ -366,3 +368,8 @@ def _jobs(problem: ScheduleProblem) -> list[Requirement]:
             words = f"deadline: job {job.name} is due {job.deadline - job.release:.6g} s after its release"
             parts.append(Requirement(words, changed(j, deadline=None)))
     return parts
+
+
+def _written(size: float) -> str:
+    """Return bytes with so many digits that what is needed and what there is differ."""
+    return quantity(size, "B", 6)

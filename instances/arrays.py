@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache, partial
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import DEVICES, InstanceError, unknown
+from .errors import DEVICES, InstanceError, brief, unknown
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
@@ -75,6 +75,33 @@ def require(ok: NDArray[np.bool_], array: NDArray[Any], field: str, problem: str
         raise InstanceError(f"{field}{index}", f"{array[where].item()!r} {problem}")
 
 
+_PLAIN = {int, float, str}
+
+
+def plain(value: Any) -> Any:
+    """Return the Python number, text or flag that a scalar of numpy is; anything else as it is."""
+    return value.item() if isinstance(value, np.generic) and value.dtype.kind in "biufU" else value
+
+
+def listed(value: Any, field: str) -> tuple[Any, ...]:
+    """Return the items of a sequence, scalars of numpy as Python's.
+
+    Raises:
+        InstanceError: if `value` is a single item, a text or a mapping.
+    """
+    try:
+        if isinstance(value, str | bytes | Mapping):
+            raise TypeError
+        items = tuple(value)
+    except TypeError:
+        one = plain(value)
+        hint = f"; write ({brief(one)},)" if isinstance(one, str | int | float) else ""
+        raise InstanceError(
+            field, f"{brief(one)} is not a sequence{hint or '; write [...] around it' * is_dataclass(one)}"
+        ) from None
+    return tuple(map(plain, items)) if any(issubclass(kind, np.generic) for kind in set(map(type, items))) else items
+
+
 def _is_usual(value: Any, whole: bool) -> bool:
     """Return whether a number is fine without a closer look."""
     return (type(value) is int or (type(value) is float and not whole)) and 0 < value < 2**63
@@ -86,6 +113,7 @@ def require_number(
     """Raise unless `value` is a finite, non-negative (or positive) number that an array can hold."""
     if _is_usual(value, whole) or (optional and value is None):
         return
+    value = plain(value)
     if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
         raise InstanceError(field, f"{value!r} is not a {'whole number' if whole else 'number'}")
     if not -sys.float_info.max <= value <= sys.float_info.max:
@@ -105,15 +133,14 @@ def require_counts(**values: object) -> None:
 def require_share(value: object, field: str, *, positive: bool = False) -> None:
     """Raise unless `value` is a number from 0, or above it, to 1."""
     require_number(value, field, positive=positive)
-    if isinstance(value, int | float) and value > 1:
+    if plain(value) > 1:
         raise InstanceError(field, f"{value!r} is more than 1")
 
 
 def require_count(count: object, field: str) -> None:
     """Raise unless `count` is a number of devices within the limit: a mistyped one must not exhaust the memory."""
     require_number(count, field, whole=True)
-    if isinstance(count, int):
-        DEVICES.check(count, field)
+    DEVICES.check(plain(count), field)
 
 
 def require_unique(values: Sequence[Hashable], field: str, of: str = "") -> None:
@@ -143,6 +170,20 @@ def require_choice(value: object, field: str, choices: Iterable[str]) -> None:
     """Raise unless `value` is one of the words."""
     if not isinstance(value, str) or value not in choices:
         raise InstanceError(field, unknown(value, choices))
+
+
+def require_kind(value: object, field: str, kinds: tuple[type, ...], *, optional: bool = False) -> None:
+    """Raise unless `value` is of one of some dataclasses; the error says how one is made."""
+    if not isinstance(value, kinds) and not (optional and value is None):
+        calls = [f"{kind.__name__}({_first_fields(kind)})" for kind in kinds]
+        raise InstanceError(field, f"{brief(value)} is no {' or '.join(x.__name__ for x in kinds)}; write {calls[0]}")
+
+
+def _first_fields(kind: Any) -> str:
+    """Return the fields of a dataclass that have to be given, or the first if none has."""
+    known = fields(kind)
+    needed = [f.name for f in known if f.default is MISSING and f.default_factory is MISSING]
+    return ", ".join(needed or [known[0].name])
 
 
 Bounds = tuple[tuple[Callable[[Any], Any], str], ...]
@@ -184,6 +225,9 @@ def check_fields(owner: Any) -> None:
     """
     for name, check, make in _rules(type(owner)):  # type: ignore[arg-type] # a type is hashable
         value = getattr(owner, name)
+        if isinstance(value, np.generic):
+            value = plain(value)
+            object.__setattr__(owner, name, value)
         if check is not None:
             check(value, name)
         elif make is not None:
@@ -220,14 +264,26 @@ def _rules(cls: type) -> list[Rule]:
         elif kind in ("str", "bool"):
             found.append((f.name, partial(require_text if kind == "str" else require_flag, optional=optional), None))
         elif kind.startswith("tuple["):
-            found.append((f.name, None, partial(_items, f.name, kind[6:-6], meta)))
+            found.append((f.name, None, partial(_items, f.name, kind[6:-6], meta, _dataclasses(cls, f.name))))
         elif kind in _DTYPES:
             found.append((f.name, None, partial(_array, f.name, _DTYPES[kind], meta or array(None))))
+        elif kinds := _dataclasses(cls, f.name):
+            found.append((f.name, partial(require_kind, kinds=kinds, optional=optional), None))
     return found
 
 
-def _items(name: str, kind: str, meta: Mapping[str, Any], owner: Any, value: Any) -> tuple[Any, ...]:
-    found = tuple(value)
+def _dataclasses(cls: type, name: str) -> tuple[type, ...]:
+    """Return the dataclasses that a field, or each item of its tuple, may be of; none if it may be something else."""
+    hint = get_type_hints(cls)[name]
+    hint = get_args(hint)[0] if get_origin(hint) is tuple else hint
+    kinds = tuple(kind for kind in get_args(hint) or (hint,) if kind is not type(None))
+    return kinds if all(map(is_dataclass, kinds)) else ()
+
+
+def _items(
+    name: str, kind: str, meta: Mapping[str, Any], kinds: tuple[type, ...], owner: Any, value: Any
+) -> tuple[Any, ...]:
+    found = value if type(value) is tuple and _PLAIN.issuperset(map(type, value)) else listed(value, name)
     if not found:
         return found
     if kind == "str" and not meta.get("empty") and (set(map(type, found)) - {str} or not all(found)):
@@ -240,6 +296,9 @@ def _items(name: str, kind: str, meta: Mapping[str, Any], owner: Any, value: Any
                 require_number(x, f"{name}[{i}]", whole=whole, positive=positive)
             if i and "ascending" in meta and x <= found[i - 1]:
                 raise InstanceError(f"{name}[{i}]", f"{x!r} does not ascend")
+    if kinds and not all(isinstance(x, kinds) for x in found):
+        for i, x in enumerate(found):
+            require_kind(x, f"{name}[{i}]", kinds)
     if "unique" in meta:
         require_unique(found, name)
     return found
@@ -247,8 +306,8 @@ def _items(name: str, kind: str, meta: Mapping[str, Any], owner: Any, value: Any
 
 def _array(name: str, dtype: type, meta: Mapping[str, Any], owner: Any, value: Any) -> NDArray[Any]:
     shape = tuple(None if x is None else len(getattr(owner, x)) for x in meta["size"])
-    absent = not value.size if isinstance(value, np.ndarray) else value is None or value in ([], ())
-    if meta["usual"] is not None and absent:
+    size = value.size if isinstance(value, np.ndarray) else len(value) if isinstance(value, list | tuple) else 1
+    if meta["usual"] is not None and (value is None or not size):
         value = np.full([n or 0 for n in shape], meta["usual"])
     found = frozen(value, dtype, name, shape)
     for ok, problem in meta["holds"]:
@@ -280,7 +339,7 @@ def _holds_bool(value: Any) -> bool:
 
 
 def _entries(value: Any, field: str) -> Iterable[tuple[str, Any]]:
-    if isinstance(value, list | tuple | np.ndarray):
+    if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim):
         for i, entry in enumerate(value):
             yield from _entries(entry, f"{field}[{i}]")
     else:

@@ -9,8 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Checked, FloatArray, IntArray, array, check_fields, require_count, require_number, require_unique
-from .errors import LEVELS, InstanceError
+from .arrays import (
+    Checked,
+    FloatArray,
+    IntArray,
+    array,
+    check_fields,
+    listed,
+    require_count,
+    require_kind,
+    require_number,
+    require_unique,
+)
+from .errors import LEVELS, InstanceError, brief
+from .quantities import quantity
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +54,7 @@ class TreeTopology:
     group: IntArray = field(metadata=array("levels", None))
 
     def __post_init__(self) -> None:
-        LEVELS.check(len(tuple(self.levels)), "levels")
+        LEVELS.check(len(listed(self.levels, "levels")), "levels")
         check_fields(self)
         if not self.levels:
             raise InstanceError("levels", "the tree has no level")
@@ -58,7 +70,7 @@ class TreeTopology:
             raise InstanceError(f"group[{len(self.levels) - 1}]", "the top level does not join all devices")
 
     def __repr__(self) -> str:
-        levels = ", ".join(f"{x.name} {x.bandwidth:.4g} bytes/s" for x in self.levels)
+        levels = ", ".join(f"{x.name} {quantity(x.bandwidth, 'B')}/s" for x in self.levels)
         return f"TreeTopology({self.n_devices} devices: {levels})"
 
     @property
@@ -72,6 +84,7 @@ class TreeTopology:
 
         Example: ``regular((server, rack), (8, 4))`` is one rack of four servers of eight GPUs.
         """
+        levels, fanout = listed(levels, "levels"), listed(fanout, "fanout")
         if len(fanout) != len(levels):
             raise InstanceError("fanout", f"has {len(fanout)} entries for {len(levels)} levels")
         for i, width in enumerate(fanout):
@@ -208,8 +221,11 @@ class Cluster:
             latency: seconds per transfer.
             name: what the single level is called.
         """
-        for kind, count in groups:
-            require_count(count, f"{kind.name} count")
+        for i, group in enumerate(groups):
+            if not isinstance(group, tuple | list) or len(group) != 2:
+                raise InstanceError(f"groups[{i}]", f"{brief(group)} is no pair; write (DeviceType(name), 8)")
+            require_kind(group[0], f"groups[{i}][0]", (DeviceType,))
+            require_count(group[1], f"{group[0].name} count")
         kinds = tuple(kind for kind, _ in groups)
         type_of: Any = np.repeat(np.arange(len(groups), dtype=np.int32), [count for _, count in groups])
         level = Level(name, bandwidth, latency)

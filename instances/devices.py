@@ -8,7 +8,7 @@ import numpy as np
 
 from .arrays import FloatArray, require_count, require_number
 from .cluster import Cluster, DeviceType
-from .errors import InstanceError
+from .errors import InstanceError, did_you_mean
 
 catalogue: dict[str, DeviceType] = {
     kind.name: kind
@@ -77,7 +77,8 @@ def server(
     require_number(bandwidth, "bandwidth", positive=True, optional=True)
     kind = catalogue.get(device_type) if isinstance(device_type, str) else None
     if kind is None and bandwidth is None:
-        raise InstanceError("device_type", f"{device_type!r} is not one of {', '.join(catalogue)}; give its bandwidth")
+        words = f"{device_type!r} is not one of {', '.join(catalogue)}; give its bandwidth"
+        raise InstanceError("device_type", words + did_you_mean(device_type, catalogue))
     if kind is None:
         kind = DeviceType(device_type)
     link = LINK_BANDWIDTH[kind.name] if bandwidth is None else bandwidth

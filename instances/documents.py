@@ -11,14 +11,14 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from types import UnionType
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from .errors import InstanceError, unknown
+from .errors import InstanceError, brief, unknown
 from .kinds import DOCUMENTS
 
 SCHEMA_VERSION = 1
@@ -53,11 +53,11 @@ def load(source: str | PathLike[str]) -> Any:
         InstanceError: naming file, field and the value found. A file of another format is for `read`.
     """
     from .errors import JSON_BYTES
-    from .intake import parse_json, read_text
+    from .intake import file_name, parse_json, read_text
 
     if isinstance(source, str) and (not source.strip() or any(c in source for c in '{}[]"\n')):
         return from_document(parse_json(source))
-    path = str(fspath(source))
+    path = file_name(source)
     if isinstance(source, str) and not (Path(path).suffix or Path(path).exists()):
         raise InstanceError("document", f"{source!r} is neither a document nor the name of a file")
     text = read_text(path, limit=JSON_BYTES)
@@ -92,6 +92,7 @@ def from_document(data: Any) -> Any:
 
 def content_hash(value: Any) -> str:
     """Return ``sha256:...`` of the value's fields, the same on every machine."""
+    _kind(value)
     return _hash(to_data(value))
 
 
@@ -117,7 +118,8 @@ def _kind(value: Any) -> str:
     for kind in DOCUMENTS:
         if DOCUMENTS.attribute(kind) == type(value).__name__:
             return kind
-    raise InstanceError("document", f"{type(value).__name__} is no problem and no plan")
+    hint = "; write result.plan" if type(value).__name__ == "Result" else ""
+    raise InstanceError("document", f"{type(value).__name__} is no problem and no plan{hint}")
 
 
 def _hash(data: Any) -> str:
@@ -189,7 +191,7 @@ def form(cls: type) -> Form:
 
     def read(data: Any) -> Any:
         if not isinstance(data, dict):
-            raise InstanceError("", f"{_brief(data)} is not an object")
+            raise InstanceError("", f"{brief(data)} is not an object")
         values = {}
         for name, entry in data.items():
             if name in parts:
@@ -238,7 +240,7 @@ def _form(hint: Any, metadata: Mapping[str, Any]) -> Form:
 
         def listed(data: Any) -> Any:
             if not isinstance(data, list):
-                raise InstanceError("", f"{_brief(data)} is not a list")
+                raise InstanceError("", f"{brief(data)} is not a list")
             return data if item.plain else [_inside(item.read, x, f"[{i}]") for i, x in enumerate(data)]
 
         return Form(listed, {"type": "array", "items": item.schema})
@@ -272,8 +274,3 @@ def _any_of(hints: tuple[Any, ...], members: list[Form]) -> Form:
         return known[kind](data)
 
     return Form(read, {"anyOf": [member.schema for member in members]}, plain=all(member.plain for member in members))
-
-
-def _brief(data: Any) -> str:
-    text = repr(data)
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -52,8 +52,20 @@ def unknown(value: object, known: Iterable[str]) -> str:
 
 def did_you_mean(value: object, known: Iterable[str]) -> str:
     """Return the question whether the known word nearest to `value` is meant, nothing if none is near."""
-    near = get_close_matches(value, list(known), 1) if isinstance(value, str) else []
-    return f"; did you mean {near[0]}?" if near else ""
+    by_lower = {word.lower(): word for word in known}
+    near = get_close_matches(value.lower(), by_lower, 1) if isinstance(value, str) else []
+    return f"; did you mean {by_lower[near[0]]}?" if near else ""
+
+
+def extra(name: str) -> str:
+    """Return how an extra is installed: from the clone, since no index has this package."""
+    return f'in the clone of gangplan: pip install ".[{name}]"'
+
+
+def brief(value: object) -> str:
+    """Return what a value is in a few words: as Python writes it, or its type if that takes several lines."""
+    text = repr(value)
+    return f"a {type(value).__name__}" if "\n" in text else text if len(text) <= 60 else f"{text[:57]}..."
 
 
 @dataclass(frozen=True, slots=True)

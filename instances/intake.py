@@ -11,14 +11,26 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from gzip import GzipFile
 from math import isfinite
-from os import PathLike, fspath
+from os import PathLike, fsdecode
 from pathlib import Path
 from typing import Any
 
-from .errors import BYTES, DEPTH, JSON_BYTES, ROWS, InstanceError, Limit
+from .errors import BYTES, DEPTH, JSON_BYTES, ROWS, InstanceError, Limit, brief
 
 _CHUNK = 2**20
 _GZIP = b"\x1f\x8b"
+
+
+def file_name(path: Any) -> str:
+    """Return the name of a file as text.
+
+    Raises:
+        InstanceError: if `path` is neither text nor a path.
+    """
+    try:
+        return fsdecode(path)
+    except TypeError:
+        raise InstanceError("path", f"{brief(path)} is not the name of a file") from None
 
 
 def read_bytes(path: str | PathLike[str], *, limit: Limit = BYTES) -> bytes:
@@ -30,7 +42,7 @@ def read_bytes(path: str | PathLike[str], *, limit: Limit = BYTES) -> bytes:
     try:
         return _read(path, limit)
     except InstanceError as error:
-        raise error.of(str(fspath(path))) from None
+        raise error.of(file_name(path)) from None
 
 
 def read_text(path: str | PathLike[str], *, gzip: bool = False, empty: bool = False, limit: Limit = BYTES) -> str:
@@ -53,7 +65,7 @@ def read_text(path: str | PathLike[str], *, gzip: bool = False, empty: bool = Fa
         if not empty and not text.strip():
             raise InstanceError("content", "the file is empty")
     except InstanceError as error:
-        raise error.of(str(fspath(path))) from None
+        raise error.of(file_name(path)) from None
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
@@ -80,8 +92,9 @@ def io_error(error: Exception) -> str:
 
 def _read(path: str | PathLike[str], limit: Limit, *, text: bool = False) -> bytes:
     most, parts, size = limit.value, [], 0
+    name = file_name(path)
     try:
-        with Path(path).open("rb") as file:
+        with Path(name).open("rb") as file:
             while part := file.read(_CHUNK):
                 size += len(part)
                 limit.check(size, "content", most)
@@ -182,7 +195,7 @@ def read_json(path: str | PathLike[str]) -> Any:
     try:
         return parse_json(text)
     except InstanceError as error:
-        raise error.of(str(fspath(path))) from None
+        raise error.of(file_name(path)) from None
 
 
 def parse_toml(text: str) -> dict[str, Any]:

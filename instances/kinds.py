@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .errors import InstanceError, unknown
+from .errors import InstanceError, brief, did_you_mean, unknown
 from .lazy import Lazy
 
 if TYPE_CHECKING:
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from .placement import PlacementPlan, PlacementProblem
     from .schedule import SchedulePlan, ScheduleProblem
 
-    Plan = PartitionPlan | LatencyPlan | StepPlan | StagesPlan
+    Plan: TypeAlias = PartitionPlan | LatencyPlan | StepPlan | StagesPlan
     """An answer to a partition problem, one of the first four."""
-    Problem = GraphProblem | PlacementProblem | ScheduleProblem
+    Problem: TypeAlias = GraphProblem | PlacementProblem | ScheduleProblem
     """Whatever can be solved."""
-    Answer = Plan | PlacementPlan | SchedulePlan
+    Answer: TypeAlias = Plan | PlacementPlan | SchedulePlan
     """A plan of any of them."""
 
 _HOMES = {
@@ -63,6 +63,11 @@ def with_objective(problem: GraphProblem, objective: str, **options: Any) -> Gra
     if not isinstance(objective, str) or objective not in GRAPHS:
         raise InstanceError("objective", unknown(objective, GRAPHS))
     kind = PROBLEMS[objective]
+    if objective_of(problem) not in GRAPHS or not hasattr(problem, "graph"):
+        raise InstanceError("problem", f"{brief(problem)} is no problem of a graph on a cluster")
+    if wrong := [name for name in options if name not in (known := [f.name for f in fields(kind)])]:
+        words = f"{options[wrong[0]]!r} does not apply to the objective {objective}{did_you_mean(wrong[0], known)}"
+        raise InstanceError(wrong[0], words)
     if type(problem) is kind:
         return replace(problem, **options) if options else problem
     changed: GraphProblem = kind(problem.graph, problem.cluster, **options)

@@ -7,11 +7,11 @@ import secrets
 import stat
 from collections.abc import Mapping
 from contextlib import suppress
-from os import PathLike, fspath
-from typing import Any, TypeVar
+from os import PathLike
+from typing import TypeVar
 
 from .errors import InstanceError
-from .intake import io_error
+from .intake import file_name, io_error
 
 Name = str | PathLike[str]
 N = TypeVar("N", bound=Name)
@@ -33,8 +33,7 @@ def write_whole(files: Mapping[N, bytes], *, durable: bool = False) -> None:
     ready: list[tuple[str, str, str]] = []
     try:
         for path, content in files.items():
-            known: Any = path
-            name = str(fspath(known))
+            name = file_name(path)
             try:
                 there = _status(name)
                 if there is not None and not stat.S_ISREG(there.st_mode):
@@ -64,7 +63,7 @@ def check_writable(path: Name) -> None:
     Raises:
         InstanceError: naming the path.
     """
-    name = str(fspath(path))
+    name = file_name(path)
     try:
         there = _status(name)
         if not name or (there is not None and stat.S_ISDIR(there.st_mode)):

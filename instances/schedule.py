@@ -19,6 +19,7 @@ from .arrays import (
     check_fields,
     require,
     require_count,
+    require_kind,
     require_number,
     require_unique,
 )
@@ -185,6 +186,7 @@ class ScheduleProblem:
         Raises:
             InstanceError: if a job holds a share of its GPUs.
         """
+        require_kind(workload, "workload", (Workload,))
         share = np.asarray(workload.share)
         require(share == 1, share, "share", "is not 1: GPUs are not shared here")
         columns = (workload.names, workload.gpus.tolist(), workload.duration.tolist(), workload.submit.tolist())

@@ -39,13 +39,13 @@ class Workload:
     memory: FloatArray | None = field(default=None, metadata=array("names", holds=AMOUNT, usual=0.0))
 
     def __post_init__(self) -> None:
+        check_fields(self)
         n = len(self.names)
         for name in ("queue", "model"):
-            words = tuple(getattr(self, name)) or ("",) * n
+            words = getattr(self, name) or ("",) * n
             object.__setattr__(self, name, words)
             if len(words) != n:
                 raise InstanceError(name, f"has {len(words)} entries where {n} are expected")
-        check_fields(self)
         if not n:
             raise InstanceError("jobs", "the workload has no job")
 

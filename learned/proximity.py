@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
-from gangplan.instances import InstanceError
+from gangplan.instances.errors import InstanceError, extra
 from gangplan.simulator.engine import Scheduler
 from gangplan.simulator.engine.policies import POLICIES
 from gangplan.simulator.proximity import ALLOCATORS, DISCIPLINES, SCORES, Oracle, Patient, Policy, Rollout, Suite, rule
@@ -70,7 +70,7 @@ def _learned(name: str, path: Path, suite: Suite | None) -> Policy:
     from .policy import read_card, recipe
 
     if find_spec("torch") is None:
-        raise InstanceError("policy", f'{name!r} needs torch: pip install "gangplan[learn]"')
+        raise InstanceError("policy", f"{name!r} needs torch; {extra('learn')}")
     found = recipe(read_card(path).policy).load(path)
     if not hasattr(found, "finish"):
         raise InstanceError("policy", f"{name!r} decides on another problem")

@@ -85,7 +85,8 @@ class Front(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import a command."""
         if cmd_name not in COMMANDS:
-            raise InstanceError("command", unknown(cmd_name, COMMANDS))
+            hint = "; write gangplan --help" if cmd_name == "help" else ""
+            raise InstanceError("command", f"{unknown(cmd_name, COMMANDS)}{hint}")
         if cmd_name not in self.commands:
             module, _, name = (COMMANDS[cmd_name].home or f"{cmd_name}:{cmd_name}").partition(":")
             made = getattr(import_module(f".{module}", __package__), name)
@@ -113,7 +114,8 @@ def _version(wanted: bool) -> None:
         raise typer.Exit(0)
 
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+_HELP: Any = {"help_option_names": ["-h", "--help"]}
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, context_settings=_HELP)
 
 
 @app.callback(cls=Front, no_args_is_help=True)

@@ -17,10 +17,11 @@ from gangplan.instances.outlet import write_whole
 
 from . import options
 from .files import read_answer
+from .help import Group
 from .output import emit_blocks, emit_json, table
 from .progress import Bar
 
-bench = typer.Typer(help="Compare methods on instances with known bounds.", no_args_is_help=True)
+bench = typer.Typer(cls=Group, help="Compare methods on instances with known bounds.", no_args_is_help=True)
 
 Suite = Annotated[
     str, typer.Option(help="toy, small, medium, large or huge; partition, placement, schedule, online; or all")
@@ -177,7 +178,7 @@ def report(
     ledger: Ledger = None,
     short: Annotated[str | None, typer.Option(help="write a short report in Markdown too", metavar="FILE")] = None,
 ) -> None:
-    """Write FOLDER/report.md and FOLDER/report.html from the rows. Needs gangplan[bench]."""
+    """Write FOLDER/report.md and FOLDER/report.html from the rows. Needs the extra bench."""
     _report(folder, _ledger(ledger, folder), short)
 
 

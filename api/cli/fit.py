@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gangplan.instances import InstanceError
+from gangplan.instances.errors import InstanceError, extra
 from gangplan.instances.readers.measured import Pairs, Servers, Steps, read_measured
 from gangplan.instances.readers.together import Together
 
@@ -34,7 +34,7 @@ def fit(
     To a table of jobs alone and together, learned models of interference are fitted; whole combinations are held out.
     """
     if find_spec("scipy") is None:
-        raise InstanceError("fit", 'needs scipy: pip install "gangplan[fit]"')
+        raise InstanceError("fit", f"needs scipy; {extra('fit')}")
     found: list[Fit] = []
     judged: list[dict[str, Any]] = []
     with Bar("fitting", hidden=as_json) as bar:

@@ -7,18 +7,21 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from gangplan.learned.interference.policies import make_policy
+from gangplan.instances.quantities import scale
+from gangplan.learned.interference.policies import OTHERS, make_policy
 from gangplan.simulator.interference.cases import CASES, DATA, DATA_CASES, OF_AGENTS, maker
 from gangplan.simulator.interference.evaluate import Figures, baselines, evaluate
 from gangplan.simulator.metrics import interval
 
-from ..units import plus_minus, scale
+from ..units import plus_minus
 from . import options
 from .output import emit_blocks, emit_json, table
 from .progress import Bar
 
 _CASE = f"what arrives: {', '.join((*CASES, *DATA_CASES))}"
-_POLICY = f"{', '.join(baselines())}; or weights; may be repeated  [default: lif, tetris, lb, alone]"
+_NAMES = [name for name in (*baselines(), *OTHERS) if not name.endswith("-2-racks")]
+_POLICY = f"""{", ".join(_NAMES)}; market and agents also as NAME-2-racks; or weights; \
+may be repeated  [default: lif, tetris, lb, alone]"""
 _FIGURES = {"mean_jct": "mean JCT", "p95_jct": "p95", "makespan": "makespan"}
 
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
-from gangplan.instances.errors import InstanceError
+from gangplan.instances.errors import InstanceError, unknown
 
 EXAMPLES = {
     "learn train": "gangplan learn train topdrl --out runs/topdrl",
@@ -61,6 +61,16 @@ class Help(TyperCommand):
         if self.epilog:
             with formatter.section("Example"):
                 formatter.write(f"  $ {self.epilog}\n")
+
+
+class Group(TyperGroup):
+    """Commands of which an unknown one is answered with those there are."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command."""
+        if cmd_name not in self.commands:
+            raise InstanceError("command", unknown(cmd_name, self.commands))
+        return self.commands[cmd_name]
 
 
 def write_groups(formatter: Any, groups: Mapping[str, Mapping[str, str]]) -> None:

@@ -14,16 +14,17 @@ from typing import Annotated, Any
 
 import typer
 
-from gangplan.instances import InstanceError
+from gangplan.instances.errors import InstanceError, extra
 from gangplan.instances.intake import parse_json
 
 from . import options
+from .help import Group
 from .output import emit_blocks, emit_json, facts, table
 from .progress import Bar
 
 NEEDS = ("torch", "torch_geometric", "torchrl", "tensordict", "safetensors")
 
-learn = typer.Typer(help="Train learned policies, judge them, export them, list them.", no_args_is_help=True)
+learn = typer.Typer(cls=Group, help="Train learned policies, judge them, export them, list them.", no_args_is_help=True)
 
 
 @learn.command()
@@ -41,7 +42,7 @@ def train(
 ) -> None:
     """Train a policy from a configuration to weights with a model card.
 
-    Needs gangplan[learn]. Ctrl-C ends it after the update under way, and --resume goes on to the same curve. Exit
+    Needs the extra learn. Ctrl-C ends it after the update under way, and --resume goes on to the same curve. Exit
     code: 0 when training has ended, 130 after Ctrl-C, 2 for bad input.
     """
     from gangplan.learned.policy import train_policy
@@ -76,7 +77,7 @@ def evaluate(
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Judge a policy on test seeds, none of which it was trained on. Needs gangplan[learn]."""
+    """Judge a policy on test seeds, none of which it was trained on. Needs the extra learn."""
     from gangplan.learned.policy import find, read_card, recipe
     from gangplan.learned.policy.evaluation import means
 
@@ -102,7 +103,7 @@ def export(
     out: Annotated[str, typer.Option(help="for the graph that decides", metavar="FILE.onnx")],
     as_json: options.AsJson = False,
 ) -> None:
-    """Write a policy for ONNX Runtime, which runs it without PyTorch. Needs gangplan[learn,onnx]."""
+    """Write a policy for ONNX Runtime, which runs it without PyTorch. Needs the extras learn and onnx."""
     from gangplan.learned.policy import find, read_card, recipe
 
     path = find(name)
@@ -126,7 +127,7 @@ def export(
 
 @learn.command(name="list")
 def list_policies(as_json: options.AsJson = False) -> None:
-    """List the policies that can be trained, and the weights and configurations that come with the package."""
+    """List what can be trained, and the weights there are."""
     from gangplan.learned.policy import RECIPES, read_card, recipe, shipped
     from gangplan.learned.policy.settings import shipped_configs
 
@@ -150,7 +151,7 @@ def list_policies(as_json: options.AsJson = False) -> None:
 def _check_needs() -> None:
     missing = [name for name in NEEDS if find_spec(name) is None]
     if missing:
-        raise InstanceError("learn", f'needs {", ".join(missing)}: pip install "gangplan[learn]"')
+        raise InstanceError("learn", f"needs {', '.join(missing)}; {extra('learn')}")
 
 
 def _options(function: Any, given: list[str]) -> dict[str, Any]:

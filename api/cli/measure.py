@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import GraphProblem, Plan, StagesPlan, Verdict, verify
+from gangplan.instances.quantities import quantity
 from gangplan.instances.schedule import SchedulePlan, ScheduleProblem
 from gangplan.instances.verify import clock_cost
 from gangplan.solvers.run import OPTIMAL_GAP, relative_gap
 
-from ..units import objective_unit, percent, quantity, time_unit, words
+from ..units import objective_unit, percent, time_unit, words
 from .output import table
 from .schedules import utilisation
 

@@ -8,11 +8,12 @@ import typer
 
 from gangplan.instances import InstanceError, RampTopology
 from gangplan.instances.intake import cluster_sizes
+from gangplan.learned.ramp.policies import make_policy
 from gangplan.simulator.metrics.compare import half_width
 from gangplan.simulator.ramp.arrivals import DISTRIBUTIONS
 from gangplan.simulator.ramp.baselines import PUBLISHED_POLICIES
 from gangplan.simulator.ramp.blocks import Blocks
-from gangplan.simulator.ramp.evaluate import Maker, Rates, evaluate
+from gangplan.simulator.ramp.evaluate import Rates, evaluate
 from gangplan.simulator.ramp.jobs import MODELS, read_types
 from gangplan.simulator.ramp.step import Units
 
@@ -21,7 +22,6 @@ from .output import emit_blocks, emit_json, table
 from .progress import Bar
 
 UNITS = ("physical", "as-published")
-_LEARNED, _PLANS = "learned", "plans"
 
 
 def pacml(
@@ -31,8 +31,8 @@ def pacml(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"{', '.join(PUBLISHED_POLICIES[:4])}, ..., smallest+best; plans (of past arrivals), learned, "
-            "learned+plans; may be repeated  [default: the published]"
+            help=f"{', '.join(PUBLISHED_POLICIES[:4])}, ..., smallest+best; plans (of past arrivals); learned, or "
+            "weights, alone or with +plans; may be repeated  [default: the published]"
         ),
     ] = None,
     distribution: Annotated[
@@ -69,7 +69,7 @@ def pacml(
             raise InstanceError(name, f"{value!r} is not from {least} to {most}")
     if not 0 < load <= 100:
         raise InstanceError("load", f"{load!r} is not from 0 to 100")
-    letters = _words(distribution)
+    letters = _words(distribution) or ("",)
     for letter in letters:
         if letter not in DISTRIBUTIONS:
             raise InstanceError("distribution", f"{letter!r} is not one of {', '.join(DISTRIBUTIONS)}")
@@ -79,7 +79,7 @@ def pacml(
     with Bar("simulating", hidden=as_json) as bar:
         found = evaluate(
             types,
-            [_policy(name, kind) for name in policy or PUBLISHED_POLICIES],
+            [(name, make_policy(name, kind)) for name in policy or PUBLISHED_POLICIES],
             distributions=letters,
             seeds=range(first_seed, first_seed + seeds),
             n=jobs,
@@ -107,20 +107,6 @@ def pacml(
         shares += [f"percent of the jobs that {title}", table(columns, rows)]
     emit_blocks(head, *shares, *remarks)
     return 0
-
-
-def _policy(name: str, units: Units) -> str | tuple[str, Maker]:
-    if name not in (_PLANS, _LEARNED, f"{_LEARNED}+{_PLANS}"):
-        return name
-    from gangplan.learned.ramp.past import Futures, PastPlans
-
-    if name == _PLANS:
-        return name, PastPlans
-    from gangplan.learned.policy import find
-    from gangplan.learned.ramp.policy import RampPolicy
-
-    path = find("pacml" if units == "physical" else f"pacml-{units}")
-    return name, lambda seed: RampPolicy.load(path, futures=None if name == _LEARNED else Futures(seed))
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -8,9 +8,10 @@ import numpy as np
 
 from gangplan.instances import content_hash
 from gangplan.instances.placement import PlacementPlan, PlacementProblem
+from gangplan.instances.quantities import quantity
 from gangplan.instances.verify import PlacementVerdict
 
-from ..units import column, percent, quantity
+from ..units import column, percent
 from .output import facts, table
 
 ROWS = 64

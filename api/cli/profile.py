@@ -10,9 +10,9 @@ import typer
 from gangplan.instances import dump
 from gangplan.instances.devices import EFFICIENCY, LAUNCH
 from gangplan.instances.outlet import write_whole
+from gangplan.instances.quantities import quantity
 from gangplan.instances.torch_model.load import load_model
 
-from ..units import quantity
 from . import options
 from .files import check_output
 from .output import emit_blocks, emit_json, facts, table
@@ -66,7 +66,7 @@ def profile(
 ) -> None:
     """Trace a torch.nn.Module and make a partition problem of it.
 
-    Needs gangplan[torch]. Prints its ops with FLOPs, bytes, parameters and times; a training step has a backward twin
+    Needs the extra torch. Prints its ops with FLOPs, bytes, parameters and times; a training step has a backward twin
     for each.
     """
     if out is not None:

@@ -10,10 +10,11 @@ import numpy as np
 
 from gangplan.instances import GraphProblem, PartitionPlan, Plan, StagesPlan, StagesProblem, Verdict, dump, verify
 from gangplan.instances.placement import PlacementProblem
+from gangplan.instances.quantities import quantity, scale
 from gangplan.instances.schedule import ScheduleProblem
 from gangplan.solvers import Result
 
-from ..units import amount, column, counted, percent, scale, time_unit
+from ..units import amount, column, counted, percent, time_unit
 from .output import facts, table
 
 ROWS = 64
@@ -61,17 +62,18 @@ def as_blocks(problem: Any, result: Result, *, verbose: bool = False) -> list[An
     """
     notes = [("note", note) for note in result.notes]
     if verbose:
-        notes += [("phases", ", ".join(f"{name} {seconds:.3g} s" for name, seconds in result.phases.items()))]
+        notes += [("phases", ", ".join(f"{name} {quantity(x, 's', 3)}" for name, x in result.phases.items()))]
         notes += [("trace", f"{len(result.trace)} plans, the last by {result.trace[-1].by}")] if result.trace else []
     elif notes:
         notes = [("notes", f"{len(notes)} on how it came about: --verbose shows them")]
+    wall = result.wall_seconds
     summary = facts(
         [
             ("status", f"{result.status} ({result.stop_reason})"),
             ("objective", amount(problem, result.objective)),
             ("bound", amount(problem, result.bound)),
             ("gap", percent(result.gap)),
-            ("time", f"{result.wall_seconds:.3g} s, {result.phases['read']:.3g} s of it to start and read"),
+            ("time", f"{quantity(wall, 's', 3)}, {quantity(result.phases['read'], 's', 3)} of it to start and read"),
             ("method", f"{result.method}, seed {result.seed}, workers {result.workers}"),
             *(("conflict", words) for words in result.conflict),
             *notes,

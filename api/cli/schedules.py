@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import RampTopology, content_hash
+from gangplan.instances.quantities import quantity, scale
 from gangplan.instances.schedule import Capacity, NodePool, SchedulePlan, ScheduleProblem, total
 from gangplan.instances.verify import ScheduleVerdict
 
-from ..units import column, percent, quantity, scale
+from ..units import column, percent
 from .output import facts, table
 
 ROWS = 64

@@ -11,9 +11,10 @@ from gangplan.instances import InstanceError, OpGraph, TreeTopology, content_has
 from gangplan.instances.documents import from_document
 from gangplan.instances.intake import parse_json, read_text
 from gangplan.instances.kinds import objective_of
+from gangplan.instances.quantities import quantity
 from gangplan.instances.readers.models import LOADERS
 
-from ..units import quantity, time_unit, words
+from ..units import time_unit, words
 from . import options
 from .output import emit_blocks, emit_json, facts, table
 

@@ -10,10 +10,11 @@ import typer
 
 from gangplan.instances import InstanceError
 from gangplan.instances.intake import cluster_sizes
+from gangplan.instances.quantities import scale
 from gangplan.simulator.engine.policies import POLICIES
 
 from ..early import INTERRUPTED
-from ..units import plus_minus, scale
+from ..units import plus_minus
 from . import options
 from .options import option
 from .output import emit_blocks, emit_json, facts, table

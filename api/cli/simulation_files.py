@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from gangplan.instances import InstanceError
+from gangplan.instances.errors import InstanceError, extra
 from gangplan.instances.outlet import write_whole
 from gangplan.simulator.metrics import columns, to_csv, to_parquet
 from gangplan.simulator.trace import Outcome
@@ -34,7 +34,7 @@ def check_files(trace: str, out: str | None, plot: str | None, panel: str | None
         if suffix not in ENDINGS:
             raise InstanceError("out", f"{suffix!r} is not one of {', '.join(ENDINGS)}", out)
         if suffix == ".parquet" and find_spec("pyarrow") is None:
-            raise InstanceError("out", 'needs pyarrow: pip install "gangplan[tables]"; .csv needs nothing', out)
+            raise InstanceError("out", f"needs pyarrow; {extra('tables')}; .csv needs nothing", out)
     if panel is not None and plot is None:
         raise InstanceError("panel", "is of a picture: give --plot")
     check_picture(plot, panel, Outcome, trace)

@@ -12,6 +12,7 @@ import typer
 
 from gangplan.instances import verify
 from gangplan.instances.errors import InstanceError
+from gangplan.instances.quantities import quantity
 
 from . import options
 from .files import check_output, check_picture, read_answer
@@ -83,7 +84,7 @@ def solve(
     )
     result = from_start(result, before)
     if before > _MUCH * time_limit:
-        note = f"starting and reading took {before:.3g} s of the limit of {time_limit:.3g} s"
+        note = f"starting and reading took {quantity(before, 's', 3)} of the limit of {quantity(time_limit, 's', 3)}"
         result = replace(result, notes=(note, *result.notes))
     _write(file, problem, result, out, plot, panel)
     if as_json:

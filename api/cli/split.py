@@ -10,9 +10,10 @@ import typer
 
 from gangplan.instances import GraphProblem, InstanceError, Plan, dump, verify
 from gangplan.instances.outlet import write_whole
+from gangplan.instances.quantities import quantity
 from gangplan.instances.torch_model.load import load_model
 
-from ..units import quantity, time_unit
+from ..units import time_unit
 from . import options
 from .files import check_output, read_answer
 from .output import emit_blocks, emit_json, facts, table
@@ -43,7 +44,7 @@ def split(
 ) -> int:
     """Say which module of MODEL goes where by PLAN, and where torch.distributed.pipelining is to split it.
 
-    Needs gangplan[torch]. Give the options that the problem was solved with. Exit code: 0, or 1 if --run finds a
+    Needs the extra torch. Give the options that the problem was solved with. Exit code: 0, or 1 if --run finds a
     difference, 2 for bad input.
     """
     if out is not None:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import StagesPlan, StagesProblem, Verdict
+from gangplan.instances.quantities import quantity, scale
 from gangplan.instances.verify.stages import Nest, nesting
 
-from ..units import column, counted, percent, quantity, scale, time_unit
+from ..units import column, counted, percent, time_unit
 from .output import table
 
 

@@ -12,6 +12,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.intake import cluster_sizes
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.placement import Fleet
+from gangplan.instances.quantities import scale
 from gangplan.learned.proximity import OTHERS, PUBLISHED, make_policy
 from gangplan.simulator.metrics import interval, paired
 from gangplan.simulator.proximity import SCORES, SUITES, Suite, suite
@@ -19,7 +20,7 @@ from gangplan.simulator.proximity.evaluate import FIGURES, Row, evaluate, run_po
 from gangplan.simulator.proximity.suites import DATA, MIXES, TRACES
 from gangplan.simulator.trace import Outcome
 
-from ..units import plus_minus, scale
+from ..units import plus_minus
 from . import options
 from .files import check_picture
 from .output import emit_blocks, emit_json, table

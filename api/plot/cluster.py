@@ -9,8 +9,8 @@ import numpy as np
 
 from gangplan.instances import InstanceError, verify
 from gangplan.instances.placement import Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
+from gangplan.instances.quantities import short
 
-from ..units import short
 from . import cluster_words as words
 from .cluster_layout import (
     BAND,

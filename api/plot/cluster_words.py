@@ -8,9 +8,10 @@ import numpy as np
 
 from gangplan.instances.placement import PlacementPlan, PlacementProblem
 from gangplan.instances.placement.rate import Rates, model_of, ring_bytes
+from gangplan.instances.quantities import quantity
 from gangplan.instances.verify import PlacementVerdict
 
-from ..units import counted, quantity
+from ..units import counted
 from .cluster_layout import DOWN, IDLE, Layout, Tiles
 from .scene import FloatArray, IntArray
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import GraphProblem, PartitionPlan, PartitionProblem, verify
+from gangplan.instances.quantities import quantity, scale
 
-from ..units import amount, percent, quantity, scale, time_unit, words
+from ..units import amount, percent, time_unit, words
 from .colours import GREY, colours, paler
 from .graph import graph_panel
 from .scene import LEFT, RIGHT, Axis, Boxes, FloatArray, Key, Lines, Panel, Scene

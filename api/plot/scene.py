@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gangplan.instances import InstanceError
+from gangplan.instances.errors import InstanceError, extra
 
 from .colours import INK, ink_on
 
@@ -311,7 +311,7 @@ def check(path: str) -> str:
     if ending not in ENDS:
         raise InstanceError("plot", f"{ending!r} is not one of {', '.join(ENDS)}", path)
     if find_spec(ENDS[ending]) is None:
-        raise InstanceError("plot", f'needs {ENDS[ending]}: pip install "gangplan[plot]"', path)
+        raise InstanceError("plot", f"needs {ENDS[ending]}; {extra('plot')}", path)
     return ending
 
 

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from gangplan.instances.quantities import quantity, scale
 from gangplan.instances.workload import Workload
 from gangplan.simulator.metrics import means_of_groups, period, summary, waiting_jobs
 from gangplan.simulator.trace import Outcome
 
-from ..units import counted, quantity, scale
+from ..units import counted
 from .colours import BAND, FEW, GREY, INK, SHADE, colours, ink_on
 from .lanes import Lanes, lanes
 from .scene import RIGHT, Axis, Boxes, Dots, FloatArray, Heat, IntArray, Key, Lines, Mark, Panel, Scene, Words, names_in

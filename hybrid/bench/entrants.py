@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from gangplan.instances import InstanceError
-from gangplan.instances.errors import did_you_mean
+from gangplan.instances.errors import did_you_mean, extra
 from gangplan.instances.torch_model.load import find_object
 from gangplan.instances.verify import Problem
 from gangplan.solvers.method import OBJECTIVES, suite
@@ -85,8 +85,8 @@ def enter(plugin: str) -> str:
 
     Args:
         plugin: ``file.py:function``, ``module:function``, or the name of an entry point of the group
-            ``gangplan_bench``. The function takes a `Run` and offers plans on it, or returns one; of a problem that
-            is not for it, it raises `NotImplementedError`.
+            ``gangplan_bench``. The function takes a `Run` and offers plans on it, or returns one, or None if it has
+            none; of a problem that is not for it, it raises `NotImplementedError`.
 
     Raises:
         InstanceError: saying what is not found or cannot be imported.
@@ -115,6 +115,8 @@ def attempt(problem: Problem, name: str, time_limit: float, seed: int, workers: 
         plan = PLUGGED[name](run)
         if plan is not None:
             run.offer(plan, name)
+        elif run.plan is None and run.bound is None and not run.stopped:
+            run.note("has no plan; of problems that are not for it, it should raise NotImplementedError")
     return run
 
 
@@ -126,6 +128,6 @@ def _installed(name: str) -> Solver:
     try:
         found: Solver = known[name].load()
     except ImportError as error:
-        how = ": pip install 'gangplan[peers]'" if known[name].value.startswith("gangplan.") else ""
+        how = f"; {extra('peers')}" if known[name].value.startswith("gangplan.") else ""
         raise InstanceError("plugin", f"{name!r} needs {error.name}, which is not installed{how}") from None
     return found

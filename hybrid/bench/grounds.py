@@ -231,13 +231,9 @@ class Ramp(Ground):
 
     def named(self, name: str, seed: int) -> Any:
         """See `Ground`."""
-        from gangplan.simulator.ramp.baselines import make_policy
+        from gangplan.learned.ramp.policies import make_policy
 
-        if name == "plans":
-            from gangplan.learned.ramp.past import PastPlans
-
-            return PastPlans(seed)
-        return make_policy(name, seed)
+        return make_policy(name)(seed)
 
     def play(self, policy: Any) -> float:
         """See `Ground`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, fields
+from dataclasses import MISSING, asdict, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,12 +27,13 @@ def read_lines(path: Path, cls: type[T]) -> list[T]:
     if not path.exists():
         return []
     names = {field.name: str(field.type) for field in fields(cls)}  # type: ignore[arg-type]
+    needed = {field.name for field in fields(cls) if field.default is MISSING}  # type: ignore[arg-type]
     whole, _, _ = read_text(path, empty=True).rpartition("\n")
     found = []
     for number, line in enumerate(whole.splitlines()):
         try:
             data = parse_json(line)
-            if not isinstance(data, dict) or data.keys() != names.keys():
+            if not isinstance(data, dict) or not needed <= data.keys() <= names.keys():
                 raise InstanceError("", f"has not the fields {', '.join(names)}")
             for name, value in data.items():
                 _check(name, names[name], value)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gangplan.instances import InstanceError
+from gangplan.instances.errors import InstanceError, extra
 from gangplan.instances.outlet import write_whole
 
 from .figures import anytime, inline, profiles
@@ -71,7 +71,7 @@ def write_report(
     try:
         parts = list(sections(results, rows, first))
     except ModuleNotFoundError as error:
-        raise InstanceError("report", f"{error.name} is not installed: pip install 'gangplan[bench]'") from None
+        raise InstanceError("report", f"{error.name} is not installed; {extra('bench')}") from None
     page, markdown = folder / "report.html", folder / "report.md"
     files = {page: _html(parts), markdown: _markdown(parts)} | {
         folder / f"{x.name}.svg": x.picture for x in parts if x.picture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from gangplan.instances.outlet import write_whole
@@ -41,6 +41,7 @@ class Row:
         date: UTC, when it ended.
         load: processes that ran or waited on the machine in the minute before.
         environment: versions and machine.
+        gap: to the best value known when it was run, see `gap_to`; None where none is, or it was skipped.
     """
 
     instance: str
@@ -65,6 +66,7 @@ class Row:
     date: str = ""
     load: float = 0.0
     environment: str = ""
+    gap: float | None = None
 
     @property
     def key(self) -> Key:
@@ -75,6 +77,10 @@ class Row:
     def topic(self) -> str:
         """What results are told by: the objective, of an online instance the family."""
         return self.family if self.objective == ONLINE else self.objective
+
+    def against(self, best: float | None) -> Row:
+        """Return the row with its gap to the best known value."""
+        return self if best is None or self.status == SKIPPED else replace(self, gap=self.gap_to(best))
 
     def gap_to(self, reference: float | None) -> float:
         """Return (value - reference) / (value - zero), from 0 to 1; 1 without a plan or a reference."""

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from gangplan.instances import InstanceError
-from gangplan.instances.errors import unknown
+from gangplan.instances.errors import extra, unknown
 from gangplan.instances.outlet import write_whole
 from gangplan.solvers.run import Status
 
@@ -36,6 +36,7 @@ def run(instances: Sequence[Instance], settings: Settings, tell: Tell = lambda s
         check_policies(settings.methods, {x.arguments["ground"]: x for x in instances}.values())
     plugged = tuple(map(enter, settings.plugins))
     settings.folder.mkdir(parents=True, exist_ok=True)
+    best = {x.id: x.value for x in instances}
     done = {row.key for row in read_rows(settings.folder)}
     todo = [task for task in _tasks(instances, plugged, settings) if task.key not in done]
     try:
@@ -43,7 +44,7 @@ def run(instances: Sequence[Instance], settings: Settings, tell: Tell = lambda s
             if plan:
                 (settings.folder / "plans").mkdir(exist_ok=True)
                 write_whole({settings.folder / "plans" / f"{row.instance}.json": plan.encode()})
-            append([row], settings.folder)
+            append([row.against(best[row.instance])], settings.folder)
             tell((i + 1) / len(todo))
     finally:
         rows = read_rows(settings.folder)
@@ -78,7 +79,7 @@ def _results(todo: Sequence[Task], settings: Settings) -> Iterator[tuple[Row, st
 
             Client.current(allow_global=True) if _has_client() else Client(n_workers=settings.jobs)
     except ImportError as error:
-        words = f"{settings.engine!r} needs {error.name}: pip install 'gangplan[{ENGINES[settings.engine]}]'"
+        words = f"{settings.engine!r} needs {error.name}; {extra(ENGINES[settings.engine])}"
         raise InstanceError("engine", words) from None
     if settings.jobs == 1 and settings.engine == "loky":
         yield from map(execute, todo)

@@ -181,7 +181,10 @@ def _played(ground: Ground, task: Task) -> tuple[None, dict[str, Any]]:
     """Let a policy decide, in a process of its own; return what the row says."""
     _limit(task.settings)
     name, began = task.method, time.perf_counter()
-    value = ground.play(PLUGGED[name](ground.case) if name in PLUGGED else _named(ground, name, task.seed))
+    policy = PLUGGED[name](ground.case) if name in PLUGGED else _named(ground, name, task.seed)
+    if policy is None:
+        raise NotImplementedError("makes no policy for this ground")
+    value = ground.play(policy)
     told = {"status": str(Status.FEASIBLE), "value": value, "seconds": _since(began)}
     return None, told | {"bound": ground.bound(task.deadline), **_used()}
 

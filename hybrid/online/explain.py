@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gangplan.instances.placement import GangJob
+from gangplan.instances.quantities import quantity
 
 from .queue import Request
 from .starts import FULL, Reservation
@@ -26,7 +27,6 @@ WIDTH = 80
 """Columns of what is printed."""
 _ENDS = 256
 """Ends of running jobs that are played to see when a job starts."""
-_UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,8 +279,7 @@ def _remedies(
 
 def span(seconds: float) -> str:
     """Return seconds in words: ``90 s``, ``2.5 h``."""
-    size, unit = next(((size, unit) for size, unit in _UNITS if seconds >= 2 * size), (1.0, "s"))
-    return f"{seconds / size:.3g} {unit}"
+    return quantity(seconds, "s", 3)
 
 
 def wrapped(lines: list[str]) -> list[str]:

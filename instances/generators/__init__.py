@@ -5,6 +5,7 @@ from __future__ import annotations
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from ..arrays import plain
 from ..errors import InstanceError, did_you_mean, unknown
 from ..lazy import Lazy, exported
 
@@ -81,7 +82,8 @@ def generate(
     """
     if not isinstance(kind, str) or not (kind in GENERATORS or kind in JOBS):
         raise InstanceError("kind", unknown(kind, (*GENERATORS, *JOBS)))
-    given = {name: value for name, value in options.items() if value is not None}
+    devices, memory, bandwidth, efficiency = map(plain, (devices, memory, bandwidth, efficiency))
+    given = {name: plain(value) for name, value in options.items() if value is not None}
     if kind in JOBS:
         common = {"training": training, "efficiency": efficiency, "devices": devices, "device_type": device_type}
         common |= {"memory": memory, "bandwidth": bandwidth, "variant": variant, "objective": objective}

@@ -44,6 +44,7 @@ class GraphProblem:
     """What else tells problems of one objective apart."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         known = set(self.graph.device_types)
         for i, kind in enumerate(self.cluster.device_types):
             if kind.name not in known:
@@ -97,10 +98,6 @@ class PartitionProblem(GraphProblem):
     variant: str = field(default="contiguous", metadata={"choices": VARIANTS})  # type: ignore[misc]  # a field here, a constant of the other objectives
 
     objective: ClassVar[str] = "throughput"
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        GraphProblem.__post_init__(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,10 +198,6 @@ class StepProblem(GraphProblem):
     contention: bool = False
 
     objective: ClassVar[str] = "step"
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        GraphProblem.__post_init__(self)
 
     def delay(self, op: IntArray, a: IntArray, b: IntArray) -> FloatArray:
         """Return the seconds to send the output of `op` from device `a` to `b`, elementwise; 0 on one device."""

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..arrays import AMOUNT, POSITIVE, TIMES, FloatArray, IntArray, array, check_fields, frozen, require
+from ..arrays import AMOUNT, POSITIVE, TIMES, FloatArray, IntArray, array, check_fields, frozen, listed, require
 from ..cluster import Level, RampTopology, TreeTopology
 from ..errors import InstanceError
 from ..graph import OpGraph
@@ -87,8 +87,8 @@ def megatron(graph: OpGraph, device_type: str, degrees: Sequence[int]) -> Tensor
     """
     if device_type not in graph.device_types:
         raise InstanceError("device_type", f"the graph has no times for {device_type!r}")
-    for i, t in enumerate(degrees):
-        if isinstance(t, bool) or not isinstance(t, int | np.integer) or t < 1:
+    for i, t in enumerate(degrees := listed(degrees, "degrees")):
+        if isinstance(t, bool) or not isinstance(t, int) or t < 1:
             raise InstanceError(f"degrees[{i}]", f"{t!r} is not a positive whole number")
     degree = np.unique(np.array(degrees, dtype=np.int32))
     share = 1.0 / degree[:, None]
@@ -140,7 +140,6 @@ class StagesProblem(GraphProblem):
     objective: ClassVar[str] = "stages"
 
     def __post_init__(self) -> None:
-        check_fields(self)
         GraphProblem.__post_init__(self)
         if self.recompute and not self.training:
             raise InstanceError("recompute", "True, but the graph has no backward pass to run forward again for")

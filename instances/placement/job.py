@@ -21,14 +21,12 @@ class Task:
     gpu_types: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.demand, Demand):
-            raise InstanceError("demand", f"{self.demand!r} is not a Demand")
-        object.__setattr__(self, "gpu_types", tuple(sorted(set(self.gpu_types))))
         check_fields(self)
+        object.__setattr__(self, "gpu_types", tuple(sorted(set(self.gpu_types))))
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(Checked):
     """A kind of task that is to be expected.
 
     Attributes:
@@ -38,11 +36,6 @@ class Expected:
 
     task: Task
     share: float = field(default=1.0, metadata={"positive": True})
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.task, Task):
-            raise InstanceError("task", f"{self.task!r} is not a Task")
-        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

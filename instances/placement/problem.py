@@ -36,9 +36,9 @@ class Running:
     migration: float = 0.0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not self.servers:
             object.__setattr__(self, "servers", (0,) * len(self.nodes))
-        check_fields(self)
         for counts in ("workers", "servers"):
             if len(getattr(self, counts)) != len(self.nodes):
                 words = f"has {len(getattr(self, counts))} entries where {len(self.nodes)} are expected"

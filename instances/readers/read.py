@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from inspect import Parameter, signature
 from math import prod
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import PurePath
 from typing import Any
 
+from ..arrays import plain
 from ..documents import from_document
 from ..errors import JSON_BYTES, InstanceError, did_you_mean
-from ..intake import parse_json, read_text
+from ..intake import file_name, parse_json, read_text
 from ..kinds import GRAPHS, PROBLEMS, with_objective
 from ..partition import GraphProblem, PartitionProblem, StagesProblem, megatron
 from . import dot, msr, networkx_graph, pipedream
@@ -41,11 +42,12 @@ def read(path: str | PathLike[str], *, objective: str | None = None, **options: 
     Raises:
         InstanceError: naming file, field and the value found, whatever is wrong with the file or an option.
     """
-    source = str(fspath(path))
+    source = file_name(path)
     load = LOADERS.get(PurePath(source).suffix.lower())
     text = "" if load else read_text(path, limit=JSON_BYTES)
+    given = {name: plain(value) for name, value in options.items()}
     try:
-        return _problem(text, load(source) if load else _data(text), objective=objective, **options)
+        return _problem(text, load(source) if load else _data(text), objective=objective, **given)
     except InstanceError as error:
         raise error.of(source) from None
 

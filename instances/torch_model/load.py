@@ -12,7 +12,7 @@ from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
-from ..errors import InstanceError
+from ..errors import InstanceError, extra
 
 OURS = "__gangplan_model__"
 """Marks modules that were loaded from a file here; another file of that name may take their place."""
@@ -65,7 +65,7 @@ def find_object(name: str) -> Any:
 def require_torch() -> None:
     """Raise an error that says how to install torch, unless it is there."""
     if find_spec("torch") is None:
-        raise InstanceError("torch", "is not installed: pip install 'gangplan[torch]'")
+        raise InstanceError("torch", f"is not installed; {extra('torch')}")
 
 
 def _import(place: str) -> Any:

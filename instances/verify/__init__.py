@@ -46,7 +46,8 @@ def verify(problem: Any, plan: Any) -> Any:
     """
     objective: Any = getattr(problem, "objective", None)
     if objective not in PROBLEMS or type(problem) is not PROBLEMS[objective]:
-        raise InstanceError("problem", f"{type(problem).__name__} is no problem that the verifier knows")
+        swapped = "; write verify(problem, plan)" if type(problem) in PLANS.values() else ""
+        raise InstanceError("problem", f"{type(problem).__name__} is no problem that the verifier knows{swapped}")
     if not isinstance(plan, PLANS[objective]):
         wanted, found = PLANS[objective].__name__, type(plan).__name__
         hint = (

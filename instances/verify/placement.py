@@ -12,7 +12,7 @@ from ..arrays import FloatArray, distinct, sums
 from ..placement import PlacementPlan, PlacementProblem, Running
 from ..placement.job import Task
 from ..placement.rate import Rates, communication, rates
-from .verdict import TOLERANCE, Judgement
+from .verdict import TOLERANCE, Judgement, in_order
 
 _SHOWN = 5
 """Jobs on one node that are named."""
@@ -65,8 +65,8 @@ def goal(problem: PlacementProblem, plan: PlacementPlan, found: Rates) -> float:
 
 def _shape(problem: PlacementProblem, plan: PlacementPlan) -> list[str]:
     names = tuple(job.name for job in problem.jobs)
-    if plan.jobs != names:
-        return [f"the plan is of {len(plan.jobs)} jobs, the batch of {len(names)}, or their names differ"]
+    if wrong := in_order("job", plan.jobs, "batch", names):
+        return wrong
     m = problem.fleet.n_nodes
     words = [
         f"job {names[plan.job[r]]} is on node {plan.node[r]}, the fleet has {m}" for r in np.flatnonzero(plan.node >= m)

@@ -13,7 +13,7 @@ from ..arrays import FloatArray, distinct, sums
 from ..cluster import RampTopology
 from ..ramp import is_block
 from ..schedule import MoldableJob, NodePool, Pool, SchedulePlan, ScheduleProblem, total
-from .verdict import Judgement, time_slack
+from .verdict import Judgement, in_order, time_slack
 
 if TYPE_CHECKING:
     from ..schedule import ScheduleProblem
@@ -87,10 +87,10 @@ def is_late(job: MoldableJob, due: float, finish: float) -> bool:
 
 def _shape(problem: ScheduleProblem, plan: SchedulePlan) -> list[str]:
     names = tuple(job.name for job in problem.jobs)
-    if plan.jobs != names:
-        return [f"the plan is of {len(plan.jobs)} jobs, the problem of {len(names)}, or their names differ"]
+    if words := in_order("job", plan.jobs, "problem", names):
+        return words
     words = [
-        f"job {name} has degree {d} of a menu of {len(job.degrees)}"
+        f"job {name} has degree {d} of a menu of {len(job.degrees)}: {_index(d, job)}"
         for name, d, job in zip(names, plan.degree.tolist(), problem.jobs, strict=True)
         if d >= len(job.degrees)
     ]
@@ -101,6 +101,13 @@ def _shape(problem: ScheduleProblem, plan: SchedulePlan) -> list[str]:
     (jobs, nodes), _, times = distinct(plan.job, plan.node)
     words += [f"job {names[jobs[i]]} is on node {nodes[i]} twice" for i in np.flatnonzero(times > 1)]
     return words
+
+
+def _index(degree: int, job: MoldableJob) -> str:
+    """Return what a plan has to say instead of a number of GPUs that is no index."""
+    if degree in job.degrees:
+        return f"write its index, {job.degrees.index(degree)}, for {degree} GPUs"
+    return f"indices are from 0 to {len(job.degrees) - 1}, or -1 to leave it out"
 
 
 def _machines(problem: ScheduleProblem) -> int:

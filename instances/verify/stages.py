@@ -10,6 +10,7 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray, sums
 from ..partition import StagesPlan, StagesProblem
+from ..quantities import quantity
 from .verdict import TOLERANCE, Verdict, apart, backwards, shape
 
 
@@ -33,7 +34,7 @@ def verify_stages(problem: StagesProblem, plan: StagesPlan) -> Verdict:
         load[s], waits[s] = cost
     limit = problem.capacity()[0]
     overfull = [
-        f"memory: a device of stage {s} needs {memory[s]:.6g} bytes, it has {limit:.6g}"
+        f"memory: a device of stage {s} needs {quantity(memory[s], 'B', 6)}, it has {quantity(limit, 'B', 6)}"
         for s in np.flatnonzero(memory > limit * (1 + TOLERANCE))
     ]
     # T, the seconds a sample of a pipeline: the longest of its stages and of the moves between them

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray, sums
 from ..partition import precedence
+from ..quantities import quantity
 
 if TYPE_CHECKING:
     from ..graph import OpGraph
@@ -44,7 +45,7 @@ class Judgement:
     def __repr__(self) -> str:
         name, wrong = type(self).__name__, self.violations
         if not wrong:
-            return f"{name}(feasible, objective {self.objective:.4g}{' s' if name == 'Verdict' else ''})"
+            return f"{name}(feasible, objective {quantity(self.objective, 's' * (name == 'Verdict'))})"
         more = [f"... and {len(wrong) - 5} more"] if len(wrong) > 5 else []
         return "\n  ".join([f"{name}(infeasible, {len(wrong)} violations):", *wrong[:5], *more])
 
@@ -75,15 +76,23 @@ class Verdict(Judgement):
         return cls(tuple(violations), None, zero, zero, zero)
 
 
+def in_order(what: str, names: tuple[str, ...], where: str, wanted: tuple[str, ...]) -> list[str]:
+    """Return why the names in a plan are not those of its problem, in its order; nothing if they are."""
+    if names == wanted:
+        return []
+    if len(names) != len(wanted):
+        return [f"the plan places {len(names)} {what}s, the {where} has {len(wanted)}"]
+    i = next(i for i, (mine, theirs) in enumerate(zip(names, wanted, strict=True)) if mine != theirs)
+    order = f": name them in the order of the {where}" if sorted(names) == sorted(wanted) else ""
+    return [f"{what} {i} of the plan is {names[i]}, of the {where} {wanted[i]}{order}"]
+
+
 def shape(problem: GraphProblem, ops: tuple[str, ...], device: IntArray) -> list[str]:
     """Return why a plan does not fit its problem at all, in words."""
     names, d = problem.graph.names, problem.cluster.n_devices
-    if len(ops) != len(names):
-        return [f"the plan places {len(ops)} ops, the graph has {len(names)}"]
-    if ops != names:
-        i = next(i for i, (mine, theirs) in enumerate(zip(ops, names, strict=True)) if mine != theirs)
-        return [f"op {i} of the plan is {ops[i]}, of the graph {names[i]}"]
-    return [f"op {names[i]} is on device {device[i]}, the cluster has {d}" for i in np.flatnonzero(device >= d)]
+    return in_order("op", ops, "graph", names) or [
+        f"op {names[i]} is on device {device[i]}, the cluster has {d}" for i in np.flatnonzero(device >= d)
+    ]
 
 
 def assignment(problem: GraphProblem, device: IntArray) -> tuple[list[str], FloatArray, FloatArray]:
@@ -103,7 +112,7 @@ def assignment(problem: GraphProblem, device: IntArray) -> tuple[list[str], Floa
     memory = sums(device, graph.memory, cluster.n_devices)
     limit = problem.capacity()
     overfull = [
-        f"memory: the ops on device {i} need {memory[i]:.6g} bytes, it has {limit[i]:.6g}"
+        f"memory: the ops on device {i} need {quantity(memory[i], 'B', 6)}, it has {quantity(limit[i], 'B', 6)}"
         for i in np.flatnonzero(memory > limit * (1 + TOLERANCE))
     ]
     return [*unsupported, *overfull, *apart(graph, device, "on device", "on")], compute, memory

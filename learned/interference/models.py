@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_choice
+from gangplan.instances.errors import InstanceError, extra
 
 from .ensemble import Model, fit_members
 from .samples import Samples
@@ -65,5 +65,5 @@ def fit(samples: Samples, seed: int = 0, *, model: str = "pressure") -> Model:
     made, needs = MODELS[model]
     missing = [name for name in needs if find_spec(name) is None]
     if missing:
-        raise InstanceError("model", f'{model!r} needs {", ".join(missing)}: pip install "gangplan[learn]"')
+        raise InstanceError("model", f"{model!r} needs {', '.join(missing)}; {extra('learn')}")
     return fit_members(made, samples, seed)

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from gangplan.instances import InstanceError
+from gangplan.instances.errors import InstanceError, extra
 from gangplan.simulator.interference.agents import Team
 from gangplan.simulator.interference.baselines import Policy, Rule
 from gangplan.simulator.interference.bidders import Local
@@ -121,7 +121,7 @@ def make_policy(name: str, case: str = "", folder: Path = FOLDER) -> Maker:
 
 def _require_torch(name: str) -> None:
     if find_spec("torch") is None:
-        raise InstanceError("policy", f'{name!r} needs torch: pip install "gangplan[learn]"')
+        raise InstanceError("policy", f"{name!r} needs torch; {extra('learn')}")
 
 
 def weights_of(name: str, case: str = "", folder: Path = FOLDER) -> Path | None:

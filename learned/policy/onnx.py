@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gangplan.instances import InstanceError
+from gangplan.instances.errors import InstanceError, extra
 from gangplan.instances.intake import read_bytes
 from gangplan.instances.outlet import write_whole
 
@@ -25,7 +25,7 @@ _KEY = "gangplan"
 def export(
     network: Any, path: str | Path, inputs: Mapping[str, tuple[Any, dict[int, str]]], outputs: Sequence[str], about: Any
 ) -> Path:
-    """Write a network as ONNX and return the file; another ending than .onnx is replaced. Needs gangplan[learn,onnx].
+    """Write a network as ONNX and return the file; another ending than .onnx is replaced.
 
     Args:
         network: a torch module.
@@ -110,7 +110,7 @@ def require(*names: str) -> None:
     """Raise an error that names what is not installed."""
     missing = [name for name in names if find_spec(name) is None]
     if missing:
-        raise InstanceError("onnx", f'needs {", ".join(missing)}: pip install "gangplan[onnx]"')
+        raise InstanceError("onnx", f"needs {', '.join(missing)}; {extra('onnx')}")
 
 
 @contextmanager

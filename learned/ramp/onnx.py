@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def export(policy: RampPolicy, path: str | Path) -> tuple[Path]:
     """Write a policy's graph, scores of the rows (A, WIDTH) of a decision, and return its file.
 
-    Needs gangplan[learn,onnx]. Another ending than .onnx is replaced.
+    Needs the extras learn and onnx. Another ending than .onnx is replaced.
 
     Raises:
         InstanceError: if a package is missing.

@@ -4,7 +4,9 @@ try:
     import gymnasium
     import pettingzoo  # noqa: F401  the environment of many schedulers needs it
 except ImportError as error:
-    raise ImportError("environments need Gymnasium and PettingZoo: pip install 'gangplan[envs]'") from error
+    from gangplan.instances.errors import extra
+
+    raise ImportError(f"environments need Gymnasium and PettingZoo; {extra('envs')}") from error
 
 from .episode import Case, Reward, Stretch, Synthetic, Throughput, completion_time, progress, slowdown
 from .many import ManyEnv

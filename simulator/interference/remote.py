@@ -8,7 +8,7 @@ from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any
 from weakref import finalize
 
-from gangplan.instances.errors import InstanceError
+from gangplan.instances.errors import InstanceError, extra
 from gangplan.solvers.processes import Child
 
 from .bidders import Agent, Local, Remote
@@ -79,7 +79,7 @@ class Actors(Remote):
         try:
             import ray
         except ImportError:
-            raise InstanceError("policy", "agents on Ray need it: pip install 'gangplan[ray]'") from None
+            raise InstanceError("policy", f"agents on Ray need it; {extra('ray')}") from None
         self._ray: Any = ray
         if not ray.is_initialized():
             ray.init(num_cpus=len(cases), include_dashboard=False, log_to_driver=False)

@@ -137,7 +137,7 @@ def test_verify_output_of_solve(problem: Path, cli: Any, tmp_path: Path) -> None
 def test_verify_violations(chain_file: Path, tmp_path: Path, cli: Any) -> None:
     """Every violation of a hand-made plan is listed: three ops of 1 GB on a device of 2 GB, c before b."""
     plans = {
-        "memory: the ops on device 0 need 3e+09": PartitionPlan(("a", "[b]", "c"), [0, 0, 0], [0, 0, 0]),
+        "memory: the ops on device 0 need 3 GB, it has 2 GB": PartitionPlan(("a", "[b]", "c"), [0, 0, 0], [0, 0, 0]),
         "op [b] (stage 1) comes before op c (stage 0)": PartitionPlan(("a", "[b]", "c"), [0, 1, 0], [0, 1, 0]),
         "the plan places 1 ops, the graph has 3": PartitionPlan(("a",), [0], [0]),
     }

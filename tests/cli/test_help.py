@@ -11,7 +11,10 @@ import pytest
 
 from gangplan.cli.app import COMMANDS, GROUPS
 from gangplan.cli.output import table
-from gangplan.units import column, percent, quantity
+from gangplan.instances.quantities import quantity
+from gangplan.learned.interference.policies import OTHERS
+from gangplan.simulator.interference.evaluate import baselines
+from gangplan.units import column, percent
 
 
 def test_version(cli: Any) -> None:
@@ -41,6 +44,26 @@ def test_an_unknown_command_is_told_what_it_may_have_been(cli: Any) -> None:
     for call, word in ((("slove",), "solve"), (("generate", "gpt2"), "gpt"), (("schema", "steps"), "step")):
         done = cli(*call)
         assert done.code == 2 and f"did you mean {word}?" in done.err
+    calls = (("learn", "trian"), "train"), (("bench", "runn"), "run"), (("schema", "STEP"), "step")
+    for call, word in calls:
+        done = cli(*call)
+        assert done.code == 2 and f"did you mean {word}?" in done.err
+    assert "write gangplan --help" in cli("help").err
+
+
+@pytest.mark.parametrize("command", [(), ("solve",), ("learn",), ("bench", "run"), ("generate", "gpt")])
+def test_short_help(command: tuple[str, ...], cli: Any) -> None:
+    """`-h` is `--help`, of groups and of their commands."""
+    short, long = cli(*command, "-h"), cli(*command, "--help")
+    assert short.code == 0 and short.out == long.out and "..." not in short.out.partition("Commands:")[2]
+
+
+def test_help_of_harmony_has_every_policy(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each name that `--policy` takes is there, those of two racks by their rule."""
+    monkeypatch.setenv("COLUMNS", "80")
+    text = "".join(cli("harmony", "--help").out.split())
+    names = [name for name in (*baselines(), *OTHERS) if not name.endswith("-2-racks")]
+    assert [name for name in names if f"{name}," not in text and f"{name};" not in text] == []
 
 
 @pytest.mark.parametrize("kind", ["gpt", "gangs", "moldable"])

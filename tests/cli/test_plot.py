@@ -100,7 +100,7 @@ def test_extra_is_absent(problem: Path, cli: Any, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     done = cli("solve", problem, "--plot", problem.with_name("plan.png"))
     assert (done.code, done.out) == (2, "")
-    assert 'pip install "gangplan[plot]"' in done.err
+    assert 'pip install ".[plot]"' in done.err
     assert done.err.count("\n") == 1
 
 

@@ -15,6 +15,7 @@ pytest.importorskip("torch")
 
 from gangplan.cli import main
 from gangplan.instances import dump, load
+from gangplan.instances.errors import extra
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 TESTS = Path(__file__).parents[1]
@@ -248,7 +249,7 @@ def test_without_torch(call: Any, monkeypatch: pytest.MonkeyPatch, solved: tuple
     monkeypatch.setattr(loading, "find_spec", lambda name: None)
     for command in (["profile", TINY], ["split", TINY, *solved]):
         code, said, err = call(*command)
-        assert (code, said) == (2, "") and err == "error: torch: is not installed: pip install 'gangplan[torch]'\n"
+        assert (code, said) == (2, "") and err == f"error: torch: is not installed; {extra('torch')}\n"
 
 
 def test_commands_without_torch_are_light() -> None:

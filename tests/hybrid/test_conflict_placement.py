@@ -46,7 +46,7 @@ def reasons(*jobs: GangJob, fleet: Fleet = FLEET, running: tuple[Running, ...] =
         (
             GangJob("x", "a", (2,), Demand(1, nic=30e9)),
             {},
-            ["NICs: 3 nodes have 2.5e+10 bytes/s each; all jobs need 6e+10", "gang: job x runs whole, 2 workers"],
+            ["NICs: 3 nodes have 25 GB/s each; all jobs need 60 GB/s", "gang: job x runs whole, 2 workers"],
         ),
         (
             GangJob("x", "a", (4,), most_per_node=1),

@@ -71,8 +71,17 @@ def test_anyone_may_be_blocked() -> None:
     [
         (SchedulePlan(NAMES, [1, 0], [0, 5]), "capacity: the cluster has 4 GPUs in use at 5 s, of 2"),
         (SchedulePlan(NAMES, [1, 0], [6, 0]), "release: job b starts at 0 s, released at 1 s"),
-        (SchedulePlan(NAMES, [1, 1], [0, 6]), "job b has degree 1 of a menu of 1"),
-        (SchedulePlan(("a", "c"), [1, 0], [0, 6]), "the plan is of 2 jobs, the problem of 2, or their names differ"),
+        (SchedulePlan(NAMES, [2, 0], [0, 6]), "job a has degree 2 of a menu of 2: write its index, 1, for 2 GPUs"),
+        (
+            SchedulePlan(NAMES, [7, 0], [0, 6]),
+            "job a has degree 7 of a menu of 2: indices are from 0 to 1, or -1 to leave it out",
+        ),
+        (SchedulePlan(("a",), [1], [0]), "the plan places 1 jobs, the problem has 2"),
+        (SchedulePlan(("a", "c"), [1, 0], [0, 6]), "job 1 of the plan is c, of the problem b"),
+        (
+            SchedulePlan(("b", "a"), [0, 1], [6, 0]),
+            "job 0 of the plan is b, of the problem a: name them in the order of the problem",
+        ),
     ],
 )
 def test_violations(plan: SchedulePlan, words: str) -> None:

@@ -202,7 +202,7 @@ def test_extra_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without its package an end says how to install it."""
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     for path, package in (("x.html", "plotly"), ("x.svg", "matplotlib"), ("x.png", "matplotlib")):
-        with pytest.raises(InstanceError, match=rf"{package}: pip install \"gangplan\[plot\]\""):
+        with pytest.raises(InstanceError, match=rf"{package}; in the clone of gangplan: pip install \"\.\[plot\]\""):
             render(path, GRAPH, None)
 
 

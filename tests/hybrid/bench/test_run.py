@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict, fields
 from pathlib import Path
 
 import pytest
 
 from gangplan.hybrid.bench.report import write_report
-from gangplan.hybrid.bench.rows import FAILED, JOURNAL, read_rows
+from gangplan.hybrid.bench.rows import FAILED, JOURNAL, Row, read_rows
 from gangplan.hybrid.bench.run import run
 from gangplan.hybrid.bench.suite import read_manifest, suite
 from gangplan.hybrid.bench.task import Settings
@@ -86,6 +88,37 @@ def test_what_fails_costs_its_own_row(tmp_path: Path) -> None:
     assert "<svg" in page.read_text() and "http-equiv" not in page.read_text() and "<script" not in page.read_text()
 
 
+def test_no_plan_is_no_failure(tmp_path: Path) -> None:
+    """None is a row without a plan, told how to decline; who declines is skipped; gaps are to the best known value."""
+    file = tmp_path / "shy.py"
+    file.write_text(
+        "def none(run):\n    return None\n\n\ndef declines(run):\n    raise NotImplementedError('not mine')\n"
+    )
+    one = [x for x in suite("toy") if x.id == "stages-random-toy-00"]
+    plugins = tuple(f"{file}:{name}" for name in ("none", "declines"))
+    found = {row.method: row for row in run(one, Settings(tmp_path / "rows", ("ideals",), plugins, (2.0,)))}
+    assert found["none"].status == "UNKNOWN" and "raise NotImplementedError" in found["none"].notes
+    assert found["declines"].status == "SKIPPED" and found["declines"].notes == "not mine"
+    assert (found["ideals"].gap, found["none"].gap, found["declines"].gap) == (0.0, 1.0, None)
+
+
+def test_rows_of_before_a_column_was_added(tmp_path: Path) -> None:
+    """A journal without the columns that have a default is read; one without another is not."""
+    row = Row("a", "sha256:0", "step", "random", "toy", 1, "auto", 0, 1.0, 1, "UNKNOWN")
+    data = asdict(row)
+    (tmp_path / JOURNAL).write_text(json.dumps({k: x for k, x in data.items() if k != "gap"}) + "\n")
+    assert [x.key for x in read_rows(tmp_path)] == [row.key]
+    (tmp_path / JOURNAL).write_text(json.dumps({k: x for k, x in data.items() if k != "seed"}) + "\n")
+    with pytest.raises(InstanceError, match="has not the fields"):
+        read_rows(tmp_path)
+
+
+def test_the_page_has_every_column() -> None:
+    """What a row holds is on the page."""
+    page = (Path(__file__).parents[3] / "docs" / "gapbench.md").read_text(encoding="utf-8")
+    assert [f.name for f in fields(Row) if f"`{f.name}`" not in page] == []
+
+
 def test_the_ledger_has_verified_values(tmp_path: Path) -> None:
     """A run notes values and bounds of gangplan's methods in the ledger, and nothing twice."""
     chosen = [x for x in suite("toy") if x.id.startswith("stages-random")][:1]
@@ -115,7 +148,7 @@ def test_a_peer_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.Monkey
     """The extra that brings its package is named."""
     monkeypatch.setitem(sys.modules, "pymetis", None)
     monkeypatch.delitem(sys.modules, "gangplan.hybrid.bench.peers.metis", raising=False)
-    with pytest.raises(InstanceError, match=r"'metis' needs pymetis.*pip install 'gangplan\[peers\]'"):
+    with pytest.raises(InstanceError, match=r"'metis' needs pymetis.*pip install \"\.\[peers\]\""):
         run(suite("toy")[:1], Settings(tmp_path, plugins=("metis",)))
 
 
@@ -138,5 +171,5 @@ def test_peers_of_a_run(tmp_path: Path) -> None:
 def test_an_engine_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The extra that brings it is named."""
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(InstanceError, match=r"pip install 'gangplan\[ray\]'"):
+    with pytest.raises(InstanceError, match=r"pip install \"\.\[ray\]\""):
         run(suite("toy")[:1], Settings(tmp_path, engine="ray"))

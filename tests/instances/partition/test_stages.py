@@ -127,7 +127,7 @@ def test_too_little_memory_is_said_of_the_stage() -> None:
     """A device of stage 0 needs 27 bytes and has 26."""
     problem = StagesProblem(chain(), cluster(3, memory=26.0))
     verdict = verify(problem, plan(problem, [0, 1], [0, 0, 1]))
-    assert verdict.violations == ("memory: a device of stage 0 needs 27 bytes, it has 26",)
+    assert verdict.violations == ("memory: a device of stage 0 needs 27 B, it has 26 B",)
     assert verdict.objective is None
 
 

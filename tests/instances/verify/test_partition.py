@@ -108,7 +108,7 @@ def test_memory(last: float, ok: bool) -> None:
         problem([1, 1, 1], CHAIN, memory=np.array([60.0, last, 500.0]), cpus=1), plan([0, 0, 2], [0, 0, 1])
     )
     assert verdict.ok is ok
-    assert ok or verdict.violations == ("memory: the ops on device 0 need 100.1 bytes, it has 100",)
+    assert ok or verdict.violations == ("memory: the ops on device 0 need 100.1 B, it has 100 B",)
     assert verdict.memory.tolist() == [60.0 + last, 0.0, 500.0]  # the host's memory has no limit
 
 

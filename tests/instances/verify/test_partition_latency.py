@@ -68,7 +68,7 @@ def test_latency(edges: list[tuple[int, int]], device: list[int], seconds: float
     [
         ([0, 1, 0, 2], "contiguous: there is a cycle: the call on device"),
         ([0, 2, 0, 2], "contiguous: there is a cycle: "),
-        ([0, 0, 0, 1], "memory: the ops on device 0 need 12 bytes, it has 10"),
+        ([0, 0, 0, 1], "memory: the ops on device 0 need 12 B, it has 10 B"),
         ([0, 0, 7, 1], "op c is on device 7, the cluster has 3"),
     ],
 )

@@ -80,7 +80,7 @@ def test_makespan(device: list[int], start: list[float], makespan: float) -> Non
         ([0, 2, 3, 3], [0, 2, 0, 1], "precedence: op b starts at 2, the output of op a is there at 11.5"),
         ([0, 1, 2, 2], [0, 2, 0, 0.5], "device 2: op d starts at 0.5, before op c ends"),
         ([0, 1, 2, 3], [0, 2, 0, 1], "colocation: op d is on device 3, op c of its class on 2"),
-        ([0, 2, 2, 2], [0, 12, 0, 1], "memory: the ops on device 2 need 12 bytes, it has 10"),
+        ([0, 2, 2, 2], [0, 12, 0, 1], "memory: the ops on device 2 need 12 B, it has 10 B"),
         ([0, 9, 2, 2], [0, 12, 0, 1], "op b is on device 9, the cluster has 4"),
     ],
 )

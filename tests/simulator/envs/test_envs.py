@@ -451,5 +451,5 @@ def test_missing_packages(package: str) -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.endswith(
-        "ImportError: environments need Gymnasium and PettingZoo: pip install 'gangplan[envs]'\n"
+        'ImportError: environments need Gymnasium and PettingZoo; in the clone of gangplan: pip install ".[envs]"\n'
     )

@@ -183,7 +183,7 @@ def test_late(kind):
 def test_no_ray(monkeypatch):
     """Without Ray the error says how to install it."""
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
-    with pytest.raises(InstanceError, match=r"pip install 'gangplan\[ray\]'"):
+    with pytest.raises(InstanceError, match=r"pip install \"\.\[ray\]\""):
         Market(case(), bidder, bidders=Actors)
 
 
