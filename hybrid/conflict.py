@@ -17,9 +17,9 @@ from gangplan.instances import GraphProblem, InstanceError, StagesProblem
 from gangplan.instances.placement import Fleet, GangJob, PlacementProblem
 from gangplan.instances.schedule import Pool, ScheduleProblem, total
 from gangplan.solvers import Run
+from gangplan.solvers.run import in_time
 
 from .portfolio import run_here
-from .processes import in_time
 from .table import parts
 
 _SHARE = 0.25
