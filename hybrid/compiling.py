@@ -79,7 +79,7 @@ def loaded(method: Method) -> bool:
 
 def begin(objective: str) -> None:
     """Start the process that compiles what an objective lacks, unless one is at work or nothing can be kept."""
-    with suppress(OSError, ValueError), _lock(objective) or nullcontext() as lock:
+    with suppress(OSError, ValueError), lock_on(objective) or nullcontext() as lock:
         if lock is not None and keeps():
             _begun[objective] = subprocess.Popen(
                 command("compiling", objective),
@@ -96,7 +96,7 @@ def busy(objective: str) -> bool:
     """Return whether a process is compiling for an objective."""
     if objective in _begun and _begun[objective].poll() is None:
         return True
-    with suppress(OSError), _lock(objective) or nullcontext() as lock:
+    with suppress(OSError), lock_on(objective) or nullcontext() as lock:
         return lock is None
     return False
 
@@ -153,7 +153,7 @@ def _stat(path: str) -> list[int]:
     return [found.st_size, found.st_mtime_ns]
 
 
-def _lock(objective: str) -> IO[str] | None:
+def lock_on(objective: str) -> IO[str] | None:
     """Return the lock on compiling for an objective, held until it is closed, `None` if another process has it.
 
     Raises:

@@ -51,6 +51,9 @@ def run_methods(run: Run, method: str) -> None:
                 crew.run_one(entry, prepared)
             elif entry is None:
                 crew.run_all(prepared)
+    except KeyboardInterrupt:
+        crew.interrupt()
+        raise
     finally:
         crew.end()
     if run.plan is None and not run.infeasible and run.stop_reason in (None, "time limit"):
@@ -204,6 +207,11 @@ class Crew:
             draw_on(run, enumerate(over), lambda _, entry: guarded(run, entry, prepared))
         self._attend()
 
+    def interrupt(self) -> None:
+        """Have the searches stop and tell what they have."""
+        if self._main is not None:
+            self._main.interrupt()
+
     def end(self) -> None:
         """End all workers."""
         for process in [*([self._main] if self._main else ()), *self._others]:
@@ -263,5 +271,5 @@ class Crew:
             if not working or (until is not None and until.done):
                 return
             listen(working)
-        if run.stop_reason in ("proved", "gap") and self._main is not None:
+        if self._main is not None:
             self._main.last_words()

@@ -26,6 +26,8 @@ from .workers import Worker, begin
 
 _GRACE, _LEAST_GRACE = 0.25, 0.2
 """A method may overrun what it was given by this share of it, and so many seconds, before it is killed."""
+_INTERRUPTED = 0.5
+"""Seconds that a method may take to stop on Ctrl-C."""
 _WITHOUT_THREADS = ("", "numba")
 """Libraries that start no threads; others end the process where they cannot."""
 
@@ -81,7 +83,8 @@ class Process:
         alone: bool = False,
     ) -> None:
         self.run, self.interpreted, self.alone = run, interpreted, alone
-        self.ready = self.done = self._met = False
+        self.ready = self._met = False
+        self.done = entries is None
         self._silent = 0
         self._child: Worker | Child | None = None
         self._entries: dict[int, Entry] | None = None
@@ -105,8 +108,9 @@ class Process:
         child = self._child
         if child is None:
             return
+        waits = self._entries is None
         try:
-            while not self.run.stopped and not self.done and self.inbox.poll():
+            while not self.run.stopped and (waits or not self.done) and self.inbox.poll():
                 self.take(*self.inbox.recv())
             if not self.done and not child.alive() and not self.inbox.poll():
                 raise EOFError
@@ -118,7 +122,7 @@ class Process:
                 self._give_up(f"its process ended with code {child.exitcode}")
             elif gone:
                 self._silent += 1
-        if gone or self.done:
+        if gone or (self.done and not waits):
             self.end()
             if not self.done and not self.run.stopped:
                 self._begin()
@@ -153,11 +157,18 @@ class Process:
         self._give_up("it did not stop when its time was up, and was killed")
         return True
 
-    def last_words(self) -> None:
-        """Wait a moment for a process that has made the proof itself to say what it did."""
+    def last_words(self, seconds: float = POLL) -> None:
+        """Wait a moment for what the method at work says in the end: its bound, how it spent its time."""
+        until = time.perf_counter() + seconds
         with suppress(EOFError, OSError):
-            if not self.done and self._child is not None and self.inbox.poll(POLL):
+            while self._since is not None and self.inbox.poll(max(0.0, until - time.perf_counter())):
                 self.take(*self.inbox.recv())
+
+    def interrupt(self) -> None:
+        """Ask the method at work to stop, and wait a moment for what it has found."""
+        if isinstance(self._child, Worker):
+            self._child.interrupt()
+            self.last_words(_INTERRUPTED)
 
     def end(self) -> None:
         """End the process, and book the time of the method that was at work."""

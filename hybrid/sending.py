@@ -18,6 +18,9 @@ from gangplan.solvers.run import Run
 
 from .table import Entry, named
 
+_WORD, _WORD_SHARE = 0.05, 0.02
+"""Seconds, and share of a limit, that a worker stops before it is over."""
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -38,8 +41,9 @@ class Job:
 
     @classmethod
     def of(cls, run: Run) -> Job:
-        """Return the job of a solve."""
-        return cls(run.problem, run.started, run.deadline, run.seed, run.workers, run.target_gap)
+        """Return the job of a solve, with a moment less, so that the last bound of a solver arrives in time."""
+        deadline = run.deadline - min(_WORD, _WORD_SHARE * (run.deadline - run.started))
+        return cls(run.problem, run.started, deadline, run.seed, run.workers, run.target_gap)
 
     def run(self) -> Run:
         """Return the solve as a worker sees it."""

@@ -27,7 +27,7 @@ from select import select
 
 from gangplan.solvers.kernels import compile_kernel, on_disk
 from gangplan.solvers.method import OBJECTIVES
-from gangplan.solvers.processes import Child, can_fork
+from gangplan.solvers.processes import Child, can_fork, killed
 
 from .compiling import begin, complete, kernels
 from .table import installed, named
@@ -48,7 +48,12 @@ _CODE = 1.0
 def main() -> None:
     """Serve the caller, whose socket and process are the arguments after ``sys.path``."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's business
-    Server(socket.socket(fileno=int(sys.argv[2])), int(sys.argv[3])).serve()
+    server = Server(socket.socket(fileno=int(sys.argv[2])), int(sys.argv[3]))
+    server.serve()
+    for worker in server.workers.values():
+        worker.kill()
+    for worker in killed():
+        worker.join(_CODE)
 
 
 class Server:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from typing import Any
 from gangplan.solvers.kernels import interpret
 from gangplan.solvers.method import Method, suite
 from gangplan.solvers.processes import POLL, one_thread
-from gangplan.solvers.run import Run, in_time, never
+from gangplan.solvers.run import Run, in_time
 
 from .compiling import at_hand, busy
 from .sending import Orders
@@ -34,12 +35,17 @@ def work(connection: Connection, file: int) -> None:
     with os.fdopen(file, "rb") as source:
         source.seek(0)
         run = pickle.load(source).run()
+    signal.signal(signal.SIGINT, lambda *_: _interrupt(run))
     with in_time(run):
         prepared = suite(run.problem.objective).prepare(run)
         tell.send("ready")
         orders: Orders = connection.recv()
         run.plan, run.objective, run.bound = orders.plan, orders.objective, orders.bound
         serve(run, orders.unpack(), prepared, tell, interpreted=orders.interpreted)
+
+
+def _interrupt(run: Run) -> None:
+    run.stop_reason = run.stop_reason or "interrupted"
 
 
 def serve(run: Run, entries: dict[int, Entry], prepared: Any, tell: Tell, *, interpreted: bool = False) -> None:
@@ -56,7 +62,7 @@ def serve(run: Run, entries: dict[int, Entry], prepared: Any, tell: Tell, *, int
         interpret()
     process, run.callbacks, left = os.getpid(), (tell,), dict(entries)
 
-    def turn(number: int, entry: Entry, until: Callable[[], bool] = never) -> bool:
+    def turn(number: int, entry: Entry, until: Callable[[], bool] | None = None) -> bool:
         """Run one, and return whether it is over."""
         run.notes.clear()
         run.phases.clear()
@@ -69,7 +75,7 @@ def serve(run: Run, entries: dict[int, Entry], prepared: Any, tell: Tell, *, int
             os._exit(0)
         if run.infeasible:
             tell.send("infeasible")
-        over = not until()
+        over = until is None or not until()
         # a solver's own clock may run out a moment before ours
         hurried = run.hurried or run.stop_reason == "time limit"
         tell.send("end", number if over else None, tuple(run.notes), dict(run.phases), hurried)
@@ -79,22 +85,22 @@ def serve(run: Run, entries: dict[int, Entry], prepared: Any, tell: Tell, *, int
         number, waits = next_turn(run.problem.objective, list(left.items()))
         if number is None:
             time.sleep(min(POLL, run.remaining()))
-        elif turn(number, replace(left[number], share=1.0) if waits is not never else left[number], waits):
+        elif turn(number, left[number] if waits is None else replace(left[number], share=1.0), waits):
             del left[number]
     draw_on(run, entries.items(), turn)
     tell.send("done")
 
 
-def next_turn(objective: str, left: Sequence[tuple[int, Entry]]) -> tuple[int | None, Callable[[], bool]]:
+def next_turn(objective: str, left: Sequence[tuple[int, Entry]]) -> tuple[int | None, Callable[[], bool] | None]:
     """Return the number of the entry whose turn it is, `None` if all wait, and what tells when one takes over."""
     ready = [number for number, entry in left if at_hand(_of(entry))]
     if left[0][0] in ready or not busy(objective):
-        return left[0][0], never
+        return left[0][0], None
     waiting = [_of(entry) for number, entry in left if number not in ready]
     look = _Every(lambda: any(map(at_hand, waiting)) or not busy(objective))
     compiled = (number for number, entry in left if number in ready and _of(entry).kernels is not None)
     first = next(compiled, None)
-    return (first, never) if first is not None else (next(iter(ready), None), look)
+    return (first, None) if first is not None else (next(iter(ready), None), look)
 
 
 class _Every:
@@ -124,7 +130,7 @@ def draw_on(run: Run, entries: Any, turn: Callable[[int, Entry], bool]) -> None:
             return
 
 
-def execute(run: Run, entry: Entry, prepared: Any, *, until: Callable[[], bool] = never) -> None:
+def execute(run: Run, entry: Entry, prepared: Any, *, until: Callable[[], bool] | None = None) -> None:
     """Run a method within its share of the time, if what it needs compiled is there.
 
     Args:

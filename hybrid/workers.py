@@ -28,6 +28,8 @@ from .compiling import command
 from .sending import Job
 from .server import REQUEST
 
+_LEAVE = 0.1
+"""Seconds that the server may take to end by itself."""
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Variables that say how many threads linear algebra starts; in a worker more than one would be in the way."""
 
@@ -59,6 +61,12 @@ class Worker:
     def join(self, seconds: float) -> None:
         """Ask with which code it ended."""
         self.exitcode = self._server.code(self._number, seconds)
+
+    def interrupt(self) -> None:
+        """Tell it that its solve is over."""
+        if self.pid is not None:
+            with suppress(OSError):
+                os.kill(self.pid, signal.SIGINT)
 
     def kill(self) -> None:
         """End it and all that it started."""
@@ -137,8 +145,11 @@ class _Server:
     def end(self) -> None:
         """End it, and with it all its workers."""
         self._control.close()
-        self._process.kill()
-        self._process.wait()
+        try:
+            self._process.wait(_LEAVE)
+        except subprocess.TimeoutExpired:  # it is loading something
+            self._process.kill()
+            self._process.wait()
 
     def forget(self) -> None:
         """Leave it to the process that this one is a fork of."""
