@@ -206,6 +206,11 @@ class Crew:
         if self._main is None:
             draw_on(run, enumerate(over), lambda _, entry: guarded(run, entry, prepared))
         self._attend()
+        if run.stop_reason == "time limit" and self._main is not None and not self._main.done:
+            if not complete(run.problem.objective):
+                run.no_time("no time to compile what searches need: that goes on, for the solves to come")
+            elif not self._main.ready:
+                run.no_time("no time to load the searches: that goes on, for the solves to come")
 
     def interrupt(self) -> None:
         """Have the searches stop and tell what they have."""
@@ -242,8 +247,8 @@ class Crew:
     def _hand_over(self, left: list[Entry], prepared: Any) -> bool:
         """Have workers run what is left, if there is time for one.
 
-        What only proves bounds has a worker of its own if there is a second core, and so have quick methods that run as
-        Python until they are compiled.
+        What only proves bounds has a worker of its own if there is a second core, and so has the first quick method,
+        which runs as Python until it is compiled.
         """
         run = self.run
         if not can_serve() or (self._main is None and run.remaining() < PROCESS):
@@ -255,7 +260,7 @@ class Crew:
                 left = _claims(run.remaining(), [entry for entry in left if entry not in beside])
         quick = [entry for entry in left if entry.quick and _of(entry).kernels is not None]
         if quick and not complete(run.problem.objective):
-            self._others.append(Process(run, quick, prepared, interpreted=True))
+            self._others.append(Process(run, quick[:1], prepared, interpreted=True))
         self._main = self._main or Process(run)
         self._main.order(left, prepared)
         if run.plan is None and not self._main.ready:

@@ -203,7 +203,7 @@ class Process:
     def _packed(self) -> bytes | None:
         """Return the orders as they are sent, `None` if they cannot be."""
         try:
-            orders = Orders.of(self.run, self._left, interpreted=self.interpreted)
+            orders = Orders.of(self.run, self._left, interpreted=self.interpreted, once=self.alone)
             return pickle.dumps(orders, pickle.HIGHEST_PROTOCOL)
         except Exception:  # whatever others' objects raise where they cannot be pickled
             if not can_fork():
@@ -227,7 +227,7 @@ class Process:
             inbox.close()
             tell = Tell(outbox)
             tell.send("met")
-            serve(self.run, self._left, self._prepared, tell, interpreted=self.interpreted)
+            serve(self.run, self._left, self._prepared, tell, interpreted=self.interpreted, once=self.alone)
 
         try:
             self._child = Child(work)

@@ -65,6 +65,7 @@ class Orders:
         entries: in this order, by their numbers, without their methods.
         methods: those that are not gangplan's own.
         interpreted: whether to run as Python what is not compiled.
+        once: whether to leave it at one search of those that draw.
         plan, objective, bound: the best so far.
         place: folder, environment and ``sys.path`` of the caller, for others' methods.
     """
@@ -72,13 +73,14 @@ class Orders:
     entries: Mapping[int, Entry]
     methods: Mapping[int, bytes]
     interpreted: bool
+    once: bool
     plan: Any
     objective: float | None
     bound: float | None
     place: tuple[str, Mapping[str, str], list[str]]
 
     @classmethod
-    def of(cls, run: Run, entries: Mapping[int, Entry], *, interpreted: bool) -> Orders:
+    def of(cls, run: Run, entries: Mapping[int, Entry], *, interpreted: bool, once: bool) -> Orders:
         """Return the orders to go on from the best so far.
 
         Raises:
@@ -87,7 +89,7 @@ class Orders:
         methods = {i: packed(method) for i, x in entries.items() if (method := x.method) is not None and not ours(x)}
         bare = {i: replace(entry, method=None) for i, entry in entries.items()}
         place = (os.getcwd(), dict(os.environ), [*map(str, sys.path)])
-        return cls(bare, methods, interpreted, run.plan, run.objective, run.bound, place)
+        return cls(bare, methods, interpreted, once, run.plan, run.objective, run.bound, place)
 
     def unpack(self) -> dict[int, Entry]:
         """Return the entries with their methods."""

@@ -41,18 +41,20 @@ def work(connection: Connection, file: int) -> None:
         tell.send("ready")
         orders: Orders = connection.recv()
         run.plan, run.objective, run.bound = orders.plan, orders.objective, orders.bound
-        serve(run, orders.unpack(), prepared, tell, interpreted=orders.interpreted)
+        serve(run, orders.unpack(), prepared, tell, interpreted=orders.interpreted, once=orders.once)
 
 
 def _interrupt(run: Run) -> None:
     run.stop_reason = run.stop_reason or "interrupted"
 
 
-def serve(run: Run, entries: dict[int, Entry], prepared: Any, tell: Tell, *, interpreted: bool = False) -> None:
+def serve(
+    run: Run, entries: dict[int, Entry], prepared: Any, tell: Tell, *, interpreted: bool = False, once: bool = False
+) -> None:
     """Run entries in their order and tell what they find.
 
     One that has to wait for its kernels to be compiled is replaced by those after it, and takes over when they are
-    there. Searches that draw go on with other random numbers for as long as there is time.
+    there. Unless told to search `once`, those that draw go on with other random numbers for as long as there is time.
     """
     if all(entry.beside for entry in entries.values()):
         os.nice(_GIVES_WAY)
@@ -87,7 +89,8 @@ def serve(run: Run, entries: dict[int, Entry], prepared: Any, tell: Tell, *, int
             time.sleep(min(POLL, run.remaining()))
         elif turn(number, left[number] if waits is None else replace(left[number], share=1.0), waits):
             del left[number]
-    draw_on(run, entries.items(), turn)
+    if not once:
+        draw_on(run, entries.items(), turn)
     tell.send("done")
 
 

@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 import gangplan
-from gangplan.hybrid import Entry, register, unregister
-from gangplan.hybrid import workers
+from gangplan.hybrid import Entry, register, unregister, workers
 from gangplan.hybrid.processes import Process, guarded, listen
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run, processes
