@@ -276,5 +276,5 @@ class Crew:
             if not working or (until is not None and until.done):
                 return
             listen(working)
-        if self._main is not None:
+        if self._main is not None and run.stop_reason != "callback":
             self._main.last_words()

@@ -83,7 +83,7 @@ class Process:
         alone: bool = False,
     ) -> None:
         self.run, self.interpreted, self.alone = run, interpreted, alone
-        self.ready = self._met = False
+        self.ready = False
         self.done = entries is None
         self._silent = 0
         self._child: Worker | Child | None = None
@@ -117,10 +117,10 @@ class Process:
             gone = self.overrun()
         except (EOFError, OSError):
             gone = not self.run.stopped
-            if gone and self._met:
+            if gone and self._entry is not None:
                 child.join(1.0)
                 self._give_up(f"its process ended with code {child.exitcode}")
-            elif gone:
+            elif gone:  # it has begun nothing
                 self._silent += 1
         if gone or (self.done and not waits):
             self.end()
@@ -130,7 +130,6 @@ class Process:
     def take(self, kind: str, *what: Any) -> None:
         """Do what a message says; plans and bounds are believed no more than anybody's."""
         if kind == "met":
-            self._met = True
             if isinstance(self._child, Worker):
                 self._child.met(*what)
         elif kind == "ready":
@@ -185,7 +184,7 @@ class Process:
     def _begin(self) -> None:
         self._at, self._until = -1, float("inf")
         self._since: float | None = None
-        self.ready = self._met = False
+        self.ready = False
         try:
             if self._silent > 1:
                 raise OSError("it ends at once")

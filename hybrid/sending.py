@@ -108,7 +108,8 @@ def ours(entry: Entry) -> bool:
     """Return whether a worker knows the method by its name."""
     from gangplan.solvers.method import suite
 
-    return suite(entry.objective).methods.get(entry.name) is entry.method
+    known = suite(entry.objective).methods.get(entry.name)
+    return known is entry.method and str(getattr(known.function, "__module__", "gangplan.")).startswith("gangplan.")
 
 
 def packed(method: Method) -> bytes:

@@ -22,6 +22,7 @@ from select import select
 
 from gangplan.solvers.kernels import VARIABLE, folder
 from gangplan.solvers.method import OBJECTIVES
+from gangplan.solvers.processes import can_fork
 from gangplan.solvers.run import Run
 
 from .compiling import command
@@ -30,6 +31,8 @@ from .server import REQUEST
 
 _LEAVE = 0.1
 """Seconds that the server may take to end by itself."""
+_TRIES = 3
+"""Servers to start before a worker is given up."""
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Variables that say how many threads linear algebra starts; in a worker more than one would be in the way."""
 
@@ -118,8 +121,8 @@ class _Server:
             return False
         return True
 
-    def begin(self, letter: bytes, job: Job) -> Worker:
-        """Ask for a worker."""
+    def begin(self, letter: bytes, job: Job) -> Worker | None:
+        """Ask for a worker; return `None` if there is nobody to ask."""
         with self._lock:
             self._count += 1
             number = self._count
@@ -127,8 +130,12 @@ class _Server:
         with theirs, tempfile.TemporaryFile() as file:
             pickle.dump(job, file, pickle.HIGHEST_PROTOCOL)
             file.flush()
-            self.send(letter, number, theirs.fileno(), file.fileno())
-        return Worker(self, number, Connection(ours.detach()))
+            sent = self.send(letter, number, theirs.fileno(), file.fileno())
+        inbox = Connection(ours.detach())
+        if sent:
+            return Worker(self, number, inbox)
+        inbox.close()
+        return None
 
     def code(self, number: int, seconds: float) -> int:
         """Return with which code a worker ended, 0 if the server does not say within so many seconds."""
@@ -187,8 +194,22 @@ def begin(run: Run, *, loaded: bool) -> Worker:
     Raises:
         OSError: if there is no process to be had.
     """
-    load(run.problem.objective)
-    return _running().begin(b"W" if loaded else b"N", Job.of(run))
+    global _server
+    worker = None
+    for _ in range(_TRIES):
+        load(run.problem.objective)
+        server = _running()
+        worker = server.begin(b"W" if loaded else b"N", Job.of(run))
+        if worker is not None:
+            break
+        server.end()  # it has been killed a moment ago
+    if worker is None:
+        raise OSError("it ends at once")
+    if not can_fork():  # the server becomes the worker; another one loads for the next
+        with _guard:
+            _server = _Server()
+        load(run.problem.objective)
+    return worker
 
 
 def close_workers() -> None:
