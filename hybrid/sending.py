@@ -67,7 +67,7 @@ class Orders:
         interpreted: whether to run as Python what is not compiled.
         once: whether to leave it at one search of those that draw.
         plan, objective, bound: the best so far.
-        place: folder, environment and ``sys.path`` of the caller, for others' methods.
+        place: folder, environment and ``sys.path`` of the caller for others' methods, else `None`.
     """
 
     entries: Mapping[int, Entry]
@@ -77,7 +77,7 @@ class Orders:
     plan: Any
     objective: float | None
     bound: float | None
-    place: tuple[str, Mapping[str, str], list[str]]
+    place: tuple[str, Mapping[str, str], list[str]] | None
 
     @classmethod
     def of(cls, run: Run, entries: Mapping[int, Entry], *, interpreted: bool, once: bool) -> Orders:
@@ -88,12 +88,12 @@ class Orders:
         """
         methods = {i: packed(method) for i, x in entries.items() if (method := x.method) is not None and not ours(x)}
         bare = {i: replace(entry, method=None) for i, entry in entries.items()}
-        place = (os.getcwd(), dict(os.environ), [*map(str, sys.path)])
+        place = (os.getcwd(), dict(os.environ), [*map(str, sys.path)]) if methods else None
         return cls(bare, methods, interpreted, once, run.plan, run.objective, run.bound, place)
 
     def unpack(self) -> dict[int, Entry]:
         """Return the entries with their methods."""
-        if self.methods:
+        if self.place is not None:
             os.chdir(self.place[0])
             os.environ.update(self.place[1])
             sys.path[:] = self.place[2]

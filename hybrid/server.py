@@ -101,9 +101,10 @@ class Server:
                 self.load_one()
             self.fork(number, *files)
         elif letter == b"C":
-            worker = self.workers[number]
-            worker.join(_CODE)
-            self.control.sendall(REQUEST.pack(b"C", (worker.exitcode or 0) % 2**32))
+            worker = self.workers.get(number)
+            if worker is not None:
+                worker.join(_CODE)
+            self.control.sendall(REQUEST.pack(b"C", ((worker and worker.exitcode) or 0) % 2**32))
         elif number in self.workers:
             self.workers.pop(number).kill()
 

@@ -164,8 +164,38 @@ class _Server:
         self._process.returncode = 0  # it is no child of this process
 
 
-_guard = threading.Lock()
-_server: _Server | None = None
+class _Keeper:
+    """What this process keeps: its server, once it has one."""
+
+    def __init__(self) -> None:
+        self.guard = threading.Lock()
+        self.server: _Server | None = None
+
+    def running(self) -> _Server:
+        """Return the server, started if need be."""
+        with self.guard:
+            if self.server is None or not self.server.alive():
+                self.drop()
+                self.server = _Server()
+            return self.server
+
+    def drop(self) -> None:
+        """End the server, if there is one."""
+        server, self.server = self.server, None
+        if server is not None:
+            server.end()
+
+    def forget(self) -> None:
+        """Begin anew in a fork, where another thread may have held the lock."""
+        if self.server is not None:
+            self.server.forget()
+        self.__init__()  # type: ignore[misc]
+
+
+_keeper = _Keeper()
+atexit.register(_keeper.drop)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_keeper.forget)
 
 
 def can_serve() -> bool:
@@ -179,7 +209,7 @@ def load(*objectives: str) -> None:
     Raises:
         OSError: if there is no server to be had.
     """
-    server = _running()
+    server = _keeper.running()
     for objective in objectives:
         server.send(b"L", OBJECTIVES.index(objective))
 
@@ -194,52 +224,23 @@ def begin(run: Run, *, loaded: bool) -> Worker:
     Raises:
         OSError: if there is no process to be had.
     """
-    global _server
-    worker = None
     for _ in range(_TRIES):
         load(run.problem.objective)
-        server = _running()
+        server = _keeper.running()
         worker = server.begin(b"W" if loaded else b"N", Job.of(run))
         if worker is not None:
             break
         server.end()  # it has been killed a moment ago
-    if worker is None:
+    else:
         raise OSError("it ends at once")
     if not can_fork():  # the server becomes the worker; another one loads for the next
-        with _guard:
-            _server = _Server()
+        with _keeper.guard:
+            _keeper.server = None
         load(run.problem.objective)
     return worker
 
 
 def close_workers() -> None:
     """End the processes that `solve` keeps for the next solve, and give their memory back; the next one starts anew."""
-    global _server
-    with _guard:
-        server, _server = _server, None
-    if server is not None:
-        server.end()
-
-
-def _running() -> _Server:
-    global _server
-    with _guard:
-        if _server is None or not _server.alive():
-            if _server is not None:
-                _server.end()
-            _server = _Server()
-        return _server
-
-
-def _forget() -> None:
-    """Begin anew in a fork, where another thread may have held the lock."""
-    global _guard, _server
-    _guard = threading.Lock()
-    if _server is not None:
-        _server.forget()
-        _server = None
-
-
-atexit.register(close_workers)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    with _keeper.guard:
+        _keeper.drop()

@@ -33,7 +33,7 @@ print("run", flush=True)
 from gangplan import generate, solve
 from gangplan.hybrid import workers
 def tell(run):
-    print(workers._server._process.pid, flush=True)
+    print(workers._keeper.server._process.pid, flush=True)
 problem = generate("layered", ops=90, layers=10, degree=3.0, training=False, devices=6, variant="free", seed=5)
 solve(problem, time_limit={limit}, workers=2, callbacks=[tell])
 """
@@ -77,8 +77,8 @@ def solved() -> Any:
 
 def pid_of_server() -> int:
     """Return the process of the server."""
-    assert workers._server is not None
-    return int(workers._server._process.pid)
+    assert workers._keeper.server is not None
+    return int(workers._keeper.server._process.pid)
 
 
 def test_the_server_stays_and_can_be_closed() -> None:
