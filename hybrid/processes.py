@@ -85,7 +85,9 @@ class Process:
         self.run, self.interpreted, self.alone = run, interpreted, alone
         self.ready = False
         self.done = entries is None
-        self._silent = 0
+        self._silent, self._at = 0, -1
+        self._since: float | None = None
+        self._until = float("inf")
         self._child: Worker | Child | None = None
         self._entries: dict[int, Entry] | None = None
         if entries is None:
@@ -183,8 +185,7 @@ class Process:
 
     def _begin(self) -> None:
         self._at, self._until = -1, float("inf")
-        self._since: float | None = None
-        self.ready = False
+        self._since, self.ready = None, False
         try:
             if self._silent > 1:
                 raise OSError("it ends at once")
@@ -264,9 +265,9 @@ class Process:
                     raise
                 failed(run, name, reason(error))
         elif kind == "failed":
-            words, error = what
-            if self.alone and error is not None:
-                raise error
+            words, raised = what
+            if self.alone and raised is not None:
+                raise raised
             failed(run, name, words)
         elif entry.added and not entry.trusted:
             claim = f"the bound {what[0]:.9g}" if kind == "bound" else "that there is no plan"

@@ -11,9 +11,10 @@ import pickle
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any
 
-from gangplan.solvers.method import Method
+from gangplan.solvers.method import Method, suite
 from gangplan.solvers.run import Run
 
 from .table import Entry, named
@@ -106,10 +107,10 @@ class Orders:
 
 def ours(entry: Entry) -> bool:
     """Return whether a worker knows the method by its name."""
-    from gangplan.solvers.method import suite
-
     known = suite(entry.objective).methods.get(entry.name)
-    return known is entry.method and str(getattr(known.function, "__module__", "gangplan.")).startswith("gangplan.")
+    if known is None or known is not entry.method:
+        return False
+    return str(getattr(known.function, "__module__", "gangplan.")).startswith("gangplan.")
 
 
 def packed(method: Method) -> bytes:
@@ -118,7 +119,7 @@ def packed(method: Method) -> bytes:
     Raises:
         Exception: if it holds what cannot be sent, a lock say.
     """
-    from numba import cloudpickle  # its own copy
+    cloudpickle: Any = import_module("numba.cloudpickle")  # numba's own copy of it
 
     module = sys.modules.get(getattr(method.function, "__module__", None) or "")
     if module is None or module.__name__ == "__main__" or module.__name__.startswith("gangplan."):

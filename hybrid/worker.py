@@ -121,7 +121,7 @@ class _Every:
         return self._question()
 
 
-def draw_on(run: Run, entries: Any, turn: Callable[[int, Entry], bool]) -> None:
+def draw_on(run: Run, entries: Any, turn: Callable[[int, Entry], object]) -> None:
     """Run searches that draw again and again, with other random numbers, until the run has stopped."""
     again = [(i, entry) for i, entry in entries if _of(entry).draws and at_hand(_of(entry))]
     while again and not run.stopped:
