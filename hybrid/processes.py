@@ -113,7 +113,7 @@ class Process:
         waits = self._entries is None
         try:
             while not self.run.stopped and (waits or not self.done) and self.inbox.poll():
-                self.take(*self.inbox.recv())
+                self.take(*self._message())
             if not self.done and not child.alive() and not self.inbox.poll():
                 raise EOFError
             gone = self.overrun()
@@ -163,7 +163,7 @@ class Process:
         until = time.perf_counter() + seconds
         with suppress(EOFError, OSError):
             while self._since is not None and self.inbox.poll(max(0.0, until - time.perf_counter())):
-                self.take(*self.inbox.recv())
+                self.take(*self._message())
 
     def interrupt(self) -> None:
         """Ask the method at work to stop, and wait a moment for what it has found."""
@@ -177,6 +177,22 @@ class Process:
             self._child.kill()
             self.inbox.close()
             self._book()
+
+    def _message(self) -> Any:
+        """Return what the process says; one that talks nonsense has left.
+
+        Raises:
+            EOFError, OSError: if it says nothing any more.
+        """
+        try:
+            message = self.inbox.recv()
+        except OSError:
+            raise
+        except Exception:  # what unpickling raises where somebody has written into the connection
+            message = None
+        if not isinstance(message, tuple) or not message or not isinstance(message[0], str):
+            raise EOFError
+        return message
 
     @property
     def _entry(self) -> Entry | None:
