@@ -2,6 +2,7 @@
 
 from gangplan.hybrid import Entry as Entry
 from gangplan.hybrid import MethodFailed as MethodFailed
+from gangplan.hybrid import close_workers as close_workers
 from gangplan.hybrid import methods as methods
 from gangplan.hybrid import register as register
 from gangplan.hybrid import solve as solve

@@ -4,5 +4,6 @@ from .compiling import warm_up
 from .processes import MethodFailed
 from .solve import solve
 from .table import Entry, methods, register, unregister
+from .workers import close_workers
 
-__all__ = ["Entry", "MethodFailed", "methods", "register", "solve", "unregister", "warm_up"]
+__all__ = ["Entry", "MethodFailed", "close_workers", "methods", "register", "solve", "unregister", "warm_up"]

@@ -1,8 +1,8 @@
-"""Have what methods need at hand: libraries loaded, and kernels compiled, beside a solve or before it.
+"""Have kernels compiled: by a process of its own beside a solve, or before it.
 
-A fresh installation has nothing compiled. The first solve of an objective starts a process in its first milliseconds,
-which outlives it, so that the next one finds everything there; a kernel is used as soon as its code is in the folder of
-compiled code.
+A fresh installation has nothing compiled. The first solve of an objective has a process started that compiles what
+the objective lacks and outlives the solve, so that the next one finds everything there; a kernel is used as soon as
+its code is in the folder of compiled code. The process holds a lock for as long as it is at work.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ import os
 import platform
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from importlib import import_module
-from typing import Any
+from typing import IO, Any
 
 from gangplan.instances.errors import InstanceError, unknown
 from gangplan.solvers.kernels import (
@@ -31,28 +30,31 @@ from gangplan.solvers.kernels import (
     places,
 )
 from gangplan.solvers.method import OBJECTIVES, Method, suite
-from gangplan.solvers.processes import POLL
-from gangplan.solvers.run import Run
 
 from .table import ENTRIES, installed, named
 
-_CODE = """
+try:
+    import fcntl
+except ImportError:
+    fcntl = None  # type: ignore[assignment]
+
+_MAIN = """
 import json, sys
 sys.path[:] = json.loads(sys.argv[1])
-from gangplan.hybrid.compiling import main
+from gangplan.hybrid.{} import main
 main()
 """
-"""Begun with ``-P``: no file of the folder that the user is in is taken for a module before ``sys.path`` is ours."""
 _MARK = "{}.json"
 """The file that says that all kernels of an objective are there."""
-_ELSEWHERE = 3
-"""Exit code of a process that has found another one at the same work."""
-_HERE = 30.0
-"""Seconds left from which on a kernel is compiled in this process, where no other one can be started."""
-_WARM_SECONDS = 2.0
-"""What `Method.warm` takes on a slow or cold machine."""
-_warm: set[int] = set()
-_begun: dict[str, subprocess.Popen[bytes] | None] = {}
+_begun: dict[str, subprocess.Popen[bytes]] = {}
+
+
+def command(module: str, *arguments: str) -> list[str]:
+    """Return what runs ``main`` of a module of this folder in a fresh process, with ``sys.path`` as it is here.
+
+    By ``-P`` no file of the folder that the user is in is taken for a module before ``sys.path`` is ours.
+    """
+    return [sys.executable, "-P", "-c", _MAIN.format(module), json.dumps([*map(str, sys.path)]), *arguments]
 
 
 def kernels(objective: str) -> list[Any]:
@@ -65,83 +67,43 @@ def kernels(objective: str) -> list[Any]:
     return list(dict.fromkeys(kernel for found in compiled for kernel in found()))
 
 
-class Compiler:
-    """What is compiled beside one solve."""
+def at_hand(method: Method) -> bool:
+    """Return whether `method` can begin without compiling anything."""
+    return in_memory(method.kernels) or (method.kernels is not None and on_disk(method.kernels))
 
-    def __init__(self, run: Run) -> None:
-        self.run = run
-        self.objective: str = run.problem.objective
-        mark = _mark(self.objective)
-        self._trusted = mark == platform.node()
-        self._process = None if mark is not None else begin(self.objective)
 
-    def has(self, method: Method) -> bool:
-        """Return whether `method` can begin without compiling anything."""
-        if method.kernels is None or in_memory(method.kernels):
-            return True
-        if self._trusted and "numba" not in sys.modules:  # numba and kernels take longer to import than many a proof
-            return True
-        if not self.run.can_import("numba", tell=False):
-            return False
-        if on_disk(method.kernels):
-            return True
-        if self._process is None:  # another processor, or other versions, than when the folder was last complete
-            self._process = begin(self.objective)
-        if self._process is not None or self.run.remaining() <= _HERE:
-            return False
-        for kernel in method.kernels():
-            compile_kernel(kernel)
+def loaded(method: Method) -> bool:
+    """Return whether `method` can begin in this process at once."""
+    return method.library in ("", *sys.modules) and in_memory(method.kernels)
+
+
+def begin(objective: str) -> None:
+    """Start the process that compiles what an objective lacks, unless one is at work or nothing can be kept."""
+    with suppress(OSError, ValueError), lock_on(objective) or nullcontext() as lock:
+        if lock is not None and keeps():
+            _begun[objective] = subprocess.Popen(
+                command("compiling", objective),
+                env={**os.environ, VARIABLE: str(folder())},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C ends the solve, not this
+                pass_fds=() if fcntl is None else (lock.fileno(),),  # it holds the lock as long as it lives
+            )
+
+
+def busy(objective: str) -> bool:
+    """Return whether a process is compiling for an objective."""
+    if objective in _begun and _begun[objective].poll() is None:
         return True
-
-    def comes(self, method: Method) -> bool:
-        """Return whether somebody is compiling what `method` lacks."""
-        return self._process is not None and self._process.poll() in (None, _ELSEWHERE) and not self.has(method)
-
-    def wait(self, method: Method, name: str) -> bool:
-        """Return whether `method` can begin, once it can or its time is up; a note says so if it cannot."""
-        with self.run.phase("compile"):
-            while self.comes(method) and not self.run.stopped:
-                time.sleep(min(POLL, self.run.remaining()))
-        return self.has(method) or self.missing(name)
-
-    def missing(self, name: str) -> bool:
-        """Note that the method `name` is left out for want of compiled code; return false."""
-        if self._process is not None and self._process.poll() not in (None, 0, _ELSEWHERE):
-            self.run.note(f"{name} cannot be compiled here; gangplan warm-up says why")
-        elif not self.run.can_import("numba", tell=False):
-            self.run.no_time(f"{name} left out: no time to import numba")
-        else:
-            self.run.no_time(f"no time to compile {name}: that goes on, for the solves to come")
-        return False
-
-
-def begin(objective: str) -> subprocess.Popen[bytes] | None:
-    """Start the process that compiles what an objective lacks, once; return it, `None` where none can be started."""
-    before = _begun.get(objective)
-    if before is not None and before.poll() == _ELSEWHERE:
-        del _begun[objective]  # the other one may have been killed since
-    if objective not in _begun:
-        _begun[objective] = None
-        if keeps():
-            with suppress(OSError, ValueError):
-                _begun[objective] = subprocess.Popen(
-                    [sys.executable, "-P", "-c", _CODE, json.dumps(sys.path), objective],
-                    env={**os.environ, VARIABLE: str(folder())},
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    start_new_session=True,  # Ctrl-C ends the solve, not this
-                )
-    return _begun[objective]
+    with suppress(OSError), lock_on(objective) or nullcontext() as lock:
+        return lock is None
+    return False
 
 
 def main() -> None:
     """Compile what the objective in ``sys.argv[2]`` lacks."""
-    objective = sys.argv[2]
-    with alone(objective) as free:
-        if not free:
-            sys.exit(_ELSEWHERE)
-        compile_all(objective)
+    compile_all(sys.argv[2])
 
 
 def compile_all(objective: str, tell: Callable[[str, int, int], None] | None = None) -> None:
@@ -160,19 +122,19 @@ def compile_all(objective: str, tell: Callable[[str, int, int], None] | None = N
         (folder() / _MARK.format(objective)).write_text(json.dumps(_stamp()), encoding="utf-8")
 
 
-def _mark(objective: str) -> str | None:
-    """Return the machine on which all kernels have been there with the sources as they are, `None` if on none.
+def complete(objective: str) -> bool:
+    """Return whether all kernels have been there on this machine with the sources as they are.
 
     It is quick, since it looks into no kernel.
     """
     if os.environ.get("NUMBA_DISABLE_JIT") or all(method.kernels is None for method in named(objective).values()):
-        return platform.node()
+        return True
     for place in places():
         with suppress(OSError, ValueError, TypeError, LookupError):
             known = json.loads((place / _MARK.format(objective)).read_text(encoding="utf-8"))
             if known[0] == sys.version and all(_stat(path) == [size, at] for path, size, at in known[1]):
-                return str(known[2])
-    return None
+                return bool(known[2] == platform.node())
+    return False
 
 
 def _stamp() -> list[Any]:
@@ -191,50 +153,28 @@ def _stat(path: str) -> list[int]:
     return [found.st_size, found.st_mtime_ns]
 
 
-@contextmanager
-def alone(objective: str, *, wait: bool = False) -> Iterator[bool]:
-    """Hold the lock on compiling for an objective; give whether it was free, or wait for it."""
-    try:
-        import fcntl
-    except ImportError:  # no such locks here: twice the work at worst
-        yield True
-        return
-    with (folder() / f"{objective}.lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except OSError:
-            yield False
-        else:
-            yield True
+def lock_on(objective: str) -> IO[str] | None:
+    """Return the lock on compiling for an objective, held until it is closed, `None` if another process has it.
 
-
-def loaded(method: Method) -> bool:
-    """Return whether `method` can begin at once."""
-    there = not method.library or method.library in sys.modules
-    return there and (method.warm is None or id(method) in _warm) and in_memory(method.kernels)
-
-
-def load(run: Run, method: Method) -> None:
-    """Load what `method` needs if there is time; why something cannot be loaded is for the method to say.
-
-    It is done in this process, before those of methods begin, so that it is there for the next solve as well.
+    Raises:
+        OSError: if nothing can be kept where it is looked for.
     """
-    if loaded(method) or (method.library and not run.can_import(method.library, tell=False)):
-        return
-    with run.phase("import"):
-        _import(method)
-        if run.remaining() > _WARM_SECONDS and run.compiled(method.kernels, method.library):
-            for kernel in method.kernels() if method.kernels is not None else ():
-                compile_kernel(kernel)
-            _warm_up(method)
+    file = (folder() / f"{objective}.lock").open("w")
+    if fcntl is not None:  # without, twice the work at worst
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+            return None
+    return file
 
 
 def warm_up(*objectives: str, tell: Callable[[str, int, int], None] | None = None) -> None:
-    """Load everything that `solve` may use on these objectives, by default on all, so that short deadlines suffice.
+    """Load everything that `solve` may use on these objectives, by default on all, here and in its workers.
 
-    Nobody has to: `solve` has what it lacks compiled beside its methods. A server calls this once, since PyTorch alone
-    takes seconds to import, which no deadline of a tenth of a second has; an image is built with it, so that nothing is
-    compiled later. What is there by then, of others too, the garbage collector leaves alone from now on (`gc.freeze`).
+    Nobody has to: the first solve has its workers load what they lack. A server calls this once, so that limits of
+    milliseconds find everything in its own process; an image is built with it, so that nothing is compiled later. What
+    is there by then, of others too, the garbage collector leaves alone from now on (`gc.freeze`).
 
     Args:
         objectives: as `solve` takes them.
@@ -243,26 +183,18 @@ def warm_up(*objectives: str, tell: Callable[[str, int, int], None] | None = Non
     Raises:
         InstanceError: naming an objective that there is not.
     """
+    from .workers import load
+
     for objective in objectives:
         if objective not in OBJECTIVES:
             raise InstanceError("objectives", unknown(objective, OBJECTIVES))
     for objective in objectives or OBJECTIVES:
         compile_all(objective, tell)
         for method in named(objective).values():
-            _import(method)
-            _warm_up(method)
+            if method.library:
+                with suppress(ImportError):
+                    import_module(method.library)
+    with suppress(OSError):
+        load(*(objectives or OBJECTIVES))
     gc.collect()
     gc.freeze()  # a collection would look at all of it, which takes longer than a tenth of a second
-
-
-def _import(method: Method) -> None:
-    if method.library:
-        with suppress(ImportError):
-            import_module(method.library)
-
-
-def _warm_up(method: Method) -> None:
-    if method.warm is not None and id(method) not in _warm:
-        with suppress(Exception):  # it fails again, and is guarded, when it is run
-            method.warm()
-        _warm.add(id(method))

@@ -18,9 +18,9 @@ from gangplan.instances.placement import Fleet, GangJob, PlacementProblem
 from gangplan.instances.quantities import quantity
 from gangplan.instances.schedule import Pool, ScheduleProblem, total
 from gangplan.solvers import Run
+from gangplan.solvers.run import in_time
 
 from .portfolio import run_here
-from .processes import in_time
 from .table import parts
 
 _SHARE = 0.25

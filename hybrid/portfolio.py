@@ -1,24 +1,23 @@
-"""Run a problem's methods under one deadline: quick ones here, the others in processes of their own."""
+"""Run a problem's methods under one deadline: quick ones here, the others in workers."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from time import sleep
 from typing import Any
 
 from gangplan.solvers.kernels import in_memory
 from gangplan.solvers.method import Method, suite
-from gangplan.solvers.processes import POLL, can_fork
-from gangplan.solvers.run import Run
+from gangplan.solvers.run import Run, in_time
 
-from .compiling import Compiler, load, loaded
-from .processes import Process, guarded, in_time, listen, run_in_processes
+from .compiling import complete, loaded
+from .processes import Process, guarded, listen
 from .table import Entry, installed, method_for, parts, suited
+from .worker import draw_on, execute
+from .workers import can_serve
 
 PROCESS = 0.04
-"""Seconds left from which on a process of its own is worth its start."""
+"""Seconds left from which on a worker is worth asking for."""
 SHORT, _QUICK_SHARE = 0.5, 0.5
 """Seconds left below which everybody has a larger share, or it would be too small for anything; quick ones less.
 
@@ -26,8 +25,6 @@ Without this `auto` with 0.1 s is 23 and 6% worse on placements of 8 and 40 node
 """
 _EACH = 1e-4
 """Seconds for each part of a problem that a policy takes to encode it and to answer."""
-_IMPORT = 6.0
-"""Seconds left from which on a policy may import PyTorch: it has half of them at least, then."""
 _LARGE = 100_000
 """Parts of a problem from which on a draft comes first: preparing may take all of the time, and a draft some of it.
 
@@ -38,21 +35,27 @@ Drawn up after the time is up, the draft of 150,000 ops makes an answer due afte
 def run_methods(run: Run, method: str) -> None:
     """Run `method`, or for ``auto`` the methods that suit the problem, until the run has stopped."""
     tools, prepared = suite(run.problem.objective), None
-    chosen = method_for(run.problem, method)
-    with in_time(run):
-        compiler = Compiler(run)
-        if parts(run.problem) > _LARGE:
-            with run.phase("draft"):
-                tools.draft(run, None)
-        with run.phase("prepare"):
-            prepared = tools.prepare(run)
-        if run.infeasible:
-            return
-        if chosen is None:
-            _Portfolio(run, prepared, compiler).run_all()
-        elif _usable(run, Entry(run.problem.objective, method, chosen), prepared) and compiler.wait(chosen, method):
-            with run.phase(method):
-                chosen.run(run, prepared)
+    entry = _by_name(run.problem, method)
+    crew = Crew(run)
+    try:
+        with in_time(run):
+            if parts(run.problem) > _LARGE:
+                with run.phase("draft"):
+                    tools.draft(run, None)
+            crew.call()
+            with run.phase("prepare"):
+                prepared = tools.prepare(run)
+            if run.infeasible:
+                return
+            if entry is not None and _usable(run, entry, prepared):
+                crew.run_one(entry, prepared)
+            elif entry is None:
+                crew.run_all(prepared)
+    except KeyboardInterrupt:
+        crew.interrupt()
+        raise
+    finally:
+        crew.end()
     if run.plan is None and not run.infeasible and run.stop_reason in (None, "time limit"):
         with run.phase("draft"):
             tools.draft(run, prepared)
@@ -130,6 +133,15 @@ def _of(entry: Entry) -> Method:
     return entry.method
 
 
+def _by_name(problem: Any, name: str) -> Entry | None:
+    """Return the method of that name as the only entry, `None` for ``auto``."""
+    method = method_for(problem, name)
+    if method is None:
+        return None
+    added = (entry for entry in suited(problem) if entry.added and entry.method is method)
+    return replace(next(added, Entry(problem.objective, name, method)), share=1.0)
+
+
 def _usable(run: Run, entry: Entry, prepared: Any) -> bool:
     """Return whether a method suits the problem and is installed; note it if not."""
     if not _of(entry).suits(prepared):
@@ -141,125 +153,128 @@ def _usable(run: Run, entry: Entry, prepared: Any) -> bool:
     return False
 
 
-class _Portfolio:
-    """Methods at work on one problem.
+class Crew:
+    """Who works on one problem: this process, a worker for the searches, others beside it.
 
-    A method that has to wait for its kernels is replaced by those that come after it, and takes over when they are
-    there. PyTorch takes seconds to import: where that has not been done, the policy does it in a process beside the
-    other methods.
+    The worker is asked for before anything else, and prepares while this process does and makes a quick plan. With
+    limits of milliseconds nobody is asked whose start would take them, and what is loaded here runs here.
     """
 
-    def __init__(self, run: Run, prepared: Any, compiler: Compiler) -> None:
-        self.run, self.prepared, self.compiler = run, prepared, compiler
-        self._beside: list[Process] = []
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self._main: Process | None = None
+        self._others: list[Process] = []
 
-    def run_all(self) -> None:
+    def call(self) -> None:
+        """Ask for a worker if there is time and use for one."""
+        left = self.run.remaining()
+        if can_serve() and left >= PROCESS and not (left < SHORT and self._loaded()):
+            self._main = Process(self.run)
+
+    def run_one(self, entry: Entry, prepared: Any) -> None:
+        """Run the method that was asked for; what it raises is the caller's."""
+        if self._main is not None:
+            self._main.alone = True
+            self._main.order([entry], prepared)
+            self._attend()
+        elif entry.added:
+            self._run_strangers([entry], prepared)
+        elif not self.run.stopped:
+            execute(self.run, entry, prepared)
+
+    def run_all(self, prepared: Any) -> None:
         """Run the quick methods, then the rest, and wait for what runs beside them."""
-        run = self.run
-        try:
-            quick = first(run, self.prepared)
-            self._run(self._needed(quick))
+        run, main = self.run, self._main
+        if main is not None:
+            main.listen()  # it may be ready
+        no_stand_in = self._loaded() if main is None else main.ready
+        quick = [entry for entry in first(run, prepared) if not (entry.stand_in and no_stand_in)]
+        here = [entry for entry in quick if can_run_here(_of(entry))]
+        for entry in here:
             if not run.stopped:
-                self._run(self._needed(rest(run, self.prepared, quick)))
-                while not run.stopped and any(not process.done for process in self._beside):
-                    listen(self._beside)
-        finally:
-            for process in self._beside:
-                process.end()
+                guarded(run, entry, prepared)
+        left = rest(run, prepared, quick)
+        self._run_strangers([entry for entry in left if entry.added], prepared)
+        left = [entry for entry in left if not (entry.added or (entry.stand_in and no_stand_in))]
+        left = _claims(run.remaining(), [*(entry for entry in quick if entry not in here), *left])
+        over = []
+        while left and not run.stopped and main is None and self._runs_here(left[0]):
+            over.append(left.pop(0))
+            guarded(run, over[-1], prepared)
+        if left and not run.stopped and not self._hand_over(left, prepared):
+            run.no_time(f"{', '.join(entry.name for entry in left)} left out: no time for a process of its own")
+        if self._main is None:
+            draw_on(run, enumerate(over), lambda _, entry: guarded(run, entry, prepared))
+        self._attend()
+        if run.stop_reason == "time limit" and self._main is not None and not self._main.done:
+            if not complete(run.problem.objective):
+                run.no_time("no time to compile what searches need: that goes on, for the solves to come")
+            elif not self._main.ready:
+                run.no_time("no time to load the searches: that goes on, for the solves to come")
 
-    def _needed(self, entries: list[Entry]) -> list[Entry]:
-        """Return the entries without those that stand in for our own searches, if these need not wait for anything."""
-        return [entry for entry in entries if not (entry.stand_in and self._all_compiled())]
+    def interrupt(self) -> None:
+        """Have the searches stop and tell what they have."""
+        if self._main is not None:
+            self._main.interrupt()
 
-    def _all_compiled(self) -> bool:
+    def end(self) -> None:
+        """End all workers."""
+        for process in [*([self._main] if self._main else ()), *self._others]:
+            process.end()
+
+    def _loaded(self) -> bool:
+        """Return whether all that is compiled for the problem is in this process."""
         ours = (entry for entry in suited(self.run.problem) if not (entry.added or entry.learned))
         return all(in_memory(_of(entry).kernels) for entry in ours)
 
-    def _run(self, left: list[Entry]) -> None:
-        """Run methods in their order; those with processes of their own do so in as few as they can."""
-        compiler = self.compiler
-        self._begin_bounds(left)
-        while left and not self.run.stopped:
-            turn = next((i for i, entry in enumerate(left) if self._is_next(i, _of(entry))), None)
-            if turn is not None:
-                del left[turn : turn + self._next(left[turn:])]
-            elif not self._fill(left):
-                compiler.missing(left.pop(0).name)
-        late = [entry.name for entry in left if compiler.comes(_of(entry))]
-        if late and self.run.stop_reason == "time limit":
-            compiler.missing(late[0])
+    def _runs_here(self, entry: Entry) -> bool:
+        """Return whether an entry runs in this process when no worker has been asked for."""
+        return not can_serve() or ((entry.quick or self.run.remaining() < SHORT) and can_run_here(_of(entry)))
 
-    def _is_next(self, i: int, method: Method) -> bool:
-        """Return whether a method has its turn: the first one, and those that the first has waited for kernels with."""
-        return self.compiler.has(method) and (i == 0 or method.kernels is not None)
+    def _run_strangers(self, entries: Sequence[Entry], prepared: Any) -> None:
+        """Run what others have added, each in a process of its own, one after the other."""
+        run = self.run
+        for entry in entries:
+            if run.stopped:
+                return
+            if not can_serve() or run.remaining() < PROCESS:
+                words = "no process of its own, for want of time or of a system that has them"
+                run.no_time(f"{entry.name} left out: {words}")
+                continue
+            self._others.append(Process(run, [entry], prepared))
+            self._attend(self._others[-1])
 
-    def _next(self, left: list[Entry]) -> int:
-        """Run the first method, and as many after it as go into one process with it; return how many are over."""
-        run, entry, method = self.run, left[0], _of(left[0])
-        here = entry.quick or (not entry.added and run.remaining() < SHORT and can_run_here(method))
-        if not here and can_fork() and run.remaining() >= PROCESS:
-            if entry.learned and method.library not in sys.modules:
-                self._begin_beside(entry)
-                return 1
-            load(run, method)
-            alone = (i for i in range(1, len(left)) if not self._is_there(_of(left[i])))
-            end = next(alone, len(left))
-            run_in_processes(run, left[:end], self.prepared, self._beside)
-            return end
-        if entry.added:
-            run.no_time(f"{entry.name} left out: no process of its own, for want of time or of a system that has them")
-        elif not here and can_fork() and not can_run_here(method):
-            run.no_time(f"{entry.name} left out: no time for a process of its own")
-        else:
-            guarded(run, entry, self.prepared)
-        return 1
+    def _hand_over(self, left: list[Entry], prepared: Any) -> bool:
+        """Have workers run what is left, if there is time for one.
 
-    def _is_there(self, method: Method) -> bool:
-        """Return whether neither a library nor a kernel of `method` has to be waited for."""
-        return method.library in ("", *sys.modules) and self.compiler.has(method)
-
-    def _fill(self, left: list[Entry]) -> bool:
-        """Use the time until some kernels are compiled: return whether that was worth it.
-
-        A quick method runs as Python; else those that need nothing compiled are at work until one that does can begin.
+        What only proves bounds has a worker of its own if there is a second core, and so has the first quick method,
+        which runs as Python until it is compiled.
         """
-        run, compiler = self.run, self.compiler
-        if left[0].quick:
-            if can_fork():
-                run_in_processes(run, [left.pop(0)], self.prepared, self._beside, interpreted=True)
-            return can_fork()
-        waiting = [_of(entry) for entry in left if _of(entry).kernels is not None]
-        if not any(compiler.comes(method) for method in waiting):
+        run = self.run
+        if not can_serve() or (self._main is None and run.remaining() < PROCESS):
             return False
-
-        def ready() -> bool:
-            return any(map(compiler.has, waiting)) or not any(map(compiler.comes, waiting))
-
-        others = [replace(entry, share=1.0) for entry in left if _of(entry).kernels is None]
-        if others and can_fork() and run.remaining() >= PROCESS:
-            for other in others:
-                load(run, _of(other))
-            run_in_processes(run, others, self.prepared, self._beside, until=ready)
-        with run.phase("compile"):
-            while not (run.stopped or ready()):
-                sleep(min(POLL, run.remaining()))
+        if run.workers > 1 and run.remaining() >= SHORT:
+            beside = [entry for entry in left if entry.beside and run.remaining() >= entry.least]
+            self._others += [Process(run, [replace(entry, share=1.0)], prepared) for entry in beside]
+            if beside:
+                left = _claims(run.remaining(), [entry for entry in left if entry not in beside])
+        quick = [entry for entry in left if entry.quick and _of(entry).kernels is not None]
+        if quick and not complete(run.problem.objective):
+            self._others.append(Process(run, quick[:1], prepared, interpreted=True))
+        self._main = self._main or Process(run)
+        self._main.order(left, prepared)
+        if run.plan is None and not self._main.ready:
+            with run.phase("draft"):
+                suite(run.problem.objective).draft(run, prepared)
         return True
 
-    def _begin_bounds(self, left: list[Entry]) -> None:
-        """Begin what is for a second worker, if there is one, and take it from the list."""
+    def _attend(self, until: Process | None = None) -> None:
+        """Listen to all who are at work, or until one is done, as long as the run has not stopped."""
         run = self.run
-        if run.workers > 1 and can_fork() and run.remaining() >= SHORT:
-            beside = [x for x in left if x.beside and run.remaining() >= x.least and self.compiler.has(_of(x))]
-            for entry in beside:
-                load(run, _of(entry))
-                self._beside.append(Process(run, [replace(entry, share=1.0)], self.prepared))
-                left.remove(entry)
-            if beside:
-                left[:] = _claims(run.remaining(), left)
-
-    def _begin_beside(self, entry: Entry) -> None:
-        """Have a policy import PyTorch and decide while the others are at work."""
-        if self.run.remaining() < _IMPORT:
-            self.run.no_time(f"{entry.name} left out: no time to import {_of(entry).library}")
-        else:
-            self._beside.append(Process(self.run, [replace(entry, share=1.0)], self.prepared))
+        while not run.stopped:
+            working = [x for x in (self._main, *self._others) if x is not None and not x.done]
+            if not working or (until is not None and until.done):
+                return
+            listen(working)
+        if self._main is not None and run.stop_reason != "callback":
+            self._main.last_words()

@@ -1,72 +1,39 @@
 """Run methods so that what one does wrong costs its own share of the time and nothing else.
 
-Most run in a process of their own: one that crashes, hangs or sleeps is killed, and the rest go on in another. The
-process is a fork: it begins in milliseconds with everything that is loaded and prepared. What it finds comes through
-a pipe, and is verified again on this side. A fork of a process with threads may find a lock held for ever (POSIX);
-then it hangs and is killed like any other that does.
+Most run in a worker: one that crashes, hangs or sleeps is killed, and the rest go on in another. What it finds comes
+through a connection, and is verified again on this side. What others have registered and cannot be sent to a worker
+runs in a fork of this process: should another thread hold a lock just then, it hangs and is killed.
 """
 
 from __future__ import annotations
 
-import os
-import sys
+import pickle
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
-from functools import partial
-from multiprocessing.connection import Connection, Pipe, wait
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from multiprocessing.connection import Pipe, wait
 from typing import Any
 
-from gangplan.solvers.kernels import interpret
-from gangplan.solvers.processes import POLL, Child, one_thread
-from gangplan.solvers.run import Run, never
+from gangplan.solvers.processes import POLL, Child, can_fork
+from gangplan.solvers.run import Run
 
+from .sending import Orders
 from .table import Entry
+from .worker import Tell, execute, reason, serve
+from .workers import Worker, begin
 
 _GRACE, _LEAST_GRACE = 0.25, 0.2
 """A method may overrun what it was given by this share of it, and so many seconds, before it is killed."""
-_GIVES_WAY = 10
-"""By how much nicer (nice(2)) a process is that only proves bounds: it takes what the search leaves of busy cores."""
+_INTERRUPTED = 0.5
+"""Seconds that a method may take to stop on Ctrl-C."""
 _WITHOUT_THREADS = ("", "numba")
 """Libraries that start no threads; others end the process where they cannot."""
 
 
 class MethodFailed(RuntimeWarning):
     """A method was left out because it failed; the answer is that of the others."""
-
-
-def execute(run: Run, entry: Entry, prepared: Any, *, interpreted: bool = False) -> None:
-    """Run a method within its share of the time, if what it needs compiled is there.
-
-    Args:
-        run: the solve.
-        entry: its method is given.
-        prepared: what the suite has made of the problem.
-        interpreted: run as Python what is not compiled, in a process where nothing else is to follow.
-    """
-    assert entry.method is not None
-    if interpreted:
-        interpret()
-    if interpreted or run.compiled(entry.method.kernels, entry.name):
-        with (
-            run.phase(entry.name),
-            run.share(entry.share),
-            in_time(run),
-            one_thread() if entry.learned else nullcontext(),
-        ):
-            entry.method.run(run, prepared)
-
-
-@contextmanager
-def in_time(run: Run) -> Iterator[None]:
-    """Let a block end with `TimeoutError` once the run has stopped."""
-    try:
-        yield
-    except TimeoutError:
-        if not run.stopped:
-            raise
 
 
 def guarded(run: Run, entry: Entry, prepared: Any) -> None:
@@ -76,47 +43,14 @@ def guarded(run: Run, entry: Entry, prepared: Any) -> None:
     except (Exception, SystemExit, GeneratorExit) as error:  # Ctrl-C is for the caller
         if run.failure is not None:  # a callback's, which is for the caller
             raise
-        failed(run, entry.name, _reason(error))
+        failed(run, entry.name, reason(error))
 
 
-def failed(run: Run, name: str, reason: str) -> None:
+def failed(run: Run, name: str, why: str) -> None:
     """Note that a method failed, and warn: once for each reason, if the caller's filters are as usual."""
-    text = f"{name} left out: {reason}"
+    text = f"{name} left out: {why}"
     run.note(text)
     warnings.warn(f"{text}; the answer is that of the other methods", MethodFailed, stacklevel=2)
-
-
-def _reason(error: BaseException) -> str:
-    return f"it failed with {type(error).__name__}: {' '.join(str(error).split())[:300]}"
-
-
-def run_in_processes(
-    run: Run,
-    entries: Sequence[Entry],
-    prepared: Any,
-    others: Sequence[Process] = (),
-    *,
-    until: Callable[[], bool] = never,
-    interpreted: bool = False,
-) -> None:
-    """Run methods one after the other in a process of their own, and in another from where one failed.
-
-    Args:
-        run: the solve.
-        entries: what to run.
-        prepared: what the suite has made of the problem.
-        others: processes that are at work beside this one; what they find is taken as well.
-        until: asked often; once it is true the method at work is ended, and the rest is not begun.
-        interpreted: see `execute`.
-    """
-    process = Process(run, entries, prepared, interpreted=interpreted)
-    try:
-        while not run.stopped and not process.done and not until():
-            listen([process, *others])
-        if run.stop_reason in ("proved", "gap"):
-            process.last_words()
-    finally:
-        process.end()
 
 
 def listen(processes: Sequence[Process]) -> None:
@@ -129,70 +63,93 @@ def listen(processes: Sequence[Process]) -> None:
 
 
 class Process:
-    """Methods at work in a process of their own; what one fails at costs it its process and the rest nothing."""
+    """Methods at work in a process of their own; what one fails at costs it its process and the rest nothing.
 
-    def __init__(self, run: Run, entries: Sequence[Entry], prepared: Any, *, interpreted: bool = False) -> None:
-        self.run, self.entries, self.prepared, self.interpreted = run, entries, prepared, interpreted
-        self.over = 0
-        self._child: Child | None = None
+    Args:
+        run: the solve.
+        entries: what to run, in this order; `None` if that is not decided yet: the process prepares.
+        prepared: what the suite has made of the problem, for a method that runs in this process after all.
+        interpreted: run as Python what is not compiled, and at once.
+        alone: whether what the one method raises is the caller's, who has asked for it by name.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        entries: Sequence[Entry] | None = None,
+        prepared: Any = None,
+        *,
+        interpreted: bool = False,
+        alone: bool = False,
+    ) -> None:
+        self.run, self.interpreted, self.alone = run, interpreted, alone
+        self.ready = False
+        self.done = entries is None
+        self._silent, self._at = 0, -1
         self._since: float | None = None
-        self._begin()
+        self._until = float("inf")
+        self._child: Worker | Child | None = None
+        self._entries: dict[int, Entry] | None = None
+        if entries is None:
+            self._begin()
+        else:
+            self.order(entries, prepared)
 
-    @property
-    def done(self) -> bool:
-        """Whether all methods are over."""
-        return self.over >= len(self.entries)
+    def order(self, entries: Sequence[Entry], prepared: Any) -> None:
+        """Decide what the process runs."""
+        self._entries, self._prepared = dict(enumerate(entries)), prepared
+        self._left = dict(self._entries)
+        self.done = not entries
+        if self.ready:
+            self._send()
+        elif self._child is None and not self.done:
+            self._begin()
 
     def listen(self) -> None:
         """Take what the process has said; begin another one where it has failed."""
         child = self._child
-        assert child is not None  # else it is done
+        if child is None:
+            return
+        waits = self._entries is None
         try:
-            while not self.run.stopped and not self.done and self.inbox.poll():
-                self.take(*self.inbox.recv())
+            while not self.run.stopped and (waits or not self.done) and self.inbox.poll():
+                self.take(*self._message())
             if not self.done and not child.alive() and not self.inbox.poll():
                 raise EOFError
             gone = self.overrun()
         except (EOFError, OSError):
             gone = not self.run.stopped
-            if gone:
+            if gone and self._entry is not None:
                 child.join(1.0)
                 self._give_up(f"its process ended with code {child.exitcode}")
-        if gone or self.done:
+            elif gone:  # it has begun nothing
+                self._silent += 1
+        if gone or (self.done and not waits):
             self.end()
             if not self.done and not self.run.stopped:
                 self._begin()
 
     def take(self, kind: str, *what: Any) -> None:
         """Do what a message says; plans and bounds are believed no more than anybody's."""
-        run, name = self.run, self.entries[min(self.over, len(self.entries) - 1)].name
-        if kind == "begin":
-            now = self._since = time.perf_counter()
-            self._until = now + what[0] * (1 + _GRACE) + _LEAST_GRACE
-        elif kind == "plan":
-            try:
-                run.offer(*what)
-            except Exception as error:
-                if run.failure is not None:
-                    raise
-                failed(run, name, _reason(error))
-        elif kind == "bound":
-            run.raise_bound(*what)
-        elif kind == "failed":
-            failed(run, name, *what)
-        elif kind == "infeasible":
-            run.prove_infeasible()
+        if kind == "met":
+            if isinstance(self._child, Worker):
+                self._child.met(*what)
+        elif kind == "ready":
+            self.ready = True
+            if self._entries is not None:
+                self._send()
         elif kind == "done":
-            self.over = len(self.entries)
-        else:
-            notes, phases, hurried = what
-            run.hurried |= hurried
-            for note in notes:
-                run.note(note)
-            for phase, seconds in phases.items():
-                run.phases[phase] = run.phases.get(phase, 0.0) + seconds
-            self.over += 1
-            self._since, self._until = None, float("inf")
+            self.done = True
+        elif kind == "begin":
+            self._at, seconds = what
+            self._since = time.perf_counter()
+            self._until = self._since + seconds * (1 + _GRACE) + _LEAST_GRACE
+        elif kind == "end":
+            over, *books = what
+            self._left.pop(over, None)
+            self._take_books(*books)
+        elif self._entry is not None:
+            self._believe(self._entry, kind, *what)
 
     def overrun(self) -> bool:
         """Return whether the method at work has had its time; it is given up then."""
@@ -201,11 +158,18 @@ class Process:
         self._give_up("it did not stop when its time was up, and was killed")
         return True
 
-    def last_words(self) -> None:
-        """Wait a moment for a process that has made the proof itself to say what it did."""
+    def last_words(self, seconds: float = POLL) -> None:
+        """Wait a moment for what the method at work says in the end: its bound, how it spent its time."""
+        until = time.perf_counter() + seconds
         with suppress(EOFError, OSError):
-            if not self.done and self.inbox.poll(POLL):
-                self.take(*self.inbox.recv())
+            while self._since is not None and self.inbox.poll(max(0.0, until - time.perf_counter())):
+                self.take(*self._message())
+
+    def interrupt(self) -> None:
+        """Ask the method at work to stop, and wait a moment for what it has found."""
+        if isinstance(self._child, Worker):
+            self._child.interrupt()
+            self.last_words(_INTERRUPTED)
 
     def end(self) -> None:
         """End the process, and book the time of the method that was at work."""
@@ -214,29 +178,88 @@ class Process:
             self.inbox.close()
             self._book()
 
-    def _begin(self) -> None:
-        self._since, self._until = None, float("inf")
+    def _message(self) -> Any:
+        """Return what the process says; one that talks nonsense has left.
+
+        Raises:
+            EOFError, OSError: if it says nothing any more.
+        """
         try:
-            self.inbox, outbox = Pipe(duplex=False)
-        except OSError as error:  # no files left
-            self._stay(error)
-            return
-        work = partial(_child, self.run, self.entries[self.over :], self.prepared, self.interpreted, self.inbox, outbox)
+            message = self.inbox.recv()
+        except OSError:
+            raise
+        except Exception:  # what unpickling raises where somebody has written into the connection
+            message = None
+        if not isinstance(message, tuple) or not message or not isinstance(message[0], str):
+            raise EOFError
+        return message
+
+    @property
+    def _entry(self) -> Entry | None:
+        """The method at work."""
+        return (self._entries or {}).get(self._at)
+
+    def _begin(self) -> None:
+        self._at, self._until = -1, float("inf")
+        self._since, self.ready = None, False
+        try:
+            if self._silent > 1:
+                raise OSError("it ends at once")
+            self._orders = None if self._entries is None else self._packed()
+            if self._entries is not None and self._orders is None:
+                self._fork()
+            else:
+                self._child = begin(self.run, loaded=not self.interpreted)
+                self.inbox = self._child.inbox
+        except OSError as error:
+            self._child = None
+            if self._entries is not None:
+                self._stay(error)
+
+    def _packed(self) -> bytes | None:
+        """Return the orders as they are sent, `None` if they cannot be."""
+        try:
+            orders = Orders.of(self.run, self._left, interpreted=self.interpreted, once=self.alone)
+            return pickle.dumps(orders, pickle.HIGHEST_PROTOCOL)
+        except Exception:  # whatever others' objects raise where they cannot be pickled
+            if not can_fork():
+                raise OSError("what it consists of cannot be sent to one") from None
+            return None
+
+    def _send(self) -> None:
+        orders = self._packed()
+        if orders is None:
+            self.end()
+            self._fork()
+        else:
+            with suppress(OSError):  # its end is seen when it is listened to
+                self.inbox.send_bytes(orders)
+
+    def _fork(self) -> None:
+        self.inbox, outbox = Pipe(duplex=False)
+        inbox = self.inbox
+
+        def work() -> None:
+            inbox.close()
+            tell = Tell(outbox)
+            tell.send("met")
+            serve(self.run, self._left, self._prepared, tell, interpreted=self.interpreted, once=self.alone)
+
         try:
             self._child = Child(work)
-        except OSError as error:
+        except OSError:
             self.inbox.close()
-            self._stay(error)
+            raise
         finally:
             outbox.close()
 
     def _stay(self, error: OSError) -> None:
-        """Do in this process what a process of its own cannot be had for, and can be stopped without one."""
-        run, left = self.run, self.entries[self.over :]
-        self.over = len(self.entries)
+        """Run methods in this process when no other one can be had, if they can be stopped without one."""
+        run = self.run
+        self.done = True
         run.note(f"no process could be begun ({(error.strerror or str(error)).lower()}): methods run in this one")
         threads = _can_thread(run.workers + 1)
-        for entry in left:
+        for entry in self._left.values():
             assert entry.method is not None
             if run.stopped:
                 break
@@ -245,19 +268,54 @@ class Process:
             elif not threads and entry.method.library not in _WITHOUT_THREADS:
                 run.no_time(f"{entry.name} left out: no threads for {entry.method.library} to start")
             else:
-                guarded(run, entry, self.prepared)
+                guarded(run, entry, self._prepared)
 
-    def _give_up(self, reason: str) -> None:
-        failed(self.run, self.entries[self.over].name, reason)
+    def _believe(self, entry: Entry, kind: str, *what: Any) -> None:
+        """Take a plan, a bound, a proof or an error of a method; claims of strangers are noted, and no more."""
+        run, name = self.run, entry.name
+        if kind == "plan":
+            try:
+                run.offer(*what)
+            except Exception as error:
+                if run.failure is not None:
+                    raise
+                failed(run, name, reason(error))
+        elif kind == "failed":
+            words, raised = what
+            if self.alone and raised is not None:
+                raise raised
+            failed(run, name, words)
+        elif entry.added and not entry.trusted:
+            claim = f"the bound {what[0]:.9g}" if kind == "bound" else "that there is no plan"
+            if not any(note.startswith(f"{name} claimed") for note in run.notes):
+                run.note(f"{name} claimed {claim}: not counted, since it is not registered as trusted")
+        elif kind == "bound":
+            run.raise_bound(*what)
+        elif kind == "infeasible":
+            run.prove_infeasible()
+
+    def _give_up(self, why: str) -> None:
+        if self._entry is not None:
+            failed(self.run, self._entry.name, why)
+        self._left.pop(self._at, None)
+        self.done = not self._left
         self._book()
-        self.over += 1
+
+    def _take_books(self, notes: Sequence[str], phases: Mapping[str, float], hurried: bool) -> None:
+        run = self.run
+        run.hurried |= hurried
+        for note in notes:
+            run.note(note)
+        for phase, seconds in phases.items():
+            run.phases[phase] = run.phases.get(phase, 0.0) + seconds
+        self._since, self._until = None, float("inf")
 
     def _book(self) -> None:
         """Book the time of a method that has not told how it spent it."""
-        if self._since is not None:
-            name, spent = self.entries[self.over].name, time.perf_counter() - self._since
+        if self._since is not None and self._entry is not None:
+            name, spent = self._entry.name, time.perf_counter() - self._since
             self.run.phases[name] = self.run.phases.get(name, 0.0) + spent
-            self._since = None
+        self._since = None
 
 
 def _can_thread(count: int) -> bool:
@@ -276,58 +334,3 @@ def _can_thread(count: int) -> bool:
         for thread in begun:
             thread.join()
     return True
-
-
-def _child(
-    run: Run, entries: Sequence[Entry], prepared: Any, interpreted: bool, inbox: Connection, outbox: Connection
-) -> None:
-    """Run the methods and tell what they find."""
-    inbox.close()
-    tell = _Tell(outbox)
-    run.callbacks = (tell,)
-    if all(entry.beside for entry in entries):
-        os.nice(_GIVES_WAY)
-    if "torch" in sys.modules:
-        sys.modules["torch"].set_num_threads(1)  # the threads of its pool are not in a fork
-    for entry in entries:
-        if run.stopped:
-            break
-        run.notes.clear()
-        run.phases.clear()
-        tell.by = entry.name
-        tell.send("begin", run.remaining() * entry.share)
-        try:
-            execute(run, entry, prepared, interpreted=interpreted)
-        except BaseException as error:  # whatever it is, it is the method's: nobody presses Ctrl-C here
-            tell.send("failed", _reason(error))
-        if run.infeasible:
-            tell.send("infeasible")
-        # a solver's own clock may run out a moment before ours
-        hurried = run.hurried or run.stop_reason == "time limit"
-        tell.send("end", tuple(run.notes), dict(run.phases), hurried)
-    tell.send("done")
-
-
-class _Tell:
-    """Sends every new plan and bound."""
-
-    def __init__(self, outbox: Connection) -> None:
-        self.outbox, self.by = outbox, ""
-        self.plan: Any = None
-        self.bound: float | None = None
-
-    def send(self, *message: Any) -> None:
-        """Send a message; with nobody to read it there is nothing left to do."""
-        try:
-            self.outbox.send(message)
-        except OSError:
-            os._exit(1)
-
-    def __call__(self, run: Run) -> None:
-        """Tell what is new."""
-        if run.plan is not self.plan:
-            self.plan = run.plan
-            self.send("plan", run.plan, run.trace[-1].by)
-        if run.bound is not None and run.bound != self.bound:
-            self.bound = run.bound
-            self.send("bound", run.bound, self.by)

@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Never
 
-from gangplan.instances.arrays import require_number
+from gangplan.instances.arrays import plain, require_number
 from gangplan.instances.errors import InstanceError, did_you_mean
 from gangplan.instances.kinds import GRAPHS, PROBLEMS, with_objective
 from gangplan.instances.verify import verify
@@ -71,7 +71,7 @@ def solve(
     started = time.perf_counter()
     if unnamed or unknown:
         _refuse(unnamed, unknown)
-    workers = workers if workers is not None else _cores()
+    seed, workers = plain(seed), plain(workers) if workers is not None else _cores()
     _check(instance, time_limit, seed, workers, gap)
     if objective is not None and instance.objective in GRAPHS:
         instance = with_objective(instance, objective)
@@ -149,7 +149,7 @@ def _cores() -> int:
 def _check(instance: object, time_limit: float, seed: int, workers: int, gap: float) -> None:
     objective: Any = getattr(instance, "objective", None)
     if objective not in PROBLEMS or not isinstance(instance, PROBLEMS[objective]):
-        hint = f"; write gangplan.read({instance!r})" if isinstance(instance, str) else ""
+        hint = f"; write gangplan.read({str(instance)!r})" if isinstance(instance, str | os.PathLike) else ""
         raise InstanceError("instance", f"{type(instance).__name__} is no problem that gangplan knows{hint}")
     require_number(time_limit, "time_limit", positive=True)
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**31:

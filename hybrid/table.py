@@ -44,6 +44,7 @@ class Entry:
         beside: it only proves bounds: with a second worker it is at work beside the others from the start.
         learned: it decides by a network, whose library takes seconds to import.
         added: by `register`.
+        trusted: of one that is added, whether the bounds it raises, and that there is no plan, count as proved.
     """
 
     objective: str
@@ -61,6 +62,7 @@ class Entry:
     beside: bool = False
     learned: bool = False
     added: bool = False
+    trusted: bool = False
 
     def __post_init__(self) -> None:
         require_text(self.name, "name")

@@ -80,9 +80,9 @@ class Method:
         variants: the variants of the problem it solves; none named means all.
         suits: whether the prepared problem is small enough for its model to be worth building.
         library: a heavy one that it imports; who runs it in a process of its own loads that before.
-        warm: loads whatever else takes long the first time.
         kernels: what it calls of compiled code.
         start: offers a plan to start from if there is none.
+        draws: whether it finds other plans with another seed, once it has ended.
     """
 
     function: Callable[[Run, Any], None]
@@ -90,9 +90,9 @@ class Method:
     variants: tuple[str, ...] = ()
     suits: Callable[[Any], bool] = _always
     library: str = ""
-    warm: Callable[[], None] | None = None
     kernels: Kernels | None = None
     start: Callable[[Run, Any], None] | None = None
+    draws: bool = False
 
     def run(self, run: Run, prepared: Any) -> None:
         """Do it, from a plan to start from; leave a note where there is no time to import its library."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from math import ulp
+from math import inf, isnan, ulp
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gangplan.instances import verify
@@ -176,6 +176,7 @@ class Run:
         self.notes: list[str] = []
         self.stop_reason: str | None = None
         self.failure: Exception | None = None
+        self._until: Callable[[], bool] = never
 
     def seconds(self) -> float:
         """Return the seconds since the user's call."""
@@ -193,7 +194,7 @@ class Run:
     @property
     def stopped(self) -> bool:
         """Whether methods should return: proved, good enough, out of time or told to."""
-        if self.stop_reason is None and self.remaining() <= 0:
+        if self.stop_reason is None and (self.remaining() <= 0 or self._until()):
             self.stop_reason = "time limit"
         return self.stop_reason is not None
 
@@ -223,16 +224,21 @@ class Run:
 
         A bound of 0 says nothing and is left out: `None` means that nothing is proved.
         """
-        if value <= self.zero:
+        if isnan(value) or value == inf:
+            self.note(f"{by} claimed the bound {value}: refused")
+        elif value <= self.zero:
             return
-        if self.objective is not None and value > self.objective + OPTIMAL_GAP * (self.objective - self.zero):
+        elif self.objective is not None and value > self.objective + OPTIMAL_GAP * (self.objective - self.zero):
             self.note(f"{by} claimed the bound {value:.9g}, above a verified plan of {self.objective:.9g}: refused")
         elif self.bound is None or value > self.bound:
             self.bound = value
             self._changed()
 
     def prove_infeasible(self) -> None:
-        """Record that there is no plan at all."""
+        """Record that there is no plan at all; refuse it beside a verified plan."""
+        if self.plan is not None:
+            self.note("a claim that there is no plan, beside a verified one: refused")
+            return
         self.infeasible = True
         self.stop_reason = "proved"
 
@@ -273,17 +279,17 @@ class Run:
         return there
 
     @contextmanager
-    def share(self, fraction: float) -> Iterator[None]:
-        """Let a block have no more than `fraction` of the time that is left."""
-        if fraction >= 1:
+    def share(self, fraction: float, until: Callable[[], bool] | None = None) -> Iterator[None]:
+        """Let a block have no more than `fraction` of the time that is left, and end once `until` is true."""
+        if fraction >= 1 and until is None:
             yield
             return
-        whole = self.deadline
-        self.deadline = time.perf_counter() + fraction * self.remaining()
+        outer = self.deadline, self._until
+        self.deadline, self._until = time.perf_counter() + fraction * self.remaining(), until or self._until
         try:
             yield
         finally:
-            self.deadline = whole
+            self.deadline, self._until = outer
             if self.stop_reason == "time limit" and self.remaining() > 0:
                 self.stop_reason = None
 
@@ -326,6 +332,16 @@ def _zero(problem: Any) -> float:
 def never() -> bool:
     """Return false: there is no clock."""
     return False
+
+
+@contextmanager
+def in_time(run: Run) -> Iterator[None]:
+    """Let a block end with `TimeoutError` once the run has stopped."""
+    try:
+        yield
+    except TimeoutError:
+        if not run.stopped:
+            raise
 
 
 def watched(items: Iterable[T], stopped: Callable[[], bool], often: int = _OFTEN) -> Iterator[T]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from zipfile import is_zipfile
 
 from ..devices import server
-from ..errors import InstanceError
+from ..errors import InstanceError, extra
 from ..generators.builder import GraphBuilder
 from ..intake import read_bytes
 from ..partition import PartitionProblem
@@ -36,7 +36,7 @@ def load_onnx(path: str) -> Loaded:
         InstanceError: if the package or the file is not there, or the file is no model.
     """
     if find_spec("onnx") is None:
-        raise InstanceError("onnx", "is not installed: pip install 'gangplan[onnx]'")
+        raise InstanceError("onnx", f"is not installed; {extra('onnx')}")
     onnx, content = import_module("onnx"), read_bytes(path)
     try:
         graph = onnx.shape_inference.infer_shapes(onnx.load_from_string(content)).graph

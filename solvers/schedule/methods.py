@@ -76,7 +76,9 @@ def _shifted(method: Callable[[Run, Prepared], None]) -> Callable[[Run, Prepared
 _SEARCHES: dict[str, Method] = {
     "dual": Method(dual.dual, suits=suits_dual, library="numba", kernels=_LISTS),
     "lists": Method(lists.lists, library="numba", kernels=_LISTS),
-    "local_search": Method(local_search.local_search, library="numba", kernels=compiled(*_ANNEALING), start=_start),
+    "local_search": Method(
+        local_search.local_search, library="numba", kernels=compiled(*_ANNEALING), start=_start, draws=True
+    ),
     "lp": Method(
         starts.lp, suits=suits_prices, library="numba", kernels=compiled(*_PRICING), start=partial(_start, most=1)
     ),

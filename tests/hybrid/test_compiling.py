@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gangplan.hybrid import compiling, table
+from gangplan.hybrid import compiling, table, worker
 from gangplan.hybrid.portfolio import rest
 from gangplan.hybrid.table import Entry, named
 from gangplan.instances.generators.jobs import moldable
@@ -54,50 +54,65 @@ def test_the_first_solve_the_same_solve_and_the_next(tmp_path: Path) -> None:
 
 
 def test_files_of_the_users_folder_are_no_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The compiling process takes no file of the folder that the user is in for a module of Python's own."""
+    """A fresh process takes no file of the folder that the user is in for a module of Python's own."""
     (tmp_path / "json.py").write_text("import pathlib; pathlib.Path('taken').touch()")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(compiling, "_MAIN", compiling._MAIN.partition("from gangplan")[0])
+    assert subprocess.run(compiling.command("compiling"), check=False).returncode == 0 and not Path("taken").exists()
+
+
+def test_one_process_compiles_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the lock is held somebody is busy and nobody begins; the process that begins holds it until it ends."""
+    monkeypatch.setattr(compiling, "folder", lambda: tmp_path)
+    monkeypatch.setattr(compiling, "command", lambda *_: [sys.executable, "-c", "input()"])
     monkeypatch.setattr(compiling, "_begun", {})
-    monkeypatch.setattr(compiling, "_CODE", compiling._CODE.partition("from gangplan")[0])
-    process = compiling.begin("schedule")
-    assert process is not None and process.wait() == 0 and not Path("taken").exists()
+    lock = compiling.lock_on("schedule")
+    assert lock is not None and compiling.busy("schedule")
+    compiling.begin("schedule")
+    assert not compiling._begun
+    lock.close()
+    assert not compiling.busy("schedule")
+    compiling.begin("schedule")
+    compiling._begun.pop("schedule").wait()
+    assert not compiling.busy("schedule")
+    monkeypatch.setattr(compiling, "command", lambda *_: [sys.executable, "-c", "import time; time.sleep(600)"])
+    compiling.begin("schedule")
+    process = compiling._begun.pop("schedule")
+    assert compiling.busy("schedule")  # by its lock: it is no process of ours any more
+    process.kill()
+    process.wait()
+    assert not compiling.busy("schedule")
 
 
-class Process:
-    """A compiling process that ends with `code` after so many looks."""
-
-    def __init__(self, looks: int, code: int) -> None:
-        self.looks, self.code = looks, code
-
-    def poll(self) -> int | None:
-        """Return the exit code, once it has ended."""
-        self.looks -= 1
-        return self.code if self.looks < 0 else None
-
-
-def compiler(monkeypatch: pytest.MonkeyPatch, process: Process | None, seconds: float) -> compiling.Compiler:
-    """Return what compiles beside a solve of so many seconds, with `process` at work on kernels that never come."""
-    monkeypatch.setattr(compiling, "_mark", lambda objective: None)
-    monkeypatch.setattr(compiling, "begin", lambda objective: process)
-    monkeypatch.setattr(compiling, "in_memory", lambda names: False)
-    monkeypatch.setattr(compiling, "on_disk", lambda names: False)
-    return compiling.Compiler(Run(moldable(jobs=3, seed=0), time_limit=seconds))
-
-
-def test_who_found_another_at_work_asks_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A solve starts a process anew where the last one left the work to another, which may not have finished it."""
-    monkeypatch.setattr(compiling.subprocess, "Popen", lambda *_, **__: "new")
-    for process, found in ((Process(0, compiling._ELSEWHERE), "new"), (Process(0, 1), None), (Process(9, 0), None)):
-        monkeypatch.setattr(compiling, "_begun", {"schedule": process})
-        assert compiling.begin("schedule") == (found or process)
+def test_who_waits_for_kernels_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A method whose kernels are being compiled gives way to those after it; when nobody compiles it has its turn."""
+    ready, at_work = {"cpsat"}, [True]
+    monkeypatch.setattr(worker, "at_hand", lambda method: names[id(method)] in ready)
+    monkeypatch.setattr(worker, "busy", lambda _: at_work[0])
+    methods = named("schedule")
+    names = {id(methods[name]): name for name in ("lists", "starts", "cpsat")}
+    left = [(i, Entry("schedule", name, methods[name])) for i, name in enumerate(names.values())]
+    number, until = worker.next_turn("schedule", left)
+    assert number == 2 and until is not None and not until()
+    ready.add("starts")
+    time.sleep(0.06)
+    assert until()
+    assert worker.next_turn("schedule", left) == (1, None)
+    ready.add("lists")
+    assert worker.next_turn("schedule", left) == (0, None)
+    ready.clear()
+    assert worker.next_turn("schedule", left)[0] is None
+    at_work[0] = False
+    assert worker.next_turn("schedule", left) == (0, None)
 
 
-@pytest.mark.parametrize(("code", "word"), [(1, "cannot be compiled here"), (0, "that goes on")])
-def test_a_process_that_ends_is_waited_for_no_longer(monkeypatch: pytest.MonkeyPatch, code: int, word: str) -> None:
-    """A method whose kernels do not come is given up when the compiling process ends, and a note says why."""
-    found = compiler(monkeypatch, Process(3, code), 3600.0)
-    assert not found.wait(named("schedule")["starts"], "starts")
-    assert any(word in note for note in found.run.notes)
+def test_what_cannot_be_compiled_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A method whose kernels nobody compiles is left out with a note that says where the reason is."""
+    monkeypatch.setattr(Run, "compiled", lambda *_: False)
+    monkeypatch.setattr(worker, "busy", lambda _: False)
+    run = Run(moldable(jobs=3, seed=0), time_limit=60.0)
+    worker.execute(run, Entry("schedule", "starts", named("schedule")["starts"]), None)
+    assert run.notes == ["starts cannot be compiled here; gangplan warm-up says why"]
 
 
 def test_a_policy_without_pytorch_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,13 +130,3 @@ def test_a_policy_without_pytorch_is_not_waited_for(monkeypatch: pytest.MonkeyPa
     assert entries and not any(entry.learned for entry in entries) and not run.hurried
     assert run.notes == ["learned left out: torch is not installed"]
     assert compiling.kernels("schedule")
-
-
-def test_where_no_process_can_be_started_there_must_be_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a process of its own a kernel is compiled within the solve if there is plenty of time, else left out."""
-    method, made = named("schedule")["starts"], list[Any]()
-    monkeypatch.setattr(compiling, "compile_kernel", made.append)
-    assert not compiler(monkeypatch, None, 5.0).has(method) and not made
-    assert compiler(monkeypatch, None, 3600.0).has(method)
-    assert method.kernels is not None and tuple(made) == method.kernels()
-    assert compiler(monkeypatch, None, 5.0).has(Method(lambda run, p: None))

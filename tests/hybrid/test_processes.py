@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 import gangplan
-from gangplan.hybrid import Entry, register, unregister
-from gangplan.hybrid.processes import guarded, run_in_processes
+from gangplan.hybrid import Entry, register, unregister, workers
+from gangplan.hybrid.processes import Process, guarded, listen
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run, processes
 from gangplan.solvers.method import Method
@@ -56,13 +56,14 @@ def test_in_threads(best: float) -> None:
 def test_no_process_to_be_had(best: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the system has no process to give, our methods run here, and a note says so; those of others do not."""
 
-    def refuse() -> int:
+    def refuse(*_: Any, **__: Any) -> int:
         raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
     def never(run: Run, prepared: Any) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(processes.os, "fork", refuse)
+    workers.close_workers()
+    monkeypatch.setattr(workers.subprocess, "Popen", refuse)
     register(Entry("throughput", "stranger", Method(never), share=0.1))
     try:
         result = gangplan.solve(generate("layered", **HARD), time_limit=60, workers=1)
@@ -77,13 +78,14 @@ def test_no_process_to_be_had(best: float, monkeypatch: pytest.MonkeyPatch) -> N
 def test_no_thread_to_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there are neither processes nor threads no solver is begun that would end the program for want of one."""
 
-    def refuse(*_: Any) -> int:
+    def refuse(*_: Any, **__: Any) -> int:
         raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
     def no_thread(self: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(processes.os, "fork", refuse)
+    workers.close_workers()
+    monkeypatch.setattr(workers.subprocess, "Popen", refuse)
     monkeypatch.setattr(threading.Thread, "start", no_thread)
     result = gangplan.solve(generate("layered", **HARD), time_limit=10, workers=1)
     assert result.plan is not None
@@ -155,5 +157,7 @@ def _tell_how_nice(run: Run, prepared: object) -> None:
 def test_what_only_proves_bounds_gives_way(beside: bool) -> None:
     """A process beside the search is nicer than it, and any other is as nice as its parent."""
     run = Run(generate("layered", **HARD), time_limit=60.0)
-    run_in_processes(run, [Entry("throughput", "told", Method(_tell_how_nice), beside=beside)], None)
+    process = Process(run, [Entry("throughput", "told", Method(_tell_how_nice), beside=beside)])
+    while not process.done:
+        listen([process])
     assert run.notes == [f"nice {min(19, os.nice(0) + 10 * beside)}"]

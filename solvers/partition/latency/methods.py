@@ -53,7 +53,9 @@ def _start(run: Run, r: Reduced) -> None:
 METHODS: dict[str, Method] = {
     "greedy": Method(greedy),
     "chain": Method(chain_bound.chain_bound, library=CPSAT, start=_start),
-    "local_search": Method(annealing.local_search, library="numba", kernels=compiled(annealing.anneal), start=_start),
+    "local_search": Method(
+        annealing.local_search, library="numba", kernels=compiled(annealing.anneal), start=_start, draws=True
+    ),
     "neighbourhood": Method(neighbourhood.neighbourhood, library=CPSAT, start=_start),
     "cpsat": Method(cpsat.cpsat, exact=True, suits=_at_most(60_000), library=CPSAT, start=_start),
 }

@@ -113,9 +113,13 @@ METHODS: dict[str, Method] = {
         start=_start_anyhow,
     ),
     "local_search": Method(
-        annealing.local_search, library="numba", kernels=compiled(annealing.anneal, timing.schedule), start=_start
+        annealing.local_search,
+        library="numba",
+        kernels=compiled(annealing.anneal, timing.schedule),
+        start=_start,
+        draws=True,
     ),
-    "lns": Method(lns.lns, suits=_at_most(400_000, 40_000), library=CPSAT, start=_start),
+    "lns": Method(lns.lns, suits=_at_most(400_000, 40_000), library=CPSAT, start=_start, draws=True),
     "cpsat": Method(cpsat.cpsat, exact=True, suits=_EXACT, library=CPSAT, start=_start),
     "cpsat_below": Method(
         lambda run, p: cpsat.cpsat(run, p, below=True), exact=True, suits=_EXACT, library=CPSAT, start=_start

@@ -110,12 +110,13 @@ def _spectral(run: Run, reduced: Reduced) -> None:
 
 METHODS: dict[str, Method] = {
     "pipedream": Method(_pipedream),
-    "random_keys": Method(_random_keys, library="numba", kernels=_CUTTING),
+    "random_keys": Method(_random_keys, library="numba", kernels=_CUTTING, draws=True),
     "local_search": Method(
         lambda run, reduced: annealing.local_search(run, reduced.own),
         library="numba",
         kernels=compiled(annealing.anneal),
         start=_start,
+        draws=True,
     ),
     "pipeline": Method(lambda run, reduced: pipeline(run, reduced.own), exact=True, variants=("contiguous",)),
     "bounds": Method(_bounds, start=_start),

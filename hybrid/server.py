@@ -1,0 +1,162 @@
+"""Load what methods need in a process of its own, and fork workers that have it.
+
+The server is started fresh, not forked, so that no thread of the caller holds a lock in it, and it never runs the
+caller's program. It has one thread. Between two requests it loads what has been asked for, kernel by kernel; the heavy
+libraries of solvers follow once nobody has asked for anything for a while. It ends with its caller, or when it has had
+nothing to do for `IDLE` seconds.
+
+A request is a letter and a number. ``L``: load the objective of that number. ``W`` and ``N``, each with a connection
+and a file, which the worker works on: fork the worker of that number, with what has been asked for loaded (``W``), or
+as it is now (``N``). ``C``: tell the code with which that worker ended. ``E``: end it.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import socket
+import struct
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
+from multiprocessing.connection import Connection
+from select import select
+
+from gangplan.solvers.kernels import compile_kernel, on_disk
+from gangplan.solvers.method import OBJECTIVES
+from gangplan.solvers.processes import Child, can_fork, killed
+
+from .compiling import begin, complete, kernels
+from .table import installed, named
+from .worker import work
+
+REQUEST = struct.Struct("!cI")
+"""A letter and a number."""
+IDLE = 300.0
+"""Seconds without a request or a worker after which the server ends, and gives its memory back."""
+_LOOK = 2.0
+"""Seconds between looks at whether the caller still lives, whose end of the socket a fork of it may hold."""
+_QUIET = 0.5
+"""Seconds without a request after which solvers' libraries are loaded: an import cannot be interrupted."""
+_CODE = 1.0
+"""Seconds to wait for a worker to end that has closed its connection."""
+
+
+def main() -> None:
+    """Serve the caller, whose socket and process are the arguments after ``sys.path``."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's business
+    server = Server(socket.socket(fileno=int(sys.argv[2])), int(sys.argv[3]))
+    server.serve()
+    for worker in server.workers.values():
+        worker.kill()
+    for worker in killed():
+        worker.join(_CODE)
+
+
+class Server:
+    """A process that forks workers.
+
+    Args:
+        control: where requests come from.
+        caller: the process that sends them.
+    """
+
+    def __init__(self, control: socket.socket, caller: int) -> None:
+        self.control, self.caller = control, caller
+        self.workers: dict[int, Child] = {}
+        self.asked: set[str] = set()
+        self.kernels: list[Iterator[None]] = []
+        self.libraries: list[str] = []
+
+    def serve(self) -> None:
+        """Answer requests until the caller has gone, or has had nothing to ask for a long time."""
+        since = time.monotonic()
+        while os.getppid() == self.caller:
+            wait = 0.0 if self.kernels else _QUIET if self.libraries else _LOOK
+            if select([self.control], [], [], wait)[0]:
+                since = time.monotonic()
+                data, files, *_ = socket.recv_fds(self.control, REQUEST.size, 2)
+                if len(data) < REQUEST.size:
+                    return
+                self.answer(*REQUEST.unpack(data), *files)
+            elif self.kernels:
+                self.load_one()
+            elif self.libraries:
+                with suppress(Exception):  # whoever needs it will say why it cannot be imported
+                    import_module(self.libraries.pop(0))
+            elif self.workers:
+                since = time.monotonic()
+            elif time.monotonic() - since > IDLE:
+                return
+
+    def answer(self, letter: bytes, number: int, *files: int) -> None:
+        """Do what a request asks for."""
+        if letter == b"L":
+            self.ask(OBJECTIVES[number])
+        elif letter in b"WN":
+            while letter == b"W" and self.kernels:
+                self.load_one()
+            self.fork(number, *files)
+        elif letter == b"C":
+            worker = self.workers.get(number)
+            if worker is not None:
+                worker.join(_CODE)
+            self.control.sendall(REQUEST.pack(b"C", ((worker and worker.exitcode) or 0) % 2**32))
+        elif number in self.workers:
+            self.workers.pop(number).kill()
+
+    def ask(self, objective: str) -> None:
+        """Have an objective loaded, once."""
+        if objective not in self.asked:
+            self.asked.add(objective)
+            self.kernels.append(self.load(objective))
+            methods = [method for method in named(objective).values() if installed(method)]
+            self.libraries += [x.library for x in methods if x.library not in ("", "numba", *sys.modules)]
+
+    def load_one(self) -> None:
+        """Load a kernel."""
+        if next(self.kernels[0], self) is self:
+            del self.kernels[0]
+
+    def load(self, objective: str) -> Iterator[None]:
+        """Load the kernels of an objective that are on disk, one at a turn; have the others compiled."""
+        import_numba()
+        whole = complete(objective)
+        if not whole:
+            begin(objective)
+            self.asked.discard(objective)  # there will be more to load
+        for kernel in kernels(objective):
+            yield
+            if whole or on_disk(lambda kernel=kernel: (kernel,)):  # type: ignore[misc]
+                compile_kernel(kernel)
+
+    def fork(self, number: int, connection: int, file: int) -> None:
+        """Begin a worker; where forks are not safe, be it."""
+
+        def begin_work() -> None:
+            self.control.close()
+            work(Connection(connection), file)
+
+        if not can_fork():
+            begin_work()
+            os._exit(0)
+        gc.freeze()  # a collection in the worker would copy all memory that it shares with this process
+        with suppress(OSError):  # no process to be had: the caller sees its connection end
+            self.workers[number] = Child(begin_work)
+        os.close(connection)
+        os.close(file)
+
+
+def import_numba() -> None:
+    """Import numba without SciPy's linear algebra, which takes as long, for products of matrices that no kernel has."""
+    if "numba" in sys.modules or "scipy.linalg" in sys.modules:
+        return
+    sys.modules["scipy.linalg"] = None  # type: ignore[assignment]
+    try:
+        with suppress(ImportError):
+            import_module("numba.np.arraymath")
+    finally:
+        del sys.modules["scipy.linalg"]

@@ -1,0 +1,206 @@
+"""Run methods and tell what they find: what a worker does, in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from typing import Any
+
+from gangplan.solvers.kernels import interpret
+from gangplan.solvers.method import Method, suite
+from gangplan.solvers.processes import POLL, one_thread
+from gangplan.solvers.run import Run, in_time
+
+from .compiling import at_hand, busy
+from .sending import Orders
+from .table import Entry
+
+_GIVES_WAY = 10
+"""By how much nicer (nice(2)) a process is that only proves bounds: it takes what the search leaves of busy cores."""
+_EXHAUSTED = 1e-3
+"""Seconds of a round of searches below which another round, with other random numbers, is not worth its start."""
+
+
+def work(connection: Connection, file: int) -> None:
+    """Prepare for the job in a file, say so, and do what the caller orders."""
+    tell = Tell(connection)
+    tell.send("met", os.getpid())
+    with os.fdopen(file, "rb") as source:
+        source.seek(0)
+        run = pickle.load(source).run()
+    signal.signal(signal.SIGINT, lambda *_: _interrupt(run))
+    with in_time(run):
+        prepared = suite(run.problem.objective).prepare(run)
+        tell.send("ready")
+        orders: Orders = connection.recv()
+        run.plan, run.objective, run.bound = orders.plan, orders.objective, orders.bound
+        tell.plan, tell.bound = run.plan, run.bound
+        serve(run, orders.unpack(), prepared, tell, interpreted=orders.interpreted, once=orders.once)
+
+
+def _interrupt(run: Run) -> None:
+    run.stop_reason = run.stop_reason or "interrupted"
+
+
+def serve(
+    run: Run, entries: dict[int, Entry], prepared: Any, tell: Tell, *, interpreted: bool = False, once: bool = False
+) -> None:
+    """Run entries in their order and tell what they find.
+
+    One that has to wait for its kernels to be compiled is replaced by those after it, and takes over when they are
+    there. Unless told to search `once`, those that draw go on with other random numbers for as long as there is time.
+    """
+    if all(entry.beside for entry in entries.values()):
+        os.nice(_GIVES_WAY)
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)  # the threads of its pool are not in a fork
+    if interpreted:
+        interpret()
+    process, run.callbacks, left = os.getpid(), (tell,), dict(entries)
+
+    def turn(number: int, entry: Entry, until: Callable[[], bool] | None = None) -> bool:
+        """Run one, and return whether it is over."""
+        run.notes.clear()
+        run.phases.clear()
+        tell.begin(number, entry.name, run.remaining() * entry.share)
+        try:
+            execute(run, entry, prepared, until=until)
+        except BaseException as error:  # whatever it is, it is the method's: nobody presses Ctrl-C here
+            tell.failed(error)
+        if os.getpid() != process:  # the method has forked, and both of it have come back
+            os._exit(0)
+        if run.infeasible:
+            tell.send("infeasible")
+        over = until is None or not until()
+        # a solver's own clock may run out a moment before ours
+        hurried = run.hurried or run.stop_reason == "time limit"
+        tell.send("end", number if over else None, tuple(run.notes), dict(run.phases), hurried)
+        return over
+
+    while left and not run.stopped:
+        number, waits = next_turn(run.problem.objective, list(left.items()))
+        if number is None:
+            time.sleep(min(POLL, run.remaining()))
+        elif turn(number, left[number] if waits is None else replace(left[number], share=1.0), waits):
+            del left[number]
+    if not once:
+        draw_on(run, entries.items(), turn)
+    tell.send("done")
+
+
+def next_turn(objective: str, left: Sequence[tuple[int, Entry]]) -> tuple[int | None, Callable[[], bool] | None]:
+    """Return the number of the entry whose turn it is, `None` if all wait, and what tells when one takes over."""
+    ready = [number for number, entry in left if at_hand(_of(entry))]
+    if left[0][0] in ready or not busy(objective):
+        return left[0][0], None
+    waiting = [_of(entry) for number, entry in left if number not in ready]
+    look = _Every(lambda: any(map(at_hand, waiting)) or not busy(objective))
+    compiled = (number for number, entry in left if number in ready and _of(entry).kernels is not None)
+    first = next(compiled, None)
+    return (first, None) if first is not None else (next(iter(ready), None), look)
+
+
+class _Every:
+    """Ask a slow question every so often, and give the last answer in between."""
+
+    def __init__(self, question: Callable[[], bool]) -> None:
+        self._question, self._next = question, time.perf_counter() + POLL
+
+    def __call__(self) -> bool:
+        """Return the answer."""
+        if time.perf_counter() < self._next:
+            return False
+        self._next = time.perf_counter() + POLL
+        return self._question()
+
+
+def draw_on(run: Run, entries: Any, turn: Callable[[int, Entry], object]) -> None:
+    """Run searches that draw again and again, with other random numbers, until the run has stopped."""
+    again = [(i, entry) for i, entry in entries if _of(entry).draws and at_hand(_of(entry))]
+    while again and not run.stopped:
+        since = time.perf_counter()
+        run.seed = (run.seed + 1) % 2**31
+        for i, entry in again:
+            if not run.stopped:
+                turn(i, entry)
+        if time.perf_counter() - since < _EXHAUSTED * len(again):
+            return
+
+
+def execute(run: Run, entry: Entry, prepared: Any, *, until: Callable[[], bool] | None = None) -> None:
+    """Run a method within its share of the time, if what it needs compiled is there.
+
+    Args:
+        run: the solve.
+        entry: its method is given.
+        prepared: what the suite has made of the problem.
+        until: ends it too, once it is true.
+    """
+    method = _of(entry)
+    if not run.compiled(method.kernels, entry.name):
+        if not busy(entry.objective):
+            run.note(f"{entry.name} cannot be compiled here; gangplan warm-up says why")
+        return
+    with (
+        run.phase(entry.name),
+        run.share(entry.share, until),
+        in_time(run),
+        one_thread() if entry.learned else nullcontext(),
+    ):
+        method.run(run, prepared)
+
+
+def _of(entry: Entry) -> Method:
+    assert entry.method is not None
+    return entry.method
+
+
+class Tell:
+    """Send every new plan and bound to who has begun this process."""
+
+    def __init__(self, outbox: Connection) -> None:
+        self.outbox, self.by = outbox, ""
+        self.plan: Any = None
+        self.bound: float | None = None
+
+    def send(self, *message: Any) -> None:
+        """Send a message; with nobody to read it there is nothing left to do."""
+        try:
+            self.outbox.send(message)
+        except OSError:
+            os._exit(1)
+
+    def begin(self, number: int, name: str, seconds: float) -> None:
+        """Tell that a method has begun, and how long it may take."""
+        self.by = name
+        self.send("begin", number, seconds)
+
+    def failed(self, error: BaseException) -> None:
+        """Tell that the method has failed, with the error itself where that can be sent."""
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:
+            self.send("failed", reason(error), None)
+        else:
+            self.send("failed", reason(error), error)
+
+    def __call__(self, run: Run) -> None:
+        """Tell what is new."""
+        if run.plan is not self.plan:
+            self.plan = run.plan
+            self.send("plan", run.plan, run.trace[-1].by)
+        if run.bound is not None and run.bound != self.bound:
+            self.bound = run.bound
+            self.send("bound", run.bound, self.by)
+
+
+def reason(error: BaseException) -> str:
+    """Return what a note says of a failure."""
+    return f"it failed with {type(error).__name__}: {' '.join(str(error).split())[:300]}"

@@ -1,0 +1,246 @@
+"""Ask for workers: processes that have loaded what methods need, forks of one server that this process keeps.
+
+The first call that needs a worker starts the server; it loads what is asked for while the caller makes its quick plan.
+A fork of this process starts one of its own. Nothing is forked from this process, which may have threads.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pickle
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from select import select
+
+from gangplan.solvers.kernels import VARIABLE, folder
+from gangplan.solvers.method import OBJECTIVES
+from gangplan.solvers.processes import can_fork
+from gangplan.solvers.run import Run
+
+from .compiling import command
+from .sending import Job
+from .server import REQUEST
+
+_LEAVE = 0.1
+"""Seconds that the server may take to end by itself."""
+_TRIES = 3
+"""Servers to start before a worker is given up."""
+_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+"""Variables that say how many threads linear algebra starts; in a worker more than one would be in the way."""
+
+
+class Worker:
+    """A process that works on one job, as a `Child` is, but of the server's.
+
+    Attributes:
+        inbox: what it says, first that it is ready; it waits for what to do then.
+        pid: its process, `None` before it has said so.
+        exitcode: as `Child` has it; 0 if nobody knows.
+    """
+
+    def __init__(self, server: _Server, number: int, inbox: Connection) -> None:
+        self.inbox, self.exitcode = inbox, 0
+        self.pid: int | None = None
+        self._server, self._number, self._watch = server, number, -1
+
+    def met(self, pid: int) -> None:
+        """Take note of its process."""
+        self.pid = pid
+        with suppress(OSError, AttributeError):
+            self._watch = os.pidfd_open(pid)
+
+    def alive(self) -> bool:
+        """Return whether it still runs, as far as can be told without its connection."""
+        return self._watch < 0 or not select([self._watch], [], [], 0)[0]
+
+    def join(self, seconds: float) -> None:
+        """Ask with which code it ended."""
+        self.exitcode = self._server.code(self._number, seconds)
+
+    def interrupt(self) -> None:
+        """Tell it that its solve is over."""
+        if self.pid is not None:
+            with suppress(OSError):
+                os.kill(self.pid, signal.SIGINT)
+
+    def kill(self) -> None:
+        """End it and all that it started."""
+        if self.pid is not None:  # the server, which may be busy, keeps the number from being given to another process
+            for kill in (os.killpg, os.kill):
+                with suppress(OSError):
+                    kill(self.pid, signal.SIGKILL)
+        self._server.send(b"E", self._number)
+        if self._watch >= 0:
+            os.close(self._watch)
+            self._watch = -1
+
+
+class _Server:
+    """The server, as its caller has it.
+
+    Raises:
+        OSError: if it cannot be started.
+    """
+
+    def __init__(self) -> None:
+        self._control, theirs = socket.socketpair()
+        self._lock = threading.Lock()
+        self._count = self._owed = 0
+        environment = {**dict.fromkeys(_THREADS, "1"), **os.environ, VARIABLE: str(folder())}
+        with theirs:
+            try:
+                self._process = subprocess.Popen(
+                    command("server", str(theirs.fileno()), str(os.getpid())),
+                    env=environment,
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    start_new_session=True,  # Ctrl-C is the caller's business
+                )
+            except BaseException:
+                self._control.close()
+                raise
+
+    def alive(self) -> bool:
+        """Return whether it can be asked."""
+        return self._process.poll() is None
+
+    def send(self, letter: bytes, number: int, *files: int) -> bool:
+        """Send a request; return whether there was somebody to take it."""
+        try:
+            with self._lock:
+                socket.send_fds(self._control, [REQUEST.pack(letter, number)], files)
+        except OSError:
+            return False
+        return True
+
+    def begin(self, letter: bytes, job: Job) -> Worker | None:
+        """Ask for a worker; return `None` if there is nobody to ask."""
+        with self._lock:
+            self._count += 1
+            number = self._count
+        ours, theirs = socket.socketpair()
+        with theirs, tempfile.TemporaryFile() as file:
+            pickle.dump(job, file, pickle.HIGHEST_PROTOCOL)
+            file.flush()
+            sent = self.send(letter, number, theirs.fileno(), file.fileno())
+        inbox = Connection(ours.detach())
+        if sent:
+            return Worker(self, number, inbox)
+        inbox.close()
+        return None
+
+    def code(self, number: int, seconds: float) -> int:
+        """Return with which code a worker ended, 0 if the server does not say within so many seconds."""
+        with suppress(OSError, struct.error), self._lock:
+            self._control.sendall(REQUEST.pack(b"C", number))
+            self._owed += 1
+            while select([self._control], [], [], seconds)[0]:
+                code = REQUEST.unpack(self._control.recv(REQUEST.size, socket.MSG_WAITALL))[1]
+                self._owed -= 1
+                if not self._owed:  # the others came too late for who had asked
+                    return int(code - 2**32 if code >= 2**31 else code)
+        return 0
+
+    def end(self) -> None:
+        """End it, and with it all its workers."""
+        self._control.close()
+        try:
+            self._process.wait(_LEAVE)
+        except subprocess.TimeoutExpired:  # it is loading something
+            self._process.kill()
+            self._process.wait()
+
+    def forget(self) -> None:
+        """Leave it to the process that this one is a fork of."""
+        self._control.close()
+        self._process.returncode = 0  # it is no child of this process
+
+
+class _Keeper:
+    """What this process keeps: its server, once it has one."""
+
+    def __init__(self) -> None:
+        self.guard = threading.Lock()
+        self.server: _Server | None = None
+
+    def running(self) -> _Server:
+        """Return the server, started if need be."""
+        with self.guard:
+            if self.server is None or not self.server.alive():
+                self.drop()
+                self.server = _Server()
+            return self.server
+
+    def drop(self) -> None:
+        """End the server, if there is one."""
+        server, self.server = self.server, None
+        if server is not None:
+            server.end()
+
+    def forget(self) -> None:
+        """Begin anew in a fork, where another thread may have held the lock."""
+        if self.server is not None:
+            self.server.forget()
+        self.__init__()  # type: ignore[misc]
+
+
+_keeper = _Keeper()
+atexit.register(_keeper.drop)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_keeper.forget)
+
+
+def can_serve() -> bool:
+    """Return whether this system has what the server needs."""
+    return hasattr(socket, "send_fds") and bool(sys.executable)
+
+
+def load(*objectives: str) -> None:
+    """Have the server load objectives, from now on and beside the caller.
+
+    Raises:
+        OSError: if there is no server to be had.
+    """
+    server = _keeper.running()
+    for objective in objectives:
+        server.send(b"L", OBJECTIVES.index(objective))
+
+
+def begin(run: Run, *, loaded: bool) -> Worker:
+    """Return a worker that prepares for a solve.
+
+    Args:
+        run: the solve.
+        loaded: whether it is to wait for what its objective needs of compiled code.
+
+    Raises:
+        OSError: if there is no process to be had.
+    """
+    for _ in range(_TRIES):
+        load(run.problem.objective)
+        server = _keeper.running()
+        worker = server.begin(b"W" if loaded else b"N", Job.of(run))
+        if worker is not None:
+            break
+        server.end()  # it has been killed a moment ago
+    else:
+        raise OSError("it ends at once")
+    if not can_fork():  # the server becomes the worker; another one loads for the next
+        with _keeper.guard:
+            _keeper.server = None
+        load(run.problem.objective)
+    return worker
+
+
+def close_workers() -> None:
+    """End the processes that `solve` keeps for the next solve, and give their memory back; the next one starts anew."""
+    with _keeper.guard:
+        _keeper.drop()
