@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from gangplan.instances.arrays import require_number, require_text
+from gangplan.instances.arrays import require_kind, require_number, require_text
 from gangplan.instances.errors import InstanceError, unknown
 from gangplan.solvers.method import OBJECTIVES, Method, suite
 
@@ -160,6 +160,7 @@ def register(entry: Entry) -> None:
     Raises:
         InstanceError: if there is a method of that name.
     """
+    require_kind(entry, "entry", (Entry,))
     if entry.name in named(entry.objective):
         raise InstanceError("name", f"{entry.name!r} is a method of {entry.objective} already")
     if entry.method is None:
@@ -170,7 +171,13 @@ def register(entry: Entry) -> None:
 
 
 def unregister(objective: str, name: str) -> None:
-    """Take back what `register` added."""
+    """Take back what `register` added.
+
+    Raises:
+        InstanceError: if it added no method of that name.
+    """
+    if not any((entry.objective, entry.name) == (objective, name) for entry in _ADDED):
+        raise InstanceError("name", unknown(name, [x.name for x in _ADDED if x.objective == objective]))
     _ADDED[:] = [entry for entry in _ADDED if (entry.objective, entry.name) != (objective, name)]
 
 

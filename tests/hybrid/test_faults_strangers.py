@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gangplan import PartitionPlan, solve, verify
@@ -51,7 +52,7 @@ def scribble(run: Run) -> None:
     """Change the problem, as far as it lets itself be changed."""
     for array in (run.problem.graph.time, run.problem.graph.memory):
         array.setflags(write=True)
-        array *= 1e-3
+        np.multiply(array, 1e-3, out=array)
 
 
 def patch(run: Run) -> None:
