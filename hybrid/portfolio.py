@@ -206,11 +206,6 @@ class Crew:
         if self._main is None:
             draw_on(run, enumerate(over), lambda _, entry: guarded(run, entry, prepared))
         self._attend()
-        if run.stop_reason == "time limit" and self._main is not None and not self._main.done:
-            if not complete(run.problem.objective):
-                run.no_time("no time to compile what searches need: that goes on, for the solves to come")
-            elif not self._main.ready:
-                run.no_time("no time to load the searches: that goes on, for the solves to come")
 
     def interrupt(self) -> None:
         """Have the searches stop and tell what they have."""
@@ -276,5 +271,11 @@ class Crew:
             if not working or (until is not None and until.done):
                 return
             listen(working)
-        if self._main is not None and run.stop_reason != "callback":
-            self._main.last_words()
+        if self._main is None or run.stop_reason == "callback":
+            return
+        self._main.last_words()
+        if run.stop_reason == "time limit" and not self._main.done:
+            if not complete(run.problem.objective):
+                run.no_time("no time to compile what searches need: that goes on, for the solves to come")
+            elif not self._main.ready:
+                run.no_time("no time to load the searches: that goes on, for the solves to come")

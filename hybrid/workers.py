@@ -33,8 +33,11 @@ _LEAVE = 0.1
 """Seconds that the server may take to end by itself."""
 _TRIES = 3
 """Servers to start before a worker is given up."""
-_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-"""Variables that say how many threads linear algebra starts; in a worker more than one would be in the way."""
+_ONE_THREAD = {
+    **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+}
+"""Variables by which importing NumPy or pandas starts no thread: a fork has none of its parent's."""
 
 
 class Worker:
@@ -94,12 +97,11 @@ class _Server:
         self._control, theirs = socket.socketpair()
         self._lock = threading.Lock()
         self._count = self._owed = 0
-        environment = {**dict.fromkeys(_THREADS, "1"), **os.environ, VARIABLE: str(folder())}
         with theirs:
             try:
                 self._process = subprocess.Popen(
                     command("server", str(theirs.fileno()), str(os.getpid())),
-                    env=environment,
+                    env=environment(),
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
                     start_new_session=True,  # Ctrl-C is the caller's business
@@ -196,6 +198,11 @@ _keeper = _Keeper()
 atexit.register(_keeper.drop)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_keeper.forget)
+
+
+def environment() -> dict[str, str]:
+    """Return the variables that the server has."""
+    return {**_ONE_THREAD, **os.environ, VARIABLE: str(folder())}
 
 
 def can_serve() -> bool:

@@ -18,9 +18,10 @@ import pytest
 
 import gangplan
 from gangplan.hybrid import Entry, compiling, register, server, unregister, workers
+from gangplan.hybrid.table import named
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run
-from gangplan.solvers.method import Method
+from gangplan.solvers.method import OBJECTIVES, Method
 
 HARD = {"ops": 20, "layers": 6, "degree": 3.0, "training": False, "devices": 3, "variant": "free", "seed": 4}
 """A problem whose best plan none of the quick methods finds."""
@@ -175,6 +176,16 @@ def test_four_threads() -> None:
         results = [call.result() for call in [pool.submit(solved) for _ in range(4)]]
     assert [result.status for result in results] == ["OPTIMAL"] * 4
     assert not [note for result in results for note in result.notes if "left out" in note or "process" in note]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="a folder of Linux")
+def test_what_a_server_loads_starts_no_thread() -> None:
+    """With every library of a solver imported the server has one thread, so that its forks are sound."""
+    libraries = {method.library for objective in OBJECTIVES for method in named(objective).values() if method.library}
+    program = f"import os, {', '.join(sorted(libraries))}\nprint(len(os.listdir('/proc/self/task')))"
+    call = [sys.executable, "-c", program]
+    done = subprocess.run(call, env=workers.environment(), capture_output=True, text=True, check=True)
+    assert done.stdout == "1\n"
 
 
 def test_an_idle_server_ends(monkeypatch: pytest.MonkeyPatch) -> None:
