@@ -19,6 +19,7 @@ STUDIES = {
     "market": "how long agents of a market take: docs/interference.md",
     "speed-models": "models of speed on combinations held out: docs/speed-models.md",
     "large": "auto against each of its methods alone on large problems: docs/hybrid.md",
+    "fresh": "what a new process answers: its first call, its second, loaded",
     "cold": "what a fresh installation answers: nothing compiled, then warm",
 }
 """What each is about, and the pages that it renews."""

@@ -91,7 +91,7 @@ def _use_processor_time() -> None:
         if entry.quick or can_run_here(entry.method) or solve.remaining() >= PROCESS:  # else it would have no process
             guarded(solve, entry, prepared)
 
-    portfolio.can_fork = lambda: False
+    portfolio.can_serve = lambda: False
     portfolio.guarded = run
     time.perf_counter = time.process_time
 
