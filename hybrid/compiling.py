@@ -169,7 +169,7 @@ def lock_on(objective: str) -> IO[str] | None:
     return file
 
 
-def warm_up(*objectives: str, tell: Callable[[str, int, int], None] | None = None) -> None:
+def warm_up(*objectives: str, tell: Callable[[str, int, int], None] | None = None, workers: bool = True) -> None:
     """Load everything that `solve` may use on these objectives, by default on all, here and in its workers.
 
     Nobody has to: the first solve has its workers load what they lack. A server calls this once, so that limits of
@@ -179,6 +179,7 @@ def warm_up(*objectives: str, tell: Callable[[str, int, int], None] | None = Non
     Args:
         objectives: as `solve` takes them.
         tell: called before each kernel with its name, how many of the objective's are done, and how many it has.
+        workers: whether to load it in the workers too.
 
     Raises:
         InstanceError: naming an objective that there is not.
@@ -194,7 +195,8 @@ def warm_up(*objectives: str, tell: Callable[[str, int, int], None] | None = Non
             if method.library:
                 with suppress(ImportError):
                     import_module(method.library)
-    with suppress(OSError):
-        load(*(objectives or OBJECTIVES))
+    if workers:
+        with suppress(OSError):
+            load(*(objectives or OBJECTIVES))
     gc.collect()
     gc.freeze()  # a collection would look at all of it, which takes longer than a tenth of a second

@@ -2,7 +2,8 @@
 
 Most run in a worker: one that crashes, hangs or sleeps is killed, and the rest go on in another. What it finds comes
 through a connection, and is verified again on this side. What others have registered and cannot be sent to a worker
-runs in a fork of this process: should another thread hold a lock just then, it hangs and is killed.
+runs in a fork of this process: should another thread hold a lock just then, it hangs and is killed. So does everything
+in a process that has one thread and one solve to do, as GapBench's: its forks are counted, and limited, with it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from gangplan.solvers.run import Run
 from .sending import Orders
 from .table import Entry
 from .worker import Tell, execute, reason, serve
-from .workers import Worker, begin
+from .workers import Worker, begin, forks
 
 _GRACE, _LEAST_GRACE = 0.25, 0.2
 """A method may overrun what it was given by this share of it, and so many seconds, before it is killed."""
@@ -205,10 +206,10 @@ class Process:
         try:
             if self._silent > 1:
                 raise OSError("it ends at once")
-            self._orders = None if self._entries is None else self._packed()
-            if self._entries is not None and self._orders is None:
+            alone = forks()
+            if self._entries is not None and (alone or self._packed() is None):
                 self._fork()
-            else:
+            elif not alone:
                 self._child = begin(self.run, loaded=not self.interpreted)
                 self.inbox = self._child.inbox
         except OSError as error:

@@ -200,6 +200,19 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_keeper.forget)
 
 
+_forks = threading.Event()
+
+
+def fork_only() -> None:
+    """Run methods in forks of this process, which has one thread, from now on, not in workers."""
+    _forks.set()
+
+
+def forks() -> bool:
+    """Return whether this process does what `fork_only` says."""
+    return _forks.is_set() and can_fork()
+
+
 def environment() -> dict[str, str]:
     """Return the variables that the server has."""
     return {**_ONE_THREAD, **os.environ, VARIABLE: str(folder())}
