@@ -112,7 +112,7 @@ class TimeIndexed:
 def _ticks(p: Prepared, o: int, tick: float) -> range:
     """Return the ticks at which option o may start, to be over by its deadline and the horizon."""
     j = int(p.owner[o])
-    last = min(float(p.deadline[j]), p.horizon) - float(p.seconds[o])
+    last = min(float(p.due[o]), p.horizon) - float(p.seconds[o])
     return range(down(float(p.release[j]), tick), down(last, tick) + 1)
 
 
