@@ -102,7 +102,9 @@ def _overfull(o: Outcome) -> list[str]:
     work = o.workload
     for has, asked, unit in zip(o.beside.T, (work.cpu, work.memory), ("cores", "bytes"), strict=True):
         if len(has) and np.any(asked):
-            words += _sweep(o, o.row_node, o.row_gpus * (asked / work.gpus)[o.row_job], has, "node", unit=unit)
+            words += _sweep(
+                o, o.row_node, o.row_gpus * (np.asarray(asked) / work.gpus)[o.row_job], has, "node", unit=unit
+            )
     return words
 
 

@@ -15,7 +15,7 @@ from gangplan.solvers.method import suite
 
 from .problems import PROBLEMS, Problem
 
-WRONG = ("values", "bounds", "statuses")
+WRONG = ("values", "bounds", "statuses", "crashes")
 EXACT = 1e-9
 """Up to which values agree, relative."""
 GAP = 1e-6
