@@ -77,7 +77,7 @@ def brute(objective: str, seed: int, tally: Brute, seconds: float = OTHER_SECOND
         found = answer(run)
         before = len(tally.wrong)
         words = f"{said}: {found.status} {found.objective!r}, bound {found.bound!r}; the referee has {best!r}"
-        check(rules, problem, found, best, tally, words)
+        check(rules, problem, found, best, tally, words, GAP)
         if not method.exact or not suits or run.stop_reason == "time limit":
             tally.wrong[before:] = [x for x in tally.wrong[before:] if not x.startswith("open")]
         elif tally.wrong[before:] and tally.wrong[-1].startswith("open"):
