@@ -10,10 +10,10 @@ from .brute import Brute, brute
 from .compare import WRONG, compare
 from .problems import PROBLEMS
 
-COLUMNS = ("instances", "infeasible", "answers", "plans", "drawn", "optima", "empty", "open", *WRONG)
+COLUMNS = ("instances", "infeasible", "answers", "plans", "drawn", "optima", "empty", "open", "unproved", *WRONG)
 HEAD = (
     "problem | instances | without a plan | answers | plans | plans changed | optima proved | proved to have no plan "
-    "| not proved | wrong values | wrong bounds | wrong statuses | crashes | processor seconds, children apart"
+    "| not proved | of exact methods at their end | wrong values | wrong bounds | wrong statuses | crashes | processor seconds, children apart"
 )
 
 

@@ -104,7 +104,7 @@ def _bounds(run: Run, reduced: Reduced) -> None:
 
 
 def _spectral(run: Run, reduced: Reduced) -> None:
-    for value in spectral_bound.spectral_bounds(reduced.own, lambda: run.stopped):
+    for value in spectral_bound.spectral_bounds(reduced.own, lambda: run.stopped, run.remaining):
         run.raise_bound(value, "eigenvalues")
 
 
