@@ -13,7 +13,8 @@ from .problems import PROBLEMS
 COLUMNS = ("instances", "infeasible", "answers", "plans", "drawn", "optima", "empty", "open", "unproved", *WRONG)
 HEAD = (
     "problem | instances | without a plan | answers | plans | plans changed | optima proved | proved to have no plan "
-    "| not proved | of exact methods at their end | wrong values | wrong bounds | wrong statuses | crashes | processor seconds, children apart"
+    "| not proved | by exact methods at their end | wrong values | wrong bounds | wrong statuses | crashes "
+    "| processor seconds, children apart"
 )
 
 

@@ -44,7 +44,7 @@ def test_methods_at_nasty_scales(objective: str) -> None:
     for seed in (*range(6), *NASTY.get(objective, ())):
         brute(objective, seed, tally)
     assert not any(tally.counts[x] for x in (*WRONG, "unproved")), "\n".join(tally.wrong)
-    assert tally.counts["optima"] > 0 and tally.counts["answers"] > 20
+    assert tally.counts["optima"] > 0 and tally.counts["answers"] >= 18
 
 
 @pytest.mark.parametrize("seed", [111, 378])
