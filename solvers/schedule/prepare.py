@@ -20,7 +20,7 @@ from gangplan.instances.schedule import (
     ramp_blocks,
     total,
 )
-from gangplan.instances.verify.schedule import clock_cost, first_release
+from gangplan.instances.verify.schedule import clock_cost, first_release, is_late
 from gangplan.instances.verify.verdict import time_slack
 
 from ..run import Run
@@ -194,8 +194,12 @@ def _options(
     # of the places that the verifier allows, two are for the rounding of starts
     late = np.broadcast_to(due[:, None] - zero, shape).copy()
     timed = there & np.isfinite(late)
-    late[timed] += time_slack(seconds[timed], np.broadcast_to(due[:, None], shape)[timed], places=2)
-    kept = there & np.isin(gpus, fitting) & (release[:, None] + seconds <= late)
+    alone, at = release[:, None] + seconds, np.broadcast_to(due[:, None], shape)[timed]
+    late[timed] += time_slack(seconds[timed], at, places=2)
+    # a start at the release is not rounded
+    prompt = ~is_late((release + zero)[:, None] + seconds, due[:, None], seconds)[timed]
+    late[timed] = np.where(prompt, np.maximum(late[timed], alone[timed]), late[timed])
+    kept = there & np.isin(gpus, fitting) & (alone <= late)
     if not isinstance(problem.capacity, RampTopology):
         # on RAMP a smaller block need not be part of a larger one
         best = np.full(len(jobs), np.inf)
