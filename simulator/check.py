@@ -19,8 +19,8 @@ def check(outcome: Outcome) -> list[str]:
     """Return what is wrong with a schedule, in words; nothing if it is right.
 
     A job runs after its submission, one span after the other, each with GPUs as asked for or one of its options; it
-    does its work, counting what failures take and restoring costs; no GPU or node holds more than it has, and a node
-    that is down holds nothing.
+    does its work, counting what failures take and restoring costs; no GPU or node holds more than it has, cores and
+    memory included, and a node that is down holds nothing.
     """
     found = _rows(outcome)
     if found:
@@ -99,6 +99,12 @@ def _overfull(o: Outcome) -> list[str]:
         most = int(o.room.max())
         gpu = o.row_node * most + o.row_gpu
         words += _sweep(o, gpu, o.row_share, np.ones(len(o.room) * most), "GPU", told)
+    work = o.workload
+    for has, asked, unit in zip(o.beside.T, (work.cpu, work.memory), ("cores", "bytes"), strict=True):
+        if len(has) and np.any(asked):
+            words += _sweep(
+                o, o.row_node, o.row_gpus * (np.asarray(asked) / work.gpus)[o.row_job], has, "node", unit=unit
+            )
     return words
 
 
@@ -109,6 +115,7 @@ def _sweep(
     room: IntArray | FloatArray,
     what: str,
     only: BoolArray | None = None,
+    unit: str = "GPUs",
 ) -> list[str]:
     """Compare what each place holds with what it has, whenever something starts there; ends go first."""
     busy = o.row_end > o.row_start  # what holds GPUs for no time is in nobody's way
@@ -128,7 +135,7 @@ def _sweep(
         used = np.cumsum(change[order])  # what a place holds comes back to 0 before the next one's turn
         where, time = where[order], time[order]
     return [
-        f"{what}{f' {where[i]}' if what != 'the cluster' else ''} holds {used[i]:g} GPUs "
+        f"{what}{f' {where[i]}' if what != 'the cluster' else ''} holds {used[i]:g} {unit} "
         f"at {time[i]:.6g} s, it has {room[where[i]]:g}"
         for i in np.flatnonzero(used > room[where] * (1 + _SLACK) + _SLACK)[:_MOST]
     ]

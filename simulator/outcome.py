@@ -42,6 +42,7 @@ class Outcome:
         cost: seconds to restore a job that has run before.
         interval: seconds between checkpoints; after a failure a job resumes from the last one since it started.
         options: the degrees of the jobs, `None` if they run as submitted.
+        beside: cores and bytes of memory of each node, float64 (m, 2); no rows where they are not counted.
     """
 
     workload: Workload
@@ -62,6 +63,7 @@ class Outcome:
     cost: float = 0.0
     interval: float = float("inf")
     options: DegreeOptions | None = None
+    beside: FloatArray = field(default_factory=lambda: np.zeros((0, 2)))
 
     @property
     def admitted(self) -> NDArray[np.bool_]:

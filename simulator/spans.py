@@ -67,6 +67,15 @@ def spans(outcome: Outcome) -> Spans:
     if again.any():
         held = _sums(_marks(outcome, row), first)
         opens[1:] = ~(again & (start[first][1:] == end[first][:-1]) & (held[1:] == held[:-1]))
+        # who is there again after an outage of no length has begun anew
+        downs = set(zip(outcome.down_node.tolist(), outcome.down_start.tolist(), strict=True))
+        there = np.flatnonzero(np.isin(start, outcome.down_start))
+        failed = [
+            i
+            for i, node in zip(there.tolist(), outcome.row_node[row[there]].tolist(), strict=True)
+            if (node, float(start[i])) in downs
+        ]
+        opens[np.searchsorted(first, failed, side="right") - 1] = True
     return Spans(row, first, at, start[first], end[first], rate[first], gpus, opens, even)
 
 

@@ -37,9 +37,7 @@ class ScheduleVerdict(Judgement):
 def verify_schedule(problem: ScheduleProblem, plan: SchedulePlan) -> ScheduleVerdict:
     """Check `plan` against every constraint of `problem` and recompute the goal.
 
-    Times may be off by a billionth of what they are about: releases and ends by that of the job's duration, deadlines
-    and the horizon by that of the time from the job's release to them; and by four units in the last place of the
-    clock.
+    Times may be off by a billionth of the seconds that the job runs, and by four units in the last place of the clock.
     """
     n = len(problem.jobs)
     words = _shape(problem, plan)
@@ -60,11 +58,17 @@ def verify_schedule(problem: ScheduleProblem, plan: SchedulePlan) -> ScheduleVer
     ]
     if words:
         return ScheduleVerdict(tuple(words), None, finish)
-    return ScheduleVerdict((), goal(problem, finish), finish)
+    return ScheduleVerdict((), goal(problem, finish, seconds), finish)
 
 
-def goal(problem: ScheduleProblem, finish: FloatArray) -> float:
-    """Return what `problem` minimises: see `ScheduleProblem.goal`. A finish of nan is of a job left out."""
+def goal(problem: ScheduleProblem, finish: FloatArray, seconds: FloatArray) -> float:
+    """Return what `problem` minimises: see `ScheduleProblem.goal`.
+
+    Args:
+        problem: whose schedule it is.
+        finish: of each job, nan if it is left out, float64 (n,).
+        seconds: that each job runs, float64 (n,).
+    """
     lost = fsum(problem.price(j) or 0.0 for j in np.flatnonzero(np.isnan(finish)).tolist())
     run = np.flatnonzero(~np.isnan(finish)).tolist()
     jobs, ends = problem.jobs, finish.tolist()
@@ -76,13 +80,14 @@ def goal(problem: ScheduleProblem, finish: FloatArray) -> float:
         return fsum([*(jobs[j].weight * ends[j] for j in run), lost])
     if problem.goal == "throughput":
         assert problem.horizon is not None
-        lost = fsum([lost, *(jobs[j].weight for j in run if is_late(jobs[j], problem.horizon, ends[j]))])
+        late = is_late(finish, problem.horizon, seconds)
+        lost = fsum([lost, *(jobs[j].weight for j in run if late[j])])
     return lost
 
 
-def is_late(job: MoldableJob, due: float, finish: float) -> bool:
-    """Return whether a job that ends at `finish` misses the time `due`, see `verify_schedule`."""
-    return finish > due + float(time_slack(max(0.0, due - job.release), due))
+def is_late(finish: Any, due: Any, seconds: Any) -> Any:
+    """Return whether jobs that run for `seconds` and end at `finish` miss the time `due`, see `verify_schedule`."""
+    return finish > due + time_slack(seconds, due)
 
 
 def _shape(problem: ScheduleProblem, plan: SchedulePlan) -> list[str]:
@@ -123,7 +128,7 @@ def _times(problem: ScheduleProblem, plan: SchedulePlan, finish: FloatArray, sec
     due = np.array([np.inf if job.deadline is None else job.deadline for job in jobs])
     early = runs & (plan.start < release - time_slack(seconds, release))
     late = runs & np.isfinite(due)
-    late[late] = finish[late] > due[late] + time_slack(np.maximum(0.0, due - release)[late], due[late])
+    late[late] = is_late(finish[late], due[late], seconds[late])
     words = []
     for j in np.flatnonzero(~runs | early | late).tolist():
         job = jobs[j]

@@ -27,6 +27,8 @@ class Reservations:
         self._start: FloatArray = np.zeros(0)
         self._count, self._node, self._gpus = (np.zeros(0, dtype=np.int64) for _ in range(3))
         self._seen = -1
+        # whether it matters which nodes a job gets; otherwise any GPUs are as good as on one node
+        self._named = state.consolidate or len(state.ok) > 1
 
     @property
     def due(self) -> float:
@@ -40,6 +42,8 @@ class Reservations:
             self._keep(np.zeros(len(self._jobs), dtype=bool))
             self._seen = s.changes
         jobs = s.queue.jobs
+        if not self._named and s.unit[jobs, 1:].any():
+            self._name()
         n = min(len(jobs), len(self._jobs))
         same = jobs[:n] == self._jobs[:n]
         first = n if same.all() else int(np.argmin(same))
@@ -49,6 +53,20 @@ class Reservations:
         if first < s.queue.size:
             self._reserve(s.queue.jobs[first:].copy())
         self._start_due()
+
+    def _name(self) -> None:
+        """Reserve nodes from now on, as a job has come that names cores or memory; nobody who waits starts later."""
+        self._named = True
+        jobs = self._jobs
+        order = np.argsort(self._start, kind="stable")
+        self._keep(np.zeros(len(jobs), dtype=bool))
+        self._reserve(jobs[order])
+        rank = np.argsort(order)
+        row = np.cumsum(self._count) - self._count
+        rows = [np.arange(row[k], row[k] + self._count[k]) for k in rank.tolist()]
+        at = np.concatenate([np.zeros(0, dtype=np.int64), *rows])
+        self._jobs, self._start, self._count = jobs, self._start[rank], self._count[rank]
+        self._node, self._gpus = self._node[at], self._gpus[at]
 
     def _start_at_once(self) -> None:
         """Start jobs while they fit and nothing is reserved: what runs can only make more room."""
@@ -78,11 +96,6 @@ class Reservations:
         for at in np.flatnonzero(started)[::-1].tolist():
             s.queue.remove(at)
         self._keep(~started)
-
-    @property
-    def _named(self) -> bool:
-        """Whether it matters which nodes a job gets; otherwise any GPUs are as good as on one node."""
-        return self.s.consolidate or self.s.free.shape[1] > 1 or len(self.s.ok) > 1
 
     def _keep(self, which: BoolArray) -> None:
         if not which.all():

@@ -154,6 +154,8 @@ class Decider:
             sound = (rows.gpu >= 0) & (rows.gpu < s.fleet.gpus[node]) & (rows.gpus == 1)
             if not sound.all() or len(set(zip(node.tolist(), rows.gpu.tolist(), strict=True))) < len(node):
                 raise InstanceError("place", f"{where}: not {degree} GPUs that are told apart")
+            if not s.has_beside(job, rows):
+                raise InstanceError("place", f"{where}: they have not as many cores, or as much memory, free")
         return rows
 
     def _backfill(self, at: int) -> None:

@@ -79,7 +79,9 @@ class Clock:
         time, down, node = heapq.heappop(self._next)
         if self._outages.mtbf is not None:
             mean = self._outages.mttr if down else self._outages.mtbf
-            heapq.heappush(self._next, (time + self._rng.exponential(mean), 1 - down, node))
+            then = time + self._rng.exponential(mean)
+            # an outage may take no time; what is up stays so for a moment, or time would stand still
+            heapq.heappush(self._next, (then if down else max(then, np.nextafter(time, np.inf)), 1 - down, node))
         elif down:
             heapq.heappush(self._next, (self._ups[node].pop(0)[1], 0, node))
         elif self._ups[node]:

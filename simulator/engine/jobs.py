@@ -36,8 +36,9 @@ class Rows(NamedTuple):
         return cls(node, gpus, np.full(len(node), -1))
 
     def same(self, other: Rows) -> bool:
-        """Return whether these are the same GPUs."""
-        return all(np.array_equal(a, b) for a, b in zip(self, other, strict=True))
+        """Return whether these are the same GPUs, in any order."""
+        mine, theirs = (np.stack(rows)[:, np.lexsort(rows)] for rows in (self, other))
+        return np.array_equal(mine, theirs)
 
 
 class Running:

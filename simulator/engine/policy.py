@@ -116,9 +116,9 @@ class View:
         return self._state.find(job, degree)
 
     def suits(self, job: int, rows: Rows) -> bool:
-        """Return whether the nodes of `rows` are up and can run the job's model."""
+        """Return whether the nodes of `rows` are up, can run the job's model, and have its cores and memory free."""
         state = self._state
-        return bool(state.ok[state.kind[job], rows.node].all())
+        return bool(state.ok[state.kind[job], rows.node].all()) and state.has_beside(job, rows)
 
     @property
     def together(self) -> list[tuple[int, ...]]:

@@ -130,6 +130,7 @@ def conclude(loop: Loop, options: DegreeOptions | None = None) -> Outcome:
         cost=state.cost,
         interval=state.interval,
         options=options,
+        beside=np.stack([state.fleet.cpu, state.fleet.memory], axis=1),
     )
     wrong = check(outcome)
     if wrong:

@@ -104,12 +104,21 @@ class ClusterState:
     def has_room(self, job: int, rows: Rows) -> bool:
         """Return whether a job fits on these GPUs beside what is there."""
         if self.sharing is not None:
-            return bool((self.sharing.left[rows.node, rows.gpu] >= self.sharing.share[job] - 1e-9).all())
+            left = self.sharing.left[rows.node, rows.gpu] >= self.sharing.share[job] - 1e-9
+            return bool(left.all()) and self.has_beside(job, rows)
         if rows.gpu[0] >= 0 and not self.idle[self.first[rows.node] + rows.gpu].all():
             return False
+        return self._has(job, rows, 0)
+
+    def has_beside(self, job: int, rows: Rows) -> bool:
+        """Return whether nodes have the cores and memory for a job on these GPUs, whoever shares them."""
+        return self._has(job, rows, 1)
+
+    def _has(self, job: int, rows: Rows, first: int) -> bool:
         asked = np.zeros_like(self.free)
         np.add.at(asked, rows.node, rows.gpus[:, None] * self.unit[job])
-        return bool((asked <= self.free * (1 + 1e-9) + 1e-9).all())
+        # of what a job does not ask for there may be less than nothing, by rounding
+        return bool(((asked <= self.free * (1 + 1e-9) + 1e-9) | (asked == 0))[:, first:].all())
 
     def spare(self) -> FloatArray:
         """Return what nobody holds of GPUs, cores and memory, (m, 3)."""

@@ -138,4 +138,6 @@ def by_queue(workload: Workload, run: Callable[[Workload], Outcome]) -> Outcome:
             elif name.endswith("_node"):  # all GPUs of a queue are one node where they are only counted
                 columns = [np.maximum(column, 0) + k for column, k in zip(columns, first, strict=False)]
             whole[name] = np.concatenate(columns).astype(getattr(parts[0], name).dtype)
+    if not counted:
+        whole["beside"] = np.concatenate([part.beside for part in parts])
     return Outcome(workload, np.concatenate(rooms), cost=parts[0].cost, interval=parts[0].interval, **whole)

@@ -129,11 +129,18 @@ def whole(memory: FloatArray, limit: float, ops: int) -> Sizes:
     fitting = np.where(barred, 0.0, memory)
     if fitting.sum() <= limit:
         return Sizes(barred, np.zeros(len(memory), dtype=np.int64), 0)
+    return Sizes(barred, *in_units(fitting, room))
+
+
+def in_units(amounts: FloatArray, room: float) -> tuple[NDArray[np.int64], int]:
+    """Return amounts and a room in whole units, rounded down; what is larger than the room is one unit more than it."""
     # a power of two: whole numbers of bytes stay what they are, and no quotient is rounded
     exponent = int(np.frexp(room)[1]) - _BITS
-    size = np.floor(np.ldexp(fitting, -exponent)).astype(np.int64)
-    whole_room, common = int(np.floor(np.ldexp(room, -exponent))), max(int(np.gcd.reduce(size)), 1)
-    return Sizes(barred, size // common, whole_room // common)
+    whole_room = int(np.floor(np.ldexp(room, -exponent)))
+    large = amounts > room
+    size = np.floor(np.ldexp(np.where(large, 0.0, amounts), -exponent)).astype(np.int64)
+    common = max(int(np.gcd.reduce(size)), 1)
+    return np.where(large, whole_room // common + 1, size // common), whole_room // common
 
 
 @dataclass

@@ -28,6 +28,8 @@ def build(run: Run, batch: Batch, policies: Sequence[Policy], by: str) -> State 
     before = run.remaining()
     for _ in range(_TRIES):
         state = start(batch, stay)
+        if not all(state.rows[j] for j in batch.pinned):
+            return None
         failed = None
         for j in order:
             if run.stopped:
@@ -66,11 +68,10 @@ def first(run: Run, batch: Batch) -> State | None:
 
 
 def start(batch: Batch, stay: bool = True) -> State:
-    """Return the placement of the jobs that run: those pinned and, if they are to, those that may move and can stay."""
+    """Return the placement of the jobs that run and can stay: those pinned and, if they are to, those that may move."""
     state = State(batch)
-    for j, rows in batch.pinned.items():
-        state.add(j, rows)
-    for j, (rows, _) in batch.standing.items() if stay else ():
+    movable = [(j, rows) for j, (rows, _) in batch.standing.items()] if stay else []
+    for j, rows in [*batch.pinned.items(), *movable]:
         if stays(state, j, rows):
             state.add(j, rows)
     state.settle()

@@ -159,9 +159,9 @@ class Fragments:
         demand = task.demand
         for need, (has, terms) in zip((demand.cpu, demand.memory, demand.nic), self.plan.loads(n), strict=True):
             if need and terms:
-                unit = max(has, need, *(x for x, _ in terms)) / FINE
-                load = sum(int(x / unit) * count for x, count in terms) + int(need / unit)
-                self.model.add(load <= int(has * (1 + TOLERANCE) / unit)).only_enforce_if(fits)
+                (own, *sizes), room = self.plan.units(has, [need, *(x for x, _ in terms)])
+                load = sum(size * count for size, (_, count) in zip(sizes, terms, strict=True))
+                self.model.add(load + own <= room).only_enforce_if(fits)
 
 
 def _parts(shares: list[float]) -> int:

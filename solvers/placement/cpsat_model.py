@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from ortools.sat.python import cp_model
 
+from ..partition.sizes import in_units, most
 from .prepare import Batch, Rows
 
 FINE = 1 << 20
-"""Units of the larger of what a node has and what a task needs, in rows of cores, bytes and bytes/s."""
+"""Units of a GPU, where shares of one are added up."""
 
 
 def at_least(model: cp_model.CpModel, count: Any, least: int) -> cp_model.IntVar:
@@ -137,8 +139,13 @@ class Assignment:
         for n in range(self.batch.n_nodes):
             for has, terms in self.loads(n):
                 if terms:
-                    unit = max(has, *(need for need, _ in terms)) / FINE
-                    self.model.add(sum(int(need / unit) * x for need, x in terms) <= int(has / unit))
+                    sizes, room = self.units(has, [need for need, _ in terms])
+                    self.model.add(sum(size * x for size, (_, x) in zip(sizes, terms, strict=True)) <= room)
+
+    def units(self, has: float, needs: list[float]) -> tuple[list[int], int]:
+        """Return needs and what there is in whole units, so that all that the verifier accepts is accepted."""
+        size, room = in_units(np.array(needs), most(has, sum(map(max, self.size))))
+        return size.tolist(), room
 
     def loads(self, n: int) -> list[tuple[float, list[tuple[float, Any]]]]:
         """Return of the cores, the memory and the NIC of node n: how much there is, and (need, tasks) for each job."""

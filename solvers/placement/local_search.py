@@ -81,6 +81,8 @@ class _Search:
                 return
         for stay in (True, False) if self.batch.standing else (True,):
             running = start(self.batch, stay).rows
+            if not all(running[j] for j in self.batch.pinned):
+                return
             queue = [j for j in order_of(self.batch) if not running[j]]
             for _ in range(_TRIES):
                 rows, cost = self.engine.insert(running, queue, self.run.seed)

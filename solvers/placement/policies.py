@@ -312,7 +312,8 @@ def pack(offer: Offer, degree: int) -> dict[int, int]:
     state = offer.state
     fleet, demand = state.batch.problem.fleet, state.batch.jobs[offer.job].worker
     need = np.array([demand.gpu, demand.cpu, demand.memory, demand.nic])
-    largest = np.array([max(1e-300, float(x.max())) for x in (fleet.gpus, fleet.cpu, fleet.memory, fleet.nic)])
+    # of what no node has nobody who fits needs anything
+    largest = np.array([float(x.max()) or 1.0 for x in (fleet.gpus, fleet.cpu, fleet.memory, fleet.nic)])
     weight = need / largest**2
     aligned = weight @ np.stack([state.free_gpu, state.free_cpu, state.free_memory, state.free_nic])
     less = float(weight @ need)

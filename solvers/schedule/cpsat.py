@@ -65,7 +65,7 @@ class Model:
         self.runs = [down(q) for q in p.seconds.tolist()]
         for o, q in enumerate(self.runs):
             j = int(p.owner[o])
-            due = self.horizon if not np.isfinite(p.deadline[j]) else min(self.horizon, down(float(p.deadline[j])))
+            due = self.horizon if not np.isfinite(p.due[o]) else min(self.horizon, down(float(p.due[o])))
             begin = down(float(p.release[j]))
             self.s.append(self.cp.new_int_var(begin, max(begin, due - q), f"s{o}"))
         self.where: list[list[tuple[Any, list[tuple[int, int]]]]] = [[] for _ in self.x]
@@ -229,7 +229,7 @@ def seated(p: Prepared, option: Ints, start: FloatArray, places: list[list[tuple
             before = at
             for v, amount in parts:
                 at = max(at, earliest(room, v, at, amount, seconds))
-        if not at + seconds <= p.deadline[j]:
+        if not at + seconds <= p.due[o]:
             return None
         begin[j] = at
         for v, amount in parts:

@@ -88,11 +88,11 @@ def chosen(
     data: Data, room: Room, job: int, wish: int, penalty: Floats, last: float, finish: Floats
 ) -> tuple[int, float, int]:
     """Return (option or -1, start, nodes) of a job beside those placed, see `serial`; its nodes are `room.chosen`."""
-    price, slope, deadline = data.price[job], data.slope[job], data.deadline[job]
+    price, slope = data.price[job], data.slope[job]
     if wish >= 0:
         at, nodes = find(data, room, job, wish, room.chosen)
         end = at + data.seconds[wish]
-        if end <= deadline:
+        if end <= data.due[wish]:
             if price < slope * end + (max(0.0, end - last) if data.makespan else 0.0):
                 return -1, 0.0, 0
             return wish, at, nodes
@@ -103,7 +103,7 @@ def chosen(
         t, k = find(data, room, job, o, room.spot)
         end = t + data.seconds[o]
         finish[o] = end
-        if not end <= deadline:
+        if not end <= data.due[o]:
             continue
         value = end
         if wish != -2:

@@ -32,7 +32,7 @@ def optimum(problem: ScheduleProblem) -> float | None:
     if len(problem.jobs) > MOST:
         raise InstanceError("instance", f"{len(problem.jobs)} jobs are more than {MOST}")
     best: list[float] = []
-    _extend(problem, frozenset(range(len(problem.jobs))), [], np.full(len(problem.jobs), np.nan), best)
+    _extend(problem, frozenset(range(len(problem.jobs))), [], np.full((2, len(problem.jobs)), np.nan), best)
     return min(best, default=None)
 
 
@@ -40,23 +40,24 @@ def _extend(
     problem: ScheduleProblem,
     left: frozenset[int],
     held: list[tuple[float, float, Place]],
-    finish: np.ndarray,
+    ends: np.ndarray,
     best: list[float],
 ) -> None:
+    """Go on from a beginning, whose jobs end at ends[0] and run for ends[1] seconds, (2, n)."""
     if all(problem.price(j) is not None for j in left):
-        best[:] = [min([*best, goal(problem, finish)])]
+        best[:] = [min([*best, goal(problem, *ends)])]
     for j in left:
         job = problem.jobs[j]
         for degree, seconds in zip(job.degrees, job.durations, strict=True):
             for place in places(problem, degree):
                 start = _earliest(problem, held, place, job.release, seconds)
-                if job.deadline is not None and is_late(job, job.deadline, start + seconds):
+                if job.deadline is not None and is_late(start + seconds, job.deadline, seconds):
                     continue
-                finish[j] = start + seconds
+                ends[:, j] = start + seconds, seconds
                 # all that has run so far can only be joined by more
-                if not best or _so_far(problem, finish) < best[0]:
-                    _extend(problem, left - {j}, [*held, (start, start + seconds, place)], finish, best)
-                finish[j] = np.nan
+                if not best or _so_far(problem, ends[0]) < best[0]:
+                    _extend(problem, left - {j}, [*held, (start, start + seconds, place)], ends, best)
+                ends[:, j] = np.nan
 
 
 def _so_far(problem: ScheduleProblem, finish: np.ndarray) -> float:

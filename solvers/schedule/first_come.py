@@ -25,7 +25,7 @@ def first_come(p: Prepared) -> tuple[Ints, FloatArray, Ints] | None:
     cost = p.gpus * p.seconds + p.total / 8 * p.seconds
     option, start = np.full(p.n, -1), np.zeros(p.n)
     rows: list[tuple[int, int, int]] = []
-    release, deadline, price = p.release.tolist(), p.deadline.tolist(), p.price.tolist()
+    release, due, price = p.release.tolist(), p.due.tolist(), p.price.tolist()
     seconds, gpus, costs = p.seconds.tolist(), p.gpus.tolist(), cost.tolist()
     now = 0.0
     for j in np.lexsort((p.deadline, p.release)).tolist():
@@ -34,7 +34,7 @@ def first_come(p: Prepared) -> tuple[Ints, FloatArray, Ints] | None:
         for o in dict.fromkeys([*mine[:1], *([] if fastest is None else [fastest])]):
             at = room.free_at(gpus[o], max(now, release[j]), seconds[o])
             finish = at + seconds[o]
-            if finish > deadline[j] or (not p.makespan and price[j] < p.slope[j] * finish):
+            if finish > due[o] or (not p.makespan and price[j] < p.slope[j] * finish):
                 room.back()
                 continue
             now = at if seconds[o] > 0 else now

@@ -54,7 +54,7 @@ def at_least(
     """
     grid, data = by_reference(prices), by_reference(problem)
     zero, step, count_of = grid.zero, grid.step, len(grid.pi)
-    first, seconds, release, deadline = data.first, data.seconds, data.release, data.deadline
+    first, seconds, release, due = data.first, data.seconds, data.release, data.due
     many = len(points)
     inside = np.empty(2 * count_of + 3)
     for j in range(begin, end):
@@ -62,7 +62,7 @@ def at_least(
             found[j, i] = leave[j]
         for o in range(first[j], first[j + 1]):
             p = seconds[o]
-            last = deadline[j] - p
+            last = due[o] - p
             count = 1
             inside[0] = release[j]
             for k in range(2 * count_of + 2):
@@ -112,7 +112,7 @@ def extend(  # noqa: PLR0912, PLR0915, one loop read from top to bottom
     """
     grid, data = by_reference(prices), by_reference(problem)
     zero = grid.zero
-    first, gpus, seconds, release, deadline = data.first, data.gpus, data.seconds, data.release, data.deadline
+    first, gpus, seconds, release, due = data.first, data.gpus, data.seconds, data.release, data.due
     slope, price = data.slope, data.price
     started, time, last, true, used = old.started, old.time, old.last, old.true, old.used
     running, ends, held = old.running, old.ends, old.held
@@ -151,14 +151,14 @@ def extend(  # noqa: PLR0912, PLR0915, one loop read from top to bottom
                         k += 1
                 at[o], idle[o] = s, value
                 done = s + seconds[o]
-                if done <= deadline[j] and slope[j] * done <= price[j]:
+                if done <= due[o] and slope[j] * done <= price[j]:
                     soonest = min(soonest, done)
         for j in range(n):
             if started[i, j // 64] >> np.uint64(j % 64) & np.uint64(1):
                 continue
             for o in range(first[j], first[j + 1]):
                 s, done = at[o], at[o] + seconds[o]
-                if (s >= soonest and seconds[o] > 0) or done > deadline[j]:
+                if (s >= soonest and seconds[o] > 0) or done > due[o]:
                     continue
                 if s == now and j < last[i] and seconds[o] > 0:
                     continue

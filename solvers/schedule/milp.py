@@ -12,19 +12,23 @@ import pulp
 from gangplan.instances.schedule import SchedulePlan
 
 from ..pulp_solvers import Model, minimise_lp
-from ..run import Run
+from ..run import Run, watched
 from .cpsat import seated
 from .enumeration import Place, places
 from .grain import down, tick_of
 from .prepare import RAMP, Prepared
 
-_BINARIES = 100_000
+_BINARIES, _TERMS = 100_000, 2_000_000
+"""Of a model: the starts there are, and those times the ticks and nodes that each is in."""
 
 
 def suits(p: Prepared) -> bool:
     """Return whether times are whole ticks, and few enough."""
     tick, whole = tick_of(p)
-    return whole and sum(_places(p, o) * len(_ticks(p, o, tick)) for o in range(len(p.gpus))) <= _BINARIES
+    starts = [_places(p, o) * len(_ticks(p, o, tick)) for o in range(len(p.gpus))] if whole else []
+    # a job is on as many nodes as its GPUs at most
+    ticks = (down(q, tick) * min(g, p.nodes) for q, g in zip(p.seconds.tolist(), p.gpus.tolist(), strict=True))
+    return whole and sum(starts) <= _BINARIES and sum(n * t for n, t in zip(starts, ticks, strict=False)) <= _TERMS
 
 
 def _places(p: Prepared, o: int) -> int:
@@ -52,7 +56,7 @@ class TimeIndexed:
     """
 
     def __init__(self, run: Run, p: Prepared) -> None:
-        self.p, self.lp, self.unit = p, Model("schedule", lambda: run.stopped), _unit(run, p)
+        self.p, self.run, self.lp, self.unit = p, run, Model("schedule", lambda: run.stopped), _unit(run, p)
         self._x: list[tuple[Any, int, Place, int]] = []
         self._held: dict[tuple[int, int], list[Any]] = defaultdict(list)
         # solvers differ in whether they count a constant in their bound: here it is a term
@@ -71,7 +75,7 @@ class TimeIndexed:
         mine, ends = [], []
         for o in p.options(j):
             for place in places(p.problem, int(p.gpus[o])):
-                for s in _ticks(p, o, tick):
+                for s in watched(_ticks(p, o, tick), lambda: self.run.stopped):
                     x = pulp.LpVariable(f"x{len(self._x)}", cat="Binary")
                     self._x.append((x, o, place, s))
                     mine.append(x)
@@ -112,7 +116,7 @@ class TimeIndexed:
 def _ticks(p: Prepared, o: int, tick: float) -> range:
     """Return the ticks at which option o may start, to be over by its deadline and the horizon."""
     j = int(p.owner[o])
-    last = min(float(p.deadline[j]), p.horizon) - float(p.seconds[o])
+    last = min(float(p.due[o]), p.horizon) - float(p.seconds[o])
     return range(down(float(p.release[j]), tick), down(last, tick) + 1)
 
 

@@ -20,7 +20,7 @@ from gangplan.instances.schedule import (
     ramp_blocks,
     total,
 )
-from gangplan.instances.verify.schedule import clock_cost, first_release
+from gangplan.instances.verify.schedule import clock_cost, first_release, is_late
 from gangplan.instances.verify.verdict import time_slack
 
 from ..run import Run
@@ -51,8 +51,9 @@ class Prepared:
         gpus, menu: int64 (o,), degree of an option and its place on the job's menu.
         seconds: float64 (o,), its duration.
         owner: int64 (o,), its job.
-        release, deadline, slope, price: float64 (n,); without a deadline inf; a job that must run has the price inf.
-            Times are seconds from `zero` on; a deadline is as late as the verifier lets it be.
+        due: float64 (o,), when it is over at the latest, as late as the verifier lets it be; inf without a deadline.
+        release, deadline, slope, price: float64 (n,); the deadline is that of the option with the latest; a job that
+            must run has the price inf. Times are seconds from `zero` on.
         constant: see above.
         makespan: see above.
         zero: seconds on the clock of the problem at which those here begin.
@@ -71,6 +72,7 @@ class Prepared:
     menu: Ints
     seconds: FloatArray
     owner: Ints
+    due: FloatArray
     release: FloatArray
     deadline: FloatArray
     slope: FloatArray
@@ -141,9 +143,6 @@ def prepare(problem: ScheduleProblem) -> Prepared:
     release = np.array([job.release for job in jobs], dtype=float)
     due = np.array([np.inf if job.deadline is None else float(job.deadline) for job in jobs])
     due = np.minimum(due, np.inf if problem.horizon is None else problem.horizon)
-    # of the places that the verifier allows, two are for the rounding of starts
-    late, bounded = due - zero, np.isfinite(due)
-    late[bounded] += time_slack(np.maximum(due - release, 0.0)[bounded], due[bounded], places=2)
     values = [problem.price(j) for j in range(n)]
     price = np.array([np.inf if value is None else value for value in values], dtype=float)
     slope, constant = np.zeros(n), 0.0
@@ -154,7 +153,8 @@ def prepare(problem: ScheduleProblem) -> Prepared:
         slope = np.full(n, 1.0 / n)
         price = (price + (release - zero)) / n
         constant = -float((release - zero).sum()) / n
-    gpus, menu, seconds, kept = _options(problem, release - zero, np.where(price < 0, -1.0, late))
+    # who costs less when left out at once is late whenever it runs
+    gpus, menu, seconds, late, kept = _options(problem, release - zero, np.where(price < 0, -np.inf, due), zero)
     first = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
     p = Prepared(
         problem,
@@ -164,8 +164,9 @@ def prepare(problem: ScheduleProblem) -> Prepared:
         menu[kept],
         seconds[kept],
         np.repeat(np.arange(n), np.diff(first)),
+        late[kept],
         release - zero,
-        late,
+        np.where(np.isfinite(due), late.max(axis=1, where=kept, initial=-np.inf), np.inf),
         slope,
         np.maximum(price, 0.0),  # who is never worth running is paid for by `clock_cost`
         constant,
@@ -178,9 +179,9 @@ def prepare(problem: ScheduleProblem) -> Prepared:
 
 
 def _options(
-    problem: ScheduleProblem, release: FloatArray, deadline: FloatArray
-) -> tuple[Ints, Ints, FloatArray, NDArray[np.bool_]]:
-    """Return (degree, place on the menu, seconds, whether it is an option) of what is on the menus, (n, k) each."""
+    problem: ScheduleProblem, release: FloatArray, due: FloatArray, zero: float
+) -> tuple[Ints, Ints, FloatArray, FloatArray, NDArray[np.bool_]]:
+    """Return (degree, place on the menu, seconds, due, whether an option) of what is on the menus, (n, k) each."""
     jobs, most = problem.jobs, max(len(job.degrees) for job in problem.jobs)
     shape = len(jobs), most
     there = np.arange(most) < np.array([len(job.degrees) for job in jobs])[:, None]
@@ -190,14 +191,22 @@ def _options(
     gpus[there] = [min(degree, most_gpus) for job in jobs for degree in job.degrees]
     seconds[there] = [duration for job in jobs for duration in job.durations]
     fitting = [d for d in np.unique(gpus[there]).tolist() if d < most_gpus and holds(problem.capacity, d)]
-    kept = there & np.isin(gpus, fitting) & (release[:, None] + seconds <= deadline[:, None])
+    # of the places that the verifier allows, two are for the rounding of starts
+    late = np.broadcast_to(due[:, None] - zero, shape).copy()
+    timed = there & np.isfinite(late)
+    alone, at = release[:, None] + seconds, np.broadcast_to(due[:, None], shape)[timed]
+    late[timed] += time_slack(seconds[timed], at, places=2)
+    # a start at the release is not rounded
+    prompt = ~is_late((release + zero)[:, None] + seconds, due[:, None], seconds)[timed]
+    late[timed] = np.where(prompt, np.maximum(late[timed], alone[timed]), late[timed])
+    kept = there & np.isin(gpus, fitting) & (alone <= late)
     if not isinstance(problem.capacity, RampTopology):
         # on RAMP a smaller block need not be part of a larger one
         best = np.full(len(jobs), np.inf)
         for k in range(most):
             kept[:, k] &= seconds[:, k] < best
             best = np.where(kept[:, k], seconds[:, k], best)
-    return gpus, np.broadcast_to(np.arange(most), shape), seconds, kept
+    return gpus, np.broadcast_to(np.arange(most), shape), seconds, late, kept
 
 
 def _cluster(capacity: Capacity, degrees: list[int]) -> tuple[int, int, int, Ints, Ints, Ints]:

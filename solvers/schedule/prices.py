@@ -93,7 +93,7 @@ def cheapest(  # noqa: PLR0912
         least_of_all = data.price[j]
         for o in range(data.first[j], data.first[j + 1]):
             p = data.seconds[o]
-            last = data.deadline[j] - p
+            last = data.due[o] - p
             least, when = np.inf, release
             for which in range(2):
                 s = last if which else release

@@ -19,8 +19,8 @@ class Data(NamedTuple):
     first: Ints
     gpus: Ints
     seconds: Floats
+    due: Floats
     release: Floats
-    deadline: Floats
     slope: Floats
     price: Floats
     makespan: bool

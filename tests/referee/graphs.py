@@ -25,12 +25,16 @@ VARIANTS = ("contiguous", "convex", "free")
 def draw(seed: int, objective: str) -> Any:
     """Return a problem of `on_edge`, two in three with a backward pass, edges of many sizes, racks or RAMP besides."""
     problem = on_edge(seed, objective, VARIANTS[seed % 3] if objective == "throughput" else "")
-    rng = np.random.default_rng([seed, 11])
+    return varied(problem, objective, np.random.default_rng([seed, 11]))
+
+
+def varied(problem: Any, objective: str, rng: np.random.Generator) -> Any:
+    """Return a problem, two in three changed as `draw` says."""
     if rng.random() < 0.33:
         return problem
     graph, cluster = problem.graph, problem.cluster
     n, k = graph.n_ops, cluster.n_devices
-    if objective != "latency" and rng.random() < 0.7:
+    if objective != "latency" and n > 1 and rng.random() < 0.7:
         back = np.arange(n) >= rng.integers(1, n) if rng.random() < 0.8 else rng.random(n) < 0.5
         together = rng.integers(-1, n, n) if rng.random() < 0.5 else graph.colocation
         graph = replace(graph, backward=back, colocation=together)

@@ -28,6 +28,21 @@ def optimum(problem: Any) -> float | None:
     return best
 
 
+def noise(problem: Any) -> float:
+    """Return what rounding may be worth: the goal is a sum of weights times differences from 1."""
+    return 1e-15 * float(sum(job.weight + (job.value or 0.0) for job in problem.jobs))
+
+
+def same(problem: Any, a: Any, b: Any) -> bool:
+    """Return whether two goals agree."""
+    return bool(abs(a - b) <= SLACK * abs(b) + noise(problem))
+
+
+def below(problem: Any, a: Any, b: Any, share: float) -> bool:
+    """Return whether one goal is less than another by more than a share of it."""
+    return bool(a < b - share * abs(b) - noise(problem))
+
+
 def value(problem: Any, plan: Any) -> float | None:
     """Return the goal of a plan, `None` if it breaks a rule."""
     jobs, fleet = problem.jobs, problem.fleet

@@ -51,7 +51,9 @@ PROBLEMS = {
     "latency": Problem(partial(graphs.draw, objective="latency"), latency.optimum, latency.value, plans=drawn.latency),
     "step": Problem(partial(graphs.draw, objective="step"), step.optimum, step.value, plans=drawn.step),
     "stages": Problem(stages_draw.draw, stages.optimum, stages.value, plans=drawn.stages),
-    "placement": Problem(just_fits.labelled, placement.optimum, placement.value, plans=drawn.placement),
+    "placement": Problem(
+        just_fits.labelled, placement.optimum, placement.value, placement.same, placement.below, drawn.placement
+    ),
     "schedule": Problem(
         schedule.draw_any,
         partial(schedule.optimum, tolerant=True),

@@ -31,7 +31,7 @@ def optimum(problem: ScheduleProblem, tolerant: bool) -> Fraction | None:
         runs = [j for j, k in enumerate(chosen) if k >= 0]
         for order in permutations(runs):
             for finish in schedules(problem, order, chosen, tolerant):
-                value = worth(problem, finish, tolerant)
+                value = worth(problem, finish, chosen, tolerant)
                 best = value if best is None else min(best, value)
     return best
 
@@ -56,14 +56,13 @@ def schedules(
             for t in sorted({release, *(end for _, end, _ in held if end > release)})
             if fits(problem, held, place, t, t + seconds)
         )
-        if job.deadline is None or start + seconds <= due(job, job.deadline, tolerant):
+        if job.deadline is None or start + seconds <= due(seconds, job.deadline, tolerant):
             yield from schedules(problem, order, chosen, tolerant, (*held, (start, start + seconds, place)))
 
 
-def due(job: MoldableJob, time: float, tolerant: bool) -> Fraction:
-    """Return until when a job may end that has to by `time`."""
-    window = max(Fraction(0), Fraction(time) - Fraction(job.release))
-    return Fraction(time) + (slack(window, time) if tolerant else 0)
+def due(seconds: Fraction, time: float, tolerant: bool) -> Fraction:
+    """Return until when a job of so many seconds may end that has to by `time`."""
+    return Fraction(time) + (slack(seconds, time) if tolerant else 0)
 
 
 def places(problem: ScheduleProblem, degree: int) -> list[tuple[tuple[int, int], ...]]:
@@ -119,8 +118,8 @@ def price(problem: ScheduleProblem, j: int) -> Fraction | None:
     return None if value is None else Fraction(value)
 
 
-def worth(problem: ScheduleProblem, finish: dict[int, Fraction], tolerant: bool) -> Fraction:
-    """Return the goal."""
+def worth(problem: ScheduleProblem, finish: dict[int, Fraction], chosen: Any, tolerant: bool) -> Fraction:
+    """Return the goal, given the ends of jobs and the places of their degrees on the menus."""
     jobs = problem.jobs
     lost = sum((price(problem, j) or Fraction(0) for j in range(len(jobs)) if j not in finish), Fraction(0))
     if problem.goal == "makespan":
@@ -131,7 +130,8 @@ def worth(problem: ScheduleProblem, finish: dict[int, Fraction], tolerant: bool)
         return sum((Fraction(jobs[j].weight) * end for j, end in finish.items()), lost)
     if problem.goal == "throughput":
         assert problem.horizon is not None
-        late = [j for j, end in finish.items() if end > due(jobs[j], problem.horizon, tolerant)]
+        took = {j: Fraction(jobs[j].durations[chosen[j]]) for j in finish}
+        late = [j for j, end in finish.items() if end > due(took[j], problem.horizon, tolerant)]
         return lost + sum((Fraction(jobs[j].weight) for j in late), Fraction(0))
     return lost
 
@@ -155,11 +155,11 @@ def value(problem: ScheduleProblem, plan: Any) -> Fraction | None:
         finish[j] = start + seconds
         if start < Fraction(job.release) - slack(seconds, job.release):
             return None
-        if job.deadline is not None and finish[j] > due(job, job.deadline, True):
+        if job.deadline is not None and finish[j] > due(seconds, job.deadline, True):
             return None
         held.append((start, finish[j] - slack(seconds, float(finish[j])), place))
     apart = all(fits(problem, tuple(held[:i] + held[i + 1 :]), x[2], x[0], x[1]) for i, x in enumerate(held))
-    return worth(problem, finish, True) if apart else None
+    return worth(problem, finish, plan.degree, True) if apart else None
 
 
 def zero(problem: ScheduleProblem) -> Fraction:

@@ -8,6 +8,7 @@ from gangplan import solve
 from gangplan.instances import RampTopology
 
 from . import schedule
+from .brute import Brute, brute
 from .compare import WRONG, Tally, compare
 from .problems import PROBLEMS
 
@@ -30,6 +31,20 @@ def test_agrees(objective: str) -> None:
         compare(objective, seed, tally)
     assert not any(tally.counts[x] for x in WRONG), "\n".join(tally.wrong)
     assert tally.counts["optima"] > tally.counts["open"] and tally.counts["drawn"] > 0
+
+
+NASTY = {"latency": (101, 272), "step": (39, 237), "placement": (24, 733, 878, 1004, 1373), "schedule": (436,)}
+"""Those on which a method was once wrong, ended with an error or filled the memory."""
+
+
+@pytest.mark.parametrize("objective", PROBLEMS)
+def test_methods_at_nasty_scales(objective: str) -> None:
+    """Every method by its name keeps to what the referee says, and exact ones that end prove their answers."""
+    tally = Brute()
+    for seed in (*range(6), *NASTY.get(objective, ())):
+        brute(objective, seed, tally)
+    assert not any(tally.counts[x] for x in (*WRONG, "unproved")), "\n".join(tally.wrong)
+    assert tally.counts["optima"] > 0 and tally.counts["answers"] >= 18
 
 
 @pytest.mark.parametrize("seed", [111, 378])

@@ -124,6 +124,8 @@ class Gandiva:
         free, waits = int(view.free.sum()), len(view.waiting) > 0
         for pair in sorted(view.together, key=lambda jobs: min(view.rank[list(jobs)])):
             job = max(pair, key=lambda j: int(view.rank[j]))
+            if job in stop:
+                continue  # it shares other GPUs with others
             if sum(float(view.rate[j]) for j in pair) < self.gain * (1 - _SLACK):
                 self._parted.add(frozenset(pair))
                 stop.append(job)

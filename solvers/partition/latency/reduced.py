@@ -206,7 +206,7 @@ def reduce(problem: LatencyProblem, stopped: Callable[[], bool] = never) -> Redu
         before[b].append(a)
     order = topological_order(graph.n_ops, graph.source, graph.target)
     if idle is not None:
-        kind = slots[idle].kind
+        kind = idle.kind
         for v in watched(order.tolist(), stopped):
             free[v] = alone[v] and time[kind, v] == 0 and cost[v] == 0 and all(free[u] for u in before[v])
     if free.all():
@@ -230,7 +230,8 @@ def reduce(problem: LatencyProblem, stopped: Callable[[], bool] = never) -> Redu
     nets = tuple((a, frozenset(b), float(cost[kept[a]])) for a, b in sorted(consumers.items()) if cost[kept[a]] > 0)
     limit = int(group.max()) + 1
     slots = _slots(problem, limit)
-    device = slots[idle].device if idle is not None and idle < len(slots) else slots[-1].device
+    # the slots have other numbers than those above, the device of a host for everything has not
+    device = slots[-1].device if idle is None else idle.device
     return Reduced(problem, item, group, time[:, kept], graph.memory[kept], nets, tuple(sorted(edges)), slots, device)
 
 
@@ -255,10 +256,9 @@ def _slots(problem: LatencyProblem, most: int) -> tuple[Slot, ...]:
     return (*calls, *hosts)
 
 
-def _idle(problem: LatencyProblem, slots: tuple[Slot, ...]) -> int | None:
+def _idle(problem: LatencyProblem, slots: tuple[Slot, ...]) -> Slot | None:
     total = float(problem.graph.memory.sum())
-    pools = [s for s, slot in enumerate(slots) if slot.host and total <= slot.capacity]
-    return pools[0] if pools else None
+    return next((slot for slot in slots if slot.host and total <= slot.capacity), None)
 
 
 def _alone(colocation: IntArray) -> BoolArray:

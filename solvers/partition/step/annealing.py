@@ -184,10 +184,11 @@ def local_search(run: Run, p: Prepared) -> None:
     ops. A round cools down from the best plan on; rounds start less and less hot, then hot again. Moves keep memory
     and colocation.
     """
-    if run.plan is None or p.n_devices == 1:
+    where = devices_of(p, run.plan)
+    if where is None or p.n_devices == 1:
         return
     rng, room = np.random.default_rng(run.seed), workroom(p)
-    s = begin(p, room, devices_of(p, run.plan), run.plan.start)
+    s = begin(p, room, where, run.plan.start)
     fitting = run.remaining() / _PART / p.n / (_SECONDS_ON_LINKS if p.contention else _SECONDS)
     # in powers of two, so that one seed gives one trace
     size = int(min(np.clip(_STEPS * p.n_groups, _LEAST, _MOST), 2.0 ** np.floor(np.log2(max(fitting, _LEAST)))))

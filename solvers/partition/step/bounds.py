@@ -10,7 +10,7 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 
-from ...run import Run
+from ...run import Run, never, watched
 from ..sizes import why_impossible
 from .model import Csr, Prepared
 
@@ -82,7 +82,8 @@ def delay_bound(run: Run, p: Prepared) -> None:
     """Raise the bound with all that is known of single ops: see `delayed_heads`, `load_bound`, `class_bound`."""
     if p.n_devices == 1:
         return
-    head, tail = np.array(delayed_heads(p)), np.array(delayed_tails(p))
+    heads, tails = delayed_heads(p, lambda: run.stopped), delayed_tails(p, lambda: run.stopped)
+    head, tail = np.array(heads), np.array(tails)
     run.raise_bound(float((head + p.fastest + tail).max()), "delays")
     for bound, by in ((load_bound, "load and delays"), (class_bound, "colocation and delays")):
         if run.stopped:
@@ -94,18 +95,19 @@ _LEVELS = 500
 """Of h and of t that are tried; fewer make the bound weaker, not wrong."""
 _MOST = 40
 """Ops that are looked at together; fewer make the bound weaker, not wrong."""
+_OFTEN = 16
 
 
-def delayed_heads(p: Prepared) -> list[float]:
+def delayed_heads(p: Prepared, stopped: Callable[[], bool] = never) -> list[float]:
     """Return the least time at which each op can start, whatever the devices, seconds; see `earliest`."""
     sent = p.least_delay.tolist()
-    return earliest(p.order.tolist(), p.predecessors, p.fastest, lambda u, v: sent[u])
+    return earliest(p.order.tolist(), p.predecessors, p.fastest, lambda u, v: sent[u], stopped)
 
 
-def delayed_tails(p: Prepared) -> list[float]:
+def delayed_tails(p: Prepared, stopped: Callable[[], bool] = never) -> list[float]:
     """Return the least time from the end of each op to the end of all, seconds: the same with time reversed."""
     sent = p.least_delay.tolist()
-    return earliest(p.order[::-1].tolist(), p.successors, p.fastest, lambda u, v: sent[v])
+    return earliest(p.order[::-1].tolist(), p.successors, p.fastest, lambda u, v: sent[v], stopped)
 
 
 def delayed_length(p: Prepared, half: Half) -> float:
@@ -122,13 +124,22 @@ def delayed_length(p: Prepared, half: Half) -> float:
     return earliest(list(range(n)), (first, index), fastest, lambda u, v: sent[u])[-1]
 
 
-def earliest(order: list[int], relation: Csr, fastest: FloatArray, delay: Callable[[int, int], float]) -> list[float]:
+def earliest(
+    order: list[int],
+    relation: Csr,
+    fastest: FloatArray,
+    delay: Callable[[int, int], float],
+    stopped: Callable[[], bool] = never,
+) -> list[float]:
     """Return the earliest start of each op, after Papadimitriou and Yannakakis (SIAM J. Comput. 1990).
 
     Op v starts at T. An input u that is made elsewhere is there no earlier than its own earliest start plus its time
     and its delay; if that is after T, u is on the device of v, and so on with the inputs of u, which must be there
     before the ops from u to v have to start. All those are on one device, one after the other: if Jackson's preemptive
     schedule ends after T, then T is too early. Ops may be duplicated for all this knows.
+
+    Raises:
+        TimeoutError: once `stopped` is true.
     """
     first, index = relation[0].tolist(), relation[1].tolist()
     seconds = fastest.tolist()
@@ -150,7 +161,7 @@ def earliest(order: list[int], relation: Csr, fastest: FloatArray, delay: Callab
                     rest.append((u, behind + seconds[u]))
         return tail, following
 
-    for v in order:
+    for v in watched(order, stopped, _OFTEN):
         before = index[first[v] : first[v + 1]]
         at = max((head[u] + seconds[u] for u in before), default=0.0)
         while len(before) > 1:

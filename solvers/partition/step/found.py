@@ -23,8 +23,10 @@ class Found(NamedTuple):
     settings: FloatArray | None = None
 
 
-def devices_of(p: Prepared, plan: StepPlan) -> IntArray:
-    """Return the device of each group in a plan, int64 (G,)."""
+def devices_of(p: Prepared, plan: StepPlan | None) -> IntArray | None:
+    """Return the device of each group in a plan, int64 (G,); `None` without a plan, or if it uses one left out."""
+    if plan is None or plan.device.max() >= p.n_devices:
+        return None
     return np.asarray(plan.device[[ops[0] for ops in p.members]], dtype=np.int64)
 
 

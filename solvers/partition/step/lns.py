@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ...run import Run
+from ..sizes import Covers
 from .lns_model import Around
 from .model import Prepared
 
@@ -22,14 +23,14 @@ def lns(run: Run, p: Prepared) -> None:
     choice = Choice(p, rng)
     unit = run.objective
     with run.phase("lns"):
-        around = Around(p, run.plan, unit)
+        around = Around(p, run.plan, unit, covers := Covers())
         while not run.stopped:
             i, free = choice.pick(around)
             plan, searched = around.improve(free, run)
             better = plan is not None and run.offer(plan, "lns")
             choice.learn(i, better, searched)
             if better and plan is not None:
-                around = Around(p, plan, unit)
+                around = Around(p, plan, unit, covers)
             elif searched and len(free) == p.n_groups:
                 return
 

@@ -14,6 +14,7 @@ from gangplan.instances.arrays import FloatArray
 from ...cpsat_solver import cpsat_solver
 from ...processes import interruptible
 from ...run import Run
+from ..sizes import Covers
 from .cpsat import in_ticks
 from .cpsat_model import StepModel, Transfers
 from .model import Prepared
@@ -42,6 +43,7 @@ class _Part(StepModel):
             around.makespan,
             fixed=fixed,
             paths=around.paths(free, self.arcs),
+            covers=around.covers,
             stopped=stopped,
         )
 
@@ -82,11 +84,12 @@ class Around:
         device: of each group.
         start, end: of each op in ticks, as early as the plan's order allows.
         order: the ops by start; what takes no time before what starts with it.
+        covers: groups that do not go together; it learns.
     """
 
-    def __init__(self, p: Prepared, plan: StepPlan, unit: float) -> None:
+    def __init__(self, p: Prepared, plan: StepPlan, unit: float, covers: Covers | None = None) -> None:
         """Look at `plan`; `unit` is the makespan that the fineness of ticks is chosen for."""
-        self.p = p
+        self.p, self.covers = p, covers if covers is not None else Covers()
         self.ticks, self.scale = in_ticks(p, unit)
         early = retime(self.ticks, plan.device, plan.start, sent_of(plan))
         self.sent = sent_of(early)
@@ -179,4 +182,5 @@ class Around:
         start = np.array([solver.value(s) for s in model.start], dtype=float)
         times = sent.times(solver.value, [0]) if sent is not None else None
         plan = retime(self.p, np.array(where, dtype=np.int32)[self.p.group_of], start, times)
-        return plan, status == cp_model.OPTIMAL
+        fits = self.covers.accepts(run, plan, self.p.group_of, "lns")
+        return (plan, status == cp_model.OPTIMAL) if fits else (None, False)

@@ -125,10 +125,10 @@ def anneal_traffic(
 
 def traffic(run: Run, p: Prepared) -> None:
     """Schedule the best plan's placement, and what rounds of annealing make of it, each twice as long as the last."""
-    if run.plan is None:
+    if (where := devices_of(p, run.plan)) is None:
         return
     room, rng = workroom(p), np.random.default_rng(run.seed)
-    s = traffic_of(p, room.links, devices_of(p, run.plan))
+    s = traffic_of(p, room.links, where)
     found, stale = _scheduled(run, p, room, s), 0
     # in powers of two, so that one seed gives one trace
     size = int(min(_FIRST * p.n_groups, 2.0 ** np.floor(np.log2(max(run.remaining() / 2 / _SECONDS, 1.0)))))

@@ -16,7 +16,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from gangplan.instances import verify
+from gangplan.instances import PartitionPlan, verify
+from gangplan.instances.graph import topological_order
 
 from ...compiled.kernel import Floats, Ints, by_reference, lean, lean_kernel
 from ...compiled.routines import below, sow, uniform
@@ -180,6 +181,8 @@ def local_search(run: Run, q: Quotient) -> None:
     if run.plan is None or run.objective is None or run.stopped:
         return
     search, n = _Search(run, q), q.n_groups
+    if not verify(run.problem, search.plan()).ok:
+        return  # a plan that parts what is merged here, and has no like
     longest = n * min(_MOST, _PAIR * n)
     moves, stalled, rate = min(max(_CHUNK, _FIRST * n), longest), 0, _RATE
     with ThreadPoolExecutor(run.workers) if run.workers > 1 else nullcontext() as pool:
@@ -247,12 +250,15 @@ class _Search:
                 kind[a], kind[b] = kind[b], kind[a]
         return state_of(self.data, stage, kind)
 
+    def plan(self) -> PartitionPlan:
+        """Return the best plan."""
+        return self.q.plan((int(t), np.flatnonzero(self.stage == s).tolist()) for s, t in enumerate(self.kind))
+
     def _offer(self) -> None:
         run = self.run
         if run.objective is None or self.peak >= run.objective * (1 - 1e-12):
             return
-        stages = [(int(t), np.flatnonzero(self.stage == s).tolist()) for s, t in enumerate(self.kind)]
-        plan = self.q.plan(stages)
+        plan = self.plan()
         # a convex plan need not be a pipeline: then a move can break it
         if self.q.problem.variant != "convex" or verify(run.problem, plan).ok:
             run.offer(plan, "local_search")
@@ -268,4 +274,10 @@ def _slots(q: Quotient, run: Run) -> tuple[Ints, Ints]:
     rank[used] = np.arange(len(used))
     kind = q.problem.cluster.type_of[used].astype(np.int64)
     left = np.maximum(q.counts - np.bincount(kind, minlength=len(q.counts)), 0)
-    return rank[device], np.concatenate([kind, np.repeat(np.arange(len(left)), left)])
+    stage = rank[device]
+    if q.problem.variant == "contiguous" and (run.plan.device != device[q.group_of]).any():
+        # groups of which the plan has parts in several stages follow those that they wait for
+        ends = np.array(q.edges, dtype=np.int32).reshape(-1, 2)
+        for g in topological_order(q.n_groups, ends[:, 0], ends[:, 1]).tolist():
+            stage[g] = max([stage[g], *(stage[a] for a in q.neighbours[0][g])])
+    return stage, np.concatenate([kind, np.repeat(np.arange(len(left)), left)])

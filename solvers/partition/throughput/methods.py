@@ -77,9 +77,15 @@ _DENSE = 2000
 """Groups of which all pairs fit into a matrix whose eigenvalues take no more than a second."""
 
 
+_LISTED = 3e7
+"""Groups times nets up to which a recurrence that is not compiled has a plan within a second."""
+
+
 def _start(run: Run, reduced: Reduced) -> None:
-    """Offer a pipeline if there is no plan: a ceiling scales integers and cuts off trees."""
-    if run.plan is None:
+    """Offer a pipeline, or a draft of one, if there is no plan: a ceiling scales integers and cuts off trees."""
+    if run.plan is None and not in_memory(_CUTTING) and reduced.own.n_groups * len(reduced.own.nets) > _LISTED:
+        offer_draft(run)
+    elif run.plan is None:
         _pipedream(run, reduced)
 
 
@@ -104,7 +110,7 @@ def _bounds(run: Run, reduced: Reduced) -> None:
 
 
 def _spectral(run: Run, reduced: Reduced) -> None:
-    for value in spectral_bound.spectral_bounds(reduced.own, lambda: run.stopped):
+    for value in spectral_bound.spectral_bounds(reduced.own, lambda: run.stopped, run.remaining):
         run.raise_bound(value, "eigenvalues")
 
 
@@ -118,11 +124,15 @@ METHODS: dict[str, Method] = {
         start=_start,
         draws=True,
     ),
-    "pipeline": Method(lambda run, reduced: pipeline(run, reduced.own), exact=True, variants=("contiguous",)),
+    "pipeline": Method(
+        lambda run, reduced: pipeline(run, reduced.own), exact=True, variants=("contiguous",), start=_start
+    ),
     "bounds": Method(_bounds, start=_start),
     "spectral": Method(_spectral, suits=lambda reduced: reduced.own.n_groups <= _DENSE, library="scipy.linalg"),
     "convex": Method(
-        lambda run, reduced: pipeline(run, reduced.pipeline, cycles.cyclic_bound(reduced.own)), variants=("convex",)
+        lambda run, reduced: pipeline(run, reduced.pipeline, cycles.cyclic_bound(reduced.own)),
+        variants=("convex",),
+        start=_start,
     ),
     "cpsat": Method(
         lambda run, reduced: cpsat.cpsat(run, reduced.own),

@@ -46,6 +46,8 @@ def pipedream(run: Run, q: Quotient) -> None:
     every = 1 << max(0, (len(family) // _PLACES).bit_length() - 1)
     while every and not run.stopped:
         coarse = [*family[:-1:every], family[-1]]
+        if run.plan is not None and len(coarse) * few.n_groups > _BITS_A_SECOND * run.remaining():
+            return
         _search(run, few, Family(few, coarse))
         every //= 2
 

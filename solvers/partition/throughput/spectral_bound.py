@@ -18,6 +18,7 @@ says most is approached by subgradients (Cullum, Donath and Wolfe 1975): mass ti
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
@@ -38,10 +39,14 @@ _LEAST = 0.02
 _SHY = 1e-14
 """What eigenvalues may be wrong by, of the norm of the matrix, for each row."""
 _HALVINGS = 60
+_CUBE = 6e-10
+"""Seconds that eigenvalues take, over the cube of the rows: nothing stops that once it has begun."""
 
 
-def spectral_bounds(q: Quotient, stopped: Callable[[], bool]) -> Iterator[float]:
-    """Yield greater and greater lower bounds in seconds on the load of plans of any variant."""
+def spectral_bounds(
+    q: Quotient, stopped: Callable[[], bool], remaining: Callable[[], float] = lambda: np.inf
+) -> Iterator[float]:
+    """Yield greater and greater lower bounds in seconds on the load of plans of any variant, while there is time."""
     k = min(int(q.counts.sum()), q.n_groups)
     if k < 2 or not has_stages(q) or not q.work.any():
         return
@@ -50,12 +55,15 @@ def spectral_bounds(q: Quotient, stopped: Callable[[], bool]) -> Iterator[float]
     total, more = float(q.work.sum()), _LITTLE * float(q.work.sum())
     root = 1 / np.sqrt(q.work + more / q.n_groups)
     laplacian, shift, best = _laplacian(q), np.zeros(q.n_groups), 0.0
+    takes = _CUBE * q.n_groups**3
     for step in range(_STEPS):
-        if stopped():
+        if stopped() or remaining() < takes:
             return
+        began = time.perf_counter()
         matrix = (laplacian + np.diag(shift)) * root[:, None] * root
         with _one_thread():
             values, vectors = eigh(matrix, subset_by_index=[0, k - 1])
+        takes = 1.2 * (time.perf_counter() - began)
         values = values - _SHY * q.n_groups * float(np.abs(matrix).sum(axis=1).max())
         load = _least_load(values, total, more, int(q.counts.sum()))
         if load > best:

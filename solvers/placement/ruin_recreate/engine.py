@@ -198,7 +198,10 @@ def _floor(batch: Batch, goal: int) -> FloatArray:
     floor = np.zeros(count)
     if goal == SLOWDOWN:
         most = np.array([job.workers[-1] for job in batch.jobs])
-        floor = batch.weight * batch.best * batch.alone.min(axis=1) / most
+        alone = batch.alone.min(axis=1)
+        # who runs nowhere is left out, whatever its weight
+        able = np.isfinite(alone)
+        floor = np.where(able, batch.weight * batch.best * np.where(able, alone, 0.0) / most, np.inf)
     elif goal == COMMUNICATION:
         best = BestCase(batch)
         floor = np.array([best.floor(job) for job in range(count)])

@@ -49,6 +49,22 @@ def test_patterns_agree_with_enumeration() -> None:
     assert count >= 20
 
 
+@pytest.mark.parametrize("field", ["cpu", "memory", "nic"])
+@pytest.mark.parametrize(
+    ("tasks", "hair", "fits"), [(1, 1 - 5e-10, True), (2, 1 - 5e-10, True), (1, 1 - 2e-9, False), (2, 1 - 1e-8, False)]
+)
+def test_what_just_fits_fits(field: str, tasks: int, hair: float, fits: bool) -> None:
+    """The model takes what is a hair too much for a node where the verifier does, and nothing else."""
+    one = np.ones((1, 1))
+    speeds = SpeedModel(("a",), ("A100",), one, np.zeros(1), np.zeros(1), 0 * one, 0 * one)
+    room = {"cpu": 1e9, "memory": 1e12, "nic": 1e12, field: 0.6 * hair}
+    fleet, demand = Fleet.regular(1, 1, 4, **room), {field: 0.6 / tasks}
+    problem = PlacementProblem(fleet, (GangJob("x", "a", (tasks,), Demand(1, **demand)),), speeds)
+    run = Run(problem, time_limit=20.0)
+    status = suitable_solver(run).solve(Assignment(Batch(problem)).model)
+    assert (status == cp_model.OPTIMAL, status == cp_model.INFEASIBLE) == (fits, not fits)
+
+
 @pytest.mark.parametrize("method", ["cpsat", "auto"])
 def test_nics_decide(method: str) -> None:
     """Two workers that set aside more than half of a NIC each go to two nodes, which costs their gradient."""

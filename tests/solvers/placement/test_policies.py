@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from gangplan.instances.generators.gangs import gangs
-from gangplan.instances.placement import Demand, Expected, Fleet, GangJob, PlacementProblem, SpeedModel, Task
+from gangplan.instances.placement import Demand, Expected, Fleet, GangJob, PlacementProblem, Running, SpeedModel, Task
+from gangplan.solvers import Run
 from gangplan.solvers.placement.gang import placements
 from gangplan.solvers.placement.gpu_assignment import fewest, pack
 from gangplan.solvers.placement.impossible import impossible
-from gangplan.solvers.placement.methods import BATCH_POLICIES
+from gangplan.solvers.placement.methods import BATCH_POLICIES, METHODS
 from gangplan.solvers.placement.online import Mix, make_policy
 from gangplan.solvers.placement.online import State as OnlineState
 from gangplan.solvers.placement.prepare import Batch
@@ -95,6 +96,24 @@ def test_where(policy: str, size: int, idle: tuple[int, ...], expected: dict[int
     """Each policy takes the nodes that its rule says."""
     jobs, placed = fillers(*idle)
     assert place(state_of(GangJob("x", "a", (size,)), *jobs, **placed), policy) == expected
+
+
+@pytest.mark.parametrize("policy", BATCH_POLICIES)
+def test_nobody_has_what_nobody_needs(policy: str) -> None:
+    """On nodes without cores, memory or GPUs a job that needs none of them is placed all the same."""
+    fleet = replace(FLEET, cpu=np.zeros(6), memory=np.zeros(6), gpus=np.array([0, 0, 1, 1, 1, 1]))
+    assert sum(place(state_of(GangJob("x", "a", (2,), Demand(0.5)), fleet=fleet), policy).values()) == 2
+
+
+@pytest.mark.parametrize("policy", BATCH_POLICIES)
+def test_who_runs_where_it_cannot_be_ends_nothing(policy: str) -> None:
+    """A job that runs, may not move and cannot stay leaves a policy without a plan, not with an error."""
+    running = (Running("x", ("r0n0",), (5,), (0,), False, 0.0),)
+    fleet = replace(FLEET, names=("r0n0", *FLEET.names[1:]))
+    problem = PlacementProblem(fleet, (GangJob("x", "a", (5,)), GangJob("y", "a", (1,))), SPEEDS, running)
+    run = Run(problem, time_limit=10.0)
+    METHODS[policy].run(run, Batch(problem))
+    assert run.plan is None
 
 
 def test_clustering_by_kind() -> None:

@@ -16,6 +16,7 @@ from gangplan.solvers import Run
 from gangplan.solvers.check import check_solver
 from gangplan.solvers.schedule.enumeration import optimum, random_problem
 from gangplan.solvers.schedule.methods import METHODS, SUITE
+from gangplan.solvers.schedule.prepare import prepare
 
 EXACT = [name for name, method in METHODS.items() if method.exact]
 
@@ -89,6 +90,17 @@ def test_waiting_pays() -> None:
     for name in ("starts", "cpsat", "milp_time"):
         run = finished(name, ScheduleProblem(jobs, Pool(2)))
         assert run.objective == pytest.approx(12 + 200), name
+
+
+def test_the_milp_counts_what_it_holds() -> None:
+    """Runs of many ticks that may start at many are no model for the MILP, few of either are."""
+    for ticks, small in ((9_000, False), (90, True)):
+        jobs = (
+            MoldableJob("x", (1,), (float(ticks),)),
+            MoldableJob("y", (1,), (float(ticks),)),
+            MoldableJob("z", (1,), (1.0,)),
+        )
+        assert METHODS["milp_time"].suits(prepare(ScheduleProblem(jobs, Pool(1)))) == small
 
 
 def test_nodes_bind() -> None:

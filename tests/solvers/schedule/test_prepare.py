@@ -59,23 +59,44 @@ def test_against_brute_force(name: str, first: int) -> None:
 
 
 @pytest.mark.parametrize("zero", [0.0, UNIX])
-@pytest.mark.parametrize("kind", ["release", "deadline", "capacity"])
+@pytest.mark.parametrize("kind", ["release", "deadline", "wide", "horizon", "capacity"])
 def test_slack_of_the_verifier(zero: float, kind: str) -> None:
     """A time may be off by a billionth of what it is about and four last places, and by no more, on any clock."""
     for share, fine in ((0.5, True), (3.0, False)):
         off = share * (1e-9 * 1024.0 + 4 * ulp(zero + 2048.0))
-        due = zero + 1024.0 if kind == "deadline" else None
-        jobs = tuple(MoldableJob(name, (1,), (1024.0,), release=zero, deadline=due) for name in "ab")
+        due = zero + 1024.0 if kind in ("deadline", "wide") else None
+        release = 0.0 if kind in ("wide", "horizon") else zero
+        jobs = tuple(MoldableJob(name, (1,), (1024.0,), release=release, deadline=due) for name in "ab")
         start = np.array([zero, zero + 1024.0])
-        start[0] += off if kind == "deadline" else 0.0
+        start[0] += off if kind in ("deadline", "wide", "horizon") else 0.0
         start[1] -= off if kind == "capacity" else 0.0
         if kind != "capacity":
             jobs, start = jobs[:1], start[:1]
         if kind == "release":
             jobs = (replace(jobs[0], release=zero + off),)
         problem = ScheduleProblem(jobs, Pool(1))
+        if kind == "horizon":
+            problem = replace(problem, goal="throughput", horizon=zero + 1024.0)
         plan = SchedulePlan(tuple(job.name for job in jobs), np.zeros(len(jobs), dtype=int), start)
-        assert verify(problem, plan).ok == fine, share
+        assert (verify(problem, plan).objective == (0.0 if kind == "horizon" else None)) == (
+            fine == (kind == "horizon")
+        ), share
+
+
+@pytest.mark.parametrize("name", ["lists", "starts", "cpsat"])
+@pytest.mark.parametrize("fine", [True, False])
+def test_slack_goes_with_the_option(name: str, fine: bool) -> None:
+    """A deadline is missed by a billionth of what the job runs at its degree, not at another of its degrees."""
+    # beside b job a runs its 1000 s on one GPU, and may be 1e-6 s late; after b its 10 s on both, and may be 1e-8 late
+    a = MoldableJob("a", (1, 2), (1000.0, 10.0), deadline=1000.0 - 5e-7 if fine else 1000.0)
+    b = replace(a, name="b", degrees=(1,), durations=(1000.0,))
+    if not fine:
+        b = MoldableJob("b", (2,), (990.0 + 5e-7,), deadline=990.0 + 5e-7)
+    run = Run(ScheduleProblem((a, b), Pool(2)), time_limit=20.0)
+    p = SUITE.prepare(run)
+    METHODS[name].run(run, p)
+    assert (run.plan is not None) == fine or (fine and name == "lists")
+    assert run.infeasible == (name == "starts" and not fine)
 
 
 def test_four_jobs_at_once() -> None:

@@ -72,7 +72,7 @@ def test_the_cheapest_runs_are_those_of_every_point_of_the_grid() -> None:
         cheapest(grid, data, p.total, cost, start)
         points = grid.zero + step * np.arange(count + 1)
         for o, j in enumerate(p.owner.tolist()):
-            last = p.deadline[j] - p.seconds[o]
+            last = p.due[o] - p.seconds[o]
             starts = [p.release[j], last, *points, *(points - p.seconds[o])]
             able = [s for s in starts if p.release[j] <= s <= last and np.isfinite(s)]
             least = min((float(run_cost.py_func(grid, data, j, o, s)) for s in able), default=np.inf)

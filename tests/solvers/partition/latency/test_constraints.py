@@ -6,12 +6,14 @@ from collections.abc import Callable
 from math import inf
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gangplan import solve
-from gangplan.instances import LatencyProblem, verify
+from gangplan.instances import Cluster, DeviceType, LatencyProblem, verify
 from gangplan.solvers.partition.latency.enumeration import optimum
 from gangplan.solvers.partition.latency.methods import METHODS
+from gangplan.solvers.partition.random_graph import graph_of
 
 # name: (arguments of `make`, optimum)
 CASES: dict[str, tuple[dict[str, Any], float | None]] = {
@@ -130,6 +132,24 @@ CASES: dict[str, tuple[dict[str, Any], float | None]] = {
     # a takes no time on a host, has no output worth a transfer and waits for nothing: it stands by there
     "free of charge": ({"time": [0, 2, 2], "edges": [(0, 1, 0), (1, 2, 3), (0, 2, 0)], "gpus": 1, "cpus": 1}, 4),
 }
+
+
+@pytest.mark.parametrize(("memory", "time"), [(1.0, 0.0), (4.0, 7.0), (4.0, inf)])
+@pytest.mark.parametrize("name", METHODS)
+def test_what_is_free_goes_where_it_is_free(name: str, memory: float, time: float) -> None:
+    """Ops that cost nothing on one host stay there, whatever the accelerators and the other hosts are."""
+    none = np.full(2, -1)
+    graph = graph_of(
+        ("gpu", "cpu", "other"), np.array([[5.0, 5.0], [0.0, 1.0], [time, time]]), np.full(2, 2.0), np.zeros(2),
+        (none[:0], none[:0]),
+    )  # fmt: skip
+    hosts = (DeviceType("cpu", host=True), 1), (DeviceType("other", memory=memory, host=True), 1)
+    problem = LatencyProblem(graph, Cluster.flat((DeviceType("gpu", memory=4.0), 3), *hosts, bandwidth=1.0))
+    result = solve(problem, time_limit=30, method=name, workers=1)
+    # all on the first host, or b on the second where that takes no time and has the memory; here it has not
+    assert result.plan is None or result.plan.device[0] == 3
+    if METHODS[name].exact:
+        assert result.status == "OPTIMAL" and result.objective == 1.0
 
 
 @pytest.fixture(params=CASES)

@@ -10,16 +10,18 @@ import pytest
 from numba import njit
 
 from gangplan import solve
-from gangplan.instances import StepProblem, verify
+from gangplan.instances import Cluster, DeviceType, StepPlan, StepProblem, verify
 from gangplan.instances.generators.families import make
 from gangplan.solvers.compiled.kernel import by_reference
 from gangplan.solvers.partition.step import moves
 from gangplan.solvers.partition.step.annealing import anneal, begin
 from gangplan.solvers.partition.step.arrays import workroom
-from gangplan.solvers.partition.step.methods import METHODS
+from gangplan.solvers.partition.step.methods import METHODS, SUITE
 from gangplan.solvers.partition.step.model import prepare
 from gangplan.solvers.partition.step.schedule import Decoder
 from gangplan.solvers.run import Run
+
+from .conftest import graph
 
 
 @njit
@@ -104,3 +106,16 @@ def test_one_seed_one_trace() -> None:
     assert {run.stop_reason for run in runs} <= {"methods exhausted", "proved"}
     same, again, other = ([found.objective for found in run.trace] for run in runs)
     assert same == again != other
+
+
+@pytest.mark.parametrize("contention", [False, True])
+def test_a_plan_on_devices_that_are_left_out(contention: bool) -> None:
+    """Of thousands of devices the last are left out: a plan that is given there is not where a search begins."""
+    many = Cluster.flat((DeviceType("gpu"), 2100), bandwidth=1.0)
+    problem = StepProblem(graph([1.0] * 3, [(0, 1), (1, 2)], output=0.3), many, contention=contention)
+    run = Run(problem, time_limit=10.0)
+    p = SUITE.prepare(run)
+    run.offer(StepPlan(problem.graph.names, np.full(3, 2099), np.arange(3) * 1.5), "somebody")
+    METHODS["local_search"].function(run, p)
+    METHODS["traffic"].function(run, p)
+    assert p.partial and [found.by for found in run.trace] == ["somebody"]

@@ -173,3 +173,16 @@ def test_what_must_go_along_goes() -> None:
         assert all(plan.stage[a] <= plan.stage[b] for a, b in q.edges)
         tried += some > 1
     assert tried
+
+
+def test_a_plan_that_parts_what_is_merged() -> None:
+    """From a draft, which knows of no groups, it goes on to pipelines, not to stages that turn back."""
+    problem = generate("layered", ops=2000, layers=100, degree=2.5, devices=8, training=False, memory=1e15)
+    run, reduced = Run(problem, time_limit=5.0), Reduced(problem)
+    offer_draft(run)
+    assert run.plan is not None
+    first = np.unique(reduced.own.group_of, return_index=True)[1]
+    assert (run.plan.device != run.plan.device[first][reduced.own.group_of]).any()
+    with run.share(0.4):
+        local_search(run, reduced.own)
+    assert run.trace[-1].by == "local_search"

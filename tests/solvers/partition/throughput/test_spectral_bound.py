@@ -39,3 +39,11 @@ def test_wide_layers_cannot_be_cut_for_nothing() -> None:
     found = list(spectral_bounds(q, never))
     assert found == sorted(found) and max(found) > 1.05 * float(q.work.sum()) / 8
     assert not list(spectral_bounds(q, lambda: True))
+
+
+def test_it_begins_nothing_that_it_has_no_time_for() -> None:
+    """Eigenvalues that would take longer than there is time are left out; nothing can stop them."""
+    q = quotient(generate("layered", ops=400, layers=10, devices=8, training=False, seed=1, variant="free"))
+    left = iter([60.0])
+    assert len(list(spectral_bounds(q, never, lambda: next(left, 1e-4)))) == 1
+    assert not list(spectral_bounds(q, never, lambda: 1e-4))
