@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import os
 import pickle
+import struct
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
 from gangplan.solvers.method import Method, suite
-from gangplan.solvers.run import Run
+from gangplan.solvers.run import Incumbent, Run
 
 from .table import Entry, named
 
+REQUEST = struct.Struct("!cI")
+"""A letter and a number, which is what the server takes."""
 _WORD, _WORD_SHARE = 0.05, 0.02
 """Seconds, and share of a limit, that a worker stops before it is over."""
 
@@ -68,6 +71,7 @@ class Orders:
         interpreted: whether to run as Python what is not compiled.
         once: whether to leave it at one search of those that draw.
         plan, objective, bound: the best so far.
+        trace: the last entry of the trace.
         place: folder, environment and ``sys.path`` of the caller for others' methods, else `None`.
     """
 
@@ -78,6 +82,7 @@ class Orders:
     plan: Any
     objective: float | None
     bound: float | None
+    trace: Sequence[Incumbent]
     place: tuple[str, Mapping[str, str], list[str]] | None
 
     @classmethod
@@ -90,7 +95,7 @@ class Orders:
         methods = {i: packed(method) for i, x in entries.items() if (method := x.method) is not None and not ours(x)}
         bare = {i: replace(entry, method=None) for i, entry in entries.items()}
         place = (os.getcwd(), dict(os.environ), [*map(str, sys.path)]) if methods else None
-        return cls(bare, methods, interpreted, once, run.plan, run.objective, run.bound, place)
+        return cls(bare, methods, interpreted, once, run.plan, run.objective, run.bound, run.trace[-1:], place)
 
     def unpack(self) -> dict[int, Entry]:
         """Return the entries with their methods."""

@@ -16,7 +16,6 @@ import gc
 import os
 import signal
 import socket
-import struct
 import sys
 import time
 from collections.abc import Iterator
@@ -30,11 +29,10 @@ from gangplan.solvers.method import OBJECTIVES
 from gangplan.solvers.processes import Child, can_fork, killed
 
 from .compiling import begin, complete, kernels
+from .sending import REQUEST
 from .table import installed, named
 from .worker import work
 
-REQUEST = struct.Struct("!cI")
-"""A letter and a number."""
 IDLE = 300.0
 """Seconds without a request or a worker after which the server ends, and gives its memory back."""
 _LOOK = 2.0

@@ -41,6 +41,7 @@ def work(connection: Connection, file: int) -> None:
         tell.send("ready")
         orders: Orders = connection.recv()
         run.plan, run.objective, run.bound = orders.plan, orders.objective, orders.bound
+        run.trace[:] = orders.trace
         tell.plan, tell.bound = run.plan, run.bound
         serve(run, orders.unpack(), prepared, tell, interpreted=orders.interpreted, once=orders.once)
 

@@ -26,8 +26,7 @@ from gangplan.solvers.processes import can_fork
 from gangplan.solvers.run import Run
 
 from .compiling import command
-from .sending import Job
-from .server import REQUEST
+from .sending import REQUEST, Job
 
 _LEAVE = 0.1
 """Seconds that the server may take to end by itself."""

@@ -263,18 +263,19 @@ class Run:
             self.no_time(f"{self._inner[-1][0]} left out: {words}" if self._inner else words)
         return able
 
-    def compiled(self, kernels: Kernels | None, name: str) -> bool:
-        """Return whether the kernels that the method `name` calls can run at once; note it if not.
+    def compiled(self, kernels: Kernels | None, name: str, *, tell: bool = True) -> bool:
+        """Return whether the kernels that the method `name` calls can run at once; note it if not, unless silent.
 
         No solve compiles anything itself: nothing could stop that.
         """
         if kernels is None or in_memory(kernels):
             return True
         if not self.can_import("numba", tell=False):
-            self.no_time(f"{name} left out: no time to import numba")
+            if tell:
+                self.no_time(f"{name} left out: no time to import numba")
             return False
         there = on_disk(kernels)
-        if not there:
+        if tell and not there:
             self.no_time(f"no time to compile {name}: that goes on, for the solves to come")
         return there
 

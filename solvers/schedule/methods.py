@@ -54,7 +54,7 @@ def _draft(run: Run, p: Prepared | None) -> None:
 def _start(run: Run, p: Prepared, most: int | None = None) -> None:
     """Offer list schedules, of a long queue `most`, if there is no plan but that in which who comes first is first."""
     begins = run.plan is None or run.trace[-1].by == BY
-    if begins and not run.stopped and run.compiled(_LISTS, "lists"):
+    if begins and not run.stopped and run.compiled(_LISTS, "lists", tell=False):
         if p.makespan:
             dual.dual(run, p)
         else:
