@@ -13,7 +13,7 @@ from gangplan.solvers.run import Run, in_time
 from .compiling import complete, loaded
 from .processes import Process, guarded, listen
 from .table import Entry, installed, method_for, parts, suited
-from .worker import draw_on, execute
+from .worker import UNCOMPILED, draw_on, execute
 from .workers import can_serve
 
 PROCESS = 0.04
@@ -42,7 +42,7 @@ def run_methods(run: Run, method: str) -> None:
             if parts(run.problem) > _LARGE:
                 with run.phase("draft"):
                     tools.draft(run, None)
-            crew.call()
+            crew.call(entry)
             with run.phase("prepare"):
                 prepared = tools.prepare(run)
             if run.infeasible:
@@ -165,16 +165,16 @@ class Crew:
         self._main: Process | None = None
         self._others: list[Process] = []
 
-    def call(self) -> None:
-        """Ask for a worker if there is time and use for one."""
+    def call(self, entry: Entry | None) -> None:
+        """Ask for a worker if there is time and use for one: for the only entry, or all."""
         left = self.run.remaining()
         if can_serve() and left >= PROCESS and not (left < SHORT and self._loaded()):
-            self._main = Process(self.run)
+            library = "" if entry is None else _of(entry).library
+            self._main = Process(self.run, alone=entry is not None, library=library)
 
     def run_one(self, entry: Entry, prepared: Any) -> None:
         """Run the method that was asked for; what it raises is the caller's."""
         if self._main is not None:
-            self._main.alone = True
             self._main.order([entry], prepared)
             self._attend()
         elif entry.added:
@@ -276,6 +276,6 @@ class Crew:
         self._main.last_words()
         if run.stop_reason == "time limit" and not self._main.done:
             if not complete(run.problem.objective):
-                run.no_time("no time to compile what searches need: that goes on, for the solves to come")
+                run.no_time(UNCOMPILED)
             elif not self._main.ready:
                 run.no_time("no time to load the searches: that goes on, for the solves to come")

@@ -72,6 +72,7 @@ class Process:
         prepared: what the suite has made of the problem, for a method that runs in this process after all.
         interpreted: run as Python what is not compiled, and at once.
         alone: whether what the one method raises is the caller's, who has asked for it by name.
+        library: what the process is to find imported.
     """
 
     def __init__(
@@ -82,8 +83,9 @@ class Process:
         *,
         interpreted: bool = False,
         alone: bool = False,
+        library: str = "",
     ) -> None:
-        self.run, self.interpreted, self.alone = run, interpreted, alone
+        self.run, self.interpreted, self.alone, self.library = run, interpreted, alone, library
         self.ready = False
         self.done = entries is None
         self._silent, self._at = 0, -1
@@ -210,7 +212,7 @@ class Process:
             if self._entries is not None and (alone or self._packed() is None):
                 self._fork()
             elif not alone:
-                self._child = begin(self.run, loaded=not self.interpreted)
+                self._child = begin(self.run, loaded=not self.interpreted, library=self.library)
                 self.inbox = self._child.inbox
         except OSError as error:
             self._child = None

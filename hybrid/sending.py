@@ -110,6 +110,11 @@ class Orders:
         return found
 
 
+def libraries(objective: str) -> list[str]:
+    """Return the heavy libraries of an objective's methods, in an order that every process has."""
+    return sorted({method.library for method in suite(objective).methods.values() if method.library})
+
+
 def ours(entry: Entry) -> bool:
     """Return whether a worker knows the method by its name."""
     known = suite(entry.objective).methods.get(entry.name)

@@ -5,7 +5,8 @@ caller's program. It has one thread. Between two requests it loads what has been
 libraries of solvers follow once nobody has asked for anything for a while. It ends with its caller, or when it has had
 nothing to do for `IDLE` seconds.
 
-A request is a letter and a number. ``L``: load the objective of that number. ``W`` and ``N``, each with a connection
+A request is a letter and a number. ``L``: load the objective of that number. ``M``: import a library of
+its methods. ``W`` and ``N``, each with a connection
 and a file, which the worker works on: fork the worker of that number, with what has been asked for loaded (``W``), or
 as it is now (``N``). ``C``: tell the code with which that worker ended. ``E``: end it.
 """
@@ -29,7 +30,7 @@ from gangplan.solvers.method import OBJECTIVES
 from gangplan.solvers.processes import Child, can_fork, killed
 
 from .compiling import begin, complete, kernels
-from .sending import REQUEST
+from .sending import REQUEST, libraries
 from .table import installed, named
 from .worker import work
 
@@ -37,7 +38,7 @@ IDLE = 300.0
 """Seconds without a request or a worker after which the server ends, and gives its memory back."""
 _LOOK = 2.0
 """Seconds between looks at whether the caller still lives, whose end of the socket a fork of it may hold."""
-_QUIET = 0.5
+_QUIET = 3.0
 """Seconds without a request after which solvers' libraries are loaded: an import cannot be interrupted."""
 _CODE = 1.0
 """Seconds to wait for a worker to end that has closed its connection."""
@@ -83,8 +84,7 @@ class Server:
             elif self.kernels:
                 self.load_one()
             elif self.libraries:
-                with suppress(Exception):  # whoever needs it will say why it cannot be imported
-                    import_module(self.libraries.pop(0))
+                self.load_library(self.libraries.pop(0))
             elif self.workers:
                 since = time.monotonic()
             elif time.monotonic() - since > IDLE:
@@ -94,6 +94,9 @@ class Server:
         """Do what a request asks for."""
         if letter == b"L":
             self.ask(OBJECTIVES[number])
+        elif letter == b"M":
+            at, objective = divmod(number, len(OBJECTIVES))
+            self.load_library(libraries(OBJECTIVES[objective])[at])
         elif letter in b"WN":
             while letter == b"W" and self.kernels:
                 self.load_one()
@@ -113,6 +116,11 @@ class Server:
             self.kernels.append(self.load(objective))
             methods = [method for method in named(objective).values() if installed(method)]
             self.libraries += [x.library for x in methods if x.library not in ("", "numba", *sys.modules)]
+
+    def load_library(self, name: str) -> None:
+        """Import a library; whoever needs it will say why it cannot be imported."""
+        with suppress(Exception):
+            import_module(name)
 
     def load_one(self) -> None:
         """Load a kernel."""

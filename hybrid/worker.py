@@ -24,6 +24,8 @@ from .table import Entry
 
 _GIVES_WAY = 10
 """By how much nicer (nice(2)) a process is that only proves bounds: it takes what the search leaves of busy cores."""
+UNCOMPILED = "no time to compile what searches need: that goes on, for the solves to come"
+"""What a result says of methods that had to wait for their kernels until the time was up."""
 _EXHAUSTED = 1e-3
 """Seconds of a round of searches below which another round, with other random numbers, is not worth its start."""
 
@@ -91,6 +93,8 @@ def serve(
             time.sleep(min(POLL, run.remaining()))
         elif turn(number, left[number] if waits is None else replace(left[number], share=1.0), waits):
             del left[number]
+    if not all(at_hand(_of(entry)) for entry in left.values()):
+        tell.send("end", None, (UNCOMPILED,), {}, True)
     if not once:
         draw_on(run, entries.items(), turn)
     tell.send("done")

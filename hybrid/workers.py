@@ -26,7 +26,7 @@ from gangplan.solvers.processes import can_fork
 from gangplan.solvers.run import Run
 
 from .compiling import command
-from .sending import REQUEST, Job
+from .sending import REQUEST, Job, libraries
 
 _LEAVE = 0.1
 """Seconds that the server may take to end by itself."""
@@ -233,12 +233,13 @@ def load(*objectives: str) -> None:
         server.send(b"L", OBJECTIVES.index(objective))
 
 
-def begin(run: Run, *, loaded: bool) -> Worker:
+def begin(run: Run, *, loaded: bool, library: str = "") -> Worker:
     """Return a worker that prepares for a solve.
 
     Args:
         run: the solve.
         loaded: whether it is to wait for what its objective needs of compiled code.
+        library: what it is to find imported.
 
     Raises:
         OSError: if there is no process to be had.
@@ -246,6 +247,9 @@ def begin(run: Run, *, loaded: bool) -> Worker:
     for _ in range(_TRIES):
         load(run.problem.objective)
         server = _keeper.running()
+        if library in libraries(run.problem.objective):
+            at = libraries(run.problem.objective).index(library)
+            server.send(b"M", at * len(OBJECTIVES) + OBJECTIVES.index(run.problem.objective))
         worker = server.begin(b"W" if loaded else b"N", Job.of(run))
         if worker is not None:
             break
