@@ -5,10 +5,10 @@ caller's program. It has one thread. Between two requests it loads what has been
 libraries of solvers follow once nobody has asked for anything for a while. It ends with its caller, or when it has had
 nothing to do for `IDLE` seconds.
 
-A request is a letter and a number. ``L``: load the objective of that number. ``M``: import a library of
-its methods. ``W`` and ``N``, each with a connection
-and a file, which the worker works on: fork the worker of that number, with what has been asked for loaded (``W``), or
-as it is now (``N``). ``C``: tell the code with which that worker ended. ``E``: end it.
+A request is a letter and a number. ``L``: load the objective of that number. ``M``: import a library of its methods.
+``W`` and ``N``, each with a connection and a file, which the worker works on: fork the worker of that number, with what
+has been asked for loaded (``W``), or as it is now (``N``). ``C``: tell the code with which that worker ended. ``E``:
+end it.
 """
 
 from __future__ import annotations
