@@ -72,7 +72,7 @@ def split(
         raise error.of(plan) from None
     places, cuts = mapping.places(ops, device, stage), mapping.cuts(ops, stage)
     data = _data(model, answer, places, cuts) | {"stages": stage_devices(answer, device, stage)}
-    data["pipelining"] = {"obstacles": mapping.obstacles(ops, stage, cuts)}
+    data["pipelining"] = {"obstacles": _obstacles(loaded, ops, stage, cuts)}
     equal = compared(problem, answer, ops)
     if equal is not None:
         points = mapping.split_points(mapping.cuts(ops, equal[0]))
@@ -94,6 +94,14 @@ def split(
     else:
         emit_blocks(*_blocks(places, cuts, found, seconds), *_advice(model, data, problem, verdict.objective, out))
     return 0 if all(x.same for x in found) else 1
+
+
+def _obstacles(model: Any, ops: Any, stage: list[int], cuts: list[Cut]) -> list[str]:
+    from ..torch_split import mapping
+    from ..torch_split.rehearsal import rehearse
+
+    known = mapping.obstacles(ops, stage, cuts)
+    return known if known or not cuts else rehearse(model, ops, stage, mapping.split_points(cuts))
 
 
 def _data(model: str, plan: Plan, places: dict[str, Place], cuts: list[Cut]) -> dict[str, Any]:

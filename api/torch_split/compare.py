@@ -54,20 +54,20 @@ def differences(run: SplitRun) -> list[Difference]:
 
 def _difference(what: str, mine: dict[str, Any], whole: dict[str, Any], floor: float) -> Difference:
     both = [name for name in whole if name in mine]
-    largest = {name: _largest(whole[name]) for name in both}
-    least = floor * max(largest.values(), default=0.0)
+    size = {name: largest(whole[name]) for name in both}
+    least = floor * max(size.values(), default=0.0)
     absolute = relative = 0.0
     worst = ""
     for name in both:
-        apart = _apart(mine[name].detach(), whole[name].detach())
-        ratio = apart / max(largest[name], least, 1e-300)
-        absolute = max(absolute, apart)
+        gap = apart(mine[name].detach(), whole[name].detach())
+        ratio = gap / max(size[name], least, 1e-300)
+        absolute = max(absolute, gap)
         if ratio > relative:
             relative, worst = ratio, name
     return Difference(what, len(both), absolute, relative, worst, tuple(sorted(mine.keys() ^ whole.keys())))
 
 
-def _apart(a: torch.Tensor, b: torch.Tensor) -> float:
+def apart(a: torch.Tensor, b: torch.Tensor) -> float:
     """Return the largest difference, infinite if one is not a number or the shapes differ."""
     if a.shape != b.shape:
         return inf
@@ -75,7 +75,7 @@ def _apart(a: torch.Tensor, b: torch.Tensor) -> float:
     return float(torch.nan_to_num(difference, nan=inf, posinf=inf).max()) if a.numel() else 0.0
 
 
-def _largest(x: torch.Tensor) -> float:
+def largest(x: torch.Tensor) -> float:
     """Return the largest finite magnitude."""
     x = x.detach().double().abs()
     return float(x[x.isfinite()].max()) if x.isfinite().any() else 0.0

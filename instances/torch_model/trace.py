@@ -18,7 +18,7 @@ from ..errors import InstanceError
 from .cost import Profile, profile
 from .inplace import without_inplace
 from .load import Model, said
-from .program import STATE, Aten, Leaf, Method, Mode, Node, Program, Ref, called, state_names, substitute
+from .program import STATE, Aten, Leaf, Method, Mode, Node, Program, Ref, called, repeated, state_names, substitute
 
 MODES = {"wrap_with_set_grad_enabled": ("grad", 1), "wrap_with_autocast": ("autocast", 4)}
 """Operators that run a graph in a mode: its kind, and how many arguments of theirs set it."""
@@ -57,7 +57,11 @@ def export(model: Model) -> Program:
     for spec, value in zip(signature.output_specs, returned, strict=True):
         if spec.kind.name == "USER_OUTPUT" and isinstance(value, Ref):
             outputs.append(value.name)
-    return Program("torch.export", tuple(nodes), state, inputs, tuple(outputs))
+    read = {*(name for node in nodes for name in node.reads), *outputs}
+    state = {name: x for name, x in state.items() if name in read}
+    graphs = [part.graph for part in exported.graph_module.modules() if isinstance(part, torch.fx.GraphModule)]
+    often = repeated(model.module, (node.meta for graph in graphs for node in graph.nodes))
+    return Program("torch.export", tuple(nodes), state, inputs, tuple(outputs), often)
 
 
 def _inline(
@@ -142,7 +146,8 @@ def symbolic(model: Model) -> Program:
             nodes.append(Node(node.name, kind, where, Method(kind) if method else node.target, args, kwargs))
     leaves = _pytree.tree_leaves(returned, is_leaf=lambda x: isinstance(x, Ref))
     outputs = tuple(x.name for x in leaves if isinstance(x, Ref))
-    return Program("torch.fx", tuple(nodes), state, inputs, outputs)
+    often = repeated(model.module, (node.meta for node in traced.graph.nodes))
+    return Program("torch.fx", tuple(nodes), state, inputs, outputs, often)
 
 
 def _attribute(value: Any, path: str) -> Any:
@@ -161,7 +166,7 @@ def trace(model: Model) -> Profile:
         InstanceError: with both reasons, if neither `torch.export` nor `torch.fx` can trace it.
     """
     reasons = []
-    with _quiet():
+    with silent():
         for name, way in WAYS.items():
             try:
                 return _profiled(way(model))
@@ -181,7 +186,7 @@ def _short(text: str, most: int = 90) -> str:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def silent() -> Iterator[None]:
     """Keep to itself what torch says while it traces: warnings, and whole graphs when it fails."""
     before = logging.root.manager.disable
     logging.disable(logging.ERROR)
