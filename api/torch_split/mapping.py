@@ -70,7 +70,8 @@ def cuts(ops: Ops, stage: list[int]) -> list[Cut]:
             inside = where[i][-1] if where[i] else "the outermost module"
             words = f"it falls between {names[i - 1]} and {names[i]}, inside {inside}"
             if i in points:
-                words = f"{points[i][0][0]} alone could name it, which names another stage: make a module of the ops between"
+                other = points[i][0][0]
+                words = f"{other} alone could name it, but names another: make a module of what is between"
         result.append(Cut(k + 1, *(chosen[k] or (None, None)), words))
     return result
 

@@ -17,8 +17,9 @@ from gangplan.instances.torch_model.ops import Ops
 from gangplan.instances.torch_model.program import tensors
 from gangplan.instances.torch_model.trace import silent
 
-from .compare import apart, largest
+from .reference import kept
 from .remedies import remedy
+from .tensors import apart, largest
 
 MICRO_BATCHES = 2
 """Of the rehearsal: enough for inputs to be cut and outputs to be joined."""
@@ -47,7 +48,7 @@ def rehearse(model: Model, ops: Ops, stage: list[int], points: dict[str, str]) -
     try:
         with silent():
             expected = whole(model, MICRO_BATCHES)
-            with _kept(model.module, points):
+            with kept(model.module), _unwrapped(model.module, points):
                 _compare(expected, _step(_split(model, points, len(set(stage))), model), ops.profile.random)
     except Exception as error:
         cause = error.__cause__ or error
@@ -95,7 +96,7 @@ def difference(expected: list[Any], result: Any, micro_batches: int) -> float:
 
 def whole(model: Model, passes: int) -> list[Any]:
     """Return what the whole model computes in some passes; its buffers are in the end what they were."""
-    with torch.no_grad(), _kept(model.module):
+    with torch.no_grad(), kept(model.module):
         return [_pytree.tree_map(_copied, model.module(*model.args, **model.kwargs)) for _ in range(passes)]
 
 
@@ -161,11 +162,8 @@ def _kind(x: Any) -> str:
 
 
 @contextmanager
-def _kept(module: Any, points: Iterable[str] = ()) -> Iterator[None]:
-    """Leave the module's buffers, and the calls of its submodules, as they are: `pipeline` wraps those it cuts at."""
-    buffers = [
-        (part, name, x, x.clone()) for part in module.modules() for name, x in part._buffers.items() if x is not None
-    ]
+def _unwrapped(module: Any, points: Iterable[str]) -> Iterator[None]:
+    """Leave the calls of submodules in the end as they are: `pipeline` wraps those that it cuts at."""
     wrapped = [(part, part.__dict__.get("forward")) for part in map(module.get_submodule, points)]
     try:
         yield
@@ -175,6 +173,3 @@ def _kept(module: Any, points: Iterable[str] = ()) -> Iterator[None]:
             part.__dict__.pop("forward", None)
             if forward is not None:
                 part.forward = forward
-        for part, name, x, old in buffers:
-            part._buffers[name] = x
-            x.data.copy_(old)

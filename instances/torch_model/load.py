@@ -174,4 +174,5 @@ def leaves(value: Any) -> list[Any]:
 def said(error: BaseException) -> str:
     """Return type and first line of an error of the user's code or of torch."""
     text = str(error).strip().splitlines()
-    return f"{type(error).__name__}{': ' + text[0] if text else ''}"
+    first = " ".join(line.strip() for line in text[: 1 + text[0].rstrip().endswith(":")]) if text else ""
+    return f"{type(error).__name__}{': ' + first if first else ''}"

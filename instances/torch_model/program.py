@@ -28,6 +28,11 @@ class Aten:
     def __init__(self, name: str) -> None:
         self.name = name
 
+    @property
+    def foreign(self) -> bool:
+        """Whether it is no operator of torch's own, and has to be registered wherever it runs."""
+        return self.name.split(".")[0] not in ("aten", "prim", "prims", "quantized")
+
     def resolve(self) -> Any:
         """Return the operator."""
         found: Any = torch.ops
@@ -48,10 +53,12 @@ class Leaf:
         for part in self.module.modules():
             if getattr(part, "inplace", False):
                 part.inplace = False
+        self.names = set(state_names(module)[1])
 
     def __call__(self, state: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         """Call the module."""
-        return torch.func.functional_call(self.module, state, args, kwargs)
+        held = {name: x for name, x in state.items() if name in self.names}  # packed weights are in the module
+        return torch.func.functional_call(self.module, held, args, kwargs)
 
 
 class Method:
@@ -136,7 +143,6 @@ class Program:
         inputs: the example inputs, by name.
         outputs: names of the values that are the tensors among the model's outputs, in their order.
         repeated: qualified names of the modules that are called more than once.
-        drawn: whether numbers that Python or NumPy drew went into it, so that the model computes others each time.
     """
 
     how: str
@@ -145,7 +151,6 @@ class Program:
     inputs: dict[str, Any]
     outputs: tuple[str, ...]
     repeated: frozenset[str] = frozenset()
-    drawn: bool = False
 
     def is_parameter(self, name: str) -> bool:
         """Say whether the value of this name is a parameter."""
