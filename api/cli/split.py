@@ -19,6 +19,7 @@ from .output import emit_blocks, emit_json, facts, table
 
 if TYPE_CHECKING:
     from ..torch_split.compare import Difference
+    from ..torch_split.equal_layers import Rival
     from ..torch_split.launch import SplitRun
     from ..torch_split.mapping import Cut, Place
 
@@ -58,8 +59,9 @@ def split(
     from gangplan.instances.torch_model.trace import trace
 
     from ..torch_split import mapping
-    from ..torch_split.equal_layers import compared
+    from ..torch_split.equal_layers import rivals
     from ..torch_split.pieces import forward_part, pieces, stage_devices
+    from ..torch_split.reasons import reasons
 
     ops = Ops(trace(loaded))
     try:
@@ -73,10 +75,11 @@ def split(
     places, cuts = mapping.places(ops, device, stage), mapping.cuts(ops, stage)
     data = _data(model, answer, places, cuts) | {"stages": stage_devices(answer, device, stage)}
     data["pipelining"] = {"obstacles": _obstacles(loaded, ops, stage, cuts)}
-    equal = compared(problem, answer, ops)
-    if equal is not None:
-        points = mapping.split_points(mapping.cuts(ops, equal[0]))
-        data["equal_layers"] = {"objective": equal[1], "split_points": points}
+    why = reasons(problem, answer, ops, stage)
+    for cut, words in zip(data["cuts"], why, strict=True):
+        cut["why"] = words
+    if equal := rivals(problem, answer, ops):
+        data["equal_layers"] = _rivals(ops, equal)
     found: list[Difference] = []
     seconds: dict[int, dict[str, float]] = {}
     if run:
@@ -92,7 +95,7 @@ def split(
     if as_json:
         emit_json(data)
     else:
-        emit_blocks(*_blocks(places, cuts, found, seconds), *_advice(model, data, problem, verdict.objective, out))
+        emit_blocks(*_blocks(places, cuts, why, found, seconds), *_advice(model, data, problem, verdict.objective, out))
     return 0 if all(x.same for x in found) else 1
 
 
@@ -118,6 +121,24 @@ def _data(model: str, plan: Plan, places: dict[str, Place], cuts: list[Cut]) -> 
     }
 
 
+def _rivals(ops: Any, equal: list[Rival]) -> dict[str, Any]:
+    """Return the best plan by hand, with the split points of the best that has one for each cut."""
+    from ..torch_split import mapping
+
+    named = (mapping.split_points(cuts) for x in equal for cuts in [mapping.cuts(ops, x.stage)] if _complete(cuts))
+    return {
+        "by": equal[0].by,
+        "objective": equal[0].objective,
+        "problem": equal[0].problem or None,
+        "all": {x.by: x.objective for x in equal},
+        "split_points": next(named, {}),
+    }
+
+
+def _complete(cuts: list[Cut]) -> bool:
+    return all(cut.problem is None for cut in cuts)
+
+
 def _run_data(run: SplitRun, found: list[Difference]) -> dict[str, Any]:
     told = [{name: None if value in (float("inf"), "") else value for name, value in asdict(x).items()} for x in found]
     return {
@@ -129,7 +150,11 @@ def _run_data(run: SplitRun, found: list[Difference]) -> dict[str, Any]:
 
 
 def _blocks(
-    places: dict[str, Place], cuts: list[Cut], found: list[Difference], seconds: dict[int, dict[str, float]]
+    places: dict[str, Place],
+    cuts: list[Cut],
+    why: list[str],
+    found: list[Difference],
+    seconds: dict[int, dict[str, float]],
 ) -> list[Any]:
     shown = _outermost(places)
     rows = [(name or "(the model)", ", ".join(map(str, x.stages)), ", ".join(map(str, x.devices))) for name, x in shown]
@@ -139,9 +164,11 @@ def _blocks(
     lines = [
         (
             f"stage {cut.stage}",
-            f"SplitPoint.{cut.point} of {cut.module}" if cut.module else f"no split point: {cut.problem}",
+            f"SplitPoint.{cut.point} of {cut.module}; {words}"
+            if cut.module
+            else f"{words}; no split point: {cut.problem}",
         )
-        for cut in cuts
+        for cut, words in zip(cuts, why, strict=True)
     ]
     blocks += [facts(lines)] if lines else []
     if found:
@@ -161,12 +188,15 @@ def _advice(
     lines = []
     unit = time_unit(problem)
     if objective is not None and "equal_layers" in data:
-        equal = data["equal_layers"]["objective"]
+        equal = data["equal_layers"]
         words = f"this plan {quantity(objective, unit)} per mini-batch; equal layers "
-        if equal is None:
-            lines.append(f"{words}do not fit the memory of the devices")
+        if equal["objective"] is None:
+            lines.append(f"{words}break a limit: {equal['problem']}")
         else:
-            lines.append(f"{words}{quantity(equal, unit)}, {(equal / objective - 1) * 100:.3g}% more")
+            more = {by: None if x is None else f"{(x / objective - 1) * 100:.3g}%" for by, x in equal["all"].items()}
+            others = ", ".join(f"equal {by} {x or 'breaks a limit'}" for by, x in more.items() if by != equal["by"])
+            best = quantity(equal["objective"], unit)
+            lines.append(f"{words}{best}, {more[equal['by']]} more (equal {equal['by']}; {others})")
     if data["pipelining"]["obstacles"]:
         lines += [f"torch.distributed.pipelining cannot run it: {x}" for x in data["pipelining"]["obstacles"]]
     elif out is not None and len(data["stages"]) > 1:
