@@ -100,11 +100,18 @@ def split(
 
 
 def _obstacles(model: Any, ops: Any, stage: list[int], cuts: list[Cut]) -> list[str]:
+    from torch import distributed
+
     from ..torch_split import mapping
-    from ..torch_split.rehearsal import rehearse
 
     known = mapping.obstacles(ops, stage, cuts)
-    return known if known or not cuts else rehearse(model, ops, stage, mapping.split_points(cuts))
+    if known or not cuts:
+        return known
+    if not distributed.is_available() or distributed.is_initialized():
+        return ["torch.distributed cannot be tried here: this torch lacks it, or the model's file initializes it"]
+    from ..torch_split.rehearsal import rehearse
+
+    return rehearse(model, ops, stage, mapping.split_points(cuts))
 
 
 def _data(model: str, plan: Plan, places: dict[str, Place], cuts: list[Cut]) -> dict[str, Any]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from math import inf
+from typing import TYPE_CHECKING, Any
 
-from .launch import SplitRun
-from .tensors import apart, largest
+import torch
+
+if TYPE_CHECKING:
+    from .launch import SplitRun
 
 TOLERANCE = 1e-5
 """Relative difference up to which two results are the same: sums of floats in another order."""
@@ -63,3 +66,17 @@ def _difference(what: str, mine: dict[str, Any], whole: dict[str, Any], floor: f
         if ratio > relative:
             relative, worst = ratio, name
     return Difference(what, len(both), absolute, relative, worst, tuple(sorted(mine.keys() ^ whole.keys())))
+
+
+def apart(a: torch.Tensor, b: torch.Tensor) -> float:
+    """Return the largest difference, infinite if one is not a number or the shapes differ."""
+    if a.shape != b.shape:
+        return inf
+    difference = torch.where(a == b, 0.0, (a.double() - b.double()).abs())  # infinite in both is the same
+    return float(torch.nan_to_num(difference, nan=inf, posinf=inf).max()) if a.numel() else 0.0
+
+
+def largest(x: torch.Tensor) -> float:
+    """Return the largest finite magnitude."""
+    x = x.detach().double().abs()
+    return float(x[x.isfinite()].max()) if x.isfinite().any() else 0.0

@@ -84,7 +84,8 @@ def units(colocation: Sequence[int]) -> list[int]:
 def levels(ops: Ops) -> list[list[int]]:
     """Return the index of each op's block, for the blocks of each depth, the outermost first.
 
-    Blocks are the members of `ModuleList` and `Sequential` that are alike in size and hold half of the ops. Ops between two blocks belong to the one before. A model without any has its ops for blocks.
+    Blocks are the members of `ModuleList` and `Sequential` that are alike in size and hold half of the ops.
+    Ops between two blocks belong to the one before. A model without any has its ops for blocks.
     """
     where, found = stacks(ops), []
     for depth in count():

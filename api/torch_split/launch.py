@@ -17,7 +17,7 @@ import torch
 from gangplan.instances import InstanceError
 from gangplan.instances.torch_model.load import Model, said
 from gangplan.instances.torch_model.ops import Ops
-from gangplan.instances.torch_model.program import Aten, Node
+from gangplan.instances.torch_model.program import Aten
 
 from .pieces import Piece
 from .reference import Reference, reference
@@ -63,7 +63,8 @@ def run_split(model: Model, ops: Ops, parts: tuple[Piece, ...], training: bool, 
     with _processes(devices) as (boxes, stopped):
         bare = {i: replace(part, nodes=()) for i, part in enumerate(parts)}
         buffers = frozenset(name for name in program.state if not program.is_parameter(name))
-        source = model.name if any(node.call.foreign for node in program.nodes if isinstance(node.call, Aten)) else ""
+        operators = (node.call.name for node in program.nodes if isinstance(node.call, Aten))
+        source = "" if all(name.startswith("aten.") for name in operators) else model.name
         positions = {node.name: i for i, node in enumerate(program.nodes)}
         for device in devices:
             own = {i: part for i, part in enumerate(parts) if part.device == device}
@@ -87,16 +88,7 @@ def _pickled(job: Job) -> bytes:
     try:
         return pickle.dumps(job)
     except Exception as error:
-        nodes = (node for part in job.pieces.values() for node in part.nodes)
-        where = next((node.module for node in nodes if node.module and not _picklable(node)), "the model")
-        raise InstanceError("run", f"{where} cannot be sent to another process: {said(error)}") from None
-
-
-def _picklable(node: Node) -> bool:
-    try:
-        return bool(pickle.dumps(node))
-    except Exception:
-        return False
+        raise InstanceError("run", f"the model cannot be sent to another process: {said(error)}") from None
 
 
 def _collect(box: Any, stopped: Callable[[], list[int]], devices: list[int]) -> dict[str, dict[Any, Any]]:

@@ -72,7 +72,8 @@ def cuts(ops: Ops, stage: list[int]) -> list[Cut]:
             if i in points:
                 other = points[i][0][0]
                 words = f"{other} alone could name it, but names another: make a module of what is between"
-        result.append(Cut(k + 1, *(chosen[k] or (None, None)), words))
+        module, point = chosen[k] or (None, None)
+        result.append(Cut(k + 1, module, point, words))
     return result
 
 

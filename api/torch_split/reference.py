@@ -14,7 +14,7 @@ from gangplan.instances.torch_model.load import Model, leaves
 from gangplan.instances.torch_model.ops import Ops
 from gangplan.instances.torch_model.program import STATE, tensors
 
-from .tensors import apart
+from .compare import apart
 from .worker import run_seeded
 
 

@@ -15,22 +15,22 @@ from torch.utils import _pytree
 from gangplan.instances.torch_model.load import Model, leaves, said
 from gangplan.instances.torch_model.ops import Ops
 from gangplan.instances.torch_model.program import tensors
-from gangplan.instances.torch_model.trace import silent
+from gangplan.instances.torch_model.trace import short, silent
 
+from .compare import apart, largest
 from .reference import kept
 from .remedies import remedy
-from .tensors import apart, largest
 
 MICRO_BATCHES = 2
 """Of the rehearsal: enough for inputs to be cut and outputs to be joined."""
 
 
-class StageError(Exception):
-    """What torch would not do, or would do otherwise than the whole model."""
-
-
 TOLERANCE = 1e-4
 """Relative difference up to which outputs are the same: a micro-batch's sums may be taken in another order."""
+
+
+class StageError(Exception):
+    """What torch would not do, or would do otherwise than the whole model."""
 
 
 def rehearse(model: Model, ops: Ops, stage: list[int], points: dict[str, str]) -> list[str]:
@@ -52,7 +52,7 @@ def rehearse(model: Model, ops: Ops, stage: list[int], points: dict[str, str]) -
                 _compare(expected, _step(_split(model, points, len(set(stage))), model), ops.profile.random)
     except Exception as error:
         cause = error.__cause__ or error
-        words = str(cause) if isinstance(cause, StageError) else said(cause)
+        words = str(cause) if isinstance(cause, StageError) else short(said(cause))
         return [f"{words}: {remedy(model, ops, stage, str(cause))}"]
     return []
 
@@ -97,7 +97,12 @@ def difference(expected: list[Any], result: Any, micro_batches: int) -> float:
 def whole(model: Model, passes: int) -> list[Any]:
     """Return what the whole model computes in some passes; its buffers are in the end what they were."""
     with torch.no_grad(), kept(model.module):
-        return [_pytree.tree_map(_copied, model.module(*model.args, **model.kwargs)) for _ in range(passes)]
+        return [_pytree.tree_map(_copied, _called(model)) for _ in range(passes)]
+
+
+def _called(model: Model) -> Any:
+    args, kwargs = _pytree.tree_map(_copied, (model.args, model.kwargs))
+    return model.module(*args, **kwargs)
 
 
 def _copied(x: Any) -> Any:

@@ -9,6 +9,7 @@ from gangplan.instances.torch_model.inplace import writes
 from gangplan.instances.torch_model.load import Model
 from gangplan.instances.torch_model.ops import Ops
 from gangplan.instances.torch_model.program import STATE, tensors
+from gangplan.instances.torch_model.trace import HINTS
 
 GENERAL = "keep the modules about the cut together by profile --whole, or write the stages by hand as its PipelineStage"
 CONSTANT = "inputs that are no tensors are constants of a trace: make them defaults of forward"
@@ -50,7 +51,8 @@ def remedy(model: Model, ops: Ops, stage: list[int], message: str) -> str:
     if written:
         return f"{written[0].removeprefix(STATE)} is a parameter that forward writes into: leave that to the optimizer"
     if program.how != "torch.export":
-        return "the splitter traces with torch.export alone, which cannot take this model"
+        hint = next((words for part, words in HINTS.items() if part in message), GENERAL)
+        return f"the splitter traces with torch.export alone, which cannot take this model: {hint}"
     kinds = {mode.kind: node.module for node in reversed(program.nodes) for mode in node.modes}
     if kinds and "submod" in message:
         return "; ".join(MODES[kind].format(modules=f", in {name}" if name else "") for kind, name in kinds.items())

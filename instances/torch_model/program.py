@@ -28,11 +28,6 @@ class Aten:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    @property
-    def foreign(self) -> bool:
-        """Whether it is no operator of torch's own, and has to be registered wherever it runs."""
-        return self.name.split(".")[0] not in ("aten", "prim", "prims", "quantized")
-
     def resolve(self) -> Any:
         """Return the operator."""
         found: Any = torch.ops

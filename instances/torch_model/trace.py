@@ -206,7 +206,7 @@ def trace(model: Model) -> Profile:
                 traced = _profiled(way(model))
                 break
             except Exception as error:
-                reasons.append(f"{name}: {_short(said(error))}")
+                reasons.append(f"{name}: {short(said(error))}")
                 hints += [hint for part, hint in HINTS.items() if part in str(error)]
         else:
             raise InstanceError("model", f"{model.name!r} cannot be traced; {'; '.join([*reasons, *hints[:1]])}")
@@ -232,7 +232,8 @@ def _states(module: Any) -> bytes:
     return pickle.dumps((random.getstate(), np.random.get_state(), own))  # noqa: NPY002 - what users draw from
 
 
-def _short(text: str, most: int = 90) -> str:
+def short(text: str, most: int = 90) -> str:
+    """Return the beginning of a text."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
