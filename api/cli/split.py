@@ -200,7 +200,10 @@ def _advice(
         if equal["objective"] is None:
             lines.append(f"{words}break a limit: {equal['problem']}")
         else:
-            more = {by: None if x is None else f"{(x / objective - 1) * 100:.3g}%" for by, x in equal["all"].items()}
+            more = {
+                by: None if x is None else f"{round((x / objective - 1) * 100, 1) + 0.0:g}%"
+                for by, x in equal["all"].items()
+            }
             others = ", ".join(f"equal {by} {x or 'breaks a limit'}" for by, x in more.items() if by != equal["by"])
             best = quantity(equal["objective"], unit)
             lines.append(f"{words}{best}, {more[equal['by']]} more (equal {equal['by']}; {others})")
