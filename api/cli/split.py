@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -72,12 +72,10 @@ def split(
         device, stage = forward_part(ops, answer)
     except InstanceError as error:
         raise error.of(plan) from None
-    places, cuts = mapping.places(ops, device, stage), mapping.cuts(ops, stage)
+    places, why = mapping.places(ops, device, stage), reasons(problem, answer, ops, stage)
+    cuts = [replace(cut, why=words) for cut, words in zip(mapping.cuts(ops, stage), why, strict=True)]
     data = _data(model, answer, places, cuts) | {"stages": stage_devices(answer, device, stage)}
     data["pipelining"] = {"obstacles": _obstacles(loaded, ops, stage, cuts)}
-    why = reasons(problem, answer, ops, stage)
-    for cut, words in zip(data["cuts"], why, strict=True):
-        cut["why"] = words
     if equal := rivals(problem, answer, ops):
         data["equal_layers"] = _rivals(ops, equal)
     found: list[Difference] = []
@@ -95,7 +93,7 @@ def split(
     if as_json:
         emit_json(data)
     else:
-        emit_blocks(*_blocks(places, cuts, why, found, seconds), *_advice(model, data, problem, verdict.objective, out))
+        emit_blocks(*_blocks(places, cuts, found, seconds), *_advice(model, data, problem, verdict.objective, out))
     return 0 if all(x.same for x in found) else 1
 
 
@@ -132,7 +130,8 @@ def _rivals(ops: Any, equal: list[Rival]) -> dict[str, Any]:
     """Return the best plan by hand, with the split points of the best that has one for each cut."""
     from ..torch_split import mapping
 
-    named = (mapping.split_points(cuts) for x in equal for cuts in [mapping.cuts(ops, x.stage)] if _complete(cuts))
+    choices = (mapping.cuts(ops, x.stage) for x in equal)
+    named = (mapping.split_points(cuts) for cuts in choices if all(cut.module for cut in cuts))
     return {
         "by": equal[0].by,
         "objective": equal[0].objective,
@@ -140,10 +139,6 @@ def _rivals(ops: Any, equal: list[Rival]) -> dict[str, Any]:
         "all": {x.by: x.objective for x in equal},
         "split_points": next(named, {}),
     }
-
-
-def _complete(cuts: list[Cut]) -> bool:
-    return all(cut.problem is None for cut in cuts)
 
 
 def _run_data(run: SplitRun, found: list[Difference]) -> dict[str, Any]:
@@ -157,11 +152,7 @@ def _run_data(run: SplitRun, found: list[Difference]) -> dict[str, Any]:
 
 
 def _blocks(
-    places: dict[str, Place],
-    cuts: list[Cut],
-    why: list[str],
-    found: list[Difference],
-    seconds: dict[int, dict[str, float]],
+    places: dict[str, Place], cuts: list[Cut], found: list[Difference], seconds: dict[int, dict[str, float]]
 ) -> list[Any]:
     shown = _outermost(places)
     rows = [(name or "(the model)", ", ".join(map(str, x.stages)), ", ".join(map(str, x.devices))) for name, x in shown]
@@ -171,11 +162,9 @@ def _blocks(
     lines = [
         (
             f"stage {cut.stage}",
-            f"SplitPoint.{cut.point} of {cut.module}; {words}"
-            if cut.module
-            else f"{words}; no split point: {cut.problem}",
+            f"{f'SplitPoint.{cut.point} of {cut.module}' if cut.module else f'no point: {cut.problem}'}; {cut.why}",
         )
-        for cut, words in zip(cuts, why, strict=True)
+        for cut in cuts
     ]
     blocks += [facts(lines)] if lines else []
     if found:
@@ -200,13 +189,11 @@ def _advice(
         if equal["objective"] is None:
             lines.append(f"{words}break a limit: {equal['problem']}")
         else:
-            more = {
-                by: None if x is None else f"{round((x / objective - 1) * 100, 1) + 0.0:g}%"
-                for by, x in equal["all"].items()
-            }
-            others = ", ".join(f"equal {by} {x or 'breaks a limit'}" for by, x in more.items() if by != equal["by"])
+            share = {by: x and round((x / objective - 1) * 100, 1) + 0.0 for by, x in equal["all"].items()}
+            more = {by: "break a limit" if x is None else f"{x:g}% more" for by, x in share.items()}
+            others = ", ".join(f"equal {by} {x}" for by, x in more.items() if by != equal["by"])
             best = quantity(equal["objective"], unit)
-            lines.append(f"{words}{best}, {more[equal['by']]} more (equal {equal['by']}; {others})")
+            lines.append(f"{words}{best}, {more[equal['by']]} (equal {equal['by']}; {others})")
     if data["pipelining"]["obstacles"]:
         lines += [f"torch.distributed.pipelining cannot run it: {x}" for x in data["pipelining"]["obstacles"]]
     elif out is not None and len(data["stages"]) > 1:

@@ -121,7 +121,7 @@ def _equal(layer: list[int], devices: int) -> list[int]:
 
 def _balanced(amount: FloatArray, unit: list[int], devices: int) -> list[int]:
     """Return the stage of each op of a cut between units whose largest stage is the least."""
-    load = np.bincount(unit, weights=amount)
+    load = np.bincount(unit, weights=amount).astype(float)
     low, high = float(load.max()), float(load.sum())
     for _ in range(50):
         middle = (low + high) / 2

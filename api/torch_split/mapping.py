@@ -30,12 +30,14 @@ class Cut:
         module: qualified name of the module before or after which it begins, None if none does.
         point: ``BEGINNING`` or ``END`` of that module: a name of `torch.distributed.pipelining.SplitPoint`.
         problem: why there is no such module.
+        why: what passes there, and what a cut beside it costs; see `reasons`.
     """
 
     stage: int
     module: str | None
     point: str | None
     problem: str | None
+    why: str = ""
 
 
 def places(ops: Ops, device: list[int], stage: list[int]) -> dict[str, Place]:

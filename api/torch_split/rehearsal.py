@@ -49,19 +49,15 @@ def rehearse(model: Model, ops: Ops, stage: list[int], points: dict[str, str]) -
         with silent():
             expected = whole(model, MICRO_BATCHES)
             with kept(model.module), _unwrapped(model.module, points):
-                _compare(expected, _step(_split(model, points, len(set(stage))), model), ops.profile.random)
+                pipe = cut(model, points)
+                if pipe.num_stages != len(set(stage)):
+                    raise StageError(f"the split points make {pipe.num_stages} stages, not {len(set(stage))}")
+                _compare(expected, _step(pipe, model), ops.profile.random)
     except Exception as error:
         cause = error.__cause__ or error
         words = str(cause) if isinstance(cause, StageError) else short(said(cause))
         return [f"{words}: {remedy(model, ops, stage, str(cause))}"]
     return []
-
-
-def _split(model: Model, points: dict[str, str], stages: int) -> Any:
-    pipe = cut(model, points)
-    if pipe.num_stages != stages:
-        raise StageError(f"the split points make {pipe.num_stages} stages, not {stages}")
-    return pipe
 
 
 def _compare(expected: list[Any], result: Any, random: bool) -> None:
@@ -97,12 +93,8 @@ def difference(expected: list[Any], result: Any, micro_batches: int) -> float:
 def whole(model: Model, passes: int) -> list[Any]:
     """Return what the whole model computes in some passes; its buffers are in the end what they were."""
     with torch.no_grad(), kept(model.module):
-        return [_pytree.tree_map(_copied, _called(model)) for _ in range(passes)]
-
-
-def _called(model: Model) -> Any:
-    args, kwargs = _pytree.tree_map(_copied, (model.args, model.kwargs))
-    return model.module(*args, **kwargs)
+        inputs = [_pytree.tree_map(_copied, (model.args, model.kwargs)) for _ in range(passes)]
+        return [_pytree.tree_map(_copied, model.module(*args, **kwargs)) for args, kwargs in inputs]
 
 
 def _copied(x: Any) -> Any:

@@ -62,7 +62,6 @@ def _run(model: Model, points: dict[str, str], rank: int, device: torch.device, 
         raise SystemExit(f"run_pipeline: {pipe.num_stages} stages need as many processes, not {processes}")
     stage = pipe.build_stage(rank, device)
     given, named = repeated((args, kwargs), micro_batches) if rank == 0 else ((), {})
-
     schedule = ScheduleGPipe(stage, micro_batches)
     with torch.no_grad():
         found = schedule.step(*given, **named)
