@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,6 +20,7 @@ from .output import emit_blocks, emit_json, facts, table
 
 if TYPE_CHECKING:
     from ..torch_split.compare import Difference
+    from ..torch_split.equal_layers import Rival
     from ..torch_split.launch import SplitRun
     from ..torch_split.mapping import Cut, Place
 
@@ -59,8 +60,9 @@ def split(
     from gangplan.instances.torch_model.trace import trace
 
     from ..torch_split import mapping
-    from ..torch_split.equal_layers import compared
+    from ..torch_split.equal_layers import rivals
     from ..torch_split.pieces import forward_part, pieces, stage_devices
+    from ..torch_split.reasons import reasons
 
     ops = Ops(trace(loaded))
     try:
@@ -71,13 +73,12 @@ def split(
         device, stage = forward_part(ops, answer)
     except InstanceError as error:
         raise error.of(plan) from None
-    places, cuts = mapping.places(ops, device, stage), mapping.cuts(ops, stage)
+    places, why = mapping.places(ops, device, stage), reasons(problem, answer, ops, stage)
+    cuts = [replace(cut, why=words) for cut, words in zip(mapping.cuts(ops, stage), why, strict=True)]
     data = _data(model, answer, places, cuts) | {"stages": stage_devices(answer, device, stage)}
-    data["pipelining"] = {"obstacles": mapping.obstacles(ops, stage, cuts)}
-    equal = compared(problem, answer, ops)
-    if equal is not None:
-        points = mapping.split_points(mapping.cuts(ops, equal[0]))
-        data["equal_layers"] = {"objective": equal[1], "split_points": points}
+    data["pipelining"] = {"obstacles": _obstacles(loaded, ops, stage, cuts)}
+    if equal := rivals(problem, answer, ops):
+        data["equal_layers"] = _rivals(ops, equal)
     found: list[Difference] = []
     seconds: dict[int, dict[str, float]] = {}
     if run:
@@ -97,6 +98,21 @@ def split(
     return 0 if all(x.same for x in found) else 1
 
 
+def _obstacles(model: Any, ops: Any, stage: list[int], cuts: list[Cut]) -> list[str]:
+    from torch import distributed
+
+    from ..torch_split import mapping
+
+    known = mapping.obstacles(ops, stage, cuts)
+    if known or not cuts:
+        return known
+    if not distributed.is_available() or distributed.is_initialized():
+        return ["torch.distributed cannot be tried here: this torch lacks it, or the model's file initializes it"]
+    from ..torch_split.rehearsal import rehearse
+
+    return rehearse(model, ops, stage, mapping.split_points(cuts))
+
+
 def _data(model: str, plan: Plan, places: dict[str, Place], cuts: list[Cut]) -> dict[str, Any]:
     from ..torch_split.mapping import split_points
 
@@ -108,6 +124,21 @@ def _data(model: str, plan: Plan, places: dict[str, Place], cuts: list[Cut]) -> 
         "split_points": split_points(cuts),
         "cuts": [asdict(cut) for cut in cuts],
         "plan": json.loads(dump(plan)),
+    }
+
+
+def _rivals(ops: Any, equal: list[Rival]) -> dict[str, Any]:
+    """Return the best plan by hand, with the split points of the best that has one for each cut."""
+    from ..torch_split import mapping
+
+    choices = (mapping.cuts(ops, x.stage) for x in equal)
+    named = (mapping.split_points(cuts) for cuts in choices if all(cut.module for cut in cuts))
+    return {
+        "by": equal[0].by,
+        "objective": equal[0].objective,
+        "problem": equal[0].problem or None,
+        "all": {x.by: x.objective for x in equal},
+        "split_points": next(named, {}),
     }
 
 
@@ -132,7 +163,7 @@ def _blocks(
     lines = [
         (
             f"stage {cut.stage}",
-            f"SplitPoint.{cut.point} of {cut.module}" if cut.module else f"no split point: {cut.problem}",
+            f"{f'SplitPoint.{cut.point} of {cut.module}' if cut.module else f'no point: {cut.problem}'}; {cut.why}",
         )
         for cut in cuts
     ]
@@ -154,12 +185,16 @@ def _advice(
     lines = []
     unit = time_unit(problem)
     if objective is not None and "equal_layers" in data:
-        equal = data["equal_layers"]["objective"]
+        equal = data["equal_layers"]
         words = f"this plan {quantity(objective, unit)} per mini-batch; equal layers "
-        if equal is None:
-            lines.append(f"{words}do not fit the memory of the devices")
+        if equal["objective"] is None:
+            lines.append(f"{words}break a limit: {equal['problem']}")
         else:
-            lines.append(f"{words}{quantity(equal, unit)}, {(equal / objective - 1) * 100:.3g}% more")
+            share = {by: x and round((x / objective - 1) * 100, 1) + 0.0 for by, x in equal["all"].items()}
+            more = {by: "break a limit" if x is None else f"{x:g}% more" for by, x in share.items()}
+            others = ", ".join(f"equal {by} {x}" for by, x in more.items() if by != equal["by"])
+            best = quantity(equal["objective"], unit)
+            lines.append(f"{words}{best}, {more[equal['by']]} (equal {equal['by']}; {others})")
     if data["pipelining"]["obstacles"]:
         lines += [f"torch.distributed.pipelining cannot run it: {x}" for x in data["pipelining"]["obstacles"]]
     elif out is not None and len(data["stages"]) > 1:

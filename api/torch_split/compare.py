@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from .launch import SplitRun
+if TYPE_CHECKING:
+    from .launch import SplitRun
 
 TOLERANCE = 1e-5
 """Relative difference up to which two results are the same: sums of floats in another order."""
@@ -54,20 +55,20 @@ def differences(run: SplitRun) -> list[Difference]:
 
 def _difference(what: str, mine: dict[str, Any], whole: dict[str, Any], floor: float) -> Difference:
     both = [name for name in whole if name in mine]
-    largest = {name: _largest(whole[name]) for name in both}
-    least = floor * max(largest.values(), default=0.0)
+    size = {name: largest(whole[name]) for name in both}
+    least = floor * max(size.values(), default=0.0)
     absolute = relative = 0.0
     worst = ""
     for name in both:
-        apart = _apart(mine[name].detach(), whole[name].detach())
-        ratio = apart / max(largest[name], least, 1e-300)
-        absolute = max(absolute, apart)
+        gap = apart(mine[name].detach(), whole[name].detach())
+        ratio = gap / max(size[name], least, 1e-300)
+        absolute = max(absolute, gap)
         if ratio > relative:
             relative, worst = ratio, name
     return Difference(what, len(both), absolute, relative, worst, tuple(sorted(mine.keys() ^ whole.keys())))
 
 
-def _apart(a: torch.Tensor, b: torch.Tensor) -> float:
+def apart(a: torch.Tensor, b: torch.Tensor) -> float:
     """Return the largest difference, infinite if one is not a number or the shapes differ."""
     if a.shape != b.shape:
         return inf
@@ -75,7 +76,7 @@ def _apart(a: torch.Tensor, b: torch.Tensor) -> float:
     return float(torch.nan_to_num(difference, nan=inf, posinf=inf).max()) if a.numel() else 0.0
 
 
-def _largest(x: torch.Tensor) -> float:
+def largest(x: torch.Tensor) -> float:
     """Return the largest finite magnitude."""
     x = x.detach().double().abs()
     return float(x[x.isfinite()].max()) if x.isfinite().any() else 0.0

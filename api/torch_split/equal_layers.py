@@ -1,62 +1,148 @@
-"""The plan that many people would write by hand: as many layers on each device."""
+"""The plans that many people would write by hand: equally many blocks, parameters or seconds on each device."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import count
 
 import numpy as np
 
 from gangplan.instances import PartitionPlan, PartitionProblem, Plan, Problem, verify
+from gangplan.instances.arrays import FloatArray
 from gangplan.instances.torch_model.ops import Ops
 from gangplan.instances.torch_model.pipelining import stacks
 
 
-def equal_layers(ops: Ops, devices: int) -> list[int]:
-    """Return the stage of each op if `devices` stages get equally many layers.
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """A plan by hand.
 
-    The layers are the members of the longest `ModuleList` or `Sequential`; what comes before the first is on the first
-    stage, what comes after the last on the last one. A model without either is cut by the number of its ops.
+    Attributes:
+        by: what is equal: ``blocks``, ``parameters`` or ``time``.
+        stage: of each op.
+        objective: None if it breaks a limit.
+        problem: the limit.
     """
-    layer = _layers(ops)
+
+    by: str
+    stage: list[int]
+    objective: float | None
+    problem: str
+
+
+def equal_layers(ops: Ops, devices: int) -> list[int]:
+    """Return the stage of each op if `devices` stages get equally many of the model's repeated blocks.
+
+    What comes before the first block is on the first stage, what comes after the last on the last one.
+    """
+    found = levels(ops)
+    return _equal(next((layer for layer in found if max(layer) + 1 >= devices), found[-1]), devices)
+
+
+def rivals(problem: Problem, plan: Plan, ops: Ops) -> list[Rival]:
+    """Return the best plan by hand with equal blocks, parameters and seconds, the best of all first.
+
+    Args:
+        problem: for throughput, contiguous; for all others there is nothing to compare with.
+        plan: an answer; the others use as many devices of the cluster as there are.
+        ops: of the model.
+    """
+    if not isinstance(problem, PartitionProblem) or not isinstance(plan, PartitionPlan):
+        return []
+    if problem.variant != "contiguous":
+        return []
+    n, devices = len(ops.ops), problem.cluster.n_devices
+    seconds, size = problem.time()[0], problem.graph.parameter_bytes
+    seconds = seconds[:n] + (seconds[n:][::-1] if len(seconds) > n else 0.0)
+    blocks = levels(ops)
+    places = [*blocks, units(problem.graph.colocation[:n].tolist())]
+    stages = {
+        "blocks": [_equal(layer, devices) for layer in blocks],
+        "parameters": [_balanced(size[:n], unit, devices) for unit in places],
+        "time": [_balanced(seconds, unit, devices) for unit in places],
+    }
+    found = []
+    for by, choices in stages.items():
+        tried = [_tried(problem, plan, by, stage) for stage in choices]
+        found.append(min(tried, key=lambda x: (x.objective is None, x.objective)))
+    return sorted(found, key=lambda x: (x.objective is None, x.objective or 0.0))
+
+
+def units(colocation: Sequence[int]) -> list[int]:
+    """Return the unit of each op, from 0 in their order: the shortest stretches that no class reaches beyond."""
+    last = {label: i for i, label in enumerate(colocation) if label >= 0}
+    unit, reach, here = [], -1, -1
+    for i, label in enumerate(colocation):
+        here += i > reach
+        reach = max(reach, i, last.get(label, i))
+        unit.append(here)
+    return unit
+
+
+def levels(ops: Ops) -> list[list[int]]:
+    """Return the index of each op's block, for the blocks of each depth, the outermost first.
+
+    Blocks are the members of `ModuleList` and `Sequential` that are alike in size and hold half of the ops.
+    Ops between two blocks belong to the one before. A model without any has its ops for blocks.
+    """
+    where, found = stacks(ops), []
+    for depth in count():
+        block = [_numbered(stack, depth) for stack in where]
+        if not any(block):
+            break
+        size = Counter(name for name in block if name)
+        lists: dict[str, list[int]] = {}
+        for name, ops_in in size.items():
+            lists.setdefault(name.rpartition(".")[0], []).append(ops_in)
+        mean = {name: sum(sizes) / len(sizes) for name, sizes in lists.items()}
+        kept = [x for x in size if 2 * mean[x.rpartition(".")[0]] >= max(mean.values())]
+        if 2 * sum(size[x] for x in kept) < len(where) or len(kept) < 2:
+            continue
+        index = {name: i for i, name in enumerate(kept)}
+        layer, last = [], 0
+        for name in block:
+            last = max(last, index.get(name, 0))
+            layer.append(last)
+        found.append(layer)
+    return found or [list(range(len(where)))]
+
+
+def _numbered(stack: tuple[str, ...], depth: int) -> str:
+    inside = [name for name in stack if name.rpartition(".")[2].isdigit()]
+    return inside[depth] if len(inside) > depth else ""
+
+
+def _equal(layer: list[int], devices: int) -> list[int]:
     n = max(layer) + 1
     return [min(x * devices // n, devices - 1) for x in layer]
 
 
-def compared(problem: Problem, plan: Plan, ops: Ops) -> tuple[list[int], float | None] | None:
-    """Return the stages of the plan with equal layers and its objective, None if it breaks a limit.
+def _balanced(amount: FloatArray, unit: list[int], devices: int) -> list[int]:
+    """Return the stage of each op of a cut between units whose largest stage is the least."""
+    load = np.bincount(unit, weights=amount).astype(float)
+    low, high = float(load.max()), float(load.sum())
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (low, middle) if max(_filled(load, middle)) < devices else (middle, high)
+    stage = _filled(load, high)
+    return [stage[x] for x in unit]
 
-    Args:
-        problem: for throughput, contiguous; for all others there is nothing to compare with: None.
-        plan: an answer; the other one uses as many devices of the cluster as there are.
-        ops: of the model.
-    """
-    if not isinstance(problem, PartitionProblem) or not isinstance(plan, PartitionPlan):
-        return None
-    if problem.variant != "contiguous":
-        return None
-    stage = equal_layers(ops, problem.cluster.n_devices)
+
+def _filled(load: FloatArray, limit: float) -> list[int]:
+    """Return the stage of each unit where each stage takes what it can up to a limit."""
+    stage, full, taken = [], 0, 0.0
+    for x in load.tolist():
+        if taken and taken + x > limit * (1 + 1e-12):
+            full, taken = full + 1, 0.0
+        taken += x
+        stage.append(full)
+    return stage
+
+
+def _tried(problem: PartitionProblem, plan: PartitionPlan, by: str, stage: list[int]) -> Rival:
     both = np.array([*stage, *reversed(stage)][: len(plan.ops)], dtype=np.int32)
+    both = np.unique(both, return_inverse=True)[1].astype(np.int32)
     verdict = verify(problem, replace(plan, device=both, stage=both))
-    return stage, verdict.objective
-
-
-def _layers(ops: Ops) -> list[int]:
-    """Return the index of each op's layer, ops between two layers with the one before."""
-    where = stacks(ops)
-    members: dict[str, list[str]] = {}
-    for stack in where:
-        for module in stack:
-            parent, _, child = module.rpartition(".")
-            if child.isdigit():
-                found = members.setdefault(parent, [])
-                if module not in found:
-                    found.append(module)
-    if not members:
-        return list(range(len(where)))
-    longest = max(members.values(), key=len)
-    index = {module: i for i, module in enumerate(longest)}
-    layer, last = [], 0
-    for stack in where:
-        last = max([last, *(index[module] for module in stack if module in index)])
-        layer.append(last)
-    return layer
+    return Rival(by, stage, verdict.objective, verdict.violations[0] if verdict.violations else "")

@@ -17,6 +17,7 @@ import torch
 from gangplan.instances import InstanceError
 from gangplan.instances.torch_model.load import Model, said
 from gangplan.instances.torch_model.ops import Ops
+from gangplan.instances.torch_model.program import Aten
 
 from .pieces import Piece
 from .reference import Reference, reference
@@ -54,17 +55,23 @@ def run_split(model: Model, ops: Ops, parts: tuple[Piece, ...], training: bool, 
         InstanceError: if a process fails; it says where and why.
     """
     program = ops.profile.program
+    if any(x.is_meta for x in program.state.values()):
+        raise InstanceError(
+            "run", "the model's weights are on the meta device, without numbers: build it on a processor"
+        )
     devices = sorted({part.device for part in parts})
     with _processes(devices) as (boxes, stopped):
         bare = {i: replace(part, nodes=()) for i, part in enumerate(parts)}
         buffers = frozenset(name for name in program.state if not program.is_parameter(name))
+        operators = (node.call.name for node in program.nodes if isinstance(node.call, Aten))
+        source = "" if all(name.startswith("aten.") for name in operators) else model.name
         positions = {node.name: i for i, node in enumerate(program.nodes)}
         for device in devices:
             own = {i: part for i, part in enumerate(parts) if part.device == device}
             needed = {name for part in own.values() for name in part.inputs}
             inputs = pack({name: program.inputs[name] for name in program.inputs if name in needed})
             job = Job(device, bare | own, inputs, buffers, training, torch.get_num_threads(), seed, positions)
-            boxes[device].put(("job", _pickled(job)))
+            boxes[device].put(("job", source, _pickled(job)))
             for name in dict.fromkeys(name for part in own.values() for name in part.state):
                 boxes[device].put(("state", name, pack(program.state[name])))
         whole = reference(model, ops, training, seed)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gangplan.instances.torch_model import pipelining
 from gangplan.instances.torch_model.ops import Ops
-from gangplan.instances.torch_model.pipelining import boundaries, stacks
+from gangplan.instances.torch_model.pipelining import Point, boundaries, stacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +30,14 @@ class Cut:
         module: qualified name of the module before or after which it begins, None if none does.
         point: ``BEGINNING`` or ``END`` of that module: a name of `torch.distributed.pipelining.SplitPoint`.
         problem: why there is no such module.
+        why: what passes there, and what a cut beside it costs; see `reasons`.
     """
 
     stage: int
     module: str | None
     point: str | None
     problem: str | None
+    why: str = ""
 
 
 def places(ops: Ops, device: list[int], stage: list[int]) -> dict[str, Place]:
@@ -52,31 +54,54 @@ def places(ops: Ops, device: list[int], stage: list[int]) -> dict[str, Place]:
 
 def cuts(ops: Ops, stage: list[int]) -> list[Cut]:
     """Return where each stage but the first begins, in the order in which the model calls its modules."""
-    points = boundaries(ops)
-    where = stacks(ops)
+    points, where = boundaries(ops), stacks(ops)
     names = [op.name for op in ops.ops]
-    taken: set[str] = set()
-    found = []
-    for k, first in enumerate(sorted(set(stage))[1:], 1):
-        here = next(i for i, s in enumerate(stage) if s >= first)
-        back = next((i for i in range(here, len(stage)) if stage[i] < first), None)
-        free = [point for point in points.get(here, ()) if point[0] not in taken]
-        if back is not None:
-            words = f"{names[here]} runs before {names[back]}, which belongs to an earlier stage"
-            found.append(Cut(k, None, None, words))
-        elif free:
-            taken.add(free[0][0])
-            found.append(Cut(k, *free[0], None))
-        else:
-            inside = where[here][-1] if where[here] else "the outermost module"
-            words = f"it falls between {names[here - 1]} and {names[here]}, inside {inside}"
-            found.append(Cut(k, None, None, words))
-    return found
+    firsts = sorted(set(stage))[1:]
+    begin = [next(i for i, s in enumerate(stage) if s >= first) for first in firsts]
+    back = [
+        next((i for i in range(i, len(stage)) if stage[i] < first), None)
+        for i, first in zip(begin, firsts, strict=True)
+    ]
+    chosen = _match([points.get(i, []) if j is None else [] for i, j in zip(begin, back, strict=True)])
+    result = []
+    for k, (i, j) in enumerate(zip(begin, back, strict=True)):
+        words = None
+        if j is not None:
+            words = f"{names[i]} runs before {names[j]}, which belongs to an earlier stage"
+        elif chosen[k] is None:
+            inside = where[i][-1] if where[i] else "the outermost module"
+            words = f"it falls between {names[i - 1]} and {names[i]}, inside {inside}"
+            if i in points:
+                other = points[i][0][0]
+                words = f"{other} alone could name it, but names another: make a module of what is between"
+        module, point = chosen[k] or (None, None)
+        result.append(Cut(k + 1, module, point, words))
+    return result
+
+
+def _match(options: list[list[Point]]) -> list[Point | None]:
+    """Return for each cut one of its points such that no module names two, for as many as can be (Kuhn 1955)."""
+    owner: dict[str, int] = {}
+    chosen: list[Point | None] = [None] * len(options)
+
+    def place(k: int, seen: set[str]) -> bool:
+        for point in options[k]:
+            if point[0] not in seen:
+                seen.add(point[0])
+                if point[0] not in owner or place(owner[point[0]], seen):
+                    owner[point[0]], chosen[k] = k, point
+                    return True
+        return False
+
+    for k in range(len(options)):
+        place(k, set())
+    return chosen
 
 
 def obstacles(ops: Ops, stage: list[int], found: list[Cut]) -> list[str]:
     """Return why `torch.distributed.pipelining` cannot run the stages, each with its remedy; none if it can."""
-    where = [f"stage {cut.stage}: {cut.problem}: profile the model with --pipelining" for cut in found if cut.problem]
+    where = [f"stage {cut.stage}: {cut.problem}" for cut in found if cut.problem]
+    where = [words if words.count(":") > 1 else f"{words}: profile the model with --pipelining" for words in where]
     return [*where, *pipelining.obstacles(ops, stage)]
 
 

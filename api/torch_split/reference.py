@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from gangplan.instances.torch_model.load import Model
+from gangplan.instances import InstanceError
+from gangplan.instances.torch_model.load import Model, leaves
 from gangplan.instances.torch_model.ops import Ops
 from gangplan.instances.torch_model.program import STATE, tensors
 
+from .compare import apart
 from .worker import run_seeded
 
 
@@ -41,21 +45,45 @@ def reference(model: Model, ops: Ops, training: bool, seed: int) -> Reference:
     """
     program = ops.profile.program
     buffers = {name: x.clone() for name, x in program.state.items() if not program.is_parameter(name)}
-    with torch.random.fork_rng(devices=[]), torch.set_grad_enabled(training):
+    with torch.random.fork_rng(devices=[]), torch.set_grad_enabled(training), kept(model.module) as before:
         if ops.profile.random:
             values = program.inputs | program.state | buffers
             for i, node in enumerate(program.nodes):
                 values[node.name] = run_seeded(node, values, seed + i)
             results = [values[name] for name in program.outputs]
         else:
-            held = dict(model.module.named_buffers())
-            fresh = {name: buffers.get(STATE + name, x.clone()) for name, x in held.items()}
-            results = tensors(torch.func.functional_call(model.module, fresh, model.args, model.kwargs))
-    outputs = dict(zip(program.outputs, results, strict=True))
-    cotangents = _cotangents(outputs, seed) if training else {}
-    gradients = _gradients(program, outputs, cotangents) if training else {}
-    plain = {name: x.detach() for name, x in outputs.items()}
+            results = tensors(leaves(model.module(*model.args, **model.kwargs)))
+            buffers |= _changed(model.module, before, buffers.keys())
+        if len(results) != len(program.outputs):
+            words = f"the model returns {len(results)} tensors, and {len(program.outputs)} when it is traced"
+            raise InstanceError("run", words)
+        outputs = dict(zip(program.outputs, results, strict=True))
+        cotangents = _cotangents(outputs, seed) if training else {}
+        gradients = _gradients(program, outputs, cotangents) if training else {}
+    plain = {name: x.detach().clone() for name, x in outputs.items()}
     return Reference(plain, gradients, buffers, cotangents, ops.profile.random)
+
+
+@contextmanager
+def kept(module: Any) -> Iterator[dict[str, Any]]:
+    """Leave a module's buffers in the end as they are; yield copies of them by all their names."""
+    held = [
+        (part, name, x, x.clone()) for part in module.modules() for name, x in part._buffers.items() if x is not None
+    ]
+    try:
+        yield {STATE + name: x.clone() for name, x in module.named_buffers(remove_duplicate=False)}
+    finally:
+        for part, name, x, old in held:
+            part._buffers[name] = x
+            x.data.copy_(old)
+
+
+def _changed(module: Any, before: dict[str, Any], read: Iterable[str]) -> dict[str, Any]:
+    """Return copies of the buffers that the trace reads, and of those that a pass has changed besides."""
+    now = {STATE + name: x for name, x in module.named_buffers(remove_duplicate=False)}
+    places = {id(now[name]) for name in read if name in now}
+    lost = [name for name, x in now.items() if id(x) not in places and name in before and apart(x, before[name])]
+    return {name: now[name].clone() for name in (*read, *lost) if name in now}
 
 
 def _cotangents(outputs: dict[str, Any], seed: int) -> dict[str, list[Any]]:

@@ -15,11 +15,13 @@ from typing import Any
 
 import torch
 from torch import distributed
-from torch.distributed.pipelining import ScheduleGPipe, SplitPoint, pipeline
+from torch.distributed.pipelining import ScheduleGPipe
 from torch.utils import _pytree
 
 from gangplan.instances.intake import read_json
 from gangplan.instances.torch_model.load import Model, load_model
+
+from .rehearsal import cut, difference, repeated, whole
 
 
 def main() -> None:
@@ -52,45 +54,32 @@ def _options() -> argparse.Namespace:
 def _run(model: Model, points: dict[str, str], rank: int, device: torch.device, micro_batches: int, steps: int) -> None:
     module = model.module.to(device)
     args, kwargs = _pytree.tree_map(lambda x: _on(x, device), (model.args, model.kwargs))
-    spec = {name: SplitPoint[point] for name, point in points.items()}
-    pipe = pipeline(module, mb_args=args, mb_kwargs=kwargs, split_spec=spec)
+    model = Model(model.name, module, args, kwargs)
+    expected = whole(model, 1) if rank == distributed.get_world_size() - 1 else []
+    pipe = cut(model, points)
     last, processes = pipe.num_stages - 1, distributed.get_world_size()
     if processes != pipe.num_stages:
         raise SystemExit(f"run_pipeline: {pipe.num_stages} stages need as many processes, not {processes}")
     stage = pipe.build_stage(rank, device)
-    whole = _pytree.tree_map(lambda x: _repeated(x, micro_batches), (args, kwargs))
+    given, named = repeated((args, kwargs), micro_batches) if rank == 0 else ((), {})
     schedule = ScheduleGPipe(stage, micro_batches)
-    given = whole[0] if rank == 0 else ()
     with torch.no_grad():
-        found = schedule.step(*given, **(whole[1] if rank == 0 else {}))
+        found = schedule.step(*given, **named)
         distributed.barrier()
         start = time.perf_counter()
         for _ in range(steps):
-            schedule.step(*given, **(whole[1] if rank == 0 else {}))
+            schedule.step(*given, **named)
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         distributed.barrier()
         seconds = (time.perf_counter() - start) / (steps * micro_batches)
         if rank == last:
-            expected = module(*args, **kwargs)
             print(f"{last + 1} stages, {micro_batches} micro-batches a step: {seconds:.4g} s per micro-batch")
-            print(
-                f"largest relative difference from the whole model: {_difference(expected, found, micro_batches):.3g}"
-            )
+            print(f"largest relative difference from the whole model: {difference(expected, found, micro_batches):.3g}")
 
 
 def _on(x: Any, device: torch.device) -> Any:
     return x.to(device) if isinstance(x, torch.Tensor) else x
-
-
-def _repeated(x: Any, times: int) -> Any:
-    return torch.cat([x] * times) if isinstance(x, torch.Tensor) and x.dim() else x
-
-
-def _difference(expected: Any, found: Any, micro_batches: int) -> float:
-    """Return the largest difference between outputs of the first micro-batch, relative to the largest number."""
-    pairs = zip(_pytree.tree_leaves(expected), _pytree.tree_leaves(found), strict=True)
-    return max(float((a - b.chunk(micro_batches)[0]).abs().max() / a.abs().max().clamp_min(1e-30)) for a, b in pairs)
 
 
 if __name__ == "__main__":

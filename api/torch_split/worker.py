@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree
 
+from gangplan.instances.torch_model.load import load_model
 from gangplan.instances.torch_model.program import Node, tensors
 
 from .pieces import Piece
@@ -96,7 +97,10 @@ class _Worker:
 
     def run(self) -> None:
         """Do the job."""
-        job: Job = pickle.loads(self._next()[-1])
+        _, source, content = self._next()
+        if source:
+            load_model(source)  # it registers operators of its own, perhaps where the model is built
+        job: Job = pickle.loads(content)
         torch.set_num_threads(job.threads)
         mine = {i: piece for i, piece in job.pieces.items() if piece.device == self.device}
         needed = {name for piece in mine.values() for name in piece.state}

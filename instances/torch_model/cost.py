@@ -92,7 +92,7 @@ def isolated(value: Any, copied: bool = False) -> Any:
 
 def gradients(out: Any, inputs: Any) -> Callable[[], Any] | None:
     """Return a call that finds the gradients of all inputs that want one from gradients of ones; None if none does."""
-    results = [x for x in tensors(out) if x.requires_grad]
+    results = [x for x in tensors(out) if x.grad_fn is not None]  # an argument that is returned has none
     wanted = [x for x in tensors(inputs) if x.requires_grad]
     if not results or not wanted:
         return None

@@ -87,6 +87,8 @@ def _functional(node: Node) -> Callable[..., Any] | None:
     call = node.call
     if isinstance(call, Aten):
         space, name, overload = call.name.split(".")
+        if call.name == "aten.copy_.default":
+            return overwritten  # aten.copy has no gradient
         packet = getattr(getattr(torch.ops, space), name[:-1], None) if name.endswith("_") else None
         return Aten(f"{space}.{name[:-1]}.{overload}") if packet is not None and hasattr(packet, overload) else None
     if isinstance(call, Method):
@@ -95,8 +97,15 @@ def _functional(node: Node) -> Callable[..., Any] | None:
     return call if node.kwargs.get("inplace") is True else OPERATORS.get(call)
 
 
+def overwritten(target: Any, source: Any, non_blocking: bool = False) -> Any:
+    """Return a tensor like `target` that holds what `source` does."""
+    return torch.empty_like(target).copy_(source, non_blocking)
+
+
 def _keeps_type(node: Node, values: dict[str, Any]) -> bool:
     """Say whether the value written into has the type that the function without writing would return."""
     target = values[node.args[0].name] if isinstance(node.args[0], Ref) else None
     others = [x for ref in refs(node.args[1:]) for x in tensors(values[ref.name])]
+    if isinstance(node.call, Aten) and node.call.name == "aten.copy_.default":
+        return True
     return isinstance(target, torch.Tensor) and all(torch.result_type(target, x) == target.dtype for x in others)

@@ -12,7 +12,8 @@ from math import prod
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils import _pytree
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils.flop_counter import flop_registry
 
 from .program import tensors
@@ -56,6 +57,15 @@ def product_flops(func: Any, args: Sequence[Any], kwargs: dict[str, Any], out: A
         return _attention(args[1:4], 3, 2) if "backward" in kernel else _attention(args[:3], 1, 1)
     if func._overloadpacket in flop_registry:
         return float(flop_registry[func._overloadpacket](*args, **kwargs, out_val=out))
+    return _other_product(kernel, args, out)
+
+
+def _other_product(kernel: str, args: Sequence[Any], out: Any) -> float | None:
+    """Return the FLOPs of a product that torch has no formula for."""
+    if kernel in INTEGER:
+        return float(2 * out.numel() * args[0].shape[-1])
+    if packed := packed_weights(args):
+        return float(sum(2 * x.numel() * _uses(x, args[0], out) for x in packed))
     if kernel in ("mv", "dot", "addmv"):
         matrix = args[kernel == "addmv"]
         return float(2 * matrix.numel())
@@ -63,6 +73,20 @@ def product_flops(func: Any, args: Sequence[Any], kwargs: dict[str, Any], out: A
         steps = 2 * prod(args[0].shape[:-1]) * (args[1].numel() + args[2].numel())
         return float(steps * (2 if "backward" in kernel else 1))
     return None
+
+
+def packed_weights(args: Any) -> list[Any]:
+    """Return the matrices and filters among the weights that quantized kernels take in a packed form."""
+    objects = [x for x in _pytree.tree_leaves(args) if isinstance(x, torch.ScriptObject)]
+    with _disable_current_modes():
+        inside = [x.unpack() if hasattr(x, "unpack") else x.__getstate__() for x in objects]
+    return [x for x in tensors(inside) if x.dim() > 1]
+
+
+def _uses(weight: Any, value: Any, out: Any) -> float:
+    """Return how often a kernel uses each number of a filter, or of a matrix: once for each row."""
+    convolves = weight.dim() > 2
+    return float(out.numel() / weight.shape[0] if convolves else prod(value.shape[:-1]))
 
 
 def other_flops(kernel: str, args: Sequence[Any], out: Any) -> float:
@@ -91,6 +115,9 @@ ROWS = frozenset(["embedding", "index", "index_select", "gather", "nll_loss_forw
 
 RECURRENT = frozenset(["mkldnn_rnn_layer", "mkldnn_rnn_layer_backward"])
 """Kernels of a whole recurrent layer; the first axis of their input is time."""
+
+INTEGER = frozenset(["_int_mm", "_weight_int8pack_mm", "_weight_int4pack_mm", "_weight_int4pack_mm_for_cpu"])
+"""Products of matrices of few bits that torch's table of formulas does not have."""
 
 ALLOCATIONS = frozenset(["empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"])
 
@@ -137,7 +164,8 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
             flops = other_flops(name, args, out) if exact is None else exact
             written = sum(map(footprint, made))
             once = {id(x): x for x in read}.values()
-            taken = sum(min(footprint(x), written) if name in ROWS else footprint(x) for x in once)
+            packed = sum(x.numel() * x.element_size() for x in packed_weights(args))
+            taken = packed + sum(min(footprint(x), written) if name in ROWS else footprint(x) for x in once)
             numbers = [x.dtype for x in (*made, *read) if x.is_floating_point()]
             precision = max((kind.itemsize for kind in numbers), default=4)
             steps = args[0].shape[0] if name in RECURRENT else 1

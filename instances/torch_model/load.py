@@ -7,7 +7,7 @@ import importlib
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -160,7 +160,19 @@ def _example_inputs(name: str, module: Any) -> Any:
         raise InstanceError("model", f"example_inputs of {name!r} fails: {said(error)}") from None
 
 
+def leaves(value: Any) -> list[Any]:
+    """Return what a nested value holds, fields of data classes that torch does not know included."""
+    from torch.utils import _pytree
+
+    found: list[Any] = []
+    for x in _pytree.tree_leaves(value):
+        inside = is_dataclass(x) and not isinstance(x, type)
+        found += leaves([getattr(x, field.name) for field in fields(x)]) if inside else [x]
+    return found
+
+
 def said(error: BaseException) -> str:
     """Return type and first line of an error of the user's code or of torch."""
     text = str(error).strip().splitlines()
-    return f"{type(error).__name__}{': ' + text[0] if text else ''}"
+    first = " ".join(line.strip() for line in text[: 1 + text[0].rstrip().endswith(":")]) if text else ""
+    return f"{type(error).__name__}{': ' + first if first else ''}"

@@ -66,7 +66,9 @@ class Ops:
             program.inputs, ()
         )
         for node in program.nodes:
-            if self.profile.is_free(node.name) and not writes(node) and all(name in found for name in node.reads):
+            if node.name in self._filled or not self.profile.is_free(node.name) or writes(node):
+                continue
+            if all(name in found for name in node.reads):
                 found[node.name] = _union(found[name] for name in node.reads)
         return found
 
@@ -77,6 +79,9 @@ class Ops:
         home = dict(heads)
         for node in self.profile.program.nodes:
             if node.name in self.local or node.name in heads:
+                continue
+            if node.name in self._filled:
+                home[node.name] = heads[self._filled[node.name]]
                 continue
             before = [home[name] for name in node.reads if name in home]
             home[node.name] = heads[self._updates[node.name]] if node.name in self._updates else max(before)
@@ -130,6 +135,24 @@ class Ops:
                     for x in tensors(values[name]):
                         touching.setdefault(storage(x), set()).add(self.home[node.name])
         return [found for place, found in touching.items() if place in changed and len(found) > 1]
+
+    @cached_property
+    def _filled(self) -> dict[str, str]:
+        """Calls that only allocate memory, which others write into, and the first of those."""
+        values, program = self.profile.values, self.profile.program
+        writer: dict[int, str] = {}
+        for node in program.nodes:
+            for x in (x for name in writes(node) for x in tensors(values[name])):
+                writer.setdefault(storage(x), node.name)
+        found: dict[str, str] = {}
+        known = {storage(x) for name in (*program.state, *program.inputs) for x in tensors(values[name])}
+        for node in program.nodes:
+            places = {storage(x) for x in tensors(values[node.name])}
+            if self.profile.is_free(node.name) and not places & known:
+                for place in places & writer.keys():
+                    found[node.name] = writer[place]
+            known |= places
+        return found
 
     @cached_property
     def _heads(self) -> list[str]:

@@ -29,7 +29,8 @@ def boundaries(ops: Ops) -> dict[int, list[Point]]:
                 stretches[-1] = (stretches[-1][0], i)
             else:
                 stretches.append((i, i))
-    single = {module: found[0] for module, found in runs.items() if len(found) == 1}
+    often = ops.profile.program.repeated
+    single = {module: found[0] for module, found in runs.items() if len(found) == 1 and module not in often}
     points: dict[int, list[Point]] = {}
     for kind, shift in (("BEGINNING", 0), ("END", 1)):
         for module in sorted(single, key=lambda name: name.count(".")):

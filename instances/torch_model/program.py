@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,10 +48,12 @@ class Leaf:
         for part in self.module.modules():
             if getattr(part, "inplace", False):
                 part.inplace = False
+        self.names = set(state_names(module)[1])
 
     def __call__(self, state: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         """Call the module."""
-        return torch.func.functional_call(self.module, state, args, kwargs)
+        held = {name: x for name, x in state.items() if name in self.names}  # packed weights are in the module
+        return torch.func.functional_call(self.module, held, args, kwargs)
 
 
 class Method:
@@ -135,6 +137,7 @@ class Program:
         state: parameters, buffers and constants that are read, by ``%`` and qualified name; a tied one is there once.
         inputs: the example inputs, by name.
         outputs: names of the values that are the tensors among the model's outputs, in their order.
+        repeated: qualified names of the modules that are called more than once.
     """
 
     how: str
@@ -142,6 +145,7 @@ class Program:
     state: dict[str, Any]
     inputs: dict[str, Any]
     outputs: tuple[str, ...]
+    repeated: frozenset[str] = frozenset()
 
     def is_parameter(self, name: str) -> bool:
         """Say whether the value of this name is a parameter."""
@@ -172,6 +176,21 @@ def called(meta: dict[str, Any]) -> tuple[str, ...]:
     """Return the qualified names of the modules in whose call a node of a graph of torch was made."""
     stack = (str(path).split("@")[0] for path, _ in (meta.get("nn_module_stack") or {}).values())
     return tuple(path for path in stack if path)
+
+
+def repeated(module: Any, metas: Iterable[dict[str, Any]]) -> frozenset[str]:
+    """Return the modules that the nodes of a graph, given by what torch notes of each, call more than once."""
+    calls: dict[str, set[str]] = {}
+    for meta in metas:
+        for call, (path, _) in (meta.get("nn_module_stack") or {}).items():
+            calls.setdefault(str(path).split("@")[0], set()).add(str(call))
+    names: dict[int, list[str]] = {}
+    for name, part in module.named_modules(remove_duplicate=False):
+        names.setdefault(id(part), []).append(name)
+    groups = [[name for name in group if name in calls] for group in names.values()]
+    return frozenset(
+        name for group in groups for name in group if name and sum(len(calls[other]) for other in group) > 1
+    )
 
 
 def refs(value: Any) -> list[Ref]:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import inspect
 import logging
 import operator
+import pickle
+import random
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import is_dataclass
 from io import StringIO
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils import _pytree
 
@@ -18,7 +22,21 @@ from ..errors import InstanceError
 from .cost import Profile, profile
 from .inplace import without_inplace
 from .load import Model, said
-from .program import STATE, Aten, Leaf, Method, Mode, Node, Program, Ref, called, state_names, substitute
+from .program import (
+    STATE,
+    Aten,
+    Leaf,
+    Method,
+    Mode,
+    Node,
+    Program,
+    Ref,
+    called,
+    repeated,
+    state_names,
+    substitute,
+    tensors,
+)
 
 MODES = {"wrap_with_set_grad_enabled": ("grad", 1), "wrap_with_autocast": ("autocast", 4)}
 """Operators that run a graph in a mode: its kind, and how many arguments of theirs set it."""
@@ -57,7 +75,11 @@ def export(model: Model) -> Program:
     for spec, value in zip(signature.output_specs, returned, strict=True):
         if spec.kind.name == "USER_OUTPUT" and isinstance(value, Ref):
             outputs.append(value.name)
-    return Program("torch.export", tuple(nodes), state, inputs, tuple(outputs))
+    read = {*(name for node in nodes for name in node.reads), *outputs}
+    state = {name: x for name, x in state.items() if name in read}
+    graphs = [part.graph for part in exported.graph_module.modules() if isinstance(part, torch.fx.GraphModule)]
+    often = repeated(model.module, (node.meta for graph in graphs for node in graph.nodes))
+    return Program("torch.export", tuple(nodes), state, inputs, tuple(outputs), often)
 
 
 def _inline(
@@ -133,16 +155,30 @@ def symbolic(model: Model) -> Program:
         elif node.op == "call_module":
             part = model.module.get_submodule(node.target)
             held = [*part.named_parameters(remove_duplicate=False), *part.named_buffers(remove_duplicate=False)]
-            owned = {name: titled(f"{node.target}.{name}", tensor) for name, tensor in held}
+            owned = {name: titled(f"{node.target}.{name}", x) for name, x in (*held, *_packed(part, dict(held)))}
             kind = type(part).__name__.lower()
             nodes.append(Node(node.name, kind, where or (node.target,), Leaf(part), (owned, *args), kwargs))
+        elif node.op == "call_function" and is_dataclass(node.target):
+            alias[node.name] = [*args, *kwargs.values()]  # an output that holds several
         else:
             method = node.op == "call_method"
             kind = node.target if method else node.target.__name__
             nodes.append(Node(node.name, kind, where, Method(kind) if method else node.target, args, kwargs))
     leaves = _pytree.tree_leaves(returned, is_leaf=lambda x: isinstance(x, Ref))
     outputs = tuple(x.name for x in leaves if isinstance(x, Ref))
-    return Program("torch.fx", tuple(nodes), state, inputs, outputs)
+    often = repeated(model.module, (node.meta for node in traced.graph.nodes))
+    return Program("torch.fx", tuple(nodes), state, inputs, outputs, often)
+
+
+def _packed(part: Any, held: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Return what a module keeps packed, such as weights of 8 bits, as parameters that are not trained."""
+    inside = {name: tensors(x) for name, x in part.state_dict().items() if name not in held}
+    return [
+        (f"{name}.{i}", torch.nn.Parameter(x.int_repr() if x.is_quantized else x.detach(), requires_grad=False))
+        for name, found in inside.items()
+        for i, x in enumerate(found)
+        if x.dim()
+    ]
 
 
 def _attribute(value: Any, path: str) -> Any:
@@ -151,6 +187,8 @@ def _attribute(value: Any, path: str) -> Any:
     return value
 
 
+HINTS = {"in output, which is": "return tensors in tuples, lists or dicts (transformers: config.use_cache = False)"}
+"""What to change, by a part of torch's message."""
 WAYS = {"torch.export": export, "torch.fx": symbolic}
 
 
@@ -160,28 +198,47 @@ def trace(model: Model) -> Profile:
     Raises:
         InstanceError: with both reasons, if neither `torch.export` nor `torch.fx` can trace it.
     """
-    reasons = []
-    with _quiet():
+    reasons, hints = [], []
+    with silent():
+        before = _states(model.module)
         for name, way in WAYS.items():
             try:
-                return _profiled(way(model))
+                traced = _profiled(way(model))
+                break
             except Exception as error:
-                reasons.append(f"{name}: {_short(said(error))}")
-    raise InstanceError("model", f"{model.name!r} cannot be traced; {'; '.join(reasons)}")
+                reasons.append(f"{name}: {short(said(error))}")
+                hints += [hint for part, hint in HINTS.items() if part in str(error)]
+        else:
+            raise InstanceError("model", f"{model.name!r} cannot be traced; {'; '.join([*reasons, *hints[:1]])}")
+    if _states(model.module) != before:
+        words = "draws from Python's random or NumPy, so that no two traces agree: call .eval() on it, or draw by torch"
+        raise InstanceError("model", f"{model.name!r} {words}")
+    return traced
 
 
 def _profiled(program: Program) -> Profile:
     first = profile(program)
     changed = without_inplace(program, first.values)
-    return first if changed is program else profile(changed)
+    try:
+        return first if changed is program else profile(changed)
+    except (RuntimeError, NotImplementedError):  # an operator without a gradient: leave the writes as they are
+        return first
 
 
-def _short(text: str, most: int = 90) -> str:
+def _states(module: Any) -> bytes:
+    """Return the states of the generators that Python, NumPy and the module's parts draw from."""
+    kinds = (random.Random, np.random.Generator, np.random.RandomState)
+    own = [x for part in module.modules() for x in vars(part).values() if isinstance(x, kinds)]
+    return pickle.dumps((random.getstate(), np.random.get_state(), own))  # noqa: NPY002 - what users draw from
+
+
+def short(text: str, most: int = 90) -> str:
+    """Return the beginning of a text."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def silent() -> Iterator[None]:
     """Keep to itself what torch says while it traces: warnings, and whole graphs when it fails."""
     before = logging.root.manager.disable
     logging.disable(logging.ERROR)

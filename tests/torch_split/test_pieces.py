@@ -78,6 +78,17 @@ def test_pieces_compute_the_whole(name: str, seed: int | None, load: Any) -> Non
         torch.testing.assert_close(outputs[title], x, rtol=1e-6, atol=1e-7)
 
 
+def test_memory_that_is_filled_later(load: Any) -> None:
+    """Memory that is allocated first and filled by several ops is made once, where it is filled."""
+    model = load("filling")
+    made = model_problem(model, devices=2)
+    outputs = run_pieces(made, balanced(made))
+    program = made.ops.profile.program
+    assert outputs.keys() == set(program.outputs)  # an output that no piece makes would be taken from the whole model
+    for title, x in zip(program.outputs, model.module(*model.args), strict=True):
+        torch.testing.assert_close(outputs[title], x)
+
+
 def test_a_pipeline_has_a_piece_for_each_stage(load: Any) -> None:
     """A contiguous plan gives one piece a stage, and a stage receives from earlier ones only."""
     made = model_problem(load("gpt2"), devices=4)

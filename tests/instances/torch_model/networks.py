@@ -109,6 +109,23 @@ class Writing(nn.Module):
         return z / scale, before.mul_(2) + self.seen
 
 
+class Filling(nn.Module):
+    """Memory that is allocated first and written into later, by several layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.third = nn.Linear(6, 3), nn.Linear(6, 3), nn.Linear(6, 6)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Map (batch, 6) to two tensors."""
+        both = torch.empty(len(x), 6)
+        both[:, :3] = self.first(x)
+        both[:, 3:] = self.second(x)
+        whole = torch.empty_like(both)
+        whole[:] = self.third(both)
+        return both, whole
+
+
 class Modes(nn.Module):
     """Automatic types and gradients switched off, one inside the other."""
 
@@ -187,6 +204,11 @@ def explicit() -> tuple[nn.Module, tuple[Tensor]]:
 def writing() -> tuple[nn.Module, tuple[Tensor]]:
     """Return the model that writes."""
     return _seeded(Writing), (_noise(3, 6),)
+
+
+def filling() -> tuple[nn.Module, tuple[Tensor]]:
+    """Return the model that fills."""
+    return _seeded(Filling), (_noise(3, 6),)
 
 
 def modes() -> tuple[nn.Module, tuple[Tensor]]:

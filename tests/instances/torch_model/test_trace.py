@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -12,6 +14,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
 from gangplan.instances import InstanceError  # noqa: E402
+from gangplan.instances.torch_model.load import Model  # noqa: E402
+from gangplan.instances.torch_model.ops import Ops, op_flops, op_moved, weights  # noqa: E402
 from gangplan.instances.torch_model.program import STATE, tensors  # noqa: E402
 from gangplan.instances.torch_model.trace import trace  # noqa: E402
 
@@ -34,7 +38,7 @@ def fresh_buffers(module: Any) -> dict[str, Any]:
     return {name: x.clone() for name, x in module.named_buffers()}
 
 
-@pytest.mark.parametrize(("name", "way"), BOTH)
+@pytest.mark.parametrize(("name", "way"), [*BOTH, ("filling", "export")])
 def test_program_computes_the_same(name: str, way: str, load: Any, traced: Any) -> None:
     """The calls of the trace, one after the other, give the model's outputs and leave its buffers as it does."""
     model = load(name)
@@ -163,3 +167,92 @@ def test_fallback(load: Any) -> None:
     with pytest.raises(InstanceError, match=r"torch\.export: .*; torch\.fx: ") as caught:
         trace(load("untraceable"))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_packed_weights_cost_what_they_are() -> None:
+    """Weights of 8 bits that a quantized layer keeps packed are held, read and multiplied like others."""
+    plain = torch.nn.Sequential(torch.nn.Linear(16, 8), torch.nn.ReLU(), torch.nn.Linear(8, 8))
+    module = torch.ao.quantization.quantize_dynamic(plain, {torch.nn.Linear})
+    ops = Ops(trace(Model("packed", module, (torch.ones(4, 16),), {})))
+    owned, held = weights(ops, "copy", training=True)
+    # a byte a weight and four a bias, neither of which is trained
+    assert owned.tolist() == held.tolist() == [16 * 8 + 8 * 4, 0, 8 * 8 + 8 * 4]
+    assert op_flops(ops)[[0, 2]].tolist() == [2 * 4 * 16 * 8, 2 * 4 * 8 * 8]
+    assert op_moved(ops)[0] == 4 * 4 * (16 + 8) + 16 * 8
+
+
+def test_products_of_whole_numbers_are_products() -> None:
+    """A product of matrices of 8 bits has its FLOPs, although what it returns is whole."""
+
+    class Small(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("weight", torch.ones(16, 8, dtype=torch.int8))
+
+        def forward(self, x: Any) -> Any:
+            return torch._int_mm(x, self.weight)
+
+    ops = Ops(trace(Model("small", Small(), (torch.ones(32, 16, dtype=torch.int8),), {})))
+    assert op_flops(ops).tolist() == [2 * 32 * 16 * 8]
+    assert weights(ops, "copy", training=False)[1].tolist() == [16 * 8]
+
+
+class Skipping(torch.nn.Module):  # type: ignore[misc, name-defined]
+    """Layers that are left out by chance while training."""
+
+    def __init__(self, draw: Any) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(4, 4) for _ in range(3))
+        self.draw = draw
+
+    def forward(self, x: Any) -> Any:
+        """Map (batch, 4) to (batch, 4)."""
+        for layer in self.layers:
+            if not (self.training and self.draw() < 0.5):
+                x = layer(x)
+        return x
+
+
+@pytest.mark.parametrize("way", ["python", "own", "numpy"])
+def test_a_graph_that_chance_decides_is_refused(way: str) -> None:
+    """A forward pass that draws from Python's or NumPy's generators is refused, and taken whole by .eval()."""
+    held = np.random.default_rng(0)
+    draw = {"python": random.random, "own": random.Random(0).random, "numpy": held.random}[way]
+    module = Skipping(draw)
+    module.generator = {"own": getattr(draw, "__self__", None), "numpy": held}.get(way)
+    model = Model("skipping", module, (torch.ones(2, 4),), {})
+    with pytest.raises(InstanceError, match=r"random or NumPy.*\.eval\(\)"):
+        trace(model)
+    module.eval()
+    assert len(Ops(trace(model)).ops) == 3
+
+
+class DynamicCache:
+    """As transformers' cache: an object that holds tensors and that torch does not know."""
+
+    def __init__(self) -> None:
+        self.keys: list[Any] = []
+
+
+class Caching(torch.nn.Module):  # type: ignore[misc, name-defined]
+    """A layer that returns its cache too, if it is to use one."""
+
+    def __init__(self, use_cache: bool) -> None:
+        super().__init__()
+        self.layer, self.use_cache = torch.nn.Linear(4, 4), use_cache
+
+    def forward(self, **kwargs: Any) -> Any:
+        """Map ``hidden`` (batch, 4) to a dictionary."""
+        x = self.layer(kwargs["hidden"])
+        cache = DynamicCache()
+        cache.keys.append(x)
+        return {"logits": x, "past_key_values": cache} if self.use_cache else {"logits": x}
+
+
+def test_a_cache_among_the_outputs() -> None:
+    """A model that returns an object torch does not know says what to set; without it the model is traced."""
+    inputs = {"hidden": torch.ones(2, 4)}
+    with pytest.raises(InstanceError, match="use_cache = False"):
+        trace(Model("caching", Caching(True), (), inputs))
+    assert trace(Model("caching", Caching(False), (), inputs)).program.how == "torch.export"

@@ -1,0 +1,172 @@
+"""Run a split model as `torch.distributed.pipelining` does, its stages one after the other in this process."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import distributed
+from torch.distributed.pipelining import ScheduleGPipe, SplitPoint, pipeline
+from torch.utils import _pytree
+
+from gangplan.instances.torch_model.load import Model, leaves, said
+from gangplan.instances.torch_model.ops import Ops
+from gangplan.instances.torch_model.program import tensors
+from gangplan.instances.torch_model.trace import short, silent
+
+from .compare import apart, largest
+from .reference import kept
+from .remedies import remedy
+
+MICRO_BATCHES = 2
+"""Of the rehearsal: enough for inputs to be cut and outputs to be joined."""
+
+
+TOLERANCE = 1e-4
+"""Relative difference up to which outputs are the same: a micro-batch's sums may be taken in another order."""
+
+
+class StageError(Exception):
+    """What torch would not do, or would do otherwise than the whole model."""
+
+
+def rehearse(model: Model, ops: Ops, stage: list[int], points: dict[str, str]) -> list[str]:
+    """Return why `torch.distributed.pipelining` does not run the model cut at these points, with the remedy.
+
+    The splitter, the stages and the schedule are torch's own, and make a GPipe step of the example inputs; only what
+    passes between processes is handed over here, on the conditions of NCCL and Gloo. Buffers stay as they are.
+
+    Args:
+        model: the model.
+        ops: of its trace.
+        stage: of each op.
+        points: see `split_points`.
+    """
+    try:
+        with silent():
+            expected = whole(model, MICRO_BATCHES)
+            with kept(model.module), _unwrapped(model.module, points):
+                pipe = cut(model, points)
+                if pipe.num_stages != len(set(stage)):
+                    raise StageError(f"the split points make {pipe.num_stages} stages, not {len(set(stage))}")
+                _compare(expected, _step(pipe, model), ops.profile.random)
+    except Exception as error:
+        cause = error.__cause__ or error
+        words = str(cause) if isinstance(cause, StageError) else short(said(cause))
+        return [f"{words}: {remedy(model, ops, stage, str(cause))}"]
+    return []
+
+
+def _compare(expected: list[Any], result: Any, random: bool) -> None:
+    """Raise an error unless the micro-batches have the outputs of as many passes of the whole model."""
+    count, awaited = len(tensors(leaves(result))), len(tensors(leaves(expected[0])))
+    if count != awaited:
+        raise StageError(f"the last stage returns {count} outputs, not {awaited}")
+    gap = 0.0 if random else difference(expected, result, MICRO_BATCHES)
+    if not gap <= TOLERANCE:
+        raise StageError(f"outputs differ from the whole model's, relatively by {gap:.3g}")
+
+
+def cut(model: Model, points: dict[str, str]) -> Any:
+    """Return the `Pipe` that torch makes of the model."""
+    spec = {name: SplitPoint[point] for name, point in points.items()}
+    return pipeline(model.module, mb_args=model.args, mb_kwargs=model.kwargs, split_spec=spec)
+
+
+def repeated(value: Any, times: int) -> Any:
+    """Return inputs with every tensor so many times along its first axis."""
+    return _pytree.tree_map(lambda x: torch.cat([x] * times) if isinstance(x, torch.Tensor) and x.dim() else x, value)
+
+
+def difference(expected: list[Any], result: Any, micro_batches: int) -> float:
+    """Return the largest difference between outputs of the first micro-batches, relative to the largest number."""
+    worst = 0.0
+    for i, one in enumerate(expected):
+        for a, b in zip(tensors(leaves(one)), tensors(leaves(result)), strict=True):
+            worst = max(worst, apart(a, b.tensor_split(micro_batches)[i]) / max(largest(a), 1e-30))
+    return worst
+
+
+def whole(model: Model, passes: int) -> list[Any]:
+    """Return what the whole model computes in some passes; its buffers are in the end what they were."""
+    with torch.no_grad(), kept(model.module):
+        inputs = [_pytree.tree_map(_copied, (model.args, model.kwargs)) for _ in range(passes)]
+        return [_pytree.tree_map(_copied, model.module(*args, **kwargs)) for args, kwargs in inputs]
+
+
+def _copied(x: Any) -> Any:
+    return x.clone() if isinstance(x, torch.Tensor) else x
+
+
+def _step(pipe: Any, model: Model) -> Any:
+    """Return the outputs of a step."""
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    wires: dict[tuple[int, int], deque[Any]] = {}
+    device = next((x.device for x in tensors((model.args, model.kwargs))), torch.device("cpu"))
+    args, kwargs = repeated((model.args, model.kwargs), MICRO_BATCHES)
+    result = None
+    distributed.init_process_group("fake", rank=0, world_size=pipe.num_stages, store=FakeStore())
+    try:
+        with torch.no_grad():
+            for i in range(pipe.num_stages):
+                stage = pipe.build_stage(i, device)
+                for part in stage.submod.modules():  # each process has its own
+                    part._buffers = {name: _copied(x) for name, x in part._buffers.items()}
+                stage.get_fwd_recv_ops = _receiver(stage.get_fwd_recv_ops, wires, i)
+                stage.get_fwd_send_ops = _sender(stage.get_fwd_send_ops, wires, i)
+                schedule = ScheduleGPipe(stage, MICRO_BATCHES)
+                result = schedule.step(*args, **kwargs) if i == 0 else schedule.step()
+    finally:
+        distributed.destroy_process_group()
+    return result
+
+
+def _sender(ops: Callable[[int], list[Any]], wires: dict[tuple[int, int], deque[Any]], here: int) -> Any:
+    def send(micro_batch: int) -> list[Any]:
+        for op in ops(micro_batch):
+            wires.setdefault((here, op.peer), deque()).append(_sendable(op.tensor, here, op.peer).clone())
+        return []
+
+    return send
+
+
+def _receiver(ops: Callable[[int], list[Any]], wires: dict[tuple[int, int], deque[Any]], here: int) -> Any:
+    def receive(micro_batch: int) -> list[Any]:
+        for op in ops(micro_batch):
+            value = wires[op.peer, here].popleft()
+            if (value.shape, value.dtype) != (op.tensor.shape, op.tensor.dtype):
+                raise StageError(f"stage {op.peer} sends {_kind(value)}, {here} awaits {_kind(op.tensor)}")
+            _sendable(op.tensor, op.peer, here).copy_(value)
+        return []
+
+    return receive
+
+
+def _sendable(x: Any, source: int, target: int) -> Any:
+    if x.is_conj() or x.is_neg():
+        raise StageError(f"what stage {source} sends to stage {target}, {_kind(x)}, is conjugated when it is read")
+    if not x.is_contiguous():
+        raise StageError(f"what stage {source} sends to stage {target}, {_kind(x)}, is not contiguous")
+    return x
+
+
+def _kind(x: Any) -> str:
+    return f"{'x'.join(map(str, x.shape))} {str(x.dtype).removeprefix('torch.')}"
+
+
+@contextmanager
+def _unwrapped(module: Any, points: Iterable[str]) -> Iterator[None]:
+    """Leave the calls of submodules in the end as they are: `pipeline` wraps those that it cuts at."""
+    wrapped = [(part, part.__dict__.get("forward")) for part in map(module.get_submodule, points)]
+    try:
+        yield
+    finally:
+        for part, forward in wrapped:
+            part.__dict__.pop("_orig_forward", None)
+            part.__dict__.pop("forward", None)
+            if forward is not None:
+                part.forward = forward
