@@ -39,7 +39,7 @@ class Parts:
     def __init__(self, state: ClusterState) -> None:
         (end, since, price, settled), (node, wide, head, serial), used = state.running.table()
         now = state.now
-        left = np.where(end > now, end - now, now - since)
+        left = np.where(end >= now, end - now, now - since)
         weight = wide.astype(float) ** state.queue.order
         self._state, self._names = state, list(state.running.parts)
         self.movable = (settled <= now) & (since < now) & (left > price)
@@ -59,31 +59,36 @@ class Parts:
             waiting: jobs that may be on the same nodes.
             ground: these nodes.
         """
-        state, gpus = self._state, self._used[0]
-        here = np.ones(len(gpus), dtype=bool)
-        wide, heads = self._wide, np.flatnonzero(self._head & self.movable)
-        if not (ground.nodes | ~np.array(state.up)).all():
-            here = ground.nodes[self._node]
-            of, heads, part = np.unique(self._serial[here], return_index=True, return_inverse=True)
-            heads, wide = np.flatnonzero(here)[heads], np.zeros(len(gpus), dtype=np.int64)
-            wide[heads] = np.bincount(part, gpus[here], len(of))
-            heads = heads[self.movable[heads]]
-        room = int(state.fleet.gpus[ground.nodes].sum() - gpus[here & ~self.movable].sum())
+        state = self._state
         degrees = [state.degrees(request)[0] for request in waiting]
+        gangs = [state.placed(request, degree) for request, degree in zip(waiting, degrees, strict=True)]
+        asked = np.array([Kind.workers(gang).need for gang in gangs]).T * [gang.workers[0] for gang in gangs]
+        rows = np.flatnonzero(asked.max(axis=1))
+        here = np.ones(len(self._node), dtype=bool)
+        heads = np.flatnonzero(self._head & self.movable)
+        held = self._wide[None, heads]
+        if len(rows) > 1 or not (ground.nodes | ~np.array(state.up)).all():
+            here = ground.nodes[self._node]
+            of, first, part = np.unique(self._serial[here], return_index=True, return_inverse=True)
+            heads = np.flatnonzero(here)[first]
+            held = np.stack([np.bincount(part, self._used[row][here], len(of)) for row in rows]).astype(np.int64)
+            held, heads = held[:, self.movable[heads]], heads[self.movable[heads]]
+        room = state.placer.whole[rows][:, ground.nodes].sum(axis=1)
+        room -= self._used[rows][:, here & ~self.movable].sum(axis=1)
         keys = np.concatenate([self.key[heads], [state.queue.key(request.name) for request in waiting]])
-        need = [state.holds(request, degree) for request, degree in zip(waiting, degrees, strict=True)]
-        wide = np.concatenate([wide[heads], np.array(need, dtype=np.int64)])
+        takes = np.concatenate([held, asked[rows]], axis=1)
         serial = np.concatenate([self._serial[heads], [request.serial for request in waiting]])
         order = np.lexsort((serial, keys))
-        together = int(np.searchsorted(np.cumsum(wide[order]), room, "right"))  # so many of the first fit together
+        fit = (np.cumsum(takes[:, order], axis=1) <= room[:, None]).all(axis=0)
+        together = int(fit.cumprod().sum())  # so many of the first fit together
         taken = order[:together].tolist()
-        room -= int(wide[taken].sum())
+        room -= takes[:, taken].sum(axis=1)
         for i in order[together:].tolist():
-            if not room:
+            if not room[0]:
                 break
-            if wide[i] <= room:
+            if (takes[:, i] <= room).all():
                 taken.append(i)
-                room -= int(wide[i])
+                room -= takes[:, i]
         gives = np.delete(heads, [i for i in taken if i < len(heads)])
         self._on = ~np.isin(self._serial, self._serial[gives])
         return [waiting[i - len(heads)] for i in taken if i >= len(heads)]

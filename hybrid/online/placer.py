@@ -48,17 +48,22 @@ class FailingPlacer(Placer):
     @property
     def vacant(self) -> np.ndarray:
         """What is left of each node in the units of `Kind.need`, int64 (4, m); a view."""
-        return self._nodes.free
+        return np.asarray(self._nodes.free)
+
+    @property
+    def whole(self) -> np.ndarray:
+        """What each node has if nobody is there, in these units, int64 (4, m); a view."""
+        return np.asarray(self._whole)
 
     @property
     def taken(self) -> np.ndarray:
         """Jobs on each node, int64 (m,); a view."""
-        return self._nodes.taken
+        return np.asarray(self._nodes.taken)
 
     @property
     def guarded(self) -> np.ndarray:
         """Which nodes are down, or of a job that wants them for itself, bool (m,); a view."""
-        return self._nodes.guarded
+        return np.asarray(self._nodes.guarded)
 
     def fail(self, node: int) -> None:
         """Take out a node on which nobody is."""

@@ -23,13 +23,14 @@ class Reservation:
     Args:
         state: what runs.
         gang: as the placer sees it.
+        promises: the earliest times that were found for gangs, by name; this one is entered.
 
     Attributes:
-        time: when it fits, infinite if it never does.
+        time: when it fits, infinite if it never does; no later than was promised.
         ends: the jobs that end until then, by their ends.
     """
 
-    def __init__(self, state: ClusterState, gang: GangJob) -> None:
+    def __init__(self, state: ClusterState, gang: GangJob, promises: dict[str, float] | None = None) -> None:
         placer, self._gang, self._kind = state.placer, gang, Kind.workers(gang)
         need = self._kind.need
         self._rows = [i for i, amount in enumerate(need) if amount]
@@ -47,6 +48,8 @@ class Reservation:
         self._node = state.running.table()[1][0]
         self.ends: list[str] = []
         self.time = self._find(state) if self._spare < 0 else state.now
+        if promises is not None and self.time < np.inf:
+            self.time = promises[gang.name] = min(self.time, promises.get(gang.name, np.inf))
 
     def _find(self, state: ClusterState) -> float:
         """Return the time: ever larger groups of jobs end until the gang fits, then the last group is halved."""

@@ -50,15 +50,18 @@ class RunningJob:
 
     @property
     def settled(self) -> float:
-        """From when on it may be stopped: once it got on for its price. A job that was due when it started never is."""
+        """From when on it may be stopped: once it got on for its price, after n stops for n + 1 times its price.
+
+        A job that was due when it started never is.
+        """
         request = self.request
         if request.price is None or request.due <= self.since:
             return float(np.inf)
-        return self.since + request.pays + request.price
+        return self.since + request.pays + request.price * (1 + request.stops)
 
     def left(self, now: float) -> float:
-        """Return the seconds that it is expected to run still: as long as it did, if it was expected to be done."""
-        return self.end - now if self.end > now else now - self.since
+        """Return the seconds that it is expected to run still: as long as it did, if it is expected to have ended."""
+        return self.end - now if self.end >= now else now - self.since
 
 
 class RunningJobs(dict[str, RunningJob]):
@@ -95,7 +98,7 @@ class RunningJobs(dict[str, RunningJob]):
 
     def ends(self, now: float) -> Iterator[tuple[float, str]]:
         """Yield when jobs are expected to end, see `RunningJob.left`, and their names, ascending."""
-        late = bisect_left(self.by_end, (now, np.inf, ""))
+        late = bisect_left(self.by_end, (now, -1, ""))
         again = sorted((now + self[name].left(now), serial, name) for _, serial, name in self.by_end[:late])
         for end, _, name in merge(again, islice(self.by_end, late, None)):
             yield end, name

@@ -85,7 +85,9 @@ class Scheduler:
             raise InstanceError("policy", f"{policy!r} is not one of {', '.join(SCHEDULER_POLICIES)}")
         if mine and not isinstance(policy, Ranks | Proposes):
             raise InstanceError("policy", f"{policy!r} has neither rank nor propose")
-        require_share(forget, "forget", positive=True)
+        if speeds is not None and not isinstance(speeds, SpeedModel):
+            raise InstanceError("speeds", f"{speeds!r} is no SpeedModel")
+        require_share(forget := plain(forget), "forget", positive=True)
         order, price, patience = plain(order), plain(price), plain(patience)
         look = order is None and (mine or policy != "heuristic")
         usual = order if order is not None else USUAL if price is None else STOPPING
@@ -208,7 +210,7 @@ class Scheduler:
         """
         state = self._state
         state.find(job, "runs")
-        require_number(speed, "speed", positive=True)
+        require_number(speed := plain(speed), "speed", positive=True)
         state.now = state.at(now)
         if state.learned is None:
             from gangplan.learned.interference.beside import BesideModel

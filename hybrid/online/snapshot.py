@@ -44,6 +44,7 @@ def save(state: ClusterState, faults: Mapping[str, int], count: int) -> dict[str
             for job in state.running.values()
         ],
         "finished": list(state.finished),
+        "promises": dict(state.promises),
         "guess": state.estimates.save(),
         "faults": dict(faults),
         **({} if state.learned is None else {"learned": state.learned.save()}),
@@ -84,6 +85,11 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
     for i, name in enumerate(document["finished"]):
         require_text(name, f"finished[{i}]")
         state.over(name)
+    for name, time in document.get("promises", {}).items():
+        require_number(time, f"promises.{name}")
+        if name not in state.waiting:
+            raise InstanceError("promises", f"{name!r} does not wait")
+        state.promises[name] = time
     require_number(document["now"], "now")
     for field in ("serial", "decisions"):
         require_number(document[field], field, whole=True)
@@ -148,5 +154,6 @@ def _request(row: Mapping[str, Any], settings: Settings) -> Request:
         raise InstanceError("seconds", f"has {len(seconds)} entries for {len(job['workers'])} numbers of workers")
     due = min(row["submit"] + settings.patience * max(seconds), float_info.max)
     require_number(row.get("due", due), "due")
+    require_number(row.get("stops", 0), "stops", whole=True)
     rest = {"due": due} | {key: value for key, value in row.items() if key not in ("job", "seconds")}
     return Request(job=GangJob(**job), seconds=tuple(seconds), **rest)

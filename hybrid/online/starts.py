@@ -194,7 +194,9 @@ class Starts:
         for held in self._held:
             if held.gang.name in self._state.waiting and held.gang.name != request.name:
                 if held.reservation is None:
-                    held.reservation = Reservation(self._state, held.gang)
+                    held.reservation = Reservation(
+                        self._state, held.gang, self._state.promises if held.strict else None
+                    )
                 if held.strict or request.price is None:
                     found.append(held.reservation)
         return found

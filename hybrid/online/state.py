@@ -75,6 +75,8 @@ class ClusterState:
             take.
         interference: the rule for nodes where `speeds` are known, told who runs where; `None` without.
         learned: what jobs reported of their speeds; `None` before the first report.
+        promises: to jobs that are due, the earliest time at which one was to fit: later, nobody that ends later starts
+            before it on its room, though those that run take longer than expected.
         closed: the least number of workers of each kind that did not fit since something last became free.
         changes: how many events there were.
     """
@@ -96,6 +98,7 @@ class ClusterState:
         self.queue, self.due, self.estimates = Queue(settings.order), Queue(0.0), Estimates()
         self.interference: LeastInterference | None = None if speeds is None else LeastInterference(fleet, speeds)
         self.learned: LearnedSpeeds | None = None
+        self.promises: dict[str, float] = {}
         self.closed: dict[Kind, int] = {}
         self.size = int(fleet.gpus.max())
         self._index = {name: node for node, name in enumerate(fleet.names)}
@@ -229,6 +232,7 @@ class ClusterState:
         self.changes += 1
         self.queue.remove(name)
         self.due.remove(name)
+        self.promises.pop(name, None)
         return self.waiting.pop(name)
 
     def begin(self, job: RunningJob) -> None:

@@ -6,11 +6,11 @@ against it. As many of the first as have room together are to run. Who of them w
 what running jobs hold that are not among them, else a node that is cleared of jobs that go on elsewhere, so that no
 gang waits for room that is there but scattered.
 
-Jobs cannot stop each other for ever. A job stops only after it got on, since it last started, for longer than nothing
-and for no less than its price. So each price that is paid stands beside at least as many GPU seconds in which a job got
-on, what stops cost is never more than the work there is, and a job of d seconds with the price p is stopped d / p times
-at most. Where stops cost nothing, whoever holds GPUs gets on all the time. A job that was due when it started is not
-stopped at all.
+Jobs cannot stop each other for ever. For the nth time a job stops only after it got on, since it last started, for n
+times its price, and for longer than nothing. So each price that is paid stands beside at least as many GPU seconds in
+which a job got on, what stops cost is never more than the work there is, and a job of d seconds with the price p is
+stopped fewer than (2 d / p)^(1/2) times. Where stops cost nothing, whoever holds GPUs gets on all the time. A job that
+was due when it started is not stopped at all.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Stops:
             state.wait(job.request.stopped(job.degree, job.ran(state.now), state.now - job.since))
         starts.renew()
         where = {node: tuple(state.placer.idle(node)[:count]) for node, count in room.nodes.items()}
-        begun = []
+        begun: list[str] = []
         for name, degrees, nodes in [
             (request.name, degree, where),
             *((job.name, job.degree, None) for job in jobs[len(room.stopped) :]),
@@ -148,8 +148,8 @@ class Stops:
         for job, exchange in zip(jobs, exchanges, strict=True):
             self._was[job.name] = job
             self._parts.leave(job)
-            nodes = state.named(job.nodes)
-            self.stops.append(Stop(job.name, nodes, request.name, exchange.left, exchange.price or 0.0))
+            held = state.named(job.nodes)
+            self.stops.append(Stop(job.name, held, request.name, exchange.left, exchange.price or 0.0))
 
     def _put_back(self, begun: Sequence[str], jobs: Sequence[RunningJob]) -> None:
         """Have jobs that were started wait again, and those run on that were stopped."""

@@ -200,7 +200,7 @@ class Placer:
         """
         tasks = np.array([(part.workers, part.servers) for part in allocation.values()], dtype=np.int64)
         exact = np.array([demanded(job.worker), demanded(job.server)])
-        return np.ceil(np.minimum(tasks @ exact, MOST) - 1e-3).astype(np.int64).T
+        return np.asarray(np.ceil(np.minimum(tasks @ exact, MOST) - 1e-3).astype(np.int64).T)
 
     def _change(self, job: GangJob, allocation: Mapping[int, NodeAllocation], more: Long) -> None:
         """Note that `more` is free on the nodes of a job that comes, or goes."""

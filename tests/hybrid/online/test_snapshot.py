@@ -129,3 +129,21 @@ def test_snapshot_of_an_earlier_version() -> None:
     scheduler.finish("runs", now=4.0)
     (start,) = scheduler.decide(1.0).starts
     assert (start.job, start.degree, start.seconds) == ("waits", 4, 0.25)
+
+
+def test_ties_are_broken_alike_after_a_restore() -> None:
+    """Of equal jobs the same one is stopped, whatever ended before the snapshot was written."""
+    fleet, found = Fleet.regular(1, 1, 3), []
+    scheduler, other = (Scheduler(fleet, "heuristic", price=0.0) for _ in range(2))
+    for name in "ABC":
+        scheduler.submit(GangJob(name, "m", (1,)), 1000.0, now=0.0)
+    scheduler.decide(60.0)
+    scheduler.finish("A", now=1.0)
+    scheduler.submit(GangJob("E", "m", (1,)), 5.0, now=1.0)
+    scheduler.decide(60.0)
+    other.restore(json.loads(json.dumps(scheduler.snapshot())))
+    for one in (scheduler, other):
+        one.submit(GangJob("D", "m", (1,)), 10.0, now=2.0)
+        decision = one.decide(60.0)
+        found.append(([x.job for x in decision.stops], [(x.job, dict(x.nodes)) for x in decision.starts]))
+    assert found[0] == found[1] and found[0][0]
