@@ -212,6 +212,10 @@ def test_first_mistakes_say_what_to_write() -> None:
         Scheduler(16)  # type: ignore[arg-type]
     with pytest.raises(InstanceError, match=r"job: 'x' is no GangJob; write GangJob\('x', 'any', workers=\(8,\)\)"):
         plain().submit("x")  # type: ignore[arg-type]
+    with pytest.raises(InstanceError, match=r"workers: 8 is not a sequence; write \(8,\)"):
+        GangJob("a", "any", 8)  # type: ignore[arg-type]
+    with pytest.raises(InstanceError, match=r"requires: 'v100' is not a sequence; write \('v100',\)"):
+        GangJob("a", "any", (8,), requires="v100")
 
 
 @pytest.mark.parametrize(
