@@ -1,8 +1,10 @@
 """Online: `Scheduler` is told what happens on a cluster, and says who starts where."""
 
+from .decision import Decision
 from .explain import Candidate, Explanation, WaitingJob
 from .policy import Proposes, Ranks, View
-from .scheduler import Decision, Scheduler
+from .runs import RunsNow
+from .scheduler import Scheduler
 from .starts import Start
 from .stops import Stop
 
@@ -12,6 +14,7 @@ __all__ = [
     "Explanation",
     "Proposes",
     "Ranks",
+    "RunsNow",
     "Scheduler",
     "Start",
     "Stop",

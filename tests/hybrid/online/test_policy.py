@@ -8,6 +8,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import pytest
 
 from gangplan.hybrid.online import Decision, Scheduler, View
 from gangplan.instances import InstanceError
-from gangplan.instances.placement import Fleet, GangJob, SpeedModel
+from gangplan.instances.placement import Demand, Fleet, GangJob, SpeedModel
 
 DEADLINE = 1.0
 """Seconds, of which a policy that hangs has half."""
@@ -112,13 +113,13 @@ def test_faults_leave_the_decision_to_the_heuristic(policy: Any, words: str) -> 
 
 
 def test_good_policies_have_their_say() -> None:
-    """A ranking, and a proposal with its GPUs, are followed; the heuristic fills the rest."""
+    """A ranking, and a proposal with its GPUs, are followed; who is not proposed waits."""
     decision = decided(crowd(Ranking(lambda view: [float(r.name != "j0") for r, _ in view.options])))
     assert decision.starts[0].job == "j0"
     assert decision.tier == "policy"
     decision = decided(crowd(Proposing(lambda view: [("j0", 2, {3: (1, 3)})])))
     assert dict(decision.starts[0].nodes) == {"node3": (1, 3)}
-    assert [start.tier for start in decision.starts] == ["policy"] + 3 * ["heuristic"]
+    assert [start.tier for start in decision.starts] == ["policy"]
 
 
 def test_it_is_warned_once_and_left_out_in_the_end() -> None:
@@ -233,3 +234,59 @@ def test_ctrl_c_amid_a_policy() -> None:
     scheduler.submit(GangJob("a", "m", (1,)), 1.0)
     with pytest.raises(KeyboardInterrupt):
         scheduler.decide(20.0)
+
+
+def test_a_policy_makes_jobs_wait_until_they_are_due() -> None:
+    """Ranked infinite, or not proposed, a job waits in all tiers, with stops too, until it is due; others start."""
+    for policy in (
+        Ranking(lambda view: [np.inf if r.name == "back" else 0.0 for r, _ in view.options]),
+        Proposing(lambda view: [(r.name, 1, None) for r in view.waiting if r.name != "back"]),
+    ):
+        for price in (None, 1.0):
+            scheduler = Scheduler(Fleet.regular(1, 1, 4), policy, price=price, patience=2.0)
+            scheduler.submit(GangJob("back", "m", (1,)), 50.0)
+            scheduler.submit(GangJob("on", "m", (1,)), 900.0)
+            assert [start.job for start in scheduler.decide(PLENTY).starts] == ["on"]
+            assert scheduler.explain(scheduler.decide(PLENTY)).waiting == {"back": "the policy makes it wait"}
+            assert not scheduler.decide(PLENTY, now=99.0).starts
+            (start,) = scheduler.decide(PLENTY, now=100.0).starts
+            assert (start.job, start.tier) == ("back", "due")
+
+
+def test_a_policy_that_makes_jobs_wait_is_shown_all() -> None:
+    """Of 200 jobs that it makes wait none starts, and of one number of workers that it refuses only the other does."""
+    scheduler = Scheduler(Fleet.regular(1, 1, 4), Ranking(lambda view: [np.inf for _ in view.options]))
+    for i in range(200):
+        scheduler.submit(GangJob(f"j{i}", "m", (1,)), 10.0)
+    assert not scheduler.decide(PLENTY).starts
+    narrow = Ranking(lambda view: [np.inf if degree > 1 else 0.0 for _, degree in view.options])
+    scheduler = Scheduler(Fleet.regular(1, 1, 4), narrow)
+    for name in "ab":
+        scheduler.submit(GangJob(name, "m", (1, 2)), 10.0)
+    assert [start.degree for start in scheduler.decide(PLENTY).starts] == [1, 1]
+
+
+def test_seats_that_no_worker_fits() -> None:
+    """A worker's GPUs over two nodes, or of a type on which its model does not run, are refused and said to be."""
+    straddle = Proposing(lambda view: [("a", 2, {0: (0, 1, 2), 1: (0,)})])
+    scheduler = Scheduler(Fleet.regular(1, 2), straddle)
+    scheduler.submit(GangJob("a", "m", (2,), Demand(2.0)), 1.0)
+    assert "3 GPUs are no whole number of workers" in decided(scheduler).notes[0]
+    both = replace(Fleet.regular(1, 2), gpu_types=("A", "B"), gpu_type=np.array([0, 1]))
+    zero = np.zeros((1, 1))
+    speeds = SpeedModel(("m",), ("A", "B"), np.array([[1.0], [np.inf]]), np.ones(1), np.ones(1), zero, zero)
+    scheduler = Scheduler(both, Proposing(lambda view: [("a", 8, {1: tuple(range(8))})]), speeds=speeds)
+    scheduler.submit(GangJob("a", "m", (8,)), 1.0)
+    decision = decided(scheduler)
+    assert "m does not run on B" in decision.notes[0] and [*decision.starts[0].nodes] == ["node0"]
+
+
+def test_a_gang_over_nodes_of_the_policys_choice() -> None:
+    """GPUs that a policy names are taken as they are, though the gang would fit on one node."""
+    scheduler = Scheduler(Fleet.regular(1, 2), Proposing(lambda view: [("a", 8, {0: (0, 1, 2, 3), 1: (4, 5, 6, 7)})]))
+    scheduler.submit(GangJob("a", "m", (8,)), 1.0)
+    assert dict(decided(scheduler).starts[0].nodes) == {"node0": (0, 1, 2, 3), "node1": (4, 5, 6, 7)}
+    state = scheduler.snapshot()
+    other = Scheduler(Fleet.regular(1, 2))
+    other.restore(state)
+    assert other.snapshot() == state

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import runpy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -164,11 +165,21 @@ def test_device_cluster() -> None:
         (lambda s: s.submit(job("b", 1), 1.0, now=-1.0), "now: -1"),
         (lambda s: s.submit(job("b", 1), 1.0, price=-1.0), "price: -1"),
         (lambda s: s.submit("b"), "job: 'b' is no GangJob"),
+        (lambda s: s.submit(job("b", 1), 1.0, together="no"), "together: 'no' is not true or false"),
+        (lambda s: s.submit(job("b", 1), {1: "x"}), r"seconds\[0\]: 'x'"),
+        (lambda s: s.submit(job("b", 1), b"x" * 2), "seconds: has 2 entries"),
+        (lambda s: s.explain([1]), r"decision: \[1\]"),
+        (lambda s: s.explain(1.5), "decision: 1.5"),
+        (lambda s: s.withdraw([]), r"job: \[\] does not wait"),
+        (lambda s: s.finish(None), "job: None does not run"),
+        (lambda s: s.report("a", "fast"), "speed: 'fast'"),
+        (lambda s: s.report("a", 0.0), "speed: 0.0"),
+        (lambda s: s.decide(1.0, now=float("inf")), "now: inf"),
         (lambda s: s.finish("w"), "job: 'w' does not run: it waits"),
         (lambda s: s.finish("?"), r"job: '\?' does not run: it is not known"),
         (lambda s: s.finish("done"), "job: 'done' does not run: it is done"),
         (lambda s: s.finish("a", now=1.0), "now: 1.0 is before 5.0"),
-        (lambda s: s.withdraw("a"), "job: 'a' does not wait"),
+        (lambda s: s.withdraw("done"), "job: 'done' does not wait"),
         (lambda s: s.fail_node("node9"), "node: 'node9' is no node"),
         (lambda s: s.fail_node(4), "node: 4 is no node of the cluster, which has 4"),
         (lambda s: s.fail_node("node3"), "node: 'node3' is down already"),
@@ -201,9 +212,27 @@ def test_first_mistakes_say_what_to_write() -> None:
         Scheduler(16)  # type: ignore[arg-type]
     with pytest.raises(InstanceError, match=r"job: 'x' is no GangJob; write GangJob\('x', 'any', workers=\(8,\)\)"):
         plain().submit("x")  # type: ignore[arg-type]
+    with pytest.raises(InstanceError, match=r"workers: 8 is not a sequence; write \(8,\)"):
+        GangJob("a", "any", 8)  # type: ignore[arg-type]
+    with pytest.raises(InstanceError, match=r"requires: 'v100' is not a sequence; write \('v100',\)"):
+        GangJob("a", "any", (8,), requires="v100")
 
 
-@pytest.mark.parametrize("options", [{"policy": "best"}, {"policy": 3}, {"order": -1.0}, {"price": "much"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"policy": "best"},
+        {"policy": 3},
+        {"order": -1.0},
+        {"order": 1e9},
+        {"price": "much"},
+        {"patience": -1.0},
+        {"together": "yes"},
+        {"reserve": 2},
+        {"speeds": 3},
+        {"forget": 2.0},
+    ],
+)
 def test_bad_arguments(options: dict[str, Any]) -> None:
     """An argument that is wrong is named."""
     with pytest.raises(InstanceError, match=next(iter(options))):
@@ -248,3 +277,40 @@ def test_loop(capsys: pytest.CaptureFixture[str]) -> None:
     assert not left["scheduler"].running
     assert not left["scheduler"].waiting
     assert "decision 400" in capsys.readouterr().out
+
+
+def test_node_that_is_not_usable_at_first() -> None:
+    """It is down: nobody starts there, `explain` says so, and it can be repaired."""
+    scheduler = Scheduler(replace(Fleet.regular(1, 2), usable=np.array([True, False])))
+    scheduler.submit(job("a", 8), 10.0)
+    scheduler.submit(job("b", 8), 10.0)
+    assert [*started(scheduler.decide(60.0)).values()] == [{"node0": tuple(range(8))}]
+    assert "repair node1" in str(scheduler.explain("b"))
+    scheduler.repair_node(1)
+    assert scheduler.idle == 8 and set(started(scheduler.decide(60.0))) == {"b"}
+
+
+def test_withdrawn_while_it_runs() -> None:
+    """Its GPUs are free, and how long it ran is not learned from."""
+    scheduler = plain()
+    scheduler.submit(job("a", 4), 10.0)
+    scheduler.decide(60.0)
+    scheduler.report("a", 1.0)
+    scheduler.withdraw("a", now=5.0)
+    assert scheduler.idle == 16 and scheduler.snapshot()["guess"] == []
+    with pytest.raises(InstanceError, match="'a' does not run: it is done"):
+        scheduler.finish("a")
+
+
+def test_numbers_of_numpy() -> None:
+    """They count as those of Python do, and a snapshot is JSON."""
+    scheduler = Scheduler(FLEET, price=np.float32(2.0))
+    gang = job("a", np.int64(2), np.int64(4), most_per_node=np.int64(4))
+    scheduler.submit(gang, np.array([4, 2]), now=np.int64(1), price=np.int64(3))
+    scheduler.decide(np.float32(60.0), now=np.float32(2.0))
+    scheduler.report("a", np.float32(3.0))
+    scheduler.fail_node(np.int64(3))
+    scheduler.repair_node(np.int64(3))
+    assert "a" in json.loads(json.dumps(scheduler.snapshot()))["running"][0]["request"]["job"]["name"]
+    assert type(gang.workers[0]) is int and type(gang.most_per_node) is int
+    assert scheduler.explain(np.int64(1)).decision == 1

@@ -46,11 +46,11 @@ def test_short_job_stops_a_long_one(policy: str) -> None:
 
 def test_stop_that_does_not_pay_is_not_made() -> None:
     """Who has no price, or little more left than the other needs, goes on."""
-    for price, left in ((None, 1000.0), (10.0, 60.0), (2000.0, 1000.0)):
+    for price, left in ((None, 1000.0), (10.0, 90.0), (2000.0, 1000.0)):
         scheduler = Scheduler(FLEET, price=price, order=0.0)
         scheduler.submit(job("long", 8), left)
         scheduler.decide(1.0)
-        scheduler.submit(job("short", 4), 50.0)
+        scheduler.submit(job("short", 4), 50.0, now=30.0)
         decision = scheduler.decide(1.0)
         assert not decision.stops
         assert not decision.starts
@@ -62,7 +62,7 @@ def test_price_of_one_job() -> None:
     scheduler.submit(job("fixed", 4), 5000.0)
     scheduler.submit(job("loose", 4), 4000.0, price=1.0)
     scheduler.decide(1.0)
-    scheduler.submit(job("short", 2), 5.0)
+    scheduler.submit(job("short", 2), 5.0, now=1.0)
     assert names(scheduler.decide(1.0).stops) == {"loose"}
 
 
@@ -89,7 +89,7 @@ def test_gang_that_may_spread_stops_others_where_it_must() -> None:
     for i in range(3):
         scheduler.submit(job(f"j{i}", 2), 1000.0 + i)
     scheduler.decide(1.0)
-    scheduler.submit(job("wide", 4), 10.0)
+    scheduler.submit(job("wide", 4), 10.0, now=1.0)
     decision = scheduler.decide(1.0)
     assert len(decision.stops) == 1
     assert "wide" in names(decision.starts)
@@ -174,3 +174,77 @@ def test_verifier(change: dict[str, Any], words: str) -> None:
     """A stop must be of a job that runs and may be stopped, for one that does not, and gain more than it costs."""
     wrong = verify_stop(replace(GOOD, **change), {"r"}, 1.0)
     assert words in wrong[0] if words else not wrong
+
+
+class Oldest:
+    """A policy that starts whoever came first."""
+
+    def rank(self, view: Any) -> Any:
+        """Rank by submission."""
+        return [request.submit for request, _ in view.options]
+
+
+def test_who_starts_now_is_not_stopped_now() -> None:
+    """What a policy starts is not stopped in the same decision, nor in the next one at the same time."""
+    scheduler = Scheduler(Fleet.regular(1, 1), Oldest(), price=0.0)
+    scheduler.submit(job("long", 8), 1e5, now=0.0)
+    scheduler.submit(job("short", 8), 100.0, now=1.0)
+    for _ in range(2):
+        assert not scheduler.decide(60.0, now=2.0).stops
+        assert scheduler.running == ("long",)
+    assert names(scheduler.decide(60.0, now=3.0).stops) == {"long"}
+
+
+def test_labels_and_types_count_in_room() -> None:
+    """Of two jobs for the one node of a label the better runs; nobody is moved to a node where he may not be."""
+    fleet = replace(Fleet.regular(1, 2), labels=("v100",), labelled=np.array([[True, False]]))
+    scheduler = Scheduler(fleet, price=600.0)
+    for name, seconds in (("a", 4000.0), ("b", 4500.0)):
+        scheduler.submit(job(name, 8, requires=("v100",)), seconds, now=0.0)
+    for now in (0.0, 1.0, 700.0, 1400.0, 2100.0):
+        assert not scheduler.decide(60.0, now=now).stops
+    assert scheduler.running == ("a",)
+
+
+def test_nth_stop_comes_after_n_times_the_price() -> None:
+    """A job gets on for its price before the first stop, for twice that after its second start, and so on."""
+    scheduler, now = Scheduler(Fleet.regular(1, 1), price=10.0), 0.0
+    scheduler.submit(job("long", 8), 1e5)
+    scheduler.decide(60.0)
+    for n in (1, 2, 3):
+        paid = 0.0 if n == 1 else 10.0
+        scheduler.submit(job(f"short{n}", 8), 1.0, now=now)
+        assert not scheduler.decide(60.0, now=now + paid + 10.0 * n - 0.1).stops
+        now += paid + 10.0 * n
+        assert names(scheduler.decide(60.0, now=now).stops) == {"long"}
+        scheduler.finish(f"short{n}")
+        scheduler.decide(60.0)
+
+
+def test_stops_that_lose_are_taken_back() -> None:
+    """By the order of least seconds a wide job would stop eight that have a little more left: that costs more."""
+    scheduler = Scheduler(Fleet.regular(1, 1), "heuristic", price=1.0, order=0.0)
+    for i in range(8):
+        scheduler.submit(job(f"j{i}", 1), 130.0)
+    scheduler.decide(60.0)
+    before = scheduler.snapshot()["running"]
+    scheduler.submit(job("wide", 8), 100.0, now=10.0)
+    decision = scheduler.decide(60.0)
+    assert not decision.stops
+    assert sorted(map(str, scheduler.snapshot()["running"])) == sorted(map(str, before))
+    told = scheduler.explain(decision).candidates["stops"]
+    assert any(c.why_not == "it gains no more than it costs" for c in told)
+    scheduler.withdraw("wide")
+    scheduler.submit(job("brief", 8), 10.0)
+    assert len(scheduler.decide(60.0).stops) == 8
+
+
+def test_cores_count_in_room() -> None:
+    """Who holds the cores gives way, not who holds GPUs that nobody lacks."""
+    scheduler = Scheduler(Fleet.regular(1, 1, 8, cpu=16.0), price=1.0)
+    scheduler.submit(job("cores", 1, worker=Demand(1.0, cpu=14.0)), 5000.0)
+    scheduler.submit(job("gpus", 2), 9000.0)
+    scheduler.decide(60.0)
+    scheduler.submit(job("short", 1, worker=Demand(1.0, cpu=8.0)), 10.0, now=5.0)
+    decision = scheduler.decide(60.0)
+    assert names(decision.stops) == {"cores"} and "short" in names(decision.starts)
