@@ -25,10 +25,10 @@ def one(job: Job) -> Row:
         player = play_seed(seed, events)
         return seed, player.done, player.decisions, "", "", ""
     except Wrong as wrong:
-        count = len(wrong.events)  # type: ignore[attr-defined]
+        count = len(wrong.events)
         if not seconds:
             return seed, count, 0, wrong.rule, wrong.words, ""
-        case, wrong = shrunk(wrong.cluster, wrong, seconds)  # type: ignore[attr-defined]
+        case, wrong = shrunk(wrong.cluster, wrong, seconds)
         text = f"# seed {seed}, cut to {len(case[1])} events\n" + script(case, wrong)
         return seed, count, 0, wrong.rule, wrong.words, text
 

@@ -14,16 +14,17 @@ import numpy as np
 from gangplan import InstanceError, Level, Scheduler, TreeTopology
 from gangplan.instances.placement import Demand, Fleet, GangJob, SpeedModel
 
-from .policies import CHOOSES, FAILS, POLICIES, STEERS
+from .policies import CHOOSES, NAMES, STEERS, policy
 from .scenario import FAR, Driver, Event, cluster_of
-from .world import World, Wrong, hold
+from .world import PATIENCE, World, Wrong, hold
 
 Make = Callable[..., Any]
 """Makes the scheduler under test: `gangplan.Scheduler`, or one with a fault that is to be noticed."""
 METHODS = {"fail": "fail_node", "repair": "repair_node"}
+import inspect
+HAS = "patience" in inspect.signature(Scheduler).parameters
 LATE = 0.5
 """Seconds of the processor that a decision may take beyond its deadline: it is compiled and collected meanwhile."""
-STILL = "the refused call changed the state"
 
 
 def fleet_of(cluster: dict[str, Any]) -> Fleet:
@@ -69,76 +70,74 @@ class Player:
 
     Attributes:
         world: the books.
-        log: each call as (scheduler's name, method, arguments), for a script.
-        done: events that were carried out; the others had become meaningless.
+        log: each call as [scheduler's name, method, arguments, named ones, whether it was refused], for a script.
+        done, decisions: events that were carried out, the others had become meaningless; decisions among them.
     """
 
     def __init__(self, cluster: dict[str, Any], make: Make = Scheduler) -> None:
         self.cluster, self.make, self.world = cluster, make, World(cluster)
         self.fleet, self.speeds = fleet_of(cluster), speeds_of(cluster)
-        self.log: list[tuple[str, str, tuple[Any, ...], dict[str, Any]]] = []
-        self.done, self.decisions, self.promised = 0, 0, ""
-        self.kind = POLICIES.get(cluster["policy"], type(None))
+        self.log: list[list[Any]] = []
+        self.done, self.decisions, self.promised, self.followed = 0, 0, "", True
         self.all: dict[str, Any] = {}
-        self.new("s")
-        if cluster["double"]:
-            self.new("equal")
+        for name in ("s", "equal")[: 1 + cluster["double"]]:
+            self.new(name)
 
-    def new(self, name: str) -> Any:
+    def new(self, name: str) -> None:
         """Make one more scheduler."""
-        policy = self.cluster["policy"]
-        self.log.append((name, "new", (), {}))
-        policy = POLICIES[policy]() if policy in POLICIES else policy
-        self.all[name] = self.make(self.fleet, policy, speeds=self.speeds, **self.cluster["options"])
-        return self.all[name]
+        self.log.append([name, "new", (), {}, False])
+        options = {k: v for k, v in self.cluster["options"].items() if k != "patience" or HAS}
+        self.all[name] = self.make(self.fleet, policy(self.cluster["policy"]), speeds=self.speeds, **options)
 
     def call(self, name: str, method: str, *args: Any, **options: Any) -> Any:
-        """Call a scheduler and note it."""
-        self.log.append((name, method, args, options))
-        args = tuple(job_of(x) if isinstance(x, dict) and method == "submit" else x for x in args)
-        return getattr(self.all[name], method)(*args, **options)
+        """Call a scheduler, note it, and return its answer or its `InstanceError`."""
+        self.log.append([name, method, args, options, False])
+        try:
+            args = tuple(job_of(x) if isinstance(x, dict) and method == "submit" else x for x in args)
+            return getattr(self.all[name], method)(*args, **options)
+        except InstanceError as error:
+            self.log[-1][-1] = True
+            return error
+        except Exception as error:
+            raise Wrong("error", f"{method} raises {type(error).__name__}: {error}") from error
 
-    def each(self, method: str, *args: Any, **options: Any) -> Any:
-        """Call all schedulers; what they return must be the same."""
-        answers: dict[str, Any] = {}
-        for name in self.all:
-            try:
-                answers[name] = self.call(name, method, *args, **options)
-            except InstanceError as error:
-                answers[name] = error
-            except Exception as error:
-                raise Wrong("error", f"{method} raises {type(error).__name__}: {error}") from error
-        first = answers.pop("s")
+    def each(self, method: str, *args: Any, right: bool = True, **options: Any) -> Any:
+        """Call all schedulers; what they answer must be the same, and no refusal if the call is right."""
+        answers = {name: self.call(name, method, *args, **options) for name in self.all}
+        first = answers["s"]
+        hold(not right or not isinstance(first, InstanceError), "refused", f"{method}{args}: {first}")
         for name, answer in answers.items():
             rule = "equal" if name == "equal" else "restored"
             hold(_same(first) == _same(answer), rule, f"{method}: {_same(first)}, but {_same(answer)}")
         return first
 
     def play(self, events: Iterable[Event]) -> list[Event]:
-        """Carry events out; return those that could be, or raise `Wrong`, which has them as `events`."""
+        """Carry events out; return those that meant something, or raise `Wrong`, which has them."""
         played: list[Event] = []
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 for event in events:
                     played.append(event)
-                    if self.event(*event):
-                        self.done += 1
-                    else:
+                    if not self.event(*event):
                         played.pop()
         except Wrong as wrong:
-            wrong.events = played  # type: ignore[attr-defined]
+            wrong.events, wrong.cluster = played, self.cluster
             raise
         return played
 
     def event(self, what: str, now: float, *rest: Any) -> bool:
         """Carry an event out; return whether it means anything as things are."""
-        world = self.world
-        if what == "odd":
-            return self.odd(now, *rest)
-        now = max(now, world.now)
-        if not getattr(self, f"on_{what}")(now, *rest):
+        world, s = self.world, self.all["s"]
+        if what != "odd":
+            now = max(now, world.now)
+        act = getattr(self, f"on_{what}", None)
+        if not (act(now, *rest) if act else self.on_change(now, what, *rest)):
             return False
+        self.done += 1
+        if what in ("submit", "finish", "withdraw", "decide"):
+            world.calm &= what == "decide" or self.followed
+            self.followed = what == "decide"
         s = self.all["s"]
         for name, seen, kept in (
             ("now", s.now, world.now), ("idle", s.idle, world.idle),
@@ -147,10 +146,15 @@ class Player:
             hold(seen == kept, "lost", f"{name} is {seen}, should be {kept} after {what} {rest}")
         return True
 
-    def told(self, answer: Any, what: str) -> Any:
-        """Return the answer to a call that is right."""
-        hold(not isinstance(answer, InstanceError), "refused", f"{what}: {answer}")
-        return answer
+    def on_change(self, now: float, what: str, name: str, *rest: Any) -> bool:
+        """Have a job end or be forgotten, or a node fail or come back."""
+        if not self.world.may(what, name):
+            return False
+        answer = self.each(METHODS.get(what, what), name, *rest, now=now)
+        self.world.now = now
+        expected = getattr(self.world, what)(name, *rest)
+        hold(what != "fail" or sorted(answer) == sorted(expected), "lost", f"{answer} ran on {name}, not {expected}")
+        return True
 
     def on_submit(self, now: float, spec: dict[str, Any]) -> bool:
         """Let a job wait, or see that it is refused because it never fits."""
@@ -158,9 +162,8 @@ class Player:
         if name in world.waiting or name in world.running or name in world.over:
             return False
         options = {key: spec[key] for key in ("together", "price") if spec[key] is not None}
-        answer = self.each("submit", spec, spec["seconds"], now=now, **options)
-        expected = world.admits(spec)
-        refused = isinstance(answer, InstanceError)
+        answer = self.each("submit", spec, spec["seconds"], right=False, now=now, **options)
+        expected, refused = world.admits(spec), isinstance(answer, InstanceError)
         hold(not (refused and expected), "admission", f"{name} is refused, it fits: {answer}; {spec}")
         hold(refused or expected is not False, "admission", f"{name} is taken and never fits: {spec}")
         if not refused:
@@ -168,118 +171,72 @@ class Player:
             world.submit(spec)
         return True
 
-    def on_finish(self, now: float, name: str) -> bool:
-        """Have a job be done."""
-        if name in self.world.running:
-            self.told(self.each("finish", name, now=now), "finish")
-            self.world.now = now
-            self.world.finish(name)
-            return True
-        return False
-
-    def on_withdraw(self, now: float, name: str) -> bool:
-        """Forget a waiting job."""
-        if name in self.world.waiting:
-            self.told(self.each("withdraw", name, now=now), "withdraw")
-            self.world.now = now
-            self.world.withdraw(name)
-            return True
-        return False
-
-    def on_fail(self, now: float, node: str) -> bool:
-        """Have a node fail; who ran there is told."""
-        if node in self.world.nodes and self.world.nodes[node].up:
-            lost = self.told(self.each("fail_node", node, now=now), "fail_node")
-            self.world.now = now
-            ran = self.world.fail(node)
-            hold(sorted(lost) == ran, "lost", f"fail_node({node!r}) names {lost}, there ran {ran}")
-            return True
-        return False
-
-    def on_repair(self, now: float, node: str) -> bool:
-        """Have a node come back."""
-        if node in self.world.nodes and not self.world.nodes[node].up:
-            self.told(self.each("repair_node", node, now=now), "repair_node")
-            self.world.now = now
-            self.world.repair(node)
-            return True
-        return False
-
-    def on_report(self, now: float, name: str, speed: float) -> bool:
-        """Have a job say how fast it is."""
-        if name in self.world.running:
-            self.told(self.each("report", name, speed, now=now), "report")
-            self.world.now = now
-            return True
-        return False
-
     def on_snap(self, now: float) -> bool:
-        """Go on with a restored scheduler, beside the one that was not interrupted."""
+        """Go on with a restored scheduler, beside the one that was not interrupted if time does not matter."""
         saved = json.loads(json.dumps(self.call("s", "snapshot")))
-        if self.cluster["rushed"]:
-            self.new("s")
-            name = "s"
-        else:
-            name = f"r{len(self.log)}"
-            self.new(name)
-            for old in [x for x in self.all if x.startswith("r") and x != name]:
-                del self.all[old]
-        self.log.append((name, "restore", ("s",), {}))
-        try:
-            self.all[name].restore(saved)
-        except Exception as error:
-            raise Wrong("restored", f"restore raises {type(error).__name__}: {error}") from error
+        name = "s" if self.cluster["rushed"] else "r"
+        self.new(name)
+        answer = self.call(name, "restore", saved)
+        hold(answer is None, "restored", f"restore: {answer}")
         again = json.loads(json.dumps(self.all[name].snapshot()))
-        hold(again == saved, "restored", f"a restored scheduler's snapshot differs: {_difference(saved, again)}")
+        differ = {k: (saved[k], again.get(k)) for k in saved if again.get(k) != saved[k]}
+        hold(not differ, "restored", f"a restored scheduler's snapshot differs: {differ}")
         return True
 
     def on_explain(self, now: float, name: str) -> bool:
         """Ask why a job waits; what is said of the next decision must come true, and nothing may change."""
         if name not in self.world.waiting:
             return False
-        before = self.call("s", "snapshot")
-        try:
-            answer = self.call("s", "explain", name)
-            words = str(answer)
-        except Exception as error:
-            raise Wrong("error", f"explain raises {type(error).__name__}: {error}") from error
-        hold(name in words, "explain", f"{words!r} does not name {name}")
+        before = self.all["s"].snapshot()
+        answer = self.call("s", "explain", name)
+        hold(not isinstance(answer, InstanceError) and name in str(answer), "explain", f"of {name}: {answer}")
         hold(self.all["s"].snapshot() == before, "changed", f"explain({name!r}) changed the state")
-        starts = self.kind is type(None) and answer.earliest == self.world.now
-        self.promised = name if starts else ""
-        return not starts or self.event("decide", now, FAR)
+        self.promised = name if self.cluster["policy"] not in NAMES and answer.earliest == self.world.now else ""
+        return not self.promised or self.event("decide", self.world.now, FAR)
 
     def on_decide(self, now: float, deadline: float) -> bool:
         """Decide, and enter it in the books."""
-        world, kind = self.world, self.kind
+        world, name = self.world, self.cluster["policy"]
         began = time.process_time()
-        decision = self.told(self.each("decide", deadline, now=now), "decide")
+        decision = self.each("decide", deadline, now=now)
         took = time.process_time() - began
-        self.decisions += 1
         hold(took < deadline * len(self.all) + LATE, "late", f"a decision of {deadline} s took {took} s")
-        world.now = now
+        world.now, self.decisions = now, self.decisions + 1
         hold(decision.now == now, "lost", f"the decision is of {decision.now}, should be {now}")
         promised, self.promised = self.promised, ""
-        world.decide(decision, kind in CHOOSES)
+        world.decide(decision, name in CHOOSES)
         hold(not promised or promised in world.running, "explain", f"{promised} was to start with the next decision")
-        if not decision.more and deadline == FAR:
-            world.settled(kind in STEERS or kind in FAILS and kind.__name__ == "Sleeps")
+        if decision.more or deadline != FAR:
+            world.calm = False
+        else:
+            world.settled(name in STEERS)
         return True
 
     def on_drained(self, now: float) -> bool:
-        """See that everybody was served once all nodes were up and all jobs let run."""
+        """See that everybody is served once all nodes are up and all jobs let run."""
         world = self.world
-        late = [x for x in world.waiting if self.kind not in STEERS]
-        up = all(node.up for node in world.nodes.values())
-        hold(not (up and late) or world.running, "drained", f"{late} were never served")
-        return True
+        for name in [name for name, node in world.nodes.items() if not node.up]:
+            self.event("repair", world.now, name)
+        for _ in range(60 + 20 * (len(world.waiting) + len(world.running))):
+            self.event("decide", world.now, FAR)
+            if world.running:
+                end, name = min((job.end(world.now), name) for name, job in world.running.items())
+                self.event("finish", end, name)
+            elif not world.waiting:
+                return True
+            elif (then := world.now + PATIENCE * world.longest) < float("inf"):  # a policy may make it wait until due
+                self.event("decide", then + 1.0, FAR)
+            else:
+                return True
+        hold(False, "drained", f"{[*world.waiting]} wait and {[*world.running]} run, round and round")
+        return False
 
-    def odd(self, now: float, what: str, argument: Any) -> bool:
+    def on_odd(self, now: float, what: str, argument: Any) -> bool:
         """Make a call that has to be refused, and see that it is and changes nothing."""
         if not self.refused(now, what, argument):
             return False
         method, args, options = METHODS.get(what, what), (argument,), {"now": now}
-        before = self.call("s", "snapshot")
+        before = self.all["s"].snapshot()
         if what == "report":
             args = argument, 1.0
         elif what == "submit":
@@ -290,32 +247,27 @@ class Player:
         elif what == "snap":
             keys = sorted(before)
             key = keys[int(argument * len(keys))]
-            if key == "learned":
+            if key in ("learned", "settings"):
                 return False
             method, args, options = "restore", ({k: v for k, v in before.items() if k != key},), {}
-        self.last = method, args, options
-        answer = self.each(method, *args, **options)
+        answer = self.each(method, *args, right=False, **options)
         hold(isinstance(answer, InstanceError), "taken", f"{method}{args} at {now} is taken: {answer!r}")
-        hold(self.all["s"].snapshot() == before, "changed", f"{method}{args} at {now}: {STILL}")
+        hold(self.all["s"].snapshot() == before, "changed", f"{method}{args} at {now} changed the state")
         return True
 
     def refused(self, now: float, what: str, argument: Any) -> bool:
         """Return whether a call is surely wrong as things are."""
-        world, known = self.world, argument if isinstance(argument, str) else ""
+        world = self.world
         if what in ("restore", "snap") or not world.now <= now < np.inf:
             return True
-        if what in ("finish", "report"):
-            return known not in world.running
-        if what == "withdraw":
-            return known not in world.waiting
-        if what in ("fail", "repair"):
-            return known not in world.nodes or world.nodes[known].up == (what == "repair")
         if what == "decide":
             return argument != FAR
+        if what != "submit":
+            return not world.may(what, argument)
         name, seconds = argument["name"], argument["seconds"]
         usual = isinstance(name, str) and name and argument["worker"][0] >= 1 and argument["model"] != 3
         usual = usual and (argument["price"] or 0.0) >= 0
-        usual = usual and name not in {**world.waiting, **world.running, **world.over}
+        usual = usual and not (name in world.waiting or name in world.running or name in world.over)
         if usual and seconds is not None:
             numbers = seconds if isinstance(seconds, list) else [seconds]
             usual = all(isinstance(x, int | float) and 0 <= x < np.inf for x in numbers)
@@ -332,10 +284,6 @@ def _same(answer: Any) -> Any:
     return str(answer) if isinstance(answer, InstanceError) else answer
 
 
-def _difference(one: dict[str, Any], other: dict[str, Any]) -> str:
-    return "; ".join(f"{k}: {one.get(k)} is {other.get(k)}" for k in {**one, **other} if one.get(k) != other.get(k))
-
-
 def play_seed(seed: int, count: int | None = None, make: Make = Scheduler) -> Player:
     """Play the scenario of a seed; a `Wrong` has `cluster` and `events`."""
     rng = random.Random(seed)
@@ -343,9 +291,5 @@ def play_seed(seed: int, count: int | None = None, make: Make = Scheduler) -> Pl
     large = len(cluster["nodes"]) > 100
     count = count or rng.choice((40, 80, 120, 300) if not large else (40,))
     player = Player(cluster, make)
-    try:
-        player.play(Driver(rng, player.world, count))
-    except Wrong as wrong:
-        wrong.cluster = cluster  # type: ignore[attr-defined]
-        raise
+    player.play(Driver(rng, player.world, count))
     return player

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from .policies import POLICIES
+from .policies import NAMES
 from .world import World
 
 Event = list[Any]
@@ -48,7 +48,9 @@ def cluster_of(rng: random.Random) -> dict[str, Any]:
         options["reserve"] = False
     if rng.random() < 0.3:
         options["order"] = rng.choice((0.0, 0.5, 1.0))
-    policy = pick(rng, (4, "hybrid"), (4, "heuristic"), (3, rng.choice([*POLICIES])))
+    if rng.random() < 0.6:
+        options["patience"] = rng.choice((0.1, 1.0, 1.0, 3.0))
+    policy = pick(rng, (4, "hybrid"), (4, "heuristic"), (3, rng.choice(NAMES)))
     runs = None
     if len(types) > 1 and rng.random() < 0.7:
         runs = {m: sorted(rng.sample(types, rng.randint(1, len(types)))) for m in ("m", "k")}
@@ -89,15 +91,6 @@ class Driver:
             yield (event := self._next())
             if event[0] not in ("decide", "odd", "explain") and (self.always or rng.random() < 0.5):
                 yield self._decide()
-        for name, node in world.nodes.items():
-            if not node.up:
-                yield ["repair", world.now, name]
-        for _ in range(60 + 20 * (len(world.waiting) + len(world.running))):
-            yield ["decide", world.now, FAR]
-            if not world.running:
-                break
-            name, end = self._first_end()
-            yield ["finish", max(world.now, end), name]
         yield ["drained", world.now]
 
     def _first_end(self) -> tuple[str, float]:
@@ -178,7 +171,7 @@ class Driver:
         return ["fail" if node.up else "repair", later, node.name]
 
     def _withdraw(self) -> Event:
-        names = [*self.world.waiting]
+        names = [*self.world.waiting, *self.world.running]
         return ["withdraw", self.world.now, self.rng.choice(names)] if names else self._decide()
 
     def _report(self) -> Event:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,7 +10,8 @@ from typing import Any
 from gangplan import Scheduler
 
 from .check import Make, Player
-from .policies import POLICIES
+from .policies import NAMES
+from .policies import source as policy_source
 from .scenario import Event
 from .world import Wrong
 
@@ -36,7 +36,7 @@ def fails(case: Case, make: Make = Scheduler) -> Wrong | None:
 
 def shrunk(cluster: dict[str, Any], wrong: Wrong, seconds: float = 60.0, make: Make = Scheduler) -> tuple[Case, Wrong]:
     """Return a scenario that breaks the same rule and from which nothing more can be taken, or not in so many seconds."""
-    case: Case = (cluster, wrong.events)  # type: ignore[attr-defined]
+    case: Case = (cluster, wrong.events)
     stop = time.monotonic() + seconds
 
     def try_(smaller: Case) -> bool:
@@ -46,7 +46,7 @@ def shrunk(cluster: dict[str, Any], wrong: Wrong, seconds: float = 60.0, make: M
         now = fails(smaller, make)
         if now is None or now.rule != wrong.rule:
             return False
-        case, wrong = (smaller[0], now.events), now  # type: ignore[attr-defined]
+        case, wrong = (smaller[0], now.events), now
         return True
 
     size = 0.0
@@ -157,16 +157,18 @@ def script(case: Case, wrong: Wrong, make: Make = Scheduler) -> str:
             f" np.zeros(({n}, {n})), np.zeros(({n}, {n})))"
         ]
     made = repr(policy)
-    if policy in POLICIES:
-        lines += ["", "", inspect.getsource(POLICIES[policy]), ""]
+    if policy in NAMES:
+        lines += ["", "", policy_source(policy), ""]
         made = f"{policy}()"
     options = "".join(f", {key}={value!r}" for key, value in cluster["options"].items())
-    for name, method, args, named in player.log:
+    for i, (name, method, args, named, refused) in enumerate(player.log):
+        if refused and i + 1 < len(player.log):
+            continue
         if method == "new":
             lines.append(f"{name} = Scheduler(fleet, {made}, speeds=speeds{options})")
         elif method == "snapshot":
             lines.append("saved = json.loads(json.dumps(s.snapshot()))")
-        elif method == "restore" and args == ("s",):
+        elif method == "restore" and not refused:
             lines.append(f"{name}.restore(saved)")
         else:
             words = [source(x) if isinstance(x, dict) and method == "submit" else repr(x) for x in args]

@@ -1,30 +1,31 @@
 """The books of the independent model: what a cluster is like, who holds what, and what a decision may do to it.
 
-It is written from docs/scheduler.md and public docstrings alone and shares no code with what it checks. Where the page
-leaves room (how many workers of a gang that holds more GPUs than it needs are on which node), a start is refused only
-if no reading allows it, and a job is missed only if every reading starts it.
+It is written from docs/scheduler.md and public docstrings alone and shares no code with what it checks. Where rounding
+leaves two readings, a start is refused only if no reading allows it, and a job is missed only if each starts it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+from math import inf
 from typing import Any
 
 SLACK = 1e-9
 """Of an amount: sums of floating-point numbers lose a little."""
-AMOUNTS = ("cpu", "memory", "nic")
+PATIENCE = 10.0
 Nodes = dict[str, tuple[int, ...]]
+IGNORED: set[str] = set()
+"""Rules that are not looked at, so that what lies behind a known fault can be seen."""
 
 
 class Wrong(Exception):  # noqa: N818, it is no error of the program but what the machine is looking for
-    """Something that the page promises does not hold."""
+    """Something that the page promises does not hold; `events` led there, on `cluster`."""
 
     def __init__(self, rule: str, words: str) -> None:
         super().__init__(f"{rule}: {words}")
         self.rule, self.words = rule, words
-
-
-IGNORED: set[str] = set()
-"""Rules that are not looked at, so that what lies behind a known fault can be seen."""
+        self.events: list[list[Any]] = []
+        self.cluster: dict[str, Any] = {}
 
 
 def hold(truth: object, rule: str, words: str) -> None:
@@ -36,125 +37,160 @@ def hold(truth: object, rule: str, words: str) -> None:
 class Node:
     """A node and who is on it."""
 
-    def __init__(self, name: str, spec: dict[str, Any], nic: float) -> None:
-        self.name, self.gpus, self.type = name, spec["gpus"], spec["type"]
+    def __init__(self, spec: dict[str, Any], nic: float) -> None:
+        self.name, self.gpus, self.type = spec["name"], spec["gpus"], spec["type"]
         self.labels, self.up = set(spec["labels"]), spec["usable"]
         self.has = (spec["cpu"], spec["memory"], nic)
-        self.holder: dict[int, str] = {}
+        self.holder: dict[int, Job] = {}
         self.jobs: dict[str, Job] = {}
 
 
 class Job:
     """A job that was submitted; `left` is of its work, `pays` the seconds its next start costs."""
 
-    def __init__(self, spec: dict[str, Any], together: bool, price: float | None, now: float, serial: int) -> None:
+    def __init__(self, spec: dict[str, Any], options: dict[str, Any], now: float, serial: int) -> None:
         self.name, self.spec, self.submit, self.serial = spec["name"], spec, now, serial
         self.workers: list[int] = spec["workers"]
         gpu, *self.need = spec["worker"]
         self.grants, self.apart, self.requires = int(gpu), set(spec["apart"]), set(spec["requires"])
         self.most, self.whole = spec["most_per_node"] or 10**9, spec["whole_nodes"]
-        self.together = together if spec["together"] is None else spec["together"]
-        self.price = price if spec["price"] is None else spec["price"]
+        self.together = options.get("together", True) if spec["together"] is None else spec["together"]
+        self.price = options.get("price") if spec["price"] is None else spec["price"]
         seconds = spec["seconds"]
         if isinstance(seconds, int | float):
             seconds = [seconds * self.workers[-1] / d for d in self.workers]
         self.seconds: list[float] | None = seconds  # of each number of workers, None if they were not told
+        self.due = inf if seconds is None else now + options.get("patience", PATIENCE) * max(seconds)
         self.left, self.pays = 1.0, 0.0
         self.nodes: Nodes = {}
-        self.degree, self.since, self.lasts, self.begun = 0, now, 0.0, -1
+        self.known, self.sizes = -1, dict[Any, int]()
+        self.degree, self.since, self.lasts, self.begun, self.urgent = 0, now, 0.0, 0, False
 
     def takes(self, degree: int) -> float | None:
         """Return the seconds of its next start, `None` if they were not told."""
         return None if self.seconds is None else self.seconds[self.workers.index(degree)] * self.left + self.pays
 
-    def stop(self, now: float) -> None:
-        """Keep what it has got on with."""
-        whole, ran = self.lasts if self.seconds is None else self.seconds[self.workers.index(self.degree)], 0.0
-        ran = max(0.0, now - self.since - self.pays)
-        if self.seconds is not None:
-            done = ran / whole if whole else 0.0
-            self.left = self.left - done if self.left > done else done
-        self.pays = self.price or 0.0
+    def ran(self, now: float) -> float:
+        """Return the seconds for which it got on since its last start."""
+        return max(0.0, now - self.since - self.pays)
 
-    def ends(self, now: float) -> float:
+    def end(self, now: float) -> float:
         """Return when it is expected to be done: as long again, if that is over."""
         end = self.since + self.lasts
         return end if end > now else now + (now - self.since)
 
-    def on(self, node: str, least: bool) -> int:
-        """Return how many of its workers are on a node, at least or at most, where it holds more than it needs."""
-        most = len(self.nodes[node]) // self.grants
-        others = sum(len(gpus) // self.grants for n, gpus in self.nodes.items() if n != node)
-        return max(0, self.degree - others) if least else most
+    def stop(self, now: float) -> None:
+        """Keep what it has got on with, and have it pay when it runs again."""
+        if self.seconds is not None:
+            whole = self.seconds[self.workers.index(self.degree)]
+            done = self.ran(now) / whole if whole else 0.0
+            self.left = self.left - done if self.left > done else done
+        self.pays = self.price or 0.0
 
 
 class World:
     """The cluster as events and decisions leave it."""
 
     def __init__(self, cluster: dict[str, Any]) -> None:
-        self.cluster, options = cluster, cluster["options"]
-        self.nodes = {x["name"]: Node(x["name"], x, cluster["nic"]) for x in cluster["nodes"]}
-        self.together, self.price = options.get("together", True), options.get("price")
+        self.cluster, self.options = cluster, cluster["options"]
+        self.nodes = {x["name"]: Node(x, cluster["nic"]) for x in cluster["nodes"]}
         self.runs: dict[str, list[str]] | None = cluster["runs"]
-        self.now, self.serial, self.starts = 0.0, 0, 0
+        self.now, self.serial, self.starts, self.longest, self.turns = 0.0, 0, 0, 0.0, 0
         self.waiting: dict[str, Job] = {}
         self.running: dict[str, Job] = {}
-        self.over: dict[str, None] = {}
-        self.news = True  # whether anything but decisions happened since `swaps` was emptied
+        self.over: set[str] = set()
         self.swaps: set[tuple[str, str]] = set()
+        self.calm = True  # jobs end when expected, nodes stay up, each event is decided on
 
     @property
     def idle(self) -> int:
         """GPUs of nodes that are up which nobody holds."""
         return sum(n.gpus - len(n.holder) for n in self.nodes.values() if n.up)
 
-    def job(self, spec: dict[str, Any]) -> Job:
-        """Return a job as the books have it."""
-        return Job(spec, self.together, self.price, self.now, self.serial)
+    # ---- room ----
 
-    def room(self, job: Job, node: Node, *, empty: bool = False, up: bool = True, sure: bool = True) -> int:
-        """Return how many workers of a job a node takes: surely, or in the most lenient reading."""
+    def room(self, job: Job, node: Node, *, empty: bool = False, up: bool = True, sure: bool = True,
+             without: Iterable[str] = ()) -> int:  # fmt: skip
+        """Return how many workers of a job a node takes, with or without its jobs: surely, or perhaps."""
         if (up and not node.up) or not job.requires <= node.labels:
             return 0
         if self.runs is not None and node.type not in self.runs.get(job.spec["model"], ()):
             return 0
-        count, there = node.gpus, {} if empty else node.jobs
-        if there:
-            if job.whole or any(x.whole or x.name in job.apart or job.name in x.apart for x in there.values()):
+        count, used = node.gpus, [0.0, 0.0, 0.0]
+        for other in () if empty else node.jobs.values():
+            if other.name in without:
+                continue
+            if job.whole or other.whole or other.name in job.apart or job.name in other.apart:
                 return 0
-            count -= len(node.holder)
+            held = len(other.nodes[node.name])
+            count -= held
+            used = [u + need * (held // other.grants) for u, need in zip(used, other.need, strict=True)]
         count = min(count // job.grants, job.most)
-        for i, need in enumerate(job.need):
+        for need, has, gone in zip(job.need, node.has, used, strict=True):
             if need:
-                has = node.has[i] * (1 - SLACK if sure else 1 + SLACK)
-                has -= sum(x.need[i] * x.on(node.name, not sure) for x in there.values())
-                count = min(count, max(0, int(has / need)))
+                count = min(count, max(0, int((has * (1 - SLACK if sure else 1 + SLACK) - gone) / need)))
         return count
 
-    def fits(self, job: Job, *, empty: bool = False, up: bool = True, sure: bool = True, without: Any = ()) -> bool:
-        """Return whether a job has room for one of its numbers of workers, on nodes not among `without`."""
-        here = [n for n in self.nodes.values() if n.name not in without]
-        rooms = [self.room(job, n, empty=empty, up=up, sure=sure) for n in here]
-        if empty or not job.together:
-            return sum(rooms) >= job.workers[0]
-        best = max((self.room(job, n, empty=True) for n in self.nodes.values()), default=0)
-        whole = sum(room for n, room in zip(here, rooms, strict=True) if not n.jobs)
-        return any(max(rooms, default=0) >= d if d <= best else whole >= d for d in job.workers)
+    def bundle(self, job: Job, degree: int, *, up: bool = True, sure: bool = True) -> int:
+        """Return how many workers stay together: as many as let an empty cluster hold all, 0 if none do."""
+        key = degree, up, sure
+        if job.known != self.turns:
+            job.known, job.sizes = self.turns, {}
+        if key not in job.sizes:
+            rooms = [self.room(job, n, empty=True, up=up, sure=sure) for n in self.nodes.values()]
+            sizes = range(min(degree, max(rooms)) if job.together else 1, 0, -1)
+            job.sizes[key] = next((b for b in sizes if sum(r // b for r in rooms) >= -(-degree // b)), 0)
+        return job.sizes[key]
+
+    def fits(self, job: Job, nodes: Iterable[Node] | None = None) -> bool:
+        """Return whether a job surely has room for one of its numbers of workers, on some nodes."""
+        return self._holds(job, [self.room(job, n) for n in (self.nodes.values() if nodes is None else nodes)])
+
+    def _holds(self, job: Job, rooms: Collection[int]) -> bool:
+        """Return whether nodes that take so many workers hold a job."""
+        if not any(rooms):
+            return False
+        sizes = ((d, self.bundle(job, d)) for d in job.workers)
+        return any(b and sum(r // b for r in rooms) >= -(-d // b) for d, b in sizes)
 
     def admits(self, spec: dict[str, Any]) -> bool | None:
         """Return whether a new job can ever run here; `None` if that is a matter of rounding."""
-        job = self.job(spec)
-        sure = self.fits(job, empty=True, up=False)
-        return sure if sure == self.fits(job, empty=True, up=False, sure=False) else None
+        job = Job(spec, self.options, 0.0, 0)
+        sure, perhaps = (self.bundle(job, job.workers[0], up=False, sure=sure) > 0 for sure in (True, False))
+        return sure if sure == perhaps else None
+
+    def earliest(self, job: Job, running: Iterable[Job]) -> float:
+        """Return when a job fits if nobody starts and those that run, no others, end when expected."""
+        gone = {*self.running} - {x.name for x in running}
+        rooms = {name: self.room(job, n, without=gone) for name, n in self.nodes.items()}
+        if self._holds(job, rooms.values()):
+            return self.now
+        for other in sorted(running, key=lambda x: x.end(self.now)):
+            gone.add(other.name)
+            rooms |= {name: self.room(job, self.nodes[name], without=gone) for name in other.nodes}
+            if self._holds(job, rooms.values()):
+                return other.end(self.now)
+        return inf
+
+    # ---- events ----
+
+    def may(self, what: str, name: Any) -> bool:
+        """Return whether an event can happen now: a running job ends, a node that is up fails."""
+        if not isinstance(name, str):
+            return False
+        if what in ("fail", "repair"):
+            return name in self.nodes and self.nodes[name].up == (what == "fail")
+        return name in self.running if what in ("finish", "report") else name in self.waiting or name in self.running
 
     def submit(self, spec: dict[str, Any]) -> None:
         """Let a job wait."""
-        job = self.job(spec)
-        self.waiting[job.name], self.serial, self.news = job, self.serial + 1, True
+        job = self.waiting[spec["name"]] = Job(spec, self.options, self.now, self.serial)
+        self.serial += 1
+        self.longest = max([self.longest, *(x + (job.price or 0.0) for x in job.seconds or [inf])])
 
     def free(self, name: str) -> Job:
         """Have a running job hold nothing any more."""
-        job, self.news = self.running.pop(name), True
+        job = self.running.pop(name)
         for node, gpus in job.nodes.items():
             del self.nodes[node].jobs[name]
             for gpu in gpus:
@@ -163,143 +199,156 @@ class World:
 
     def finish(self, name: str) -> None:
         """Have a job be done."""
-        self.free(name)
-        self.over[name] = None
+        self.calm &= abs(self.free(name).end(-inf) - self.now) <= 1e-6 * max(1.0, self.now)
+        self.over.add(name)
 
     def withdraw(self, name: str) -> None:
-        """Forget a waiting job."""
-        del self.waiting[name]
-        self.over[name], self.news = None, True
+        """Forget a job."""
+        _ = self.waiting.pop(name) if name in self.waiting else self.free(name)
+        self.over.add(name)
 
-    def fail(self, node: str) -> list[str]:
+    def report(self, name: str, speed: float) -> None:
+        """Hear how fast a job is."""
+
+    def fail(self, node: str) -> tuple[str, ...]:
         """Take a node down; return who ran there and waits again, with the work it had when it started."""
         lost = sorted(self.nodes[node].jobs)
         for name in lost:
-            job = self.free(name)
+            job = self.waiting[name] = self.free(name)
             job.pays = job.price or 0.0
-            self.waiting[name] = job
-        self.nodes[node].up, self.news = False, True
-        return lost
+        self.nodes[node].up, self.calm, self.turns = False, False, self.turns + 1
+        return tuple(lost)
 
     def repair(self, node: str) -> None:
         """Bring a node up."""
-        self.nodes[node].up, self.news = True, True
+        self.nodes[node].up, self.calm, self.turns = True, False, self.turns + 1
+
+    # ---- decisions ----
 
     def decide(self, decision: Any, own: bool) -> None:
         """Enter a decision, and raise `Wrong` if it does what it may not; `own`: whether a policy chooses GPUs."""
-        news, self.news = self.news, False
-        if news:
-            self.swaps.clear()
-        self.stopped = self._stops(decision)
-        before = {**self.waiting}
+        before = {**self.running}
+        stopped = {x.job: self._stop(x) for x in decision.stops}
         for x in decision.starts:
-            hold(x.job in before, "lost", f"{x.job} starts and does not wait")
-            job = before.pop(x.job)
-            self._start(job, x, own and x.tier == "policy")
-        self._causes(decision)
-        self.news = False
-
-    def _stops(self, decision: Any) -> dict[str, Job]:
-        """Have jobs stop: those that run, may be stopped and are named with what they hold."""
-        gone: dict[str, Job] = {}
+            hold(x.job in self.waiting, "lost", f"{x.job} starts and does not wait")
+            self._start(self.waiting[x.job], x, own and x.tier == "policy")
+        starts = {x.job: x for x in decision.starts}
         for x in decision.stops:
-            hold(x.job in self.running, "stop", f"{x.job} stops and does not run")
-            job = self.running[x.job]
-            hold(job.price is not None, "stop", f"{x.job} stops and may not be stopped")
-            hold(dict(x.nodes) == job.nodes, "stop", f"{x.job} held {job.nodes}, its stop names {dict(x.nodes)}")
-            hold(x.price == job.price, "stop", f"{x.job} has the price {job.price}, its stop {x.price}")
-            left = job.ends(self.now) - self.now
-            hold(
-                abs(x.left - left) <= 1e-6 * max(1, left), "stop", f"{x.job} has {left} s left, its stop says {x.left}"
-            )
-            gone[x.job] = self.free(x.job)
-        for job in gone.values():
-            job.was, job.width = dict(job.nodes), sum(map(len, job.nodes.values()))  # type: ignore[attr-defined]
-            job.stop(self.now)
-            self.waiting[job.name] = job
-        return gone
+            self._worth(x, stopped[x.job], starts)
+        self._protected(decision, before)
+
+    def _stop(self, x: Any) -> Nodes:
+        """Have a job stop that runs, may be stopped and is named with what it holds; return that."""
+        hold(x.job in self.running, "stop", f"{x.job} stops and does not run")
+        job = self.running[x.job]
+        hold(job.price is not None, "stop", f"{x.job} stops and may not be stopped")
+        left = job.end(self.now) - self.now
+        same = dict(x.nodes) == job.nodes and x.price == job.price and abs(x.left - left) <= 1e-6 * max(1, left)
+        hold(same, "stop", f"{x.job} has {job.nodes}, {left} s left and the price {job.price}; said is {x}")
+        ran, price = job.ran(self.now), job.price or 0.0
+        hold(ran >= price * (1 - SLACK), "early", f"{x.job} stops when it got on for {ran} s, its price is {price}")
+        hold(not job.urgent, "early", f"{x.job} stops and was due when it started")
+        self.waiting[x.job] = self.free(x.job)
+        job.stop(self.now)
+        return job.nodes
 
     def _start(self, job: Job, start: Any, own: bool) -> None:
         """Have a job start where it may, whole."""
-        name, nodes = job.name, {n: tuple(g) for n, g in start.nodes.items()}
-        hold(start.degree in job.workers, "gang", f"{name} starts with {start.degree} of {job.workers} workers")
-        whole = sum(len(gpus) // job.grants for gpus in nodes.values())
-        hold(whole >= start.degree, "gang", f"{name} has seats for {whole} of {start.degree} workers in {nodes}")
+        name, degree, nodes = job.name, start.degree, {n: tuple(g) for n, g in start.nodes.items()}
+        hold(degree in job.workers, "gang", f"{name} starts with {degree} of {job.workers} workers")
         for node, gpus in nodes.items():
-            hold(node in self.nodes, "place", f"{name} is on {node}, which is not there")
             n = self.nodes[node]
-            hold(len(set(gpus)) == len(gpus), "twice", f"{name} has a GPU of {node} twice: {gpus}")
+            hold(len({*gpus}) == len(gpus), "twice", f"{name} has a GPU of {node} twice: {gpus}")
             hold(all(0 <= g < n.gpus for g in gpus), "place", f"{name} has GPUs {gpus} of {node}, which has {n.gpus}")
             for g in gpus:
                 hold(g not in n.holder, "twice", f"{name} gets GPU {g} of {node}, which {n.holder.get(g)} holds")
-            most = self.room(job, n, sure=False)
-            others = sum(len(g) // job.grants for x, g in nodes.items() if x != node)
-            least = max(0, start.degree - others)
-            words = f"{name} has {least} workers on {node}, which may have {most}: {self.why(job, n)}"
-            hold(least <= most and n.up and job.requires <= n.labels, "place", words)
-        if job.together and not own and len(nodes) > 1:
-            best = max(self.room(job, n, empty=True) for n in self.nodes.values())
-            words = f"{name}: {start.degree} workers fit on one node and are on {len(nodes)}"
-            hold(start.degree > best, "together", words)
-        takes = job.takes(start.degree)
-        words = f"{name} takes {takes} s with {start.degree} workers, its start says {start.seconds}"
+            count, most = len(gpus) // job.grants, self.room(job, n, sure=False)
+            there = {x: len(y.nodes[node]) // y.grants for x, y in n.jobs.items()}
+            words = f"{'up' if n.up else 'down'}, {n.type}, {sorted(n.labels)}, {n.gpus} GPUs, {n.has}; there {there}"
+            hold(count <= most, "place", f"{name} has {count} workers on {node}, which takes {most}: {words}; {job.spec}")
+        sizes = {self.bundle(job, degree, sure=sure) for sure in (True, False)}
+        whole = sum(len(gpus) // job.grants for gpus in nodes.values())
+        words = f"{name} has seats for {whole} of {degree} workers in {nodes}, in bundles of {sizes}; {job.spec}"
+        fair = any(
+            b and whole == -(-degree // b) * b and all(len(g) % (b * job.grants) == 0 for g in nodes.values())
+            for b in sizes
+        )
+        hold(whole >= degree if own else fair, "gang", words)
+        takes = job.takes(degree)
+        words = f"{name} takes {takes} s with {degree} workers, its start says {start.seconds}"
         hold(takes is None or abs(start.seconds - takes) <= 1e-6 * max(1.0, takes), "seconds", words)
-        job.nodes, job.degree, job.since, job.lasts = nodes, start.degree, self.now, start.seconds
         del self.waiting[name]
         self.starts += 1
-        self.running[name], job.begun = job, self.starts
+        job.nodes, job.degree, job.since, job.lasts, job.begun = nodes, degree, self.now, start.seconds, self.starts
+        self.running[name], job.urgent = job, job.due < self.now
         for node, gpus in nodes.items():
             self.nodes[node].jobs[name] = job
-            self.nodes[node].holder.update(dict.fromkeys(gpus, name))
+            self.nodes[node].holder.update(dict.fromkeys(gpus, job))
 
-    def why(self, job: Job, node: Node) -> str:
-        """Return what is on a node in words."""
-        there = {x.name: x.on(node.name, True) for x in node.jobs.values()}
-        words = f"{'up' if node.up else 'down'}, {node.type}, {sorted(node.labels)}, {node.gpus} GPUs, {node.has}"
-        return f"{words}, workers there {there}; {job.name} needs {job.spec}"
+    def _worth(self, stop: Any, nodes: Nodes, starts: dict[str, Any]) -> None:
+        """Check that a stop makes room for who it names, gains more than it costs, and is not taken back for nothing."""
+        job, freed = stop.job, {(n, g) for n, gpus in nodes.items() for g in gpus}
+        hold(stop.other in starts and stop.other != job, "cause", f"{job} stops for {stop.other}: {[*starts]} start")
+        share, longest = 0.0, 0.0
+        for x in starts.values():
+            seats = {(n, g) for n, gpus in x.nodes.items() for g in gpus}
+            got = len(seats & freed)
+            hold(x.job != stop.other or got, "cause", f"{job} stops on {nodes} for {x.job}, which gets {x.nodes}")
+            if x.tier == "stops" and got and x.job != job:
+                share, longest = share + got / len(seats), max(longest, x.seconds)
+        gain, cost = stop.left * share, stop.price + (0.0 if job in starts else longest)
+        words = f"{job} has {stop.left} s left, which is {gain} for those who start, and costs {cost}: {stop}"
+        hold(gain * (1 + SLACK) > cost, "worth", words)
 
-    def _causes(self, decision: Any) -> None:
-        """Check that a stop makes room for who it names, is worth it, and is not taken back with nothing new."""
-        starts = {x.job: x for x in decision.starts}
-        for x in decision.stops:
-            hold(x.other in starts, "cause", f"{x.job} stops for {x.other}, which does not start")
-            hold(x.other != x.job, "cause", f"{x.job} stops for itself")
-            job, other = self.stopped[x.job], starts[x.other]
-            shared = set(x.nodes) & set(other.nodes)
-            hold(shared, "cause", f"{x.job} stops on {[*x.nodes]} for {x.other}, which starts on {[*other.nodes]}")
-            self._worth(x, job, self.running[x.other], x.job in starts)
-            hold((x.other, x.job) not in self.swaps, "swap", f"{x.job} stops for {x.other}, which stopped for it")
-            self.swaps.add((x.job, x.other))
-
-    def _worth(self, stop: Any, job: Job, other: Job, moved: bool) -> None:
-        """Check that a stop gains more than it costs, by the page's order."""
-        needs, gpus = other.degree * other.grants, job.width  # type: ignore[attr-defined]
-        if moved:
-            lost, gained = stop.price * gpus, other.lasts * needs
-            hold(lost <= gained, "worth", f"moving {job.name} costs {lost} GPU s, {other.name} needs {gained}")
+    def _protected(self, decision: Any, before: dict[str, Job]) -> None:
+        """Check that no start delays who is to go first: due, or the first of the order where that is known."""
+        started = [self.running[x.job] for x in decision.starts if x.job in self.running]
+        if not started or not self.waiting:
             return
-        orders = [self.cluster["options"].get("order")]
-        orders = [0.0, 0.25, 0.5, 0.75, 1.0] if orders == [None] else orders
-        worth = any((stop.left - stop.price) * gpus**e > other.lasts * needs**e for e in orders)
-        words = (
-            f"{job.name} ({gpus} GPUs) has {stop.left} s left and the price {stop.price}; {other.name} ({needs} GPUs)"
-        )
-        hold(worth, "worth", f"{words} lasts {other.lasts} s")
+        power = self.options.get("order", 0.0 if self.options.get("price") is None else 0.5)
+
+        def place(j: Job) -> tuple[bool, float, int]:
+            gpus = j.workers[0] * j.grants
+            return (False, j.due, j.serial) if j.due < self.now else (True, (j.takes(j.workers[0]) or 0) * gpus**power, j.serial)
+
+        first = min(self.waiting.values(), key=place)
+        ahead = {j.name for j in started if place(j) <= place(first)}
+        known = {*self.waiting.values(), *started}
+        if first.due < self.now:
+            self._undelayed(first, started, ahead, "overtaken")
+        elif self.cluster["policy"] == "heuristic" and self.options.get("reserve", True) and not decision.stops and all(
+            len(j.workers) == 1 and j.seconds is not None for j in known
+        ):
+            self._undelayed(first, started, ahead | {j.name for j in started if j.price is not None}, "reserved")
+
+    def _undelayed(self, job: Job, started: list[Job], free: set[str], rule: str) -> None:
+        """Check that a waiting job has room as soon as without those who started, but for some."""
+        if len(job.workers) > 1:
+            return
+        delays = [j for j in started if j.name not in free]
+        if not delays:
+            return
+        was = self.earliest(job, [j for j in self.running.values() if j not in delays])
+        now = self.earliest(job, self.running.values())
+        words = f"{job.name} would have room at {was} s, and with {[j.name for j in delays]} at {now} s"
+        hold(now <= was + 1e-6 * max(1.0, abs(was)) or was == inf, rule, words)
 
     def settled(self, steered: bool) -> None:
-        """Check that who should have started did; `steered`: whether a policy may make jobs wait."""
-        if steered or not self.waiting:
+        """Check that who should have started did; `steered`: whether a policy may make jobs wait that are not due."""
+        waits = sorted(self.waiting.values(), key=lambda j: (j.due, j.serial))
+        fit = [job for job in waits[:24] if self.fits(job)]
+        late = [job for job in waits if job.due < self.now]
+        if late and late[0] in fit:
+            hold(False, "due", f"{late[0].name} was due at {late[0].due} s, has room and waits")
+        if self.calm and waits:
+            for k, job in enumerate(late):
+                latest = job.due + (k + 1) * self.longest
+                hold(self.now <= latest * (1 + SLACK), "starved", f"{job.name} was due at {job.due}, {k} before it")
+        if steered or not fit:
             return
         if not self.running:
-            for job in self.waiting.values():
-                hold(
-                    not self.fits(job, empty=True), "idle", f"{job.name} waits on an idle cluster that has room for it"
-                )
-        waits = list(self.waiting.values())[:24]
-        fit = [job for job in waits if self.fits(job)]
-        if not fit:
-            return
-        rest = [job for job in self.waiting.values() if job not in fit]
-        wanted = {n.name for n in self.nodes.values() if any(self.room(j, n, empty=True, up=False) for j in rest)}
+            hold(False, "idle", f"{fit[0].name} waits on an idle cluster that has room for it")
+        rest = [job for job in waits if job not in fit]
+        free = [n for n in self.nodes.values() if not any(self.room(j, n, empty=True, up=False) for j in rest)]
         for job in fit:
-            hold(not self.fits(job, without=wanted), "spare", f"{job.name} waits; nobody else may have where it fits")
+            hold(not self.fits(job, free), "spare", f"{job.name} waits; nobody else may have where it fits")
