@@ -80,6 +80,11 @@ def _is_usual(value: Any, whole: bool) -> bool:
     return (type(value) is int or (type(value) is float and not whole)) and 0 < value < 2**63
 
 
+def plain(value: Any) -> Any:
+    """Return a number of numpy as one of Python, and anything else as it is."""
+    return value.item() if isinstance(value, np.number) else value
+
+
 def require_number(
     value: object, field: str, *, positive: bool = False, whole: bool = False, optional: bool = False
 ) -> None:
@@ -184,6 +189,8 @@ def check_fields(owner: Any) -> None:
     """
     for name, check, make in _rules(type(owner)):  # type: ignore[arg-type] # a type is hashable
         value = getattr(owner, name)
+        if isinstance(value, np.number):
+            object.__setattr__(owner, name, value := plain(value))
         if check is not None:
             check(value, name)
         elif make is not None:
@@ -227,7 +234,9 @@ def _rules(cls: type) -> list[Rule]:
 
 
 def _items(name: str, kind: str, meta: Mapping[str, Any], owner: Any, value: Any) -> tuple[Any, ...]:
-    found = tuple(value)
+    if isinstance(value, str | int | float | np.number) or value is None:
+        raise InstanceError(name, f"{value!r} is not a sequence; write ({value!r},)")
+    found = tuple(plain(x) for x in value) if kind in ("int", "float") else tuple(value)
     if not found:
         return found
     if kind == "str" and not meta.get("empty") and (set(map(type, found)) - {str} or not all(found)):

@@ -13,7 +13,8 @@ import numpy as np
 from gangplan.instances.placement import GangJob
 
 from .queue import Request
-from .starts import FULL, Reservation
+from .reservation import Reservation
+from .starts import FULL
 from .state import ClusterState
 
 if TYPE_CHECKING:
@@ -262,7 +263,7 @@ def _remedies(
         if starts(instead(job=replace(job, workers=(workers,)), seconds=(longer,))):
             yield f"submit it with {workers} workers"
             break
-    if request.bundle(job.workers[0], state.size) > 1 and starts(instead(together=False)):
+    if request.together and state.bundle(request, job.workers[0]) > 1 and starts(instead(together=False)):
         yield "submit it with together=False, so that its workers may spread over nodes"
     if down and starts(repaired):
         yield f"repair {', '.join(state.fleet.names[node] for node in down[:SHOWN])}"

@@ -14,7 +14,7 @@ from gangplan.learned.interference.beside import BesideModel, Spot
 from gangplan.solvers.placement.online.interference import cheapest
 from gangplan.solvers.placement.policies import GangPolicy, Vacancy
 
-from .state import RunningJob
+from .running import RunningJob
 
 EMPTY, BUSY = 1.5, 4
 """An empty node costs the mean seconds of running jobs times this and the share of GPUs in use to the power `BUSY`: a
@@ -164,7 +164,8 @@ class LearnedSpeeds:
 
     def save(self) -> dict[str, Any]:
         """Return what was learned, and how far running jobs are, for JSON."""
-        return {"model": self._model.save(), "jobs": [[name, job.done, job.at] for name, job in self._jobs.items()]}
+        jobs = [[name, job.done, job.at] for name, job in self._jobs.items()]
+        return {"model": self._model.save(), "jobs": jobs, "seconds": self._seconds}
 
     @classmethod
     def load(cls, saved: Mapping[str, Any], nodes: int, running: Mapping[str, RunningJob]) -> LearnedSpeeds:
@@ -182,4 +183,6 @@ class LearnedSpeeds:
             found.note(running[name], float(done), float(at))
         if len(found._jobs) != len(running):
             raise InstanceError("jobs", f"are {len(found._jobs)} where {len(running)} run")
+        require_number(saved.get("seconds", 0.0), "seconds")
+        found._seconds = float(saved.get("seconds", found._seconds))  # sums in another order differ by an ulp
         return found

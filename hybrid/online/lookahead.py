@@ -112,11 +112,13 @@ def _reserve(asked: int, room: int, jobs: Ints, runs: Bools, rest: Floats, need:
 def scene_of(state: ClusterState) -> Scene:
     """Return the first jobs that wait, and of those that run as many as there are places, the first to end."""
     wait = [(r, state.degrees(r)[0]) for r in (state.waiting[name] for name in state.queue.first(MOST))]
-    (end, since, price), (_, _, wide, head) = state.running.table()
+    (end, since, price, _), (_, wide, head, serial), _ = state.running.table()
     left = np.where(end > state.now, end - state.now, state.now - since)
-    shown = np.flatnonzero(head)
-    if len(shown) > MOST - len(wait):
-        shown = shown[np.argsort(left[shown], kind="stable")[: MOST - len(wait)]]
+    shown, many = np.flatnonzero(head), MOST - len(wait)
+    if len(shown) > many:
+        last = np.partition(left[shown], many)[many]
+        shown = shown[left[shown] <= last]
+    shown = shown[np.lexsort((serial[shown], left[shown]))][:many]
     lasts = [request.lasts(degree) for request, degree in wait]
     need = [state.holds(request, degree) for request, degree in wait]
     costs = [np.inf if request.price is None else request.price for request, _ in wait]

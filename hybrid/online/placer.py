@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,7 +23,7 @@ class FailingPlacer(Placer):
     parts above are updated like those of any node that changed.
 
     Args:
-        fleet: the nodes.
+        fleet: the nodes; those that are not usable are down at first.
         speeds: see `Placer`; by default all jobs are of one model that runs on all GPUs alike.
     """
 
@@ -31,15 +32,33 @@ class FailingPlacer(Placer):
             one = np.ones(1)
             same = np.ones((len(fleet.gpu_types), 1))
             speeds = SpeedModel((ANY_MODEL,), fleet.gpu_types, same, one, one, 0 * one[None], 0 * one[None])
-        super().__init__(fleet, speeds, "topology")
+        super().__init__(replace(fleet, usable=np.ones(fleet.n_nodes, dtype=bool)), speeds, "topology")
         self._whole = self._nodes.free.copy()
         self._down: dict[int, tuple[np.ndarray, list[int]]] = {}
+        assert fleet.usable is not None
+        for node in np.flatnonzero(~fleet.usable).tolist():
+            self.fail(node)
 
     @property
     def free(self) -> np.ndarray:
         """Idle GPUs of each node, 0 where it is down, int64 (m,); a view."""
         free: np.ndarray = self._nodes.free[0]
         return free
+
+    @property
+    def vacant(self) -> np.ndarray:
+        """What is left of each node in the units of `Kind.need`, int64 (4, m); a view."""
+        return self._nodes.free
+
+    @property
+    def taken(self) -> np.ndarray:
+        """Jobs on each node, int64 (m,); a view."""
+        return self._nodes.taken
+
+    @property
+    def guarded(self) -> np.ndarray:
+        """Which nodes are down, or of a job that wants them for itself, bool (m,); a view."""
+        return self._nodes.guarded
 
     def fail(self, node: int) -> None:
         """Take out a node on which nobody is."""
@@ -78,20 +97,40 @@ class FailingPlacer(Placer):
         """Return whether the least workers of a job have room now."""
         return self.room(job).total >= job.workers[0]
 
-    def put(self, job: GangJob, nodes: Mapping[int, tuple[int, ...]]) -> None:
-        """Place a job whose GPUs are known: a snapshot or a policy has chosen them."""
+    def against(self, job: GangJob) -> set[str]:
+        """Return the running jobs with which a job shares no node."""
+        return {name for name in (*job.apart, *self._avoided.get(job.name, ())) if name in self.running}
+
+    def blocked(self, job: GangJob) -> list[int]:
+        """Return the nodes of these jobs."""
+        return self._blocked(job)
+
+    def uses(self, name: str) -> tuple[list[int], np.ndarray]:
+        """Return the nodes of a running job, and what it uses of each, int64 (4, nodes)."""
+        return list(self.running[name]), self._used(self._jobs[name], self.running[name])
+
+    def put(self, job: GangJob, nodes: Mapping[int, Sequence[int]]) -> bool:
+        """Place a gang whose GPUs are known and idle; return whether cores, memory and NIC suffice."""
         need = max(1, job.worker.grants)
+        workers = {node: len(gpus) // need for node, gpus in sorted(nodes.items())}
+        job = replace(job, workers=(sum(workers.values()),))
+        seats = {node: NodeAllocation(count, 0, ()) for node, count in workers.items()}
+        if (self._used(job, seats) > self._nodes.free[:, list(seats)]).any():
+            return False
         for node, gpus in nodes.items():
             self._idle[node] = [*gpus, *(gpu for gpu in self._idle[node] if gpu not in gpus)]  # taken from the front
-        self._take(job, {node: len(gpus) // need for node, gpus in sorted(nodes.items())}, {})
+        self._take(job, workers, {})
         for node in nodes:
             self._idle[node].sort()
+        return True
 
-    def place_by(self, policy: GangPolicy, job: GangJob) -> Mapping[int, NodeAllocation] | None:
+    def place_by(
+        self, policy: GangPolicy, job: GangJob, room: Capacity | None = None
+    ) -> Mapping[int, NodeAllocation] | None:
         """Place a job by a policy other than the topology's."""
         self._policy = policy
         try:
-            return self.place(job)
+            return self.place(job, room)
         finally:
             self._policy = topology
 

@@ -6,21 +6,25 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from itertools import islice
+from operator import index
 from types import FrameType
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from .queue import Request
-from .state import ClusterState, Nodes, RunningJob
+from .running import Nodes, RunningJob
+from .state import ClusterState
 
 T = TypeVar("T")
 Proposal = tuple[str, int, Nodes | None]
 """A job, how many workers, and its GPUs by number of the node; where it goes is left to others if that is `None`."""
 AHEAD = 64
-"""Of the jobs that wait, so many are shown to a policy, the first by the order of the heuristic."""
+"""Of the jobs that wait, so many are shown to a policy at a time, the first by the order of the heuristic."""
+Allowed = dict[str, frozenset[int]]
+"""Jobs that a policy makes wait, with the numbers of workers with which it does not."""
 _MOST = 100_000
 """Proposals that are looked at: more than any cluster starts at a time."""
 STRIKES = 3
@@ -35,16 +39,17 @@ class View:
     Attributes:
         now: seconds of the user's clock.
         fleet: the nodes, m of them.
-        waiting: the first jobs that wait, in the order of the heuristic.
+        waiting: the first jobs that wait, in the order of the heuristic, of those that were not shown already.
         running: the jobs that run, by name; a copy, made when it is asked for.
         free: GPUs of each node that nobody holds, 0 where it is down, int64 (m,); a copy, likewise.
         up: which nodes are up, (m,).
         options: each waiting job that is shown with each number of workers it may have.
     """
 
-    def __init__(self, state: ClusterState) -> None:
+    def __init__(self, state: ClusterState, seen: Container[str] = ()) -> None:
         self.now, self.fleet, self._state = state.now, state.fleet, state
-        self.waiting: tuple[Request, ...] = tuple(state.waiting[name] for name in state.queue.first(AHEAD))
+        new = (name for name in state.queue if name not in seen)
+        self.waiting: tuple[Request, ...] = tuple(state.waiting[name] for name in islice(new, AHEAD))
 
     @property
     def running(self) -> Mapping[str, RunningJob]:  # noqa: D102, of the class
@@ -70,7 +75,8 @@ class Ranks(Protocol):
     def rank(self, view: View) -> Iterable[float]:
         """Return a number for each of ``view.options``, the least is first, infinite if it is not to start now.
 
-        Whoever fits starts, in that order, and the heuristic's order decides about the rest. A tuple of numbers (n,).
+        Whoever fits starts, in that order, a job with a number of workers that is ranked infinite only once it is due.
+        The heuristic's order decides about who is not shown. A tuple of numbers (n,).
         """
         ...
 
@@ -80,7 +86,7 @@ class Proposes(Protocol):
     """Says who starts."""
 
     def propose(self, view: View) -> Iterable[Proposal]:
-        """Return who starts, in order; each is verified by itself."""
+        """Return who starts, in order, each verified by itself; others in ``view.waiting`` wait until they are due."""
         ...
 
 
@@ -88,19 +94,21 @@ def _sound(job: str, degree: int, nodes: Mapping[int, Sequence[int]] | None) -> 
     """Return a proposal that has the types it should have; what it says is for the verifier."""
     if not isinstance(job, str):
         raise TypeError(f"{job!r} is no name of a job")
-    where = None if nodes is None else {int(node): tuple(int(gpu) for gpu in gpus) for node, gpus in nodes.items()}
-    return job, int(degree), where
+    where = None if nodes is None else {index(node): tuple(map(index, gpus)) for node, gpus in nodes.items()}
+    return job, index(degree), where
 
 
-def proposals(policy: Any, view: View) -> tuple[list[Proposal], list[tuple[str, float]]]:
-    """Return who is to start by a policy, and its scores in words.
+def proposals(policy: Any, view: View) -> tuple[list[Proposal], list[tuple[str, float]], Allowed]:
+    """Return who is to start by a policy, its scores in words, and whom it makes wait.
 
     Raises:
         ValueError: if it does not give a number for each option, or gives none that is one.
     """
     if not isinstance(policy, Ranks):
         chosen = [_sound(*proposal) for proposal in islice(policy.propose(view), _MOST)]
-        return chosen, [(f"{job} on {degree}", float(i)) for i, (job, degree, _) in enumerate(chosen)]
+        named = {job for job, _, _ in chosen}
+        waits: Allowed = {request.name: frozenset() for request in view.waiting if request.name not in named}
+        return chosen, [(f"{job} on {degree}", float(i)) for i, (job, degree, _) in enumerate(chosen)], waits
     options = view.options
     scores = np.asarray(list(islice(policy.rank(view), len(options) + 1)), dtype=float)
     if scores.shape != (len(options),):
@@ -109,7 +117,9 @@ def proposals(policy: Any, view: View) -> tuple[list[Proposal], list[tuple[str, 
         raise ValueError(f"score {int(np.argmax(np.isnan(scores)))} is NaN")
     order = [int(i) for i in np.argsort(scores, kind="stable") if scores[i] < np.inf]
     ranked: list[Proposal] = [(options[i][0].name, options[i][1], None) for i in order]
-    return ranked, [(f"{options[i][0].name} on {options[i][1]}", float(scores[i])) for i in order]
+    told = [(f"{options[i][0].name} on {options[i][1]}", float(scores[i])) for i in order]
+    names = {options[i][0].name for i in np.flatnonzero(scores == np.inf)}
+    return ranked, told, {x: frozenset(degree for job, degree, _ in ranked if job == x) for x in names}
 
 
 class Overrun(BaseException):
@@ -126,6 +136,7 @@ class Watchdog:
 
     def __init__(self) -> None:
         self.faults: dict[str, int] = {}
+        self.count = 0
         self._warned: set[str] = set()
         self._notes: list[str] = []
 
@@ -161,6 +172,7 @@ class Watchdog:
     def note(self, words: str) -> None:
         """Note something for the decision, and warn once of each kind."""
         self._notes.append(words)
+        self.count += 1
         kind = words.split(":", maxsplit=1)[0][:60]
         if kind not in self._warned and len(self._warned) < _WARNED:
             self._warned.add(kind)

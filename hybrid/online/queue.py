@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import islice
+from sys import float_info
 from typing import Any
 
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import require_number
+from gangplan.instances.arrays import plain, require_number
 from gangplan.instances.placement import Demand, GangJob
 from gangplan.solvers.placement.online.capacity import Kind
 
@@ -41,6 +42,7 @@ class Request:
         left: of its work, what was left when it last began to wait.
         done: GPU seconds for which it got on until then.
         again: whether it runs again when it starts, and pays its price.
+        due: from when on it goes before others; later by the seconds that it ran before it was stopped.
     """
 
     job: GangJob
@@ -53,6 +55,7 @@ class Request:
     left: float = 1.0
     done: float = 0.0
     again: bool = False
+    due: float = float_info.max
 
     @property
     def name(self) -> str:
@@ -72,8 +75,8 @@ class Request:
         """Return the seconds it is expected to run from its next start on, with so many workers."""
         return self.seconds[self.job.workers.index(degree)] * self.left + self.pays
 
-    def stopped(self, degree: int, ran: float) -> Request:
-        """Return it after it got on for so many seconds with so many workers.
+    def stopped(self, degree: int, ran: float, held: float) -> Request:
+        """Return it after it got on for so many seconds with so many workers, of those for which it held GPUs.
 
         One that had run longer than expected is expected to run as long again.
         """
@@ -81,29 +84,16 @@ class Request:
         left = self.left - ran / whole if whole else 0.0
         if left <= 0.0:
             left = ran / whole if whole else 0.0
-        return replace(self, left=left, done=self.done + ran * self.gpus(degree), again=self.price is not None)
+        done, again = self.done + ran * self.gpus(degree), self.price is not None
+        return replace(self, left=left, done=done, again=again, due=self.due + held)
 
-    def bundle(self, degree: int, node: int) -> int:
-        """Return how many workers stick together on nodes of so many GPUs."""
-        need = self.job.worker.grants
-        if not self.together or not need or self.job.worker.gpu < 1:
-            return 1
-        return max(1, min(degree, node // need))
-
-    def placed(self, degree: int, node: int, model: str | None = None) -> GangJob:
-        """Return the gang as the placer sees it: bundled, if it is to stay together.
+    def placed(self, degree: int, size: int) -> GangJob:
+        """Return the gang as the placer sees it: in bundles of `size` workers.
 
         A bundle is a worker to the placer: all workers on one node, or a node's fill of them; so the room that is kept
         for a bundle says at once where the gang fits.
-
-        Args:
-            degree: how many workers.
-            node: the GPUs of the largest node.
-            model: instead of its own, where models make no difference.
         """
-        job, need, size = self.job, self.job.worker, self.bundle(degree, node)
-        if model is not None:
-            job = replace(job, model=model)
+        job, need = self.job, self.job.worker
         if size == 1:
             return replace(job, workers=(degree,))
         demand = Demand(need.gpu * size, need.cpu * size, need.memory * size, need.nic * size)
@@ -121,13 +111,14 @@ def given_seconds(job: GangJob, seconds: Seconds) -> tuple[float, ...] | None:
     """
     if seconds is None:
         return None
+    seconds = seconds.tolist() if isinstance(seconds, np.ndarray | np.number) else seconds
     if isinstance(seconds, Mapping):
         missing = [degree for degree in job.workers if degree not in seconds]
         if missing:
             raise InstanceError("seconds", f"names no seconds for {missing[0]} workers")
-        values = [seconds[degree] for degree in job.workers]
+        values = [plain(seconds[degree]) for degree in job.workers]
     elif isinstance(seconds, Sequence) and not isinstance(seconds, str):
-        values = list(seconds)
+        values = [plain(value) for value in seconds]
         if len(values) != len(job.workers):
             raise InstanceError("seconds", f"has {len(values)} entries for {len(job.workers)} numbers of workers")
     else:
@@ -195,12 +186,14 @@ class Shape:
         kind: of their workers.
         degrees: how many workers they may have.
         gpus: that they hold with the most workers.
+        together: whether their workers stick together.
         alone: the job's name, if which nodes it may use is its own affair.
     """
 
     kind: Kind
     degrees: tuple[int, ...]
     gpus: int
+    together: bool
     alone: str = ""
 
 
@@ -236,6 +229,10 @@ class Queue:
         del line[bisect_left(line, place)]
         if not line:
             del self._lines[shape]
+
+    def lines(self) -> list[tuple[Shape, list[str]]]:
+        """Return the lines, and the names of their jobs."""
+        return [(shape, [name for _, _, name in line]) for shape, line in self._lines.items()]
 
     def key(self, name: str) -> float:
         """Return the key of a job."""

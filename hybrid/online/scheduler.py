@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
+from sys import float_info
 from typing import TYPE_CHECKING, Any, overload
 
 from gangplan.instances import Cluster, InstanceError
-from gangplan.instances.arrays import require_number, require_share
+from gangplan.instances.arrays import plain, require_flag, require_number, require_share
 from gangplan.instances.placement import Fleet, GangJob, SpeedModel
 
-from .explain import Explanation, WaitingJob, explained, listed, span, why_waits, wrapped
-from .policy import Proposes, Ranks, View, Watchdog, proposals
+from .asking import ask
+from .decision import Decision
+from .explain import Explanation, WaitingJob, explained, why_waits
+from .policy import Proposes, Ranks, Watchdog
 from .queue import Request, Seconds, given_seconds
+from .runs import RunsNow
 from .snapshot import load, save
-from .starts import Start, Starts
-from .state import ClusterState, Settings
-from .stops import Stop, Stops
+from .starts import Starts
+from .state import PATIENCE, ClusterState, Settings
+from .stops import Stops
 
 if TYPE_CHECKING:
     from .learned_speeds import Learned
     from .lookahead import Lookahead
 
 SCHEDULER_POLICIES = ("hybrid", "heuristic")
-TIERS = ("lookahead", "policy", "stops", "heuristic")
+TIERS = ("lookahead", "policy", "stops", "due", "heuristic")
 """Who may have decided, the most considered first; a policy is the user's own."""
 USUAL, STOPPING = 0.0, 0.5
 """The exponent of GPUs in the order of jobs where none is given, without and with stops, and no rollout says better."""
@@ -32,46 +36,6 @@ _KEEP = 64
 """Decisions that can be explained."""
 _LOOK, _POLICY, _START = 0.4, 0.5, 0.9
 """Of the deadline, when the lookahead is over; of the rest, what a policy may take; when the last start is begun."""
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What `Scheduler.decide` did.
-
-    Attributes:
-        number: counted from 1.
-        now: of the user's clock.
-        starts: the jobs that start, in the order in which they were chosen; they run from now on.
-        tier: the most considered tier that had a say.
-        notes: what went wrong on the way and who decided instead.
-        seconds: of the machine's clock that it took.
-        stops: the jobs that stop first; none unless a stop has a price.
-        more: whether the deadline came before all that could start did; `decide` goes on where it was.
-    """
-
-    number: int
-    now: float
-    starts: tuple[Start, ...]
-    tier: str
-    notes: tuple[str, ...] = ()
-    seconds: float = 0.0
-    more: bool = False
-    stops: tuple[Stop, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        """Return it as lines to be read: who stops, who starts where."""
-        rows = [f"  stop   {x.job} for {x.other}: {span(x.left)} left, {span(x.price)} to pay" for x in self.stops]
-        for x in self.starts:
-            nodes = ", ".join(f"{len(gpus)} on {name}" for name, gpus in x.nodes.items())
-            rows.append(f"  start  {x.job}, {x.degree} workers, for {span(x.seconds)}; GPUs: {nodes}")
-        head = f"decision {self.number} at {self.now:.6g} s, by {self.tier}, in {span(self.seconds)}"
-        rows = listed(rows or ["  nobody starts"])
-        rows += ["  the deadline came first: call decide again"] if self.more else []
-        return "\n".join(wrapped([head, *rows, *(f"  note: {note}" for note in self.notes)]))
 
 
 class Scheduler:
@@ -86,12 +50,14 @@ class Scheduler:
             or `propose` (`Ranks`, `Proposes`), before the heuristic and with the lookahead.
         speeds: which models run on which GPUs; by default all run on all.
         together: whether workers that fit on one node stay on one, and larger gangs take whole nodes.
-        reserve: whether the first job that does not fit is not to be delayed by those behind it.
+        reserve: whether the first job that does not fit is not to be delayed by those behind it. Who is due never is.
         order: jobs are in the order of seconds times GPUs to this power. By default 0, the shortest first; 1/2 if there
             is a `price`, or what a lookahead chooses for each decision.
         price: seconds that its GPUs are held without getting on when a job that was stopped runs again; `None` if jobs
             are not stopped. `submit` may say otherwise of a job.
         forget: weight of a reported speed after the next one, above 0 and up to 1: about 1 / (1 - forget) count.
+        patience: a job that has waited so many times its longest expected seconds is due: it goes before others, and
+            nobody delays the first that is due. By then a policy cannot make it wait any more.
 
     Raises:
         InstanceError: naming the argument that is wrong.
@@ -108,6 +74,7 @@ class Scheduler:
         order: float | None = None,
         price: float | None = None,
         forget: float = 0.9995,
+        patience: float = PATIENCE,
     ) -> None:
         if not isinstance(cluster, Fleet | Cluster):
             words = "write Fleet.regular(racks=1, nodes=2, gpus=8) for two nodes of eight GPUs"
@@ -119,12 +86,13 @@ class Scheduler:
         if mine and not isinstance(policy, Ranks | Proposes):
             raise InstanceError("policy", f"{policy!r} has neither rank nor propose")
         require_share(forget, "forget", positive=True)
+        order, price, patience = plain(order), plain(price), plain(patience)
         look = order is None and (mine or policy != "heuristic")
         usual = order if order is not None else USUAL if price is None else STOPPING
         self._policy: Any = policy
         self._arguments: dict[str, Any] = {"speeds": speeds, "together": together, "reserve": reserve}
-        self._arguments |= {"order": order, "price": price, "forget": forget}
-        self._state = ClusterState(fleet, speeds, Settings(together, bool(reserve), usual, look, price))
+        self._arguments |= {"order": order, "price": price, "forget": forget, "patience": patience}
+        self._state = ClusterState(fleet, speeds, Settings(together, reserve, usual, look, price, patience))
         self._watchdog = Watchdog()
         self._ahead: Lookahead | None = None
         self._asked: Any = policy if mine else None  # who is asked before the heuristic
@@ -184,15 +152,18 @@ class Scheduler:
             name = job if isinstance(job, str) and job else "job1"
             raise InstanceError("job", f"{job!r} is no GangJob; write GangJob({name!r}, 'any', workers=(8,))")
         at, known = state.at(now), given_seconds(job, seconds)
-        require_number(price, "price", optional=True)
+        require_number(price := plain(price), "price", optional=True)
+        require_flag(together, "together", optional=True)
+        lasts = known or state.estimates.seconds(job)
         request = Request(
             job,
             at,
-            known or state.estimates.seconds(job),
+            lasts,
             known is not None,
             settings.together if together is None else together,
             state.serial,
             settings.price if price is None else float(price),
+            due=min(at + settings.patience * max(lasts), float_info.max),
         )
         state.check(request)
         state.now, state.serial = at, state.serial + 1
@@ -256,15 +227,16 @@ class Scheduler:
         return None if self._state.learned is None else self._state.learned.believes()
 
     def withdraw(self, job: str, *, now: float | None = None) -> None:
-        """Forget a waiting job.
+        """Forget a job that waits or runs, and learn nothing from it; its GPUs are free.
 
         Raises:
-            InstanceError: if no such job waits; nothing has changed then.
+            InstanceError: if no such job waits or runs; nothing has changed then.
         """
         state = self._state
-        state.find(job, "waits")
+        runs = isinstance(job, str) and job in state.running
+        state.find(job, "runs" if runs else "waits")
         state.now = state.at(now)
-        state.forget(state.leave(job))
+        state.forget(state.free(job).request if runs else state.leave(job))
         state.over(job)
 
     def fail_node(self, node: str | int, *, now: float | None = None) -> tuple[str, ...]:
@@ -280,8 +252,9 @@ class Scheduler:
         state.now = state.at(now)
         lost = tuple(sorted({*state.holders[at].values()}))
         for name in lost:
-            request = state.free(name).request
-            state.wait(replace(request, again=request.price is not None))
+            ended = state.free(name)
+            again, due = ended.request.price is not None, ended.request.due + state.now - ended.since
+            state.wait(replace(ended.request, again=again, due=due))
         state.turn(at, False)
         return lost
 
@@ -310,7 +283,7 @@ class Scheduler:
             InstanceError: if an argument is wrong.
         """
         began = time.perf_counter()
-        require_number(deadline, "deadline", positive=True)
+        require_number(deadline := plain(deadline), "deadline", positive=True)
         state, ahead = self._state, self._ahead
         state.now = state.at(now)
         self._count += 1
@@ -319,8 +292,11 @@ class Scheduler:
         stops = Stops(state, starts)
         if ahead is not None:
             ahead.choose(state, began + _LOOK * deadline)
-        if state.waiting and state.idle:
-            scores = self._ask(starts, began + deadline)
+        if state.waiting:
+            starts.due()
+        if state.waiting and self._asked is not None and (state.idle or state.running.stoppable):
+            left = began + deadline - time.perf_counter()
+            scores = ask(self._asked, state, self._watchdog, starts, _POLICY * left)
         if state.waiting and state.running.stoppable:
             stops.run()
         if state.waiting and state.idle:
@@ -336,28 +312,6 @@ class Scheduler:
         took = time.perf_counter() - began
         made = tuple(starts.starts), tier, notes, took, starts.more, tuple(stops.stops)
         return Decision(self._count, state.now, *made)
-
-    def _ask(self, starts: Starts, end: float) -> list[tuple[str, float]]:
-        """Have the user's policy start jobs; return its scores."""
-        policy, tier, watchdog, state = self._asked, "policy", self._watchdog, self._state
-        if policy is None or watchdog.out(tier):
-            return []
-        view = View(state)
-        found = watchdog.call(tier, _POLICY * (end - time.perf_counter()), lambda: proposals(policy, view))
-        if found is None:
-            return []
-        for name, degree, nodes in found[0]:
-            if starts.over():
-                break
-            request = state.waiting.get(name)
-            if request is not None and degree not in request.job.workers:
-                words = f"{name}: {degree} is not one of its numbers of workers, {request.job.workers}"
-                watchdog.note(f"{tier}: {words}")
-            elif request is not None:
-                starts.one(name, (degree,), tier, nodes)
-            elif name not in {start.job for start in starts.starts}:
-                watchdog.note(f"{tier} would start {name!r}, which does not wait")
-        return found[1]
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state, for JSON: what runs and waits, and what was learned."""
@@ -384,27 +338,29 @@ class Scheduler:
         return fresh
 
     @overload
-    def explain(self, what: str) -> WaitingJob: ...
+    def explain(self, what: str) -> WaitingJob | RunsNow: ...
     @overload
     def explain(self, what: Decision | int) -> Explanation: ...
-    def explain(self, what: Decision | int | str) -> Explanation | WaitingJob:
-        """Return why a decision is as it is, or why a job waits; to be printed, or read.
+    def explain(self, what: Decision | int | str) -> Explanation | WaitingJob | RunsNow:
+        """Return why a decision is as it is, why a job waits, or where it runs; to be printed, or read.
 
         Of a decision, one of the last 64: candidates, scores, which tier decided, the bound, why not the others. Of a
         job, by its name and whether or not a decision has been made since it came: what it needs and what is free, who
         is before it, when it starts if nobody else comes, and what would let it start now. A policy of the user's own
-        is not asked for that.
+        is not asked for that. Of a running job: where it runs, since when, how long still, and if it may be stopped.
 
         Raises:
-            InstanceError: if it is no such decision, or no job that waits.
+            InstanceError: if it is no such decision, or no job that waits or runs.
         """
         if isinstance(what, str):
+            if what in self._state.running:
+                return RunsNow.of(self._state, what)
             self._state.find(what, "waits")
             last, saved = self._waits.get(what), self.snapshot()
             policy = "hybrid" if self._state.settings.ahead else "heuristic"
             return why_waits(self._state, what, last, lambda: self._twin(policy, saved))
-        number = what.number if isinstance(what, Decision) else what
-        if number not in self._explained:
+        number = what.number if isinstance(what, Decision) else plain(what)
+        if type(number) is not int or number not in self._explained:
             raise InstanceError("decision", f"{number!r} is not one of the last {_KEEP}, nor the name of a job")
         found = self._explained[number]
         if number == self._count and self._changes == self._state.changes and self._state.waiting:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from sys import float_info
 from typing import Any
 
 from gangplan.instances import InstanceError
@@ -11,9 +12,12 @@ from gangplan.instances.arrays import require_number, require_text
 from gangplan.instances.placement import Demand, GangJob
 
 from .queue import Request
-from .state import ClusterState, RunningJob
+from .running import RunningJob
+from .state import ClusterState, Settings
 
-VERSION = 3
+VERSION = 4
+_READ = (3, VERSION)
+"""Versions that can be read; 3 did not say when jobs are due."""
 
 
 def save(state: ClusterState, faults: Mapping[str, int], count: int) -> dict[str, Any]:
@@ -43,6 +47,7 @@ def save(state: ClusterState, faults: Mapping[str, int], count: int) -> dict[str
         "guess": state.estimates.save(),
         "faults": dict(faults),
         **({} if state.learned is None else {"learned": state.learned.save()}),
+        **({} if state.interference is None else {"weights": list(state.interference.recent)}),
     }
 
 
@@ -61,7 +66,7 @@ def load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, int
 
 
 def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, int]) -> int:
-    if document.get("gangplan") != "scheduler" or document.get("version") != VERSION:
+    if document.get("gangplan") != "scheduler" or document.get("version") not in _READ:
         raise InstanceError("version", f"{document.get('version')!r} of {document.get('gangplan')!r} cannot be read")
     for field, value in (("nodes", state.fleet.n_nodes), ("gpus", state.fleet.n_gpus)):
         if document[field] != value:
@@ -73,7 +78,7 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
     for row in document["running"]:
         _run(state, row)
     for row in document["waiting"]:
-        request = _request(row)
+        request = _request(row, state.settings)
         state.check(request)
         state.wait(request)
     for i, name in enumerate(document["finished"]):
@@ -83,11 +88,7 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
     for field in ("serial", "decisions"):
         require_number(document[field], field, whole=True)
     state.now, state.serial = float(document["now"]), document["serial"]
-    state.estimates.load(document["guess"])
-    if (learned := document.get("learned")) is not None:
-        from .learned_speeds import LearnedSpeeds
-
-        state.learned = LearnedSpeeds.load(learned, state.fleet.n_nodes, state.running)
+    _learned(document, state)
     for tier, count in document["faults"].items():
         require_text(tier, "faults")
         require_number(count, f"faults.{tier}", whole=True)
@@ -95,9 +96,24 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
     return int(document["decisions"])
 
 
+def _learned(document: Mapping[str, Any], state: ClusterState) -> None:
+    """Enter what was learned: how long jobs take, how fast they run, how much they weigh."""
+    state.estimates.load(document["guess"])
+    if (learned := document.get("learned")) is not None:
+        from .learned_speeds import LearnedSpeeds
+
+        state.learned = LearnedSpeeds.load(learned, state.fleet.n_nodes, state.running)
+    if state.interference is not None:
+        weights = document.get("weights", [1.0])
+        for weight in weights:
+            require_number(weight, "weights")
+        state.interference.recent.clear()
+        state.interference.recent.extend(weights)
+
+
 def _run(state: ClusterState, row: Mapping[str, Any]) -> None:
     """Have a job run where it ran, once the verifier agrees."""
-    request = _request(row["request"])
+    request = _request(row["request"], state.settings)
     state.check(request)
     for field in ("since", "end"):
         require_number(row[field], f"running.{field}")
@@ -110,10 +126,11 @@ def _run(state: ClusterState, row: Mapping[str, Any]) -> None:
     if wrong := state.wrong(request, job.degree, job.nodes):
         raise InstanceError("running", wrong[0])
     state.wait(request)
-    state.put(job)
+    if not state.put(job):
+        raise InstanceError("running", f"{request.name}: cores, memory or NIC are too few")
 
 
-def _request(row: Mapping[str, Any]) -> Request:
+def _request(row: Mapping[str, Any], settings: Settings) -> Request:
     job = dict(row["job"])
     for part in ("worker", "server"):
         job[part] = Demand(**job[part])
@@ -129,5 +146,7 @@ def _request(row: Mapping[str, Any]) -> Request:
             raise InstanceError(field, f"{row[field]!r} is not true or false")
     if len(seconds) != len(job["workers"]):
         raise InstanceError("seconds", f"has {len(seconds)} entries for {len(job['workers'])} numbers of workers")
-    rest = {key: value for key, value in row.items() if key not in ("job", "seconds")}
+    due = min(row["submit"] + settings.patience * max(seconds), float_info.max)
+    require_number(row.get("due", due), "due")
+    rest = {"due": due} | {key: value for key, value in row.items() if key not in ("job", "seconds")}
     return Request(job=GangJob(**job), seconds=tuple(seconds), **rest)

@@ -1,24 +1,29 @@
-"""Start jobs while they fit: in an order, beside a reservation for the first that does not."""
+"""Start jobs while they fit: those that are due, then others in an order, beside reservations for who does not fit."""
 
 from __future__ import annotations
 
 import time
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from sys import float_info
 
 import numpy as np
 
 from gangplan.instances.placement import GangJob
-from gangplan.solvers.placement.online.capacity import Kind
+from gangplan.solvers.placement.online.capacity import Capacity, Kind
 from gangplan.solvers.placement.online.placer import NodeAllocation
 
 from .policy import Watchdog
 from .queue import Request, Shape, Walk
-from .state import ClusterState, Nodes, RunningJob
+from .reservation import Reservation
+from .running import Nodes, RunningJob
+from .state import ClusterState
 
 FULL = "it does not fit"
 DELAY = "it would delay a job before it"
+HELD = "the policy makes it wait"
+DUE = "due"
+"""The tier of those that are due."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,63 +45,21 @@ class Start:
     seconds: float
 
 
-class Reservation:
-    """When a gang fits if nobody else starts, and how much room it then has to spare (EASY; Lifka, JSSPP 1995).
+@dataclass(slots=True)
+class Held:
+    """A waiting job that others may not delay; `strict`: nor those that can be stopped."""
 
-    It looks at GPUs only. A job that runs longer than expected is taken to run as long again.
-
-    Args:
-        state: what runs.
-        gang: as the placer sees it.
-
-    Attributes:
-        time: when it fits, infinite if it never does.
-        ends: the jobs that end until then, by their ends.
-    """
-
-    def __init__(self, state: ClusterState, gang: GangJob) -> None:
-        room, workers = state.placer.room(gang), gang.workers[0]
-        self._need = max(1, room.kind.need[0])
-        self._free, self._workers = state.placer.free, workers
-        self._more: defaultdict[int, int] = defaultdict(int)
-        self._total = room.total
-        self.time, self.ends = np.inf, list[str]()
-        for end, name in state.running.ends(state.now):
-            if self._total >= workers and end > self.time:
-                break
-            for node, gpus in state.running[name].nodes.items():
-                before = self._later(node)
-                self._more[node] += len(gpus)
-                self._total += self._later(node) - before
-            self.time = end
-            self.ends.append(name)
-        if self._total < workers:
-            self.time = np.inf
-
-    def _later(self, node: int) -> int:
-        """Return how many workers a node takes then."""
-        return (int(self._free[node]) + self._more[node]) // self._need
-
-    def stands(self, nodes: Nodes, end: float) -> bool:
-        """Return whether it stands if a job, already seated on these GPUs, runs to `end`; if so that is noted."""
-        if self.time == np.inf:
-            return True
-        if end <= self.time:
-            for node, gpus in nodes.items():
-                self._more[node] += len(gpus)  # they are free again by then
-            return True
-        lost = 0
-        for node, gpus in nodes.items():
-            now = int(self._free[node]) + self._more[node]
-            lost += (now + len(gpus)) // self._need - now // self._need
-        if self._total - lost < self._workers:
-            return False
-        self._total -= lost
-        return True
+    gang: GangJob
+    strict: bool
+    reservation: Reservation | None = None
 
 
 class Starts:
     """One round of starts.
+
+    Nobody waits for ever: who has waited until it is due goes before all others, in the order of these times, and the
+    first of them that does not fit is not delayed by anyone. So it starts once those that run now have ended, and then
+    the next one is the first. A job that comes when another is due is due later.
 
     Args:
         state: it is changed.
@@ -107,20 +70,29 @@ class Starts:
         starts: the jobs that started.
         waits: why jobs that were looked at wait.
         more: whether the time was up before all that could start did.
+        allowed: of jobs that a policy makes wait, the numbers of workers with which it does not.
     """
 
     def __init__(self, state: ClusterState, watchdog: Watchdog, stop: float = np.inf) -> None:
         self._state, self._watchdog, self._stop = state, watchdog, stop
-        self._held: GangJob | None = None
-        self._reservation: Reservation | None = None
+        self._held: list[Held] = []
+        self._covered = np.zeros(state.fleet.n_nodes, dtype=bool)  # nodes that a reservation is about
         self.starts: list[Start] = []
         self.waits: dict[str, str] = {}
+        self.allowed: dict[str, frozenset[int]] = {}
         self.more = False
 
     def over(self) -> bool:
         """Return whether the time is up."""
         self.more = self.more or time.perf_counter() >= self._stop
         return self.more
+
+    def degrees(self, request: Request) -> Sequence[int]:
+        """Return the numbers of workers to try, the best first: none if a policy makes it wait and it is not due."""
+        degrees, allowed = self._state.degrees(request), self.allowed.get(request.name)
+        if allowed is None or request.due <= self._state.now:
+            return degrees
+        return [degree for degree in degrees if degree in allowed]
 
     def one(
         self, name: str, degrees: Sequence[int], tier: str, nodes: Nodes | None = None, *, hold: bool = True
@@ -134,24 +106,40 @@ class Starts:
             nodes: where, if that was said too.
             hold: whether nobody may delay it from now on if it does not fit.
         """
-        state, why = self._state, FULL
+        state, why = self._state, FULL if degrees else HELD
         request = state.waiting[name]
         for degree in degrees:
-            found = self._seat(request, degree, nodes)
-            if isinstance(found, str):
-                why = found
+            seats = self._seat(request, degree, nodes)
+            if isinstance(seats, str):
+                why = seats
                 if nodes is not None and why != DELAY and hold:
                     self._watchdog.note(why)
                 continue
             lasts = request.lasts(degree)
-            state.begin(RunningJob(request, degree, state.now, state.now + lasts, dict(found)))
-            self.starts.append(Start(name, degree, state.named(found), tier, lasts))
+            end = min(state.now + lasts, float_info.max)
+            state.begin(RunningJob(request, degree, state.now, end, dict(sorted(seats.items()))))
+            self.starts.append(Start(name, degree, state.named(seats), tier, lasts))
             self.waits.pop(name, None)
             return True
         if why == FULL and hold:
             self._hold(request)
         self.waits[name] = why
         return False
+
+    def due(self) -> None:
+        """Start the jobs that are due, and let nobody delay the first that does not fit."""
+        state = self._state
+        walk = Walk(state.due)
+        while (head := walk.next()) and not self.over():
+            shape, name = head
+            request = state.waiting[name]
+            if request.due > state.now or not (state.idle or state.running.stoppable):
+                break
+            if not self._closed(shape, request) and self.one(name, state.degrees(request), DUE, hold=False):
+                walk.again(shape)
+            else:
+                self.waits.setdefault(name, FULL)
+                self._hold(request, strict=True)
 
     def all(self, tier: str) -> None:
         """Go through the queue in the order of its keys, and start whoever may."""
@@ -160,65 +148,134 @@ class Starts:
         while (head := walk.next()) and state.idle and not self.over():
             shape, name = head
             request = state.waiting[name]
-            if self._closed(shape):
+            if not (degrees := self.degrees(request)):
+                self.waits[name] = HELD
+                walk.skip(shape)
+            elif self._closed(shape, request):
                 self._hold(request)
                 self.waits.setdefault(name, FULL)
-            elif self.one(name, state.degrees(request), tier):
+            elif self.one(name, degrees, tier):
                 walk.again(shape)
+            elif name in self.allowed:
+                walk.skip(shape)  # those behind it may have more to choose from
 
-    def _closed(self, shape: Shape) -> bool:
+    def renew(self) -> None:
+        """Look at reservations anew when they are next asked for: jobs stopped or were put back."""
+        for held in self._held:
+            held.reservation = None
+
+    def undo(self, names: Iterable[str]) -> None:
+        """Have jobs wait again that started in this round."""
+        gone = {name: self._state.free(name).request for name in names}
+        self.starts = [start for start in self.starts if start.job not in gone]
+        for request in gone.values():
+            self._state.wait(request)
+        self.renew()
+
+    def _closed(self, shape: Shape, request: Request) -> bool:
         least = self._state.closed.get(shape.kind)
-        return least is not None and not shape.alone and len(shape.degrees) == 1 and shape.degrees[0] >= least
+        if least is None or shape.alone or len(shape.degrees) > 1:
+            return False
+        return self._state.placed(request, shape.degrees[0]).workers[0] >= least
 
-    def _hold(self, request: Request) -> None:
-        """Let nobody delay a job from now on, unless one is held already."""
-        if self._held is None and self._state.settings.reserve:
-            self._held = self._state.placed(request, request.job.workers[0])
+    def _hold(self, request: Request, strict: bool = False) -> None:
+        """Let nobody delay a job from now on, unless all its nodes are some other's that is held, or are too few."""
+        degree, state = request.job.workers[0], self._state
+        if not strict and not state.settings.reserve:
+            return
+        gang, ground = state.placed(request, degree), state.ground(request, degree)
+        if ground.total >= gang.workers[0] and (ground.nodes & ~self._covered).any():
+            self._covered |= ground.nodes
+            self._held.append(Held(gang, strict))
+
+    def _reservations(self, request: Request) -> list[Reservation]:
+        """Return the reservations that a job must let stand: the strict ones if it can be stopped when they are due."""
+        found = []
+        for held in self._held:
+            if held.gang.name in self._state.waiting and held.gang.name != request.name:
+                if held.reservation is None:
+                    held.reservation = Reservation(self._state, held.gang)
+                if held.strict or request.price is None:
+                    found.append(held.reservation)
+        return found
 
     def _seat(self, request: Request, degree: int, nodes: Nodes | None) -> Nodes | str:
         """Give a job its seats; return them, or why not."""
-        state, placer = self._state, self._state.placer
-        job = state.placed(request, degree)
-        if nodes is None and not placer.fits(job):
-            return self._full(job, degree)
-        if self._held is not None and self._reservation is None:
-            self._reservation = Reservation(state, self._held)
+        state, placer, name = self._state, self._state.placer, request.name
+        if nodes is None and not placer.fits(state.placed(request, degree)):
+            return self._full(request, degree)
+        end, reservations = state.now + request.lasts(degree), self._reservations(request)
         if nodes is None:
-            found = self._place(request, degree)
-            if found is None:
-                return self._full(job, degree)
-            nodes = {node: seat.gpus for node, seat in found.items()}
-            if wrong := state.wrong(request, degree, nodes):
-                placer.remove(job.name)
-                self._watchdog.note(f"the placer's seats are refused: {wrong[0]}")
-                return wrong[0]
-        else:
-            if wrong := state.wrong(request, degree, nodes):
-                return wrong[0]
-            placer.put(job, nodes)
-        fixed = request.price is None  # others can be stopped when the reservation is due
-        end = state.now + request.lasts(degree)
-        if fixed and self._reservation is not None and not self._reservation.stands(nodes, end):
-            placer.remove(job.name)
+            if (why := self._place(request, degree, end, reservations)) is not None:
+                return why
+            nodes = {node: seat.gpus for node, seat in placer.running[name].items()}
+        if (why := self._check(request, degree, nodes)) is not None:
+            return why
+        if not self._stand(reservations, request.job, end):
+            placer.remove(name)
             return DELAY
-        return nodes
+        for held in self._held:
+            if held.reservation is not None:
+                held.reservation.note(request.job, *placer.uses(name), end)
+        return {node: seat.gpus for node, seat in placer.running[name].items()}
 
-    def _place(self, request: Request, degree: int) -> dict[int, NodeAllocation] | None:
+    def _stand(self, reservations: list[Reservation], job: GangJob, end: float) -> bool:
+        """Return whether reservations stand if a gang, which is seated, runs to `end`."""
+        return all(x.stands(job, *self._state.placer.uses(job.name), end) for x in reservations)
+
+    def _check(self, request: Request, degree: int, nodes: Nodes) -> str | None:
+        """Seat a gang on these GPUs, on which it may be seated already; return why not, if so.
+
+        Of workers that it does not need, in its last bundle, it keeps those with which it has whole nodes.
+        """
+        state, placer, name = self._state, self._state.placer, request.name
+        mine, need = name in placer.running, request.job.worker.grants
+        rest = sum(map(len, nodes.values())) // need - degree
+        part = [node for node, gpus in nodes.items() if len(gpus) < state.fleet.gpus[node]]
+        less = mine and rest > 0 and bool(part)
+        if less:
+            node = min(part, key=lambda node: len(nodes[node]))
+            nodes = {**nodes, node: nodes[node][: len(nodes[node]) - rest * need]}
+        wrong = state.wrong(request, degree, nodes)
+        if mine and (wrong or less):
+            placer.remove(name)
+        if not wrong and (less or not mine) and not placer.put(state.loose(request), nodes):
+            wrong = [f"{name}: cores, memory or NIC are too few, counted in whole millionths"]
+        if wrong and mine:
+            self._watchdog.note(f"the placer's seats are refused: {wrong[0]}")
+        return wrong[0] if wrong else None
+
+    def _place(self, request: Request, degree: int, end: float, reservations: list[Reservation]) -> str | None:
+        """Seat a gang where it fits and no reservation minds; return why not, if so."""
+        placer, job = self._state.placer, self._state.placed(request, degree)
+        if self._choose(request, degree) is None:
+            return self._full(request, degree)
+        if not self._stand(reservations, job, end):
+            placer.remove(job.name)
+            room = placer.room(job)
+            for reservation in reservations:
+                room = reservation.beside(job, room, end)
+            if room.total < job.workers[0] or self._choose(request, degree, room) is None:
+                return DELAY
+        return None
+
+    def _choose(
+        self, request: Request, degree: int, room: Capacity | None = None
+    ) -> Mapping[int, NodeAllocation] | None:
         """Place a gang where jobs mind it least if speeds were learned or are known, else by the topology."""
         state, placer, job = self._state, self._state.placer, self._state.placed(request, degree)
         if state.learned is not None and state.learned.ready:
             gpus, busy = min(request.gpus(degree), state.size), 1 - state.idle / max(1, state.gpus)
             policy = state.learned.policy(request.job.model, gpus, request.lasts(degree), busy)
-            found = placer.place_by(policy, job)
-        elif state.interference is not None:
-            found = placer.place_by(state.interference.policy(job), job)
-        else:
-            found = placer.place(job)
-        return None if found is None else dict(found)
+            return placer.place_by(policy, job, room)
+        if state.interference is not None:
+            return placer.place_by(state.interference.policy(job), job, room)
+        return placer.place(job, room)
 
-    def _full(self, job: GangJob, degree: int) -> str:
+    def _full(self, request: Request, degree: int) -> str:
         """Note that such workers did not fit."""
+        job, closed = self._state.placed(request, degree), self._state.closed
         if not job.apart:
-            kind, closed = Kind.workers(job), self._state.closed
-            closed[kind] = min(closed.get(kind, degree), degree)
+            kind, count = Kind.workers(job), job.workers[0]
+            closed[kind] = min(closed.get(kind, count), count)
         return FULL

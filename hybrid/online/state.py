@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from heapq import merge
-from itertools import islice
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import require_number
+from gangplan.instances.arrays import plain, require_flag, require_number
 from gangplan.instances.placement import Fleet, GangJob, SpeedModel
 from gangplan.instances.verify.actions import verify_start
 from gangplan.solvers.placement.online.capacity import Kind
 from gangplan.solvers.placement.online.interference import LeastInterference
 
+from .bundles import Bundles, Ground
 from .placer import ANY_MODEL, FailingPlacer
 from .queue import Estimates, Queue, Request, Shape
+from .running import Nodes, RunningJob, RunningJobs
 
 if TYPE_CHECKING:
     from .learned_speeds import LearnedSpeeds
 
-Nodes = Mapping[int, tuple[int, ...]]
-"""The GPUs of a job by node."""
 RECENT = 1024
 """Jobs that are over whose names are remembered: longer ago, a name is new again."""
 COME = 4.0
 """Jobs that wait for the GPUs of one that starts, by jobs that wait already."""
 EXPENSIVE = 2.0
 """Times its price that a stop has to be worth: who was stopped once is often stopped again."""
+
+
+PATIENCE = 10.0
+"""Times its longest expected seconds that a job waits until it is due."""
+STEEPEST = 8
+"""The largest exponent of GPUs: beyond it, keys would leave the range of floating-point numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,109 +45,16 @@ class Settings:
     order: float
     ahead: bool
     price: float | None
+    patience: float = PATIENCE
 
     def __post_init__(self) -> None:
+        require_flag(self.together, "together")
+        require_flag(self.reserve, "reserve")
         require_number(self.order, "order")
+        if self.order > STEEPEST:
+            raise InstanceError("order", f"{self.order!r} is more than {STEEPEST}")
         require_number(self.price, "price", optional=True)
-
-
-@dataclass(frozen=True, slots=True)
-class RunningJob:
-    """A job that runs.
-
-    Attributes:
-        request: the job.
-        degree: how many workers it has.
-        since: seconds of the user's clock.
-        end: when it is expected to be done.
-        nodes: its GPUs by node.
-    """
-
-    request: Request
-    degree: int
-    since: float
-    end: float
-    nodes: Nodes
-
-    @property
-    def name(self) -> str:
-        """The job's name."""
-        return self.request.name
-
-    @property
-    def gpus(self) -> int:
-        """How many GPUs it holds."""
-        return sum(len(gpus) for gpus in self.nodes.values())
-
-    def ran(self, now: float) -> float:
-        """Return the seconds for which it got on; what its start cost is none of them."""
-        return max(0.0, now - self.since - self.request.pays)
-
-    def left(self, now: float) -> float:
-        """Return the seconds that it is expected to run still: as long as it did, if it was expected to be done."""
-        return self.end - now if self.end > now else now - self.since
-
-
-class RunningJobs(dict[str, RunningJob]):
-    """The running jobs by name, in the order in which they are expected to end, and their parts on nodes as arrays.
-
-    Attributes:
-        by_end: (end, serial, name), ascending.
-        parts: (name, node) of each row of the arrays, which have no gaps.
-        stoppable: parts of jobs that may be stopped.
-    """
-
-    def __init__(self) -> None:
-        self.by_end: list[tuple[float, int, str]] = []
-        self.parts: list[tuple[str, int]] = []
-        self.stoppable = 0
-        self._at: dict[tuple[str, int], int] = {}
-        self._times, self._counts = np.zeros((3, 256)), np.zeros((4, 256), dtype=np.int64)
-
-    def add(self, job: RunningJob) -> None:
-        """Note a job that starts."""
-        self[job.name] = job
-        insort(self.by_end, (job.end, job.request.serial, job.name))
-        price, wide = job.request.price, job.gpus
-        self.stoppable += 0 if price is None else len(job.nodes)
-        for i, (node, gpus) in enumerate(job.nodes.items()):
-            at = len(self.parts)
-            if at == self._times.shape[1]:
-                self._times = np.concatenate([self._times, self._times], axis=1)
-                self._counts = np.concatenate([self._counts, self._counts], axis=1)
-            self._times[:, at] = job.end, job.since, np.inf if price is None else price
-            self._counts[:, at] = node, len(gpus), wide, 0 if i else 1
-            self._at[job.name, node] = at
-            self.parts.append((job.name, node))
-
-    def ends(self, now: float) -> Iterator[tuple[float, str]]:
-        """Yield when jobs are expected to end, see `RunningJob.left`, and their names, ascending."""
-        late = bisect_left(self.by_end, (now, np.inf, ""))
-        again = sorted((now + self[name].left(now), serial, name) for _, serial, name in self.by_end[:late])
-        for end, _, name in merge(again, islice(self.by_end, late, None)):
-            yield end, name
-
-    def remove(self, name: str) -> RunningJob:
-        """Forget a job that stops and return it: the last part takes the place of each of its own."""
-        job = self.pop(name)
-        del self.by_end[bisect_left(self.by_end, (job.end, job.request.serial, name))]
-        self.stoppable -= 0 if job.request.price is None else len(job.nodes)
-        for node in job.nodes:
-            at = self._at.pop((name, node))
-            last, n = self.parts.pop(), len(self.parts)
-            if at < n:
-                self.parts[at], self._at[last] = last, at
-                self._times[:, at], self._counts[:, at] = self._times[:, n], self._counts[:, n]
-        return job
-
-    def table(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return views on all parts: times and counts.
-
-        Times are the end, the start, and the price, infinite for jobs that may not be stopped, float64 (3, parts);
-        counts the node, the GPUs, those of the whole job, and whether it is the job's first part, int64 (4, parts).
-        """
-        n = len(self.parts)
-        return self._times[:, :n], self._counts[:, :n]
+        require_number(self.patience, "patience")
 
 
 class ClusterState:
@@ -162,7 +70,9 @@ class ClusterState:
         finished: names of the last `RECENT` jobs that are done or were withdrawn, the oldest first.
         serial: how many jobs were submitted.
         idle, gpus: GPUs of nodes that are up: those that nobody holds, and all.
-        placer, queue, estimates: where gangs fit, who waits in which order, how long jobs without an estimate take.
+        placer, bundles: where gangs fit, and in which bundles.
+        queue, due, estimates: who waits in which order, since when jobs are due, how long those without an estimate
+            take.
         interference: the rule for nodes where `speeds` are known, told who runs where; `None` without.
         learned: what jobs reported of their speeds; `None` before the first report.
         closed: the least number of workers of each kind that did not fit since something last became free.
@@ -182,14 +92,14 @@ class ClusterState:
         self.finished: dict[str, None] = {}
         self.idle = self.gpus = int(fleet.gpus[usable].sum())
         self.placer = FailingPlacer(fleet, speeds)
-        self.queue, self.estimates = Queue(settings.order), Estimates()
+        self.bundles = Bundles(self.placer)
+        self.queue, self.due, self.estimates = Queue(settings.order), Queue(0.0), Estimates()
         self.interference: LeastInterference | None = None if speeds is None else LeastInterference(fleet, speeds)
         self.learned: LearnedSpeeds | None = None
         self.closed: dict[Kind, int] = {}
         self.size = int(fleet.gpus.max())
         self._index = {name: node for node, name in enumerate(fleet.names)}
         self._placed: dict[tuple[str, int], GangJob] = {}
-        self._most: dict[Kind, int] = {}
 
     def at(self, now: float | None) -> float:
         """Return the time of an event: `now`, or that of the last one.
@@ -199,7 +109,7 @@ class ClusterState:
         """
         if now is None:
             return self.now
-        require_number(now, "now")
+        require_number(now := plain(now), "now")
         if now < self.now:
             words = f"{now!r} is before {self.now!r}, when something happened already: report events in their order"
             raise InstanceError("now", words)
@@ -215,6 +125,7 @@ class ClusterState:
             if node not in self._index:
                 raise InstanceError("node", f"{node!r} is no node of the cluster{_instead(node, self._index)}")
             return self._index[node]
+        node = plain(node)
         if isinstance(node, bool) or not isinstance(node, int) or not 0 <= node < self.fleet.n_nodes:
             words = f"which has {self.fleet.n_nodes}, from 0 on"
             raise InstanceError("node", f"{node!r} is no node of the cluster, {words}")
@@ -233,8 +144,25 @@ class ClusterState:
         """Return the gang that the placer sees."""
         key = request.name, degree
         if key not in self._placed:
-            self._placed[key] = request.placed(degree, self.size, None if self.speeds else ANY_MODEL)
+            size = max(1, self.bundle(request, degree)) if request.together else 1
+            self._placed[key] = self._told(request.placed(degree, size))
         return self._placed[key]
+
+    def loose(self, request: Request) -> GangJob:
+        """Return the gang for the placer where it is known which GPUs it gets: bundles do not matter then."""
+        return self._told(request.job)
+
+    def bundle(self, request: Request, degree: int) -> int:
+        """Return how many workers stick together if they are to, 0 if so many never fit."""
+        return self.bundles.size(self._told(request.job), degree)
+
+    def ground(self, request: Request, degree: int) -> Ground:
+        """Return the nodes that are up and may have a bundle of so many workers."""
+        return self.bundles.ground(self.placed(request, degree))
+
+    def _told(self, job: GangJob) -> GangJob:
+        """Return a gang without its model where models make no difference."""
+        return job if self.speeds else replace(job, model=ANY_MODEL)
 
     def holds(self, request: Request, degree: int) -> int:
         """Return how many GPUs it keeps from others with so many workers: whole nodes if it takes several."""
@@ -267,19 +195,9 @@ class ClusterState:
             raise InstanceError("job.worker.gpu", f"{job.worker.gpu!r} is not a whole number of GPUs from 1 on")
         if job.servers:
             raise InstanceError("job.servers", f"{job.servers!r} is not 0: parameter servers are not placed here")
-        try:
-            placed = self.placed(request, job.workers[0])
-            kind = Kind.workers(placed)
-            if kind not in self._most:
-                if len(self._most) >= 1024:
-                    self._most.clear()
-                self._most[kind] = int(self.placer.most_on(placed, up=False).sum())
-            if self._most[kind] < placed.workers[0]:
-                words = f"with {job.workers[0]} workers never fits, on no node or not on as many as there are"
-                raise InstanceError("job", f"{job.name!r} {words}")
-        except InstanceError:
-            self.forget(request)
-            raise
+        if not self.bundle(request, job.workers[0]):
+            words = f"with {job.workers[0]} workers never fits, on no node or not on as many as there are"
+            raise InstanceError("job", f"{job.name!r} {words}")
 
     def forget(self, request: Request) -> None:
         """Forget what was kept of a job."""
@@ -296,29 +214,35 @@ class ClusterState:
         """Put a job into the queue."""
         self.changes += 1
         self.waiting[request.name] = request
+        self._line(request)
+
+    def _line(self, request: Request) -> None:
+        """Put a job that waits into its line."""
         job, degree = request.job, request.job.workers[-1]
-        alone = job.name if job.apart else ""
-        shape = Shape(Kind.workers(self.placed(request, degree)), job.workers, request.gpus(degree), alone)
+        kind, alone = Kind.workers(self.placed(request, degree)), job.name if job.apart else ""
+        shape = Shape(kind, job.workers, request.gpus(degree), request.together, alone)
         self.queue.add(request, shape, request.lasts(degree))
+        self.due.add(request, shape, request.due)
 
     def leave(self, name: str) -> Request:
         """Take a job out of the queue and return it."""
         self.changes += 1
         self.queue.remove(name)
+        self.due.remove(name)
         return self.waiting.pop(name)
 
     def begin(self, job: RunningJob) -> None:
         """Have a waiting job, whose seats are taken, run."""
         self.leave(job.name)
-        self.running.add(job)
+        self.running.add(job, self.placer.uses(job.name)[1])
         self.held[job.name] = job.request.job, job.nodes
         for node, gpus in job.nodes.items():
             self.holders[node].update(dict.fromkeys(gpus, job.name))
         self.idle -= job.gpus
         if self.interference is not None:
-            placed = self.placed(job.request, job.degree)
-            need = max(1, placed.worker.grants)
-            self.interference.note(placed, {node: (len(gpus) // need, 0) for node, gpus in job.nodes.items()})
+            need = max(1, job.request.job.worker.grants)
+            rows = {node: (len(gpus) // need, 0) for node, gpus in job.nodes.items()}
+            self.interference.note(job.request.job, rows)
         if self.learned is not None:
             self.learned.note(job)
 
@@ -351,15 +275,25 @@ class ClusterState:
         else:
             self.placer.fail(node)
         self.changes += 1
+        self.bundles.clear()
+        self._placed.clear()
+        for shape, names in self.queue.lines():  # gangs may stick together otherwise than before
+            first = self.waiting[names[0]]
+            if Kind.workers(self.placed(first, first.job.workers[-1])) != shape.kind:
+                for name in names:
+                    self.queue.remove(name)
+                    self.due.remove(name)
+                    self._line(self.waiting[name])
 
     def wrong(self, request: Request, degree: int, nodes: Nodes) -> list[str]:
         """Return what the verifier has against a start."""
-        return verify_start(self.fleet, self.up, self.holders, self.held, request.job, degree, nodes)
+        return verify_start(self.fleet, self.up, self.holders, self.held, request.job, degree, nodes, self.speeds)
 
-    def put(self, job: RunningJob) -> None:
-        """Have a waiting job run on GPUs that are known."""
-        self.placer.put(self.placed(job.request, job.degree), job.nodes)
-        self.begin(job)
+    def put(self, job: RunningJob) -> bool:
+        """Have a waiting job run on GPUs that are known, if cores, memory and NIC suffice."""
+        if fits := self.placer.put(self.loose(job.request), job.nodes):
+            self.begin(job)
+        return fits
 
     def named(self, nodes: Nodes) -> dict[str, tuple[int, ...]]:
         """Return GPUs by name of the node."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..placement import Fleet, GangJob
+import numpy as np
+
+from ..placement import Fleet, GangJob, SpeedModel
 
 Held = tuple[GangJob, Mapping[int, Sequence[int]]]
 """A job and its GPUs by node."""
@@ -21,6 +23,7 @@ def verify_start(
     job: GangJob,
     degree: int,
     nodes: Mapping[int, Sequence[int]],
+    speeds: SpeedModel | None = None,
 ) -> list[str]:
     """Return what is wrong with starting a job now, in plain words; nothing if it may start.
 
@@ -33,14 +36,16 @@ def verify_start(
         running: the jobs that run, by name.
         job: the gang.
         degree: how many workers it starts with.
-        nodes: the GPUs that it gets, by node. It may hold more than its workers need, never fewer.
+        nodes: the GPUs that it gets, by node, those of a worker on one. It may hold more than its workers need, with
+            the cores, memory and NIC of as many workers, never fewer.
+        speeds: which models run on which GPUs; by default all run on all.
     """
     if job.name in running:
         return [f"{job.name}: it runs already"]
     if degree not in job.workers:
         return [f"{job.name}: {degree} is not one of its numbers of workers, {job.workers}"]
     wrong: list[str] = []
-    held = 0
+    held, each = 0, max(1, job.worker.grants)
     for node, gpus in nodes.items():
         if not 0 <= node < fleet.n_nodes:
             wrong.append(f"{job.name}: there is no node {node}")
@@ -48,12 +53,21 @@ def verify_start(
         here = [*_gpus(fleet, holders[node], node, gpus), *_rules(fleet, holders[node], running, node, job, len(gpus))]
         if not up[node]:
             here.append("the node is down")
+        if len(gpus) % each:
+            here.append(f"{len(gpus)} GPUs are no whole number of workers, which need {each} each")
+        if speeds is not None and not _runs(fleet, speeds, node, job.model):
+            here.append(f"{job.model} does not run on {fleet.gpu_types[fleet.gpu_type[node]]}")
         wrong += [f"{job.name} on {fleet.names[node]}: {words}" for words in here]
         held += len(gpus)
     need = degree * job.worker.grants
     if held < need:
         wrong.append(f"{job.name}: {held} GPUs are fewer than its {degree} workers need, {need}")
     return wrong
+
+
+def _runs(fleet: Fleet, speeds: SpeedModel, node: int, model: str) -> bool:
+    kind = speeds.gpu_types.index(fleet.gpu_types[fleet.gpu_type[node]])
+    return model in speeds.models and bool(np.isfinite(speeds.compute[kind, speeds.models.index(model)]))
 
 
 def _gpus(fleet: Fleet, holders: Mapping[int, str], node: int, gpus: Sequence[int]) -> list[str]:

@@ -47,10 +47,16 @@ class Kind:
         return cls(_need(job.server), None, job.requires, ANY, job.whole_nodes)
 
 
+def demanded(demand: Demand) -> tuple[int, float, float, float]:
+    """Return a demand in the units of `Kind.need`, not rounded."""
+    return demand.grants, demand.cpu * CPU, demand.memory, demand.nic
+
+
 def _need(demand: Demand) -> tuple[int, int, int, int]:
     """Return a demand in whole units, rounded up but for what floating point loses."""
-    cpu, memory, nic = (ceil(min(need, MOST) - 1e-3) for need in (demand.cpu * CPU, demand.memory, demand.nic))
-    return demand.grants, cpu, memory, nic
+    gpus, *others = demanded(demand)
+    cpu, memory, nic = (ceil(min(need, MOST) - 1e-3) for need in others)
+    return gpus, cpu, memory, nic
 
 
 class Nodes:
@@ -127,6 +133,12 @@ class Capacity:
         other.nodes, other.kind, other._allowed = self.nodes, self.kind, self._allowed
         other.room, other.sums = self.room.copy(), [total.copy() for total in self.sums]
         other._set(blocked, np.zeros(len(blocked), dtype=np.int64))
+        return other
+
+    def with_room(self, nodes: Long, room: Long) -> Capacity:
+        """Return a copy with other room on these nodes."""
+        other = self.without(nodes)
+        other._set(nodes, room)
         return other
 
     @property

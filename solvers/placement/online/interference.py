@@ -39,6 +39,9 @@ class LeastInterference:
     Args:
         fleet: the nodes, empty at first.
         speeds: which models slow which down.
+
+    Attributes:
+        recent: the weights of the jobs that came last.
     """
 
     def __init__(self, fleet: Fleet, speeds: SpeedModel) -> None:
@@ -46,7 +49,7 @@ class LeastInterference:
         self._index = {name: k for k, name in enumerate(speeds.models)}
         self._jobs = np.zeros((fleet.n_nodes, len(speeds.models)))
         self._weight = np.zeros((fleet.n_nodes, len(speeds.models)))
-        self._recent: deque[float] = deque([1.0], RECENT)
+        self.recent: deque[float] = deque([1.0], RECENT)
         self._at: dict[str, tuple[GangJob, list[int]]] = {}
 
     def policy(self, job: GangJob) -> GangPolicy:
@@ -61,7 +64,7 @@ class LeastInterference:
         """Enter a gang that runs: node -> (workers, servers)."""
         nodes = [node for node, (workers, _) in rows.items() if workers]
         self._at[job.name] = job, nodes
-        self._recent.append(job.weight)
+        self.recent.append(job.weight)
         self._count(job, nodes, 1)
 
     def forget(self, name: str) -> None:
@@ -75,7 +78,7 @@ class LeastInterference:
         self._weight[nodes, model] += sign * job.weight
 
     def _cost(self, job: GangJob) -> FloatArray:
-        model, empty = self._index[job.model], np.mean(self._recent)
+        model, empty = self._index[job.model], np.mean(self.recent)
         mutual = job.weight * (self._jobs @ self._host[model]) + self._weight @ self._host[:, model]
         return np.asarray(mutual + empty * (self._jobs.sum(axis=1) == 0))
 

@@ -13,8 +13,8 @@ from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
 
 from ..policies import GANG_POLICIES, around
-from .capacity import Capacity, Kind, Nodes
-from .slots import Long
+from .capacity import Capacity, Kind, Nodes, demanded
+from .slots import MOST, Long
 
 LOG = 50_000
 """Changes of nodes that are remembered; who has not read that far looks at every node again."""
@@ -62,8 +62,12 @@ class Placer:
         self._avoided: defaultdict[str, set[str]] = defaultdict(set)
         self.running: dict[str, Mapping[int, NodeAllocation]] = {}
 
-    def place(self, job: GangJob) -> Mapping[int, NodeAllocation] | None:
+    def place(self, job: GangJob, room: Capacity | None = None) -> Mapping[int, NodeAllocation] | None:
         """Place a job with as many workers as it may have and fit; return what it holds, `None` if it fits nowhere.
+
+        Args:
+            job: the gang.
+            room: for its workers, where that is less than all there is.
 
         Raises:
             InstanceError: if a job of its name runs, its workers share GPUs, its model has no speed, or the fleet lacks
@@ -74,7 +78,7 @@ class Placer:
         if 0 < job.worker.gpu < 1:
             raise InstanceError("job.worker.gpu", f"{job.worker.gpu!r} is a share; `State` takes tasks that share GPUs")
         blocked = self._blocked(job)
-        room = self._room(Kind.workers(job), blocked)
+        room = self._room(Kind.workers(job), blocked) if room is None else room
         total = room.total
         for degree in reversed(job.workers):
             if degree > total:
@@ -190,9 +194,13 @@ class Placer:
         return allocation
 
     def _used(self, job: GangJob, allocation: Mapping[int, NodeAllocation]) -> Long:
-        """Return what the job uses of each of its nodes, in the units of `Nodes.free`, int64 (4, nodes)."""
+        """Return what the job uses of each of its nodes, in the units of `Nodes.free`, int64 (4, nodes).
+
+        Rounded once a node, so that it is the same whether the gang is counted by workers or by bundles of them.
+        """
         tasks = np.array([(part.workers, part.servers) for part in allocation.values()], dtype=np.int64)
-        return (tasks @ np.array([Kind.workers(job).need, Kind.servers(job).need], dtype=np.int64)).T
+        exact = np.array([demanded(job.worker), demanded(job.server)])
+        return np.ceil(np.minimum(tasks @ exact, MOST) - 1e-3).astype(np.int64).T
 
     def _change(self, job: GangJob, allocation: Mapping[int, NodeAllocation], more: Long) -> None:
         """Note that `more` is free on the nodes of a job that comes, or goes."""

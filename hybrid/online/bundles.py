@@ -1,0 +1,82 @@
+"""How many workers of a gang stick together, and which nodes may have them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gangplan.instances.arrays import BoolArray
+from gangplan.instances.placement import GangJob
+from gangplan.solvers.placement.online.capacity import Kind
+
+from .placer import FailingPlacer
+
+_KINDS = 512
+"""Kinds of worker that are remembered until a node fails or comes back."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ground:
+    """The nodes that are up and take a worker if nobody is there.
+
+    Attributes:
+        nodes: which they are, bool (m,).
+        total: workers that they take together.
+        number: of this set of nodes.
+    """
+
+    nodes: BoolArray
+    total: int
+    number: int
+
+
+class Bundles:
+    """What is known of kinds of worker, and forgotten when a node fails or comes back.
+
+    Args:
+        placer: knows the nodes.
+    """
+
+    def __init__(self, placer: FailingPlacer) -> None:
+        self._placer = placer
+        self._sizes: dict[tuple[Kind, int], int] = {}
+        self._grounds: dict[Kind, Ground] = {}
+        self._numbers: dict[bytes, int] = {}
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._sizes.clear()
+        self._grounds.clear()
+        self._numbers.clear()
+
+    def ground(self, job: GangJob) -> Ground:
+        """Return the nodes that are up and may have a worker of a gang."""
+        kind = Kind.workers(job)
+        if kind not in self._grounds:
+            if len(self._grounds) >= _KINDS:
+                self._grounds.clear()
+            most = self._placer.most_on(job)
+            number = self._numbers.setdefault((most > 0).tobytes(), len(self._numbers))
+            self._grounds[kind] = Ground(most > 0, int(most.sum()), number)
+        return self._grounds[kind]
+
+    def size(self, job: GangJob, degree: int) -> int:
+        """Return the most workers a bundle with which so many fit the cluster if nobody is there, 0 if they never do.
+
+        Bundles are all on one node where that takes the gang, else a node's fill; where nodes are unlike or too few,
+        less. If the nodes that are up are too few for the gang, those that are down count too.
+        """
+        key = Kind.workers(job), degree
+        if key not in self._sizes:
+            if len(self._sizes) >= _KINDS:
+                self._sizes.clear()
+            self._sizes[key] = self._size(job, degree, True) or self._size(job, degree, False)
+        return self._sizes[key]
+
+    def _size(self, job: GangJob, degree: int, up: bool) -> int:
+        most, nodes = np.unique(self._placer.most_on(job, up=up), return_counts=True)
+        if int((most * nodes).sum()) < degree:
+            return 0
+        sizes = range(min(degree, int(most[-1])), 0, -1)
+        return next(size for size in sizes if int((most // size * nodes).sum()) * size >= degree)

@@ -1,0 +1,50 @@
+"""What `Scheduler.decide` returns."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .explain import listed, span, wrapped
+from .starts import Start
+from .stops import Stop
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What `Scheduler.decide` did.
+
+    Attributes:
+        number: counted from 1.
+        now: of the user's clock.
+        starts: the jobs that start, in the order in which they were chosen; they run from now on.
+        tier: the most considered tier that had a say.
+        notes: what went wrong on the way and who decided instead.
+        seconds: of the machine's clock that it took.
+        stops: the jobs that stop first; none unless a stop has a price.
+        more: whether the deadline came before all that could start did; `decide` goes on where it was.
+    """
+
+    number: int
+    now: float
+    starts: tuple[Start, ...]
+    tier: str
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+    more: bool = False
+    stops: tuple[Stop, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        """Return it as lines to be read: who stops, who starts where."""
+        rows = [f"  stop   {x.job} for {x.other}: {span(x.left)} left, {span(x.price)} to pay" for x in self.stops]
+        for x in self.starts:
+            nodes = ", ".join(f"{len(gpus)} on {name}" for name, gpus in x.nodes.items())
+            rows.append(f"  start  {x.job}, {x.degree} workers, for {span(x.seconds)}; GPUs: {nodes}")
+        head = f"decision {self.number} at {self.now:.6g} s, by {self.tier}, in {span(self.seconds)}"
+        rows = listed(rows or ["  nobody starts"])
+        rows += ["  the deadline came first: call decide again"] if self.more else []
+        return "\n".join(wrapped([head, *rows, *(f"  note: {note}" for note in self.notes)]))

@@ -1,0 +1,163 @@
+"""The parts of running jobs on nodes as a round of stops sees them, and the cheapest room that they could leave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gangplan.instances.placement import GangJob
+from gangplan.solvers.placement.online.capacity import Kind
+
+from .bundles import Ground
+from .queue import Request
+from .running import RunningJob
+from .state import EXPENSIVE, ClusterState
+
+_LOOKS = 8
+"""Nodes that are looked at for a worker, the cheapest by a first estimate."""
+
+
+@dataclass(slots=True)
+class Clearance:
+    """What it takes to make room: the GPUs to use of each node; who gives way; who is to go on elsewhere."""
+
+    nodes: dict[int, int] = field(default_factory=dict)
+    stopped: list[str] = field(default_factory=list)
+    moved: list[str] = field(default_factory=list)
+
+
+class Parts:
+    """The parts of running jobs, and which of them may be stopped.
+
+    Attributes:
+        movable: which parts are of jobs that may be stopped now, and have more left than that costs, bool (parts,).
+        key: their place in the order, what a stop must be worth taken off, -1 if they may not be stopped, float64.
+    """
+
+    def __init__(self, state: ClusterState) -> None:
+        (end, since, price, settled), (node, wide, head, serial), used = state.running.table()
+        now = state.now
+        left = np.where(end > now, end - now, now - since)
+        weight = wide.astype(float) ** state.queue.order
+        self._state, self._names = state, list(state.running.parts)
+        self.movable = (settled <= now) & (since < now) & (left > price)
+        with np.errstate(invalid="ignore"):
+            self.key = np.where(self.movable, np.maximum(left - EXPENSIVE * price, 0.0) * weight, -1.0)
+        self._wide, self._head, self._serial = wide.copy(), head.astype(bool), serial.copy()
+        self._node, self._used = node.copy(), used.copy()
+        self._stays, self._on = np.ones((2, len(node)), dtype=bool)
+
+    def choose(self, waiting: Sequence[Request], ground: Ground) -> list[Request]:
+        """Return the waiting jobs that are to run, and note which running ones are to go on.
+
+        All are put into one order, and the first that have room together are to run. Room is that of the nodes on which
+        these waiting jobs may be, and what running jobs hold there.
+
+        Args:
+            waiting: jobs that may be on the same nodes.
+            ground: these nodes.
+        """
+        state, gpus = self._state, self._used[0]
+        here = np.ones(len(gpus), dtype=bool)
+        wide, heads = self._wide, np.flatnonzero(self._head & self.movable)
+        if not (ground.nodes | ~np.array(state.up)).all():
+            here = ground.nodes[self._node]
+            of, heads, part = np.unique(self._serial[here], return_index=True, return_inverse=True)
+            heads, wide = np.flatnonzero(here)[heads], np.zeros(len(gpus), dtype=np.int64)
+            wide[heads] = np.bincount(part, gpus[here], len(of))
+            heads = heads[self.movable[heads]]
+        room = int(state.fleet.gpus[ground.nodes].sum() - gpus[here & ~self.movable].sum())
+        degrees = [state.degrees(request)[0] for request in waiting]
+        keys = np.concatenate([self.key[heads], [state.queue.key(request.name) for request in waiting]])
+        need = [state.holds(request, degree) for request, degree in zip(waiting, degrees, strict=True)]
+        wide = np.concatenate([wide[heads], np.array(need, dtype=np.int64)])
+        serial = np.concatenate([self._serial[heads], [request.serial for request in waiting]])
+        order = np.lexsort((serial, keys))
+        together = int(np.searchsorted(np.cumsum(wide[order]), room, "right"))  # so many of the first fit together
+        taken = order[:together].tolist()
+        room -= int(wide[taken].sum())
+        for i in order[together:].tolist():
+            if not room:
+                break
+            if wide[i] <= room:
+                taken.append(i)
+                room -= int(wide[i])
+        gives = np.delete(heads, [i for i in taken if i < len(heads)])
+        self._on = ~np.isin(self._serial, self._serial[gives])
+        return [waiting[i - len(heads)] for i in taken if i >= len(heads)]
+
+    def leave(self, job: RunningJob) -> None:
+        """Forget a job that left its nodes."""
+        self._stays &= self._serial != job.request.serial
+
+    def find(self, job: GangJob, key: float) -> Clearance | None:
+        """Return the cheapest room for a gang: for each worker a node, and who leaves it."""
+        placer, workers, need = self._state.placer, job.workers[0], Kind.workers(job).need
+        rows = [i for i, amount in enumerate(need) if amount]
+        alone = self._used[0] == self._wide  # all of the job is on this node
+        gives = self._stays & self.movable & ~self._on & (self.key > key)
+        goes = self._stays & self.movable & alone & ~gives
+        takes = np.minimum(placer.most_on(job), workers)
+        takes[placer.blocked(job)] = 0
+        if job.whole_nodes:
+            takes[self._node[self._stays & ~gives]] = 0
+        for row in rows:
+            has = placer.vacant[row] + self._sum(gives | goes, row)
+            takes = np.minimum(takes, has // need[row])
+        free, given = placer.free.astype(np.int64), self._sum(gives, 0)
+        want = takes * need[0]
+        cost = np.where(takes > 0, np.maximum(want - free, 0) + 1e3 * np.maximum(want - free - given, 0), np.inf)
+        order = np.argsort(cost / np.maximum(takes, 1), kind="stable")
+        room, left = Clearance(), workers
+        for node in (order[:_LOOKS] if workers == 1 else order).tolist():
+            if not takes[node] or not left:
+                break
+            count = min(left, int(takes[node]))
+            lack = count * np.array(need)[rows] - placer.vacant[rows, node]
+            stopped, moved = self._out(node, rows, lack, gives, goes, job.whole_nodes)
+            room.nodes[node] = count * need[0]
+            room.stopped += [name for name in stopped if name not in room.stopped]
+            room.moved += moved
+            left -= count
+        return None if left or not all(self._elsewhere(name, room) for name in room.moved) else room
+
+    def _sum(self, parts: np.ndarray, row: int) -> np.ndarray:
+        """Return what some parts use by node, int64 (m,)."""
+        held = np.bincount(self._node[parts], self._used[row, parts], minlength=self._state.fleet.n_nodes)
+        return np.asarray(held.astype(np.int64))
+
+    def _out(
+        self, node: int, rows: list[int], lack: np.ndarray, gives: np.ndarray, goes: np.ndarray, clear: bool
+    ) -> tuple[list[str], list[str]]:
+        """Return who leaves a node so that as much as is lacked is free, or all do: those stopped and those moved."""
+        here = np.flatnonzero(self._node == node)
+        here = here[np.argsort(self._serial[here])]
+        stopped: list[int] = []
+        uses = self._used[rows]
+        for i in sorted(here[gives[here]].tolist(), key=lambda i: -self.key[i]):
+            if (lack <= 0).all() and not clear:
+                break
+            stopped.append(i)
+            lack = lack - uses[:, i]
+        for i in list(stopped):  # who is in nobody's way is spared
+            if not clear and (lack + uses[:, i] <= 0).all():
+                stopped.remove(i)
+                lack = lack + uses[:, i]
+        moved: list[int] = []
+        rest = here[goes[here]].tolist()
+        while (lack > 0).any():
+            enough = [i for i in rest if (uses[:, i] >= lack).all()]
+            pick = min(enough, key=lambda i: uses[0, i]) if enough else max(rest, key=lambda i: uses[0, i])
+            rest.remove(pick)
+            moved.append(pick)
+            lack = lack - uses[:, pick]
+        return [self._names[i][0] for i in stopped], [self._names[i][0] for i in moved]
+
+    def _elsewhere(self, name: str, room: Clearance) -> bool:
+        """Return whether a job that is to be moved has room on other nodes."""
+        running = self._state.running[name]
+        job = self._state.placed(running.request, running.degree)
+        has = self._state.placer.room(job)
+        return has.total - int(has.room[list(room.nodes)].sum()) >= job.workers[0]

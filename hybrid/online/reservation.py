@@ -1,0 +1,142 @@
+"""When a gang fits if nobody else starts, and which room others must leave it (EASY; Lifka, JSSPP 1995)."""
+
+from __future__ import annotations
+
+from itertools import chain, islice
+
+import numpy as np
+
+from gangplan.instances.placement import GangJob
+from gangplan.solvers.placement.online.capacity import Capacity, Kind
+
+from .state import ClusterState
+
+Ints = np.ndarray
+
+
+class Reservation:
+    """The time at which a gang fits if nobody else starts, with all that each node has free by then.
+
+    GPUs, cores, memory and NIC are looked at, labels and types, who wants to be alone or apart. A job that runs longer
+    than expected is taken to run as long again.
+
+    Args:
+        state: what runs.
+        gang: as the placer sees it.
+
+    Attributes:
+        time: when it fits, infinite if it never does.
+        ends: the jobs that end until then, by their ends.
+    """
+
+    def __init__(self, state: ClusterState, gang: GangJob) -> None:
+        placer, self._gang, self._kind = state.placer, gang, Kind.workers(gang)
+        need = self._kind.need
+        self._rows = [i for i, amount in enumerate(need) if amount]
+        self._need = np.array([need[i] for i in self._rows])[:, None]
+        self._free = placer.vacant[self._rows]
+        self._taken, self._guarded = placer.taken.copy(), placer.guarded
+        self._most = np.where(state.bundles.ground(gang).nodes, self._kind.most, 0)
+        self._room = placer.room(gang).room.copy()
+        self._spare = int(self._room.sum()) - gang.workers[0]
+        self._against = placer.against(gang)
+        self._beside = np.zeros(len(self._room), dtype=np.int64)  # of those against it, how many are on each node
+        for name in self._against:
+            self._beside[list(state.running[name].nodes)] += 1
+        self._running, self._uses = state.running, state.running.table()[2]
+        self._node = state.running.table()[1][0]
+        self.ends: list[str] = []
+        self.time = self._find(state) if self._spare < 0 else state.now
+
+    def _find(self, state: ClusterState) -> float:
+        """Return the time: ever larger groups of jobs end until the gang fits, then the last group is halved."""
+        ends, count = state.running.ends(state.now), 4
+        while group := list(islice(ends, count)):
+            self._end(group)
+            if self._spare >= 0:
+                few, many = 0, len(group)  # so many do not suffice; so many do, and have ended
+                while many - few > 1:
+                    half = (few + many) // 2
+                    self._end(group[half:many], -1)
+                    if self._spare >= 0:
+                        many = half
+                    else:
+                        self._end(group[half:many])
+                        few = half
+                time = group[many - 1][0]
+                at_once = [end for end in group[many:] if end[0] <= time]
+                self._end(at_once)
+                self.ends += [name for _, name in (*group[:many], *at_once)]
+                return time
+            self.ends += [name for _, name in group]
+            count *= 2
+        return float(np.inf)
+
+    def _end(self, group: list[tuple[float, str]], sign: int = 1) -> None:
+        """Have jobs end, or run on if the sign is -1."""
+        rows = list(chain.from_iterable(self._running.rows(name) for _, name in group))
+        nodes = self._node[rows]
+        for free, row in zip(self._free, self._rows, strict=True):
+            np.add.at(free, nodes, sign * self._uses[row, rows])
+        np.add.at(self._taken, nodes, -sign)
+        for _, name in group:
+            if name in self._against:
+                self._beside[list(self._running[name].nodes)] -= sign
+        self._renew(np.unique(nodes))
+
+    def _renew(self, nodes: Ints) -> None:
+        room = self._later(nodes, self._free[:, nodes], self._taken[nodes])
+        self._spare += int(room.sum() - self._room[nodes].sum())
+        self._room[nodes] = room
+
+    def _later(self, nodes: Ints, free: Ints, taken: Ints) -> Ints:
+        """Return how many workers nodes take then, with so much free and so many jobs there."""
+        room = np.minimum(self._most[nodes], np.maximum(free // self._need, 0).min(axis=0))
+        shut = (taken > 0) & (self._guarded[nodes] | self._kind.alone) | (self._beside[nodes] > 0)
+        return np.where(shut, 0, room)
+
+    def _lost(self, job: GangJob, nodes: Ints, used: Ints) -> Ints:
+        """Return how many workers fewer each node takes then if a job uses so much of it, int64 (n,)."""
+        left = self._later(nodes, self._free[:, nodes] - used[self._rows], self._taken[nodes] + 1)
+        if job.whole_nodes or job.name in self._gang.apart or self._gang.name in job.apart:
+            left = np.zeros_like(left)
+        return np.asarray(self._room[nodes] - left)
+
+    def stands(self, job: GangJob, nodes: list[int], used: Ints, end: float) -> bool:
+        """Return whether it stands if a job with these seats runs to `end`."""
+        return end <= self.time or int(self._lost(job, np.array(nodes), used).sum()) <= self._spare
+
+    def note(self, job: GangJob, nodes: list[int], used: Ints, end: float) -> None:
+        """Note that a job with these seats runs to `end`."""
+        if end > self.time:
+            at = np.array(nodes)
+            lost = self._lost(job, at, used)
+            self._free[:, at] -= used[self._rows]
+            self._taken[at] += 1
+            self._room[at] -= lost
+            self._spare -= int(lost.sum())
+
+    def beside(self, job: GangJob, room: Capacity, end: float) -> Capacity:
+        """Return the room that a job which runs to `end` may take: seats anywhere in it let the reservation stand.
+
+        Nodes are given whole as long as what the gang can do without lasts, those that it loses least for first; of the
+        others there is what the gang leaves over.
+        """
+        if end <= self.time:
+            return room
+        nodes, workers = np.flatnonzero(room.room), job.workers[0]
+        need = np.array(Kind.workers(job).need)[:, None]
+        wide = np.minimum(room.room[nodes], workers)
+        lost = self._lost(job, nodes, need * wide)
+        if workers == 1:
+            open_ = lost <= self._spare
+        else:
+            order = np.argsort(lost / wide, kind="stable")
+            open_ = np.zeros(len(nodes), dtype=bool)
+            open_[order] = np.cumsum(lost[order]) <= self._spare
+        rest = self._free[:, nodes] - self._room[nodes] * self._need
+        asks = need[self._rows]
+        over = np.where(asks > 0, rest // np.maximum(asks, 1), wide).min(axis=0)
+        alone = self._lost(job, nodes, 0 * need) > 0
+        kept = np.where(alone, 0, np.clip(over, 0, wide))
+        return room.with_room(nodes[~open_], kept[~open_])

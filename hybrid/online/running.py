@@ -1,0 +1,129 @@
+"""The jobs that run, in the order in which they are expected to end, and their parts on nodes as arrays."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from heapq import merge
+from itertools import islice
+
+import numpy as np
+
+from .queue import Request
+
+Nodes = Mapping[int, tuple[int, ...]]
+"""The GPUs of a job by node."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningJob:
+    """A job that runs.
+
+    Attributes:
+        request: the job.
+        degree: how many workers it has.
+        since: seconds of the user's clock.
+        end: when it is expected to be done.
+        nodes: its GPUs by node.
+    """
+
+    request: Request
+    degree: int
+    since: float
+    end: float
+    nodes: Nodes
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self.request.name
+
+    @property
+    def gpus(self) -> int:
+        """How many GPUs it holds."""
+        return sum(len(gpus) for gpus in self.nodes.values())
+
+    def ran(self, now: float) -> float:
+        """Return the seconds for which it got on; what its start cost is none of them."""
+        return max(0.0, now - self.since - self.request.pays)
+
+    @property
+    def settled(self) -> float:
+        """From when on it may be stopped: once it got on for its price. A job that was due when it started never is."""
+        request = self.request
+        if request.price is None or request.due <= self.since:
+            return float(np.inf)
+        return self.since + request.pays + request.price
+
+    def left(self, now: float) -> float:
+        """Return the seconds that it is expected to run still: as long as it did, if it was expected to be done."""
+        return self.end - now if self.end > now else now - self.since
+
+
+class RunningJobs(dict[str, RunningJob]):
+    """The running jobs by name, in the order in which they are expected to end, and their parts on nodes as arrays.
+
+    Attributes:
+        by_end: (end, serial, name), ascending.
+        parts: (name, node) of each row of the arrays, which have no gaps.
+        stoppable: parts of jobs that may be stopped.
+    """
+
+    def __init__(self) -> None:
+        self.by_end: list[tuple[float, int, str]] = []
+        self.parts: list[tuple[str, int]] = []
+        self.stoppable = 0
+        self._at: dict[tuple[str, int], int] = {}
+        self._times, self._counts = np.zeros((4, 256)), np.zeros((8, 256), dtype=np.int64)
+
+    def add(self, job: RunningJob, used: np.ndarray) -> None:
+        """Note a job that starts, and what it uses of its nodes in the units of `Kind.need`, int64 (4, nodes)."""
+        self[job.name] = job
+        insort(self.by_end, (job.end, job.request.serial, job.name))
+        price, wide = job.request.price, job.gpus
+        self.stoppable += 0 if price is None else len(job.nodes)
+        for i, node in enumerate(job.nodes):
+            at = len(self.parts)
+            if at == self._times.shape[1]:
+                self._times = np.concatenate([self._times, self._times], axis=1)
+                self._counts = np.concatenate([self._counts, self._counts], axis=1)
+            self._times[:, at] = job.end, job.since, np.inf if price is None else price, job.settled
+            self._counts[:, at] = node, wide, 0 if i else 1, job.request.serial, *used[:, i]
+            self._at[job.name, node] = at
+            self.parts.append((job.name, node))
+
+    def ends(self, now: float) -> Iterator[tuple[float, str]]:
+        """Yield when jobs are expected to end, see `RunningJob.left`, and their names, ascending."""
+        late = bisect_left(self.by_end, (now, np.inf, ""))
+        again = sorted((now + self[name].left(now), serial, name) for _, serial, name in self.by_end[:late])
+        for end, _, name in merge(again, islice(self.by_end, late, None)):
+            yield end, name
+
+    def remove(self, name: str) -> RunningJob:
+        """Forget a job that stops and return it: the last part takes the place of each of its own."""
+        job = self.pop(name)
+        del self.by_end[bisect_left(self.by_end, (job.end, job.request.serial, name))]
+        self.stoppable -= 0 if job.request.price is None else len(job.nodes)
+        for node in job.nodes:
+            at = self._at.pop((name, node))
+            last, n = self.parts.pop(), len(self.parts)
+            if at < n:
+                self.parts[at], self._at[last] = last, at
+                self._times[:, at], self._counts[:, at] = self._times[:, n], self._counts[:, n]
+        return job
+
+    def rows(self, name: str) -> list[int]:
+        """Return the rows of a job."""
+        return [self._at[name, node] for node in self[name].nodes]
+
+    def table(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return views on all parts: times, counts and what they use.
+
+        Times are the end, the start, the price, infinite for jobs that may not be stopped, and `RunningJob.settled`,
+        float64 (4, parts); counts the node, the GPUs of the whole job, whether it is the job's first part, and the
+        job's serial number, int64 (4, parts); uses are in the units of `Kind.need`, int64 (4, parts). The order of the
+        rows depends on what was removed before: who goes through them breaks ties by serial number.
+        """
+        n = len(self.parts)
+        return self._times[:, :n], self._counts[:4, :n], self._counts[4:, :n]

@@ -1,0 +1,59 @@
+"""Where a job runs, to be printed or read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .explain import span, wrapped
+from .state import ClusterState
+
+
+@dataclass(frozen=True, slots=True)
+class RunsNow:
+    """A job that runs.
+
+    Attributes:
+        job: its name.
+        now, since: seconds of the user's clock; when it started.
+        degree: how many workers it has.
+        nodes: its GPUs by name of the node.
+        left: seconds that it is expected to run still: as long as it did if it was expected to be done.
+        stops: from when on it may be stopped for others; `None` if never.
+        price: what that costs, `None` if it may not be stopped.
+    """
+
+    job: str
+    now: float
+    since: float
+    degree: int
+    nodes: Mapping[str, tuple[int, ...]]
+    left: float
+    stops: float | None
+    price: float | None
+
+    @classmethod
+    def of(cls, state: ClusterState, name: str) -> RunsNow:
+        """Return what is known of a running job."""
+        job = state.running[name]
+        stops = job.settled if job.settled < float("inf") else None
+        where = state.named(job.nodes)
+        return cls(name, state.now, job.since, job.degree, where, job.left(state.now), stops, job.request.price)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        """Return it as lines to be read."""
+        nodes = ", ".join(f"{len(gpus)} on {node}" for node, gpus in self.nodes.items())
+        stops = "it is not stopped for others"
+        if self.stops is not None:
+            stops = f"it may be stopped for others from {self.stops:.6g} s on, which costs {span(self.price or 0.0)}"
+        lines = [
+            f"{self.job} runs since {self.since:.6g} s, {self.degree} workers, for {span(self.left)} still",
+            f"  GPUs: {nodes}",
+            f"  {stops}",
+        ]
+        return "\n".join(wrapped(lines))
