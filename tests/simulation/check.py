@@ -21,8 +21,6 @@ from .world import PATIENCE, World, Wrong, hold
 Make = Callable[..., Any]
 """Makes the scheduler under test: `gangplan.Scheduler`, or one with a fault that is to be noticed."""
 METHODS = {"fail": "fail_node", "repair": "repair_node"}
-import inspect
-HAS = "patience" in inspect.signature(Scheduler).parameters
 LATE = 0.5
 """Seconds of the processor that a decision may take beyond its deadline: it is compiled and collected meanwhile."""
 
@@ -86,7 +84,7 @@ class Player:
     def new(self, name: str) -> None:
         """Make one more scheduler."""
         self.log.append([name, "new", (), {}, False])
-        options = {k: v for k, v in self.cluster["options"].items() if k != "patience" or HAS}
+        options = self.cluster["options"]
         self.all[name] = self.make(self.fleet, policy(self.cluster["policy"]), speeds=self.speeds, **options)
 
     def call(self, name: str, method: str, *args: Any, **options: Any) -> Any:
@@ -165,7 +163,7 @@ class Player:
         answer = self.each("submit", spec, spec["seconds"], right=False, now=now, **options)
         expected, refused = world.admits(spec), isinstance(answer, InstanceError)
         hold(not (refused and expected), "admission", f"{name} is refused, it fits: {answer}; {spec}")
-        hold(refused or expected is not False, "admission", f"{name} is taken and never fits: {spec}")
+        hold(refused or expected, "admission", f"{name} is taken and never fits: {spec}")
         if not refused:
             world.now = now
             world.submit(spec)
@@ -272,7 +270,7 @@ class Player:
             numbers = seconds if isinstance(seconds, list) else [seconds]
             usual = all(isinstance(x, int | float) and 0 <= x < np.inf for x in numbers)
             usual = usual and (not isinstance(seconds, list) or len(seconds) == len(argument["workers"]))
-        return not usual or world.admits(argument) is False
+        return not usual or not world.admits(argument)
 
 
 def _same(answer: Any) -> Any:

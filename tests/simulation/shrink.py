@@ -50,6 +50,9 @@ def shrunk(cluster: dict[str, Any], wrong: Wrong, seconds: float = 60.0, make: M
         return True
 
     size = 0.0
+    for change in ({"double": False}, {"policy": "heuristic"}, {"runs": None}):
+        try_((case[0] | change, case[1]))
+    try_((case[0], [event for event in case[1] if event[0] not in ("snap", "explain", "odd", "report")]))
     while size != (size := len(str(case))) and time.monotonic() < stop:
         _fewer_events(lambda: case, try_)
         for step in (_fewer_nodes, _plainer_cluster, _plainer_jobs, _rounder):
@@ -168,7 +171,7 @@ def script(case: Case, wrong: Wrong, make: Make = Scheduler) -> str:
             lines.append(f"{name} = Scheduler(fleet, {made}, speeds=speeds{options})")
         elif method == "snapshot":
             lines.append("saved = json.loads(json.dumps(s.snapshot()))")
-        elif method == "restore" and not refused:
+        elif method == "restore" and i and player.log[i - 2][1] == "snapshot":
             lines.append(f"{name}.restore(saved)")
         else:
             words = [source(x) if isinstance(x, dict) and method == "submit" else repr(x) for x in args]

@@ -1,7 +1,6 @@
 """The books of the independent model: what a cluster is like, who holds what, and what a decision may do to it.
 
-It is written from docs/scheduler.md and public docstrings alone and shares no code with what it checks. Where rounding
-leaves two readings, a start is refused only if no reading allows it, and a job is missed only if each starts it.
+It is written from docs/scheduler.md and public docstrings alone and shares no code with what it checks.
 """
 
 from __future__ import annotations
@@ -80,12 +79,16 @@ class Job:
         return end if end > now else now + (now - self.since)
 
     def stop(self, now: float) -> None:
-        """Keep what it has got on with, and have it pay when it runs again."""
+        """Keep what it has got on with, have it pay when it runs again, and not count as waiting what it ran."""
         if self.seconds is not None:
             whole = self.seconds[self.workers.index(self.degree)]
             done = self.ran(now) / whole if whole else 0.0
             self.left = self.left - done if self.left > done else done
-        self.pays = self.price or 0.0
+        self.again(now)
+
+    def again(self, now: float) -> None:
+        """Have it pay when it runs again, and be due later by as long as it ran."""
+        self.pays, self.due = self.price or 0.0, self.due + now - self.since
 
 
 class World:
@@ -109,9 +112,8 @@ class World:
 
     # ---- room ----
 
-    def room(self, job: Job, node: Node, *, empty: bool = False, up: bool = True, sure: bool = True,
-             without: Iterable[str] = ()) -> int:  # fmt: skip
-        """Return how many workers of a job a node takes, with or without its jobs: surely, or perhaps."""
+    def room(self, job: Job, node: Node, *, empty: bool = False, up: bool = True, without: Iterable[str] = ()) -> int:
+        """Return how many workers of a job a node takes beside its jobs, or without some of them."""
         if (up and not node.up) or not job.requires <= node.labels:
             return 0
         if self.runs is not None and node.type not in self.runs.get(job.spec["model"], ()):
@@ -128,16 +130,16 @@ class World:
         count = min(count // job.grants, job.most)
         for need, has, gone in zip(job.need, node.has, used, strict=True):
             if need:
-                count = min(count, max(0, int((has * (1 - SLACK if sure else 1 + SLACK) - gone) / need)))
+                count = min(count, max(0, int((has * (1 + SLACK) - gone) / need + SLACK)))
         return count
 
-    def bundle(self, job: Job, degree: int, *, up: bool = True, sure: bool = True) -> int:
+    def bundle(self, job: Job, degree: int, *, up: bool = True) -> int:
         """Return how many workers stay together: as many as let an empty cluster hold all, 0 if none do."""
-        key = degree, up, sure
+        key = degree, up
         if job.known != self.turns:
             job.known, job.sizes = self.turns, {}
         if key not in job.sizes:
-            rooms = [self.room(job, n, empty=True, up=up, sure=sure) for n in self.nodes.values()]
+            rooms = [self.room(job, n, empty=True, up=up) for n in self.nodes.values()]
             sizes = range(min(degree, max(rooms)) if job.together else 1, 0, -1)
             job.sizes[key] = next((b for b in sizes if sum(r // b for r in rooms) >= -(-degree // b)), 0)
         return job.sizes[key]
@@ -153,11 +155,10 @@ class World:
         sizes = ((d, self.bundle(job, d)) for d in job.workers)
         return any(b and sum(r // b for r in rooms) >= -(-d // b) for d, b in sizes)
 
-    def admits(self, spec: dict[str, Any]) -> bool | None:
-        """Return whether a new job can ever run here; `None` if that is a matter of rounding."""
+    def admits(self, spec: dict[str, Any]) -> bool:
+        """Return whether a new job can ever run here."""
         job = Job(spec, self.options, 0.0, 0)
-        sure, perhaps = (self.bundle(job, job.workers[0], up=False, sure=sure) > 0 for sure in (True, False))
-        return sure if sure == perhaps else None
+        return self.bundle(job, job.workers[0], up=False) > 0
 
     def earliest(self, job: Job, running: Iterable[Job]) -> float:
         """Return when a job fits if nobody starts and those that run, no others, end when expected."""
@@ -215,7 +216,7 @@ class World:
         lost = sorted(self.nodes[node].jobs)
         for name in lost:
             job = self.waiting[name] = self.free(name)
-            job.pays = job.price or 0.0
+            job.again(self.now)
         self.nodes[node].up, self.calm, self.turns = False, False, self.turns + 1
         return tuple(lost)
 
@@ -227,7 +228,7 @@ class World:
 
     def decide(self, decision: Any, own: bool) -> None:
         """Enter a decision, and raise `Wrong` if it does what it may not; `own`: whether a policy chooses GPUs."""
-        before = {**self.running}
+        self.calm &= all(job.end(-inf) >= self.now * (1 - SLACK) for job in self.running.values())
         stopped = {x.job: self._stop(x) for x in decision.stops}
         for x in decision.starts:
             hold(x.job in self.waiting, "lost", f"{x.job} starts and does not wait")
@@ -235,7 +236,7 @@ class World:
         starts = {x.job: x for x in decision.starts}
         for x in decision.stops:
             self._worth(x, stopped[x.job], starts)
-        self._protected(decision, before)
+        self._protected(decision)
 
     def _stop(self, x: Any) -> Nodes:
         """Have a job stop that runs, may be stopped and is named with what it holds; return that."""
@@ -262,17 +263,14 @@ class World:
             hold(all(0 <= g < n.gpus for g in gpus), "place", f"{name} has GPUs {gpus} of {node}, which has {n.gpus}")
             for g in gpus:
                 hold(g not in n.holder, "twice", f"{name} gets GPU {g} of {node}, which {n.holder.get(g)} holds")
-            count, most = len(gpus) // job.grants, self.room(job, n, sure=False)
+            count, most = len(gpus) // job.grants, self.room(job, n)
             there = {x: len(y.nodes[node]) // y.grants for x, y in n.jobs.items()}
             words = f"{'up' if n.up else 'down'}, {n.type}, {sorted(n.labels)}, {n.gpus} GPUs, {n.has}; there {there}"
             hold(count <= most, "place", f"{name} has {count} workers on {node}, which takes {most}: {words}; {job.spec}")
-        sizes = {self.bundle(job, degree, sure=sure) for sure in (True, False)}
-        whole = sum(len(gpus) // job.grants for gpus in nodes.values())
-        words = f"{name} has seats for {whole} of {degree} workers in {nodes}, in bundles of {sizes}; {job.spec}"
-        fair = any(
-            b and whole == -(-degree // b) * b and all(len(g) % (b * job.grants) == 0 for g in nodes.values())
-            for b in sizes
-        )
+        b, parts = self.bundle(job, degree), [len(gpus) // job.grants for gpus in nodes.values()]
+        whole = sum(parts)
+        words = f"{name} has seats for {whole} of {degree} workers in {nodes}, in bundles of {b}; {job.spec}"
+        fair = b and degree <= whole <= -(-degree // b) * b and sum(p % b > 0 for p in parts) < 2
         hold(whole >= degree if own else fair, "gang", words)
         takes = job.takes(degree)
         words = f"{name} takes {takes} s with {degree} workers, its start says {start.seconds}"
@@ -280,7 +278,7 @@ class World:
         del self.waiting[name]
         self.starts += 1
         job.nodes, job.degree, job.since, job.lasts, job.begun = nodes, degree, self.now, start.seconds, self.starts
-        self.running[name], job.urgent = job, job.due < self.now
+        self.running[name], job.urgent = job, job.due <= self.now
         for node, gpus in nodes.items():
             self.nodes[node].jobs[name] = job
             self.nodes[node].holder.update(dict.fromkeys(gpus, job))
@@ -300,7 +298,7 @@ class World:
         words = f"{job} has {stop.left} s left, which is {gain} for those who start, and costs {cost}: {stop}"
         hold(gain * (1 + SLACK) > cost, "worth", words)
 
-    def _protected(self, decision: Any, before: dict[str, Job]) -> None:
+    def _protected(self, decision: Any) -> None:
         """Check that no start delays who is to go first: due, or the first of the order where that is known."""
         started = [self.running[x.job] for x in decision.starts if x.job in self.running]
         if not started or not self.waiting:
@@ -308,16 +306,18 @@ class World:
         power = self.options.get("order", 0.0 if self.options.get("price") is None else 0.5)
 
         def place(j: Job) -> tuple[bool, float, int]:
-            gpus = j.workers[0] * j.grants
-            return (False, j.due, j.serial) if j.due < self.now else (True, (j.takes(j.workers[0]) or 0) * gpus**power, j.serial)
+            key = (j.takes(j.workers[0]) or 0) * (j.workers[0] * j.grants) ** power
+            return (False, j.due, j.serial) if j.due <= self.now else (True, key, j.serial)
 
         first = min(self.waiting.values(), key=place)
         ahead = {j.name for j in started if place(j) <= place(first)}
         known = {*self.waiting.values(), *started}
-        if first.due < self.now:
+        if any(j.due == inf for j in known):
+            return
+        if first.due <= self.now:
             self._undelayed(first, started, ahead, "overtaken")
         elif self.cluster["policy"] == "heuristic" and self.options.get("reserve", True) and not decision.stops and all(
-            len(j.workers) == 1 and j.seconds is not None for j in known
+            len(j.workers) == 1 for j in known
         ):
             self._undelayed(first, started, ahead | {j.name for j in started if j.price is not None}, "reserved")
 
@@ -337,7 +337,8 @@ class World:
         """Check that who should have started did; `steered`: whether a policy may make jobs wait that are not due."""
         waits = sorted(self.waiting.values(), key=lambda j: (j.due, j.serial))
         fit = [job for job in waits[:24] if self.fits(job)]
-        late = [job for job in waits if job.due < self.now]
+        known = all(job.due < inf for job in waits)  # else who was not told of may have been due before
+        late = [job for job in waits if job.due <= self.now and known]
         if late and late[0] in fit:
             hold(False, "due", f"{late[0].name} was due at {late[0].due} s, has room and waits")
         if self.calm and waits:
