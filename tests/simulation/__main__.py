@@ -69,7 +69,7 @@ def main() -> int:
                 words = (
                     f"{i} of {len(jobs)} seeds, {events:,} events, {events / took:,.0f} a second, {rules.total()} fail"
                 )
-                print(words, end="\r" if sys.stderr.isatty() and i < len(jobs) else "\n", file=sys.stderr, flush=True)
+                print(line, end="\r" if sys.stderr.isatty() and i < len(jobs) else "\n", file=sys.stderr, flush=True)
     kinds = ", ".join(f"{rule} {count}" for rule, count in rules.most_common()) or "none"
     print(f"{args.seeds} seeds from {args.first}: {events:,} events, {decisions:,} decisions; faults: {kinds}")
     return 1 if rules else 0

@@ -139,7 +139,8 @@ class Player:
         s = self.all["s"]
         for name, seen, kept in (
             ("now", s.now, world.now), ("idle", s.idle, world.idle),
-            ("waiting", sorted(s.waiting), sorted(world.waiting)), ("running", sorted(s.running), sorted(world.running)),
+            ("waiting", sorted(s.waiting), sorted(world.waiting)),
+            ("running", sorted(s.running), sorted(world.running)),
         ):  # fmt: skip
             hold(seen == kept, "lost", f"{name} is {seen}, should be {kept} after {what} {rest}")
         return True
@@ -245,7 +246,7 @@ class Player:
         elif what == "snap":
             keys = sorted(before)
             key = keys[int(argument * len(keys))]
-            if key in ("learned", "settings"):
+            if key in ("learned", "weights"):
                 return False
             method, args, options = "restore", ({k: v for k, v in before.items() if k != key},), {}
         answer = self.each(method, *args, right=False, **options)

@@ -112,8 +112,10 @@ class Driver:
         rng, world = self.rng, self.world
         now = world.now
         draw = rng.random()
-        for share, what in ((self.failing, self._node), (self.odd, self._odd), (self.snaps, self._snap),
-                            (self.asked, self._explain), (self.reports, self._report), (0.02, self._withdraw)):  # fmt: skip
+        for share, what in (
+            (self.failing, self._node), (self.odd, self._odd), (self.snaps, self._snap), (self.asked, self._explain),
+            (self.reports, self._report), (0.02, self._withdraw),
+        ):  # fmt: skip
             draw -= share
             if draw < 0:
                 return what()

@@ -35,7 +35,7 @@ def fails(case: Case, make: Make = Scheduler) -> Wrong | None:
 
 
 def shrunk(cluster: dict[str, Any], wrong: Wrong, seconds: float = 60.0, make: Make = Scheduler) -> tuple[Case, Wrong]:
-    """Return a scenario that breaks the same rule and from which nothing more can be taken, or not in so many seconds."""
+    """Return a scenario that breaks the same rule and is as small as it gets in so many seconds."""
     case: Case = (cluster, wrong.events)
     stop = time.monotonic() + seconds
 

@@ -102,7 +102,6 @@ class World:
         self.waiting: dict[str, Job] = {}
         self.running: dict[str, Job] = {}
         self.over: set[str] = set()
-        self.swaps: set[tuple[str, str]] = set()
         self.calm = True  # jobs end when expected, nodes stay up, each event is decided on
 
     @property
@@ -266,7 +265,8 @@ class World:
             count, most = len(gpus) // job.grants, self.room(job, n)
             there = {x: len(y.nodes[node]) // y.grants for x, y in n.jobs.items()}
             words = f"{'up' if n.up else 'down'}, {n.type}, {sorted(n.labels)}, {n.gpus} GPUs, {n.has}; there {there}"
-            hold(count <= most, "place", f"{name} has {count} workers on {node}, which takes {most}: {words}; {job.spec}")
+            words = f"{name} has {count} workers on {node}, which takes {most}: {words}; {job.spec}"
+            hold(count <= most, "place", words)
         b, parts = self.bundle(job, degree), [len(gpus) // job.grants for gpus in nodes.values()]
         whole = sum(parts)
         words = f"{name} has seats for {whole} of {degree} workers in {nodes}, in bundles of {b}; {job.spec}"
@@ -284,7 +284,7 @@ class World:
             self.nodes[node].holder.update(dict.fromkeys(gpus, job))
 
     def _worth(self, stop: Any, nodes: Nodes, starts: dict[str, Any]) -> None:
-        """Check that a stop makes room for who it names, gains more than it costs, and is not taken back for nothing."""
+        """Check that a stop makes room for who it names, and gains more than it costs."""
         job, freed = stop.job, {(n, g) for n, gpus in nodes.items() for g in gpus}
         hold(stop.other in starts and stop.other != job, "cause", f"{job} stops for {stop.other}: {[*starts]} start")
         share, longest = 0.0, 0.0
