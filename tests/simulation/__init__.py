@@ -2,14 +2,14 @@
 
 Checked after each event, against books of its own (`world.py`, after docs/scheduler.md):
 
-- twice, place, gang: no GPU, core or byte is given twice; jobs are where label, type, rules and failures let them; whole.
-- lost, refused, admission, taken, changed, error: nobody is lost or runs twice; right calls are taken, wrong ones refused
-  with an `InstanceError` that changes nothing.
-- stop, cause, worth, early, seconds: who stops ran long enough and may stop, for one who starts there, and it is worth it.
-- idle, spare, due, drained: a job starts where nobody else is or may be, or once it is due; in the end all are served.
-- reserved, overtaken, starved: the first in order, and the first that is due, is not delayed; the page's bound holds.
-- equal, restored, explain, late: equal calls and restored schedulers decide alike; what is explained comes true; in time.
+- twice, place, gang: no GPU, core or byte is given twice; jobs are where label, type, rules and failures let them be.
+- lost, refused, admission, taken, changed, error: nobody is lost or runs twice; right calls are taken, wrong ones are
+  an `InstanceError` and change nothing.
+- stop, cause, worth, early, seconds: who stops ran long enough, for one who starts there, and gains more than it costs.
+- idle, spare, due, drained: jobs start where nobody else is or may be, or once they are due; in the end all are served.
+- reserved, overtaken, starved: the first in order, or that is due, is not delayed; the page's bound holds.
+- equal, restored, explain, late: equal calls and restored schedulers decide alike; explanations come true; in time.
 
-Not checked: whether decisions are good; reservations behind the first, of jobs with several numbers of workers, and beside
-a lookahead or stops; dues of jobs without seconds; learned speeds beyond that nothing breaks; policies with a memory.
+Not checked: whether decisions are good; reservations behind the first, of jobs with several numbers of workers, and
+beside a lookahead or stops; dues of jobs without seconds; learned speeds beyond that nothing breaks.
 """

@@ -52,11 +52,11 @@ def main() -> int:
     ignored = tuple(args.ignore.split(","))
     jobs: list[Job] = [(seed, args.events, 0.0, ignored) for seed in range(args.first, args.first + args.seeds)]
     with multiprocessing.get_context("spawn").Pool(args.jobs) if args.jobs > 1 else _Here() as pool:
-        for i, (seed, count, made, rule, words, _) in enumerate(pool.imap_unordered(one, jobs), 1):
+        for i, (seed, count, made, rule, what, _) in enumerate(pool.imap_unordered(one, jobs), 1):
             events, decisions = events + count, decisions + made
             if rule:
                 rules[rule] += 1
-                print(f"\nseed {seed}: {rule}: {words[:400]}", flush=True)
+                print(f"\nseed {seed}: {rule}: {what[:400]}", flush=True)
                 if rules[rule] <= args.each and args.shrink:
                     text = one((seed, args.events, args.shrink, ignored))[5]
                     if args.out:
@@ -66,9 +66,8 @@ def main() -> int:
                         print(text, flush=True)
             if i == len(jobs) or sys.stderr.isatty() or i % 100 == 0:
                 took = time.monotonic() - began
-                words = (
-                    f"{i} of {len(jobs)} seeds, {events:,} events, {events / took:,.0f} a second, {rules.total()} fail"
-                )
+                rest = f"{events / took:,.0f} a second, {rules.total()} fail"
+                line = f"{i} of {len(jobs)} seeds, {events:,} events, {rest}"
                 print(line, end="\r" if sys.stderr.isatty() and i < len(jobs) else "\n", file=sys.stderr, flush=True)
     kinds = ", ".join(f"{rule} {count}" for rule, count in rules.most_common()) or "none"
     print(f"{args.seeds} seeds from {args.first}: {events:,} events, {decisions:,} decisions; faults: {kinds}")

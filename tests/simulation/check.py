@@ -76,7 +76,7 @@ class Player:
         self.cluster, self.make, self.world = cluster, make, World(cluster)
         self.fleet, self.speeds = fleet_of(cluster), speeds_of(cluster)
         self.log: list[list[Any]] = []
-        self.done, self.decisions, self.promised, self.followed = 0, 0, "", True
+        self.done, self.decisions, self.promised, self.followed, self.when = 0, 0, "", True, 0.0
         self.all: dict[str, Any] = {}
         for name in ("s", "equal")[: 1 + cluster["double"]]:
             self.new(name)
@@ -134,8 +134,8 @@ class Player:
             return False
         self.done += 1
         if what in ("submit", "finish", "withdraw", "decide"):
-            world.calm &= what == "decide" or self.followed
-            self.followed = what == "decide"
+            world.calm &= self.followed or what == "decide" and now == self.when
+            self.followed, self.when = what == "decide", now
         s = self.all["s"]
         for name, seen, kept in (
             ("now", s.now, world.now), ("idle", s.idle, world.idle),
@@ -246,7 +246,7 @@ class Player:
         elif what == "snap":
             keys = sorted(before)
             key = keys[int(argument * len(keys))]
-            if key in ("learned", "weights"):
+            if key in ("learned", "weights", "settings"):
                 return False
             method, args, options = "restore", ({k: v for k, v in before.items() if k != key},), {}
         answer = self.each(method, *args, right=False, **options)

@@ -18,6 +18,7 @@ from .check import Player, play_seed
 from .shrink import fails, script, shrunk
 from .world import Wrong
 
+# ruff: noqa: D102
 FEW = 80
 """Seeds within which a fault has to be noticed."""
 

@@ -102,7 +102,8 @@ class World:
         self.waiting: dict[str, Job] = {}
         self.running: dict[str, Job] = {}
         self.over: set[str] = set()
-        self.calm = True  # jobs end when expected, nodes stay up, each event is decided on
+        self.served: list[tuple[float, float]] = []  # since when who was due and starts, and when
+        self.calm = all(n.up for n in self.nodes.values())  # and jobs end when expected, each event is decided on
 
     @property
     def idle(self) -> int:
@@ -228,6 +229,10 @@ class World:
     def decide(self, decision: Any, own: bool) -> None:
         """Enter a decision, and raise `Wrong` if it does what it may not; `own`: whether a policy chooses GPUs."""
         self.calm &= all(job.end(-inf) >= self.now * (1 - SLACK) for job in self.running.values())
+        dues = (j for j in self.waiting.values() if j.due <= self.now)
+        due = min(dues, key=lambda j: (j.due, j.serial), default=None)
+        told = all(j.due < inf for j in self.waiting.values()) and due is not None and len(due.workers) == 1
+        was = self.earliest(due, self.running.values()) if decision.stops and told and due else inf
         stopped = {x.job: self._stop(x) for x in decision.stops}
         for x in decision.starts:
             hold(x.job in self.waiting, "lost", f"{x.job} starts and does not wait")
@@ -235,7 +240,11 @@ class World:
         starts = {x.job: x for x in decision.starts}
         for x in decision.stops:
             self._worth(x, stopped[x.job], starts)
-        self._protected(decision)
+        if was < inf and due and due.name in self.waiting:
+            now = self.earliest(due, self.running.values())
+            hold(now <= was * (1 + SLACK), "overtaken", f"{due.name} would have room at {was} s, now it has at {now} s")
+        if not decision.stops:
+            self._protected(decision)
 
     def _stop(self, x: Any) -> Nodes:
         """Have a job stop that runs, may be stopped and is named with what it holds; return that."""
@@ -279,6 +288,8 @@ class World:
         self.starts += 1
         job.nodes, job.degree, job.since, job.lasts, job.begun = nodes, degree, self.now, start.seconds, self.starts
         self.running[name], job.urgent = job, job.due <= self.now
+        if job.urgent:
+            self.served.append((job.due, self.now))
         for node, gpus in nodes.items():
             self.nodes[node].jobs[name] = job
             self.nodes[node].holder.update(dict.fromkeys(gpus, job))
@@ -316,8 +327,10 @@ class World:
             return
         if first.due <= self.now:
             self._undelayed(first, started, ahead, "overtaken")
-        elif self.cluster["policy"] == "heuristic" and self.options.get("reserve", True) and not decision.stops and all(
-            len(j.workers) == 1 for j in known
+        elif (
+            self.cluster["policy"] == "heuristic"
+            and self.options.get("reserve", True)
+            and all(len(j.workers) == 1 for j in known)
         ):
             self._undelayed(first, started, ahead | {j.name for j in started if j.price is not None}, "reserved")
 
@@ -343,6 +356,7 @@ class World:
             hold(False, "due", f"{late[0].name} was due at {late[0].due} s, has room and waits")
         if self.calm and waits:
             for k, job in enumerate(late):
+                k += sum(due <= job.due <= start for due, start in self.served)  # noqa: PLW2901
                 latest = job.due + (k + 1) * self.longest
                 hold(self.now <= latest * (1 + SLACK), "starved", f"{job.name} was due at {job.due}, {k} before it")
         if steered or not fit:
