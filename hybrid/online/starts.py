@@ -229,10 +229,10 @@ class Starts:
         Of workers that it does not need, in its last bundle, it keeps those with which it has whole nodes.
         """
         state, placer, name = self._state, self._state.placer, request.name
-        mine, need = name in placer.running, request.job.worker.grants
-        rest = sum(map(len, nodes.values())) // need - degree
-        part = [node for node, gpus in nodes.items() if len(gpus) < state.fleet.gpus[node]]
-        less = mine and rest > 0 and bool(part)
+        mine, less, need = name in placer.running, False, request.job.worker.grants
+        if mine and (rest := sum(map(len, nodes.values())) // need - degree) > 0:
+            part = [node for node, gpus in nodes.items() if len(gpus) < state.fleet.gpus[node]]
+            less = bool(part)
         if less:
             node = min(part, key=lambda node: len(nodes[node]))
             nodes = {**nodes, node: nodes[node][: len(nodes[node]) - rest * need]}

@@ -54,21 +54,22 @@ class Stop:
         """Return how many of the GPUs that it held a start has."""
         return sum(len({*gpus} & {*start.nodes.get(node, ())}) for node, gpus in self.nodes.items())
 
-    def gains(self, starts: Sequence[Start], again: Mapping[str, object]) -> bool:
+    def gains(self, starts: Sequence[Start], stops: Sequence[Stop]) -> bool:
         """Return whether it gains more seconds than it costs.
 
-        Who starts on its GPUs would have waited for it, of the seconds that it had left the share that is the share of
-        the GPUs. It waits for the longest of them and pays its price; if it goes on at once, it pays its price.
+        Who starts on its GPUs would have waited for it, of the seconds that it had left the share that it has of the
+        GPUs which stops free for that start. It waits for the longest of them and pays its price; if it goes on at
+        once, it pays its price.
 
         Args:
             starts: those that were made with the stops.
-            again: the jobs that were stopped: if they start, that gains nothing.
+            stops: all of them; if their jobs start again, that gains nothing.
         """
-        here = [(start, self.there(start)) for start in starts if start.job != self.job]
-        parts = (n / sum(map(len, start.nodes.values())) for start, n in here if start.job not in again)
-        waits = 0.0
-        if all(start.job != self.job for start in starts):
-            waits = max((start.seconds for start, n in here if n), default=0.0)
+        again = {stop.job for stop in stops}
+        here = [(start, n) for start in starts if start.job != self.job and (n := self.there(start))]
+        parts = (n / sum(x.there(start) for x in stops) for start, n in here if start.job not in again)
+        goes_on = any(start.job == self.job for start in starts)
+        waits = 0.0 if goes_on else max((start.seconds for start, _ in here), default=0.0)
         return self.left * sum(parts) > self.price + waits
 
 
@@ -159,7 +160,7 @@ class Stops:
 
     def _settle(self) -> None:
         """Take back stops that gain no more than they cost, now that all starts are known, and what rests on them."""
-        while loss := next((x for x in self.stops if not x.gains(self._made(), self._was)), None):
+        while loss := next((x for x in self.stops if not x.gains(self._made(), self.stops)), None):
             stops, starts = {loss.job}, set[str]()
             while True:
                 more = {s.job for s in self._made() for x in self.stops if x.job in stops and x.there(s)} | starts

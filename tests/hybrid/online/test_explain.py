@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gangplan.hybrid.online import Scheduler
+from gangplan.hybrid.online.runs import RunsNow
 from gangplan.instances.placement import Demand, Fleet, GangJob
 
 FLEET = Fleet.regular(racks=1, nodes=2, gpus=8)
@@ -115,10 +116,21 @@ def test_printed_in_eighty_columns() -> None:
 
 
 def test_unknown_names() -> None:
-    """A name that is like one that waits is asked for, and a job that runs is said to."""
+    """A name that is like one that waits is asked for, and of a job that is done that is said."""
     scheduler = busy()
     scheduler.submit(GangJob("waits", "m", (8,)))
     with pytest.raises(ValueError, match=r"job: 'wait' does not wait: it is not known; did you mean 'waits'\?"):
         scheduler.explain("wait")
-    with pytest.raises(ValueError, match="job: 'long' does not wait: it runs"):
+    scheduler.finish("long")
+    with pytest.raises(ValueError, match="job: 'long' does not wait: it is done"):
         scheduler.explain("long")
+
+
+def test_job_that_runs() -> None:
+    """Where a job runs is told, how long still, and from when on it may be stopped."""
+    scheduler = busy(price=60.0)
+    told = scheduler.explain("short")
+    assert isinstance(told, RunsNow)
+    assert (told.degree, told.left, told.stops, told.price) == (4, 1200.0, 60.0, 60.0)
+    assert "may be stopped for others from 60 s on, which costs 60 s" in " ".join(str(told).split())
+    assert busy().explain("short").stops is None

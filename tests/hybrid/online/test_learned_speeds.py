@@ -164,7 +164,7 @@ def test_gangs_failures_and_stops_keep_count() -> None:
     scheduler.report("wide", 5.0, now=cluster.now + 10.0)
     assert scheduler.fail_node(next(iter(start.nodes))) == ("wide",)
     assert [x.job for x in scheduler.decide(10.0).starts] == ["wide"]
-    scheduler.submit(GangJob("short", "b", (6,)), 1.0)
+    scheduler.submit(GangJob("short", "b", (6,)), 1.0, now=scheduler.now + 2.0)  # once it got on for its price
     decision = scheduler.decide(10.0)
     assert [stop.job for stop in decision.stops] == ["wide"] and decision.starts[0].job == "short"
     scheduler.finish("short", now=cluster.now + 20.0)

@@ -29,9 +29,9 @@ def test_stop_must_be_worth_twice_its_price(price: float, ends: list[float]) -> 
     """A job with 100 s left gives way to one of 50 s if twice the price is less than 50 s: played, and decided."""
     assert played([100.0, 50.0], [4, 4], [price] * 2, [True, False], 0.0) == ends
     scheduler = Scheduler(FLEET, price=price, order=0.0)
-    scheduler.submit(GangJob("long", "m", (4,)), 100.0)
+    scheduler.submit(GangJob("long", "m", (4,)), 100.0 + price)
     scheduler.decide(1.0)
-    scheduler.submit(GangJob("short", "m", (4,)), 50.0)
+    scheduler.submit(GangJob("short", "m", (4,)), 50.0, now=price)  # the other got on for its price
     assert len(scheduler.decide(1.0).stops) == (ends[1] == 50.0)
 
 

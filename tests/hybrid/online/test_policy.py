@@ -112,13 +112,13 @@ def test_faults_leave_the_decision_to_the_heuristic(policy: Any, words: str) -> 
 
 
 def test_good_policies_have_their_say() -> None:
-    """A ranking, and a proposal with its GPUs, are followed; the heuristic fills the rest."""
+    """A ranking, and a proposal with its GPUs, are followed; who is not proposed waits."""
     decision = decided(crowd(Ranking(lambda view: [float(r.name != "j0") for r, _ in view.options])))
     assert decision.starts[0].job == "j0"
     assert decision.tier == "policy"
     decision = decided(crowd(Proposing(lambda view: [("j0", 2, {3: (1, 3)})])))
     assert dict(decision.starts[0].nodes) == {"node3": (1, 3)}
-    assert [start.tier for start in decision.starts] == ["policy"] + 3 * ["heuristic"]
+    assert [start.tier for start in decision.starts] == ["policy"]
 
 
 def test_it_is_warned_once_and_left_out_in_the_end() -> None:

@@ -168,7 +168,7 @@ def test_device_cluster() -> None:
         (lambda s: s.finish("?"), r"job: '\?' does not run: it is not known"),
         (lambda s: s.finish("done"), "job: 'done' does not run: it is done"),
         (lambda s: s.finish("a", now=1.0), "now: 1.0 is before 5.0"),
-        (lambda s: s.withdraw("a"), "job: 'a' does not wait"),
+        (lambda s: s.withdraw("done"), "job: 'done' does not wait"),
         (lambda s: s.fail_node("node9"), "node: 'node9' is no node"),
         (lambda s: s.fail_node(4), "node: 4 is no node of the cluster, which has 4"),
         (lambda s: s.fail_node("node3"), "node: 'node3' is down already"),

@@ -46,11 +46,11 @@ def test_short_job_stops_a_long_one(policy: str) -> None:
 
 def test_stop_that_does_not_pay_is_not_made() -> None:
     """Who has no price, or little more left than the other needs, goes on."""
-    for price, left in ((None, 1000.0), (10.0, 60.0), (2000.0, 1000.0)):
+    for price, left in ((None, 1000.0), (10.0, 90.0), (2000.0, 1000.0)):
         scheduler = Scheduler(FLEET, price=price, order=0.0)
         scheduler.submit(job("long", 8), left)
         scheduler.decide(1.0)
-        scheduler.submit(job("short", 4), 50.0)
+        scheduler.submit(job("short", 4), 50.0, now=30.0)
         decision = scheduler.decide(1.0)
         assert not decision.stops
         assert not decision.starts
@@ -62,7 +62,7 @@ def test_price_of_one_job() -> None:
     scheduler.submit(job("fixed", 4), 5000.0)
     scheduler.submit(job("loose", 4), 4000.0, price=1.0)
     scheduler.decide(1.0)
-    scheduler.submit(job("short", 2), 5.0)
+    scheduler.submit(job("short", 2), 5.0, now=1.0)
     assert names(scheduler.decide(1.0).stops) == {"loose"}
 
 
@@ -89,7 +89,7 @@ def test_gang_that_may_spread_stops_others_where_it_must() -> None:
     for i in range(3):
         scheduler.submit(job(f"j{i}", 2), 1000.0 + i)
     scheduler.decide(1.0)
-    scheduler.submit(job("wide", 4), 10.0)
+    scheduler.submit(job("wide", 4), 10.0, now=1.0)
     decision = scheduler.decide(1.0)
     assert len(decision.stops) == 1
     assert "wide" in names(decision.starts)
