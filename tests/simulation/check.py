@@ -134,7 +134,7 @@ class Player:
             return False
         self.done += 1
         if what in ("submit", "finish", "withdraw", "decide"):
-            world.calm &= self.followed or what == "decide" and now == self.when
+            world.calm &= self.followed or (what == "decide" and now == self.when)
             self.followed, self.when = what == "decide", now
         s = self.all["s"]
         for name, seen, kept in (

@@ -11,7 +11,7 @@ from typing import Any
 
 SLACK = 1e-9
 """Of an amount: sums of floating-point numbers lose a little."""
-PATIENCE = 10.0
+PATIENCE = 20.0
 Nodes = dict[str, tuple[int, ...]]
 IGNORED: set[str] = set()
 """Rules that are not looked at, so that what lies behind a known fault can be seen."""
@@ -238,8 +238,9 @@ class World:
             hold(x.job in self.waiting, "lost", f"{x.job} starts and does not wait")
             self._start(self.waiting[x.job], x, own and x.tier == "policy")
         starts = {x.job: x for x in decision.starts}
+        freed = {(n, g) for nodes in stopped.values() for n, gpus in nodes.items() for g in gpus}
         for x in decision.stops:
-            self._worth(x, stopped[x.job], starts)
+            self._worth(x, stopped, starts, freed)
         if was < inf and due and due.name in self.waiting:
             now = self.earliest(due, self.running.values())
             hold(now <= was * (1 + SLACK), "overtaken", f"{due.name} would have room at {was} s, now it has at {now} s")
@@ -294,17 +295,18 @@ class World:
             self.nodes[node].jobs[name] = job
             self.nodes[node].holder.update(dict.fromkeys(gpus, job))
 
-    def _worth(self, stop: Any, nodes: Nodes, starts: dict[str, Any]) -> None:
+    def _worth(self, stop: Any, stopped: dict[str, Nodes], starts: dict[str, Any], freed: set[tuple[str, int]]) -> None:
         """Check that a stop makes room for who it names, and gains more than it costs."""
-        job, freed = stop.job, {(n, g) for n, gpus in nodes.items() for g in gpus}
+        job, nodes = stop.job, stopped[stop.job]
         hold(stop.other in starts and stop.other != job, "cause", f"{job} stops for {stop.other}: {[*starts]} start")
+        mine = {(n, g) for n, gpus in nodes.items() for g in gpus}
         share, longest = 0.0, 0.0
         for x in starts.values():
             seats = {(n, g) for n, gpus in x.nodes.items() for g in gpus}
-            got = len(seats & freed)
+            got = len(seats & mine)
             hold(x.job != stop.other or got, "cause", f"{job} stops on {nodes} for {x.job}, which gets {x.nodes}")
-            if x.tier == "stops" and got and x.job != job:
-                share, longest = share + got / len(seats), max(longest, x.seconds)
+            if x.tier == "stops" and got and x.job not in stopped:
+                share, longest = share + got / len(seats & freed), max(longest, x.seconds)
         gain, cost = stop.left * share, stop.price + (0.0 if job in starts else longest)
         words = f"{job} has {stop.left} s left, which is {gain} for those who start, and costs {cost}: {stop}"
         hold(gain * (1 + SLACK) > cost, "worth", words)
