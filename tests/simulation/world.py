@@ -366,6 +366,11 @@ class World:
         if not self.running:
             hold(False, "idle", f"{fit[0].name} waits on an idle cluster that has room for it")
         rest = [job for job in waits if job not in fit]
-        free = [n for n in self.nodes.values() if not any(self.room(j, n, empty=True, up=False) for j in rest)]
-        for job in fit:
+        may = {j.name: {n.name for n in self.nodes.values() if self.room(j, n, empty=True, up=False)} for j in waits}
+        for job in fit:  # who may be held back for one who does not fit, holds others back in turn
+            wanted, others = {n for j in rest for n in may[j.name]}, [j for j in fit if j is not job]
+            while more := [j for j in others if wanted & may[j.name]]:
+                wanted |= {n for j in more for n in may[j.name]}
+                others = [j for j in others if j not in more]
+            free = [n for n in self.nodes.values() if n.name not in wanted]
             hold(not self.fits(job, free), "spare", f"{job.name} waits; nobody else may have where it fits")
