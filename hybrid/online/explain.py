@@ -101,6 +101,7 @@ class WaitingJob:
         seconds: how long it is expected to run with each number of workers.
         idle: GPUs of nodes that are up which nobody holds.
         largest: of these the most on one node.
+        usable: idle GPUs of the nodes that may have it: by labels and types, and by what they hold if nobody is there.
         fits: whether there is room for it now.
         place: its place in the queue, from 1 on.
         queue: how many jobs wait.
@@ -120,6 +121,7 @@ class WaitingJob:
     seconds: tuple[float, ...]
     idle: int
     largest: int
+    usable: int
     fits: bool
     place: int
     queue: int
@@ -142,9 +144,10 @@ class WaitingJob:
             wait = self.earliest - self.now
             when = f"at {self.earliest:.6g} s, in {span(wait)}" if wait else "at once, by the next decision"
             earliest = f"{when}, if nobody else comes and estimates hold"
+        elsewhere = f"; {self.usable} on nodes that may have it" if self.usable < self.idle else ""
         rows = [
             ("needs", f"{self.gpus} GPUs: {degrees} workers{where}; for {span(self.seconds[0])}"),
-            ("free", f"{self.idle} GPUs, at most {self.largest} on one node"),
+            ("free", f"{self.idle} GPUs, at most {self.largest} on one node{elsewhere}"),
             ("ahead", f"{self.place - 1} of the {self.queue} jobs that wait{': ' + ahead if ahead else ''}"),
             ("starts", earliest),
             *(("to start now" if not i else "or", words) for i, words in enumerate(remedies)),
@@ -199,9 +202,12 @@ def why_waits(state: ClusterState, name: str, last: str | None, twin: Callable[[
         why = why if why != FULL else "there is room for it now, but those before it come first"
     else:
         why = FULL if state.idle else "no GPU is idle"
+        if state.ground(request, degree).total < job.workers[0]:
+            why = "the nodes that are up are too few for it"
     return WaitingJob(
         name, state.now, request.submit, why, request.job.workers, state.holds(request, degree), request.together,
-        tuple(request.lasts(d) for d in request.job.workers), state.idle, int(state.placer.free.max()), fits,
+        tuple(request.lasts(d) for d in request.job.workers), state.idle, int(state.placer.free.max()),
+        int(state.placer.free[state.ground(request, degree).nodes].sum()), fits,
         place, len(order), tuple(order[: min(place - 1, SHOWN)]), earliest,
         () if earliest == state.now else tuple(_remedies(state, request, order[: place - 1], fits, twin)),
     )  # fmt: skip

@@ -159,12 +159,15 @@ class Stops:
             assert self._state.put(job), f"{job.name} had these seats"
 
     def _settle(self) -> None:
-        """Take back stops that gain no more than they cost, now that all starts are known, and what rests on them."""
+        """Take back stops that gain no more than they cost, now that all starts are known, and what rests on them.
+
+        Whoever starts on a node of such a job may rest on its GPUs, cores or memory.
+        """
         while loss := next((x for x in self.stops if not x.gains(self._made(), self.stops)), None):
             stops, starts = {loss.job}, set[str]()
             while True:
-                more = {s.job for s in self._made() for x in self.stops if x.job in stops and x.there(s)} | starts
-                more |= {s.job for s in self._made() if s.job in stops}
+                where = {node for x in self.stops if x.job in stops for node in x.nodes}
+                more = {s.job for s in self._made() if s.job in stops or where & {*s.nodes}} | starts
                 back = stops | {x.job for x in self.stops if x.other in more or x.job in more}
                 if (back, more) == (stops, starts):
                     break
