@@ -1,0 +1,15 @@
+"""Deterministic simulation of `gangplan.Scheduler`: a seed makes a cluster and what happens on it.
+
+Checked after each event, against books of its own (`world.py`, after docs/scheduler.md):
+
+- twice, place, gang: no GPU, core or byte is given twice; jobs are where label, type, rules and failures let them be.
+- lost, refused, admission, taken, changed, error: nobody is lost or runs twice; right calls are taken, wrong ones are
+  an `InstanceError` and change nothing.
+- stop, cause, worth, early, seconds: who stops ran long enough, for one who starts there, and gains more than it costs.
+- idle, spare, due, drained: jobs start where nobody else is or may be, or once they are due; in the end all are served.
+- reserved, overtaken, starved: the first in order, or that is due, is not delayed; the page's bound holds.
+- equal, restored, explain, late: equal calls and restored schedulers decide alike; explanations come true; in time.
+
+Not checked: whether decisions are good; reservations behind the first, of jobs with several numbers of workers, and
+beside a lookahead or stops; dues of jobs without seconds; learned speeds beyond that nothing breaks.
+"""

@@ -1,0 +1,294 @@
+"""Carry events out on a scheduler and in the books, and compare the two after each."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from gangplan import InstanceError, Level, Scheduler, TreeTopology
+from gangplan.instances.placement import Demand, Fleet, GangJob, SpeedModel
+
+from .policies import CHOOSES, NAMES, STEERS, policy
+from .scenario import FAR, Driver, Event, cluster_of
+from .world import PATIENCE, World, Wrong, hold
+
+Make = Callable[..., Any]
+"""Makes the scheduler under test: `gangplan.Scheduler`, or one with a fault that is to be noticed."""
+METHODS = {"fail": "fail_node", "repair": "repair_node"}
+LATE = 0.5
+"""Seconds of the processor that a decision may take beyond its deadline: it is compiled and collected meanwhile."""
+
+
+def fleet_of(cluster: dict[str, Any]) -> Fleet:
+    """Return the cluster as the scheduler takes it."""
+    nodes, labels = cluster["nodes"], tuple(cluster["labels"])
+    racks = np.arange(len(nodes)) % cluster["racks"]
+    labelled = np.array([[x in node["labels"] for node in nodes] for x in labels], dtype=bool)
+    return Fleet(
+        names=tuple(node["name"] for node in nodes),
+        gpu_types=tuple(cluster["types"]),
+        gpu_type=np.array([cluster["types"].index(node["type"]) for node in nodes], dtype=np.int32),
+        gpus=np.array([node["gpus"] for node in nodes], dtype=np.int32),
+        cpu=np.array([node["cpu"] for node in nodes]),
+        memory=np.array([node["memory"] for node in nodes]),
+        link=np.full(len(nodes), 3e11),
+        topology=TreeTopology((Level("rack", cluster["nic"]), Level("cluster", 1e11)), np.stack([racks, 0 * racks])),
+        **({"labels": labels, "labelled": labelled} if labels else {}),
+        usable=np.array([node["usable"] for node in nodes]),
+    )
+
+
+def speeds_of(cluster: dict[str, Any]) -> SpeedModel | None:
+    """Return which models run where, `None` if all do."""
+    if (runs := cluster["runs"]) is None:
+        return None
+    compute = np.array([[1.0 if t in runs[m] else np.inf for m in runs] for t in cluster["types"]])
+    n = len(runs)
+    return SpeedModel(
+        tuple(runs), tuple(cluster["types"]), compute, np.ones(n), np.ones(n), np.zeros((n, n)), np.zeros((n, n))
+    )
+
+
+def job_of(spec: dict[str, Any]) -> GangJob:
+    """Return a job as the scheduler takes it."""
+    rest = {key: tuple(value) if isinstance(value, list) else value for key, value in spec.items()}
+    for key in ("seconds", "together", "price"):
+        del rest[key]
+    return GangJob(**rest | {"worker": Demand(*spec["worker"])})
+
+
+class Player:
+    """Plays events to a scheduler, to those that must decide as it does, and to the books.
+
+    Attributes:
+        world: the books.
+        log: each call as [scheduler's name, method, arguments, named ones, whether it was refused], for a script.
+        done, decisions: events that were carried out, the others had become meaningless; decisions among them.
+    """
+
+    def __init__(self, cluster: dict[str, Any], make: Make = Scheduler) -> None:
+        self.cluster, self.make, self.world = cluster, make, World(cluster)
+        self.fleet, self.speeds = fleet_of(cluster), speeds_of(cluster)
+        self.log: list[list[Any]] = []
+        self.done, self.decisions, self.promised, self.followed, self.when = 0, 0, "", True, 0.0
+        self.all: dict[str, Any] = {}
+        for name in ("s", "equal")[: 1 + cluster["double"]]:
+            self.new(name)
+
+    def new(self, name: str) -> None:
+        """Make one more scheduler."""
+        self.log.append([name, "new", (), {}, False])
+        options = self.cluster["options"]
+        self.all[name] = self.make(self.fleet, policy(self.cluster["policy"]), speeds=self.speeds, **options)
+
+    def call(self, name: str, method: str, *args: Any, **options: Any) -> Any:
+        """Call a scheduler, note it, and return its answer or its `InstanceError`."""
+        self.log.append([name, method, args, options, False])
+        try:
+            args = tuple(job_of(x) if isinstance(x, dict) and method == "submit" else x for x in args)
+            return getattr(self.all[name], method)(*args, **options)
+        except InstanceError as error:
+            self.log[-1][-1] = True
+            return error
+        except Exception as error:
+            raise Wrong("error", f"{method} raises {type(error).__name__}: {error}") from error
+
+    def each(self, method: str, *args: Any, right: bool = True, **options: Any) -> Any:
+        """Call all schedulers; what they answer must be the same, and no refusal if the call is right."""
+        answers = {name: self.call(name, method, *args, **options) for name in self.all}
+        first = answers["s"]
+        hold(not right or not isinstance(first, InstanceError), "refused", f"{method}{args}: {first}")
+        for name, answer in answers.items():
+            rule = "equal" if name == "equal" else "restored"
+            hold(_same(first) == _same(answer), rule, f"{method}: {_same(first)}, but {_same(answer)}")
+        return first
+
+    def play(self, events: Iterable[Event]) -> list[Event]:
+        """Carry events out; return those that meant something, or raise `Wrong`, which has them."""
+        played: list[Event] = []
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                for event in events:
+                    played.append(event)
+                    if not self.event(*event):
+                        played.pop()
+        except Wrong as wrong:
+            wrong.events, wrong.cluster = played, self.cluster
+            raise
+        return played
+
+    def event(self, what: str, now: float, *rest: Any) -> bool:
+        """Carry an event out; return whether it means anything as things are."""
+        world, s = self.world, self.all["s"]
+        if what != "odd":
+            now = max(now, world.now)
+        act = getattr(self, f"on_{what}", None)
+        if not (act(now, *rest) if act else self.on_change(now, what, *rest)):
+            return False
+        self.done += 1
+        if what in ("submit", "finish", "withdraw", "decide"):
+            world.calm &= self.followed or (what == "decide" and now == self.when)
+            self.followed, self.when = what == "decide", now
+        s = self.all["s"]
+        for name, seen, kept in (
+            ("now", s.now, world.now), ("idle", s.idle, world.idle),
+            ("waiting", sorted(s.waiting), sorted(world.waiting)),
+            ("running", sorted(s.running), sorted(world.running)),
+        ):  # fmt: skip
+            hold(seen == kept, "lost", f"{name} is {seen}, should be {kept} after {what} {rest}")
+        return True
+
+    def on_change(self, now: float, what: str, name: str, *rest: Any) -> bool:
+        """Have a job end or be forgotten, or a node fail or come back."""
+        if not self.world.may(what, name):
+            return False
+        answer = self.each(METHODS.get(what, what), name, *rest, now=now)
+        self.world.now = now
+        expected = getattr(self.world, what)(name, *rest)
+        hold(what != "fail" or sorted(answer) == sorted(expected), "lost", f"{answer} ran on {name}, not {expected}")
+        return True
+
+    def on_submit(self, now: float, spec: dict[str, Any]) -> bool:
+        """Let a job wait, or see that it is refused because it never fits."""
+        world, name = self.world, spec["name"]
+        if name in world.waiting or name in world.running or name in world.over:
+            return False
+        options = {key: spec[key] for key in ("together", "price") if spec[key] is not None}
+        answer = self.each("submit", spec, spec["seconds"], right=False, now=now, **options)
+        expected, refused = world.admits(spec), isinstance(answer, InstanceError)
+        hold(not (refused and expected), "admission", f"{name} is refused, it fits: {answer}; {spec}")
+        hold(refused or expected, "admission", f"{name} is taken and never fits: {spec}")
+        if not refused:
+            world.now = now
+            world.submit(spec)
+        return True
+
+    def on_snap(self, now: float) -> bool:
+        """Go on with a restored scheduler, beside the one that was not interrupted if time does not matter."""
+        saved = json.loads(json.dumps(self.call("s", "snapshot")))
+        name = "s" if self.cluster["rushed"] else "r"
+        self.new(name)
+        answer = self.call(name, "restore", saved)
+        hold(answer is None, "restored", f"restore: {answer}")
+        again = json.loads(json.dumps(self.all[name].snapshot()))
+        differ = {k: (saved[k], again.get(k)) for k in saved if again.get(k) != saved[k]}
+        hold(not differ, "restored", f"a restored scheduler's snapshot differs: {differ}")
+        return True
+
+    def on_explain(self, now: float, name: str) -> bool:
+        """Ask why a job waits; what is said of the next decision must come true, and nothing may change."""
+        if name not in self.world.waiting:
+            return False
+        before = self.all["s"].snapshot()
+        answer = self.call("s", "explain", name)
+        hold(not isinstance(answer, InstanceError) and name in str(answer), "explain", f"of {name}: {answer}")
+        hold(self.all["s"].snapshot() == before, "changed", f"explain({name!r}) changed the state")
+        self.promised = name if self.cluster["policy"] not in NAMES and answer.earliest == self.world.now else ""
+        return not self.promised or self.event("decide", self.world.now, FAR)
+
+    def on_decide(self, now: float, deadline: float) -> bool:
+        """Decide, and enter it in the books."""
+        world, name = self.world, self.cluster["policy"]
+        began = time.process_time()
+        decision = self.each("decide", deadline, now=now)
+        took = time.process_time() - began
+        hold(took < deadline * len(self.all) + LATE, "late", f"a decision of {deadline} s took {took} s")
+        world.now, self.decisions = now, self.decisions + 1
+        hold(decision.now == now, "lost", f"the decision is of {decision.now}, should be {now}")
+        promised, self.promised = self.promised, ""
+        world.decide(decision, name in CHOOSES)
+        hold(not promised or promised in world.running, "explain", f"{promised} was to start with the next decision")
+        if decision.more or deadline != FAR:
+            world.calm = False
+        else:
+            world.settled(name in STEERS)
+        return True
+
+    def on_drained(self, now: float) -> bool:
+        """See that everybody is served once all nodes are up and all jobs let run."""
+        world = self.world
+        for name in [name for name, node in world.nodes.items() if not node.up]:
+            self.event("repair", world.now, name)
+        for _ in range(60 + 20 * (len(world.waiting) + len(world.running))):
+            self.event("decide", world.now, FAR)
+            if world.running:
+                end, name = min((job.end(world.now), name) for name, job in world.running.items())
+                self.event("finish", end, name)
+            elif not world.waiting:
+                return True
+            elif (then := world.now + PATIENCE * world.longest) < float("inf"):  # a policy may make it wait until due
+                self.event("decide", then + 1.0, FAR)
+            else:
+                return True
+        hold(False, "drained", f"{[*world.waiting]} wait and {[*world.running]} run, round and round")
+        return False
+
+    def on_odd(self, now: float, what: str, argument: Any) -> bool:
+        """Make a call that has to be refused, and see that it is and changes nothing."""
+        if not self.refused(now, what, argument):
+            return False
+        method, args, options = METHODS.get(what, what), (argument,), {"now": now}
+        before = self.all["s"].snapshot()
+        if what == "report":
+            args = argument, 1.0
+        elif what == "submit":
+            args = argument, argument["seconds"]
+            options |= {} if argument["price"] is None else {"price": argument["price"]}
+        elif what == "restore":
+            options = {}
+        elif what == "snap":
+            keys = sorted(before)
+            key = keys[int(argument * len(keys))]
+            if key in ("learned", "weights", "settings"):
+                return False
+            method, args, options = "restore", ({k: v for k, v in before.items() if k != key},), {}
+        answer = self.each(method, *args, right=False, **options)
+        hold(isinstance(answer, InstanceError), "taken", f"{method}{args} at {now} is taken: {answer!r}")
+        hold(self.all["s"].snapshot() == before, "changed", f"{method}{args} at {now} changed the state")
+        return True
+
+    def refused(self, now: float, what: str, argument: Any) -> bool:
+        """Return whether a call is surely wrong as things are."""
+        world = self.world
+        if what in ("restore", "snap") or not world.now <= now < np.inf:
+            return True
+        if what == "decide":
+            return argument != FAR
+        if what != "submit":
+            return not world.may(what, argument)
+        name, seconds = argument["name"], argument["seconds"]
+        usual = isinstance(name, str) and name and argument["worker"][0] >= 1 and argument["model"] != 3
+        usual = usual and (argument["price"] or 0.0) >= 0
+        usual = usual and not (name in world.waiting or name in world.running or name in world.over)
+        if usual and seconds is not None:
+            numbers = seconds if isinstance(seconds, list) else [seconds]
+            usual = all(isinstance(x, int | float) and 0 <= x < np.inf for x in numbers)
+            usual = usual and (not isinstance(seconds, list) or len(seconds) == len(argument["workers"]))
+        return not usual or not world.admits(argument)
+
+
+def _same(answer: Any) -> Any:
+    """Return what two schedulers that were told the same must have in common of an answer."""
+    if hasattr(answer, "starts"):
+        stops = [(x.job, dict(x.nodes), x.other) for x in answer.stops]
+        starts = [(x.job, x.degree, dict(x.nodes), x.tier, x.seconds) for x in answer.starts]
+        return {"number": answer.number, "stops": stops, "starts": starts}
+    return str(answer) if isinstance(answer, InstanceError) else answer
+
+
+def play_seed(seed: int, count: int | None = None, make: Make = Scheduler) -> Player:
+    """Play the scenario of a seed; a `Wrong` has `cluster` and `events`."""
+    rng = random.Random(seed)
+    cluster = cluster_of(rng)
+    large = len(cluster["nodes"]) > 100
+    count = count or rng.choice((40, 80, 120, 300) if not large else (40,))
+    player = Player(cluster, make)
+    player.play(Driver(rng, player.world, count))
+    return player

@@ -1,0 +1,206 @@
+"""From a seed to a cluster, and event by event to what happens on it: plain data, so that it can be cut and printed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+from .policies import NAMES
+from .world import World
+
+Event = list[Any]
+"""What is called, when, and the arguments: ``["finish", 12.5, "j3"]``. An ``odd`` one has to be refused."""
+FAR = 60.0
+"""A deadline, seconds, that is never hit."""
+
+
+def pick(rng: random.Random, *weighted: tuple[float, Any]) -> Any:
+    """Return one of some values, each with its weight."""
+    return rng.choices([value for _, value in weighted], [weight for weight, _ in weighted])[0]
+
+
+def cluster_of(rng: random.Random) -> dict[str, Any]:
+    """Draw a cluster, a scheduler's arguments, and how things go there."""
+    count = pick(rng, (60, rng.randint(1, 4)), (30, rng.randint(4, 8)), (9, rng.randint(8, 12)), (1, 200))
+    types = rng.choice((["A"], ["A"], ["A", "B"], ["A", "B", "C"]))
+    labels = rng.choice(([], [], ["x"], ["x", "y"]))
+    sizes, tight = rng.choice(([8], [4], [2, 4, 8], [1, 3, 8], [0, 4, 16])), rng.choice((0, 0, 2, 4))
+    unusable = rng.choice((0, 0, 0, 0.2))
+    nodes = []
+    for i in range(count):
+        gpus = rng.choice(sizes) or rng.choice(sizes)
+        cpu = float(rng.choice((1, 1, 2)) * tight * gpus + rng.choice((0, 1, 3))) if tight else 96.0
+        memory = float(rng.choice((8, 16, 100)) * 1e9) if tight else 1e12
+        nodes.append(
+            {
+                "name": f"n{i}", "gpus": gpus, "type": rng.choice(types), "cpu": cpu, "memory": memory,
+                "labels": [x for x in labels if rng.random() < 0.5], "usable": rng.random() >= unusable,
+            }
+        )  # fmt: skip
+    if not any(node["gpus"] for node in nodes):
+        nodes[0]["gpus"] = 4
+    price = rng.choice((None, None, 0.0, 1.0, 60.0, 600.0))
+    options: dict[str, Any] = {} if price is None else {"price": price}
+    if rng.random() < 0.2:
+        options["together"] = False
+    if rng.random() < 0.15:
+        options["reserve"] = False
+    if rng.random() < 0.3:
+        options["order"] = rng.choice((0.0, 0.5, 1.0))
+    if rng.random() < 0.6:
+        options["patience"] = rng.choice((0.1, 1.0, 1.0, 3.0))
+    policy = pick(rng, (4, "hybrid"), (4, "heuristic"), (3, rng.choice(NAMES)))
+    runs = None
+    if len(types) > 1 and rng.random() < 0.7:
+        runs = {m: sorted(rng.sample(types, rng.randint(1, len(types)))) for m in ("m", "k")}
+    rushed = policy == "Sleeps" or rng.random() < 0.1
+    return {
+        "nodes": nodes, "types": types, "labels": labels, "nic": 25e9, "runs": runs, "policy": policy,
+        "options": options, "rushed": rushed, "double": not rushed and rng.random() < 0.15, "racks": rng.randint(1, 3),
+    }  # fmt: skip
+
+
+class Driver:
+    """Draws what happens next from what is so.
+
+    Args:
+        rng: the source of chance.
+        world: the books, kept by whoever carries the events out.
+        count: events until everything is repaired and the jobs are let run to their ends.
+    """
+
+    def __init__(self, rng: random.Random, world: World, count: int) -> None:
+        self.rng, self.world, self.count = rng, world, count
+        self.cluster = world.cluster
+        self.gpus = sum(node["gpus"] for node in self.cluster["nodes"])
+        self.most = max(node["gpus"] for node in self.cluster["nodes"])
+        self.asks, self.told = rng.random() < 0.5, rng.random() < 0.85
+        self.exact, self.always = rng.random() < 0.4, rng.random() < 0.6
+        self.load, self.length = rng.choice((0.5, 0.8, 1.0, 1.5)), rng.choice((10.0, 500.0, 500.0, 1e5))
+        self.failing, self.odd = rng.choice((0, 0, 0.03, 0.1)), rng.choice((0, 0.02, 0.1))
+        self.snaps, self.asked = rng.choice((0, 0, 0.02, 0.05)), rng.choice((0, 0, 0, 0.02))
+        self.reports = rng.choice((0, 0, 0, 0.1))
+        self.small, self.arrival = rng.random() < 0.3, 0.0
+        self.ends: dict[str, tuple[int, float]] = {}
+
+    def __iter__(self) -> Iterator[Event]:
+        """Yield events; each has been carried out when the next is asked for."""
+        world, rng = self.world, self.rng
+        for _ in range(self.count):
+            yield (event := self._next())
+            if event[0] not in ("decide", "odd", "explain") and (self.always or rng.random() < 0.5):
+                yield self._decide()
+        yield ["drained", world.now]
+
+    def _first_end(self) -> tuple[str, float]:
+        """Return who of the running jobs is done first, and when."""
+        for name, job in self.world.running.items():
+            if self.ends.get(name, (0, 0.0))[0] != job.begun:
+                factor = 1.0 if self.exact else self.rng.choice((1.0, 1.0, 0.1, 0.7, 1.5, 8.0))
+                self.ends[name] = job.begun, job.since + job.lasts * factor
+        return min(((name, self.ends[name][1]) for name in self.world.running), key=lambda x: x[1])
+
+    def _decide(self) -> Event:
+        rng = self.rng
+        if self.cluster["policy"] == "Sleeps":
+            return ["decide", self.world.now, 0.01]
+        deadline = 10 ** rng.uniform(-6, 0) if self.cluster["rushed"] and rng.random() < 0.7 else FAR
+        return ["decide", self.world.now, deadline]
+
+    def _next(self) -> Event:
+        rng, world = self.rng, self.world
+        now = world.now
+        draw = rng.random()
+        for share, what in (
+            (self.failing, self._node), (self.odd, self._odd), (self.snaps, self._snap), (self.asked, self._explain),
+            (self.reports, self._report), (0.02, self._withdraw),
+        ):  # fmt: skip
+            draw -= share
+            if draw < 0:
+                return what()
+        if rng.random() < 0.1:
+            self.arrival = min(self.arrival, now)  # a burst
+        if world.running:
+            name, end = self._first_end()
+            if end <= self.arrival or len(world.waiting) > 40:
+                return ["finish", max(now, end), name]
+        spec = self._spec()
+        now = max(now, self.arrival)
+        mean = self.length * spec["workers"][0] * spec["worker"][0] / max(1, self.gpus) / self.load
+        self.arrival = now + rng.expovariate(1 / mean)
+        return ["submit", now, spec]
+
+    def _spec(self) -> dict[str, Any]:
+        """Draw a job."""
+        rng, name = self.rng, f"j{self.world.serial}"
+        most, total = max(1, self.most), max(1, self.gpus)
+        small = 1 if self.small and rng.random() < 0.9 else rng.randint(1, most)
+        degree = pick(rng, (60, small), (20, most), (15, rng.randint(1, total)), (3, total), (2, 2 * total))
+        workers = sorted({degree, *(rng.randint(1, total) for _ in range(rng.choice((0, 0, 0, 0, 1, 2))))})
+        seconds: Any = round(rng.choice((rng.expovariate(1 / self.length), self.length)), 3)
+        if not self.told and rng.random() < 0.5:
+            seconds = None
+        elif rng.random() < 0.1:
+            seconds = [seconds * rng.choice((0.5, 1.0, 2.0)) for _ in workers]
+        worker: list[float] = [rng.choice((1, 1, 1, 1, 2, 4)) if rng.random() < 0.4 else 1, 0.0, 0.0, 0.0]
+        spec = {
+            "name": name, "model": rng.choice(("m", "k")) if self.cluster["runs"] else "m", "workers": workers,
+            "worker": worker, "requires": [], "apart": [], "most_per_node": None, "whole_nodes": False,
+            "seconds": seconds, "together": None, "price": None,
+        }  # fmt: skip
+        if self.asks and rng.random() < 0.6:
+            worker[1] = rng.choice((0.0, 1.0, 2.5, 4.0, 7.0, 0.1, 16.0))
+            worker[2] = rng.choice((0.0, 0.0, 1e9, 4e9, 7.7e9))
+            worker[3] = rng.choice((0.0, 0.0, 0.0, 1e9, 12.5e9))
+        if rng.random() < 0.5:
+            spec["requires"] = [x for x in self.cluster["labels"] if rng.random() < 0.6]
+        if rng.random() < 0.08:
+            spec["apart"] = [f"j{max(0, self.world.serial + rng.randint(-3, 2))}"]
+            spec["apart"] = [] if spec["apart"] == [name] else spec["apart"]
+        if rng.random() < 0.1:
+            spec["most_per_node"] = rng.randint(1, 5)
+        spec["whole_nodes"] = rng.random() < 0.05
+        if rng.random() < 0.1:
+            spec["together"] = rng.random() < 0.5
+        if rng.random() < 0.1:
+            spec["price"] = rng.choice((0.0, 5.0, 300.0))
+        return spec
+
+    def _node(self) -> Event:
+        node = self.rng.choice([*self.world.nodes.values()])
+        later = self.world.now + (self.rng.expovariate(1 / self.length) if self.rng.random() < 0.5 else 0.0)
+        return ["fail" if node.up else "repair", later, node.name]
+
+    def _withdraw(self) -> Event:
+        names = [*self.world.waiting, *self.world.running]
+        return ["withdraw", self.world.now, self.rng.choice(names)] if names else self._decide()
+
+    def _report(self) -> Event:
+        names = [*self.world.running]
+        return ["report", self.world.now, self.rng.choice(names), self.rng.uniform(0.2, 2)] if names else self._decide()
+
+    def _snap(self) -> Event:
+        return ["snap", self.world.now]
+
+    def _explain(self) -> Event:
+        names = [*self.world.waiting]
+        return ["explain", self.world.now, self.rng.choice(names)] if names else self._decide()
+
+    def _odd(self) -> Event:
+        """Draw a call that is wrong: late, double, out of order, or nonsense."""
+        rng, world = self.rng, self.world
+        names = rng.choice(([*world.waiting], [*world.running], [*world.over], ["nobody", "", 7, None])) or ["nobody"]
+        name, now = rng.choice(names), rng.choice((world.now, world.now, world.now - 1.0, float("nan"), float("inf")))
+        node = rng.choice([*world.nodes, -1, len(world.nodes), "nowhere", True, 1.5, None])
+        spec = self._spec() | rng.choice(
+            ({"name": name}, {"seconds": float("nan")}, {"seconds": -1.0}, {"seconds": [1.0] * 9}, {"price": -1.0},
+             {"worker": [0.5, 0.0, 0.0, 0.0]}, {"seconds": "long"}, {"requires": ["nowhere"]}, {"model": 3})
+        )  # fmt: skip
+        calls: list[tuple[str, Any]] = [
+            ("finish", name), ("withdraw", name), ("fail", node), ("repair", node), ("submit", spec),
+            ("report", name), ("decide", rng.choice((0.0, -1.0, float("nan"), float("inf"), "soon", FAR))),
+            ("restore", rng.choice(({}, {"gangplan": "scheduler", "version": 3}, [], None))), ("snap", rng.random()),
+        ]  # fmt: skip
+        what, argument = rng.choice(calls)
+        return ["odd", now, what, argument]

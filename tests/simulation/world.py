@@ -1,0 +1,376 @@
+"""The books of the independent model: what a cluster is like, who holds what, and what a decision may do to it.
+
+It is written from docs/scheduler.md and public docstrings alone and shares no code with what it checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from math import inf
+from typing import Any
+
+SLACK = 1e-9
+"""Of an amount: sums of floating-point numbers lose a little."""
+PATIENCE = 20.0
+Nodes = dict[str, tuple[int, ...]]
+IGNORED: set[str] = set()
+"""Rules that are not looked at, so that what lies behind a known fault can be seen."""
+
+
+class Wrong(Exception):  # noqa: N818, it is no error of the program but what the machine is looking for
+    """Something that the page promises does not hold; `events` led there, on `cluster`."""
+
+    def __init__(self, rule: str, words: str) -> None:
+        super().__init__(f"{rule}: {words}")
+        self.rule, self.words = rule, words
+        self.events: list[list[Any]] = []
+        self.cluster: dict[str, Any] = {}
+
+
+def hold(truth: object, rule: str, words: str) -> None:
+    """Raise `Wrong` unless a promise holds."""
+    if not truth and rule not in IGNORED:
+        raise Wrong(rule, words)
+
+
+class Node:
+    """A node and who is on it."""
+
+    def __init__(self, spec: dict[str, Any], nic: float) -> None:
+        self.name, self.gpus, self.type = spec["name"], spec["gpus"], spec["type"]
+        self.labels, self.up = set(spec["labels"]), spec["usable"]
+        self.has = (spec["cpu"], spec["memory"], nic)
+        self.holder: dict[int, Job] = {}
+        self.jobs: dict[str, Job] = {}
+
+
+class Job:
+    """A job that was submitted; `left` is of its work, `pays` the seconds its next start costs."""
+
+    def __init__(self, spec: dict[str, Any], options: dict[str, Any], now: float, serial: int) -> None:
+        self.name, self.spec, self.submit, self.serial = spec["name"], spec, now, serial
+        self.workers: list[int] = spec["workers"]
+        gpu, *self.need = spec["worker"]
+        self.grants, self.apart, self.requires = int(gpu), set(spec["apart"]), set(spec["requires"])
+        self.most, self.whole = spec["most_per_node"] or 10**9, spec["whole_nodes"]
+        self.together = options.get("together", True) if spec["together"] is None else spec["together"]
+        self.price = options.get("price") if spec["price"] is None else spec["price"]
+        seconds = spec["seconds"]
+        if isinstance(seconds, int | float):
+            seconds = [seconds * self.workers[-1] / d for d in self.workers]
+        self.seconds: list[float] | None = seconds  # of each number of workers, None if they were not told
+        self.due = inf if seconds is None else now + options.get("patience", PATIENCE) * max(seconds)
+        self.left, self.pays = 1.0, 0.0
+        self.nodes: Nodes = {}
+        self.known, self.sizes = -1, dict[Any, int]()
+        self.degree, self.since, self.lasts, self.begun, self.urgent = 0, now, 0.0, 0, False
+
+    def takes(self, degree: int) -> float | None:
+        """Return the seconds of its next start, `None` if they were not told."""
+        return None if self.seconds is None else self.seconds[self.workers.index(degree)] * self.left + self.pays
+
+    def ran(self, now: float) -> float:
+        """Return the seconds for which it got on since its last start."""
+        return max(0.0, now - self.since - self.pays)
+
+    def end(self, now: float) -> float:
+        """Return when it is expected to be done: as long again, if that is over."""
+        end = self.since + self.lasts
+        return end if end > now else now + (now - self.since)
+
+    def stop(self, now: float) -> None:
+        """Keep what it has got on with, have it pay when it runs again, and not count as waiting what it ran."""
+        if self.seconds is not None:
+            whole = self.seconds[self.workers.index(self.degree)]
+            done = self.ran(now) / whole if whole else 0.0
+            self.left = self.left - done if self.left > done else done
+        self.again(now)
+
+    def again(self, now: float) -> None:
+        """Have it pay when it runs again, and be due later by as long as it ran."""
+        self.pays, self.due = self.price or 0.0, self.due + now - self.since
+
+
+class World:
+    """The cluster as events and decisions leave it."""
+
+    def __init__(self, cluster: dict[str, Any]) -> None:
+        self.cluster, self.options = cluster, cluster["options"]
+        self.nodes = {x["name"]: Node(x, cluster["nic"]) for x in cluster["nodes"]}
+        self.runs: dict[str, list[str]] | None = cluster["runs"]
+        self.now, self.serial, self.starts, self.longest, self.turns = 0.0, 0, 0, 0.0, 0
+        self.waiting: dict[str, Job] = {}
+        self.running: dict[str, Job] = {}
+        self.over: set[str] = set()
+        self.served: list[tuple[float, float]] = []  # since when who was due and starts, and when
+        self.calm = all(n.up for n in self.nodes.values())  # and jobs end when expected, each event is decided on
+
+    @property
+    def idle(self) -> int:
+        """GPUs of nodes that are up which nobody holds."""
+        return sum(n.gpus - len(n.holder) for n in self.nodes.values() if n.up)
+
+    # ---- room ----
+
+    def room(self, job: Job, node: Node, *, empty: bool = False, up: bool = True, without: Iterable[str] = ()) -> int:
+        """Return how many workers of a job a node takes beside its jobs, or without some of them."""
+        if (up and not node.up) or not job.requires <= node.labels:
+            return 0
+        if self.runs is not None and node.type not in self.runs.get(job.spec["model"], ()):
+            return 0
+        count, used = node.gpus, [0.0, 0.0, 0.0]
+        for other in () if empty else node.jobs.values():
+            if other.name in without:
+                continue
+            if job.whole or other.whole or other.name in job.apart or job.name in other.apart:
+                return 0
+            held = len(other.nodes[node.name])
+            count -= held
+            used = [u + need * (held // other.grants) for u, need in zip(used, other.need, strict=True)]
+        count = min(count // job.grants, job.most)
+        for need, has, gone in zip(job.need, node.has, used, strict=True):
+            if need:
+                count = min(count, max(0, int((has * (1 + SLACK) - gone) / need + SLACK)))
+        return count
+
+    def bundle(self, job: Job, degree: int, *, up: bool = True) -> int:
+        """Return how many workers stay together: as many as let an empty cluster hold all, 0 if none do."""
+        key = degree, up
+        if job.known != self.turns:
+            job.known, job.sizes = self.turns, {}
+        if key not in job.sizes:
+            rooms = [self.room(job, n, empty=True, up=up) for n in self.nodes.values()]
+            sizes = range(min(degree, max(rooms)) if job.together else 1, 0, -1)
+            job.sizes[key] = next((b for b in sizes if sum(r // b for r in rooms) >= -(-degree // b)), 0)
+        return job.sizes[key]
+
+    def fits(self, job: Job, nodes: Iterable[Node] | None = None) -> bool:
+        """Return whether a job surely has room for one of its numbers of workers, on some nodes."""
+        return self._holds(job, [self.room(job, n) for n in (self.nodes.values() if nodes is None else nodes)])
+
+    def _holds(self, job: Job, rooms: Collection[int]) -> bool:
+        """Return whether nodes that take so many workers hold a job."""
+        if not any(rooms):
+            return False
+        sizes = ((d, self.bundle(job, d)) for d in job.workers)
+        return any(b and sum(r // b for r in rooms) >= -(-d // b) for d, b in sizes)
+
+    def admits(self, spec: dict[str, Any]) -> bool:
+        """Return whether a new job can ever run here."""
+        job = Job(spec, self.options, 0.0, 0)
+        return self.bundle(job, job.workers[0], up=False) > 0
+
+    def earliest(self, job: Job, running: Iterable[Job]) -> float:
+        """Return when a job fits if nobody starts and those that run, no others, end when expected."""
+        gone = {*self.running} - {x.name for x in running}
+        rooms = {name: self.room(job, n, without=gone) for name, n in self.nodes.items()}
+        if self._holds(job, rooms.values()):
+            return self.now
+        for other in sorted(running, key=lambda x: x.end(self.now)):
+            gone.add(other.name)
+            rooms |= {name: self.room(job, self.nodes[name], without=gone) for name in other.nodes}
+            if self._holds(job, rooms.values()):
+                return other.end(self.now)
+        return inf
+
+    # ---- events ----
+
+    def may(self, what: str, name: Any) -> bool:
+        """Return whether an event can happen now: a running job ends, a node that is up fails."""
+        if not isinstance(name, str):
+            return False
+        if what in ("fail", "repair"):
+            return name in self.nodes and self.nodes[name].up == (what == "fail")
+        return name in self.running if what in ("finish", "report") else name in self.waiting or name in self.running
+
+    def submit(self, spec: dict[str, Any]) -> None:
+        """Let a job wait."""
+        job = self.waiting[spec["name"]] = Job(spec, self.options, self.now, self.serial)
+        self.serial += 1
+        self.longest = max([self.longest, *(x + (job.price or 0.0) for x in job.seconds or [inf])])
+
+    def free(self, name: str) -> Job:
+        """Have a running job hold nothing any more."""
+        job = self.running.pop(name)
+        for node, gpus in job.nodes.items():
+            del self.nodes[node].jobs[name]
+            for gpu in gpus:
+                del self.nodes[node].holder[gpu]
+        return job
+
+    def finish(self, name: str) -> None:
+        """Have a job be done."""
+        self.calm &= abs(self.free(name).end(-inf) - self.now) <= 1e-6 * max(1.0, self.now)
+        self.over.add(name)
+
+    def withdraw(self, name: str) -> None:
+        """Forget a job."""
+        _ = self.waiting.pop(name) if name in self.waiting else self.free(name)
+        self.over.add(name)
+
+    def report(self, name: str, speed: float) -> None:
+        """Hear how fast a job is."""
+
+    def fail(self, node: str) -> tuple[str, ...]:
+        """Take a node down; return who ran there and waits again, with the work it had when it started."""
+        lost = sorted(self.nodes[node].jobs)
+        for name in lost:
+            job = self.waiting[name] = self.free(name)
+            job.again(self.now)
+        self.nodes[node].up, self.calm, self.turns = False, False, self.turns + 1
+        return tuple(lost)
+
+    def repair(self, node: str) -> None:
+        """Bring a node up."""
+        self.nodes[node].up, self.calm, self.turns = True, False, self.turns + 1
+
+    # ---- decisions ----
+
+    def decide(self, decision: Any, own: bool) -> None:
+        """Enter a decision, and raise `Wrong` if it does what it may not; `own`: whether a policy chooses GPUs."""
+        self.calm &= all(job.end(-inf) >= self.now * (1 - SLACK) for job in self.running.values())
+        dues = (j for j in self.waiting.values() if j.due <= self.now)
+        due = min(dues, key=lambda j: (j.due, j.serial), default=None)
+        told = all(j.due < inf for j in self.waiting.values()) and due is not None and len(due.workers) == 1
+        was = self.earliest(due, self.running.values()) if decision.stops and told and due else inf
+        stopped = {x.job: self._stop(x) for x in decision.stops}
+        for x in decision.starts:
+            hold(x.job in self.waiting, "lost", f"{x.job} starts and does not wait")
+            self._start(self.waiting[x.job], x, own and x.tier == "policy")
+        starts = {x.job: x for x in decision.starts}
+        freed = {(n, g) for nodes in stopped.values() for n, gpus in nodes.items() for g in gpus}
+        for x in decision.stops:
+            self._worth(x, stopped, starts, freed)
+        if was < inf and due and due.name in self.waiting:
+            now = self.earliest(due, self.running.values())
+            hold(now <= was * (1 + SLACK), "overtaken", f"{due.name} would have room at {was} s, now it has at {now} s")
+        if not decision.stops:
+            self._protected(decision)
+
+    def _stop(self, x: Any) -> Nodes:
+        """Have a job stop that runs, may be stopped and is named with what it holds; return that."""
+        hold(x.job in self.running, "stop", f"{x.job} stops and does not run")
+        job = self.running[x.job]
+        hold(job.price is not None, "stop", f"{x.job} stops and may not be stopped")
+        left = job.end(self.now) - self.now
+        same = dict(x.nodes) == job.nodes and x.price == job.price and abs(x.left - left) <= 1e-6 * max(1, left)
+        hold(same, "stop", f"{x.job} has {job.nodes}, {left} s left and the price {job.price}; said is {x}")
+        ran, price = job.ran(self.now), job.price or 0.0
+        hold(ran >= price * (1 - SLACK), "early", f"{x.job} stops when it got on for {ran} s, its price is {price}")
+        hold(not job.urgent, "early", f"{x.job} stops and was due when it started")
+        self.waiting[x.job] = self.free(x.job)
+        job.stop(self.now)
+        return job.nodes
+
+    def _start(self, job: Job, start: Any, own: bool) -> None:
+        """Have a job start where it may, whole."""
+        name, degree, nodes = job.name, start.degree, {n: tuple(g) for n, g in start.nodes.items()}
+        hold(degree in job.workers, "gang", f"{name} starts with {degree} of {job.workers} workers")
+        for node, gpus in nodes.items():
+            n = self.nodes[node]
+            hold(len({*gpus}) == len(gpus), "twice", f"{name} has a GPU of {node} twice: {gpus}")
+            hold(all(0 <= g < n.gpus for g in gpus), "place", f"{name} has GPUs {gpus} of {node}, which has {n.gpus}")
+            for g in gpus:
+                hold(g not in n.holder, "twice", f"{name} gets GPU {g} of {node}, which {n.holder.get(g)} holds")
+            count, most = len(gpus) // job.grants, self.room(job, n)
+            there = {x: len(y.nodes[node]) // y.grants for x, y in n.jobs.items()}
+            words = f"{'up' if n.up else 'down'}, {n.type}, {sorted(n.labels)}, {n.gpus} GPUs, {n.has}; there {there}"
+            words = f"{name} has {count} workers on {node}, which takes {most}: {words}; {job.spec}"
+            hold(count <= most, "place", words)
+        b, parts = self.bundle(job, degree), [len(gpus) // job.grants for gpus in nodes.values()]
+        whole = sum(parts)
+        words = f"{name} has seats for {whole} of {degree} workers in {nodes}, in bundles of {b}; {job.spec}"
+        fair = b and degree <= whole <= -(-degree // b) * b and sum(p % b > 0 for p in parts) < 2
+        hold(whole >= degree if own else fair, "gang", words)
+        takes = job.takes(degree)
+        words = f"{name} takes {takes} s with {degree} workers, its start says {start.seconds}"
+        hold(takes is None or abs(start.seconds - takes) <= 1e-6 * max(1.0, takes), "seconds", words)
+        del self.waiting[name]
+        self.starts += 1
+        job.nodes, job.degree, job.since, job.lasts, job.begun = nodes, degree, self.now, start.seconds, self.starts
+        self.running[name], job.urgent = job, job.due <= self.now
+        if job.urgent:
+            self.served.append((job.due, self.now))
+        for node, gpus in nodes.items():
+            self.nodes[node].jobs[name] = job
+            self.nodes[node].holder.update(dict.fromkeys(gpus, job))
+
+    def _worth(self, stop: Any, stopped: dict[str, Nodes], starts: dict[str, Any], freed: set[tuple[str, int]]) -> None:
+        """Check that a stop makes room for who it names, and gains more than it costs."""
+        job, nodes = stop.job, stopped[stop.job]
+        hold(stop.other in starts and stop.other != job, "cause", f"{job} stops for {stop.other}: {[*starts]} start")
+        mine = {(n, g) for n, gpus in nodes.items() for g in gpus}
+        share, longest = 0.0, 0.0
+        for x in starts.values():
+            seats = {(n, g) for n, gpus in x.nodes.items() for g in gpus}
+            got = len(seats & mine)
+            hold(x.job != stop.other or got, "cause", f"{job} stops on {nodes} for {x.job}, which gets {x.nodes}")
+            if x.tier == "stops" and got and x.job not in stopped:
+                share, longest = share + got / len(seats & freed), max(longest, x.seconds)
+        gain, cost = stop.left * share, stop.price + (0.0 if job in starts else longest)
+        words = f"{job} has {stop.left} s left, which is {gain} for those who start, and costs {cost}: {stop}"
+        hold(gain * (1 + SLACK) > cost, "worth", words)
+
+    def _protected(self, decision: Any) -> None:
+        """Check that no start delays who is to go first: due, or the first of the order where that is known."""
+        started = [self.running[x.job] for x in decision.starts if x.job in self.running]
+        if not started or not self.waiting:
+            return
+        power = self.options.get("order", 0.0 if self.options.get("price") is None else 0.5)
+
+        def place(j: Job) -> tuple[bool, float, int]:
+            key = (j.takes(j.workers[0]) or 0) * (j.workers[0] * j.grants) ** power
+            return (False, j.due, j.serial) if j.due <= self.now else (True, key, j.serial)
+
+        first = min(self.waiting.values(), key=place)
+        ahead = {j.name for j in started if place(j) <= place(first)}
+        known = {*self.waiting.values(), *started}
+        if any(j.due == inf for j in known):
+            return
+        if first.due <= self.now:
+            self._undelayed(first, started, ahead, "overtaken")
+        elif (
+            self.cluster["policy"] == "heuristic"
+            and self.options.get("reserve", True)
+            and all(len(j.workers) == 1 for j in known)
+        ):
+            self._undelayed(first, started, ahead | {j.name for j in started if j.price is not None}, "reserved")
+
+    def _undelayed(self, job: Job, started: list[Job], free: set[str], rule: str) -> None:
+        """Check that a waiting job has room as soon as without those who started, but for some."""
+        if len(job.workers) > 1:
+            return
+        delays = [j for j in started if j.name not in free]
+        if not delays:
+            return
+        was = self.earliest(job, [j for j in self.running.values() if j not in delays])
+        now = self.earliest(job, self.running.values())
+        words = f"{job.name} would have room at {was} s, and with {[j.name for j in delays]} at {now} s"
+        hold(now <= was + 1e-6 * max(1.0, abs(was)) or was == inf, rule, words)
+
+    def settled(self, steered: bool) -> None:
+        """Check that who should have started did; `steered`: whether a policy may make jobs wait that are not due."""
+        waits = sorted(self.waiting.values(), key=lambda j: (j.due, j.serial))
+        fit = [job for job in waits[:24] if self.fits(job)]
+        known = all(job.due < inf for job in waits)  # else who was not told of may have been due before
+        late = [job for job in waits if job.due <= self.now and known]
+        if late and late[0] in fit:
+            hold(False, "due", f"{late[0].name} was due at {late[0].due} s, has room and waits")
+        if self.calm and waits:
+            for k, job in enumerate(late):
+                k += sum(due <= job.due <= start for due, start in self.served)  # noqa: PLW2901
+                latest = job.due + (k + 1) * self.longest
+                hold(self.now <= latest * (1 + SLACK), "starved", f"{job.name} was due at {job.due}, {k} before it")
+        if steered or not fit:
+            return
+        if not self.running:
+            hold(False, "idle", f"{fit[0].name} waits on an idle cluster that has room for it")
+        rest = [job for job in waits if job not in fit]
+        may = {j.name: {n.name for n in self.nodes.values() if self.room(j, n, empty=True, up=False)} for j in waits}
+        for job in fit:  # who may be held back for one who does not fit, holds others back in turn
+            wanted, others = {n for j in rest for n in may[j.name]}, [j for j in fit if j is not job]
+            while more := [j for j in others if wanted & may[j.name]]:
+                wanted |= {n for j in more for n in may[j.name]}
+                others = [j for j in others if j not in more]
+            free = [n for n in self.nodes.values() if n.name not in wanted]
+            hold(not self.fits(job, free), "spare", f"{job.name} waits; nobody else may have where it fits")
