@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from gangplan.instances import PartitionPlan, PartitionProblem, Plan, Problem, verify
+from gangplan.instances.quantities import quantity
 from gangplan.instances.torch_model.ops import Ops, passed_bytes
 
-from ..units import quantity
 from .equal_layers import units
 
 SHORT = 60
