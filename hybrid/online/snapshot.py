@@ -67,11 +67,7 @@ def load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, int
 
 
 def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, int]) -> int:
-    if document.get("gangplan") != "scheduler" or document.get("version") not in _READ:
-        raise InstanceError("version", f"{document.get('version')!r} of {document.get('gangplan')!r} cannot be read")
-    for field, value in (("nodes", state.fleet.n_nodes), ("gpus", state.fleet.n_gpus)):
-        if document[field] != value:
-            raise InstanceError(field, f"{document[field]!r} where the cluster has {value}")
+    _check_same(document, state)
     down = {state.node(node) for node in document["down"]}
     for node, up in enumerate(list(state.up)):
         if up == (node in down):
@@ -85,7 +81,8 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
     for i, name in enumerate(document["finished"]):
         require_text(name, f"finished[{i}]")
         state.over(name)
-    for name, time in document.get("promises", {}).items():
+    promises = document["promises"] if document["version"] == VERSION else {}
+    for name, time in promises.items():
         require_number(time, f"promises.{name}")
         if name not in state.waiting:
             raise InstanceError("promises", f"{name!r} does not wait")
@@ -100,6 +97,19 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
         require_number(count, f"faults.{tier}", whole=True)
         faults[tier] = count
     return int(document["decisions"])
+
+
+def _check_same(document: Mapping[str, Any], state: ClusterState) -> None:
+    """Raise unless a document is of a scheduler of this version, cluster and arguments."""
+    if document.get("gangplan") != "scheduler" or document.get("version") not in _READ:
+        raise InstanceError("version", f"{document.get('version')!r} of {document.get('gangplan')!r} cannot be read")
+    for field, value in (("nodes", state.fleet.n_nodes), ("gpus", state.fleet.n_gpus)):
+        if document[field] != value:
+            raise InstanceError(field, f"{document[field]!r} where the cluster has {value}")
+    settings = document["settings"]
+    for field, value in asdict(state.settings).items():
+        if (document["version"] == VERSION or field in settings) and settings[field] != value:
+            raise InstanceError(f"settings.{field}", f"{settings[field]!r} where this scheduler has {value!r}")
 
 
 def _learned(document: Mapping[str, Any], state: ClusterState) -> None:

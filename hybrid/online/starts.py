@@ -122,7 +122,7 @@ class Starts:
             self.waits.pop(name, None)
             return True
         if why == FULL and hold:
-            self._hold(request)
+            self.hold(request)
         self.waits[name] = why
         return False
 
@@ -139,7 +139,7 @@ class Starts:
                 walk.again(shape)
             else:
                 self.waits.setdefault(name, FULL)
-                self._hold(request, strict=True)
+                self.hold(request, strict=True)
 
     def all(self, tier: str) -> None:
         """Go through the queue in the order of its keys, and start whoever may."""
@@ -152,7 +152,7 @@ class Starts:
                 self.waits[name] = HELD
                 walk.skip(shape)
             elif self._closed(shape, request):
-                self._hold(request)
+                self.hold(request)
                 self.waits.setdefault(name, FULL)
             elif self.one(name, degrees, tier):
                 walk.again(shape)
@@ -178,7 +178,7 @@ class Starts:
             return False
         return self._state.placed(request, shape.degrees[0]).workers[0] >= least
 
-    def _hold(self, request: Request, strict: bool = False) -> None:
+    def hold(self, request: Request, strict: bool = False) -> None:
         """Let nobody delay a job from now on, unless all its nodes are some other's that is held, or are too few."""
         degree, state = request.job.workers[0], self._state
         if not strict and not state.settings.reserve:

@@ -105,6 +105,8 @@ class Stops:
             pools.setdefault(state.ground(request, state.degrees(request)[0]).number, []).append(request)
         for pool in pools.values():
             chosen = parts.choose(pool, state.ground(pool[0], state.degrees(pool[0])[0]))
+            if pool[0] not in chosen:
+                starts.hold(pool[0])
             for request in sorted(chosen, key=lambda r: -state.holds(r, state.degrees(r)[0])):
                 if starts.over():
                     break
