@@ -245,7 +245,7 @@ class Process:
         def work() -> None:
             inbox.close()
             tell = Tell(outbox)
-            tell.send("met")
+            tell.plan, tell.bound = self.run.plan, self.run.bound
             serve(self.run, self._left, self._prepared, tell, interpreted=self.interpreted, once=self.alone)
 
         try:

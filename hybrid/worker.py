@@ -42,9 +42,8 @@ def work(connection: Connection, file: int) -> None:
         prepared = suite(run.problem.objective).prepare(run)
         tell.send("ready")
         orders: Orders = connection.recv()
-        run.plan, run.objective, run.bound = orders.plan, orders.objective, orders.bound
-        run.trace[:] = orders.trace
-        tell.plan, tell.bound = run.plan, run.bound
+        tell.plan, tell.bound = orders.plan, orders.bound
+        run.adopt(orders.plan, orders.objective, orders.bound, orders.trace)
         serve(run, orders.unpack(), prepared, tell, interpreted=orders.interpreted, once=orders.once)
 
 
@@ -73,6 +72,7 @@ def serve(
         run.notes.clear()
         run.phases.clear()
         tell.begin(number, entry.name, run.remaining() * entry.share)
+        tell(run)
         try:
             execute(run, entry, prepared, until=until)
         except BaseException as error:  # whatever it is, it is the method's: nobody presses Ctrl-C here
@@ -87,6 +87,9 @@ def serve(
         tell.send("end", number if over else None, tuple(run.notes), dict(run.phases), hurried)
         return over
 
+    if run.stopped and left:  # what it prepared is the answer
+        tell.begin(*next((i, entry.name) for i, entry in left.items()), run.remaining())
+        tell(run)
     while left and not run.stopped:
         number, waits = next_turn(run.problem.objective, list(left.items()))
         if number is None:

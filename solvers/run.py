@@ -234,6 +234,18 @@ class Run:
             self.bound = value
             self._changed()
 
+    def adopt(
+        self, plan: Answer | None, objective: float | None, bound: float | None, trace: Sequence[Incumbent]
+    ) -> None:
+        """Go on from the best that another process knows, where that is better than what this one does."""
+        if objective is not None and (self.objective is None or objective <= self.objective):
+            self.plan, self.objective, self.trace = plan, objective, [*trace]
+        if bound is not None and (self.bound is None or bound > self.bound):
+            self.bound = bound
+        if self.stop_reason != "time limit":
+            self.stop_reason = None
+        self._changed()
+
     def prove_infeasible(self) -> None:
         """Record that there is no plan at all; refuse it beside a verified plan."""
         if self.plan is not None:

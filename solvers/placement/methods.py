@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..kernels import in_memory
@@ -72,7 +73,9 @@ def _prepare(run: Run) -> Batch:
     if run.plan is None and (left >= _POLICY or not inserts) and _proved_impossible(run, batch):
         return batch
     if not run.stopped:
-        run.raise_bound(*bound(batch, brief=left < _POLICY))
+        value, by = bound(batch, brief=left < _POLICY)
+        if value < inf:  # else there is no plan, which a method has to prove
+            run.raise_bound(value, by)
     return batch
 
 
