@@ -53,6 +53,8 @@ def run_methods(run: Run, method: str) -> None:
                 crew.run_all(prepared)
     except KeyboardInterrupt:
         crew.interrupt()
+        if run.plan is None and not run.infeasible:
+            tools.draft(run, prepared)
         raise
     finally:
         crew.end()

@@ -14,7 +14,8 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from multiprocessing.connection import Pipe, wait
+from math import inf
+from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from gangplan.solvers.processes import POLL, Child, can_fork
@@ -23,7 +24,7 @@ from gangplan.solvers.run import Run
 from .sending import Orders
 from .table import Entry
 from .worker import Tell, execute, reason, serve
-from .workers import Worker, begin, forks
+from .workers import Worker, begin, connected, forks
 
 _GRACE, _LEAST_GRACE = 0.25, 0.2
 """A method may overrun what it was given by this share of it, and so many seconds, before it is killed."""
@@ -31,6 +32,19 @@ _INTERRUPTED = 0.5
 """Seconds that a method may take to stop on Ctrl-C."""
 _WITHOUT_THREADS = ("", "numba")
 """Libraries that start no threads; others end the process where they cannot."""
+
+
+_MESSAGES: dict[str, tuple[Any, ...]] = {
+    "ready": (),
+    "begin": (int, int | float),
+    "plan": (object, str),
+    "bound": (int | float, str),
+    "failed": (str, object),
+    "infeasible": (),
+    "done": (),
+}
+"""What a worker says, beside what it notes at the end of a method: kinds, and types of what follows."""
+_BOOKS = 4
 
 
 class MethodFailed(RuntimeWarning):
@@ -129,15 +143,13 @@ class Process:
                 self._silent += 1
         if gone or (self.done and not waits):
             self.end()
-            if not self.done and not self.run.stopped:
+            self._child = None
+            if (waits or not self.done) and not self.run.stopped:
                 self._begin()
 
     def take(self, kind: str, *what: Any) -> None:
         """Do what a message says; plans and bounds are believed no more than anybody's."""
-        if kind == "met":
-            if isinstance(self._child, Worker):
-                self._child.met(*what)
-        elif kind == "ready":
+        if kind == "ready":
             self.ready = True
             if self._entries is not None:
                 self._send()
@@ -145,12 +157,15 @@ class Process:
             self.done = True
         elif kind == "begin":
             self._at, seconds = what
+            if self._entry is not None and self._entry.added:  # it might take its time
+                seconds = min(seconds, self.run.remaining() * self._entry.share) if self._since is None else 0.0
             self._since = time.perf_counter()
             self._until = self._since + seconds * (1 + _GRACE) + _LEAST_GRACE
         elif kind == "end":
             over, *books = what
             self._left.pop(over, None)
             self._take_books(*books)
+            self.done = not self._left and all(entry.added for entry in (self._entries or {}).values())
         elif self._entry is not None:
             self._believe(self._entry, kind, *what)
 
@@ -193,7 +208,7 @@ class Process:
             raise
         except Exception:  # what unpickling raises where somebody has written into the connection
             message = None
-        if not isinstance(message, tuple) or not message or not isinstance(message[0], str):
+        if not isinstance(message, tuple) or not message or not _makes_sense(*message):
             raise EOFError
         return message
 
@@ -224,7 +239,7 @@ class Process:
         try:
             orders = Orders.of(self.run, self._left, interpreted=self.interpreted, once=self.alone)
             return pickle.dumps(orders, pickle.HIGHEST_PROTOCOL)
-        except Exception:  # whatever others' objects raise where they cannot be pickled
+        except (Exception, SystemExit):  # whatever others' objects raise where they cannot be pickled
             if not can_fork():
                 raise OSError("what it consists of cannot be sent to one") from None
             return None
@@ -239,8 +254,9 @@ class Process:
                 self.inbox.send_bytes(orders)
 
     def _fork(self) -> None:
-        self.inbox, outbox = Pipe(duplex=False)
-        inbox = self.inbox
+        ours, theirs = connected()
+        inbox, outbox = Connection(ours.detach()), Connection(theirs.detach())
+        self.inbox = inbox
 
         def work() -> None:
             inbox.close()
@@ -319,6 +335,20 @@ class Process:
             name, spent = self._entry.name, time.perf_counter() - self._since
             self.run.phases[name] = self.run.phases.get(name, 0.0) + spent
         self._since = None
+
+
+def _makes_sense(kind: Any = None, *what: Any) -> bool:
+    """Return whether a message is one of those that a worker sends."""
+    if kind == "end" and len(what) == _BOOKS:
+        over, notes, phases, hurried = what
+        return (
+            isinstance(over, int | None)
+            and all(isinstance(note, str) for note in notes)
+            and all(isinstance(x, str) and isinstance(y, float) and 0 <= y < inf for x, y in phases.items())
+            and isinstance(hurried, bool)
+        )
+    kinds = _MESSAGES.get(kind) if isinstance(kind, str) else None
+    return kinds is not None and len(what) == len(kinds) and all(map(isinstance, what, kinds))
 
 
 def _can_thread(count: int) -> bool:

@@ -7,8 +7,8 @@ nothing to do for `IDLE` seconds.
 
 A request is a letter and a number. ``L``: load the objective of that number. ``M``: import a library of its methods.
 ``W`` and ``N``, each with a connection and a file, which the worker works on: fork the worker of that number, with what
-has been asked for loaded (``W``), or as it is now (``N``). ``C``: tell the code with which that worker ended. ``E``:
-end it.
+has been asked for loaded (``W``), or as it is now (``N``). ``C``: tell the code with which that worker ended. ``I``
+and ``E``: interrupt it, end it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib import import_module
-from multiprocessing.connection import Connection
-from select import select
+from multiprocessing.connection import Connection, wait
 
 from gangplan.solvers.kernels import compile_kernel, on_disk
 from gangplan.solvers.method import OBJECTIVES
@@ -47,8 +46,9 @@ _CODE = 1.0
 def main() -> None:
     """Serve the caller, whose socket and process are the arguments after ``sys.path``."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's business
-    server = Server(socket.socket(fileno=int(sys.argv[2])), int(sys.argv[3]))
-    server.serve()
+    with socket.socket(fileno=int(sys.argv[2])) as control:
+        server = Server(control, int(sys.argv[3]))
+        server.serve()
     for worker in server.workers.values():
         worker.kill()
     for worker in killed():
@@ -74,8 +74,8 @@ class Server:
         """Answer requests until the caller has gone, or has had nothing to ask for a long time."""
         since = time.monotonic()
         while os.getppid() == self.caller:
-            wait = 0.0 if self.kernels else _QUIET if self.libraries else _LOOK
-            if select([self.control], [], [], wait)[0]:
+            patience = 0.0 if self.kernels else _QUIET if self.libraries else _LOOK
+            if wait([self.control], patience):
                 since = time.monotonic()
                 data, files, *_ = socket.recv_fds(self.control, REQUEST.size, 2)
                 if len(data) < REQUEST.size:
@@ -106,7 +106,9 @@ class Server:
             if worker is not None:
                 worker.join(_CODE)
             self.control.sendall(REQUEST.pack(b"C", ((worker and worker.exitcode) or 0) % 2**32))
-        elif number in self.workers:
+        elif letter == b"I" and number in self.workers and self.workers[number].alive():
+            os.kill(self.workers[number].pid, signal.SIGINT)
+        elif letter == b"E" and number in self.workers:
             self.workers.pop(number).kill()
 
     def ask(self, objective: str) -> None:

@@ -33,7 +33,6 @@ _EXHAUSTED = 1e-3
 def work(connection: Connection, file: int) -> None:
     """Prepare for the job in a file, say so, and do what the caller orders."""
     tell = Tell(connection)
-    tell.send("met", os.getpid())
     with os.fdopen(file, "rb") as source:
         source.seek(0)
         run = pickle.load(source).run()
@@ -76,7 +75,7 @@ def serve(
         try:
             execute(run, entry, prepared, until=until)
         except BaseException as error:  # whatever it is, it is the method's: nobody presses Ctrl-C here
-            tell.failed(error)
+            tell.failed(error, once)
         if os.getpid() != process:  # the method has forked, and both of it have come back
             os._exit(0)
         if run.infeasible:
@@ -190,14 +189,13 @@ class Tell:
         self.by = name
         self.send("begin", number, seconds)
 
-    def failed(self, error: BaseException) -> None:
-        """Tell that the method has failed, with the error itself where that can be sent."""
+    def failed(self, error: BaseException, whole: bool) -> None:
+        """Tell that the method has failed, with the error itself if the caller is to have it, and it can be sent."""
         try:
             pickle.loads(pickle.dumps(error))
         except Exception:
-            self.send("failed", reason(error), None)
-        else:
-            self.send("failed", reason(error), error)
+            whole = False
+        self.send("failed", reason(error), error if whole else None)
 
     def __call__(self, run: Run) -> None:
         """Tell what is new."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import os
 import pickle
-import signal
 import socket
 import struct
 import subprocess
@@ -17,8 +16,7 @@ import sys
 import tempfile
 import threading
 from contextlib import suppress
-from multiprocessing.connection import Connection
-from select import select
+from multiprocessing.connection import Connection, wait
 
 from gangplan.solvers.kernels import VARIABLE, folder
 from gangplan.solvers.method import OBJECTIVES
@@ -30,6 +28,8 @@ from .sending import REQUEST, Job, libraries
 
 _LEAVE = 0.1
 """Seconds that the server may take to end by itself."""
+_MESSAGE = 1
+"""Seconds without a byte after which whoever began a message does not end it any more."""
 _TRIES = 3
 """Servers to start before a worker is given up."""
 _ONE_THREAD = {
@@ -39,29 +39,30 @@ _ONE_THREAD = {
 """Variables by which importing NumPy or pandas starts no thread: a fork has none of its parent's."""
 
 
+def connected() -> tuple[socket.socket, socket.socket]:
+    """Return two ends of a connection; here nobody waits longer than `_MESSAGE` for the rest of a message."""
+    ours, theirs = socket.socketpair()
+    for end in (ours, theirs):
+        end.setblocking(True)  # whatever the program's own sockets are by default
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", _MESSAGE, 0))
+    return ours, theirs
+
+
 class Worker:
-    """A process that works on one job, as a `Child` is, but of the server's.
+    """A process that works on one job, as a `Child` is, but of the server's, which alone ends it.
 
     Attributes:
         inbox: what it says, first that it is ready; it waits for what to do then.
-        pid: its process, `None` before it has said so.
         exitcode: as `Child` has it; 0 if nobody knows.
     """
 
     def __init__(self, server: _Server, number: int, inbox: Connection) -> None:
         self.inbox, self.exitcode = inbox, 0
-        self.pid: int | None = None
-        self._server, self._number, self._watch = server, number, -1
-
-    def met(self, pid: int) -> None:
-        """Take note of its process."""
-        self.pid = pid
-        with suppress(OSError, AttributeError):
-            self._watch = os.pidfd_open(pid)
+        self._server, self._number = server, number
 
     def alive(self) -> bool:
-        """Return whether it still runs, as far as can be told without its connection."""
-        return self._watch < 0 or not select([self._watch], [], [], 0)[0]
+        """Return true: its connection ends when it does."""
+        return True
 
     def join(self, seconds: float) -> None:
         """Ask with which code it ended."""
@@ -69,20 +70,11 @@ class Worker:
 
     def interrupt(self) -> None:
         """Tell it that its solve is over."""
-        if self.pid is not None:
-            with suppress(OSError):
-                os.kill(self.pid, signal.SIGINT)
+        self._server.send(b"I", self._number)
 
     def kill(self) -> None:
-        """End it and all that it started."""
-        if self.pid is not None:  # the server, which may be busy, keeps the number from being given to another process
-            for kill in (os.killpg, os.kill):
-                with suppress(OSError):
-                    kill(self.pid, signal.SIGKILL)
+        """Have it ended, and all that it started."""
         self._server.send(b"E", self._number)
-        if self._watch >= 0:
-            os.close(self._watch)
-            self._watch = -1
 
 
 class _Server:
@@ -93,7 +85,7 @@ class _Server:
     """
 
     def __init__(self) -> None:
-        self._control, theirs = socket.socketpair()
+        self._control, theirs = connected()
         self._lock = threading.Lock()
         self._count = self._owed = 0
         with theirs:
@@ -127,7 +119,7 @@ class _Server:
         with self._lock:
             self._count += 1
             number = self._count
-        ours, theirs = socket.socketpair()
+        ours, theirs = connected()
         with theirs, tempfile.TemporaryFile() as file:
             pickle.dump(job, file, pickle.HIGHEST_PROTOCOL)
             file.flush()
@@ -143,7 +135,7 @@ class _Server:
         with suppress(OSError, struct.error), self._lock:
             self._control.sendall(REQUEST.pack(b"C", number))
             self._owed += 1
-            while select([self._control], [], [], seconds)[0]:
+            while wait([self._control], seconds):
                 code = REQUEST.unpack(self._control.recv(REQUEST.size, socket.MSG_WAITALL))[1]
                 self._owed -= 1
                 if not self._owed:  # the others came too late for who had asked
@@ -154,10 +146,12 @@ class _Server:
         """End it, and with it all its workers."""
         self._control.close()
         try:
-            self._process.wait(_LEAVE)
-        except subprocess.TimeoutExpired:  # it is loading something
-            self._process.kill()
-            self._process.wait()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_LEAVE)
+        finally:
+            if self._process.poll() is None:  # it is loading something
+                self._process.kill()
+                self._process.wait()
 
     def forget(self) -> None:
         """Leave it to the process that this one is a fork of."""
