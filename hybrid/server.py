@@ -77,7 +77,10 @@ class Server:
             patience = 0.0 if self.kernels else _QUIET if self.libraries else _LOOK
             if wait([self.control], patience):
                 since = time.monotonic()
-                data, files, *_ = socket.recv_fds(self.control, REQUEST.size, 2)
+                try:
+                    data, files, *_ = socket.recv_fds(self.control, REQUEST.size, 2)
+                except OSError:  # the caller has gone with an answer unread
+                    return
                 if len(data) < REQUEST.size:
                     return
                 self.answer(*REQUEST.unpack(data), *files)

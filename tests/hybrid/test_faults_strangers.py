@@ -85,6 +85,22 @@ def shout(run: Run) -> None:
             continue
 
 
+def half_a_message(run: Run) -> None:
+    """Announce a message, and never send it."""
+    for descriptor in range(3, 64):
+        try:
+            os.write(descriptor, b"\0\0\1\0x")
+        except OSError:
+            continue
+    time.sleep(3600)
+
+
+def lie_in_the_books(run: Run) -> None:
+    """Say what is no number of seconds, and no words."""
+    run.phases["x"] = math.nan
+    run.notes.append(5)  # type: ignore[arg-type]
+
+
 def abort(run: Run) -> None:
     """End in native code."""
     faulthandler.disable()
@@ -122,7 +138,20 @@ ACTS: list[Callable[[Run], None]] = [
     partial(offer, everywhere),
     lambda run: run.prove_infeasible(),
     *(partial(raises, error) for error in (ValueError("v"), SystemExit(0), KeyboardInterrupt(), MemoryError())),
-    *(overwrite, scribble, patch, fork, leave_somebody, close_all, shout, abort, ignore_signals, recurse),
+    *(
+        overwrite,
+        scribble,
+        patch,
+        fork,
+        leave_somebody,
+        close_all,
+        shout,
+        half_a_message,
+        lie_in_the_books,
+        abort,
+        ignore_signals,
+        recurse,
+    ),
     lambda run: os._exit(0),
     lambda run: os.kill(os.getpid(), signal.SIGKILL),
     lambda run: time.sleep(3600),

@@ -105,6 +105,14 @@ def test_a_killed_server_is_replaced() -> None:
     assert killed and result.status == "OPTIMAL" and pid_of_server() != killed[0]
 
 
+def test_a_server_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where what should start the server ends at once, methods run in the caller, and a note says so."""
+    workers.close_workers()
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    result = solved()
+    assert result.status == "OPTIMAL" and any(note.startswith("no process could be begun") for note in result.notes)
+
+
 def test_a_fork_has_its_own() -> None:
     """A fork of a process that has a server leaves that to its parent, and solves."""
     solved()
