@@ -31,7 +31,7 @@ PROBLEMS: dict[str, str] = {
     "small schedule": "generate('moldable', jobs=12, load=2.0, seed={seed})",
     "large throughput": "generate('layered', ops=1000, devices=16, seed={seed})",
     "large step": "generate('layered', ops=1000, devices=16, seed={seed}, objective='step')",
-    "large placement": "generate('gangs', jobs=400, racks=4, nodes=8, load=.9, seed={seed})",
+    "large placement": "generate('gangs', jobs=400, racks=32, nodes=8, load=.9, seed={seed})",
     "large schedule": "generate('moldable', jobs=200, load=2.0, seed={seed})",
 }
 """What makes each."""
