@@ -1,4 +1,4 @@
-"""What a new process answers: its first call, its second, and calls that `warm_up` went before; threads beside.
+"""Measure what a new process answers: its first call, its second, and calls that `warm_up` went before.
 
 Each run is a process of its own, by the clock on the wall, with two workers. Compiled code is on the disk.
 """
@@ -34,7 +34,7 @@ PROBLEMS: dict[str, str] = {
     "large placement": "generate('gangs', jobs=400, racks=32, nodes=8, load=.9, seed={seed})",
     "large schedule": "generate('moldable', jobs=200, load=2.0, seed={seed})",
 }
-"""What makes each."""
+"""Name the call that makes each."""
 _PROGRAM = """
 import json, sys
 import gangplan
