@@ -73,6 +73,7 @@ def _runs(fleet: Fleet, speeds: SpeedModel, node: int, model: str) -> bool:
 def _gpus(fleet: Fleet, holders: Mapping[int, str], node: int, gpus: Sequence[int]) -> list[str]:
     """Return what is wrong with the GPUs on one node."""
     wrong = ["a GPU is given twice"] if len(set(gpus)) < len(gpus) else []
+    wrong += [] if gpus else ["no GPU is given there"]
     for gpu in gpus:
         if not 0 <= gpu < fleet.gpus[node]:
             wrong.append(f"there is no GPU {gpu}")

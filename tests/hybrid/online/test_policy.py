@@ -96,6 +96,8 @@ def endless(view: View) -> Any:
         (Proposing(lambda view: [("j0", 2, {2: (0,)})]), "1 GPUs are fewer than its 2 workers need"),
         (Proposing(lambda view: [("j0", 2, {2: (0, 0)})]), "a GPU is given twice"),
         (Proposing(lambda view: [("j0", 2, {2: (0, 7)})]), "there is no GPU 7"),
+        (Proposing(lambda view: [("j0", 2, {2: (0, 1), 3: ()})]), "no GPU is given there"),
+        (Proposing(lambda view: [("j0", 2, {2: (0.5, 1)})]), "raised TypeError"),
         (Proposing(lambda view: [("j0", 3, None)]), "3 is not one of its numbers of workers"),
         (Proposing(lambda view: [("j0", 2, {1: (0, 1)})]), "is held by runs"),
         (Proposing(lambda view: [("j0",)]), "raised TypeError"),
