@@ -45,6 +45,7 @@ _MESSAGES: dict[str, tuple[Any, ...]] = {
 }
 """What a worker says, beside what it notes at the end of a method: kinds, and types of what follows."""
 _BOOKS = 4
+"""What follows ``end``: the method if it is over, its notes, its phases, and whether time was short."""
 
 
 class MethodFailed(RuntimeWarning):

@@ -1,4 +1,4 @@
-"""What `gangplan simulate` refuses because it would change nothing: an option that is not heard misleads."""
+"""Refuse options of `gangplan simulate` that would change nothing: one that is not heard misleads."""
 
 from __future__ import annotations
 

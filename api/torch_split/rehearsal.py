@@ -22,7 +22,7 @@ from .reference import kept
 from .remedies import remedy
 
 MICRO_BATCHES = 2
-"""Of the rehearsal: enough for inputs to be cut and outputs to be joined."""
+"""Micro-batches of the rehearsal: enough for inputs to be cut and outputs to be joined."""
 
 
 TOLERANCE = 1e-4
@@ -30,7 +30,7 @@ TOLERANCE = 1e-4
 
 
 class StageError(Exception):
-    """What torch would not do, or would do otherwise than the whole model."""
+    """Tell what torch would not do, or would do otherwise than the whole model."""
 
 
 def rehearse(model: Model, ops: Ops, stage: list[int], points: dict[str, str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What to change in a model that `torch.distributed.pipelining` does not run."""
+"""Tell what to change in a model that `torch.distributed.pipelining` does not run."""
 
 from __future__ import annotations
 

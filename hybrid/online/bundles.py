@@ -1,4 +1,4 @@
-"""How many workers of a gang stick together, and which nodes may have them."""
+"""Say how many workers of a gang stick together, and which nodes may have them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Ground:
 
 
 class Bundles:
-    """What is known of kinds of worker, and forgotten when a node fails or comes back.
+    """Keep what is known of kinds of worker, forgotten when a node fails or comes back.
 
     Args:
         placer: knows the nodes.

@@ -1,4 +1,4 @@
-"""What `Scheduler.decide` returns."""
+"""Hold what `Scheduler.decide` returns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .stops import Stop
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What `Scheduler.decide` did.
+    """Tell what `Scheduler.decide` did.
 
     Attributes:
         number: counted from 1.
