@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from sys import float_info
 
@@ -47,10 +48,11 @@ class Start:
 
 @dataclass(slots=True)
 class Held:
-    """A waiting job that others may not delay; `strict`: nor those that can be stopped."""
+    """A waiting job that others may not delay; `strict`: nor those that can be stopped; `nodes`: that it may use."""
 
     gang: GangJob
     strict: bool
+    nodes: np.ndarray
     reservation: Reservation | None = None
 
 
@@ -76,7 +78,8 @@ class Starts:
     def __init__(self, state: ClusterState, watchdog: Watchdog, stop: float = np.inf) -> None:
         self._state, self._watchdog, self._stop = state, watchdog, stop
         self._held: list[Held] = []
-        self._covered = np.zeros(state.fleet.n_nodes, dtype=bool)  # nodes that a reservation is about
+        self._promised: dict[str, float] = {}  # of jobs that started
+        self._covered = np.zeros(state.fleet.n_nodes, dtype=bool)  # nodes of those held
         self.starts: list[Start] = []
         self.waits: dict[str, str] = {}
         self.allowed: dict[str, frozenset[int]] = {}
@@ -117,6 +120,8 @@ class Starts:
                 continue
             lasts = request.lasts(degree)
             end = min(state.now + lasts, float_info.max)
+            if name in state.promises:
+                self._promised[name] = state.promises[name]
             state.begin(RunningJob(request, degree, state.now, end, dict(sorted(seats.items()))))
             self.starts.append(Start(name, degree, state.named(seats), tier, lasts))
             self.waits.pop(name, None)
@@ -168,9 +173,15 @@ class Starts:
         """Have jobs wait again that started in this round."""
         gone = {name: self._state.free(name).request for name in names}
         self.starts = [start for start in self.starts if start.job not in gone]
-        for request in gone.values():
+        for name, request in gone.items():
             self._state.wait(request)
+            if name in self._promised:
+                self._state.promises[name] = self._promised.pop(name)
         self.renew()
+
+    def holds(self, name: str) -> bool:
+        """Return whether nobody may delay a job while it waits."""
+        return any(held.gang.name == name for held in self._held)
 
     def _closed(self, shape: Shape, request: Request) -> bool:
         least = self._state.closed.get(shape.kind)
@@ -186,19 +197,29 @@ class Starts:
         gang, ground = state.placed(request, degree), state.ground(request, degree)
         if ground.total >= gang.workers[0] and (ground.nodes & ~self._covered).any():
             self._covered |= ground.nodes
-            self._held.append(Held(gang, strict))
+            self._held.append(Held(gang, strict, ground.nodes))
+
+    @contextmanager
+    def holding(self) -> Iterator[None]:
+        """Let those that are held within be delayed afterwards."""
+        before = len(self._held)
+        yield
+        del self._held[before:]
+        self._covered[:] = False
+        for held in self._held:
+            self._covered |= held.nodes
 
     def _reservations(self, request: Request) -> list[Reservation]:
         """Return the reservations that a job must let stand: the strict ones if it can be stopped when they are due."""
         found = []
         for held in self._held:
+            if not (held.strict or request.price is None):
+                continue
             if held.gang.name in self._state.waiting and held.gang.name != request.name:
                 if held.reservation is None:
-                    held.reservation = Reservation(
-                        self._state, held.gang, self._state.promises if held.strict else None
-                    )
-                if held.strict or request.price is None:
-                    found.append(held.reservation)
+                    promises = self._state.promises if held.strict else None
+                    held.reservation = Reservation(self._state, held.gang, promises)
+                found.append(held.reservation)
         return found
 
     def _seat(self, request: Request, degree: int, nodes: Nodes | None) -> Nodes | str:

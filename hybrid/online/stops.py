@@ -103,16 +103,35 @@ class Stops:
         pools: dict[int, list[Request]] = {}  # those that may be on the same nodes compete
         for request in first:
             pools.setdefault(state.ground(request, state.degrees(request)[0]).number, []).append(request)
-        for pool in pools.values():
-            chosen = parts.choose(pool, state.ground(pool[0], state.degrees(pool[0])[0]))
-            if pool[0] not in chosen:
-                starts.hold(pool[0])
-            for request in sorted(chosen, key=lambda r: -state.holds(r, state.degrees(r)[0])):
-                if starts.over():
-                    break
-                if not starts.one(request.name, starts.degrees(request), TIER, hold=False):
-                    self._make_room(request)
-        self._settle()
+        with starts.holding():
+            for pool in pools.values():
+                self._run(pool)
+            self._settle()
+
+    def _run(self, pool: list[Request]) -> None:
+        """Have those of a pool run that are to: who may be stopped the widest first, others beside who is before them.
+
+        The first that does not get its room is held, so that those behind it who may not be stopped leave it theirs.
+        """
+        state, starts, held = self._state, self._starts, False
+        chosen = self._parts.choose(pool, state.ground(pool[0], state.degrees(pool[0])[0]))
+        for request in sorted(chosen, key=lambda r: -state.holds(r, state.degrees(r)[0])):
+            if request.price is not None:
+                self._begin(request)
+        rest = {request.name for request in chosen if request.price is None}
+        for request in pool:
+            if request.name in rest:
+                self._begin(request)
+            if not held and request.name in state.waiting:
+                starts.hold(request)
+                held = True
+
+    def _begin(self, request: Request) -> None:
+        """Start a job where there is room, or where others stop for it, if there is time."""
+        if not self._starts.over() and not self._starts.one(
+            request.name, self._starts.degrees(request), TIER, hold=False
+        ):
+            self._make_room(request)
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -137,7 +156,7 @@ class Stops:
             state.free(job.name)
             state.wait(job.request.stopped(job.degree, job.ran(state.now), state.now - job.since))
         starts.renew()
-        where = {node: tuple(state.placer.idle(node)[:count]) for node, count in room.nodes.items()}
+        where = {node: self._seats(node, count, jobs) for node, count in room.nodes.items()}
         begun: list[str] = []
         for name, degrees, nodes in [
             (request.name, degree, where),
@@ -153,6 +172,11 @@ class Stops:
             held = state.named(job.nodes)
             self.stops.append(Stop(job.name, held, request.name, exchange.left, exchange.price or 0.0))
 
+    def _seats(self, node: int, count: int, jobs: Sequence[RunningJob]) -> tuple[int, ...]:
+        """Return so many idle GPUs of a node, first those that jobs left."""
+        left = {gpu for job in jobs for gpu in job.nodes.get(node, ())}
+        return tuple(sorted(sorted(self._state.placer.idle(node), key=lambda gpu: gpu not in left)[:count]))
+
     def _put_back(self, begun: Sequence[str], jobs: Sequence[RunningJob]) -> None:
         """Have jobs that were started wait again, and those run on that were stopped."""
         self._starts.undo(begun)
@@ -163,13 +187,17 @@ class Stops:
     def _settle(self) -> None:
         """Take back stops that gain no more than they cost, now that all starts are known, and what rests on them.
 
-        Whoever starts on a node of such a job may rest on its GPUs, cores or memory.
+        Whoever starts on a node of such a job may rest on its GPUs, cores or memory, and whoever started after one that
+        nobody may delay may delay it.
         """
         while loss := next((x for x in self.stops if not x.gains(self._made(), self.stops)), None):
             stops, starts = {loss.job}, set[str]()
             while True:
                 where = {node for x in self.stops if x.job in stops for node in x.nodes}
-                more = {s.job for s in self._made() if s.job in stops or where & {*s.nodes}} | starts
+                made = self._made()
+                more = {s.job for s in made if s.job in stops or where & {*s.nodes}} | starts
+                ahead = next((i for i, s in enumerate(made) if s.job in more and self._starts.holds(s.job)), len(made))
+                more |= {s.job for s in made[ahead:]}
                 back = stops | {x.job for x in self.stops if x.other in more or x.job in more}
                 if (back, more) == (stops, starts):
                     break

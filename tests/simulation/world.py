@@ -76,7 +76,7 @@ class Job:
     def end(self, now: float) -> float:
         """Return when it is expected to be done: as long again, if that is over."""
         end = self.since + self.lasts
-        return end if end > now else now + (now - self.since)
+        return end if end >= now else now + (now - self.since)
 
     def stop(self, now: float) -> None:
         """Keep what it has got on with, have it pay when it runs again, and not count as waiting what it ran."""
