@@ -43,7 +43,6 @@ class Request:
         done: GPU seconds for which it got on until then.
         again: whether it runs again when it starts, and pays its price.
         due: from when on it goes before others; later by the seconds that it ran before it was stopped.
-        stops: how often it was stopped.
     """
 
     job: GangJob
@@ -57,7 +56,6 @@ class Request:
     done: float = 0.0
     again: bool = False
     due: float = float_info.max
-    stops: int = 0
 
     @property
     def name(self) -> str:
@@ -87,7 +85,7 @@ class Request:
         if left <= 0.0:
             left = ran / whole if whole else 0.0
         done, again = self.done + ran * self.gpus(degree), self.price is not None
-        return replace(self, left=left, done=done, again=again, due=self.due + held, stops=self.stops + 1)
+        return replace(self, left=left, done=done, again=again, due=self.due + held)
 
     def placed(self, degree: int, size: int) -> GangJob:
         """Return the gang as the placer sees it: in bundles of `size` workers.

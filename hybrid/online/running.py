@@ -50,14 +50,14 @@ class RunningJob:
 
     @property
     def settled(self) -> float:
-        """From when on it may be stopped: once it got on for its price, after n stops for n + 1 times its price.
+        """From when on it may be stopped: once it got on for its price.
 
         A job that was due when it started never is.
         """
         request = self.request
         if request.price is None or request.due <= self.since:
             return float(np.inf)
-        return self.since + request.pays + request.price * (1 + request.stops)
+        return self.since + request.pays + request.price
 
     def left(self, now: float) -> float:
         """Return the seconds that it is expected to run still: as long as it did, if it is expected to have ended."""

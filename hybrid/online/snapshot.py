@@ -164,6 +164,5 @@ def _request(row: Mapping[str, Any], settings: Settings) -> Request:
         raise InstanceError("seconds", f"has {len(seconds)} entries for {len(job['workers'])} numbers of workers")
     due = min(row["submit"] + settings.patience * max(seconds), float_info.max)
     require_number(row.get("due", due), "due")
-    require_number(row.get("stops", 0), "stops", whole=True)
     rest = {"due": due} | {key: value for key, value in row.items() if key not in ("job", "seconds")}
     return Request(job=GangJob(**job), seconds=tuple(seconds), **rest)

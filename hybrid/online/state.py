@@ -30,7 +30,7 @@ EXPENSIVE = 2.0
 """Times its price that a stop has to be worth: who was stopped once is often stopped again."""
 
 
-PATIENCE = 20.0
+PATIENCE = 50.0
 """Times its longest expected seconds that a job waits until it is due."""
 STEEPEST = 8
 """The largest exponent of GPUs: beyond it, keys would leave the range of floating-point numbers."""

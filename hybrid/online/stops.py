@@ -6,11 +6,11 @@ against it. As many of the first as have room together are to run. Who of them w
 what running jobs hold that are not among them, else a node that is cleared of jobs that go on elsewhere, so that no
 gang waits for room that is there but scattered.
 
-Jobs cannot stop each other for ever. For the nth time a job stops only after it got on, since it last started, for n
-times its price, and for longer than nothing. So each price that is paid stands beside at least as many GPU seconds in
-which a job got on, what stops cost is never more than the work there is, and a job of d seconds with the price p is
-stopped fewer than (2 d / p)^(1/2) times. Where stops cost nothing, whoever holds GPUs gets on all the time. A job that
-was due when it started is not stopped at all.
+Jobs cannot stop each other for ever. A job stops only after it got on, since it last started, for its price, and for
+longer than nothing. So each price that is paid stands beside at least as many GPU seconds in which a job got on, what
+stops cost is never more than the work there is, and a job of d seconds with the price p is stopped at most d / p times.
+Where stops cost nothing, whoever holds GPUs gets on all the time. A job that was due when it started is not stopped at
+all.
 """
 
 from __future__ import annotations

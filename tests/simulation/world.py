@@ -11,7 +11,7 @@ from typing import Any
 
 SLACK = 1e-9
 """Of an amount: sums of floating-point numbers lose a little."""
-PATIENCE = 20.0
+PATIENCE = 50.0
 Nodes = dict[str, tuple[int, ...]]
 IGNORED: set[str] = set()
 """Rules that are not looked at, so that what lies behind a known fault can be seen."""

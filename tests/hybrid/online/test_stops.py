@@ -206,19 +206,19 @@ def test_labels_and_types_count_in_room() -> None:
     assert scheduler.running == ("a",)
 
 
-def test_nth_stop_comes_after_n_times_the_price() -> None:
-    """A job gets on for its price before the first stop, for twice that after its second start, and so on."""
+def test_each_stop_comes_after_the_price() -> None:
+    """A job gets on for its price before it is stopped, each time after it paid."""
     scheduler, now = Scheduler(Fleet.regular(1, 1), price=10.0), 0.0
     scheduler.submit(job("long", 8), 1e5)
     scheduler.decide(60.0)
     for n in (1, 2, 3):
-        paid = 0.0 if n == 1 else 10.0
+        earliest = now + 10.0 if n == 1 else now + 20.0
         scheduler.submit(job(f"short{n}", 8), 1.0, now=now)
-        assert not scheduler.decide(60.0, now=now + paid + 10.0 * n - 0.1).stops
-        now += paid + 10.0 * n
-        assert names(scheduler.decide(60.0, now=now).stops) == {"long"}
+        assert not scheduler.decide(60.0, now=earliest - 0.1).stops
+        assert names(scheduler.decide(60.0, now=earliest).stops) == {"long"}
         scheduler.finish(f"short{n}")
         scheduler.decide(60.0)
+        now = earliest
 
 
 def test_stops_that_lose_are_taken_back() -> None:
