@@ -61,8 +61,10 @@ class Parts:
         """
         state = self._state
         degrees = [state.degrees(request)[0] for request in waiting]
-        gangs = [state.placed(request, degree) for request, degree in zip(waiting, degrees, strict=True)]
-        asked = np.array([Kind.workers(gang).need for gang in gangs]).T * [gang.workers[0] for gang in gangs]
+        wanted = [*zip(waiting, degrees, strict=True)]
+        asked = np.array([state.kind(*each)[0].need for each in wanted]).T * [
+            state.placed(*each).workers[0] for each in wanted
+        ]
         rows = np.flatnonzero(asked.max(axis=1))
         here = np.ones(len(self._node), dtype=bool)
         heads = np.flatnonzero(self._head & self.movable)

@@ -79,7 +79,6 @@ class Starts:
         self._state, self._watchdog, self._stop = state, watchdog, stop
         self._held: list[Held] = []
         self._promised: dict[str, float] = {}  # of jobs that started
-        self._covered = np.zeros(state.fleet.n_nodes, dtype=bool)  # nodes of those held
         self.starts: list[Start] = []
         self.waits: dict[str, str] = {}
         self.allowed: dict[str, frozenset[int]] = {}
@@ -125,6 +124,8 @@ class Starts:
             state.begin(RunningJob(request, degree, state.now, end, dict(sorted(seats.items()))))
             self.starts.append(Start(name, degree, state.named(seats), tier, lasts))
             self.waits.pop(name, None)
+            if any(held.strict and held.gang.name == name for held in self._held):
+                self._hold_next()
             return True
         if why == FULL and hold:
             self.hold(request)
@@ -173,6 +174,9 @@ class Starts:
         """Have jobs wait again that started in this round."""
         gone = {name: self._state.free(name).request for name in names}
         self.starts = [start for start in self.starts if start.job not in gone]
+        first = next((held for held in self._held if held.strict and held.gang.name in gone), None)
+        if first:  # those due later are held once it starts
+            self._held = [held for held in self._held if held is first or not held.strict]
         for name, request in gone.items():
             self._state.wait(request)
             if name in self._promised:
@@ -195,19 +199,24 @@ class Starts:
         if not strict and not state.settings.reserve:
             return
         gang, ground = state.placed(request, degree), state.ground(request, degree)
-        if ground.total >= gang.workers[0] and (ground.nodes & ~self._covered).any():
-            self._covered |= ground.nodes
+        others = [held.nodes for held in self._held if held.gang.name in state.waiting]
+        covered = np.logical_or.reduce([np.zeros_like(ground.nodes), *others])
+        if ground.total >= gang.workers[0] and (ground.nodes & ~covered).any():
             self._held.append(Held(gang, strict, ground.nodes))
+
+    def _hold_next(self) -> None:
+        """Let nobody delay the first that is due, now that the one before it started."""
+        head = Walk(self._state.due).next()
+        request = self._state.waiting[head[1]] if head else None
+        if request and request.due <= self._state.now:
+            self.hold(request, strict=True)
 
     @contextmanager
     def holding(self) -> Iterator[None]:
         """Let those that are held within be delayed afterwards."""
         before = len(self._held)
         yield
-        del self._held[before:]
-        self._covered[:] = False
-        for held in self._held:
-            self._covered |= held.nodes
+        self._held = [*self._held[:before], *(held for held in self._held[before:] if held.strict)]
 
     def _reservations(self, request: Request) -> list[Reservation]:
         """Return the reservations that a job must let stand: the strict ones if it can be stopped when they are due."""

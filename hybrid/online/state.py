@@ -103,6 +103,7 @@ class ClusterState:
         self.size = int(fleet.gpus.max())
         self._index = {name: node for node, name in enumerate(fleet.names)}
         self._placed: dict[tuple[str, int], GangJob] = {}
+        self._kinds: dict[tuple[str, int], tuple[Kind, Ground]] = {}
 
     def at(self, now: float | None) -> float:
         """Return the time of an event: `now`, or that of the last one.
@@ -159,9 +160,17 @@ class ClusterState:
         """Return how many workers stick together if they are to, 0 if so many never fit."""
         return self.bundles.size(self._told(request.job), degree)
 
+    def kind(self, request: Request, degree: int) -> tuple[Kind, Ground]:
+        """Return the kind of a bundle of so many workers, and the nodes that are up and may have one."""
+        key = request.name, degree
+        if key not in self._kinds:
+            gang = self.placed(request, degree)
+            self._kinds[key] = Kind.workers(gang), self.bundles.ground(gang)
+        return self._kinds[key]
+
     def ground(self, request: Request, degree: int) -> Ground:
         """Return the nodes that are up and may have a bundle of so many workers."""
-        return self.bundles.ground(self.placed(request, degree))
+        return self.kind(request, degree)[1]
 
     def _told(self, job: GangJob) -> GangJob:
         """Return a gang without its model where models make no difference."""
@@ -206,6 +215,7 @@ class ClusterState:
         """Forget what was kept of a job."""
         for degree in request.job.workers:
             self._placed.pop((request.name, degree), None)
+            self._kinds.pop((request.name, degree), None)
 
     def over(self, name: str) -> None:
         """Note that a job is done or was withdrawn, and forget who was so long ago."""
@@ -281,6 +291,7 @@ class ClusterState:
         self.changes += 1
         self.bundles.clear()
         self._placed.clear()
+        self._kinds.clear()
         for shape, names in self.queue.lines():  # gangs may stick together otherwise than before
             first = self.waiting[names[0]]
             if Kind.workers(self.placed(first, first.job.workers[-1])) != shape.kind:
