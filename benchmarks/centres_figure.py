@@ -16,10 +16,10 @@ from gangplan.systems.interference.bidders import Ask, Bids, Here, Local
 from gangplan.systems.interference.case import Case
 from gangplan.systems.interference.cases import CENTRES, VALIDATION
 from gangplan.systems.interference.environment import Environment
-from gangplan.systems.interference.evaluate import CONSOLIDATE, alone
 from gangplan.systems.interference.greedy import Greedy
 from gangplan.systems.interference.market import Market
 from gangplan.systems.interference.policies import make_policy
+from gangplan.systems.interference.rivals import CONSOLIDATE, alone
 
 from .found import Found
 from .rows import ROOT

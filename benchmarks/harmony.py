@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from gangplan.systems.interference.cases import OF_AGENTS, VALIDATION, maker
-from gangplan.systems.interference.evaluate import Figures, evaluate
+from gangplan.systems.interference.ground import Interference
 from gangplan.systems.interference.policies import make_policy, weights_of
 
 from . import centres, harmony_tables
@@ -34,10 +33,11 @@ def tasks(options: Options) -> Iterator[Task]:
 
 
 def measure(task: Task, options: Options) -> Mapping[str, float]:
-    """Simulate; see `Figures`."""
-    made = _policy(task.policy, task.case, options.weights)
-    figures: Figures = evaluate({task.policy: made}, maker(task.case, options.data), [task.seed])[task.policy]
-    return {name: float(values[0]) for name, values in asdict(figures).items() if name in STUDY.figures}
+    """Simulate; see `Interference.figures`."""
+    ground = Interference(task.case, f"{options.data}")
+    drawn = ground.draw(task.seed)
+    figures = ground.play(_policy(task.policy, task.case, options.weights)(drawn), drawn)
+    return {name: figures[name] for name in STUDY.figures}
 
 
 @cache

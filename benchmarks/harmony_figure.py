@@ -13,10 +13,10 @@ from gangplan.plot.scene import Axis, Boxes, Heat, Key, Panel, Scene, Words
 from gangplan.simulator.snapshots import Snapshots, Truth
 from gangplan.systems.interference.baselines import Policy, Rule, run
 from gangplan.systems.interference.cases import TRAINING, VALIDATION, maker
-from gangplan.systems.interference.evaluate import baselines
 from gangplan.systems.interference.greedy import Greedy
 from gangplan.systems.interference.job_types import TESTBED
 from gangplan.systems.interference.outcome import InterferenceOutcome
+from gangplan.systems.interference.rivals import baselines
 from gangplan.systems.interference.samples import Log, log
 from gangplan.systems.interference.sources import log_samples
 from gangplan.systems.interference.truths import HiddenTruth

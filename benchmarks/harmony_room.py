@@ -8,16 +8,18 @@ from itertools import combinations, product
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray, require_choice
+from gangplan.simulator.ground import against, evaluate
 from gangplan.simulator.snapshots import Long, Snapshots, Truth, offsets
 from gangplan.systems.harmony.colocate.joint import DELAY, Joint
 from gangplan.systems.harmony.colocate.policy import SLACK
 from gangplan.systems.interference.baselines import Policy
 from gangplan.systems.interference.case import Case
 from gangplan.systems.interference.environment import Environment
-from gangplan.systems.interference.evaluate import CONSOLIDATE, PATIENCE, evaluate
 from gangplan.systems.interference.greedy import Rows
+from gangplan.systems.interference.ground import Interference
 from gangplan.systems.interference.places import places, rooms
 from gangplan.systems.interference.policies import make_policy
+from gangplan.systems.interference.rivals import CONSOLIDATE, PATIENCE
 
 MORE, JOBS, PLACES, AT_ONCE = 80, 3, 400_000, 20_000
 """Orders; jobs and joint places up to which all are tried, and how many of them at once."""
@@ -140,7 +142,8 @@ def room(name: str, make: Callable[[int], Case], seeds: Sequence[int]) -> Iterat
         "exact": of(Exact, **words, tries=MORE),
         "exact, none waits by rule": of(Exact, tries=MORE),
     }
-    found = evaluate({"colocate": ships, **others}, make, seeds)
-    for other, figures in found.items():
-        mean, margin = figures.against(found["colocate"])
+    makers = {x: lambda drawn, seed, of=one: of(drawn) for x, one in {"colocate": ships, **others}.items()}
+    runs = evaluate(Interference(name, make=make), makers, seeds)
+    for other in makers:
+        mean, margin = against(runs, other, "colocate", "mean_jct")
         yield f"{name}, {len(seeds)} seeds: {other} {mean:+.2%}" + ("" if margin is None else f" ± {margin:.2%}")

@@ -19,9 +19,9 @@ from gangplan.systems.interference.case import Case
 from gangplan.systems.interference.cases import VALIDATION, poisson
 from gangplan.systems.interference.centres import moved
 from gangplan.systems.interference.environment import Environment
-from gangplan.systems.interference.evaluate import CONSOLIDATE, alone
 from gangplan.systems.interference.greedy import Greedy, Rows
 from gangplan.systems.interference.market import Market
+from gangplan.systems.interference.rivals import CONSOLIDATE, alone
 
 from .found import Found, table
 from .rows import Task

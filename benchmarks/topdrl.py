@@ -10,7 +10,7 @@ from typing import Any
 
 from gangplan.instances import InstanceError
 from gangplan.systems.topdrl.bound import bound
-from gangplan.systems.topdrl.evaluate import FIGURES, evaluate
+from gangplan.systems.topdrl.ground import Topdrl
 from gangplan.systems.topdrl.policies import make_policy, weights_of
 from gangplan.systems.topdrl.suites import SUITES, Suite, suite
 from gangplan.systems.topdrl.window import window
@@ -45,10 +45,10 @@ def measure(task: Task, options: Options) -> Mapping[str, float]:
     """Simulate, or prove what no plan is below; of a window the oracle is what its best plan comes to."""
     if task.policy == BOUND or (task.policy, task.case) == (ORACLE, WINDOWS):
         return {"mean_jct": _proved(task.case, task.seed, options.data)[task.policy]}
-    ground = _ground(task.case, options.data)
-    policy = _policy(task.policy, task.case, options.data, options.weights)
-    (row,) = evaluate({task.policy: policy}, ground, [task.seed])
-    return {name: getattr(row, name) for name in FIGURES}
+    ground = Topdrl(_ground(task.case, options.data))
+    policy = ground.always(_policy(task.policy, task.case, options.data, options.weights))
+    drawn = ground.draw(task.seed)
+    return ground.play(policy(drawn, task.seed), drawn)
 
 
 @cache
@@ -73,5 +73,5 @@ def _proved(name: str, seed: int, data: Path) -> Mapping[str, float]:
     return {BOUND: bound(work, ground.fleet, ground.proximity)}
 
 
-STUDY = Study("topdrl", FIGURES, tasks, measure, {"topdrl.md": SUMMARY, "topdrl-results.md": RESULTS})
-"""See `gangplan.systems.topdrl.evaluate.Row`."""
+STUDY = Study("topdrl", tuple(Topdrl.figures), tasks, measure, {"topdrl.md": SUMMARY, "topdrl-results.md": RESULTS})
+"""See `Topdrl.figures`."""

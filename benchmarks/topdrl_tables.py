@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gangplan.systems.topdrl.allocate import ALLOCATORS
-from gangplan.systems.topdrl.evaluate import FIGURES
+from gangplan.systems.topdrl.ground import Topdrl
 from gangplan.systems.topdrl.policies import PUBLISHED
 from gangplan.systems.topdrl.rules import DISCIPLINES, TUNED
 from gangplan.systems.topdrl.suites import SUITES
@@ -65,7 +65,7 @@ def suites(found: Found) -> str:
     names = [name for name in names if any(found.of(suite, name) for suite in known)]
     jct = [(f"`{name}`", *(cell(suite, name) for suite in known)) for name in names]
     first = [
-        (f"`{name}`", *(number(found.mean(known[0], name, figure)) for figure in FIGURES[1:]))
+        (f"`{name}`", *(number(found.mean(known[0], name, figure)) for figure in [*Topdrl.figures][1:]))
         for name in names
         if known and name != BOUND and found.of(known[0], name)
     ]

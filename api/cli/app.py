@@ -54,9 +54,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
             "run a trace of jobs on a cluster", "gangplan simulate jobs.csv --cluster 20x8 --policy fifo --policy srtf"
         ),
         "replay": Entry("fill a cluster with pods", "gangplan replay nodes.csv pods.csv --policy fgd"),
-        "pacml": Entry("let jobs arrive on a RAMP cluster", "gangplan pacml --profiles profiles/ --seeds 2"),
-        "harmony": Entry("place gangs that hurt one another", "gangplan harmony shared --policy lif --policy alone"),
-        "topdrl": Entry("pick jobs and close GPUs on a small cluster", "gangplan topdrl --policy sjf --policy linear"),
+        "system": Entry("compare policies of published systems", "gangplan system topdrl --policy select --seeds 10"),
     },
     "Learning and measurement": {
         "learn": Entry("train, judge, export and list policies", "gangplan learn list"),

@@ -85,7 +85,7 @@ def evaluate(
         raise InstanceError("seeds", f"{seeds!r} is not a positive integer")
     path = find(name)
     made = recipe(read_card(path).policy)
-    asked = _options(made.evaluate, option or [])
+    asked = _options(made.judge, option or [])
     _check_needs()
     with Bar("judging", hidden=as_json):
         rows = made.evaluate(made.load(path), range(seeds), **asked)

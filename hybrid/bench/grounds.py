@@ -1,16 +1,16 @@
-"""The grounds of the online suites: jobs that arrive, who decides when they do, and what nobody can be better than.
+"""The grounds of the online suites: one draw of a ground, what its policies come to, and what none can be better than.
 
-A ground is made of plain arguments and plays a policy: by name, or one that somebody else wrote. The value is the mean
-JCT, seconds, of a checked outcome; on PAC-ML's ground the share of the jobs that were blocked or had not ended.
+The value is the mean JCT, seconds, of a checked outcome; on PAC-ML's ground the share of the jobs that were blocked or
+had not ended.
 """
 
 from __future__ import annotations
 
 import hashlib
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from functools import cache
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 from gangplan.instances.errors import InstanceError, unknown
 from gangplan.instances.generators import generate
 from gangplan.instances.workload import Workload
-from gangplan.simulator.outcome import Outcome
+from gangplan.simulator import ground as grounds
+from gangplan.simulator.ground import Figure, Maker, refuse
+from gangplan.systems import ground_of
 
 from .traces import traced_jobs
 
@@ -34,221 +36,111 @@ _NETWORKS: tuple[tuple[str, dict[str, int]], ...] = (
 _OPTIONS: dict[str, Any] = {"objective": "step", "training": True, "device_type": "P100", "batch": 128}
 
 
-class Ground(ABC):
-    """Jobs that arrive on a cluster.
-
-    Attributes:
-        objective: ``online``.
-        usual: policies of a run that names none.
-        case: what a policy of somebody else's is made for.
-    """
-
-    objective = "online"
-    usual: tuple[str, ...]
-    case: Any
-
-    @abstractmethod
-    def drawn(self) -> Sequence[NDArray[Any]]:
-        """Return what was drawn, first when jobs arrive, (n,)."""
-
-    @abstractmethod
-    def named(self, name: str, seed: int) -> Any:
-        """Return the policy of a name.
-
-        Raises:
-            InstanceError: if there is none.
-        """
-
-    @abstractmethod
-    def play(self, policy: Any) -> float:
-        """Let a policy decide, check the outcome, and return its value.
-
-        Raises:
-            RuntimeError: if the outcome does not hold.
-        """
-
-    @abstractmethod
-    def bound(self, time_limit: float) -> float:
-        """Return what no policy is below, whatever it knows of the future."""
-
-    @property
-    def hash(self) -> str:
-        """SHA-256 of what was drawn."""
-        text = repr([type(self).__name__, *(x.tolist() for x in self.drawn())])
-        return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
-
-
-class Queue(Ground):
+@dataclass(frozen=True)
+class Queue(grounds.Ground):
     """`Scheduler`'s ground: jobs of a trace's sizes and durations, which may be stopped, on nodes of eight GPUs."""
 
+    figures: ClassVar[Mapping[str, Figure]] = {"mean_jct": Figure("mean JCT", "s")}
     usual = ("scheduler", "scheduler-untold", "fifo", "sjf", "srtf", "tiresias")
 
-    def __init__(self, *, trace: str, jobs: int, gpus: int, seed: int = 0) -> None:
-        rng = np.random.default_rng([*trace.encode(), FIRST + seed, jobs, gpus])
-        self.case: Workload = traced_jobs(trace, jobs, gpus, rng)
-        self._gpus = gpus
+    trace: str
+    jobs: int
+    gpus: int
 
-    def drawn(self) -> Sequence[NDArray[Any]]:
+    @property
+    def case(self) -> str:  # type: ignore[override]
+        """The trace."""
+        return self.trace
+
+    def draw(self, seed: int) -> Workload:
         """See `Ground`."""
-        return self.case.submit, self.case.gpus, self.case.duration
+        rng = np.random.default_rng([*self.trace.encode(), seed, self.jobs, self.gpus])
+        return traced_jobs(self.trace, self.jobs, self.gpus, rng)
 
-    def named(self, name: str, seed: int) -> Any:
+    def arrays(self, drawn: Workload) -> Sequence[NDArray[Any]]:
+        """See `Ground`."""
+        return drawn.submit, drawn.gpus, drawn.duration
+
+    def policy(self, name: str) -> Maker:
         """See `Ground`."""
         from gangplan.simulator.engine.policies import POLICIES
 
         from ..online.engine_policy import SchedulerPolicy
 
         if name.startswith("scheduler"):
-            return lambda: SchedulerPolicy(told=name == "scheduler", price=0.0)
+            return lambda drawn, seed: lambda: SchedulerPolicy(told=name == "scheduler", price=0.0)
         if name not in POLICIES:
             raise InstanceError("methods", unknown(name, ("scheduler", "scheduler-untold", *POLICIES)))
-        return name
+        return lambda drawn, seed: name
 
-    def play(self, policy: Any) -> float:
+    def play(self, policy: Any, drawn: Workload) -> Mapping[str, float]:
         """See `Ground`."""
         from gangplan.simulator.check import check
         from gangplan.simulator.engine import simulate_named
 
-        outcome = simulate_named(self.case, self._gpus // _NODE, _NODE, policy, discipline="overtake")
-        return _mean_jct(outcome, check(outcome))
+        outcome = simulate_named(drawn, self.gpus // _NODE, _NODE, policy, discipline="overtake")
+        refuse(check(outcome))
+        return {"mean_jct": float((outcome.finish - outcome.workload.submit).mean())}
 
-    def bound(self, time_limit: float) -> float:
+    def bound(self, drawn: Workload, time_limit: float) -> float:
         """See `Ground`; jobs may be stopped, so that only relaxations hold."""
         from gangplan.solvers.schedule.clairvoyant import mean_jct_bound
 
-        return mean_jct_bound(self.case, self._gpus)
+        return mean_jct_bound(drawn, self.gpus)
 
 
-class Proximity(Ground):
-    """TopDRL's ground: gangs that are faster the closer their GPUs are."""
+@dataclass(frozen=True)
+class Ground:
+    """One draw of a ground, an instance of GapBench.
 
-    usual = ("least_work", "sjf", "fcfs", "tetris", "rollout", "patient")
-
-    def __init__(self, *, suite: str, seed: int = 0) -> None:
-        from gangplan.systems.topdrl.suites import suite as suite_of
-
-        self._suite = suite_of(suite)
-        self.case = self._suite.draw(FIRST + seed)
-
-    def drawn(self) -> Sequence[NDArray[Any]]:
-        """See `Ground`."""
-        return self.case[0].submit, self.case[0].gpus, self.case[0].duration
-
-    def named(self, name: str, seed: int) -> Any:
-        """See `Ground`."""
-        from gangplan.systems.topdrl.policies import make_policy
-
-        return make_policy(name, seed, self._suite)
-
-    def play(self, policy: Any) -> float:
-        """See `Ground`."""
-        from gangplan.simulator.check import check
-        from gangplan.systems.topdrl.evaluate import run_policy
-
-        outcome = run_policy(policy, self._suite, *self.case)[0]
-        return _mean_jct(outcome, check(outcome))
-
-    def bound(self, time_limit: float) -> float:
-        """See `Ground`."""
-        from gangplan.systems.topdrl.bound import bound
-
-        return bound(self.case[0], self._suite.fleet, self._suite.proximity)
-
-
-class Interference(Ground):
-    """Harmony's ground: jobs that slow one another down, placed every 20 minutes and never moved."""
-
-    usual: tuple[str, ...] = ("lif", "tetris", "lb", "lif-near", "alone-joint")
-
-    def __init__(self, *, case: str, jobs: int, seed: int = 0) -> None:
-        from gangplan.systems.interference.cases import CASES
-
-        self._name, self.case = case, CASES[case](FIRST + seed, jobs=jobs)
-
-    def drawn(self) -> Sequence[NDArray[Any]]:
-        """See `Ground`."""
-        jobs, hidden = self.case.jobs, self.case.truth.hidden
-        return (
-            jobs.submit,
-            jobs.kind,
-            jobs.workers,
-            jobs.servers,
-            jobs.epochs,
-            hidden.host,
-            hidden.socket,
-            hidden.quality,
-        )
-
-    def named(self, name: str, seed: int) -> Any:
-        """See `Ground`."""
-        from gangplan.systems.interference.policies import make_policy
-
-        return make_policy(name, self._name)(self.case)
-
-    def play(self, policy: Any) -> float:
-        """See `Ground`."""
-        from gangplan.systems.interference.baselines import run
-        from gangplan.systems.interference.outcome import check
-
-        outcome = run(self.case, policy).outcome()
-        _refuse(check(outcome))
-        return float(outcome.jct.mean())
-
-    def bound(self, time_limit: float) -> float:
-        """See `Ground`: alone, without synchronisation, on GPUs that are counted, from the next interval on."""
-        from gangplan.solvers.schedule.clairvoyant import clairvoyant
-
-        jobs, hidden, n = self.case.jobs, self.case.truth.hidden, len(self.case.jobs)
-        submit = np.ceil(jobs.submit / self.case.interval) * self.case.interval
-        seconds = jobs.epochs * (hidden.step * hidden.batches)[jobs.kind] / jobs.workers
-        fastest = Workload(tuple(map(str, range(n))), submit, jobs.workers, seconds)
-        found = clairvoyant(fastest, self.case.fleet.n_gpus, time_limit=time_limit).bound
-        return float((submit - jobs.submit).mean()) + found
-
-
-class Agents(Interference):
-    """MARL's ground: the same in a data centre, whose racks are owned by agents."""
-
-    usual = ("market-packed", "agents-lif", "agents-alone", "lif-near")
-
-
-class Ramp(Ground):
-    """PAC-ML's ground: jobs that a RAMP cluster of 4 x 4 x 2 servers accepts at once, or blocks.
-
-    The bound is that of policies that keep a job in one block; published first fit may let it spill out.
+    Attributes:
+        label: of its kind, in the hash.
+        on: the ground.
+        seed: of the draw.
+        usual: policies of a run that names none.
     """
 
-    usual = ("constant-4", "constant-8", "constant-16", "smallest+best", "plans")
+    objective: ClassVar[str] = "online"
 
-    def __init__(self, *, distribution: str, jobs: int, seed: int = 0) -> None:
-        from gangplan.systems.pacml.arrivals import arrivals
+    label: str
+    on: grounds.Ground
+    seed: int
+    usual: tuple[str, ...]
 
-        self.case = arrivals(_types(), distribution, FIRST + seed, n=jobs)
+    @cached_property
+    def case(self) -> Any:
+        """What was drawn: what a policy of somebody else's is made for."""
+        return self.on.draw(FIRST + self.seed)
 
     def drawn(self) -> Sequence[NDArray[Any]]:
-        """See `Ground`."""
-        return self.case.submit, self.case.model, self.case.limit
+        """Return what was drawn, first when jobs arrive, (n,)."""
+        return self.on.arrays(self.case)
 
     def named(self, name: str, seed: int) -> Any:
-        """See `Ground`."""
-        from gangplan.systems.pacml.learned.policies import make_policy
+        """Return the policy of a name, which draws by a seed.
 
-        return make_policy(name)(seed)
+        Raises:
+            InstanceError: if there is none.
+        """
+        return self.on.policy(name)(self.case, seed)
 
     def play(self, policy: Any) -> float:
-        """See `Ground`."""
-        from gangplan.systems.pacml.check import Checker
-        from gangplan.systems.pacml.simulate import simulate
+        """Let a policy decide, check the outcome, and return its value.
 
-        outcome = simulate(self.case, policy)
-        _refuse(Checker().check(outcome))
-        return float(outcome.blocked_or_running)
+        Raises:
+            RuntimeError: if the outcome does not hold.
+        """
+        return self.on.play(policy, self.case)[next(iter(self.on.figures))]
 
     def bound(self, time_limit: float) -> float:
-        """See `Ground`."""
-        from gangplan.systems.pacml.plans import clairvoyant
+        """Return what no policy is below, whatever it knows of the future."""
+        return self.on.bound(self.case, time_limit)
 
-        return clairvoyant(self.case, time_limit=time_limit, width=1, by_horizon=True).bound
+    @property
+    def hash(self) -> str:
+        """SHA-256 of what was drawn."""
+        text = repr([self.label, *(x.tolist() for x in self.drawn())])
+        return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 @cache
@@ -259,21 +151,23 @@ def _types() -> tuple[Any, ...]:
     return tuple(JobType.of(generate(kind, devices=2, **_OPTIONS, **size).graph, name=kind) for kind, size in _NETWORKS)
 
 
-def _refuse(faults: Sequence[str]) -> None:
-    if faults:
-        raise RuntimeError("; ".join(faults))
+def _of(label: str, usual: tuple[str, ...], make: Callable[..., grounds.Ground]) -> Callable[..., Ground]:
+    return lambda seed=0, **settings: Ground(label, make(**settings), seed, usual)
 
 
-def _mean_jct(outcome: Outcome, faults: Sequence[str]) -> float:
-    _refuse(faults)
-    return float((outcome.finish - outcome.workload.submit).mean())
-
-
-GROUNDS: dict[str, type[Ground]] = {
-    "queue": Queue,
-    "proximity": Proximity,
-    "interference": Interference,
-    "agents": Agents,
-    "ramp": Ramp,
+USUAL: dict[str, tuple[str, ...]] = {
+    "queue": Queue.usual,
+    "proximity": ("least_work", "sjf", "fcfs", "tetris", "rollout", "patient"),
+    "interference": ("lif", "tetris", "lb", "lif-near", "alone-joint"),
+    "agents": ("market-packed", "agents-lif", "agents-alone", "lif-near"),
+    "ramp": ("constant-4", "constant-8", "constant-16", "smallest+best", "plans"),
 }
-"""By the name that suite.toml has for it."""
+"""Policies of a run that names none."""
+GROUNDS: dict[str, Callable[..., Ground]] = {
+    "queue": _of("Queue", USUAL["queue"], Queue),
+    "proximity": _of("Proximity", USUAL["proximity"], lambda **x: ground_of("topdrl")(**x, draws=None)),
+    "interference": _of("Interference", USUAL["interference"], ground_of("harmony")),
+    "agents": _of("Agents", USUAL["agents"], ground_of("marl")),
+    "ramp": _of("Ramp", USUAL["ramp"], lambda **x: ground_of("pacml")(profiles=_types(), **x)),
+}
+"""By the name that suite.toml has for it: makes the ground of settings and a seed."""

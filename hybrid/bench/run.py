@@ -13,7 +13,7 @@ from gangplan.instances.outlet import write_whole
 from gangplan.solvers.run import Status
 
 from .entrants import USUAL, check_methods, check_policies, enter, ours
-from .grounds import GROUNDS
+from .grounds import USUAL as ONLINE_USUAL
 from .rows import ONLINE, Row, append, read_rows, write_table
 from .suite import Instance, read_manifest, write_manifest
 from .task import Settings, Task, execute
@@ -56,7 +56,7 @@ def run(instances: Sequence[Instance], settings: Settings, tell: Tell = lambda s
 def _tasks(instances: Sequence[Instance], plugged: Sequence[str], settings: Settings) -> Iterator[Task]:
     for instance in instances:
         usual = (
-            GROUNDS[instance.arguments["ground"]].usual if instance.objective == ONLINE else USUAL[instance.objective]
+            ONLINE_USUAL[instance.arguments["ground"]] if instance.objective == ONLINE else USUAL[instance.objective]
         )
         for method in (*(settings.methods or usual), *plugged):
             for seed in settings.seeds:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from gangplan.instances import InstanceError
 from gangplan.instances.intake import read_json
 from gangplan.instances.outlet import write_whole
+from gangplan.simulator.ground import Ground, Maker, evaluate
 
 from ..training.checkpoint import Tensors, read_checkpoint, seeded, under
 from ..training.lock import locked
@@ -46,7 +47,8 @@ class Recipe:
         config: a frozen dataclass, the fields of which are what a configuration may say besides ``policy``.
         stages: from configuration and seed to the stages of training.
         load: from a file of weights to the policy.
-        evaluate: from policy, seeds and options of its own, which have defaults, to rows of figures.
+        judge: from the policy and options of its own, which have defaults, to the grounds on which it is compared, what
+            makes it there, and the names of its rivals.
         export: from a policy and a path to the ONNX files written, None if it has no such form.
         data: what it is trained on, for the model card; a phrase.
     """
@@ -56,9 +58,15 @@ class Recipe:
     config: type[Any]
     stages: Callable[[Any, int], list[Stage]]
     load: Callable[[Path], Any]
-    evaluate: Callable[..., list[dict[str, Any]]]
+    judge: Callable[..., tuple[Sequence[Ground], Maker, Sequence[str]]]
     export: Callable[[Any, Path], Sequence[Path]] | None = None
     data: str = ""
+
+    def evaluate(self, policy: Any, seeds: Sequence[int], **options: Any) -> list[dict[str, Any]]:
+        """Return a row of figures for the policy, called ``learned``, and each rival, on each ground and seed."""
+        grounds, mine, rivals = self.judge(policy, **options)
+        runs = (evaluate(x, {"learned": mine, **{r: x.policy(r) for r in rivals}}, list(seeds)) for x in grounds)
+        return [run.row for found in runs for run in found]
 
 
 def recipe(name: str) -> Recipe:

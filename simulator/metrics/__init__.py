@@ -2,13 +2,11 @@
 
 from .compare import Row, compare, half_width, interval
 from .nodes import fragments
-from .paired import Difference, paired
 from .series import Steps, available_gpus, held_gpus, means_of_groups, period, present_jobs, waiting_jobs
 from .summary import Metrics, finish_time_fairness, regret, summary
 from .tables import columns, job_rows, to_csv, to_parquet
 
 __all__ = [
-    "Difference",
     "Metrics",
     "Row",
     "Steps",
@@ -22,7 +20,6 @@ __all__ = [
     "interval",
     "job_rows",
     "means_of_groups",
-    "paired",
     "period",
     "present_jobs",
     "regret",

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from gangplan.learned.policy.recipe import Recipe, start
 from gangplan.learned.training.stages import Stage
+from gangplan.simulator.ground import Maker
 
+from ..interference.ground import Interference
 from .settings import NAME, Settings
 
 if TYPE_CHECKING:
@@ -53,26 +55,18 @@ def load(path: Path) -> Any:
     return HarmonyPolicy.load(path)
 
 
-def evaluate(policy: Any, seeds: Any, *, case: str = "", data: str = "") -> list[dict[str, Any]]:
-    """Return figures of a policy, of the rules and of the oracles in the true cluster, a row for each and each seed.
+def judge(policy: Any, *, case: str = "", data: str = "") -> tuple[list[Interference], Maker, list[str]]:
+    """Compare a policy with the rules and the oracles in the true cluster.
 
     Args:
         policy: the learned one.
-        seeds: of the cases.
         case: see `Settings`, by default the one that it was trained on.
         data: folder of cases that need data.
     """
-    from ..interference.evaluate import baselines
-    from ..interference.evaluate import evaluate as simulate_all
+    from ..interference.rivals import baselines
 
     on = replace(policy.settings, case=case or policy.settings.case, data=data or policy.settings.data)
-    seeds = list(seeds)
-    found = simulate_all({"learned": lambda case: policy, **baselines()}, on.make, seeds)
-    return [
-        {"policy": name, "case": on.case, "seed": seed, "mean_jct": one.mean_jct[i], "p95_jct": one.p95_jct[i]}
-        for name, one in found.items()
-        for i, seed in enumerate(seeds)
-    ]
+    return [Interference(on.case, make=on.make)], lambda drawn, seed: policy, list(baselines())
 
 
 RECIPE = Recipe(
@@ -81,6 +75,6 @@ RECIPE = Recipe(
     config=Settings,
     stages=stages,
     load=load,
-    evaluate=evaluate,
+    judge=judge,
     data="drawn cases of gangplan.systems.interference.cases, under speeds predicted by a model fitted to a log",
 )

@@ -114,7 +114,7 @@ class Settings(Limited):
     def rule(self, score: str) -> Rule:
         """Return a rule in the same form as the policy."""
         from ..interference.baselines import Rule
-        from ..interference.evaluate import CONSOLIDATE
+        from ..interference.rivals import CONSOLIDATE
 
         if not self.waits:
             return Rule(score)

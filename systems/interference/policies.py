@@ -18,11 +18,11 @@ from .agents import Team
 from .baselines import Policy, Rule
 from .bidders import Local
 from .case import Case
-from .evaluate import CONSOLIDATE, PATIENCE, Maker, alone, baselines
 from .greedy import Greedy
 from .market import Market
 from .packing import Packing
 from .remote import Actors, Processes
+from .rivals import CONSOLIDATE, PATIENCE, Maker, alone, baselines
 
 BIDS = "colocate-leaf-spine"
 """Weights by which `market-learned` bids, in every data centre."""

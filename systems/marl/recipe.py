@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from gangplan.learned.policy.recipe import Recipe, start
 from gangplan.learned.training.stages import Stage
+from gangplan.simulator.ground import Maker
 
+from ..interference.ground import Agents
 from .settings import NAME, Settings
 
 if TYPE_CHECKING:
@@ -52,28 +54,18 @@ def load(path: Path) -> Any:
     return MarlPolicy.load(path)
 
 
-def evaluate(policy: Any, seeds: Any, *, case: str = "") -> list[dict[str, Any]]:
-    """Return figures of a policy, of blind agents and of single schedulers in the true cluster, a row for each seed.
+def judge(policy: Any, *, case: str = "") -> tuple[list[Agents], Maker, tuple[str, ...]]:
+    """Compare a policy with blind agents and single schedulers in the true cluster.
 
     Args:
         policy: the learned one.
-        seeds: of the cases.
         case: of `CENTRES`, by default the first that it was trained on, with 64 servers.
     """
     from ..interference.cases import CENTRES
-    from ..interference.evaluate import evaluate as simulate_all
-    from ..interference.policies import make_policy
 
-    seeds, case = list(seeds), case or policy.settings.cases[0]
+    name = case or policy.settings.cases[0]
     rivals = ("lif", "tetris", "lb", "agents-lif", "agents-random", "market", "lif-near")
-    found = simulate_all(
-        {"learned": lambda _: policy} | {x: make_policy(x, case) for x in rivals}, CENTRES[case], seeds
-    )
-    return [
-        {"policy": name, "case": case, "seed": seed, "mean_jct": one.mean_jct[i], "p95_jct": one.p95_jct[i]}
-        for name, one in found.items()
-        for i, seed in enumerate(seeds)
-    ]
+    return [Agents(name, make=CENTRES[name])], lambda drawn, seed: policy, rivals
 
 
 RECIPE = Recipe(
@@ -82,6 +74,6 @@ RECIPE = Recipe(
     config=Settings,
     stages=stages,
     load=load,
-    evaluate=evaluate,
+    judge=judge,
     data="small data centres of gangplan.systems.interference, under speeds predicted by models fitted to logs",
 )

@@ -9,7 +9,7 @@ from gangplan.learned.interference.ensemble import Model
 
 from ..harmony.rewards import Predicted, fitted, logged
 from ..interference.cases import TRAINING
-from ..interference.evaluate import baselines
+from ..interference.rivals import baselines
 from ..interference.table import Table
 from .episodes import Lane
 from .settings import Settings

@@ -6,9 +6,9 @@ import numpy as np
 
 from gangplan.instances.arrays import BoolArray
 
-from ..interference.evaluate import CONSOLIDATE, alone
 from ..interference.greedy import Greedy, Rows
 from ..interference.market import Market
+from ..interference.rivals import CONSOLIDATE, alone
 from ..interference.table import Ask, Table
 
 SAME = 0.02

@@ -12,8 +12,8 @@ import pytest
 from gangplan.cli.app import COMMANDS, GROUPS
 from gangplan.cli.output import table
 from gangplan.instances.quantities import quantity
-from gangplan.systems.interference.evaluate import baselines
 from gangplan.systems.interference.policies import OTHERS
+from gangplan.systems.interference.rivals import baselines
 from gangplan.units import column, percent
 
 
@@ -61,7 +61,7 @@ def test_short_help(command: tuple[str, ...], cli: Any) -> None:
 def test_help_of_harmony_has_every_policy(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each name that `--policy` takes is there, those of two racks by their rule."""
     monkeypatch.setenv("COLUMNS", "80")
-    text = "".join(cli("harmony", "--help").out.split())
+    text = "".join(cli("system", "harmony", "--help").out.split())
     names = [name for name in (*baselines(), *OTHERS) if not name.endswith("-2-racks")]
     assert [name for name in names if f"{name}," not in text and f"{name};" not in text] == []
 

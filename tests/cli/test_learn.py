@@ -53,9 +53,12 @@ class Toy:
         self.x = tensors["policy.x"]
 
 
-def judge(policy: Any, seeds: Any, *, load: float = 1.0, case: str = "a") -> list[dict[str, Any]]:
-    """Return a row a seed."""
-    return [{"case": case, "seed": seed, "blocked": load * (seed + 1 - float(policy))} for seed in seeds]
+def judge(policy: Any, *, load: float = 1.0, case: str = "a") -> tuple[list[Any], Any, tuple[str, ...]]:
+    """Return a ground that blocks more the larger the seed is."""
+    ground = SimpleNamespace(
+        case=case, draw=lambda seed: seed, play=lambda policy, seed: {"blocked": load * (seed + 1 - float(policy))}
+    )
+    return [ground], lambda drawn, seed: policy, ()
 
 
 @pytest.fixture(autouse=True)

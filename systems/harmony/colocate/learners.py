@@ -19,7 +19,7 @@ from gangplan.solvers.processes import one_thread
 from ...interference.baselines import Rule, run
 from ...interference.cases import TRAINING, VALIDATION
 from ...interference.environment import Environment
-from ...interference.evaluate import CONSOLIDATE
+from ...interference.rivals import CONSOLIDATE
 from ...interference.samples import Log, log
 from ...interference.sources import log_samples
 from .network import Ensemble

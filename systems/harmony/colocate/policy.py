@@ -18,8 +18,8 @@ from gangplan.simulator.snapshots import Snapshots, Truth
 from ...interference.baselines import Policy, Rule
 from ...interference.case import Case
 from ...interference.environment import Environment
-from ...interference.evaluate import CONSOLIDATE, PATIENCE
 from ...interference.greedy import Greedy
+from ...interference.rivals import CONSOLIDATE, PATIENCE
 from ...interference.speeds import Where
 from .joint import Joint
 from .kernel import Fitted, all_logs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 
@@ -9,11 +10,13 @@ from gangplan.instances.errors import InstanceError, extra
 from gangplan.learned.policy.weights import find, shipped
 
 from ..baselines import make_policy as make_rule
-from ..evaluate import Maker
+from ..simulate import Policy
 from .past import Futures, PastPlans
 from .policy import RampPolicy
 from .settings import NAME
 
+Maker = Callable[[int], Policy]
+"""Makes a policy from a seed."""
 PLANS, LEARNED = "plans", "learned"
 
 

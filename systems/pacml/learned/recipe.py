@@ -6,10 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gangplan.instances.intake import cluster_sizes
 from gangplan.learned.policy.recipe import Recipe, start
 from gangplan.learned.training.stages import Stage
+from gangplan.simulator.ground import Maker
 
+from ..ground import Pacml
 from .settings import NAME, Settings
 
 if TYPE_CHECKING:
@@ -69,9 +70,8 @@ def load(path: Path) -> Any:
     return RampPolicy.load(path)
 
 
-def evaluate(
+def judge(
     policy: Any,
-    seeds: Any,
     *,
     profiles: str = "../shared/data/pipedream",
     models: str = "",
@@ -79,37 +79,20 @@ def evaluate(
     cluster: str = "4x4x2",
     load: float = 1.0,
     jobs: int = 1000,
-) -> list[dict[str, Any]]:
-    """Return blocking rates of a policy and of the best rules: a row for each, each distribution and each seed.
+) -> tuple[list[Pacml], Maker, tuple[str, ...]]:
+    """Compare a policy with the best rules on each distribution.
 
     Args:
         policy: the learned one.
-        seeds: of the cases.
         profiles: folder of PipeDream profiles.
         models: joined by commas; by default the published five.
         units: by default those that it was trained in.
         cluster: communication groups x racks x servers in a rack.
         load, jobs: see `gangplan.systems.pacml.arrivals`.
     """
-    from gangplan.instances import RampTopology
-
-    from ..blocks import Blocks
-    from ..evaluate import evaluate as simulate_all
-    from ..jobs import MODELS, read_types
-
-    chosen: Any = units or policy.settings.get("units", ["physical"])[0]
-    blocks = Blocks(RampTopology(*cluster_sizes(cluster, "", "4x4x2")))
-    types = read_types(profiles, models.split(",") if models else MODELS, blocks=blocks, units=chosen)
-    cases = list(seeds)
-    found = simulate_all(types, [("learned", lambda seed: policy), *RIVALS], seeds=cases, n=jobs, load=load)
-    return [
-        {
-            "policy": x.policy, "distribution": x.distribution, "units": chosen, "seed": seed,
-            "blocked": float(x.blocked[i]), "blocked_or_running": float(x.blocked_or_running[i]),
-        }
-        for x in found
-        for i, seed in enumerate(cases)
-    ]  # fmt: skip
+    chosen = units or policy.settings.get("units", ["physical"])[0]
+    grounds = [Pacml(profiles, letter, chosen, models, cluster, jobs, load) for letter in "ABCD"]
+    return grounds, lambda drawn, seed: policy, RIVALS
 
 
 def export(policy: Any, path: Path) -> tuple[Path]:
@@ -125,7 +108,7 @@ RECIPE = Recipe(
     config=Settings,
     stages=stages,
     load=load,
-    evaluate=evaluate,
+    judge=judge,
     export=export,
     data="PAC-ML's five PipeDream profiles; distributions A to D",
 )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gangplan.learned.policy.recipe import Recipe, start
 from gangplan.learned.training.stages import Stage
+from gangplan.simulator.ground import Maker
 
+from ..ground import Topdrl
 from .settings import NAME, Settings
 
 if TYPE_CHECKING:
@@ -45,23 +46,19 @@ def load(path: Path) -> Any:
     return TopdrlPolicy.load(path)
 
 
-def evaluate(policy: Any, seeds: Any, *, workload: str = "") -> list[dict[str, Any]]:
-    """Return figures of a policy and of the published rules with the same allocator, a row for each and each seed.
+def judge(policy: Any, *, workload: str = "") -> tuple[list[Topdrl], Maker, list[str]]:
+    """Compare a policy with the published rules with the same allocator.
 
     Args:
         policy: the learned one.
-        seeds: of the workloads.
         workload: one of `gangplan.systems.topdrl.suites.SUITES`, by default the one that it was trained on.
     """
     from ..allocate import ALLOCATORS
-    from ..evaluate import evaluate as simulate_all
-    from ..policies import PUBLISHED, make_policy
-    from ..suites import suite
+    from ..policies import PUBLISHED
 
-    found = suite(workload or policy.settings.size)
-    policy.step = found.step
-    rivals = {name: make_policy(f"{name}+{ALLOCATORS[policy.allocator]}") for name in PUBLISHED}
-    return [asdict(row) for row in simulate_all({"learned": policy, **rivals}, found, list(seeds))]
+    ground = Topdrl(workload or policy.settings.size)
+    policy.step = ground.on.step
+    return [ground], ground.always(policy), [f"{name}+{ALLOCATORS[policy.allocator]}" for name in PUBLISHED]
 
 
 RECIPE = Recipe(
@@ -70,6 +67,6 @@ RECIPE = Recipe(
     config=Settings,
     stages=stages,
     load=load,
-    evaluate=evaluate,
+    judge=judge,
     data="drawn workloads of TopDRL's mix",
 )

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from gangplan.learned.policy.recipe import Recipe, start
 from gangplan.learned.training.stages import Stage
+from gangplan.simulator.ground import Maker
 
+from ..ground import Topdrl
 from .settings import JUDGED, NAME, Settings
 
 if TYPE_CHECKING:
@@ -37,22 +39,15 @@ def load(path: Path) -> Any:
     return SelectPolicy.load(path)
 
 
-def evaluate(policy: Any, seeds: Any, *, suites: str = ",".join(JUDGED)) -> list[dict[str, Any]]:
-    """Return figures of a policy and of rules: a row for each, each suite and each seed.
+def judge(policy: Any, *, suites: str = ",".join(JUDGED)) -> tuple[list[Topdrl], Maker, tuple[str, ...]]:
+    """Compare a policy with rules.
 
     Args:
         policy: the learned one.
-        seeds: of the workloads.
         suites: names of `gangplan.systems.topdrl.suites.SUITES`, joined by commas.
     """
-    from dataclasses import asdict
-
-    from ..evaluate import evaluate as run_all
-    from ..rules import rule
-    from ..suites import suite
-
-    policies = {"learned": policy, **{name: rule(name) for name in RIVALS}}
-    return [asdict(row) for name in suites.split(",") for row in run_all(policies, suite(name), list(seeds))]
+    grounds = [Topdrl(name) for name in suites.split(",")]
+    return grounds, grounds[0].always(policy), RIVALS
 
 
 RECIPE = Recipe(
@@ -61,6 +56,6 @@ RECIPE = Recipe(
     config=Settings,
     stages=stages,
     load=load,
-    evaluate=evaluate,
+    judge=judge,
     data="mixes of jobs like TopDRL's, and with lognormal lengths, on 2 racks of 4 nodes of 4 GPUs",
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gangplan.hybrid.bench.grounds import GROUNDS, Agents, Ground, Interference, Proximity, Queue, Ramp
+from gangplan.hybrid.bench.grounds import GROUNDS, Ground
 from gangplan.hybrid.bench.rows import FAILED, SKIPPED
 from gangplan.hybrid.bench.run import run
 from gangplan.hybrid.bench.submit import submit
@@ -55,8 +55,8 @@ def test_a_seed_is_another_instance(name: str) -> None:
 
 def test_a_policy_that_is_not_there() -> None:
     """It is named, with those that are."""
-    for ground in (Queue(trace="openb", jobs=9, gpus=8), Proximity(suite="small"), Interference(case="ps", jobs=9),
-                   Agents(case="flat", jobs=9), Ramp(distribution="A", jobs=9)):  # fmt: skip
+    for name, settings in SMALL.items():
+        ground = GROUNDS[name](**settings)
         with pytest.raises(InstanceError, match="'nobody'"):
             ground.named("nobody", 0)
 

@@ -209,7 +209,14 @@ def stages(settings: Settings, seed: int) -> list[Stage]:
 @pytest.fixture
 def toy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Enter the toy's recipe."""
-    made = Recipe("toy", "goes to 1", Settings, stages, lambda path: load(path)[0]["x"], lambda policy, seeds: [])
+    made = Recipe(
+        "toy",
+        "goes to 1",
+        Settings,
+        stages,
+        lambda path: load(path)[0]["x"],
+        lambda policy: ([], lambda drawn, seed: policy, ()),
+    )
     monkeypatch.setitem(sys.modules, "toy_recipe", SimpleNamespace(RECIPE=made))  # type: ignore[arg-type]
     monkeypatch.setitem(RECIPES, "toy", "toy_recipe")
 

@@ -10,14 +10,15 @@ import pytest
 import torch
 
 from gangplan.learned.policy.recipe import recipe, start, train_policy
+from gangplan.simulator.ground import evaluate, values
 from gangplan.systems.harmony.episodes import log_probabilities, mixture, play
 from gangplan.systems.harmony.learners import ActorCritic, corrected, imitation, validate
 from gangplan.systems.harmony.network import FeedForward, policy_network
 from gangplan.systems.harmony.policy import HarmonyPolicy
 from gangplan.systems.harmony.rewards import environment, make_log, reward_model
 from gangplan.systems.harmony.settings import Settings
-from gangplan.systems.interference.cases import VALIDATION, poisson
-from gangplan.systems.interference.evaluate import evaluate
+from gangplan.systems.interference.cases import VALIDATION
+from gangplan.systems.interference.ground import Interference
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 TINY: dict[str, Any] = {
@@ -131,8 +132,9 @@ def test_imitation() -> None:
         found.update(step)
     assert found.validate()["score"] == validate(found.network, settings, model)["score"]
     policies = {"learned": HarmonyPolicy(found.network, settings), "rule": Settings().rule("tetris")}
-    rows = evaluate({n: lambda case, x=x: x for n, x in policies.items()}, lambda s: poisson(s, 40), [VALIDATION])  # type: ignore[misc]
-    assert rows["learned"].mean_jct[0] < 0.8 * rows["rule"].mean_jct[0]
+    makers = {n: lambda case, seed, x=x: x for n, x in policies.items()}
+    runs = evaluate(Interference(jobs=40), makers, [VALIDATION])
+    assert values(runs, "learned", "mean_jct")[0] < 0.8 * values(runs, "rule", "mean_jct")[0]
 
 
 def test_recipe(tmp_path: Path) -> None:
@@ -148,7 +150,7 @@ def test_recipe(tmp_path: Path) -> None:
     assert isinstance(policy, HarmonyPolicy)
     policy.save(tmp_path / "copy")
     made = [
-        evaluate({"it": lambda case, x=x: x}, lambda s: poisson(s, 10), [VALIDATION])["it"].mean_jct[0]
+        evaluate(Interference(jobs=10), {"it": lambda case, seed, x=x: x}, [VALIDATION])[0].figures["mean_jct"]
         for x in (policy, HarmonyPolicy.load(tmp_path / "copy"))
     ]
     assert made[0] == made[1]

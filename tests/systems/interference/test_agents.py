@@ -9,10 +9,10 @@ from gangplan.systems.interference.baselines import run
 from gangplan.systems.interference.cases import VALIDATION, poisson
 from gangplan.systems.interference.centres import centre, moved, owners
 from gangplan.systems.interference.environment import Environment
-from gangplan.systems.interference.evaluate import CONSOLIDATE, alone, baselines
 from gangplan.systems.interference.greedy import Greedy
 from gangplan.systems.interference.market import Market
 from gangplan.systems.interference.outcome import check
+from gangplan.systems.interference.rivals import CONSOLIDATE, alone, baselines
 
 
 def case(network="leaf-spine", seed=VALIDATION, jobs=40, servers=16):

@@ -7,9 +7,9 @@ import pytest
 
 from gangplan.systems.interference.cases import CENTRES, VALIDATION
 from gangplan.systems.interference.environment import Environment
-from gangplan.systems.interference.evaluate import alone
 from gangplan.systems.interference.greedy import Greedy
 from gangplan.systems.interference.packing import Packing, left_over
+from gangplan.systems.interference.rivals import alone
 
 
 def begun() -> tuple[Environment, int]:

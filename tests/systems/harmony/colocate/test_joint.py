@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from gangplan.simulator.ground import evaluate
 from gangplan.systems.harmony.colocate.joint import Joint
 from gangplan.systems.interference.baselines import Rule
 from gangplan.systems.interference.cases import VALIDATION, poisson
 from gangplan.systems.interference.environment import Environment
-from gangplan.systems.interference.evaluate import evaluate
+from gangplan.systems.interference.ground import Interference
 
 
 def test_value_falls_with_orders() -> None:
@@ -34,7 +35,7 @@ def test_value_falls_with_orders() -> None:
 def test_outcomes_hold() -> None:
     """Whole cases under the true speeds pass the check, twice the same."""
     found = [
-        evaluate({"joint": lambda case: Joint(case.truth, 2.0)}, lambda seed: poisson(seed, jobs=30), [VALIDATION])
+        evaluate(Interference(jobs=30), {"joint": lambda case, seed: Joint(case.truth, 2.0)}, [VALIDATION])
         for _ in range(2)
     ]
-    assert found[0]["joint"].mean_jct == found[1]["joint"].mean_jct
+    assert found[0][0].figures["mean_jct"] == found[1][0].figures["mean_jct"]

@@ -12,8 +12,8 @@ from gangplan.systems.harmony.colocate.policy import ColocatePolicy
 from gangplan.systems.harmony.colocate.slowdowns import Slowdowns
 from gangplan.systems.interference.baselines import Rule
 from gangplan.systems.interference.cases import CENTRES, TRAINING
-from gangplan.systems.interference.evaluate import alone
 from gangplan.systems.interference.policies import BIDS
+from gangplan.systems.interference.rivals import alone
 from gangplan.systems.interference.samples import log
 
 

@@ -22,7 +22,7 @@ from gangplan.systems.pacml.learned.features import WIDTH
 from gangplan.systems.pacml.learned.network import Network, Variant
 from gangplan.systems.pacml.learned.onnx import OnnxRampPolicy, export
 from gangplan.systems.pacml.learned.policy import Observation, RampPolicy
-from gangplan.systems.pacml.learned.recipe import evaluate, load
+from gangplan.systems.pacml.learned.recipe import RECIPE, load
 from gangplan.systems.pacml.learned.scenarios import Scenario
 from gangplan.systems.pacml.learned.settings import Settings
 from gangplan.systems.pacml.simulate import Choice, State, simulate
@@ -180,8 +180,8 @@ def test_shipped(name: str, data: Path) -> None:
     assert path.stat().st_size < LIMIT
     card = read_card(path)
     for units in card.settings.get("units", Settings().units):
-        rows = evaluate(load(path), [0], profiles=str(data / "pipedream"), units=units)
+        rows = RECIPE.evaluate(load(path), [0], profiles=str(data / "pipedream"), units=units)
         for distribution in "ABCD":
-            here = {x["policy"]: x["blocked_or_running"] for x in rows if x["distribution"] == distribution}
+            here = {x["policy"]: x["blocked_or_running"] for x in rows if x["case"] == distribution}
             mine = here.pop("learned")
             assert mine <= min(here.values()), (units, distribution)

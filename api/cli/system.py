@@ -1,0 +1,203 @@
+"""`gangplan system`: policies on the ground of a published system; a command a system, made of its settings."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from inspect import Parameter, Signature, getdoc
+from math import isfinite
+from typing import Annotated, Any
+
+import typer
+
+from gangplan.instances.arrays import require_choice
+from gangplan.instances.outlet import write_whole
+from gangplan.instances.quantities import scale
+from gangplan.simulator.ground import Ground, Run, against, evaluate, values
+from gangplan.simulator.metrics.compare import interval
+from gangplan.systems import SYSTEMS, ground_of
+
+from ..units import plus_minus
+from . import options
+from .files import check_picture
+from .help import Group, made_of, write_groups
+from .output import emit_blocks, emit_json, table
+from .progress import Bar
+
+_COMMON: dict[str, Any] = {
+    "seeds": Annotated[int, typer.Option(help="how many draws", **options.whole_from(1, 10_000))],
+    "first_seed": options.FirstSeed,
+    "plot": options.Picture,
+    "panel": options.Panel,
+    "as_json": options.AsJson,
+}
+ABOUT = {
+    "pacml": "jobs arrive on a RAMP cluster, accepted at once or blocked",
+    "topdrl": "gangs arrive where closer GPUs are faster",
+    "harmony": "jobs arrive that slow one another down, nobody knows how",
+    "marl": "the same in a data centre whose racks have agents",
+}
+"""What arrives on the ground of each."""
+EXAMPLES = {
+    "pacml": "--profiles profiles/ --seeds 2",
+    "topdrl": "--policy select --policy least_work --seeds 10",
+    "harmony": "--case shared --policy lif --policy alone",
+    "marl": "--policy market --policy agents-lif --jobs 100",
+}
+"""Options of a call of each."""
+_DEFAULTS = {"policy": None, "seeds": 5, "first_seed": 0, "plot": None, "panel": None, "as_json": False}
+
+
+def _setting(field: Any) -> Parameter:
+    """Return the option of a setting; one of which there may be several takes them joined by commas."""
+    words = f"{field.type}".split(" | ")
+    kind = next(x for x in (bool, int, float, str) if x.__name__ in words)
+    about, more = field.metadata["about"], {k: v for k, v in field.metadata.items() if k == "metavar"}
+    if field.metadata["many"]:
+        about, more = f"{about}; several joined by commas", {"metavar": "NAME,..."}
+    default = field.default if field.metadata["shown"] is None else field.metadata["shown"]
+    return options.option(kind, about, default, **more).replace(name=field.name)
+
+
+def _command(name: str) -> Any:
+    """Return the command of a system: the settings of its ground, then what all have."""
+    kind = ground_of(name)
+    settings = [x for x in fields(kind) if x.metadata]  # type: ignore[arg-type]
+    several = next(x.name for x in settings if x.metadata["many"])
+    parameters = [_setting(x) for x in settings]
+    words = f"{kind.policies()}; may be repeated  [default: {', '.join(kind.usual)}]"
+    common = {"policy": Annotated[list[str] | None, typer.Option(help=words)], **_COMMON}
+    parameters += [
+        Parameter(x, Parameter.KEYWORD_ONLY, default=_DEFAULTS[x], annotation=of)
+        for x, of in common.items()
+        if x not in ("plot", "panel") or hasattr(kind, "run")
+    ]
+
+    def command(**given: Any) -> int:
+        common = {x: given.pop(x, default) for x, default in _DEFAULTS.items()}
+        names = dict.fromkeys(x.strip() for x in given.pop(several).split(",") if x.strip())
+        return _compare(name, [kind(**given, **{several: x}) for x in names], **common)
+
+    command.__name__, command.__doc__ = name, f"{getdoc(kind)}".partition("\n\nAttributes:")[0]
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {x.name: x.annotation for x in parameters}
+    return command
+
+
+class Systems(Group):
+    """A command a system, made when it is asked for: the names of its policies take long to load."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the systems."""
+        return [*SYSTEMS]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return the command of a system."""
+        require_choice(cmd_name, "system", SYSTEMS)
+        if cmd_name not in self.commands:
+            example = f"gangplan system {cmd_name} {EXAMPLES[cmd_name]}"
+            self.commands[cmd_name] = made_of(cmd_name, _command(cmd_name), example)
+        return self.commands[cmd_name]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write what each system is, without loading any."""
+        write_groups(formatter, {"Commands": ABOUT})
+
+
+system = typer.Typer(help="Compare policies on a published system's ground.", no_args_is_help=True)
+
+
+@system.callback(cls=Systems)
+def _group() -> None:
+    """Compare policies on the ground of a published system; every outcome is checked."""
+
+
+def _compare(
+    name: str,
+    grounds: list[Any],
+    policy: list[str] | None,
+    seeds: int,
+    first_seed: int,
+    plot: str | None,
+    panel: str | None,
+    as_json: bool,
+) -> int:
+    chosen = range(first_seed, first_seed + seeds)
+    names = list(dict.fromkeys(policy or grounds[0].usual))
+    if plot is not None:
+        from gangplan.simulator.outcome import Outcome
+
+        check_picture(plot, panel, Outcome)
+    made = [{name: ground.policy(name) for name in names} for ground in grounds]
+    cases: list[list[Run]] = []
+    with Bar("simulating", hidden=as_json) as bar:
+        for ground, makers in zip(grounds, made, strict=True):
+            at = len(cases)
+            cases.append(evaluate(ground, makers, chosen, progress=lambda x, at=at: bar((at + x) / len(grounds))))
+    if plot is not None:
+        _draw(plot, panel, grounds[0], made[0], first_seed)
+    if as_json:
+        policies = [_data(runs, one, ground) for ground, runs in zip(grounds, cases, strict=True) for one in names]
+        emit_json({"system": name, "seeds": list(chosen), "policies": policies})
+        return 0
+    blocks: list[Any] = []
+    for ground, runs in zip(grounds, cases, strict=True):
+        about = ground.about(ground.draw(first_seed))
+        blocks += [f"{ground.case}: {seeds} x {about}", _means(ground, runs, names), *_asides(ground, runs, names)]
+    emit_blocks(*blocks)
+    return 0
+
+
+def _draw(plot: str, panel: str | None, ground: Any, makers: dict[str, Any], seed: int) -> None:
+    """Draw the schedules of the first case and seed side by side."""
+    from ..plot import render
+
+    drawn = ground.draw(seed)
+    lanes = {name: ground.run(make(drawn, seed), drawn)[0] for name, make in makers.items()}
+    write_whole({plot: render(plot, lanes, None, name=f"{ground.case}, seed {seed}", panel=panel)})
+
+
+def _columns(ground: Ground, runs: list[Run], policies: list[str], aside: bool) -> tuple[list[str], list[Any]]:
+    """Return heads and columns of means, the first figure's with half of its 95% interval."""
+    heads, columns, first = [], [], next(iter(ground.figures))
+    for figure, of in ground.figures.items():
+        means = [interval(values(runs, name, figure)) for name in policies]
+        if of.aside != aside or (aside and not any(isfinite(mean) and mean for mean, _ in means)):
+            continue
+        factor, unit = scale(max(mean for mean, _ in means), "s") if of.unit == "s" else (1.0, "")
+        factor = 0.01 if of.unit == "%" else factor
+        heads.append(f"{of.words}, {unit}" if unit else of.words)
+        halves = [half / factor if half is not None and figure == first else None for _, half in means]
+        columns.append(
+            [plus_minus(x / factor, half, 3) if isfinite(x) else "" for (x, _), half in zip(means, halves, strict=True)]
+        )
+    return heads, columns
+
+
+def _means(ground: Ground, runs: list[Run], policies: list[str]) -> Any:
+    """Return means, and how far the first figure is from that of the first policy, paired by seed."""
+    heads, columns = _columns(ground, runs, policies, False)
+    if len(policies) > 1:
+        figure, apart = next(iter(ground.figures)), [""]
+        for name in policies[1:]:
+            mean, half = against(runs, name, policies[0], figure)
+            part = plus_minus(100 * mean, None if half is None else 100 * half, 3)
+            apart.append(f"{'+' if mean > 0 else ''}{part}" if isfinite(mean) else "")
+        heads.insert(1, "against the first, %")
+        columns.insert(1, apart)
+    return table(("policy", *heads), zip(policies, *columns, strict=True))
+
+
+def _asides(ground: Ground, runs: list[Run], policies: list[str]) -> list[Any]:
+    """Return the table of the other figures, if some policy has them."""
+    heads, columns = _columns(ground, runs, policies, True)
+    return [table(("policy", *heads), zip(policies, *columns, strict=True))] if heads else []
+
+
+def _data(runs: list[Run], policy: str, ground: Ground) -> dict[str, Any]:
+    """Return the figures of a policy for machines; what it has none of is left out."""
+    data: dict[str, Any] = {"policy": policy, "case": ground.case}
+    for figure in ground.figures:
+        mean, margin = interval(one := values(runs, policy, figure))
+        if isfinite(mean):
+            data[figure] = {"mean": mean, "margin": margin, "values": one.tolist()}
+    return data

@@ -1,0 +1,156 @@
+"""A ground: jobs that arrive on a cluster, the policies that may decide there, and the checked figures of each."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gangplan.instances import InstanceError
+
+from .metrics.compare import interval
+
+Maker = Callable[[Any, int], Any]
+"""Makes a policy for what was drawn, and its seed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure of a run.
+
+    Attributes:
+        words: its name in a table.
+        unit: ``s`` for seconds, which are shown in a unit that suits them, ``%`` for a share, else as it is.
+        aside: whether it stands in a table of its own, and only if some policy has it.
+    """
+
+    words: str
+    unit: str = ""
+    aside: bool = False
+
+
+def setting(default: Any, about: str, *, metavar: str = "", many: bool = False, shown: Any = None) -> Any:
+    """Return a field of a ground that says what it is, for `--help`.
+
+    Args:
+        default: its value.
+        about: what it is.
+        metavar: the word for its value.
+        many: whether a command takes several, joined by commas, each a ground of its own.
+        shown: default of the command, if another.
+    """
+    more = {"metavar": metavar} if metavar else {}
+    return field(default=default, metadata={"about": about, "many": many, "shown": shown, **more})
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One policy on what was drawn of one seed; `figures` by name."""
+
+    policy: str
+    case: str
+    seed: int
+    figures: Mapping[str, float]
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """All of it in one dict."""
+        return {"policy": self.policy, "case": self.case, "seed": self.seed, **self.figures}
+
+
+class Ground(ABC):
+    """Jobs that arrive on a cluster.
+
+    Attributes:
+        figures: by name; policies are compared by the first, of which less is better.
+        usual: policies of a run that names none.
+        case: what arrives, by name.
+    """
+
+    figures: ClassVar[Mapping[str, Figure]]
+    usual: tuple[str, ...]
+    case: str
+
+    @abstractmethod
+    def draw(self, seed: int) -> Any:
+        """Return what arrives with a seed: what policies are made for."""
+
+    @abstractmethod
+    def arrays(self, drawn: Any) -> Sequence[NDArray[Any]]:
+        """Return all that was drawn, first when jobs arrive, (n,)."""
+
+    @classmethod
+    def policies(cls) -> str:
+        """Return the names that `policy` takes, in words for `--help`."""
+        return ", ".join(cls.usual)
+
+    @abstractmethod
+    def policy(self, name: str) -> Maker:
+        """Return what makes the policy of a name.
+
+        Raises:
+            InstanceError: if there is none.
+        """
+
+    @abstractmethod
+    def play(self, policy: Any, drawn: Any) -> Mapping[str, float]:
+        """Let a policy decide, check the outcome, and return its figures.
+
+        Raises:
+            RuntimeError: if the outcome does not hold.
+        """
+
+    @abstractmethod
+    def bound(self, drawn: Any, time_limit: float) -> float:
+        """Return what the first figure of no policy is below, whatever it knows of the future."""
+
+    def about(self, drawn: Any) -> str:
+        """Return jobs and cluster in words."""
+        return f"{len(self.arrays(drawn)[0])} jobs"
+
+
+def evaluate(
+    ground: Ground,
+    policies: Mapping[str, Maker],
+    seeds: Sequence[int],
+    *,
+    progress: Callable[[float], None] = lambda share: None,
+) -> list[Run]:
+    """Play every policy on what is drawn of every seed, the same for all.
+
+    Raises:
+        InstanceError: if there is no seed.
+        RuntimeError: if an outcome does not hold, which is a defect of the policy or of this library.
+    """
+    if not seeds:
+        raise InstanceError("seeds", "there is none")
+    runs: list[Run] = []
+    for seed in seeds:
+        drawn = ground.draw(seed)
+        for name, make in policies.items():
+            try:
+                runs.append(Run(name, ground.case, seed, ground.play(make(drawn, seed), drawn)))
+            except RuntimeError as error:
+                raise RuntimeError(f"{name}, seed {seed}: {error}") from error
+            progress(len(runs) / (len(seeds) * len(policies)))
+    return runs
+
+
+def refuse(faults: Sequence[str]) -> None:
+    """Raise a RuntimeError if a check found something."""
+    if faults:
+        raise RuntimeError("; ".join(faults))
+
+
+def values(runs: Sequence[Run], policy: str, figure: str) -> NDArray[np.float64]:
+    """Return a figure of a policy, seed by seed, float64 (seeds,)."""
+    return np.array([run.figures[figure] for run in runs if run.policy == policy])
+
+
+def against(runs: Sequence[Run], policy: str, first: str, figure: str) -> tuple[float, float | None]:
+    """Return by what share a policy's figure is above another's, paired by seed, and half the width of its interval."""
+    return interval(values(runs, policy, figure) / values(runs, first, figure) - 1)
