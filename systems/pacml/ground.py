@@ -104,10 +104,8 @@ class Pacml(Ground):
     @classmethod
     def policies(cls) -> str:
         """See `Ground`."""
-        return (
-            f"{', '.join(cls.usual[:4])}, ..., smallest+best; plans (of past arrivals); learned, or weights, alone or \
-with +plans"
-        )
+        own = "smallest+best; plans (of past arrivals); learned, or weights, alone or with +plans"
+        return f"{', '.join(cls.usual[:4])}, ..., {own}"
 
     def policy(self, name: str) -> Maker:
         """See `Ground`."""

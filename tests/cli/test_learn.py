@@ -95,7 +95,7 @@ def test_train_and_eval(config: Path, tmp_path: Path, cli: Any) -> None:
     assert str(weights) in done.out and read_card(weights).seeds["run"] == 3
     judged = cli("learn", "eval", weights, "--seeds", "2", "--option", "load=2", "--option", "case=b", "--json")
     rows = json.loads(judged.out)
-    assert rows == [{"case": "b", "seed": i, "blocked": 2 * (i + 0.0625)} for i in range(2)]
+    assert rows == [{"policy": "learned", "case": "b", "seed": i, "blocked": 2 * (i + 0.0625)} for i in range(2)]
     text = cli("learn", "eval", weights)
     assert text.code == 0 and len(text.out.splitlines()) == 13 and "0.0625" in text.out
     # five seeds, 1.96 on either side by Student's t
