@@ -47,7 +47,7 @@ def chance_of_right(network: Actor, steps: list[Any]) -> float:
 
 
 def test_imitation(models: dict[str, Any]) -> None:
-    """The teacher's word is followed more often, in episodes that were not learned from, and figures are those of play."""
+    """The teacher is followed more often, also in episodes that were not learned from; figures are those of play."""
     apart = labelled(SETTINGS, models, 1)
     found = imitation(start(lambda: Actor(SETTINGS), 0, None), SETTINGS, models, 0)
     network = found.network
@@ -68,7 +68,7 @@ def test_later_rounds_see_what_the_network_comes_to(models: dict[str, Any]) -> N
 
 
 def test_the_same_curve(models: dict[str, Any]) -> None:
-    """What was saved after two updates goes on as if it had not been; the policy stays as it is until the critic is warm."""
+    """What was saved after two updates goes on as if it had not been; the policy stays until the critic is warm."""
     first, second = learner(models), learner(models)
     before = {name: x.clone() for name, x in first.network.state_dict().items()}
     assert "entropy" not in first.update(1)
@@ -82,7 +82,7 @@ def test_the_same_curve(models: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("team", [0.0, 0.5, 1.0])
 def test_advantages_are_shared(models: dict[str, Any], team: float) -> None:
-    """What an agent is told it gained is its own and the mean of all, in the shares of the settings; targets are its own."""
+    """An advantage is the agent's own and the mean of all, in the shares of the settings; targets are its own."""
     found = learner(models)
     settings = Settings(**TINY | {"team": team})
     played: list[Any] = []

@@ -26,7 +26,7 @@ def speeds(env: Environment) -> dict[int, float]:
 @pytest.mark.parametrize("same", [SAME, -1.0])
 def test_teacher_is_right(same: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the teacher says is allowed, and by its word agents place as their market would have cleared."""
-    # An agent keeps a job that is as fast on its own racks, up to SAME; by -1 none does, and all go where they were won.
+    # An agent keeps a job that is as fast on its own racks, up to SAME; by -1 none does: all go where they were won.
     # Servers of an agent are alike, so that which of them a job gets differs by the order in which jobs come.
     monkeypatch.setattr(module, "SAME", same)
     case = SETTINGS.make("flat", VALIDATION)
