@@ -8,18 +8,18 @@ from pathlib import Path
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.learned.interference.policies import make_policy
 from gangplan.plot.scene import Axis, Dots, Heat, Key, Lines, Panel, Scene, Words
-from gangplan.simulator.interference.agents import Team
-from gangplan.simulator.interference.baselines import run
-from gangplan.simulator.interference.bidders import Ask, Bids, Here, Local
-from gangplan.simulator.interference.case import Case
-from gangplan.simulator.interference.cases import CENTRES, VALIDATION
-from gangplan.simulator.interference.environment import Environment
-from gangplan.simulator.interference.evaluate import CONSOLIDATE, alone
-from gangplan.simulator.interference.greedy import Greedy
-from gangplan.simulator.interference.market import Market
 from gangplan.simulator.metrics import interval
+from gangplan.systems.interference.agents import Team
+from gangplan.systems.interference.baselines import run
+from gangplan.systems.interference.bidders import Ask, Bids, Here, Local
+from gangplan.systems.interference.case import Case
+from gangplan.systems.interference.cases import CENTRES, VALIDATION
+from gangplan.systems.interference.environment import Environment
+from gangplan.systems.interference.evaluate import CONSOLIDATE, alone
+from gangplan.systems.interference.greedy import Greedy
+from gangplan.systems.interference.market import Market
+from gangplan.systems.interference.policies import make_policy
 
 from .found import Found
 from .rows import ROOT

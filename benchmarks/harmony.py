@@ -9,9 +9,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from gangplan.learned.interference.policies import make_policy, weights_of
-from gangplan.simulator.interference.cases import OF_AGENTS, VALIDATION, maker
-from gangplan.simulator.interference.evaluate import Figures, evaluate
+from gangplan.systems.interference.cases import OF_AGENTS, VALIDATION, maker
+from gangplan.systems.interference.evaluate import Figures, evaluate
+from gangplan.systems.interference.policies import make_policy, weights_of
 
 from . import centres, harmony_tables
 from .rows import Task, digest

@@ -8,18 +8,18 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.learned.interference.models import fit
-from gangplan.learned.interference.sources import log_samples
 from gangplan.plot.colours import mixed
 from gangplan.plot.scene import Axis, Boxes, Heat, Key, Panel, Scene, Words
-from gangplan.simulator.interference.baselines import Policy, Rule, run
-from gangplan.simulator.interference.cases import TRAINING, VALIDATION, maker
-from gangplan.simulator.interference.evaluate import baselines
-from gangplan.simulator.interference.greedy import Greedy
-from gangplan.simulator.interference.job_types import TESTBED
-from gangplan.simulator.interference.outcome import InterferenceOutcome
-from gangplan.simulator.interference.samples import Log, log
-from gangplan.simulator.interference.snapshots import Snapshots, Truth
-from gangplan.simulator.interference.truths import HiddenTruth
+from gangplan.simulator.snapshots import Snapshots, Truth
+from gangplan.systems.interference.baselines import Policy, Rule, run
+from gangplan.systems.interference.cases import TRAINING, VALIDATION, maker
+from gangplan.systems.interference.evaluate import baselines
+from gangplan.systems.interference.greedy import Greedy
+from gangplan.systems.interference.job_types import TESTBED
+from gangplan.systems.interference.outcome import InterferenceOutcome
+from gangplan.systems.interference.samples import Log, log
+from gangplan.systems.interference.sources import log_samples
+from gangplan.systems.interference.truths import HiddenTruth
 
 from .rows import ROOT
 

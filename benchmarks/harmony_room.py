@@ -8,16 +8,16 @@ from itertools import combinations, product
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray, require_choice
-from gangplan.learned.colocate.joint import DELAY, Joint
-from gangplan.learned.colocate.policy import SLACK
-from gangplan.learned.interference.policies import make_policy
-from gangplan.simulator.interference.baselines import Policy
-from gangplan.simulator.interference.case import Case
-from gangplan.simulator.interference.environment import Environment
-from gangplan.simulator.interference.evaluate import CONSOLIDATE, PATIENCE, evaluate
-from gangplan.simulator.interference.greedy import Rows
-from gangplan.simulator.interference.places import places, rooms
-from gangplan.simulator.interference.snapshots import Long, Snapshots, Truth, offsets
+from gangplan.simulator.snapshots import Long, Snapshots, Truth, offsets
+from gangplan.systems.harmony.colocate.joint import DELAY, Joint
+from gangplan.systems.harmony.colocate.policy import SLACK
+from gangplan.systems.interference.baselines import Policy
+from gangplan.systems.interference.case import Case
+from gangplan.systems.interference.environment import Environment
+from gangplan.systems.interference.evaluate import CONSOLIDATE, PATIENCE, evaluate
+from gangplan.systems.interference.greedy import Rows
+from gangplan.systems.interference.places import places, rooms
+from gangplan.systems.interference.policies import make_policy
 
 MORE, JOBS, PLACES, AT_ONCE = 80, 3, 400_000, 20_000
 """Orders; jobs and joint places up to which all are tried, and how many of them at once."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gangplan.simulator.interference.cases import CASES, DATA_CASES, OF_AGENTS
+from gangplan.systems.interference.cases import CASES, DATA_CASES, OF_AGENTS
 
 from .found import Found, number, percent, table
 from .study import NOT_RUN, Tables

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import numpy as np
 
-from gangplan.hybrid.online.interval_policy import IntervalScheduler
-from gangplan.simulator.interference.baselines import Policy, Rule, run
-from gangplan.simulator.interference.case import Case
-from gangplan.simulator.interference.cases import gavel_pairs, poisson
-from gangplan.simulator.interference.environment import Environment
-from gangplan.simulator.interference.evaluate import CONSOLIDATE
-from gangplan.simulator.interference.greedy import Greedy
-from gangplan.simulator.interference.measured import gpu_pairs
-from gangplan.simulator.interference.outcome import check
-from gangplan.simulator.interference.truths import HiddenTruth, contention
+from gangplan.systems.interference.baselines import Policy, Rule, run
+from gangplan.systems.interference.case import Case
+from gangplan.systems.interference.cases import gavel_pairs, poisson
+from gangplan.systems.interference.environment import Environment
+from gangplan.systems.interference.evaluate import CONSOLIDATE
+from gangplan.systems.interference.greedy import Greedy
+from gangplan.systems.interference.measured import gpu_pairs
+from gangplan.systems.interference.outcome import check
+from gangplan.systems.interference.truths import HiddenTruth, contention
 
+from .interval_policy import IntervalScheduler
 from .learned_speeds_tables import JOBS, RULES, TABLES, WINDOWS, draw
 from .rows import Task
 from .study import Options, Study

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.simulator.interference.bidders import Local
-from gangplan.simulator.interference.case import Case
-from gangplan.simulator.interference.cases import VALIDATION, poisson
-from gangplan.simulator.interference.centres import moved
-from gangplan.simulator.interference.environment import Environment
-from gangplan.simulator.interference.evaluate import CONSOLIDATE, alone
-from gangplan.simulator.interference.greedy import Greedy, Rows
-from gangplan.simulator.interference.market import Market
+from gangplan.systems.interference.bidders import Local
+from gangplan.systems.interference.case import Case
+from gangplan.systems.interference.cases import VALIDATION, poisson
+from gangplan.systems.interference.centres import moved
+from gangplan.systems.interference.environment import Environment
+from gangplan.systems.interference.evaluate import CONSOLIDATE, alone
+from gangplan.systems.interference.greedy import Greedy, Rows
+from gangplan.systems.interference.market import Market
 
 from .found import Found, table
 from .rows import Task
@@ -59,7 +59,7 @@ def tasks(options: Options) -> Iterator[Task]:
 
 def measure(task: Task, options: Options) -> Mapping[str, float]:
     """Return how long agents take in one data centre; what is compiled is loaded before anything is timed."""
-    from gangplan.learned.interference.policies import learned_bidder
+    from gangplan.systems.interference.policies import learned_bidder
 
     local: Local = learned_bidder if task.policy == LEARNED else by_speeds_alone
     _loaded(local)

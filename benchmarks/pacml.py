@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Any
 
 from gangplan.instances import InstanceError, RampTopology
-from gangplan.simulator.ramp import (
+from gangplan.systems.pacml import (
     DISTRIBUTIONS,
     Blocks,
     JobType,
@@ -21,8 +21,8 @@ from gangplan.simulator.ramp import (
     search,
     simulate,
 )
-from gangplan.simulator.ramp.check import Checker
-from gangplan.simulator.ramp.step import Units
+from gangplan.systems.pacml.check import Checker
+from gangplan.systems.pacml.step import Units
 
 from .pacml_ablations import SHIPPED, train, weights_of
 from .pacml_suites import (
@@ -110,7 +110,7 @@ def _policy(task: Task, cell: Cell, distribution: str, types: tuple[JobType, ...
 
         return RandomScores(task.seed, plans=name == RANDOM_BOTH)
     if name in PAST:
-        from gangplan.learned.ramp.past import PastPlans
+        from gangplan.systems.pacml.learned.past import PastPlans
 
         return PastPlans(task.seed, PAST[name])
     if weights is None:
@@ -134,8 +134,8 @@ def _types(folder: Path, models: str, cluster: str, units: Units) -> tuple[JobTy
 
 @lru_cache(maxsize=8)
 def _learned(path: Path, guarded: bool, plans: bool) -> Any:
-    from gangplan.learned.ramp.past import Futures
-    from gangplan.learned.ramp.policy import RampPolicy
+    from gangplan.systems.pacml.learned.past import Futures
+    from gangplan.systems.pacml.learned.policy import RampPolicy
 
     return RampPolicy.load(path, guarded=guarded, futures=Futures() if plans else None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from gangplan.simulator.ramp.step import Units
+from gangplan.systems.pacml.step import Units
 
 from .pacml_suites import TRAINED
 

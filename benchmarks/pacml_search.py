@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.learned.ramp.features import MOST, scratch_of
-from gangplan.learned.ramp.past import Futures
-from gangplan.learned.ramp.policy import Decider, Observation
-from gangplan.learned.ramp.scenarios import Episode, published
-from gangplan.learned.ramp.teacher import AHEAD, judge, teacher
-from gangplan.learned.ramp.values import SHAPE, value_table
-from gangplan.simulator.ramp import Choice, State
-from gangplan.simulator.ramp.step import Units
+from gangplan.systems.pacml import Choice, State
+from gangplan.systems.pacml.learned.features import MOST, scratch_of
+from gangplan.systems.pacml.learned.past import Futures
+from gangplan.systems.pacml.learned.policy import Decider, Observation
+from gangplan.systems.pacml.learned.scenarios import Episode, published
+from gangplan.systems.pacml.learned.teacher import AHEAD, judge, teacher
+from gangplan.systems.pacml.learned.values import SHAPE, value_table
+from gangplan.systems.pacml.step import Units
 
 SEEDS = 3_000_000
 """Where the seeds of these begin: neither those of tests nor those of training."""
@@ -38,7 +38,7 @@ class RandomScores(Decider):
 
 
 class Searched:
-    """Takes the candidate that a teacher values most, see `gangplan.learned.ramp.teacher`.
+    """Takes the candidate that a teacher values most, see `gangplan.systems.pacml.learned.teacher`.
 
     Args:
         profiles: folder of the published models.

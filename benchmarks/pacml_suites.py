@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from gangplan.simulator.ramp import MODELS, RAMP_POLICIES
-from gangplan.simulator.ramp.arrivals import SEQUENTIAL, SERVERS
-from gangplan.simulator.ramp.step import Units
+from gangplan.systems.pacml import MODELS, RAMP_POLICIES
+from gangplan.systems.pacml.arrivals import SEQUENTIAL, SERVERS
+from gangplan.systems.pacml.step import Units
 
 LEARNED, UNGUARDED, RANDOM, BOUND, PLAN = "learned", "unguarded", "random scores", "bound", "plan"
 """Policies by name: the learned one, the same without its guard, the same with random scores for the network's, the

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gangplan.simulator.metrics import interval
-from gangplan.simulator.ramp import DISTRIBUTIONS
-from gangplan.simulator.ramp.step import Units
+from gangplan.systems.pacml import DISTRIBUTIONS
+from gangplan.systems.pacml.step import Units
 
 from .found import Found, table
 from .pacml_suites import (

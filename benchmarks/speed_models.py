@@ -14,11 +14,11 @@ from gangplan.instances.readers.measured import Pairs, read_measured
 from gangplan.learned.interference.judge import LEVELS, hold_out, judge
 from gangplan.learned.interference.models import MODELS, fit
 from gangplan.learned.interference.samples import Samples
-from gangplan.learned.interference.sources import log_samples, pair_samples
-from gangplan.simulator.interference.baselines import Rule, load_balance
-from gangplan.simulator.interference.cases import TRAINING, poisson
-from gangplan.simulator.interference.samples import Log, log
 from gangplan.simulator.metrics import interval
+from gangplan.systems.interference.baselines import Rule, load_balance
+from gangplan.systems.interference.cases import TRAINING, poisson
+from gangplan.systems.interference.samples import Log, log
+from gangplan.systems.interference.sources import log_samples, pair_samples
 
 from .found import Found, table
 from .rows import Task

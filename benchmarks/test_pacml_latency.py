@@ -18,10 +18,10 @@ pytest.importorskip("safetensors")
 
 from gangplan.instances import RampTopology  # noqa: E402
 from gangplan.learned.policy import read_card, shipped  # noqa: E402
-from gangplan.learned.ramp.network import Network  # noqa: E402
-from gangplan.learned.ramp.onnx import OnnxRampPolicy, export  # noqa: E402
-from gangplan.learned.ramp.policy import Decider, RampPolicy  # noqa: E402
-from gangplan.simulator.ramp import Blocks, Choice, JobType, State, arrivals, read_types, simulate  # noqa: E402
+from gangplan.systems.pacml import Blocks, Choice, JobType, State, arrivals, read_types, simulate  # noqa: E402
+from gangplan.systems.pacml.learned.network import Network  # noqa: E402
+from gangplan.systems.pacml.learned.onnx import OnnxRampPolicy, export  # noqa: E402
+from gangplan.systems.pacml.learned.policy import Decider, RampPolicy  # noqa: E402
 
 from .study import Options  # noqa: E402
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from gangplan.instances import InstanceError
-from gangplan.learned.proximity import make_policy, weights_of
-from gangplan.simulator.proximity import SMALL, SUITES, Suite, suite
-from gangplan.simulator.proximity.bound import bound
-from gangplan.simulator.proximity.evaluate import FIGURES, evaluate
-from gangplan.simulator.proximity.window import window
+from gangplan.systems.topdrl import SMALL, SUITES, Suite, suite
+from gangplan.systems.topdrl.bound import bound
+from gangplan.systems.topdrl.evaluate import FIGURES, evaluate
+from gangplan.systems.topdrl.policies import make_policy, weights_of
+from gangplan.systems.topdrl.window import window
 
 from .rows import Task, digest
 from .study import Options, Study
@@ -73,4 +73,4 @@ def _proved(name: str, seed: int, data: Path) -> Mapping[str, float]:
 
 
 STUDY = Study("topdrl", FIGURES, tasks, measure, {"topdrl.md": SUMMARY, "topdrl-results.md": RESULTS})
-"""See `gangplan.simulator.proximity.evaluate.Row`."""
+"""See `gangplan.systems.topdrl.evaluate.Row`."""

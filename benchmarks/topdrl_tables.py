@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gangplan.learned.proximity import PUBLISHED
-from gangplan.simulator.proximity import ALLOCATORS, DISCIPLINES, SUITES
-from gangplan.simulator.proximity.evaluate import FIGURES
-from gangplan.simulator.proximity.rules import TUNED
+from gangplan.systems.topdrl import ALLOCATORS, DISCIPLINES, SUITES
+from gangplan.systems.topdrl.evaluate import FIGURES
+from gangplan.systems.topdrl.policies import PUBLISHED
+from gangplan.systems.topdrl.rules import TUNED
 
 from .found import Found, number, percent, table
 from .study import NOT_RUN, Tables

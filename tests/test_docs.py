@@ -112,7 +112,7 @@ def test_names_of_modules() -> None:
     named = {(names(page), x) for page in PAGES for x in re.findall(r"\bgangplan(?:\.[a-z_]\w*)+", page.read_text())}
     assert len(named) > 30
     assert sorted(x for x in named if not resolves(x[1])) == []
-    assert not resolves("gangplan.learned.ramp.nowhere")
+    assert not resolves("gangplan.systems.pacml.learned.nowhere")
 
 
 @pytest.mark.parametrize("kind", DOCUMENTS)

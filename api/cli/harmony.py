@@ -8,10 +8,10 @@ import numpy as np
 import typer
 
 from gangplan.instances.quantities import scale
-from gangplan.learned.interference.policies import OTHERS, make_policy
-from gangplan.simulator.interference.cases import CASES, DATA, DATA_CASES, OF_AGENTS, maker
-from gangplan.simulator.interference.evaluate import Figures, baselines, evaluate
 from gangplan.simulator.metrics import interval
+from gangplan.systems.interference.cases import CASES, DATA, DATA_CASES, OF_AGENTS, maker
+from gangplan.systems.interference.evaluate import Figures, baselines, evaluate
+from gangplan.systems.interference.policies import OTHERS, make_policy
 
 from ..units import plus_minus
 from . import options

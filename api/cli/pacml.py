@@ -8,14 +8,14 @@ import typer
 
 from gangplan.instances import InstanceError, RampTopology
 from gangplan.instances.intake import cluster_sizes
-from gangplan.learned.ramp.policies import make_policy
 from gangplan.simulator.metrics.compare import half_width
-from gangplan.simulator.ramp.arrivals import DISTRIBUTIONS
-from gangplan.simulator.ramp.baselines import PUBLISHED_POLICIES
-from gangplan.simulator.ramp.blocks import Blocks
-from gangplan.simulator.ramp.evaluate import Rates, evaluate
-from gangplan.simulator.ramp.jobs import MODELS, read_types
-from gangplan.simulator.ramp.step import Units
+from gangplan.systems.pacml.arrivals import DISTRIBUTIONS
+from gangplan.systems.pacml.baselines import PUBLISHED_POLICIES
+from gangplan.systems.pacml.blocks import Blocks
+from gangplan.systems.pacml.evaluate import Rates, evaluate
+from gangplan.systems.pacml.jobs import MODELS, read_types
+from gangplan.systems.pacml.learned.policies import make_policy
+from gangplan.systems.pacml.step import Units
 
 from . import options
 from .output import emit_blocks, emit_json, table

@@ -13,12 +13,12 @@ from gangplan.instances.intake import cluster_sizes
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.placement import Fleet
 from gangplan.instances.quantities import scale
-from gangplan.learned.proximity import OTHERS, PUBLISHED, make_policy
 from gangplan.simulator.metrics import interval, paired
-from gangplan.simulator.proximity import SCORES, SUITES, Suite, suite
-from gangplan.simulator.proximity.evaluate import FIGURES, Row, evaluate, run_policy
-from gangplan.simulator.proximity.suites import DATA, MIXES, TRACES
 from gangplan.simulator.trace import Outcome
+from gangplan.systems.topdrl import SCORES, SUITES, Suite, suite
+from gangplan.systems.topdrl.evaluate import FIGURES, Row, evaluate, run_policy
+from gangplan.systems.topdrl.policies import OTHERS, PUBLISHED, make_policy
+from gangplan.systems.topdrl.suites import DATA, MIXES, TRACES
 
 from ..units import plus_minus
 from . import options

@@ -125,7 +125,7 @@ class Proximity(Ground):
     usual = ("least_work", "sjf", "fcfs", "tetris", "rollout", "patient")
 
     def __init__(self, *, suite: str, seed: int = 0) -> None:
-        from gangplan.simulator.proximity import suite as suite_of
+        from gangplan.systems.topdrl import suite as suite_of
 
         self._suite = suite_of(suite)
         self.case = self._suite.draw(FIRST + seed)
@@ -136,21 +136,21 @@ class Proximity(Ground):
 
     def named(self, name: str, seed: int) -> Any:
         """See `Ground`."""
-        from gangplan.learned.proximity import make_policy
+        from gangplan.systems.topdrl.policies import make_policy
 
         return make_policy(name, seed, self._suite)
 
     def play(self, policy: Any) -> float:
         """See `Ground`."""
         from gangplan.simulator.check import check
-        from gangplan.simulator.proximity.evaluate import run_policy
+        from gangplan.systems.topdrl.evaluate import run_policy
 
         outcome = run_policy(policy, self._suite, *self.case)[0]
         return _mean_jct(outcome, check(outcome))
 
     def bound(self, time_limit: float) -> float:
         """See `Ground`."""
-        from gangplan.simulator.proximity.bound import bound
+        from gangplan.systems.topdrl.bound import bound
 
         return bound(self.case[0], self._suite.fleet, self._suite.proximity)
 
@@ -161,7 +161,7 @@ class Interference(Ground):
     usual: tuple[str, ...] = ("lif", "tetris", "lb", "lif-near", "alone-joint")
 
     def __init__(self, *, case: str, jobs: int, seed: int = 0) -> None:
-        from gangplan.simulator.interference.cases import CASES
+        from gangplan.systems.interference.cases import CASES
 
         self._name, self.case = case, CASES[case](FIRST + seed, jobs=jobs)
 
@@ -181,14 +181,14 @@ class Interference(Ground):
 
     def named(self, name: str, seed: int) -> Any:
         """See `Ground`."""
-        from gangplan.learned.interference.policies import make_policy
+        from gangplan.systems.interference.policies import make_policy
 
         return make_policy(name, self._name)(self.case)
 
     def play(self, policy: Any) -> float:
         """See `Ground`."""
-        from gangplan.simulator.interference.baselines import run
-        from gangplan.simulator.interference.outcome import check
+        from gangplan.systems.interference.baselines import run
+        from gangplan.systems.interference.outcome import check
 
         outcome = run(self.case, policy).outcome()
         _refuse(check(outcome))
@@ -221,7 +221,7 @@ class Ramp(Ground):
     usual = ("constant-4", "constant-8", "constant-16", "smallest+best", "plans")
 
     def __init__(self, *, distribution: str, jobs: int, seed: int = 0) -> None:
-        from gangplan.simulator.ramp.arrivals import arrivals
+        from gangplan.systems.pacml.arrivals import arrivals
 
         self.case = arrivals(_types(), distribution, FIRST + seed, n=jobs)
 
@@ -231,14 +231,14 @@ class Ramp(Ground):
 
     def named(self, name: str, seed: int) -> Any:
         """See `Ground`."""
-        from gangplan.learned.ramp.policies import make_policy
+        from gangplan.systems.pacml.learned.policies import make_policy
 
         return make_policy(name)(seed)
 
     def play(self, policy: Any) -> float:
         """See `Ground`."""
-        from gangplan.simulator.ramp import simulate
-        from gangplan.simulator.ramp.check import Checker
+        from gangplan.systems.pacml import simulate
+        from gangplan.systems.pacml.check import Checker
 
         outcome = simulate(self.case, policy)
         _refuse(Checker().check(outcome))
@@ -246,7 +246,7 @@ class Ramp(Ground):
 
     def bound(self, time_limit: float) -> float:
         """See `Ground`."""
-        from gangplan.simulator.ramp import clairvoyant
+        from gangplan.systems.pacml import clairvoyant
 
         return clairvoyant(self.case, time_limit=time_limit, width=1, by_horizon=True).bound
 
@@ -254,7 +254,7 @@ class Ramp(Ground):
 @cache
 def _types() -> tuple[Any, ...]:
     """Return what arrives on PAC-ML's ground: four networks of ours."""
-    from gangplan.simulator.ramp.jobs import JobType
+    from gangplan.systems.pacml.jobs import JobType
 
     return tuple(JobType.of(generate(kind, devices=2, **_OPTIONS, **size).graph, name=kind) for kind, size in _NETWORKS)
 

@@ -146,6 +146,12 @@ class Starts:
             else:
                 self.waits.setdefault(name, FULL)
                 self.hold(request, strict=True)
+                if self._apart(request):
+                    walk.skip(shape)
+
+    def _apart(self, request: Request) -> bool:
+        """Return whether running jobs keep it off their nodes that others like it may use."""
+        return bool(self._state.placer.against(self._state.loose(request)))
 
     def all(self, tier: str) -> None:
         """Go through the queue in the order of its keys, and start whoever may."""
@@ -162,7 +168,7 @@ class Starts:
                 self.waits.setdefault(name, FULL)
             elif self.one(name, degrees, tier):
                 walk.again(shape)
-            elif name in self.allowed:
+            elif name in self.allowed or self._apart(request):
                 walk.skip(shape)  # those behind it may have more to choose from
 
     def renew(self) -> None:
@@ -307,7 +313,7 @@ class Starts:
     def _full(self, request: Request, degree: int) -> str:
         """Note that such workers did not fit."""
         job, closed = self._state.placed(request, degree), self._state.closed
-        if not job.apart:
+        if not self._state.placer.against(job):
             kind, count = Kind.workers(job), job.workers[0]
             closed[kind] = min(closed.get(kind, count), count)
         return FULL

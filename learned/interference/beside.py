@@ -15,7 +15,7 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
-from gangplan.simulator.interference.snapshots import Long
+from gangplan.simulator.snapshots import Long
 
 from .forgetting import ForgettingRidge
 

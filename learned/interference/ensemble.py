@@ -14,7 +14,7 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
-from gangplan.simulator.interference.snapshots import Snapshots
+from gangplan.simulator.snapshots import Snapshots
 
 from .samples import Samples, Setting
 from .simple import Fit, Point

@@ -10,7 +10,7 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray, require_number
-from gangplan.simulator.interference.snapshots import Long
+from gangplan.simulator.snapshots import Long
 
 _LARGE = 1e8
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import BoolArray, FloatArray
-from gangplan.simulator.interference.snapshots import Long, Snapshots
+from gangplan.simulator.snapshots import Long, Snapshots
 
 AMOUNTS = ("workers", "servers", "once", "more")
 """What a job has at a place: workers and parameter servers on a server; on a link how many times its bytes pass in a
@@ -26,7 +26,7 @@ class Setting:
         features: of each of T types, float64 (T, F); see `type_features`.
         unit: speed of one worker of each type alone, in the unit of the log, float64 (T,).
         link: by which link a server's traffic leaves its group of each level, int64 (L, m); see
-            `gangplan.simulator.interference.truths.links`.
+            `gangplan.systems.interference.truths.links`.
     """
 
     features: FloatArray

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.simulator.interference.snapshots import Long, ranges
+from gangplan.simulator.snapshots import Long, ranges
 
 from ..speed import low_rank
 from .design import columns

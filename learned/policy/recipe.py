@@ -24,12 +24,12 @@ from .weights import Card, files, save
 
 N = TypeVar("N", bound=Any)
 RECIPES: dict[str, str] = {
-    "pacml": "gangplan.learned.ramp.recipe",
-    "topdrl": "gangplan.learned.topdrl.recipe",
-    "select": "gangplan.learned.select.recipe",
-    "harmony": "gangplan.learned.harmony.recipe",
-    "colocate": "gangplan.learned.colocate.recipe",
-    "marl": "gangplan.learned.marl.recipe",
+    "pacml": "gangplan.systems.pacml.learned.recipe",
+    "topdrl": "gangplan.systems.topdrl.published.recipe",
+    "select": "gangplan.systems.topdrl.select.recipe",
+    "harmony": "gangplan.systems.harmony.recipe",
+    "colocate": "gangplan.systems.harmony.colocate.recipe",
+    "marl": "gangplan.systems.marl.recipe",
 }
 """Policies by name: the module that holds its `RECIPE`. Importing one loads no heavy package."""
 SEEDS = {"training": "from 2000000", "validation": "from 1000000"}

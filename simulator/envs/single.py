@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any, ClassVar
 
@@ -24,7 +24,6 @@ from ..outcome import Outcome
 from .episode import Cases, Episode, Reward, Synthetic, completion_time, plain
 from .gang import Gang
 from .observe import Scene
-from .picture import Picture
 
 Mask = NDArray[np.int8]
 Observation = dict[str, Any]
@@ -157,8 +156,9 @@ class SelectEnv(ClusterEnv):
 
     Args:
         slots: how many jobs of the queue are shown.
-        image: show TopDRL's image instead, with these arguments of `gangplan.simulator.proximity.image`; `speeds` are
-            then a `Proximity`, and the scheduler has a `Close`.
+        image: makes, of fleet, speeds and slots, what draws a state to be shown instead, e.g.
+            `gangplan.systems.topdrl.picture.Picture`: it has `spaces`, and `observe` of a state, its queue and the
+            number of arrivals.
         fleet, cases, scheduler, arguments: of `ClusterEnv`.
     """
 
@@ -171,12 +171,12 @@ class SelectEnv(ClusterEnv):
         scheduler: Scheduler | None = None,
         *,
         slots: int = 20,
-        image: Mapping[str, Any] | None = None,
+        image: Callable[[Fleet, Any, int], Any] | None = None,
         **arguments: Any,
     ) -> None:
         require_number(slots, "slots", positive=True, whole=True)
         super().__init__(fleet, cases, scheduler, **arguments)
-        self._picture = None if image is None else Picture(self.fleet, self._speeds, slots, **image)
+        self._picture = None if image is None else image(self.fleet, self._speeds, slots)
         self._slots, self._waits = slots, False
         self._found: list[tuple[int, Rows | None]] = []  # at what degree and where each job of a slot fits
         self._alike: list[int] = []  # jobs of one number fit alike

@@ -6,7 +6,7 @@ from benchmarks.centres import PARTS, compared, policies_of
 from benchmarks.found import Found
 from benchmarks.harmony import STUDY
 from benchmarks.rows import Row, Task
-from gangplan.simulator.interference.cases import OF_AGENTS
+from gangplan.systems.interference.cases import OF_AGENTS
 
 
 def test_every_case_is_a_data_centre() -> None:

@@ -23,7 +23,7 @@ SMALL: dict[str, dict[str, object]] = {
 }
 PLUGINS = """
 from gangplan.instances import InstanceError
-from gangplan.simulator.interference.baselines import Rule
+from gangplan.systems.interference.baselines import Rule
 
 def packs(case):
     return Rule("best", "shortest", together=True)

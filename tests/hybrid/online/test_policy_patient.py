@@ -11,11 +11,11 @@ from gangplan.hybrid.online import Scheduler, View
 from gangplan.instances.placement import GangJob
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
-from gangplan.simulator.proximity import Patient, simulate
-from gangplan.simulator.proximity.allocate import CLOSEST, allocate
-from gangplan.simulator.proximity.arrays import cluster_of
-from gangplan.simulator.proximity.step import least_cost
-from gangplan.simulator.proximity.suites import TRAINING, Suite, suite
+from gangplan.systems.topdrl import Patient, simulate
+from gangplan.systems.topdrl.allocate import CLOSEST, allocate
+from gangplan.systems.topdrl.arrays import cluster_of
+from gangplan.systems.topdrl.step import least_cost
+from gangplan.systems.topdrl.suites import TRAINING, Suite, suite
 
 
 class PatientPolicy:

@@ -314,3 +314,15 @@ def test_numbers_of_numpy() -> None:
     assert "a" in json.loads(json.dumps(scheduler.snapshot()))["running"][0]["request"]["job"]["name"]
     assert type(gang.workers[0]) is int and type(gang.most_per_node) is int
     assert scheduler.explain(np.int64(1)).decision == 1
+
+
+def test_a_job_kept_apart_closes_no_line() -> None:
+    """Who shares no node with a running job does not keep those like it from the GPUs beside that job."""
+    scheduler = Scheduler(Fleet.regular(1, 1, 3), "heuristic")
+    scheduler.submit(GangJob("first", "any", (1,), apart=("other",)), 5.0)
+    scheduler.decide(60.0)
+    scheduler.submit(GangJob("other", "any", (1,)), 10.0)
+    assert not scheduler.decide(60.0).starts
+    for name, seconds in (("short", 6.0), ("long", 20.0)):  # one before it in its line, one behind it
+        scheduler.submit(GangJob(name, "any", (1,)), seconds)
+    assert {start.job for start in scheduler.decide(60.0).starts} == {"short", "long"}

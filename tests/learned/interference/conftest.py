@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from gangplan.learned.interference.samples import Samples
-from gangplan.learned.interference.sources import log_samples
-from gangplan.simulator.interference.baselines import Rule
-from gangplan.simulator.interference.case import Case
-from gangplan.simulator.interference.cases import TRAINING, poisson
-from gangplan.simulator.interference.samples import log
+from gangplan.systems.interference.baselines import Rule
+from gangplan.systems.interference.case import Case
+from gangplan.systems.interference.cases import TRAINING, poisson
+from gangplan.systems.interference.samples import log
+from gangplan.systems.interference.sources import log_samples
 
 
 @pytest.fixture(scope="package")

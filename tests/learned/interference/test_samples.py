@@ -7,9 +7,9 @@ import pytest
 
 from gangplan.instances import InstanceError
 from gangplan.learned.interference.samples import Samples, Setting, named_features, rows_of, type_features
-from gangplan.simulator.interference.case import Case
-from gangplan.simulator.interference.snapshots import Snapshots
-from gangplan.simulator.interference.truths import HiddenTruth
+from gangplan.simulator.snapshots import Snapshots
+from gangplan.systems.interference.case import Case
+from gangplan.systems.interference.truths import HiddenTruth
 
 
 def made() -> Samples:

@@ -444,10 +444,10 @@ def test_registered_vector() -> None:
     vector.close()
 
 
-@pytest.mark.parametrize("package", ["gymnasium", "pettingzoo"])
-def test_missing_packages(package: str) -> None:
+@pytest.mark.parametrize(("package", "module"), [("gymnasium", "simulator.envs"), ("pettingzoo", "systems.marl.env")])
+def test_missing_packages(package: str, module: str) -> None:
     """Without the extra, importing the environments says how to install it."""
-    program = f"import sys; sys.modules[{package!r}] = None; import gangplan.simulator.envs"
+    program = f"import sys; sys.modules[{package!r}] = None; import gangplan.{module}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.endswith(

@@ -7,7 +7,7 @@ import pytest
 
 from gangplan.instances import InstanceError
 from gangplan.simulator.metrics import paired
-from gangplan.simulator.proximity import Row, evaluate, rule, suite
+from gangplan.systems.topdrl import Row, evaluate, rule, suite
 
 
 def test_pairs() -> None:

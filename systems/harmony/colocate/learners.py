@@ -1,0 +1,122 @@
+"""The log of a case, the fit of the ensemble to it, and the choice of how to place, under the fitted speeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import huber_loss
+
+from gangplan.instances.arrays import FloatArray
+from gangplan.learned.interference.networks import batch_of
+from gangplan.learned.interference.samples import Samples
+from gangplan.learned.training.imitation import Imitation
+from gangplan.solvers.processes import one_thread
+
+from ...interference.baselines import Rule, run
+from ...interference.cases import TRAINING, VALIDATION
+from ...interference.environment import Environment
+from ...interference.evaluate import CONSOLIDATE
+from ...interference.samples import Log, log
+from ...interference.sources import log_samples
+from .network import Ensemble
+from .policy import WAYS, ColocatePolicy
+from .settings import Settings
+
+_DELTA = 0.1
+"""Errors of the logarithm from which on they count by their size."""
+_LOGGED = Rule("tetris", "shortest", together=True, patience=CONSOLIDATE)
+
+
+def log_of(settings: Settings, seed: int) -> Samples:
+    """Return the log of training cases under a tuned rule, a share of it under random placements."""
+    rng, parts, size = np.random.default_rng([seed, 5]), list[Log](), 0
+
+    def anywhere(env: Environment, job: int, kind: int) -> FloatArray:
+        return rng.random(len(env.free))
+
+    number = TRAINING + 1000 * seed
+    random = Rule(anywhere, "shortest")
+    for policy, until in ((random, settings.explore * settings.samples), (_LOGGED, settings.samples)):
+        while size < until:
+            case = settings.make(number)
+            parts.append(log(case, policy, limit=int(until - size) + 1, noise=settings.noise, seed=number))
+            size, number = size + len(parts[-1].speed), number + 1
+    return log_samples(case, Log.join(parts))
+
+
+def unseen(samples: Samples, members: int, seed: int) -> list[np.ndarray]:
+    """Return which samples each member is fitted to: none with its share of the combinations of types."""
+    each = samples.combination()
+    found = np.unique(each[each >= 0])
+    np.random.default_rng(seed).shuffle(found)
+    return [~samples.touching(found[e::members]) for e in range(members)]
+
+
+def fit(network: Ensemble, samples: Samples, settings: Settings, seed: int) -> Imitation:
+    """Return what fits an ensemble to a log, and then chooses the way to place."""
+    pieces = max(1, round(len(samples.speed) / settings.minibatch))
+    parts, seen = [], np.stack(unseen(samples, settings.members, seed))
+    for chosen in np.array_split(np.random.default_rng(seed).permutation(len(samples.now)), pieces):
+        some, jobs = samples.take(chosen), samples.now.take(chosen)[1]
+        target = torch.from_numpy(np.log(some.speed)).float()
+        parts.append((batch_of(some), target, torch.from_numpy(seen[:, jobs]).float()))
+    count = len(samples.speed)
+
+    def draw(rng: np.random.Generator) -> Tensor:
+        batch, target, weight = parts[rng.integers(len(parts))]
+        found = network(batch)
+        error = huber_loss(found, target.expand_as(found), reduction="none", delta=_DELTA) / _DELTA
+        penalty = sum(member.penalty() for member in network.members)
+        return (error * weight).sum() / weight[0].sum() + penalty / count
+
+    return Fit(network, draw, settings, seed)
+
+
+class Fit(Imitation):
+    """Fits an ensemble by minibatches, on one thread: of more most of the time is lost.
+
+    Args:
+        network: the ensemble.
+        draw: draws a minibatch and returns its loss.
+        settings, seed: of the fit.
+    """
+
+    def __init__(
+        self, network: Ensemble, draw: Callable[[np.random.Generator], Tensor], settings: Settings, seed: int
+    ) -> None:
+        def judge(_: torch.nn.Module) -> dict[str, float]:
+            return choose(network, settings) if self._begun else {"score": 1.0}  # not fitted: a rule places
+
+        self._begun = False
+        super().__init__(network, draw, judge, rate=settings.rate, updates=settings.updates, seed=seed, clip=20.0)
+
+    def update(self, step: int) -> dict[str, float]:
+        """Make one step on a minibatch."""
+        self._begun = True
+        with one_thread():
+            return super().update(step)
+
+
+def choose(network: Ensemble, settings: Settings) -> dict[str, float]:
+    """Enter the way that is best under the fitted speeds, and return mean JCTs over that of the first, a rule.
+
+    In each case one member is the truth, and the others predict: a way that builds on the errors of the fit gains
+    nothing by them.
+    """
+    found: dict[str, list[float]] = {way: [] for way in WAYS}
+    for seed in range(VALIDATION, VALIDATION + settings.validation_seeds):
+        case, apart = settings.make(seed), seed % settings.members
+        others = [e for e in range(settings.members) if e != apart]
+        believed = replace(case, truth=ColocatePolicy(network, settings, members=[apart]).speeds_for(0.0))
+        for way, jcts in found.items():
+            env = run(believed, ColocatePolicy(network, settings, way=way, members=others))
+            jcts.append(float(env.outcome().jct.mean()))
+    first = np.array(next(iter(found.values())))
+    means = {way: float((np.array(jcts) / first).mean()) for way, jcts in found.items()}
+    best = min(means, key=means.__getitem__)
+    network.way.fill_(list(means).index(best))
+    return {"score": means[best], **means}

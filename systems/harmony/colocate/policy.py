@@ -1,0 +1,167 @@
+"""The policy: a way to place, chosen when the model was fitted, under the speeds that the model predicts."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import FloatArray
+from gangplan.learned.policy import weights
+from gangplan.simulator.snapshots import Snapshots, Truth
+
+from ...interference.baselines import Policy, Rule
+from ...interference.case import Case
+from ...interference.environment import Environment
+from ...interference.evaluate import CONSOLIDATE, PATIENCE
+from ...interference.greedy import Greedy
+from ...interference.speeds import Where
+from .joint import Joint
+from .kernel import Fitted, all_logs
+from .settings import NAME, Settings
+
+if TYPE_CHECKING:
+    from .network import Ensemble
+
+DOUBT, SLACK = 1.0, 0.05
+"""Deviations of the members that a pessimistic way takes off the logarithm of a speed; slack of packed ones."""
+
+
+def _near(score: str) -> Rule:
+    return Rule(score, "shortest", together=True, patience=CONSOLIDATE, near=True)
+
+
+WAYS: dict[str, Callable[[Truth, Truth], Policy]] = {
+    "tetris": lambda mean, low: Rule("tetris", "shortest", together=True, patience=CONSOLIDATE),
+    "lif": lambda mean, low: Rule("lif", "shortest", together=True, patience=CONSOLIDATE),
+    "consolidated": lambda mean, low: Greedy(mean, consolidate=CONSOLIDATE),
+    "patient": lambda mean, low: Greedy(mean, PATIENCE),
+    "joint, consolidated": lambda mean, low: Joint(mean, consolidate=CONSOLIDATE),
+    "joint, patient": lambda mean, low: Joint(mean, PATIENCE),
+    "joint, pessimistic": lambda mean, low: Joint(low, PATIENCE),
+    "tetris, near": lambda mean, low: _near("tetris"),
+    "lif, near": lambda mean, low: _near("lif"),
+    "packed": lambda mean, low: Greedy(mean, consolidate=CONSOLIDATE, slack=SLACK),
+    "joint, packed": lambda mean, low: Joint(mean, consolidate=CONSOLIDATE, slack=SLACK),
+}
+"""Ways to place by name, of predicted and of pessimistic speeds; weights keep the number of one."""
+REPORTS, LIMIT = 200, 0.5
+"""Reported speeds that the guard looks back at, and the mean error of their logarithm beyond which a rule decides."""
+
+
+class Speeds:
+    """Predicted speeds, a `Truth` for `Greedy` and for cases.
+
+    Args:
+        fitted: the ensemble.
+        doubt: deviations of the members that are taken off.
+    """
+
+    def __init__(self, fitted: Fitted, doubt: float = 0.0) -> None:
+        self._fitted, self._doubt = fitted, doubt
+
+    def speeds(self, now: Snapshots) -> FloatArray:
+        """Return the epochs a second of each job, float64 (n,)."""
+        logs = all_logs(self._fitted, Where(now.first, now.kind, now.rows, now.server, now.workers, now.ps))
+        low = self._doubt * logs.std(axis=0, ddof=1) if self._doubt else 0.0
+        return np.asarray(np.exp(logs.mean(axis=0) - low))
+
+
+class ColocatePolicy:
+    """A policy of `gangplan.systems.interference`, see `baselines.Policy` there.
+
+    While the speeds that jobs report are far off those predicted, the rule ``tetris, near`` decides.
+
+    Args:
+        network: the fitted ensemble.
+        settings: what it was fitted with.
+        way: one of `WAYS`, by default the one that was chosen for the ensemble.
+        members: those of the ensemble that predict, by default all.
+
+    Attributes:
+        fitted: these, as the compiled kernel takes them.
+    """
+
+    def __init__(
+        self, network: Ensemble, settings: Settings, *, way: str = "", members: Sequence[int] | None = None
+    ) -> None:
+        from .network import arrays
+
+        self.network, self.settings, self.fitted = network, settings, arrays(network, members)
+        self.way = way or list(WAYS)[int(network.way)]
+        self._case: Case | None = None
+        self._now = 0.0
+        self._said: dict[int, float] = {}
+
+    def speeds_for(self, doubt: float) -> Speeds:
+        """Return what predicts speeds, less so many deviations."""
+        return Speeds(self.fitted, doubt)
+
+    @property
+    def error(self) -> float:
+        """Mean absolute error of the logarithm of the speeds that were reported last."""
+        return float(np.mean(self._errors)) if self._errors else 0.0
+
+    @property
+    def guarded(self) -> bool:
+        """Whether the rule decides."""
+        return len(self._errors) >= REPORTS // 4 and self.error > LIMIT
+
+    def place(self, env: Environment) -> None:
+        """Place tasks of waiting jobs, once an interval.
+
+        Raises:
+            InstanceError: if the environment has other servers or types than the policy is for.
+        """
+        if env.case is not self._case or env.now < self._now:
+            self._begin(env)
+        self._now = env.now
+        reported = [(job, said) for job, said in self._said.items() if np.isfinite(env.speed[job])]
+        self._errors.extend(abs(float(np.log(env.speed[job] / said))) for job, said in reported)
+        (self._rule if self.guarded else self._policy).place(env)
+        speeds = self._mean.speeds(env.snapshot()).tolist() if env.running else []
+        self._said = dict(zip(env.running, speeds, strict=True))
+
+    def _begin(self, env: Environment) -> None:
+        m, types = self.fitted.link.shape[1], self.fitted.unit.shape[1]
+        if len(env.free) != m or len(env.case.jobs.types.names) != types:
+            words = (
+                f"has {len(env.free)} servers and {len(env.case.jobs.types.names)} types of jobs, not {m} and {types}"
+            )
+            raise InstanceError("case", words)
+        self._mean = Speeds(self.fitted)
+        self._policy = WAYS[self.way](self._mean, Speeds(self.fitted, DOUBT))
+        self._rule = WAYS["tetris, near"](self._mean, self._mean)
+        self._case, self._now = env.case, 0.0
+        self._said = {}
+        self._errors: deque[float] = deque(maxlen=REPORTS)
+
+    def save(self, path: str | Path, card: weights.Card | None = None) -> None:
+        """Write weights and a model card."""
+        card = card or weights.Card(NAME, NAME, settings=asdict(self.settings))
+        weights.save(path, self.network.state_dict(), card)
+
+    @classmethod
+    def load(cls, path: str | Path) -> ColocatePolicy:
+        """Read what `save` wrote.
+
+        Raises:
+            InstanceError: if it is missing, broken or of another policy.
+        """
+        from gangplan.learned.interference.samples import Setting
+
+        from .network import Ensemble
+
+        tensors, _ = weights.load(path)
+        for name in ("members.0.features", "unit", "link"):
+            if name not in tensors:
+                raise InstanceError(f"tensors[{name!r}]", "is missing", str(path))
+        features, unit, link = (tensors[x].numpy() for x in ("members.0.features", "unit", "link"))
+        setting = Setting(features.astype(np.float64), np.exp(unit), link)
+        network, settings, _ = weights.restore(path, NAME, Settings, lambda made: Ensemble(setting, made))
+        return cls(network, settings)

@@ -1,0 +1,154 @@
+"""Classic rules that put the tasks of waiting jobs on servers without knowing who hurts whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import FloatArray
+from gangplan.instances.errors import unknown
+from gangplan.simulator.snapshots import Truth
+
+from .case import Case
+from .environment import SERVER, WORKER, Environment
+
+Score = Callable[[Environment, int, int], FloatArray]
+"""Of each server for a task of a job, (environment, job, kind), float64 (m,): the least is taken, ties to the first."""
+
+
+class Policy(Protocol):
+    """Places what waits, with `Environment.place`; what it leaves waits for the next interval."""
+
+    def place(self, env: Environment) -> None:
+        """Place tasks of waiting jobs, once an interval."""
+        ...
+
+
+def first_fit(env: Environment, job: int, kind: int) -> FloatArray:
+    """Score a server by its number."""
+    return np.arange(len(env.free), dtype=np.float64)
+
+
+def load_balance(env: Environment, job: int, kind: int) -> FloatArray:
+    """Score a server by the largest share of a resource in use (LB)."""
+    return np.asarray((1.0 - env.free / env.size).max(axis=1))
+
+
+def best_fit(env: Environment, job: int, kind: int) -> FloatArray:
+    """Score a server by what it has left, in shares of all resources."""
+    return np.asarray((env.free / env.size).sum(axis=1))
+
+
+def tetris(env: Environment, job: int, kind: int) -> FloatArray:
+    """Score a server by its alignment with the task, negated (Grandl et al., SIGCOMM 2014, section 3.2)."""
+    need = (env.case.jobs.worker, env.case.jobs.server)[kind][job]
+    return np.asarray(-(env.free / env.size) @ (need / env.size))
+
+
+def least_interference(env: Environment, job: int, kind: int) -> FloatArray:
+    """Score a server by what the tasks there are expected to add to the job, and it to them (LIF).
+
+    A job that moves more bytes in a second of compute is expected to interfere more. That is all that the rule knows:
+    two tasks cost the product of these intensities, on top of one for being there at all.
+    """
+    intensity = env.intensity
+    return np.asarray(env.tasks @ (1.0 + intensity[env.case.jobs.kind[job]] * intensity))
+
+
+SCORES: dict[str, Score] = {
+    "first": first_fit,
+    "best": best_fit,
+    "lb": load_balance,
+    "tetris": tetris,
+    "lif": least_interference,
+}
+ORDERS = ("arrival", "shortest")
+
+
+class Rule:
+    """Places jobs in turn, task by task, by a score of servers.
+
+    Args:
+        score: a name in `SCORES`, or a function: of the servers, the least is taken.
+        order: of waiting jobs: by ``arrival``, or the ``shortest`` by what is profiled first.
+        together: whether a server, or socket or the like below the rack, that holds all that is left of the job goes
+            before others, then one where tasks of it are, then what is nearest.
+        patience: for so many intervals after its arrival a job waits rather than be on more servers than it needs.
+        near: whether a job that is begun goes on where it is nearest, before what holds all that is left of it.
+
+    Raises:
+        InstanceError: if a name is unknown.
+    """
+
+    def __init__(
+        self,
+        score: str | Score,
+        order: str = "arrival",
+        *,
+        together: bool = False,
+        patience: float = 0.0,
+        near: bool = False,
+    ) -> None:
+        if isinstance(score, str) and score not in SCORES:
+            raise InstanceError("score", unknown(score, SCORES))
+        if order not in ORDERS:
+            raise InstanceError("order", unknown(order, ORDERS))
+        self._score = SCORES[score] if isinstance(score, str) else score
+        self._shortest, self._together, self._patience = order == "shortest", together, patience
+        self._near = near
+
+    def place(self, env: Environment) -> None:
+        """Place every job that fits."""
+        for job in in_order(env, self._shortest):
+            insists = env.now - env.case.jobs.submit[job] < self._patience * env.case.interval
+            while (mask := env.mask(job)).any():
+                kind = WORKER if mask[WORKER].any() else SERVER
+                server = self._server(env, job, kind, mask[kind])
+                if insists and len(env.rows(job).keys() | {server}) > env.case.fewest[job]:
+                    env.take_back()
+                    break
+                env.place(job, kind, server)
+
+    def _server(self, env: Environment, job: int, kind: int, mask: np.ndarray) -> int:
+        scores = self._score(env, job, kind)
+        if not self._together:
+            return int(np.argmin(np.where(mask, scores, np.inf)))
+        (w, p), jobs, mine = env.left(job), env.case.jobs, list(env.rows(job))
+        group = env.case.fleet.topology.group
+        apart = 1 + (group != group[:, mine[:1]]).sum(axis=0) if mine else np.ones(len(mask), dtype=np.int64)
+        apart[mine] = 0
+        need = (w * jobs.worker[job] + p * jobs.server[job]) * (1 - 1e-9)
+        split = (env.free < need).any(axis=1).astype(np.int64)
+        for level, members in zip(env.case.fleet.topology.levels, group, strict=True):
+            if level.name == "rack":
+                break
+            free = np.stack([np.bincount(members, env.free[:, x]) for x in range(len(need))], axis=1)
+            split += (free < need).any(axis=1)[members]
+        keys = (split, apart) if self._near and mine else (apart, split)
+        return int(np.lexsort((scores, *keys, ~mask))[0])
+
+
+def in_order(env: Environment, shortest: bool) -> list[int]:
+    """Return the waiting jobs by arrival, or those first that are shortest by what is profiled."""
+    return sorted(env.waiting, key=env.profiled.__getitem__) if shortest else list(env.waiting)
+
+
+def run(case: Case, policy: Policy, change: tuple[float, Truth] | None = None) -> Environment:
+    """Let a policy decide to the end; return the environment.
+
+    Args:
+        case: what is simulated.
+        policy: decides.
+        change: another truth and since when, as of the first interval that begins then; that is in ``env.case``.
+    """
+    env = Environment(case)
+    while not env.done:
+        if change is not None and env.case is case and env.now >= change[0]:
+            env.case = replace(case, truth=change[1])
+        policy.place(env)
+        env.end_interval()
+    return env

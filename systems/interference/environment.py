@@ -1,0 +1,279 @@
+"""Decisions by the interval: which worker or parameter server of which waiting job goes to which server.
+
+env = Environment(case)
+while not env.done:
+    for job in env.waiting:
+        while (mask := env.mask(job)).any():
+            kind, server = choose(env, job, mask)
+            env.place(job, kind, server)
+    reward = env.end_interval()
+outcome = env.outcome()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from typing import NamedTuple
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import BoolArray, FloatArray
+from gangplan.simulator.snapshots import Long, Snapshots
+
+from .case import Case
+from .outcome import InterferenceOutcome
+from .room import advance, servers_for, task_mask
+from .speeds import Where
+from .truths import HiddenTruth
+
+WORKER, SERVER = range(2)
+"""Kinds of task."""
+
+
+class View(NamedTuple):
+    """Harmony's state: A waiting jobs, B that run or are begun, K types, m servers.
+
+    Attributes:
+        x: type, one-hot, (A, K).
+        r: workers, GPUs of each, parameter servers, cores of each, (A, 4).
+        w, p: workers and parameter servers placed so far, (A, m).
+        v: free resources, as shares of the largest server's, (m, 3).
+        d: workers and parameter servers of the others, (B, m, 2).
+        running: types of these, one-hot, (B, K).
+    """
+
+    x: FloatArray
+    r: FloatArray
+    w: Long
+    p: Long
+    v: FloatArray
+    d: Long
+    running: FloatArray
+
+
+class Environment:
+    """A cluster that decides once an interval; jobs run from its beginning, and are never moved.
+
+    A job that is begun is placed to its end before the next: every placement of several jobs can be reached like that.
+    `mask` offers a task only if the rest of its job still fits, so that a gang is placed whole or waits. What arrives
+    in an interval waits for the next; what ends in it leaves at once, and its room is given away at the next.
+
+    Attributes:
+        case: what is simulated.
+        now: when the interval begins, seconds.
+        waiting: jobs that wait, in the order of arrival.
+        current: the job that is begun, -1 if there is none.
+        running: jobs that run, the oldest first.
+        free: what each server has left, float64 (m, 3).
+        size: what the largest server has, float64 (3,).
+        tasks: of each type on each server, float64 (m, K).
+        profiled: seconds of each job by its profile, float64 (n,).
+        intensity: bytes of each type over its compute, 1 in the mean, float64 (K,).
+        done_epochs: of each job, float64 (n,).
+        start, finish: of each job, seconds, infinite before, float64 (n,).
+        speed: epochs a second that each job reported last, float64 (n,); nan before it ran.
+        placements: tasks placed so far.
+    """
+
+    def __init__(self, case: Case) -> None:
+        n = len(case.jobs)
+        self.case, self.free = case, case.capacity
+        self.size = np.maximum(case.capacity.max(axis=0), 1e-9)
+        self.tasks = np.zeros((len(self.free), len(case.jobs.types.names)))
+        self.profiled, types = case.jobs.profiled, case.jobs.types
+        self.intensity = types.gradient / types.compute / (types.gradient / types.compute).mean()
+        self.waiting: list[int] = []
+        self.running: list[int] = []
+        self.current, self.placements = -1, 0
+        self.done_epochs, self.speed = np.zeros(n), np.full(n, np.nan)
+        self.start, self.finish = np.full(n, np.inf), np.full(n, np.inf)
+        self._rows: dict[int, dict[int, tuple[int, int]]] = {}  # job -> server -> workers, parameter servers
+        self._asked = case.jobs.workers.tolist(), case.jobs.servers.tolist()
+        self._need, self._kind = [case.jobs.worker, case.jobs.server], case.jobs.kind.tolist()
+        self._arrived, self.now = 0, 0.0
+        self._admit()
+
+    @property
+    def done(self) -> bool:
+        """Whether all jobs have ended."""
+        return not self.waiting and not self.running and self._arrived == len(self.start)
+
+    def rows(self, job: int) -> dict[int, tuple[int, int]]:
+        """Return server -> (workers, parameter servers) of a job that runs, ran, or is begun."""
+        return dict(self._rows.get(job, {}))
+
+    def left(self, job: int) -> tuple[int, int]:
+        """Return how many workers and parameter servers of a job are not placed."""
+        w, p = self._asked[WORKER][job], self._asked[SERVER][job]
+        for workers, servers in self._rows.get(job, {}).values():
+            w, p = w - workers, p - servers
+        return w, p
+
+    def fits(self, job: int) -> bool:
+        """Return whether all that is left of a job fits."""
+        w, p = self.left(job)
+        return bool(servers_for(self.free, self._need[WORKER][job], self._need[SERVER][job], w, p) <= len(self.free))
+
+    def mask(self, job: int) -> BoolArray:
+        """Return which tasks of a job may go where, workers first, bool (2, m); nothing if it does not wait."""
+        w, p = self.left(job)
+        if (self.current >= 0 and job != self.current) or np.isfinite(self.start[job]):
+            return np.zeros((2, len(self.free)), dtype=np.bool_)
+        return np.asarray(task_mask(self.free, self._need[WORKER][job], self._need[SERVER][job], w, p))
+
+    def place(self, job: int, kind: int, server: int) -> None:
+        """Put a worker (`kind` 0) or parameter server (1) of a waiting job on a server.
+
+        The last one starts the job. It is checked that the task fits the server, not that the rest of its job will.
+
+        Raises:
+            InstanceError: naming what is wrong with it.
+        """
+        if self.left(job)[kind] == 0 or not (job == self.current or (self.current < 0 and job in self.waiting)):
+            raise InstanceError("job", f"{job!r} has no such task to place now")
+        after = self.free[server] - self._need[kind][job]
+        if (after < -1e-9 * self.size).any():
+            raise InstanceError("server", f"{server!r} has no room for a task of job {job}")
+        self.free[server] = after
+        self.tasks[server, self._kind[job]] += 1
+        rows = self.rows(job)
+        w, p = rows.get(server, (0, 0))
+        self._rows[job] = rows | {server: (w + (kind == WORKER), p + (kind == SERVER))}
+        self.current, self.placements = job, self.placements + 1
+        if self.left(job) == (0, 0):
+            self.current = -1
+            self.waiting.remove(job)
+            self.running.append(job)
+            self.start[job] = self.now
+
+    def place_whole(self, job: int, rows: dict[int, tuple[int, int]]) -> None:
+        """Put all tasks of a job: server -> (workers, parameter servers)."""
+        for server, (w, p) in rows.items():
+            for kind in [WORKER] * w + [SERVER] * p:
+                self.place(job, kind, server)
+
+    def fork(self) -> Environment:
+        """Return a copy that goes its own way."""
+        found = copy(self)
+        for name in ("free", "tasks", "done_epochs", "start", "finish", "speed"):
+            setattr(found, name, getattr(self, name).copy())
+        found.waiting, found.running = list(self.waiting), list(self.running)
+        found._rows = dict(self._rows)
+        return found
+
+    def part(self, case: Case, servers: slice, waiting: list[int], running: list[int]) -> Environment:
+        """Return what the owner of some servers sees: these, and jobs of its own; it cannot be run on.
+
+        Args:
+            case: this one's `at` these servers.
+            servers: numbered from 0 on there.
+            waiting, running: jobs; the latter lie on these servers.
+        """
+        found = copy(self)
+        found.case, found.waiting, found.running, found.current = case, waiting, running, -1
+        found.free, found.tasks, found.start = self.free[servers].copy(), self.tasks[servers].copy(), self.start.copy()
+        found._rows = {job: {s - servers.start: row for s, row in self._rows[job].items()} for job in running}
+        return found
+
+    def take_back(self) -> None:
+        """Take all tasks of the job that is begun off again."""
+        job = self.current
+        if job < 0:
+            return
+        self._leave(job)
+        self.placements -= sum(w + p for w, p in self._rows.pop(job).values())
+        self.current = -1
+
+    def withdraw(self, job: int) -> None:
+        """Take all tasks of a job that runs off, as if it had never been placed; it does not wait either."""
+        self._leave(job)
+        self.running.remove(job)
+        self.start[job] = np.inf
+        del self._rows[job]
+
+    def _leave(self, job: int) -> None:
+        for server, (w, p) in self._rows[job].items():
+            self.free[server] += w * self._need[WORKER][job] + p * self._need[SERVER][job]
+            self.tasks[server, self._kind[job]] -= w + p
+
+    def snapshot(self, jobs: Sequence[int] | None = None) -> Snapshots:
+        """Return who is where: the running jobs, or others that are begun, in their order."""
+        return self._where(self.running if jobs is None else jobs)
+
+    def _where(self, jobs: Sequence[int]) -> Snapshots:
+        return Snapshots.of_rows(
+            self.case.jobs.kind[np.array(jobs, dtype=np.int64)], [self._rows.get(j, {}) for j in jobs]
+        )
+
+    def end_interval(self) -> float:
+        """Run to the next interval; return the reward.
+
+        It is Harmony's: the sum over the running jobs of the share of their epochs that they did. A job that is begun
+        waits again. Where nobody runs or waits, the next interval is that after the next arrival.
+        """
+        self.take_back()
+        interval, submit = self.case.interval, self.case.jobs.submit
+        reward = self._run(self.now + interval) if self.running else 0.0
+        self.now += interval
+        if not self.running and not self.waiting and self._arrived < len(submit):
+            self.now += max(0.0, float(np.ceil((submit[self._arrived] - self.now) / interval))) * interval
+        self._admit()
+        return reward
+
+    def _admit(self) -> None:
+        submit = self.case.jobs.submit
+        while self._arrived < len(submit) and submit[self._arrived] <= self.now:
+            self.waiting.append(self._arrived)
+            self._arrived += 1
+
+    def _run(self, until: float) -> float:
+        jobs, total = np.array(self.running), self.case.jobs.epochs[self.running]
+        left, now = total - self.done_epochs[jobs], self.snapshot()
+        if isinstance(self.case.truth, HiddenTruth):
+            where = Where(now.first, now.kind, now.rows, now.server, now.workers, now.ps)
+            epochs, end, opening = advance(self.case.truth.hidden, where, left, self.now, until)
+        else:
+            epochs, end, opening = self._advance(now, left, until)
+        self.done_epochs[jobs] += epochs
+        self.speed[jobs], self.finish[jobs] = opening, end
+        for job in jobs[np.isfinite(end)].tolist():
+            self._leave(job)
+            self.done_epochs[job] = self.case.jobs.epochs[job]
+            self.running.remove(job)
+        return float((epochs / total).sum())
+
+    def _advance(self, now: Snapshots, left: FloatArray, until: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Do what `advance` does, for a truth that is not compiled."""
+        time, done, end = self.now, np.zeros(len(left)), np.full(len(left), np.inf)
+        index, opening = np.arange(len(left)), np.zeros(0)
+        while len(index):
+            speed = self.case.truth.speeds(now)
+            opening = opening if len(opening) else speed
+            step = min(until - time, float(((left - done)[index] / speed).min()))
+            done[index] += speed * step
+            ended = (left - done)[index] / speed <= 1e-6
+            time += step
+            end[index[ended]], done[index[ended]] = time, left[index[ended]]
+            if time >= until:
+                break
+            now, kept = now.keep(np.flatnonzero(~ended))
+            index = index[kept]
+        return done, end, opening
+
+    def view(self) -> View:
+        """Return Harmony's state."""
+        jobs, m = self.case.jobs, len(self.free)
+        one_hot = np.eye(len(jobs.types.names))
+        wait = np.array(self.waiting, dtype=np.int64)
+        d, begun = (self._where(some).dense(len(some), m)[0] for some in (self.running, self.waiting))
+        r = np.stack([jobs.workers[wait], jobs.worker[wait, 0], jobs.servers[wait], jobs.server[wait, 1]], axis=1)
+        v = self.free / self.size
+        return View(one_hot[jobs.kind[wait]], r, begun[..., 0], begun[..., 1], v, d, one_hot[jobs.kind[self.running]])
+
+    def outcome(self) -> InterferenceOutcome:
+        """Return what came of all jobs, once it is done."""
+        return InterferenceOutcome(
+            self.case, self.start.copy(), self.finish.copy(), self._where(range(len(self.start)))
+        )

@@ -1,0 +1,141 @@
+"""Policies for jobs that slow one another down, by name: classic rules, oracles, learned ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from gangplan.instances.errors import InstanceError, extra
+from gangplan.learned.policy.weights import FOLDER
+
+from ..harmony.colocate.joint import Joint
+from ..harmony.colocate.kernel import Fitted
+from ..harmony.colocate.slowdowns import Slowdowns
+from .agents import Team
+from .baselines import Policy, Rule
+from .bidders import Local
+from .case import Case
+from .evaluate import CONSOLIDATE, PATIENCE, Maker, alone, baselines
+from .greedy import Greedy
+from .market import Market
+from .packing import Packing
+from .remote import Actors, Processes
+
+BIDS = "colocate-leaf-spine"
+"""Weights by which `market-learned` bids, in every data centre."""
+SLACK = 0.4
+"""Of its `Packing`: between .3 and .6, the best on validation seeds 0 to 2 of Poisson's and of Gavel's mix."""
+
+
+def _bidder(case: Case) -> Greedy:
+    return Greedy(alone(case.truth), consolidate=CONSOLIDATE)
+
+
+def _near(score: str) -> Maker:
+    return lambda case: Rule(score, "shortest", together=True, patience=CONSOLIDATE, near=True)
+
+
+def _agents(local: Maker, forward: str) -> Callable[..., Policy]:
+    return lambda case, **words: Team(case, local, forward, **words)
+
+
+def _market(bidder: Local = _bidder, **given: Any) -> Callable[..., Policy]:
+    return lambda case, **words: Market(case, bidder, **given, **words)
+
+
+def packing_bidder(case: Case) -> Greedy:
+    """Return what bids for places that break up least, by the speeds that jobs have alone."""
+    return Packing(alone(case.truth), consolidate=CONSOLIDATE)
+
+
+def learned_bidder(case: Case) -> Greedy:
+    """Return what bids for such places by learned speeds.
+
+    Raises:
+        InstanceError: if torch is not installed.
+    """
+    return Packing(Slowdowns(_fitted(), alone(case.truth)), consolidate=CONSOLIDATE, slack=SLACK)
+
+
+@cache
+def _fitted() -> Fitted:
+    _require_torch("market-learned")
+    from ..harmony.colocate.policy import ColocatePolicy
+
+    return ColocatePolicy.load(FOLDER / f"{BIDS}.safetensors").fitted
+
+
+_TEAMS: dict[str, Callable[..., Policy]] = {
+    "market": _market(),
+    "market-packed": _market(packing_bidder),
+    "market-learned": _market(learned_bidder),
+    "market-ask-1": _market(ask=1),
+    "market-ask-2": _market(ask=2),
+    "agents-alone": _agents(_bidder, "emptiest"),
+    "agents-random": _agents(_bidder, "random"),
+    "agents-apart": _agents(_bidder, "nowhere"),
+    **{f"agents-{name}": _agents(_near(name), "emptiest") for name in ("lif", "tetris", "lb")},
+}
+
+
+OTHERS: dict[str, Maker] = {
+    "alone-joint": lambda case: Joint(alone(case.truth), consolidate=CONSOLIDATE),
+    "oracle-joint": lambda case: Joint(case.truth, consolidate=CONSOLIDATE),
+    "oracle-joint-patient": lambda case: Joint(case.truth, PATIENCE),
+    "market-processes": _market(bidders=Processes),
+    "market-ray": _market(bidders=Actors),
+    **{f"{name}-near": _near(name) for name in ("lif", "tetris", "lb")},
+    **_TEAMS,
+    **{f"{name}-2-racks": partial(make, racks=2) for name, make in _TEAMS.items()},
+}
+"""The search of `colocate` with the speeds that jobs have alone (what is lost without learning) and with the true ones
+(what more could be learned); rules that keep a job near where it began; and agents of a rack each, that bid for jobs,
+pass them on to the emptiest or at random, or keep what they get; or of two racks each. The market's agents may bid for
+places that break up least, or so by learned speeds; ask the owner and one or two others only; be processes of their
+own, or on Ray."""
+
+
+def make_policy(name: str, case: str = "", folder: Path = FOLDER) -> Maker:
+    """Return what makes the policy of a name for a case.
+
+    Args:
+        name: one of `baselines` or `OTHERS`, or weights: a file, or the name of one in `folder`.
+        case: name of the case: weights called ``NAME-CASE`` are preferred.
+        folder: of weights, by default that of those that come with the package.
+
+    Raises:
+        InstanceError: naming the policy, if there is none of that name or it is for another problem.
+    """
+    known = baselines() | OTHERS
+    if name in known:
+        return known[name]
+    path = weights_of(name, case, folder)
+    if path is None:
+        raise InstanceError("policy", f"{name!r} is not one of {', '.join(known)}, nor weights")
+    _require_torch(name)
+    return lambda case: _learned(name, path)
+
+
+def _require_torch(name: str) -> None:
+    if find_spec("torch") is None:
+        raise InstanceError("policy", f"{name!r} needs torch; {extra('learn')}")
+
+
+def weights_of(name: str, case: str = "", folder: Path = FOLDER) -> Path | None:
+    """Return the file of a policy's weights, if it has any: see `make_policy`."""
+    if name.endswith(".safetensors"):
+        return Path(name)
+    return next((path for x in (f"{name}-{case}", name) if (path := folder / f"{x}.safetensors").is_file()), None)
+
+
+def _learned(name: str, path: Path) -> Policy:
+    from gangplan.learned.policy import read_card, recipe
+
+    found = recipe(read_card(path).policy).load(path)
+    if not hasattr(found, "place"):
+        raise InstanceError("policy", f"{name!r} decides on another problem")
+    policy: Policy = found
+    return policy

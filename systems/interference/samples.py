@@ -1,0 +1,72 @@
+"""Logs that learned models of speed are made of: who was where, and how fast each job then ran.
+
+case = poisson(TRAINING, jobs=200)
+samples = log(case, Rule("lb"), limit=2000)
+samples.now.kind, samples.now.rows, samples.speed    # ragged, see `Snapshots`
+
+A sample is one running job in one interval: its type, its rows (workers and parameter servers on each server), all
+other jobs of the same snapshot with theirs, and its speed. Which links two jobs share follows from the fleet's
+topology (`truths.links`), which everybody knows. A model of speeds is a `Truth`: ``model.speeds(now)`` returns epochs a
+second of each job, so that ``Greedy(model)`` and ``Case(..., truth=model)`` take it as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from gangplan.instances.arrays import FloatArray, require_number
+from gangplan.simulator.snapshots import Snapshots
+
+from .baselines import Policy
+from .case import Case
+from .environment import Environment
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Log:
+    """Observed speeds of n jobs in s snapshots.
+
+    Attributes:
+        now: who was where.
+        speed: epochs a second of each job as it reported them, float64 (n,).
+    """
+
+    now: Snapshots
+    speed: FloatArray
+
+    @classmethod
+    def join(cls, parts: Iterable[Log]) -> Log:
+        """Return the samples of all parts, one after the other."""
+        parts = list(parts)
+        return cls(Snapshots.join([x.now for x in parts]), np.concatenate([x.speed for x in parts]))
+
+
+def log(case: Case, policy: Policy, limit: int = 1_000_000, noise: float = 0.0, seed: int = 0) -> Log:
+    """Return the samples of a case under a policy, no more than `limit` but for the last snapshot.
+
+    Args:
+        case: what is simulated; its seed should be one for training.
+        policy: decides.
+        limit: samples.
+        noise: deviation of the logarithm of what is reported.
+        seed: of the noise.
+
+    Raises:
+        InstanceError: naming the argument and the value found.
+    """
+    require_number(limit, "limit", positive=True, whole=True)
+    require_number(noise, "noise")
+    require_number(seed, "seed", whole=True)
+    rng, env, parts, size = np.random.default_rng(seed), Environment(case), list[Log](), 0
+    while not env.done and size < limit:
+        policy.place(env)
+        if env.running:
+            now = env.snapshot()
+            speed = case.truth.speeds(now)
+            parts.append(Log(now, speed * np.exp(noise * rng.standard_normal(len(speed)))))
+            size += len(speed)
+        env.end_interval()
+    return Log.join(parts)

@@ -1,0 +1,75 @@
+"""MARL's policy: agents of a rack each, task by task the action of the best score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+
+from gangplan.learned.policy import weights
+from gangplan.solvers.processes import one_thread
+
+from ..interference.environment import Environment
+from ..interference.table import Table
+from .episodes import Lane, decide
+from .network import Actor
+from .settings import NAME, Settings
+
+
+class MarlPolicy:
+    """A policy of `gangplan.systems.interference`, see `baselines.Policy` there.
+
+    Args:
+        network: scores actions.
+        settings: what it was trained with.
+        seed: says whose each job is.
+        fails: agent -> when it stops for good, seconds, as of `gangplan.systems.interference.agents.Team`.
+
+    Attributes:
+        lane: the environment that it was last asked about, with the table of its agents.
+    """
+
+    def __init__(
+        self, network: Actor, settings: Settings, seed: int = 0, fails: Mapping[int, float] | None = None
+    ) -> None:
+        self.network, self.settings, self.seed, self.fails = network.eval(), settings, seed, fails
+        self.lane: Lane | None = None
+
+    def place(self, env: Environment) -> None:
+        """Let all agents decide, once an interval.
+
+        Raises:
+            InstanceError: if the environment has no racks, or other types than the policy is for.
+        """
+        if self.lane is None or self.lane.env is not env:
+            self.lane = Lane(env, Table(env.case, self.seed, self.fails), self.settings.types)
+        lane, table = self.lane, self.lane.table
+        if not env.waiting:
+            return
+        with torch.inference_mode(), one_thread():
+            lane.begin()
+            telling, hear = len(table.views), len(table.views) - 1
+            while asks := table.asks():
+                table.traffic.count(telling * hear, 4 * self.settings.width)
+                step, telling = lane.look(asks), len(asks)
+                decide(self.network, [step], None)
+                for ask, action in zip(asks, step.action, strict=True):
+                    table.take(ask, action)
+            table.end()
+
+    def save(self, path: str | Path, card: weights.Card | None = None) -> None:
+        """Write weights and a model card."""
+        card = card or weights.Card(NAME, NAME, settings=asdict(self.settings))
+        weights.save(path, self.network.state_dict(), card)
+
+    @classmethod
+    def load(cls, path: str | Path) -> MarlPolicy:
+        """Read what `save` wrote.
+
+        Raises:
+            InstanceError: if it is missing, broken or of another policy.
+        """
+        network, settings, _ = weights.restore(path, NAME, Settings, Actor)
+        return cls(network, settings)

@@ -1,0 +1,100 @@
+"""What trains the network: imitation of what every row of a decision is worth to the teachers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gangplan.learned.training.imitation import Imitation
+from gangplan.learned.training.ragged import rows_of, segment_max, soft_cross_entropy
+
+from .. import DISTRIBUTIONS
+from .episodes import run_episode
+from .features import scratch_of
+from .network import Network, compiled
+from .scenarios import VALIDATION, Episode, Scenario
+from .settings import Settings
+from .teacher import Labels
+
+AVERAGED = 0.995
+"""Of the average of the weights, that is left after an update. The weights of single updates block up to three points
+more or less than those a hundred updates before, at equal loss."""
+
+
+class Validation:
+    """Blocking rates by setting, published way of counting: jobs that end after the horizon are blocked.
+
+    Args:
+        scenario: where.
+        episodes: in it; those of one name are averaged.
+        choose: see `gangplan.systems.pacml.learned.features.scratch_of`.
+    """
+
+    def __init__(self, scenario: Scenario, episodes: Sequence[Episode], *, choose: bool = True) -> None:
+        self._scenario, self._episodes = scenario, episodes
+        self._scratch = scratch_of(scenario.tables, choose=choose)
+
+    def __call__(self, network: Network) -> dict[str, float]:
+        """Return the blocking rate of each setting, and their mean as ``score``."""
+        found: dict[str, list[float]] = {}
+        world, weights = self._scenario, compiled(network)
+        for x in self._episodes:
+            finish = np.zeros(len(x.kind))
+            run_episode(x.kind, x.beta, x.gap, world.tables, world.times, weights, self._scratch, finish)
+            found.setdefault(x.name, []).append(1 - float((finish <= x.horizon).mean()))
+        rates = {name: float(np.mean(values)) for name, values in found.items()}
+        return {"score": float(np.mean(list(rates.values()))), **rates}
+
+
+def validation(scenario: Scenario, settings: Settings) -> Validation:
+    """Return what judges a network: cases of every set of the scenario with the published distributions."""
+    cases = [
+        scenario.draw(unit, name, VALIDATION + i, 1000, label=f"{unit} {name}")
+        for unit in scenario.sets
+        for name in DISTRIBUTIONS
+        for i in range(settings.validation_seeds)
+    ]
+    return Validation(scenario, cases, choose=settings.blocks)
+
+
+def imitation(
+    network: Network,
+    labelled: Sequence[Sequence[Labels]],
+    validation: Validation,
+    settings: Settings,
+    rate: float,
+    updates: int,
+    seed: int,
+) -> Imitation:
+    """Return what trains a network on labels of decisions.
+
+    Args:
+        network: is trained.
+        labelled: labels of decisions by teacher; a minibatch is of one of these, of each teacher equally often.
+        validation: judges it.
+        settings: temperature, minibatch.
+        rate: of learning, at first.
+        updates: after which the learning rate has gone down to nothing.
+        seed: of the shuffles.
+    """
+    every = [x for own in labelled for x in own]
+    rows = [torch.from_numpy(x.rows) for x in every]
+    values = [torch.from_numpy(x.value) for x in every]
+    share = [(len(x.first) - 1) / sum(len(y.first) - 1 for y in own) for own in labelled for x in own]
+    weight = np.array(share) / sum(share)
+
+    def draw(rng: np.random.Generator) -> Tensor:
+        i = int(rng.choice(len(every), p=weight))
+        labels = every[i]
+        chosen = rng.integers(0, len(labels.first) - 1, settings.minibatch)
+        at, index = rows_of(labels.first, chosen)
+        value, n = values[i][at], len(chosen)
+        regret = segment_max(value, index, n)[index] - value
+        scores = network(rows[i][at])
+        return soft_cross_entropy(scores, index, regret, n, temperature=settings.temperature)
+
+    return Imitation(network, draw, validation, rate=rate, updates=updates, seed=seed, clip=math.inf, average=AVERAGED)

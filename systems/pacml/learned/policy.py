@@ -1,0 +1,207 @@
+"""PAC-ML's decision by a network: from the state of a cluster to a degree and a block for a job, or to none."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gangplan.instances.arrays import FloatArray
+from gangplan.learned.policy import weights
+from gangplan.solvers.processes import one_thread
+
+from .. import Blocks, Case, Choice, JobType, State
+from .features import SUMS, remember, turn_of, write_rows
+from .guard import Guard, LookAhead, LookBack
+from .parts import Part, parts
+from .past import Futures
+from .settings import NAME, Settings
+from .tables import Times, tables, times_of
+
+if TYPE_CHECKING:
+    from .network import Network
+
+K = TypeVar("K")
+V = TypeVar("V")
+LOOKS = 16
+"""Parts that are looked at for a job."""
+
+_SOON = 2e-9
+"""Turns until a server is free that is so but for rounding: for a simulator that does not round, it is not free."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observation:
+    """One decision.
+
+    Attributes:
+        rows: features of the candidates, float32 (A, WIDTH). One for each part leaves it as it is.
+        block: of each candidate, or its degree where no block is chosen; int64 (A,), -1 for none: the job is rejected.
+        part: whose rows these are, int64 (A,), see `gangplan.systems.pacml.learned.parts`.
+    """
+
+    rows: NDArray[np.float32]
+    block: NDArray[np.int64]
+    part: NDArray[np.int64]
+
+
+class Decider:
+    """A policy for `gangplan.systems.pacml.simulate`; `rate` is left to those who inherit.
+
+    Args:
+        choose: whether it chooses the block; else a degree, and published first fit places each op.
+        guarded: whether it is held against plain rules, which choose blocks, see `.guard`.
+        futures: decide between its best blocks by plans, on clusters of one part.
+    """
+
+    def __init__(self, *, choose: bool = True, guarded: bool = True, futures: Futures | None = None) -> None:
+        self._choose, self._guarded, self._futures = choose, guarded and choose, futures
+        self._guards: weakref.WeakKeyDictionary[Blocks, Guard] = weakref.WeakKeyDictionary()
+        self._parts: weakref.WeakKeyDictionary[Blocks, list[Part]] = weakref.WeakKeyDictionary()
+        self._times: weakref.WeakKeyDictionary[JobType, Times] = weakref.WeakKeyDictionary()
+        self._case: Case | None = None
+        self._index, self._sums = -1, np.zeros(SUMS)
+
+    def rate(self, observation: Observation) -> FloatArray:
+        """Return what the network says of each row, float64 (A,)."""
+        raise NotImplementedError
+
+    def score(self, observation: Observation) -> FloatArray:
+        """Return a score a candidate, float64 (A,): how much better its part is with it than as it is."""
+        rates = self.rate(observation)
+        none = np.flatnonzero(observation.block < 0)
+        kept = np.zeros(observation.part.max() + 1)
+        kept[observation.part[none]] = rates[none]
+        return rates - kept[observation.part]
+
+    def choose(self, observation: Observation, seed: int | None = None) -> int:
+        """Return the place of the best candidate, or of one drawn by that seed from the softmax of the scores."""
+        scores = self.score(observation)
+        if seed is None:
+            return int(np.argmax(scores))
+        return int(np.argmax(scores + np.random.default_rng(seed).gumbel(size=len(scores))))
+
+    def observe(self, state: State) -> Observation:
+        """Return what there is to decide when a job arrives."""
+        known = self._parts_of(state.blocks)
+        self._remember(state)
+        turn = turn_of(self._sums, state.blocks.n_servers)
+        ends = np.where(state.free, state.ends, np.maximum(state.ends, state.now + _SOON * turn))
+        times = self._times_of(state.job)
+        rows, block, of = [], [], []
+        # all parts have their turns, some at each arrival
+        for i in range(min(len(known), LOOKS)):
+            part = known[(state.index * LOOKS + i) % len(known)]
+            k = write_rows(
+                ends[part.servers], state.now, turn, part.tables, times._replace(jct=times.jct[:, part.shape]), 0,
+                state.fraction, self._sums, part.scratch,
+            )  # fmt: skip
+            own = part.scratch.choice[:k]
+            kept = np.arange(k) if self._choose else np.array([j for j in range(k) if _in_time(state, int(own[j]))])
+            rows.append(part.scratch.row[kept])
+            block.append(np.where(own < 0, -1, part.block[own]) if self._choose else own[kept])
+            of.append(np.full(len(kept), i))
+        return Observation(np.concatenate(rows), np.concatenate(block), np.concatenate(of))
+
+    def decide(self, state: State) -> Choice | None:
+        """Return degree and block for the job, or None to reject it."""
+        block = self._guard_of(state.blocks).decide(state, self._best) if self._guarded else self._best(state)
+        if block < 0:
+            return None
+        return Choice(int(state.blocks.degree[block]), block) if self._choose else Choice(block)
+
+    def _best(self, state: State) -> int:
+        seen, known = self.observe(state), self._parts_of(state.blocks)
+        if self._futures is None or not self._choose or len(known) > 1:
+            return int(seen.block[self.choose(seen)])
+        return self._futures.choose(state, known[0], seen.block, self.score(seen))
+
+    def _parts_of(self, blocks: Blocks) -> list[Part]:
+        return _kept(self._parts, blocks, lambda of: parts(of, choose=self._choose))
+
+    def _times_of(self, kind: JobType) -> Times:
+        return _kept(self._times, kind, lambda of: times_of([of], published=not self._choose))
+
+    def _guard_of(self, blocks: Blocks) -> Guard:
+        def make(of: Blocks) -> Guard:
+            return (LookBack if len(self._parts_of(of)) == 1 else LookAhead)(tables(of))
+
+        return _kept(self._guards, blocks, make)
+
+    def _remember(self, state: State) -> None:
+        """Add the jobs of the case that have arrived since to the sums over those so far."""
+        case = state.case
+        if self._case is not case or state.index < self._index:
+            self._case, self._index = case, -1
+            self._sums[:] = 0.0
+        for i in range(self._index + 1, state.index + 1):
+            kind = case.types[case.model[i]]
+            gap = case.submit[i] - case.submit[i - 1] if i else 0.0
+            remember(self._sums, case.fraction[i], kind.sequential, self._times_of(kind).efficiency[0], gap)
+        self._index = state.index
+
+
+class RampPolicy(Decider):
+    """Decides by the best score of a network, which runs on one core.
+
+    Args:
+        network: scores.
+        settings: what it was trained with.
+        guarded, futures: see `Decider`.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        guarded: bool = True,
+        futures: Futures | None = None,
+    ) -> None:
+        self.network = network.cpu().eval()
+        self.settings = {**(settings or {}), "width": network.width, "variant": network.variant}
+        super().__init__(choose=bool(self.settings.get("blocks", True)), guarded=guarded, futures=futures)
+
+    def rate(self, observation: Observation) -> FloatArray:
+        """Return what the network says of each row, float64 (A,)."""
+        import torch
+
+        with torch.inference_mode(), one_thread():
+            found = self.network(torch.from_numpy(observation.rows))
+        return np.asarray(found.numpy(), dtype=np.float64)
+
+    def save(self, path: str | Path, card: weights.Card | None = None) -> None:
+        """Write weights and a model card."""
+        card = card or weights.Card(NAME, NAME, settings=self.settings)
+        weights.save(path, self.network.state_dict(), card)
+
+    @classmethod
+    def load(cls, path: str | Path, *, guarded: bool = True, futures: Futures | None = None) -> RampPolicy:
+        """Read what `save` wrote.
+
+        Raises:
+            InstanceError: if it is missing, broken or of another policy.
+        """
+        from .network import Network
+
+        network, _, card = weights.restore(path, NAME, Settings, lambda made: Network(made.width, made.variant))
+        return cls(network, card.settings, guarded=guarded, futures=futures)
+
+
+def _in_time(state: State, degree: int) -> bool:
+    """Return whether published first fit has the job done in time, which it is if it is rejected."""
+    placed = None if degree < 0 else state.published(degree)
+    return degree < 0 or (placed is not None and placed.jct <= state.limit)
+
+
+def _kept(known: weakref.WeakKeyDictionary[K, V], key: K, make: Callable[[K], V]) -> V:
+    """Return what is known of a key, made if it is not."""
+    found = known.get(key)
+    if found is None:
+        found = known[key] = make(key)
+    return found

@@ -1,0 +1,105 @@
+"""What the compiled loops read: the blocks of a cluster and the completion times of job types, as plain arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gangplan.instances import InstanceError
+from gangplan.instances.ramp import collective_cost
+from gangplan.solvers.compiled.kernel import Floats, Floats2, Halves2, Ints, Ints3
+
+from .. import Blocks, JobType
+
+Long = NDArray[np.int64]
+
+DEGREES = (1, 2, 4, 6, 8, 16)
+"""The degrees that the policy knows; a cluster may lack blocks of some."""
+
+NEAR = 1.05
+"""A shape is fast if its collectives cost at most this much more than on the best shape of the degree."""
+
+
+class Tables(NamedTuple):
+    """The blocks of one cluster of n servers; b blocks of s shapes.
+
+    Attributes:
+        servers: of each block, int32 (b, 16), filled up with -1.
+        size: of each block, int64 (b,).
+        degree: of each block, index into `DEGREES`, int64 (b,).
+        shape: of each block, int64 (b,).
+        fast: of each shape, whether its collectives are among the fastest of its degree, int64 (s,).
+        first, holds: the blocks that hold server i are ``holds[first[i] : first[i + 1]]``.
+        n: servers.
+    """
+
+    servers: Halves2
+    size: Ints
+    degree: Ints
+    shape: Ints
+    fast: Ints
+    first: Ints
+    holds: Ints
+    n: int
+
+
+class Times(NamedTuple):
+    """Job types on one cluster; k types, s shapes. Times are in whatever unit the types have.
+
+    Attributes:
+        jct: completion time inside a block of each shape, float64 (k, s), inf where there is none.
+        sequential: completion time on one server, float64 (k,).
+        efficiency: speed-up over degree at degrees 4 and 16 at best, float64 (k, 2); 0 without a block.
+        uses: whether published first fit looks for a block of each size at each degree, int64 (k, degrees, sizes).
+        spread: completion time by published first fit on an empty cluster, float64 (k, degrees), inf where it fails.
+    """
+
+    jct: Floats2
+    sequential: Floats
+    efficiency: Floats2
+    uses: Ints3
+    spread: Floats2
+
+
+def tables(blocks: Blocks) -> Tables:
+    """Return the arrays of a cluster.
+
+    Raises:
+        InstanceError: if it has other degrees than `DEGREES`.
+    """
+    if tuple(blocks.degrees) != DEGREES:
+        raise InstanceError("degrees", f"{tuple(blocks.degrees)} are not the policy's {DEGREES}")
+    slope = np.array([collective_cost(blocks.topology, span)[1] for _, span in blocks.shapes])
+    degree = np.array([i for i, _ in blocks.shapes])
+    least = np.array([slope[degree == i].min() for i in degree])
+    first, holds = blocks.incidence
+    fast = (slope <= NEAR * least).astype(np.int64)
+    return Tables(
+        np.ascontiguousarray(blocks.servers), blocks.size, blocks.degree, blocks.shape, fast,
+        first.astype(np.int64), holds.astype(np.int64), blocks.n_servers,
+    )  # fmt: skip
+
+
+def times_of(types: Sequence[JobType], *, published: bool = False) -> Times:
+    """Return the arrays of some job types, all on one cluster; without `published` nothing of first fit."""
+    jct = np.array([kind.jct for kind in types])
+    sequential = np.array([kind.sequential for kind in types])
+    of = np.array([i for i, _ in types[0].blocks.shapes])
+    efficiency = np.zeros((len(types), 2))
+    for column, degree in enumerate((4, 16)):
+        here = of == DEGREES.index(degree)
+        if here.any():
+            efficiency[:, column] = sequential / (degree * jct[:, here].min(axis=1))
+    uses = np.zeros((len(types), len(DEGREES), len(DEGREES)), np.int64)
+    spread = np.full((len(types), len(DEGREES)), np.inf)
+    free = np.ones(types[0].blocks.n_servers, dtype=bool)
+    for k, kind in enumerate(types if published else ()):
+        for i, sizes in enumerate(kind.sizes):
+            found = kind.published(i, free) if set(sizes) <= set(DEGREES) else None
+            if found is not None:
+                spread[k, i] = found.jct
+                uses[k, i, [DEGREES.index(size) for size in sizes]] = 1
+    return Times(jct, sequential, efficiency, uses, spread)

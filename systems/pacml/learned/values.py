@@ -1,0 +1,146 @@
+"""A table of what free blocks are worth, learned for one distribution of jobs: a quick teacher that is told it.
+
+A state after a decision is worth the sum over degrees and levels of a table's entry at the number of blocks available
+then. The entries solve the Bellman equation of the policy they define, by least squares (LSTD(lambda): Boyan, Machine
+Learning 2002), again and again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from gangplan.solvers.compiled.kernel import Floats, Floats2, Floats3, Ints, Ints2, kernel
+
+from .features import LEVELS, MOST, SUMS, Scratch, find, remember, scratch_of, turn_of
+from .scenarios import Episode, Scenario
+from .servers import start_job
+from .tables import DEGREES, Tables, Times
+
+Draw = Callable[[np.random.Generator], Episode]
+"""Draws an episode."""
+
+COUNTED = np.searchsorted(LEVELS, [1.0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 18])
+"""Levels that count: not what is free now, for the next job comes a turn later, nor what is far; few, to learn fast."""
+
+STEPS = np.minimum(np.array([0, 1, 2, 3, 4, 4, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7]), 7)
+"""The column for a number of blocks; from the last on there is one for all."""
+
+SHAPE = len(DEGREES), len(COUNTED), 8
+"""Of a table: degrees, levels, columns."""
+
+GAMMA, LAMBDA, RIDGE = 0.98, 0.7, 1e-4
+EXPLORE = 0.03
+
+
+def value_table(
+    scenario: Scenario, draw: Draw, rng: np.random.Generator, *, rounds: int = 10, choose: bool = True
+) -> Floats3:
+    """Return the table of a distribution, float64 `SHAPE`.
+
+    Args:
+        scenario: where.
+        draw: the episodes.
+        rng: draws.
+        rounds: of policy iteration, and episodes in each.
+        choose: see `gangplan.systems.pacml.learned.features.scratch_of`.
+    """
+    table = np.zeros(SHAPE) + 0.01 * np.arange(SHAPE[2])  # more free blocks are better
+    size = table.size + 1
+    place = scratch_of(scenario.tables, choose=choose)
+    for i in range(rounds):
+        a, b, n = np.zeros((size, size)), np.zeros(size), 0
+        for _ in range(rounds):
+            episode = draw(rng)
+            world, case = (scenario.tables, scenario.times), (episode.kind, episode.beta, episode.gap)
+            columns, reward = watch(*case, *world, table, place, int(rng.integers(2**31)))
+            _lstd(columns, reward, a, b)
+            n += len(reward)
+        solved = np.linalg.solve(a + RIDGE * n * np.eye(size), b)[:-1].reshape(SHAPE)
+        table = solved if i == 0 else (table + solved) / 2
+    return table
+
+
+@kernel
+def column_of(count: int) -> int:
+    """Return the column for a number of blocks."""
+    return int(STEPS[min(count, len(STEPS) - 1)])
+
+
+@kernel
+def worth(count: Ints2, table: Floats3) -> float:
+    """Return what a state is worth by the numbers of blocks available, int64 (CLASSES, N_LEVELS)."""
+    total = 0.0
+    for q in range(table.shape[0]):
+        for level in range(table.shape[1]):
+            total += table[q, level, column_of(count[q, COUNTED[level]])]
+    return total
+
+
+@kernel
+def weigh(
+    end: Floats, now: float, turn: float, tables: Tables, times: Times, m: int, limit: float, table: Floats3,
+    scratch: Scratch, out: Floats,
+) -> int:  # fmt: skip
+    """Write what each candidate of a decision is worth, the acceptance of the job included, and return their number."""
+    k = find(end, now, turn, tables, times, m, limit, scratch)
+    for i in range(k):
+        out[i] = worth(scratch.left[i], table) + (1.0 if i > 0 else 0.0)
+    return k
+
+
+@kernel
+def watch(
+    kind: Ints, beta: Floats, gap: Floats, tables: Tables, times: Times, table: Floats3, scratch: Scratch, seed: int
+) -> tuple[Ints2, Floats]:
+    """Play an episode, without chance if the seed is below 0.
+
+    Returns:
+        The columns of each state after a decision, and the rewards.
+    """
+    np.random.seed(max(seed, 0))  # noqa: NPY002 - the only generator that compiled code has; it is its own
+    n, width = len(kind), table.shape[0] * table.shape[1]
+    columns, reward = np.zeros((n, width), np.int64), np.zeros(n)
+    end, sums, out = np.full(tables.n, -1.0), np.zeros(SUMS), np.zeros(MOST)
+    now = 0.0
+    for i in range(n):
+        now += gap[i]
+        m = kind[i]
+        remember(sums, beta[i], times.sequential[m], times.efficiency[m], gap[i])
+        turn = turn_of(sums, tables.n)
+        k = weigh(end, now, turn, tables, times, m, beta[i] * times.sequential[m], table, scratch, out)
+        a = int(np.argmax(out[:k]))
+        if seed >= 0 and np.random.random() < EXPLORE:  # noqa: NPY002
+            a = np.random.randint(k)  # noqa: NPY002
+        if a > 0:
+            reward[i] = 1.0
+            start_job(end, now, scratch.choice[a], m, tables, times, scratch.published)
+        at = 0
+        for q in range(table.shape[0]):
+            for level in COUNTED:
+                columns[i, at] = at * table.shape[2] + column_of(scratch.left[a, q, level])
+                at += 1
+    return columns, reward
+
+
+@kernel
+def _lstd(columns: Ints2, reward: Floats, a: Floats2, b: Floats) -> None:
+    """Add an episode to the equations; the last unknown is a constant."""
+    size = len(b)
+    trace = np.zeros(size)
+    for i in range(len(reward) - 1):
+        trace *= GAMMA * LAMBDA
+        for j in columns[i]:
+            trace[j] += 1.0
+        trace[size - 1] += 1.0
+        for k in range(size):
+            z = trace[k]
+            if z < 1e-6:
+                continue
+            for j in columns[i]:
+                a[k, j] += z
+            for j in columns[i + 1]:
+                a[k, j] -= GAMMA * z
+            a[k, size - 1] += z * (1 - GAMMA)
+            b[k] += z * reward[i + 1]

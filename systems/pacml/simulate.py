@@ -1,0 +1,185 @@
+"""Jobs that arrive on a RAMP cluster and are accepted at once on some servers, or blocked: nobody waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
+from gangplan.simulator.asking import asking, converted
+
+from .arrivals import Case
+from .blocks import Blocks, Long
+from .jobs import JobType, Placed
+
+PUBLISHED = -1
+"""Instead of a block: published first fit on all free servers."""
+
+
+class Choice(NamedTuple):
+    """What a policy does with a job that it does not reject.
+
+    Attributes:
+        degree: index into the degrees.
+        block: one of that degree, in which the whole job is kept, or `PUBLISHED`.
+    """
+
+    degree: int
+    block: int = PUBLISHED
+
+
+class State:
+    """What a policy may look at when a job arrives.
+
+    Attributes:
+        case: whose `submit`, `model` and `fraction` up to `index` are the past and the job itself.
+        index: of the job.
+        now: time.
+        job: its type.
+        fraction: beta.
+        limit: the longest completion time its user accepts.
+        ends: float64 (n,), when each server is free again; not after `now` if it is.
+        free: bool (n,), which servers are.
+        accepted: bool (jobs,), of those before.
+    """
+
+    __slots__ = ("_fits", "accepted", "blocks", "case", "ends", "fraction", "free", "index", "job", "limit", "now")
+
+    def __init__(self, case: Case, index: int, limit: float, ends: FloatArray, accepted: BoolArray) -> None:
+        self.case, self.blocks = case, case.blocks
+        self.index, self.now = index, float(case.submit[index])
+        self.job: JobType = case.types[case.model[index]]
+        self.fraction, self.limit = float(case.fraction[index]), limit
+        self.ends, self.accepted = ends, accepted
+        self.free: BoolArray = ends <= self.now
+        self._fits: BoolArray | None = None
+
+    @property
+    def fits(self) -> BoolArray:
+        """Return which blocks are free, bool (blocks,)."""
+        if self._fits is None:
+            self._fits = self.blocks.fits(self.free)
+        return self._fits
+
+    @property
+    def acceptable(self) -> BoolArray:
+        """Return which blocks are free and would have the job done in time, bool (blocks,)."""
+        return np.asarray(self.fits & (self.job.jct[self.blocks.shape] <= self.limit))
+
+    def published(self, degree: int) -> Placed | None:
+        """Return the servers and the time that published first fit gives the job, None where it finds no place."""
+        return self.job.published(degree, self.free)
+
+
+class Policy(Protocol):
+    """Decides on each job when it arrives."""
+
+    def decide(self, state: State) -> Choice | None:
+        """Return what to do with the job, or None to reject it.
+
+        A job that then finds no place, or would take longer than its user accepts, is blocked.
+        """
+        ...
+
+
+REASONS = ("accepted", "rejected", "no place", "too late")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What happened to each of n jobs, and which servers each one held; r rows.
+
+    Attributes:
+        case: the jobs.
+        reason: int32 (n,), index into `REASONS`.
+        degree: int32 (n,), index into the degrees, -1 where it is blocked.
+        block: int32 (n,), in which the whole job was kept; -1 if first fit was free to spill, or it is blocked.
+        start: float64 (n,), when it arrived; nan where it is blocked.
+        finish: float64 (n,), nan where it is blocked.
+        row_job: int32 (r,), ascending.
+        row_server: int32 (r,), a server that the job held from start to finish.
+    """
+
+    case: Case
+    reason: IntArray
+    degree: IntArray
+    block: IntArray
+    start: FloatArray
+    finish: FloatArray
+    row_job: IntArray
+    row_server: IntArray
+
+    def __post_init__(self) -> None:
+        for name in ("reason", "degree", "block", "start", "finish", "row_job", "row_server"):
+            getattr(self, name).setflags(write=False)
+
+    @property
+    def accepted(self) -> BoolArray:
+        """Return which jobs ran, bool (n,)."""
+        return np.asarray(self.degree >= 0)
+
+    @property
+    def blocked(self) -> float:
+        """Return the blocking rate: jobs that never ran, of all."""
+        return 1 - float(self.accepted.mean())
+
+    @property
+    def blocked_or_running(self) -> float:
+        """Return the published blocking rate: jobs that had not ended by the horizon count as blocked."""
+        return 1 - float((self.finish <= self.case.horizon).mean())
+
+
+def simulate(case: Case, policy: Policy) -> Outcome:
+    """Let the jobs arrive one by one; each is accepted at once or lost.
+
+    Raises:
+        InstanceError: if the policy names a degree or block there is not.
+    """
+    n, blocks, limit = case.n_jobs, case.blocks, case.limit.tolist()
+    ends = np.full(blocks.n_servers, -np.inf)
+    seen = ends.view()
+    seen.setflags(write=False)
+    accepted = np.zeros(n, dtype=bool)
+    reason, degree, block = (np.full(n, value, dtype=np.int32) for value in (0, -1, -1))
+    start, finish = np.full(n, np.nan), np.full(n, np.nan)
+    rows: list[Long | IntArray] = []
+    for i in range(n):
+        state = State(case, i, limit[i], seen, accepted[:i])
+        with asking():
+            choice = policy.decide(state)
+        if choice is None:
+            reason[i] = 1
+            continue
+        placed = _place(state, converted(choice, _choice, f"decisions[{i}]"), blocks)
+        if placed is None or placed.jct > limit[i]:
+            reason[i] = 2 if placed is None else 3
+            continue
+        accepted[i], degree[i], block[i] = True, choice[0], choice[1]
+        start[i], finish[i] = state.now, state.now + placed.jct
+        ends[placed.servers] = finish[i]
+        rows.append(placed.servers)
+    sizes = [len(servers) for servers in rows]
+    row_job = np.repeat(np.flatnonzero(accepted), sizes).astype(np.int32)
+    row_server = np.concatenate([*rows, np.zeros(0, np.int32)]).astype(np.int32)
+    return Outcome(case, reason, degree, block, start, finish, row_job, row_server)
+
+
+def _choice(answer: Any) -> Choice:
+    choice = Choice(*answer)
+    return Choice(*(int(part) for part in choice))
+
+
+def _place(state: State, choice: Choice, blocks: Blocks) -> Placed | None:
+    if not 0 <= choice.degree < len(blocks.degrees):
+        raise InstanceError(f"decisions[{state.index}].degree", f"{choice.degree!r} is not the index of a degree")
+    if choice.block == PUBLISHED:
+        return state.published(choice.degree)
+    if not blocks.first[choice.degree] <= choice.block < blocks.first[choice.degree + 1]:
+        words = f"{choice.block!r} is not a block of degree {blocks.degrees[choice.degree]}"
+        raise InstanceError(f"decisions[{state.index}].block", words)
+    servers = blocks.members(choice.block)
+    jct = state.job.kept(choice.block)
+    return Placed(servers, jct) if state.free[servers].all() and jct < np.inf else None

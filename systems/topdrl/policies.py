@@ -1,0 +1,89 @@
+"""Policies for TopDRL's cluster by name: rules, searches, schedulers of the engine, and learned ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+from gangplan.instances.errors import InstanceError, extra
+from gangplan.learned.policy.weights import FOLDER
+from gangplan.simulator.engine import Scheduler
+from gangplan.simulator.engine.policies import POLICIES
+
+from . import ALLOCATORS, DISCIPLINES, SCORES, Oracle, Patient, Policy, Rollout, Suite, rule
+from .place import Close
+
+PUBLISHED = ("fcfs", "sjf", "ljf", "random", "tetris", "smallest")
+"""The rules that TopDRL was compared with."""
+UNGUARDED = "-unguarded"
+OTHERS: dict[str, Callable[[int], Policy | Scheduler]] = {
+    "oracle": lambda seed: Oracle(seed=seed),
+    "patient": lambda seed: Patient(),
+    "rollout": lambda seed: Rollout(seed=seed),
+    "srtf": lambda seed: Scheduler((POLICIES["srtf"](), Close()), "overtake"),
+}
+"""What is no rule, by name: what makes each from a seed. SRTF stops jobs, for the one with the least time left; the
+oracle knows all arrivals."""
+
+
+def make_policy(name: str, seed: int = 0, suite: Suite | None = None, folder: Path = FOLDER) -> Policy | Scheduler:
+    """Return the policy of a name: ``RULE[+DISCIPLINE][+ALLOCATOR]``, one of `OTHERS`, or weights.
+
+    Args:
+        name: rules are those of `SCORES`, by default with the discipline that suits them and ``closest``; weights are
+            a file, or the name of one in `folder`; ``-unguarded`` behind it leaves out the guard, ``+ALLOCATOR``
+            changes the allocator.
+        seed: of a policy that draws.
+        suite: what is to be decided on: weights called like it are preferred, and times are told in its steps.
+        folder: of weights, by default that of those that come with the package.
+
+    Raises:
+        InstanceError: naming the policy, if there is none of that name or it is for another problem.
+    """
+    if name in OTHERS:
+        return OTHERS[name](seed)
+    stem, *parts = name.split("+")
+    if stem in SCORES:
+        discipline = parts.pop(0) if parts and parts[0] in DISCIPLINES else ""
+        allocator = parts.pop(0) if parts and parts[0] in ALLOCATORS else "closest"
+        if parts:
+            words = f"of {', '.join(DISCIPLINES)} and then of {', '.join(ALLOCATORS)}"
+            raise InstanceError("policy", f"{name!r}: {parts[0]!r} is not one {words}")
+        return rule(stem, discipline, allocator, seed)
+    path = weights_of(name, suite, folder)
+    if path is None:
+        raise InstanceError("policy", f"{name!r} is not one of {', '.join((*SCORES, *OTHERS))}, nor weights")
+    return _learned(name, path, suite)
+
+
+def weights_of(name: str, suite: Suite | None = None, folder: Path = FOLDER) -> Path | None:
+    """Return the file of a policy's weights, if it has any: see `make_policy`."""
+    name = name.removesuffix(UNGUARDED).partition("+")[0]
+    if name.endswith(".safetensors"):
+        return Path(name)
+    names = [name] if suite is None else [f"{name}-{suite.name}", name]
+    return next((path for x in names if (path := folder / f"{x}.safetensors").is_file()), None)
+
+
+def _learned(name: str, path: Path, suite: Suite | None) -> Policy:
+    from gangplan.learned.policy import read_card, recipe
+
+    if find_spec("torch") is None:
+        raise InstanceError("policy", f"{name!r} needs torch; {extra('learn')}")
+    found = recipe(read_card(path).policy).load(path)
+    if not hasattr(found, "finish"):
+        raise InstanceError("policy", f"{name!r} decides on another problem")
+    if suite is not None and hasattr(found, "step"):
+        found.step = suite.step
+    if name.endswith(UNGUARDED):
+        if not hasattr(found, "guarded"):
+            raise InstanceError("policy", f"{name!r}: it has no guard to leave out")
+        found.guarded = False
+    allocator = name.partition("+")[2]
+    if allocator:
+        if allocator not in ALLOCATORS or not hasattr(found, "allocator"):
+            raise InstanceError("policy", f"{name!r}: {allocator!r} is no allocator that it could have")
+        found.allocator = ALLOCATORS.index(allocator)
+    policy: Policy = found
+    return policy

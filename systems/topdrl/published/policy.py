@@ -1,0 +1,114 @@
+"""TopDRL's policy: whenever a job in sight fits, the network says which one starts, or that all wait."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gangplan.instances import InstanceError
+from gangplan.learned.policy import weights
+from gangplan.solvers.processes import one_thread
+
+from .. import ALLOCATORS, Cluster, Jobs, State
+from ..allocate import allocate
+from ..arrays import ARRIVED, RUNNING, WAITING
+from ..step import advance, start
+from .observe import alone, observe, set_aside
+from .settings import NAME, Settings
+
+if TYPE_CHECKING:
+    from .network import Network
+
+
+class TopdrlPolicy:
+    """A policy of `gangplan.systems.topdrl.simulate` that takes the action of the best score.
+
+    Args:
+        network: scores the slots and to wait, or, if it `decides` GPUs, those of the cluster.
+        settings: what it was trained with.
+        allocator: of the jobs that it picks, by default that of training.
+        step: seconds of a row of its images, by default that of training: for jobs of another scale.
+    """
+
+    def __init__(
+        self, network: Network, settings: Settings, *, allocator: str | None = None, step: float | None = None
+    ) -> None:
+        name = allocator or settings.allocator
+        if name not in ALLOCATORS:
+            raise InstanceError("allocator", f"{name!r} is not one of {', '.join(ALLOCATORS)}")
+        self.network, self.settings, self.step = network.cpu().eval(), settings, step
+        self.allocator = ALLOCATORS.index(name)
+
+    def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
+        """Run from a state to the end, where all jobs have a start and a finish.
+
+        Raises:
+            InstanceError: if the cluster has not as many GPUs as the one of training.
+        """
+        if len(state.holder) != self.settings.gpus:
+            words = f"has {len(state.holder)} GPUs, and not the {self.settings.gpus} of training"
+            raise InstanceError("cluster", words)
+        take = np.zeros_like(state.free)
+        while True:
+            mask = self._mask(jobs, state)
+            if mask[:-1].any():
+                at = self._decide(jobs, cluster, state, mask, take)
+                if at < self.settings.slots:
+                    start(jobs, cluster, state, at, take)
+                    continue
+            if not advance(jobs, cluster, state):
+                return
+
+    def scores(self, seen: NDArray[np.float16]) -> NDArray[np.float32]:
+        """Return the scores of the actions in states that were observed, float32 (B, actions)."""
+        import torch
+
+        with torch.inference_mode(), one_thread():
+            found: NDArray[np.float32] = self.network(torch.from_numpy(seen)).numpy()
+        return found
+
+    def _mask(self, jobs: Jobs, state: State) -> NDArray[np.bool_]:
+        """Return which jobs in sight fit, and whether waiting is possible, bool (slots + 1,)."""
+        mask = np.zeros(self.settings.slots + 1, dtype=bool)
+        shown = state.queue[: min(state.count[WAITING], self.settings.slots)]
+        mask[: len(shown)] = jobs.gpus[shown] <= state.free.sum()
+        mask[-1] = state.count[RUNNING] > 0 or state.count[ARRIVED] < len(jobs.submit)
+        return mask
+
+    def _decide(self, jobs: Jobs, cluster: Cluster, state: State, mask: NDArray[np.bool_], take: Any) -> int:
+        """Return the slot whose job starts, and write what it takes; or the number of slots, to wait."""
+        rows = alone(jobs, state)
+        if self.settings.decides == "job":
+            scores = self.scores(observe(*rows, self.settings, self.step))[0]
+            at = int(np.where(mask, scores, -np.inf).argmax())
+            if at < self.settings.slots:
+                allocate(self.allocator, int(jobs.gpus[state.queue[at]]), cluster, state.free, take)
+            return at
+        aside = np.zeros((1, self.settings.gpus), dtype=bool)
+        for _ in range(int(jobs.gpus[state.queue[0]])):
+            seen = set_aside(observe(*rows, self.settings, self.step), aside, self.settings)
+            idle = (state.holder < 0) & ~aside[0]
+            aside[0, np.where(idle, self.scores(seen)[0], -np.inf).argmax()] = True
+        take[:] = np.add.reduceat(aside[0], cluster.first[:-1], dtype=np.int64)
+        return 0
+
+    def save(self, path: str | Path, card: weights.Card | None = None) -> None:
+        """Write weights and a model card."""
+        card = card or weights.Card(NAME, NAME, settings=asdict(self.settings))
+        weights.save(path, self.network.state_dict(), card)
+
+    @classmethod
+    def load(cls, path: str | Path, **arguments: Any) -> TopdrlPolicy:
+        """Read what `save` wrote; arguments are those of the class.
+
+        Raises:
+            InstanceError: if it is missing, broken or of another policy.
+        """
+        from .network import Network
+
+        network, settings, _ = weights.restore(path, NAME, Settings, Network)
+        return cls(network, settings, **arguments)

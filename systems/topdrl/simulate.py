@@ -1,0 +1,97 @@
+"""The front: run a policy over a workload, and return a checked schedule."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from gangplan.instances.arrays import FloatArray
+from gangplan.instances.placement import Fleet
+from gangplan.instances.placement.proximity import Proximity
+from gangplan.instances.workload import Workload
+from gangplan.simulator.check import check
+from gangplan.simulator.outcome import Outcome
+
+from .arrays import Cluster, Jobs, State, begin, cluster_of, jobs_of, order_of
+
+
+class Policy(Protocol):
+    """Decides from a state on."""
+
+    def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
+        """Run from a state to the end, where all jobs have a start and a finish."""
+
+
+def simulate(
+    workload: Workload,
+    fleet: Fleet,
+    policy: Policy,
+    proximity: Proximity | None = None,
+    *,
+    expected: FloatArray | None = None,
+) -> Outcome:
+    """Run `workload` on `fleet`: gangs on GPUs that are told apart and never shared, without preemption.
+
+    Of one instant, jobs that are done leave first, then jobs arrive; then the policy decides.
+
+    Args:
+        workload: the jobs.
+        fleet: the nodes; only their GPUs count.
+        policy: decides who starts, and where.
+        proximity: how much GPUs pay for being apart.
+        expected: the durations that the policy is told, float64 (n,), by default the true ones.
+
+    Raises:
+        InstanceError: if a job asks for more GPUs than there are, or for a share of one.
+    """
+    proximity = proximity or Proximity()
+    jobs, cluster = jobs_of(workload, proximity, expected), cluster_of(fleet, proximity)
+    state = begin(jobs, cluster)
+    policy.finish(jobs, cluster, state)
+    return outcome_of(workload, fleet, proximity, jobs, cluster, state)
+
+
+def outcome_of(
+    workload: Workload, fleet: Fleet, proximity: Proximity, jobs: Jobs, cluster: Cluster, state: State
+) -> Outcome:
+    """Return the schedule of a run that is over, checked without the compiled code."""
+    order = order_of(workload)
+    owner = np.repeat(np.arange(len(order)), np.diff(jobs.first))
+    node = np.asarray(np.searchsorted(cluster.first, state.held, side="right") - 1)
+    ones = np.ones(len(owner))
+    start, finish = np.empty(len(order)), np.empty(len(order))
+    start[order], finish[order] = state.start, state.finish
+    outcome = Outcome(
+        workload=workload,
+        room=fleet.gpus.astype(np.int32),
+        start=start,
+        finish=finish,
+        row_job=order[owner].astype(np.int32),
+        row_node=node.astype(np.int32),
+        row_gpu=(state.held - cluster.first[node]).astype(np.int32),
+        row_gpus=ones.astype(np.int32),
+        row_share=ones,
+        row_start=state.start[owner],
+        row_end=state.finish[owner],
+        row_rate=(1 / (1 + jobs.intensity * state.cost))[owner],
+    )
+    wrong = check(outcome) or check_rates(outcome, fleet, proximity)
+    if wrong:
+        raise AssertionError(f"the simulator made an impossible schedule: {'; '.join(wrong[:3])}")
+    return outcome
+
+
+def check_rates(outcome: Outcome, fleet: Fleet, proximity: Proximity) -> list[str]:
+    """Return which jobs do not run at the rate of the GPUs that they have, in words, worked out from the rows alone."""
+    found, work = [], outcome.workload
+    by_job = np.argsort(outcome.row_job, kind="stable")
+    cuts = np.searchsorted(outcome.row_job[by_job], np.arange(work.n_jobs + 1))
+    for job in range(work.n_jobs):
+        rows = by_job[cuts[job] : cuts[job + 1]]
+        cost = proximity.cost(fleet, outcome.row_node[rows].tolist(), outcome.row_gpus[rows].tolist())
+        rate = proximity.rate(work.model[job], cost)
+        if len(rows) and not np.allclose(outcome.row_rate[rows], rate, rtol=1e-9):
+            words = f"runs at rate {outcome.row_rate[rows][0]:.6g}, its GPUs give {rate:.6g}"
+            found.append(f"job {work.names[job]} {words}")
+    return found

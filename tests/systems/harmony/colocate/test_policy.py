@@ -1,0 +1,67 @@
+"""The policy is fitted by its recipe, loads what it wrote, and is kept from deciding where its model is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import FloatArray
+from gangplan.learned.policy.recipe import train_policy
+from gangplan.simulator.snapshots import Snapshots, Truth
+from gangplan.systems.harmony.colocate.policy import WAYS, ColocatePolicy
+from gangplan.systems.interference.baselines import run
+from gangplan.systems.interference.cases import VALIDATION, poisson
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the weights of a short fit."""
+    folder = tmp_path_factory.mktemp("colocate")
+    config = folder / "few.toml"
+    config.write_text(
+        'policy = "colocate"\nsamples = 300\nmembers = 3\nkinds = 3\nupdates = 60\nvalidation_seeds = 1\n'
+    )
+    done = train_policy(config, folder / "run")
+    assert done.weights is not None and done.card is not None
+    assert set(WAYS) <= set(done.card.validation) and done.card.validation["score"] <= 1.0
+    return done.weights
+
+
+def test_loads_and_finishes(trained: Path, tmp_path: Path) -> None:
+    """What is written again decides the same; the way is that with the best score under the fitted speeds."""
+    policy = ColocatePolicy.load(trained)
+    policy.save(tmp_path / "again")
+    other, case = ColocatePolicy.load(tmp_path / "again.safetensors"), poisson(VALIDATION, jobs=30)
+    assert policy.way == other.way
+    first = run(case, policy).outcome()
+    assert (first.finish == run(case, other).outcome().finish).all()
+    assert (first.finish == run(case, policy).outcome().finish).all()  # a second case begins anew
+
+
+def test_other_cluster_is_refused(trained: Path) -> None:
+    """A case with other servers is an error that names them, and weights of another policy are no weights."""
+    with pytest.raises(InstanceError, match="has 8 servers and 8 types"):
+        run(poisson(VALIDATION, jobs=10, servers=8), ColocatePolicy.load(trained))
+
+
+class Slow:
+    """Speeds a fifth of the true ones."""
+
+    def __init__(self, truth: Truth) -> None:
+        self.truth = truth
+
+    def speeds(self, now: Snapshots) -> FloatArray:
+        """Return the epochs a second of each job."""
+        return self.truth.speeds(now) / 5.0
+
+
+def test_guard(trained: Path) -> None:
+    """Where all jobs run at a fifth of the speeds predicted, the error is seen and the rule takes over."""
+    case, policy = poisson(VALIDATION, jobs=40), ColocatePolicy.load(trained)
+    run(case, policy)
+    assert 0.0 < policy.error < 0.5 and not policy.guarded
+    run(replace(case, truth=Slow(case.truth)), policy)
+    assert policy.error > 1.0 and policy.guarded

@@ -1,0 +1,92 @@
+"""The ground of Harmony runs by the interval, and what comes of it holds under the check."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import FloatArray
+from gangplan.simulator.snapshots import Snapshots, Truth
+from gangplan.systems.interference.baselines import Rule, run
+from gangplan.systems.interference.cases import poisson
+from gangplan.systems.interference.environment import SERVER, WORKER, Environment
+from gangplan.systems.interference.outcome import check
+
+
+@dataclass
+class Plain:
+    """A truth that is not compiled into the loop."""
+
+    truth: Truth
+
+    def speeds(self, now: Snapshots) -> FloatArray:
+        """Return what the truth says."""
+        return self.truth.speeds(now)
+
+
+@pytest.mark.parametrize("kind", ["mixed", "ps", "ring"])
+def test_outcomes_hold(kind: str) -> None:
+    """Every job runs where it was put, and its epochs add up under the truth."""
+    outcome = run(poisson(1, jobs=40, kind=kind), Rule("lb")).outcome()
+    assert check(outcome) == []
+
+
+def test_a_truth_that_is_not_compiled() -> None:
+    """The loop in Python and the compiled one end every job at the same time."""
+    case = poisson(2, jobs=30)
+    slow = run(replace(case, truth=Plain(case.truth)), Rule("lb")).outcome()
+    fast = run(case, Rule("lb")).outcome()
+    assert np.allclose(slow.finish, fast.finish, rtol=1e-9)
+
+
+def test_rewards_add_up() -> None:
+    """Over a whole run the rewards are one a job: its epochs as a share of all of them."""
+    env, total = Environment(poisson(3, jobs=25)), 0.0
+    while not env.done:
+        Rule("lb").place(env)
+        total += env.end_interval()
+    assert total == pytest.approx(25)
+
+
+def test_half_a_job_waits_again() -> None:
+    """A job that is begun gives its tasks back at the end of the interval, and none other may begin before."""
+    env = Environment(poisson(4, jobs=30, kind="ps", load=50.0))
+    env.end_interval()
+    job = next(j for j in env.waiting if sum(env.left(j)) > 2)
+    other = next(j for j in env.waiting if j != job)
+    before = env.free.copy()
+    env.place(job, WORKER, 0)
+    assert env.mask(job).any() and not env.mask(other).any()
+    assert env.view().w[env.waiting.index(job), 0] == 1
+    with pytest.raises(InstanceError, match="job"):
+        env.place(other, WORKER, 1)
+    env.end_interval()
+    assert job in env.waiting and np.array_equal(env.free, before) and env.placements == 0
+
+
+def test_masks_leave_room_for_the_rest() -> None:
+    """A job that fits can be placed to its end whatever the order and the servers, as long as masks are kept."""
+    rng = np.random.default_rng(0)
+    env = Environment(poisson(5, jobs=60, kind="ps", load=50.0))
+    while not env.done:
+        for job in list(env.waiting):
+            could = env.fits(job)
+            while (mask := env.mask(job)).any():
+                kind, server = rng.permutation(np.argwhere(mask))[0].tolist()
+                env.place(job, kind, server)
+            assert env.current < 0 and (job in env.running) == could
+        env.end_interval()
+    assert check(env.outcome()) == []
+
+
+def test_no_room() -> None:
+    """A task that does not fit its server is refused."""
+    env = Environment(poisson(6, jobs=30, kind="ps", load=50.0))
+    env.end_interval()
+    job = next(j for j in env.waiting if env.left(j)[SERVER] > 0)
+    env.free[2] = 0.0
+    with pytest.raises(InstanceError, match="server: 2 has no room"):
+        env.place(job, SERVER, 2)
