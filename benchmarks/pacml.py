@@ -9,19 +9,13 @@ from time import perf_counter
 from typing import Any
 
 from gangplan.instances import InstanceError, RampTopology
-from gangplan.systems.pacml import (
-    DISTRIBUTIONS,
-    Blocks,
-    JobType,
-    Policy,
-    arrivals,
-    clairvoyant,
-    make_policy,
-    read_types,
-    search,
-    simulate,
-)
+from gangplan.systems.pacml.arrivals import DISTRIBUTIONS, arrivals
+from gangplan.systems.pacml.baselines import make_policy
+from gangplan.systems.pacml.blocks import Blocks
 from gangplan.systems.pacml.check import Checker
+from gangplan.systems.pacml.jobs import JobType, read_types
+from gangplan.systems.pacml.plans import clairvoyant, search
+from gangplan.systems.pacml.simulate import Policy, simulate
 from gangplan.systems.pacml.step import Units
 
 from .pacml_ablations import SHIPPED, train, weights_of

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from gangplan.systems.pacml import MODELS, RAMP_POLICIES
 from gangplan.systems.pacml.arrivals import SEQUENTIAL, SERVERS
+from gangplan.systems.pacml.baselines import RAMP_POLICIES
+from gangplan.systems.pacml.jobs import MODELS
 from gangplan.systems.pacml.step import Units
 
 LEARNED, UNGUARDED, RANDOM, BOUND, PLAN = "learned", "unguarded", "random scores", "bound", "plan"

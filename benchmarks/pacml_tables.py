@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gangplan.simulator.metrics import interval
-from gangplan.systems.pacml import DISTRIBUTIONS
+from gangplan.systems.pacml.arrivals import DISTRIBUTIONS
 from gangplan.systems.pacml.step import Units
 
 from .found import Found, table

@@ -18,10 +18,13 @@ pytest.importorskip("safetensors")
 
 from gangplan.instances import RampTopology  # noqa: E402
 from gangplan.learned.policy import read_card, shipped  # noqa: E402
-from gangplan.systems.pacml import Blocks, Choice, JobType, State, arrivals, read_types, simulate  # noqa: E402
+from gangplan.systems.pacml.arrivals import arrivals  # noqa: E402
+from gangplan.systems.pacml.blocks import Blocks  # noqa: E402
+from gangplan.systems.pacml.jobs import JobType, read_types  # noqa: E402
 from gangplan.systems.pacml.learned.network import Network  # noqa: E402
 from gangplan.systems.pacml.learned.onnx import OnnxRampPolicy, export  # noqa: E402
 from gangplan.systems.pacml.learned.policy import Decider, RampPolicy  # noqa: E402
+from gangplan.systems.pacml.simulate import Choice, State, simulate  # noqa: E402
 
 from .study import Options  # noqa: E402
 

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from gangplan.instances import InstanceError
-from gangplan.systems.topdrl import SMALL, SUITES, Suite, suite
 from gangplan.systems.topdrl.bound import bound
 from gangplan.systems.topdrl.evaluate import FIGURES, evaluate
 from gangplan.systems.topdrl.policies import make_policy, weights_of
+from gangplan.systems.topdrl.suites import SUITES, Suite, suite
 from gangplan.systems.topdrl.window import window
+from gangplan.systems.topdrl.workloads import SMALL
 
 from .rows import Task, digest
 from .study import Options, Study

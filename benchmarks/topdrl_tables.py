@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gangplan.systems.topdrl import ALLOCATORS, DISCIPLINES, SUITES
+from gangplan.systems.topdrl.allocate import ALLOCATORS
 from gangplan.systems.topdrl.evaluate import FIGURES
 from gangplan.systems.topdrl.policies import PUBLISHED
-from gangplan.systems.topdrl.rules import TUNED
+from gangplan.systems.topdrl.rules import DISCIPLINES, TUNED
+from gangplan.systems.topdrl.suites import SUITES
 
 from .found import Found, number, percent, table
 from .study import NOT_RUN, Tables

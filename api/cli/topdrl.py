@@ -15,10 +15,10 @@ from gangplan.instances.placement import Fleet
 from gangplan.instances.quantities import scale
 from gangplan.simulator.metrics import interval, paired
 from gangplan.simulator.trace import Outcome
-from gangplan.systems.topdrl import SCORES, SUITES, Suite, suite
 from gangplan.systems.topdrl.evaluate import FIGURES, Row, evaluate, run_policy
 from gangplan.systems.topdrl.policies import OTHERS, PUBLISHED, make_policy
-from gangplan.systems.topdrl.suites import DATA, MIXES, TRACES
+from gangplan.systems.topdrl.rules import SCORES
+from gangplan.systems.topdrl.suites import DATA, MIXES, SUITES, TRACES, Suite, suite
 
 from ..units import plus_minus
 from . import options

@@ -125,7 +125,7 @@ class Proximity(Ground):
     usual = ("least_work", "sjf", "fcfs", "tetris", "rollout", "patient")
 
     def __init__(self, *, suite: str, seed: int = 0) -> None:
-        from gangplan.systems.topdrl import suite as suite_of
+        from gangplan.systems.topdrl.suites import suite as suite_of
 
         self._suite = suite_of(suite)
         self.case = self._suite.draw(FIRST + seed)
@@ -237,8 +237,8 @@ class Ramp(Ground):
 
     def play(self, policy: Any) -> float:
         """See `Ground`."""
-        from gangplan.systems.pacml import simulate
         from gangplan.systems.pacml.check import Checker
+        from gangplan.systems.pacml.simulate import simulate
 
         outcome = simulate(self.case, policy)
         _refuse(Checker().check(outcome))
@@ -246,7 +246,7 @@ class Ramp(Ground):
 
     def bound(self, time_limit: float) -> float:
         """See `Ground`."""
-        from gangplan.systems.pacml import clairvoyant
+        from gangplan.systems.pacml.plans import clairvoyant
 
         return clairvoyant(self.case, time_limit=time_limit, width=1, by_horizon=True).bound
 

@@ -230,7 +230,8 @@ class SelectEnv(ClusterEnv):
 
     def _look(self, episode: Episode) -> Observation:
         if self._picture is not None:
-            return self._picture.observe(episode.state, episode.queue.jobs, episode.arrived)
+            seen: Observation = self._picture.observe(episode.state, episode.queue.jobs, episode.arrived)
+            return seen
         shown = episode.queue.jobs[: self._slots]
         return self._scene.observe(episode.state, shown, self._slots)
 

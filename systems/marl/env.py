@@ -32,7 +32,7 @@ RACK = ("free", "waiting", "wanted", "running")
 """Columns of a rack: free GPUs; its agent's jobs that wait; workers of these; jobs that run there."""
 
 
-class ManyEnv(ParallelEnv[str, Observation, np.int64]):  # type: ignore[misc]  # PettingZoo ships no types
+class ManyEnv(ParallelEnv[str, Observation, np.int64]):
     """Agents that own a rack each (MARL; Zhao and Wu, TNSM 2022), on PettingZoo's parallel interface.
 
     A job that arrives is some agent's, drawn at random, and lies whole on one rack. Each agent decides on the shortest

@@ -11,8 +11,14 @@ from gangplan.learned.policy.weights import FOLDER
 from gangplan.simulator.engine import Scheduler
 from gangplan.simulator.engine.policies import POLICIES
 
-from . import ALLOCATORS, DISCIPLINES, SCORES, Oracle, Patient, Policy, Rollout, Suite, rule
+from .allocate import ALLOCATORS
+from .oracle import Oracle
+from .patient import Patient
 from .place import Close
+from .rollout import Rollout
+from .rules import DISCIPLINES, SCORES, rule
+from .simulate import Policy
+from .suites import Suite
 
 PUBLISHED = ("fcfs", "sjf", "ljf", "random", "tetris", "smallest")
 """The rules that TopDRL was compared with."""

@@ -21,7 +21,8 @@ import numpy as np
 
 from gangplan.solvers.compiled.kernel import Bools, Floats, Floats2, Ints, Ints2, kernel
 
-from .. import Case, State
+from ..arrivals import Case
+from ..simulate import State
 from .servers import free_blocks, hold
 from .tables import DEGREES, Long, Tables, times_of
 

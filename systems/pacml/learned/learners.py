@@ -12,7 +12,7 @@ from torch import Tensor
 from gangplan.learned.training.imitation import Imitation
 from gangplan.learned.training.ragged import rows_of, segment_max, soft_cross_entropy
 
-from .. import DISTRIBUTIONS
+from ..arrivals import DISTRIBUTIONS
 from .episodes import run_episode
 from .features import scratch_of
 from .network import Network, compiled

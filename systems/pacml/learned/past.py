@@ -8,7 +8,8 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.compiled.kernel import kernel
 
-from .. import Case, Choice, State
+from ..arrivals import Case
+from ..simulate import Choice, State
 from .features import MOST, Scratch, find, scratch_of
 from .hindsight import FUTURES, Future, hindsight, plans
 from .parts import WHOLE, Part

@@ -15,7 +15,10 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.learned.policy import weights
 from gangplan.solvers.processes import one_thread
 
-from .. import Blocks, Case, Choice, JobType, State
+from ..arrivals import Case
+from ..blocks import Blocks
+from ..jobs import JobType
+from ..simulate import Choice, State
 from .features import SUMS, remember, turn_of, write_rows
 from .guard import Guard, LookAhead, LookBack
 from .parts import Part, parts

@@ -93,8 +93,9 @@ def evaluate(
     """
     from gangplan.instances import RampTopology
 
-    from .. import MODELS, Blocks, read_types
-    from .. import evaluate as simulate_all
+    from ..blocks import Blocks
+    from ..evaluate import evaluate as simulate_all
+    from ..jobs import MODELS, read_types
 
     chosen: Any = units or policy.settings.get("units", ["physical"])[0]
     blocks = Blocks(RampTopology(*cluster_sizes(cluster, "", "4x4x2")))

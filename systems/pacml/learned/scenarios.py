@@ -13,7 +13,9 @@ import numpy as np
 from gangplan.instances import RampTopology
 from gangplan.solvers.compiled.kernel import Floats, Ints
 
-from .. import Blocks, Case, Fractions, JobType, arrivals, read_types
+from ..arrivals import Case, Fractions, arrivals
+from ..blocks import Blocks
+from ..jobs import JobType, read_types
 from ..step import Units
 from .recipe import TRAINING, VALIDATION
 from .tables import Tables, Times, tables, times_of

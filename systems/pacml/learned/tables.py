@@ -12,7 +12,8 @@ from gangplan.instances import InstanceError
 from gangplan.instances.ramp import collective_cost
 from gangplan.solvers.compiled.kernel import Floats, Floats2, Halves2, Ints, Ints3
 
-from .. import Blocks, JobType
+from ..blocks import Blocks
+from ..jobs import JobType
 
 Long = NDArray[np.int64]
 

@@ -16,7 +16,7 @@ from joblib import Parallel, delayed
 from gangplan.learned.policy.perceptron import Weights, forward
 from gangplan.solvers.compiled.kernel import Floats, Floats3, Ints, Singles, Singles2, kernel
 
-from .. import DISTRIBUTIONS
+from ..arrivals import DISTRIBUTIONS
 from .features import MOST, SUMS, WIDTH, Scratch, remember, scratch_of, see, turn_of, write_rows
 from .hindsight import FUTURES as PLANNED
 from .hindsight import Future, Plans, hindsight, plans

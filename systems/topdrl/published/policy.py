@@ -13,9 +13,8 @@ from gangplan.instances import InstanceError
 from gangplan.learned.policy import weights
 from gangplan.solvers.processes import one_thread
 
-from .. import ALLOCATORS, Cluster, Jobs, State
-from ..allocate import allocate
-from ..arrays import ARRIVED, RUNNING, WAITING
+from ..allocate import ALLOCATORS, allocate
+from ..arrays import ARRIVED, RUNNING, WAITING, Cluster, Jobs, State
 from ..step import advance, start
 from .observe import alone, observe, set_aside
 from .settings import NAME, Settings

@@ -53,7 +53,7 @@ def evaluate(policy: Any, seeds: Any, *, workload: str = "") -> list[dict[str, A
         seeds: of the workloads.
         workload: one of `gangplan.systems.topdrl.suites.SUITES`, by default the one that it was trained on.
     """
-    from .. import ALLOCATORS
+    from ..allocate import ALLOCATORS
     from ..evaluate import evaluate as simulate_all
     from ..policies import PUBLISHED, make_policy
     from ..suites import suite

@@ -10,7 +10,7 @@ from gangplan.instances.placement import Fleet
 from gangplan.learned.policy.settings import PpoSettings, limited
 
 if TYPE_CHECKING:
-    from .. import Mix
+    from ..workloads import Mix
 
 NAME = "topdrl"
 
@@ -87,7 +87,7 @@ class Settings(PpoSettings):
     @property
     def mix(self) -> Mix:
         """The workloads that it is trained on."""
-        from .. import LARGE, SMALL
+        from ..workloads import LARGE, SMALL
 
         return LARGE if self.size == "large" else SMALL
 

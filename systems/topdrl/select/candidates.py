@@ -8,9 +8,8 @@ import numpy as np
 
 from gangplan.solvers.compiled.kernel import Floats, Floats2, Ints, Ints2, Singles, Singles2, lean
 
-from .. import ALLOCATORS, Cluster, Jobs, State
-from ..allocate import CLOSEST, choose
-from ..arrays import NOW, RUNNING, WAITING
+from ..allocate import ALLOCATORS, CLOSEST, choose
+from ..arrays import NOW, RUNNING, WAITING, Cluster, Jobs, State
 from ..step import communication, least_cost
 
 JOBS = 48

@@ -9,8 +9,7 @@ import numpy as np
 from gangplan.learned.policy.perceptron import Weights, forward
 from gangplan.solvers.compiled.kernel import Floats, by_reference, inner, kernel
 
-from .. import Cluster, Jobs, State
-from ..arrays import ARRIVED, RUNNING, WAITING
+from ..arrays import ARRIVED, RUNNING, WAITING, Cluster, Jobs, State
 from ..step import begin_job, pass_time
 from .candidates import WAIT, Scratch
 from .features import see, total, write_rows

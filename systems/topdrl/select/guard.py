@@ -12,8 +12,7 @@ import numpy as np
 
 from gangplan.learned.policy.perceptron import Weights
 
-from .. import Cluster, Jobs, State, begin
-from ..arrays import ARRIVED
+from ..arrays import ARRIVED, Cluster, Jobs, State, begin
 from .candidates import Scratch
 from .episodes import play
 

@@ -9,7 +9,8 @@ from torch import Tensor
 from gangplan.learned.training.imitation import Imitation
 from gangplan.learned.training.ragged import expected_regret, rows_of, soft_cross_entropy
 
-from .. import begin, cluster_of, jobs_of, rule
+from ..arrays import begin, cluster_of, jobs_of
+from ..rules import rule
 from ..suites import VALIDATION, suite
 from .candidates import scratch_of
 from .episodes import play

@@ -14,7 +14,7 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.learned.policy import weights
 from gangplan.solvers.processes import one_thread
 
-from .. import Cluster, Jobs, State
+from ..arrays import Cluster, Jobs, State
 from .settings import NAME, Settings
 
 if TYPE_CHECKING:

@@ -47,8 +47,8 @@ def evaluate(policy: Any, seeds: Any, *, suites: str = ",".join(JUDGED)) -> list
     """
     from dataclasses import asdict
 
-    from .. import evaluate as run_all
-    from .. import rule
+    from ..evaluate import evaluate as run_all
+    from ..rules import rule
     from ..suites import suite
 
     policies = {"learned": policy, **{name: rule(name) for name in RIVALS}}

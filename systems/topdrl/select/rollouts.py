@@ -14,9 +14,8 @@ import numpy as np
 from gangplan.solvers.compiled.kernel import Floats, Ints, inner
 from gangplan.solvers.compiled.routines import below, push
 
-from .. import Cluster, Jobs, State
 from ..allocate import CLOSEST
-from ..arrays import ARRIVED, NOW, RUNNING, WAITING
+from ..arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State
 from ..decode import Listing, decode, restore, sort_in
 from ..step import begin_job, pass_time
 from .candidates import WAIT, Scratch, remaining

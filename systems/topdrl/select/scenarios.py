@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .. import Jobs, jobs_of
+from ..arrays import Jobs, jobs_of
 from ..suites import MIXES, TRAINING, Suite, suite, told_means
 
 KINDS = ("small", "expensive", "mixed", "loaded", "uncertain", "heavy")

@@ -10,8 +10,7 @@ from gangplan.learned.policy.perceptron import Weights, forward
 from gangplan.solvers.compiled.kernel import Floats, Ints, Singles2, kernel
 from gangplan.solvers.compiled.routines import sow, uniform
 
-from .. import Cluster, Jobs, State, begin, cluster_of
-from ..arrays import WAITING
+from ..arrays import WAITING, Cluster, Jobs, State, begin, cluster_of
 from ..step import pass_time
 from ..suites import suite
 from .candidates import Scratch, scratch_of

@@ -7,7 +7,9 @@ import pytest
 
 from gangplan.instances import InstanceError
 from gangplan.simulator.metrics import paired
-from gangplan.systems.topdrl import Row, evaluate, rule, suite
+from gangplan.systems.topdrl.evaluate import Row, evaluate
+from gangplan.systems.topdrl.rules import rule
+from gangplan.systems.topdrl.suites import suite
 
 
 def test_pairs() -> None:

@@ -12,7 +12,10 @@ from gangplan.instances.ramp import blocks as blocks_in_order
 from gangplan.instances.ramp import span
 from gangplan.instances.readers import parse
 from gangplan.instances.schedule import ramp_blocks
-from gangplan.systems.pacml import Blocks, JobType, first_fit, read_types, training_step
+from gangplan.systems.pacml.blocks import Blocks
+from gangplan.systems.pacml.jobs import JobType, read_types
+from gangplan.systems.pacml.placement import first_fit
+from gangplan.systems.pacml.step import training_step
 
 PROFILE = """\
 a -- Conv -- forward_compute_time=4.0, backward_compute_time=8.0, activation_size=3e8, parameter_size=1e8

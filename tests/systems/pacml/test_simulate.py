@@ -16,26 +16,14 @@ import pytest
 from gangplan.cli import main
 from gangplan.instances import InstanceError, RampTopology
 from gangplan.instances.readers import parse
-from gangplan.systems.pacml import (
-    DISTRIBUTIONS,
-    RAMP_POLICIES,
-    REASONS,
-    Blocks,
-    Case,
-    Choice,
-    Fractions,
-    JobType,
-    Outcome,
-    State,
-    arrivals,
-    check,
-    evaluate,
-    interval,
-    make_policy,
-    read_types,
-    simulate,
-)
+from gangplan.systems.pacml.arrivals import DISTRIBUTIONS, Case, Fractions, arrivals, interval
+from gangplan.systems.pacml.baselines import RAMP_POLICIES, make_policy
+from gangplan.systems.pacml.blocks import Blocks
+from gangplan.systems.pacml.check import check
+from gangplan.systems.pacml.evaluate import evaluate
+from gangplan.systems.pacml.jobs import JobType, read_types
 from gangplan.systems.pacml.plans import clairvoyant, search
+from gangplan.systems.pacml.simulate import REASONS, Choice, Outcome, State, simulate
 
 PROFILE = """\
 a -- Conv -- forward_compute_time=400.0, backward_compute_time=600.0, activation_size=3e8, parameter_size=1e8

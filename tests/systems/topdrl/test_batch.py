@@ -12,8 +12,11 @@ from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
 from gangplan.simulator.outcome import Outcome
-from gangplan.systems.topdrl import ALLOCATORS, Mix, Rule, outcome_of, rule, simulate
+from gangplan.systems.topdrl.allocate import ALLOCATORS
 from gangplan.systems.topdrl.batch import Batch
+from gangplan.systems.topdrl.rules import Rule, rule
+from gangplan.systems.topdrl.simulate import outcome_of, simulate
+from gangplan.systems.topdrl.workloads import Mix
 
 FLEET = Fleet.regular(2, 4, 4)
 MIX = Mix(jobs=40)

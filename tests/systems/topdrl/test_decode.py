@@ -9,8 +9,11 @@ from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
-from gangplan.systems.topdrl import ALLOCATORS, SCORES, SMALL, begin, cluster_of, jobs_of, rule
+from gangplan.systems.topdrl.allocate import ALLOCATORS
+from gangplan.systems.topdrl.arrays import begin, cluster_of, jobs_of
 from gangplan.systems.topdrl.decode import Listing, listing, run_list
+from gangplan.systems.topdrl.rules import SCORES, rule
+from gangplan.systems.topdrl.workloads import SMALL
 
 
 @pytest.mark.parametrize("allocator", ALLOCATORS)

@@ -9,8 +9,10 @@ import pytest
 
 from gangplan.instances.workload import Workload
 from gangplan.simulator.engine import POLICIES, Scheduler
-from gangplan.systems.topdrl import evaluate, rule, suite
+from gangplan.systems.topdrl.evaluate import evaluate
 from gangplan.systems.topdrl.place import Close
+from gangplan.systems.topdrl.rules import rule
+from gangplan.systems.topdrl.suites import suite
 
 
 def test_figures_by_hand() -> None:

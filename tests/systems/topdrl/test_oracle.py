@@ -10,9 +10,11 @@ from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
 from gangplan.simulator.outcome import Outcome
-from gangplan.systems.topdrl import Mix, rule, simulate
 from gangplan.systems.topdrl.bound import bound
 from gangplan.systems.topdrl.oracle import Oracle, grid
+from gangplan.systems.topdrl.rules import rule
+from gangplan.systems.topdrl.simulate import simulate
+from gangplan.systems.topdrl.workloads import Mix
 
 FLEET = Fleet.regular(2, 4, 4)
 

@@ -8,7 +8,8 @@ import pytest
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.instances.workload import Workload
-from gangplan.systems.topdrl import Patient, simulate
+from gangplan.systems.topdrl.patient import Patient
+from gangplan.systems.topdrl.simulate import simulate
 
 
 def _jobs(gpus: list[int], duration: list[float], submit: list[float]) -> Workload:

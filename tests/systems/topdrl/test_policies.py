@@ -10,9 +10,10 @@ import pytest
 
 from gangplan.instances import InstanceError
 from gangplan.learned import policy
-from gangplan.systems.topdrl import SCORES, Rule, suite
 from gangplan.systems.topdrl import policies as proximity
 from gangplan.systems.topdrl.policies import PUBLISHED, make_policy, weights_of
+from gangplan.systems.topdrl.rules import SCORES, Rule
+from gangplan.systems.topdrl.suites import suite
 
 
 def test_names_say_discipline_and_allocator() -> None:

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from gangplan.instances import InstanceError
-from gangplan.systems.topdrl import SUITES, TRAINING, suite
-from gangplan.systems.topdrl.suites import MIXES, TRACES
+from gangplan.systems.topdrl.suites import MIXES, SUITES, TRACES, TRAINING, suite
 from gangplan.systems.topdrl.traces import load
 
 

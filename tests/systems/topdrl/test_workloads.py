@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gangplan.instances import InstanceError
-from gangplan.systems.topdrl import SMALL
+from gangplan.systems.topdrl.workloads import SMALL
 
 
 def test_a_rush_changes_arrivals_only() -> None:

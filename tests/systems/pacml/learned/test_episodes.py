@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-from gangplan.systems.pacml import Case, arrivals, check, simulate
+from gangplan.systems.pacml.arrivals import Case, arrivals
+from gangplan.systems.pacml.check import check
 from gangplan.systems.pacml.learned.episodes import run_episode
 from gangplan.systems.pacml.learned.features import scratch_of
 from gangplan.systems.pacml.learned.learners import Validation
 from gangplan.systems.pacml.learned.network import Network, Variant, compiled
 from gangplan.systems.pacml.learned.policy import RampPolicy
 from gangplan.systems.pacml.learned.scenarios import Scenario
+from gangplan.systems.pacml.simulate import simulate
 
 
 def network(variant: Variant = "all", seed: int = 0) -> Network:

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.systems.pacml import Case, Choice, State, arrivals, make_policy, simulate
+from gangplan.systems.pacml.arrivals import Case, arrivals
+from gangplan.systems.pacml.baselines import make_policy
 from gangplan.systems.pacml.learned.guard import FIRST, LEAD, RULES, WIDE_RULES, by_rule, jobs_to_come
 from gangplan.systems.pacml.learned.policy import Decider, Observation
 from gangplan.systems.pacml.learned.scenarios import Scenario
 from gangplan.systems.pacml.learned.tables import DEGREES, tables, times_of
+from gangplan.systems.pacml.simulate import Choice, State, simulate
 
 
 class Rule:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gangplan.systems.pacml import Case, search
+from gangplan.systems.pacml.arrivals import Case
 from gangplan.systems.pacml.learned.features import MOST, find, scratch_of
 from gangplan.systems.pacml.learned.hindsight import FUTURES, HORIZON, Future, hindsight, plans
 from gangplan.systems.pacml.learned.scenarios import Scenario
+from gangplan.systems.pacml.plans import search
 
 
 @pytest.mark.parametrize("seed", [0, 1])

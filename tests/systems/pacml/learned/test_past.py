@@ -7,10 +7,13 @@ from collections.abc import Callable
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.systems.pacml import Case, Policy, arrivals, check, make_policy, simulate
+from gangplan.systems.pacml.arrivals import Case, arrivals
+from gangplan.systems.pacml.baselines import make_policy
+from gangplan.systems.pacml.check import check
 from gangplan.systems.pacml.learned.past import FIRST, Futures, PastPlans
 from gangplan.systems.pacml.learned.policy import Decider, Observation
 from gangplan.systems.pacml.learned.scenarios import Scenario
+from gangplan.systems.pacml.simulate import Policy, simulate
 
 
 class Largest(Decider):

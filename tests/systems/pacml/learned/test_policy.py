@@ -17,7 +17,7 @@ from gangplan.instances import InstanceError
 from gangplan.learned import Case, check_policy
 from gangplan.learned.policy import Card, onnx, read_card, shipped
 from gangplan.learned.policy.weights import LIMIT, save
-from gangplan.systems.pacml import Choice, State, arrivals, simulate
+from gangplan.systems.pacml.arrivals import arrivals
 from gangplan.systems.pacml.learned.features import WIDTH
 from gangplan.systems.pacml.learned.network import Network, Variant
 from gangplan.systems.pacml.learned.onnx import OnnxRampPolicy, export
@@ -25,6 +25,7 @@ from gangplan.systems.pacml.learned.policy import Observation, RampPolicy
 from gangplan.systems.pacml.learned.recipe import evaluate, load
 from gangplan.systems.pacml.learned.scenarios import Scenario
 from gangplan.systems.pacml.learned.settings import Settings
+from gangplan.systems.pacml.simulate import Choice, State, simulate
 
 needs_onnx = pytest.mark.skipif(
     any(find_spec(name) is None for name in ("onnx", "onnxscript", "onnxruntime")), reason="gangplan[onnx] is absent"

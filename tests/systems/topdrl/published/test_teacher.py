@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gangplan.systems.topdrl import rule, simulate
 from gangplan.systems.topdrl.published.episodes import Picking
 from gangplan.systems.topdrl.published.settings import Settings
 from gangplan.systems.topdrl.published.teacher import labelled, least_work
+from gangplan.systems.topdrl.rules import rule
+from gangplan.systems.topdrl.simulate import simulate
 
 SETTINGS = Settings(slots=150, lanes=2, channels=4, width=16)
 

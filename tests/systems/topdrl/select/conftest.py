@@ -8,12 +8,13 @@ import pytest
 
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
-from gangplan.systems.topdrl import Cluster, Jobs, Mix, State, begin, cluster_of, jobs_of
+from gangplan.systems.topdrl.arrays import Cluster, Jobs, State, begin, cluster_of, jobs_of
 from gangplan.systems.topdrl.select.candidates import Scratch, scratch_of
 from gangplan.systems.topdrl.select.episodes import observe, play
 from gangplan.systems.topdrl.select.features import WIDTH
 from gangplan.systems.topdrl.select.guard import RULES
 from gangplan.systems.topdrl.select.teacher import least_work
+from gangplan.systems.topdrl.workloads import Mix
 
 World = tuple[Jobs, Cluster, State, Scratch]
 

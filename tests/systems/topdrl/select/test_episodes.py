@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from gangplan.systems.topdrl import begin
+from gangplan.systems.topdrl.arrays import begin
 from gangplan.systems.topdrl.decode import run_list
 from gangplan.systems.topdrl.select.episodes import observe, play
 from gangplan.systems.topdrl.select.guard import RULES

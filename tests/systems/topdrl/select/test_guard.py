@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from gangplan.learned.policy.perceptron import Weights
-from gangplan.systems.topdrl import Patient, begin
+from gangplan.systems.topdrl.arrays import begin
+from gangplan.systems.topdrl.patient import Patient
 from gangplan.systems.topdrl.select.episodes import play
 from gangplan.systems.topdrl.select.features import CANDIDATE, CONTEXT
 from gangplan.systems.topdrl.select.guard import RULES, guarded, known

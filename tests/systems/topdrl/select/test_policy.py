@@ -14,10 +14,13 @@ from gangplan.instances import InstanceError
 from gangplan.learned import Case, check_policy
 from gangplan.learned.policy import read_card, shipped
 from gangplan.learned.policy.recipe import train_policy
-from gangplan.systems.topdrl import Mix, begin, rule, simulate
+from gangplan.systems.topdrl.arrays import begin
+from gangplan.systems.topdrl.rules import rule
 from gangplan.systems.topdrl.select.network import Network
 from gangplan.systems.topdrl.select.policy import Observation, SelectPolicy
+from gangplan.systems.topdrl.simulate import simulate
 from gangplan.systems.topdrl.suites import VALIDATION, suite
+from gangplan.systems.topdrl.workloads import Mix
 
 SHIPPED = sorted(name for name, path in shipped().items() if read_card(path).policy == "select")
 
