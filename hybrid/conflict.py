@@ -332,7 +332,8 @@ def _gangs(problem: PlacementProblem) -> list[Requirement]:
             if task.nic:
                 words += f", {_written(task.nic)}/s of a NIC"
             if job.servers:
-                words += f", {job.servers} servers of {job.server.cpu:g} cores and {_written(job.server.memory)}"
+                server = f"{job.server.cpu:g} cores and {_written(job.server.memory)}"
+                words += f", {job.servers} parameter servers of {server}"
             parts.append(_wish(words, job, value=0.0))
     return parts
 

@@ -40,7 +40,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "show": Entry("describe a problem or a plan", "gangplan show gpt.json"),
         "solve": Entry("find a plan, and a bound", "gangplan solve gpt.json --time-limit 20 --out plan.json"),
         "verify": Entry("check a plan without any solver", "gangplan verify gpt.json plan.json"),
-        "compare": Entry("set plans of one problem side by side", "gangplan compare a.json b.json --instance gpt.json"),
+        "compare": Entry("set plans of one problem side by side", "gangplan compare a.json b.json --problem gpt.json"),
         "plot": Entry("draw a plan", "gangplan plot gpt.json plan.json plan.svg"),
     },
     "PyTorch models": {

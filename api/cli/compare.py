@@ -20,7 +20,7 @@ from .measure import Candidate, as_blocks, measure
 from .output import emit_blocks, emit_json
 
 PROVED = {"status", "objective", "bound", "gap"}
-"""What a result claims of its instance."""
+"""What a result claims of its problem."""
 OWN = {
     "throughput": {"variant"},
     "step": {"contention"},
@@ -32,7 +32,7 @@ OWN = {
 @options.with_problem
 def compare(
     plans: options.Plans,
-    instance: Annotated[str, typer.Option(metavar="FILE", help="the problem, in any known format")],
+    instance: Annotated[str, typer.Option("--problem", metavar="FILE", help="the problem, in any known format")],
     given: dict[str, Any],
     as_json: options.AsJson = False,
     plot: options.Picture = None,
@@ -73,7 +73,7 @@ def _candidates(paths: list[str], instance: str, given: dict[str, Any]) -> Itera
         if plan.instance in known:
             key = plan.instance
         notes = foreign(plan, key)
-        # what was proved of another instance says nothing of this one
+        # what was proved of another problem says nothing of this one
         own = {name: claim for name, claim in claims.items() if not (notes and name in PROVED)}
         label = stem if stems.count(stem) == 1 else path
         yield Candidate(path, label, known[key], key, plan, own, tuple(notes))

@@ -46,9 +46,9 @@ def read_result(path: str, kinds: Any = ANSWERS) -> tuple[Any, dict[str, Any]]:
 
 
 def foreign(plan: Any, own: str) -> list[str]:
-    """Return a note if `plan` names another instance than the one whose content hash is `own`."""
+    """Return a note if `plan` names another problem than the one whose content hash is `own`."""
     other = plan.instance is not None and plan.instance != own
-    return [f"was made for another instance: {plan.instance}, this one is {own}"] if other else []
+    return [f"was made for another problem: {plan.instance}, this one is {own}"] if other else []
 
 
 def check_output(path: str, *inputs: str) -> None:

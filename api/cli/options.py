@@ -56,7 +56,7 @@ Picture = Annotated[
     str | None, typer.Option(help="draw it here: .png, .svg, or .html with what a pointer is told", metavar="FILE")
 ]
 Panel = Annotated[str | None, typer.Option(help="of the picture only this panel, e.g. load or queue")]
-Instance = Annotated[str, typer.Argument(metavar="INSTANCE", help="the problem, in any known format")]
+Problem = Annotated[str, typer.Argument(metavar="PROBLEM", help="the problem, in any known format")]
 Plan = Annotated[str, typer.Argument(metavar="PLAN", help="the plan, or what `gangplan solve --json` printed")]
 Plans = Annotated[list[str], typer.Argument(metavar="PLAN...", help="plans, or what `gangplan solve --json` printed")]
 Model = Annotated[
@@ -104,7 +104,7 @@ def _switch(name: str, text: str, panel: str) -> Parameter:
 _PROBLEM, _CLUSTER, _STAGES = "The problem, instead of the file's", "Its devices, instead of the file's", "Of stages"
 _OBJECTIVES = """throughput (busiest device of a pipeline), latency (one pass), step (makespan of a step), \
 stages (slowest of replicated stages)  [default: the file's, or throughput]"""
-_CLUSTERS = "instead of --devices: 2x8 is two servers of 8 devices, with a --bandwidth each"
+_CLUSTERS = "instead of --devices: 2x8 is two nodes of 8 devices, with a --bandwidth each"
 _BANDWIDTH = "of a device's link; of a cluster's levels from the inside out: IN,BETWEEN"
 _TYPE = "of a file without devices: A100, V100, H100, ... or a name of its own"
 PROBLEM = {

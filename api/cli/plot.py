@@ -16,13 +16,13 @@ from .files import check_picture, foreign, read_answer
 
 @options.with_problem
 def plot(
-    instance: options.Instance,
+    instance: options.Problem,
     plan: options.Plan,
     out: Annotated[str, typer.Argument(metavar="PICTURE", help="a .png, .svg or .html file")],
     given: dict[str, Any],
     panel: options.Panel = None,
 ) -> None:
-    """Draw PLAN, which answers INSTANCE, into PICTURE.
+    """Draw PLAN, which answers PROBLEM, into PICTURE.
 
     Give the options that the problem was solved with. `solve`, `compare` and `simulate` draw with --plot.
     """

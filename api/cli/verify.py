@@ -22,12 +22,12 @@ LISTS = ("load", "transfer", "memory", "finish", "gpus")
 
 @options.with_problem
 def verify(
-    instance: options.Instance,
+    instance: options.Problem,
     plan: options.Plan,
     given: dict[str, Any],
     as_json: options.AsJson = False,
 ) -> int:
-    """Check PLAN against every constraint of INSTANCE and recompute its objective.
+    """Check PLAN against every constraint of PROBLEM and recompute its objective.
 
     Give the options that the problem was solved with. Exit code: 0 if the plan is feasible, 1 if not, 2 for bad input.
     """

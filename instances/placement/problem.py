@@ -111,7 +111,8 @@ class PlacementProblem:
             require_unique(run.nodes, f"running[{i}].nodes")
             job = self.jobs[index[run.job]]
             if sum(run.workers) not in job.workers or sum(run.servers) != job.servers:
-                words = f"{sum(run.workers)} workers and {sum(run.servers)} servers are not what {run.job!r} runs with"
+                words = f"{sum(run.workers)} workers and {sum(run.servers)} parameter servers are not what"
+                words += f" {run.job!r} runs with"
                 raise InstanceError(f"running[{i}].workers", words)
 
     def expected(self) -> tuple[Expected, ...]:

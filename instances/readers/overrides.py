@@ -27,7 +27,7 @@ def shape(text: object) -> tuple[int, ...]:
         InstanceError: if `text` is not numbers joined by x, or there are too many devices.
     """
     if not isinstance(text, str) or not re.fullmatch(r"[1-9]\d{0,9}(x[1-9]\d{0,9})*", text, re.ASCII):
-        raise InstanceError("cluster", f"{text!r} is not like 8 (devices) or 2x8 (two servers of eight)")
+        raise InstanceError("cluster", f"{text!r} is not like 8 (devices) or 2x8 (two nodes of eight)")
     members = tuple(int(part) for part in reversed(text.split("x")))
     require_count(prod(members), "cluster")
     return members

@@ -94,6 +94,6 @@ def clipped_step(
 
     optimizer.zero_grad()
     loss.backward()
-    norm = float(clip_grad_norm_(network.parameters(), 1.0))
+    norm = float(clip_grad_norm_(network.parameters(), clip))
     optimizer.step()
     return norm

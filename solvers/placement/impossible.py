@@ -45,7 +45,8 @@ def _one(batch: Batch, state: State) -> str | None:
             return f"job {job.name} needs {need} workers, the nodes that it may use have room for {room}"
         servers = int(state.server_room(j, {}).sum(dtype=np.int64))
         if servers < job.servers:
-            return f"job {job.name} needs {job.servers} servers, the nodes that it may use have room for {servers}"
+            nodes = f"the nodes that it may use have room for {servers}"
+            return f"job {job.name} needs {job.servers} parameter servers, {nodes}"
     return None
 
 

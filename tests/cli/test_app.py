@@ -153,11 +153,11 @@ def test_verify_violations(chain_file: Path, tmp_path: Path, cli: Any) -> None:
 
 
 def test_verify_other_instance(problem: Path, plan: Path, cli: Any) -> None:
-    """A plan made for another instance is pointed out, and judged by what it is worth here."""
+    """A plan made for another problem is pointed out, and judged by what it is worth here."""
     done = cli("verify", problem, plan, "--bandwidth", "1e9")
     assert done.code == 0
-    assert "note: the plan was made for another instance" in done.out
-    assert "another instance" in json.loads(cli("verify", problem, plan, "--devices", "9", "--json").out)["notes"][0]
+    assert "note: the plan was made for another problem" in done.out
+    assert "another problem" in json.loads(cli("verify", problem, plan, "--devices", "9", "--json").out)["notes"][0]
 
 
 @pytest.mark.parametrize("kind", GENERATORS)

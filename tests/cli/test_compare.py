@@ -75,7 +75,7 @@ def folder(tmp_path: Path) -> Path:
 
 def run(cli: Any, folder: Path, *names: str, options: tuple[str, ...] = ()) -> Any:
     """Compare the named plans of the diamond."""
-    return cli("compare", *(folder / f"{name}.json" for name in names), "--instance", folder / "diamond.json", *options)
+    return cli("compare", *(folder / f"{name}.json" for name in names), "--problem", folder / "diamond.json", *options)
 
 
 def data(cli: Any, folder: Path, *names: str, options: tuple[str, ...] = ()) -> list[dict[str, Any]]:
@@ -218,16 +218,16 @@ def test_other_objectives(cli: Any, folder: Path) -> None:
 
 
 def test_foreign_plans(cli: Any, folder: Path) -> None:
-    """A plan of another instance is noted, one of other ops is infeasible."""
+    """A plan of another problem is noted, one of other ops is infeasible."""
     (folder / "foreign.json").write_text(dump(replace(ALONE, instance="sha256:" + "0" * 64)))
     (folder / "shorter.json").write_text(dump(StepPlan(("a",), [0], [0.0])))
     foreign, shorter = data(cli, folder, "foreign", "shorter")
-    assert foreign["feasible"] and "was made for another instance: sha256:000" in foreign["notes"][0]
+    assert foreign["feasible"] and "was made for another problem: sha256:000" in foreign["notes"][0]
     assert not shorter["feasible"] and shorter["placed_differently"] is None and shorter["cuts"] is None
 
 
 def test_what_was_proved_of_another_instance_is_not_used(cli: Any, folder: Path) -> None:
-    """A bound and a status that were proved of another instance are those of no plan here."""
+    """A bound and a status that were proved of another problem are those of no plan here."""
     proved: dict[str, Any] = {"bound": 8.0, "status": "OPTIMAL", "objective": 8.0, "gap": 0.0, "wall_seconds": 1.5}
     claim(folder, "foreign", replace(SPLIT, instance="sha256:" + "0" * 64), **proved)
     claim(folder, "own", replace(SPLIT, instance=content_hash(diamond())), **proved | {"bound": 7.0})

@@ -66,7 +66,7 @@ def test_other_commands(batch: Path, cli: Any, tmp_path: Path, problem: Path) ->
     """Commands that know ops only say so."""
     plan = tmp_path / "plan.json"
     cli("solve", batch, "--time-limit", "20", "--out", plan)
-    done = cli("compare", plan, "--instance", problem)
+    done = cli("compare", plan, "--problem", problem)
     assert done.code == 2
     assert "kind: 'placement_plan' is a plan of gangs, not of ops" in done.err
 
@@ -78,8 +78,8 @@ def test_plan_of_another_instance(batch: Path, cli: Any, tmp_path: Path) -> None
     del other["content_hash"]
     other["jobs"][0]["weight"] *= 2
     batch.write_text(json.dumps(other))
-    assert "note: the plan was made for another instance" in cli("verify", batch, plan).out
-    assert "another instance" in json.loads(cli("verify", batch, plan, "--json").out)["notes"][0]
+    assert "note: the plan was made for another problem" in cli("verify", batch, plan).out
+    assert "another problem" in json.loads(cli("verify", batch, plan, "--json").out)["notes"][0]
 
 
 def test_a_limit_that_reading_has_used_up(batch: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:

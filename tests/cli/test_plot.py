@@ -60,7 +60,7 @@ def test_compare_draws_schedules(jobs: Path, cli: Any) -> None:
     for path in plans:
         assert cli("solve", jobs, "--time-limit", "10", "--out", path).code == 0
     target = jobs.with_name("both.html")
-    assert cli("compare", *plans, "--instance", jobs, "--plot", target).code == 0
+    assert cli("compare", *plans, "--problem", jobs, "--plot", target).code == 0
     page = target.read_text()
     assert "1: one" in page
     assert "2: two" in page

@@ -40,11 +40,11 @@ def test_solve_show_verify_compare(jobs: Path, cli: Any, tmp_path: Path) -> None
     late["start"] = [x + 3600 for x in late["start"]]
     del late["content_hash"]
     worse.write_text(json.dumps(late))
-    done = cli("compare", plan, worse, "--instance", jobs, "--json")
+    done = cli("compare", plan, worse, "--problem", jobs, "--json")
     rows = json.loads(done.out)["plans"]
     assert done.code == 0 and rows[0]["over_best"] == 0 < rows[1]["over_best"]
     assert rows[1]["mean_jct"] == pytest.approx(rows[0]["mean_jct"] + 3600)
-    assert "above" in cli("compare", plan, worse, "--instance", jobs).out
+    assert "above" in cli("compare", plan, worse, "--problem", jobs).out
     assert "nodes" in cli("solve", jobs, "--time-limit", "5", "--initial", plan).out
 
 
@@ -56,7 +56,7 @@ def test_infeasible_plan(jobs: Path, cli: Any, tmp_path: Path) -> None:
     data["gpus"][0] += 1
     del data["content_hash"]
     plan.write_text(json.dumps(data))
-    for arguments in (("verify", jobs, plan), ("compare", plan, "--instance", jobs)):
+    for arguments in (("verify", jobs, plan), ("compare", plan, "--problem", jobs)):
         done = cli(*arguments)
         assert done.code == 1 and "gang: job" in " ".join(done.out.split())  # long lines are folded
 
@@ -78,12 +78,12 @@ def test_plan_of_another_problem(jobs: Path, cli: Any, tmp_path: Path, problem: 
     """A plan of jobs over time answers no graph."""
     plan = tmp_path / "plan.json"
     cli("solve", jobs, "--time-limit", "20", "--out", plan)
-    done = cli("compare", plan, "--instance", problem)
+    done = cli("compare", plan, "--problem", problem)
     assert done.code == 2 and "SchedulePlan is not a PartitionPlan" in done.err
 
 
 def test_plan_of_another_instance(jobs: Path, cli: Any, tmp_path: Path) -> None:
-    """A plan made for another instance is pointed out wherever it is judged."""
+    """A plan made for another problem is pointed out wherever it is judged."""
     plan, other = tmp_path / "plan.json", json.loads(jobs.read_text())
     cli("solve", jobs, "--time-limit", "20", "--out", plan)
     del other["content_hash"]
@@ -91,10 +91,10 @@ def test_plan_of_another_instance(jobs: Path, cli: Any, tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text(json.dumps(other))
     for arguments in (
         ("verify", tmp_path / "other.json", plan),
-        ("compare", plan, "--instance", tmp_path / "other.json"),
+        ("compare", plan, "--problem", tmp_path / "other.json"),
     ):
-        assert "was made for another instance" in cli(*arguments).out
-        assert "was made for another instance" in cli(*arguments, "--json").out
+        assert "was made for another problem" in cli(*arguments).out
+        assert "was made for another problem" in cli(*arguments, "--json").out
 
 
 def test_methods_beside_those_of_the_solvers(jobs: Path, cli: Any) -> None:

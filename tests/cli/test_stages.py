@@ -75,7 +75,7 @@ def test_options_reach_the_problem(profile: Path, cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--cluster", "2x"), "cluster: '2x' is not like 8 (devices) or 2x8 (two servers of eight)"),
+        (("--cluster", "2x"), "cluster: '2x' is not like 8 (devices) or 2x8 (two nodes of eight)"),
         (("--cluster", "0x8"), "cluster: '0x8' is not like"),
         (("--cluster", "99999x99999"), "cluster: 9999800001 is more than"),
         (("--cluster", "2x8", "--bandwidth", "1e9"), "bandwidth: 1 values for 2 levels of links"),

@@ -270,7 +270,7 @@ def test_shares_meet_where_it_matters_least() -> None:
         ),
         (
             [GangJob("x", "a", (1,), collective="ps", servers=2, server=Demand(0, memory=101.0))],
-            "job x needs 2 servers, the nodes that it may use have room for 0",
+            "job x needs 2 parameter servers, the nodes that it may use have room for 0",
         ),
     ],
 )

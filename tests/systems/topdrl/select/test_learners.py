@@ -1,0 +1,72 @@
+"""Imitation of the selector's teacher: regrets are counted, jobs are done sooner, and curves go on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from gangplan.learned.policy.recipe import start
+from gangplan.learned.training.imitation import Imitation
+from gangplan.systems.topdrl.select.learners import CAP, Validation, imitation
+from gangplan.systems.topdrl.select.network import Network
+from gangplan.systems.topdrl.select.settings import JUDGED, Settings
+from gangplan.systems.topdrl.select.teacher import Labels, labels
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+SETTINGS = Settings(
+    width=16, labels=1000, futures=8, ahead=12, updates=150, rate=1e-2, minibatch=64, validation_seeds=1
+)
+
+
+@pytest.fixture(scope="module")
+def taught() -> Labels:
+    """Return labels of a few decisions."""
+    return labels(SETTINGS, 0)
+
+
+@pytest.fixture(scope="module")
+def judge() -> Validation:
+    """Return what judges by a workload of each suite."""
+    return Validation(SETTINGS.validation_seeds)
+
+
+def learner(taught: Labels, judge: Validation) -> Imitation:
+    """Return what trains first weights."""
+    return imitation(start(lambda: Network(SETTINGS.width), 0, None), taught, judge, SETTINGS, 0)
+
+
+def expected(network: Network, taught: Labels) -> float:
+    """Return the mean regret of a draw from the network's softmax, decision by decision."""
+    with torch.no_grad():
+        scores = network(torch.from_numpy(taught.rows)).double().numpy()
+    parts = [slice(a, b) for a, b in zip(taught.first[:-1], taught.first[1:], strict=True)]
+    chance = [np.exp(scores[x] - scores[x].max()) for x in parts]
+    regret = np.minimum(taught.regret, CAP)
+    return float(np.mean([(p / p.sum() * regret[x]).sum() for p, x in zip(chance, parts, strict=True)]))
+
+
+def test_it_learns(taught: Labels, judge: Validation) -> None:
+    """The regret that is expected of its choices falls by half, and workloads of validation end sooner."""
+    found = learner(taught, judge)
+    network, before = found.network, found.validate()
+    assert isinstance(network, Network)
+    regret = expected(network, taught)
+    for step in range(1, 151):
+        found.update(step)
+    assert expected(network, taught) < regret / 2
+    after = found.validate()
+    assert after["score"] < before["score"]
+    assert after["score"] == pytest.approx(np.exp(np.mean([np.log(after[name]) for name in JUDGED])))
+
+
+def test_the_same_curve(taught: Labels, judge: Validation) -> None:
+    """What was saved after two updates goes on as if it had not been, and so does the average of the weights."""
+    first, second = learner(taught, judge), learner(taught, judge)
+    for step in (1, 2):
+        first.update(step)
+    tensors, plain = first.state()
+    second.load({name: x.clone() for name, x in tensors.items()}, plain)
+    assert [first.update(step) for step in (3, 4)] == [second.update(step) for step in (3, 4)]
+    kept = [x.state()[0] for x in (first, second)]
+    assert all((kept[0][name] == kept[1][name]).all() for name in kept[0])
