@@ -6,9 +6,9 @@ import pytest
 
 from gangplan.systems.interference.cases import VALIDATION
 from gangplan.systems.interference.environment import Environment
-from gangplan.systems.interference.evaluate import alone
 from gangplan.systems.interference.market import Market
 from gangplan.systems.interference.policies import make_policy
+from gangplan.systems.interference.rivals import alone
 from gangplan.systems.interference.table import Table
 from gangplan.systems.marl import teacher as module
 from gangplan.systems.marl.settings import Settings
