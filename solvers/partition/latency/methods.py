@@ -16,10 +16,10 @@ from .reduced import Reduced, reduce
 from .sequence import greedy
 
 if TYPE_CHECKING:
-    from . import annealing, chain_bound, cpsat, enumeration, neighbourhood, random_problem
+    from . import annealing, chain_bound, cpsat, neighbourhood, referee
 else:
-    annealing, chain_bound, cpsat, enumeration, neighbourhood, random_problem = on_demand(
-        __package__, "annealing chain_bound cpsat enumeration neighbourhood random_problem"
+    annealing, chain_bound, cpsat, neighbourhood, referee = on_demand(
+        __package__, "annealing chain_bound cpsat neighbourhood referee"
     )
 
 
@@ -59,4 +59,4 @@ METHODS: dict[str, Method] = {
     "neighbourhood": Method(neighbourhood.neighbourhood, library=CPSAT, start=_start),
     "cpsat": Method(cpsat.cpsat, exact=True, suits=_at_most(60_000), library=CPSAT, start=_start),
 }
-SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, random_problem.random_problem), offer_draft)
+SUITE = Suite(METHODS, ("",), _prepare, lambda: (referee.optimum, referee.random_problem), offer_draft)

@@ -6,8 +6,8 @@ import numpy as np
 
 from ...run import Run
 from .cpsat import Model
-from .line import Orders
 from .reduced import Reduced, merged
+from .sequence import Orders
 
 _FIRST, _LEAST, _MOST = 40, 10, 400
 """Groups set free: at first, at least and at most."""

@@ -11,9 +11,9 @@ from .reduced import Reduced
 from .search import chain, ideals
 
 if TYPE_CHECKING:
-    from . import enumeration, random_problem
+    from . import referee
 else:
-    enumeration, random_problem = on_demand(__package__, "enumeration random_problem")
+    (referee,) = on_demand(__package__, "referee")
 
 
 def _prepare(run: Run) -> Reduced:
@@ -31,4 +31,4 @@ METHODS: dict[str, Method] = {
     "chain": Method(chain),
     "ideals": Method(ideals, exact=True),
 }
-SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, random_problem.random_problem), offer_draft)
+SUITE = Suite(METHODS, ("",), _prepare, lambda: (referee.optimum, referee.random_problem), offer_draft)

@@ -12,10 +12,9 @@ from ...compiled.kernel import by_reference, lean, lean_kernel
 from ...compiled.routines import below, normal, sow, uniform
 from ...run import Run
 from .arrays import Arrays, Workroom, workroom
-from .choice import choose
 from .found import devices_of
 from .model import Prepared
-from .moves import Annealing, find_critical, take_back
+from .moves import Annealing, choose, find_critical, take_back
 from .timing import forward, placed, ranks, slide
 
 COLD = 1e-5

@@ -13,8 +13,7 @@ from .annealing import begin, cool
 from .arrays import Workroom, workroom
 from .found import Found, plan_of
 from .heft import pack
-from .list_scheduler import build
-from .list_state import empty_state
+from .list_scheduler import build, empty_state
 from .model import Prepared
 from .settings import HEFT, TOGETHER, bred, clustered, draw, prices_of
 from .timing import placed, polish

@@ -18,21 +18,18 @@ if TYPE_CHECKING:
     from . import (
         annealing,
         cpsat,
-        enumeration,
         list_schedule,
         list_scheduler,
         lns,
-        random_problem,
+        referee,
         settings,
         timing,
         traffic,
     )
 else:
-    annealing, cpsat, enumeration, list_schedule, list_scheduler, lns, random_problem, settings, timing, traffic = (
-        on_demand(
-            __package__,
-            "annealing cpsat enumeration list_schedule list_scheduler lns random_problem settings timing traffic",
-        )
+    annealing, cpsat, list_schedule, list_scheduler, lns, referee, settings, timing, traffic = on_demand(
+        __package__,
+        "annealing cpsat list_schedule list_scheduler lns referee settings timing traffic",
     )
 
 _SHARE, _SHARE_IF_SCARCE = 0.15, 0.3
@@ -126,4 +123,4 @@ METHODS: dict[str, Method] = {
     ),
     "bounds": Method(_bounds),
 }
-SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, random_problem.random_problem), offer_draft)
+SUITE = Suite(METHODS, ("",), _prepare, lambda: (referee.optimum, referee.random_problem), offer_draft)

@@ -20,10 +20,10 @@ from .pipeline import bounds, pipedream, pipeline
 from .quotient import Quotient, quotient
 
 if TYPE_CHECKING:
-    from . import annealing, cpsat, cuts, cycles, enumeration, milp, moves, random_keys, random_problem, spectral_bound
+    from . import annealing, cpsat, cuts, cycles, milp, moves, random_keys, referee, spectral_bound
 else:
-    annealing, cpsat, cuts, cycles, enumeration, milp, moves, random_keys, random_problem, spectral_bound = on_demand(
-        __package__, "annealing cpsat cuts cycles enumeration milp moves random_keys random_problem spectral_bound"
+    annealing, cpsat, cuts, cycles, milp, moves, random_keys, referee, spectral_bound = on_demand(
+        __package__, "annealing cpsat cuts cycles milp moves random_keys referee spectral_bound"
     )
 
 
@@ -149,4 +149,4 @@ METHODS: dict[str, Method] = {
         start=_start,
     ),
 }
-SUITE = Suite(METHODS, VARIANTS, _prepare, lambda: (enumeration.optimum, random_problem.random_problem), offer_draft)
+SUITE = Suite(METHODS, VARIANTS, _prepare, lambda: (referee.optimum, referee.random_problem), offer_draft)

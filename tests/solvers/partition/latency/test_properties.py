@@ -15,7 +15,7 @@ from gangplan.instances.generators import generate
 from gangplan.solvers import Result, Run
 from gangplan.solvers.partition.latency.methods import METHODS, SUITE
 from gangplan.solvers.partition.latency.neighbourhood import contracted
-from gangplan.solvers.partition.latency.random_problem import random_problem
+from gangplan.solvers.partition.latency.referee import random_problem
 
 SEEDS = st.integers(0, 2**32)
 
