@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from gangplan.instances import InstanceError
 
 from .metrics.compare import interval
+from .picking import Picks, require_seen
 
 Maker = Callable[[Any, int], Any]
 """Makes a policy for what was drawn, and its seed."""
@@ -67,11 +68,13 @@ class Ground(ABC):
 
     Attributes:
         figures: by name; policies are compared by the first, of which less is better.
+        sees: what it shows of jobs that wait to a policy that picks one, see `gangplan.simulator.picking`.
         usual: policies of a run that names none.
         case: what arrives, by name.
     """
 
     figures: ClassVar[Mapping[str, Figure]]
+    sees: ClassVar[tuple[str, ...]] = ()
     usual: tuple[str, ...]
     case: str
 
@@ -95,6 +98,37 @@ class Ground(ABC):
         Raises:
             InstanceError: if there is none.
         """
+
+    def find(self, name: str) -> Maker:
+        """Return what makes the policy of a name, or of ``FILE.py:Class``, which picks the next job.
+
+        Raises:
+            InstanceError: if there is none, or it needs what is not shown here.
+        """
+        if ":" not in name:
+            return self.policy(name)
+        from gangplan.instances.torch_model.load import find_object
+
+        try:
+            made = find_object(name)
+        except InstanceError as error:
+            raise InstanceError("policy", error.problem) from None
+        if not all(hasattr(made, x) for x in ("act", "needs")):
+            raise InstanceError("policy", f"{name!r} is no class with `needs` and `act`")
+        return self.picks(made)
+
+    def picks(self, make: Callable[[], Picks]) -> Maker:
+        """Return what makes of a policy that picks the next job one of this ground, a new one for all that is drawn.
+
+        Raises:
+            InstanceError: if it needs what is not shown here.
+        """
+        require_seen(make(), self.sees, f"the ground of {self.case!r}")
+        return lambda drawn, seed: self.native(make())
+
+    def native(self, policy: Picks) -> Any:
+        """Return a policy that picks as one of this ground."""
+        raise NotImplementedError
 
     @abstractmethod
     def play(self, policy: Any, drawn: Any) -> Mapping[str, float]:

@@ -316,6 +316,10 @@ def from_file(text: str, rounds: bool) -> Callable[..., Any]:
             part = maker()
         except Exception as error:
             raise InstanceError("policy", f"{name}() fails: {type(error).__name__}: {error}") from error
+        if hasattr(part, "act"):
+            from gangplan.simulator.picking import EnginePick
+
+            return lambda: EnginePick(maker())
         _check_methods(part, name)
     found: Callable[..., Any] = maker
     return found

@@ -64,7 +64,7 @@ def _command(name: str) -> Any:
     settings = [x for x in fields(kind) if x.metadata]  # type: ignore[arg-type]
     several = next(x.name for x in settings if x.metadata["many"])
     parameters = [_setting(x) for x in settings]
-    words = f"{kind.policies()}; may be repeated  [default: {', '.join(kind.usual)}]"
+    words = f"{kind.policies()}, or FILE.py:Class that picks jobs; may be repeated  [default: {', '.join(kind.usual)}]"
     common = {"policy": Annotated[list[str] | None, typer.Option(help=words)], **_COMMON}
     parameters += [
         Parameter(x, Parameter.KEYWORD_ONLY, default=_DEFAULTS[x], annotation=of)
@@ -122,12 +122,13 @@ def _compare(
     as_json: bool,
 ) -> int:
     chosen = range(first_seed, first_seed + seeds)
-    names = list(dict.fromkeys(policy or grounds[0].usual))
+    asked = {x.rpartition(":")[2]: x for x in policy or grounds[0].usual}
+    names = list(asked)
     if plot is not None:
         from gangplan.simulator.outcome import Outcome
 
         check_picture(plot, panel, Outcome)
-    made = [{name: ground.policy(name) for name in names} for ground in grounds]
+    made = [{name: ground.find(x) for name, x in asked.items()} for ground in grounds]
     cases: list[list[Run]] = []
     with Bar("simulating", hidden=as_json) as bar:
         for ground, makers in zip(grounds, made, strict=True):

@@ -20,6 +20,7 @@ from gangplan.instances.generators import generate
 from gangplan.instances.workload import Workload
 from gangplan.simulator import ground as grounds
 from gangplan.simulator.ground import Figure, Maker, refuse
+from gangplan.simulator.picking import EnginePick, Picks
 from gangplan.systems import ground_of
 
 from .traces import traced_jobs
@@ -41,6 +42,7 @@ class Queue(grounds.Ground):
     """`Scheduler`'s ground: jobs of a trace's sizes and durations, which may be stopped, on nodes of eight GPUs."""
 
     figures: ClassVar[Mapping[str, Figure]] = {"mean_jct": Figure("mean JCT", "s")}
+    sees = ("gpus", "seconds", "waited")
     usual = ("scheduler", "scheduler-untold", "fifo", "sjf", "srtf", "tiresias")
 
     trace: str
@@ -72,6 +74,10 @@ class Queue(grounds.Ground):
         if name not in POLICIES:
             raise InstanceError("methods", unknown(name, ("scheduler", "scheduler-untold", *POLICIES)))
         return lambda drawn, seed: name
+
+    def native(self, policy: Picks) -> Any:
+        """See `Ground`."""
+        return lambda: EnginePick(policy)
 
     def play(self, policy: Any, drawn: Workload) -> Mapping[str, float]:
         """See `Ground`."""

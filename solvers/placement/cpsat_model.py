@@ -163,7 +163,7 @@ class Assignment:
         return found
 
     def _company(self) -> None:
-        """(A) Jobs that keep apart, and jobs that want their nodes to themselves."""
+        """Add (A): jobs that keep apart, and jobs that want their nodes to themselves."""
         batch, model = self.batch, self.model
         for j, job in enumerate(batch.jobs):
             others = set(range(len(batch.jobs))) - {j} if job.whole_nodes else batch.apart[j]

@@ -128,7 +128,7 @@ class Model:
         return [g if q else 0 for g, q in zip(gpus, self.runs, strict=True)]
 
     def nodes(self) -> None:
-        """A job is on one node, or fills as many as it can and has the rest on one more."""
+        """Have a job be on one node, or fill as many as it can and have the rest on one more."""
         p, cp, per = self.p, self.cp, self.p.per
         on: list[list[Any]] = [[] for _ in range(p.nodes)]
         demand: list[list[int]] = [[] for _ in range(p.nodes)]
@@ -152,7 +152,7 @@ class Model:
             cp.add_cumulative(intervals, amounts, per)
 
     def blocks(self) -> None:
-        """A job holds the servers of one block, each for itself."""
+        """Have a job hold the servers of one block, each for itself."""
         p, cp = self.p, self.cp
         on: list[list[Any]] = [[] for _ in range(p.nodes)]
         for o, q in enumerate(self.runs):

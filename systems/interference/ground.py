@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.simulator.ground import Figure, Ground, Maker, refuse, setting
+from gangplan.simulator.picking import WAIT, Picks, Scene, ask
 
 if TYPE_CHECKING:
     from .case import Case
+    from .environment import Environment
 
 DATA = "../shared/data"
 
@@ -42,6 +44,7 @@ class Interference(Ground):
         "wire": Figure("sent/job", aside=True),
         "round": Figure("round", "s", aside=True),
     }
+    sees = ("gpus", "seconds", "waited")
     usual = ("lif", "tetris", "lb", "alone")
 
     case: str = setting("poisson", "what arrives, see docs/interference.md", many=True)
@@ -90,6 +93,10 @@ class Interference(Ground):
         make = make_policy(name, self.case)
         return lambda drawn, seed: make(drawn)
 
+    def native(self, policy: Picks) -> InterferencePick:
+        """See `Ground`; a job goes where it ends soonest by the speeds that jobs have alone."""
+        return InterferencePick(policy)
+
     def play(self, policy: Any, drawn: Case) -> Mapping[str, float]:
         """See `Ground`."""
         from .agents import Team, Traffic
@@ -121,6 +128,33 @@ class Interference(Ground):
         fastest = Workload(tuple(map(str, range(n))), submit, jobs.workers, seconds)
         plan = clairvoyant(fastest, drawn.fleet.n_gpus, time_limit=time_limit)
         return float((submit - jobs.submit).mean()) + plan.bound
+
+
+class InterferencePick:
+    """A policy that picks the next job, as one of this ground: it goes where `alone` would put it."""
+
+    def __init__(self, policy: Picks) -> None:
+        self._policy = policy
+
+    def place(self, env: Environment) -> None:
+        """Place the jobs that it picks."""
+        from .greedy import Greedy
+        from .rivals import CONSOLIDATE, alone
+
+        rule = Greedy(alone(env.case.truth), consolidate=CONSOLIDATE)
+        while jobs := list(env.waiting):
+            workers = env.case.jobs.workers[jobs].astype(np.float64)
+            columns = {
+                "gpus": workers,
+                "seconds": env.profiled[jobs],
+                "waited": env.now - env.case.jobs.submit[jobs],
+            }
+            fits = np.array([bool(rule.offer(env, job)[0]) for job in jobs], dtype=bool)
+            idle = int(np.maximum(env.free[:, 0], 0).sum())
+            at = ask(self._policy, Scene(env.now, idle, env.case.fleet.n_gpus, columns, fits))
+            if at == WAIT:
+                return
+            env.place_whole(jobs[at], rule.offer(env, jobs[at])[0])
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from gangplan.instances.intake import cluster_sizes
 from gangplan.instances.placement import Fleet
 from gangplan.instances.workload import Workload
 from gangplan.simulator.ground import Figure, Ground, Maker, refuse, setting
+from gangplan.simulator.picking import WAIT, Picks, Scene, ask
 
 if TYPE_CHECKING:
     from gangplan.simulator.outcome import Outcome
@@ -47,6 +48,7 @@ class Topdrl(Ground):
         "communication": Figure("cost"),
         "ms_per_decision": Figure("ms a decision"),
     }
+    sees = ("gpus", "seconds", "waited")
     usual = ("fcfs", "sjf", "ljf", "random", "tetris", "smallest", "least_work")
 
     suite: str | Suite = setting(  # noqa: RUF009
@@ -131,6 +133,10 @@ class Topdrl(Ground):
 
         return make
 
+    def native(self, policy: Picks) -> TopdrlPick:
+        """See `Ground`; a job gets the closest GPUs."""
+        return TopdrlPick(policy)
+
     def play(self, policy: Any, drawn: Drawn) -> Mapping[str, float]:
         """See `Ground`."""
         from gangplan.simulator.check import check
@@ -169,6 +175,32 @@ class Topdrl(Ground):
         from .bound import bound
 
         return bound(drawn[0], self.on.fleet, self.on.proximity)
+
+
+class TopdrlPick:
+    """A policy that picks the next job, as one of TopDRL's ground: a job gets the closest GPUs."""
+
+    def __init__(self, policy: Picks) -> None:
+        self._policy = policy
+
+    def finish(self, jobs: Any, cluster: Any, state: Any) -> None:
+        """Run from a state to the end, where all jobs have a start and a finish."""
+        from .allocate import CLOSEST, allocate
+        from .arrays import NOW, WAITING
+        from .step import advance, start
+
+        take = np.zeros_like(state.free)
+        while True:
+            waiting = state.queue[: state.count[WAITING]]
+            now, idle = float(state.clock[NOW]), int(state.free.sum())
+            gpus = jobs.gpus[waiting].astype(np.float64)
+            columns = {"gpus": gpus, "seconds": jobs.expected[waiting], "waited": now - jobs.submit[waiting]}
+            at = ask(self._policy, Scene(now, idle, len(state.holder), columns, gpus <= idle))
+            if at != WAIT:
+                allocate(CLOSEST, int(jobs.gpus[waiting[at]]), cluster, state.free, take)
+                start(jobs, cluster, state, at, take)
+            elif not advance(jobs, cluster, state):
+                return
 
 
 def _last_cost(outcome: Outcome, suite: Suite) -> float:

@@ -112,3 +112,24 @@ def test_agents_tell_what_they_said(cli: Cli) -> None:
     assert here["mean_jct"] == there["mean_jct"] and here["messages"] == there["messages"]
     assert here["wire"]["mean"] == 0.0 and there["wire"]["mean"] > 0 and not rule["messages"]["mean"]
     assert "round," in cli(*few).out
+
+
+MINE = """
+class First:
+    needs = ("gpus",)
+
+    def act(self, scene):
+        return int(scene.fits.argmax())
+"""
+
+
+@pytest.mark.parametrize("system", ["topdrl", "harmony"])
+def test_a_policy_of_a_file(system: str, cli: Cli, tmp_path: Path) -> None:
+    """A class that picks jobs is compared like a policy of ours, called by its name; one that cannot is refused."""
+    file = tmp_path / "mine.py"
+    file.write_text(MINE)
+    found = cli("system", system, "--jobs", "8", "--seeds", "1", "--policy", f"{file}:First", "--json")
+    (first,) = json.loads(found.out)["policies"]
+    assert first["policy"] == "First" and first["mean_jct"]["mean"] > 0
+    refused = cli("system", system, "--policy", f"{file}:scene")
+    assert refused.code == 2 and "policy: " in refused.err

@@ -84,7 +84,7 @@ class Model:
         return int(min(seconds * self.scale, 2 * _UNITS))
 
     def _assign(self) -> None:
-        """(A) every group is in one call or on one host: sum of x[g, s] + sum of h[g, q] = 1."""
+        """Add (A): every group is in one call or on one host: sum of x[g, s] + sum of h[g, q] = 1."""
         r = self.r
         for g, (calls, hosts) in enumerate(zip(self.x, self.h, strict=True)):
             self.model.add_exactly_one([*calls, *hosts])

@@ -236,7 +236,7 @@ def reduce(problem: LatencyProblem, stopped: Callable[[], bool] = never) -> Redu
 
 
 def _by_first(first: NDArray[np.integer[Any]], label: NDArray[np.integer[Any]]) -> IntArray:
-    """Number labels by their first item, so that ties are broken as the user ordered the ops."""
+    """Renumber labels by their first item, so that ties are broken as the user ordered the ops."""
     return np.asarray(np.argsort(np.argsort(first))[label].astype(np.int32))
 
 

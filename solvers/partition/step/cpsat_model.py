@@ -71,7 +71,7 @@ class StepModel:
         self.model.minimize(sum(self.length))
 
     def _variables(self) -> None:
-        """(A) every group is on one device: sum over d of x[g, d] = 1. Starts lie in the windows of `local_windows`."""
+        """Add (A), sum over d of x[g, d] = 1: every group is on one device. Starts lie in `local_windows`."""
         p, model, cut = self.p, self.model, self.cut
         self.x: list[dict[int, Any]] = [
             {devices[0]: model.new_constant(1)} if len(devices) == 1 else {d: model.new_bool_var("") for d in devices}

@@ -62,7 +62,7 @@ class Model:
         return int(min(seconds * self.scale, 2 * self.units))
 
     def _assign(self) -> None:
-        """(A) every group is in exactly one slot: sum over s of x[g, s] = 1."""
+        """Add (A): every group is in exactly one slot: sum over s of x[g, s] = 1."""
         for row in self.x:
             self.model.add_exactly_one(row)
 

@@ -143,7 +143,7 @@ def _table(arrays: PipelineArrays, orders: Index, ideal: Index, count: int) -> T
 
 
 def _ideals(orders: Index) -> tuple[Index, int]:
-    """Number the prefixes of the orders, int64 (K, G + 1); equal sets have one number, that of none is 0."""
+    """Give numbers to the prefixes of the orders, int64 (K, G + 1); equal sets have one number, that of none is 0."""
     n = orders.shape[1]
     if len(orders) == 1:
         return np.arange(n + 1)[None, :], n + 1

@@ -68,7 +68,7 @@ class _Merger:
         return self._result()
 
     def _hosts(self, u: int) -> set[int]:
-        """The neighbours onto whose device u may always move."""
+        """Return the neighbours onto whose device u may always move."""
         if self.variant == "free":
             return set().union(*(self.pins[e] for e in self.touching[u])) - {u}
         if self.variant == "convex" and not self.single[u]:

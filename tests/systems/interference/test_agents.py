@@ -16,7 +16,7 @@ from gangplan.systems.interference.rivals import CONSOLIDATE, alone, baselines
 
 
 def case(network="leaf-spine", seed=VALIDATION, jobs=40, servers=16):
-    """A small data centre."""
+    """Return a small data centre."""
     return moved(poisson, network, seed, jobs, servers, load=1.2)
 
 
