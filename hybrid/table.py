@@ -102,8 +102,6 @@ ENTRIES = (
     Entry("latency", "chain", share=0.5, short=0.2),
     Entry("latency", "local_search", share=0.3),
     Entry("latency", "cpsat", share=0.8),
-    # until it is compiled; it ends by itself
-    Entry("latency", "neighbourhood", stand_in=True),
     Entry("latency", "local_search"),
     Entry("stages", "ideals", share=0.9),
     Entry("stages", "chain"),

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ...method import Method, Suite, on_demand
+from ...method import Method, Referee, Suite
 from ...run import Run
 from .. import offer_draft
 from .reduced import Reduced
 from .search import chain, ideals
-
-if TYPE_CHECKING:
-    from . import referee
-else:
-    (referee,) = on_demand(__package__, "referee")
 
 
 def _prepare(run: Run) -> Reduced:
@@ -27,8 +20,14 @@ def _prepare(run: Run) -> Reduced:
     return reduced
 
 
+def _referee() -> Referee:
+    from . import referee
+
+    return referee.optimum, referee.random_problem
+
+
 METHODS: dict[str, Method] = {
     "chain": Method(chain),
     "ideals": Method(ideals, exact=True),
 }
-SUITE = Suite(METHODS, ("",), _prepare, lambda: (referee.optimum, referee.random_problem), offer_draft)
+SUITE = Suite(METHODS, ("",), _prepare, _referee, offer_draft)
