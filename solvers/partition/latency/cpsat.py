@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -13,7 +12,7 @@ from ortools.sat.python import cp_model
 
 from gangplan.instances import LatencyPlan
 
-from ...cpsat_solver import cpsat_solver, minimise
+from ...cpsat_solver import cpsat_solver, minimise, parted
 from ...run import Run, watched
 from ..sizes import Covers, refine, whole
 from .bounds import ceiling
@@ -150,20 +149,8 @@ class Model:
                     row.only_enforce_if(chosen)
 
     def _toll(self, pins: list[int], s: int) -> Any:
-        model = self.model
-        here = [self.x[g][s] for g in pins]
-        toll = Toll(tuple(pins), s, model.new_bool_var(""), None, None)
-        if len(here) == 2:
-            model.add_bool_or(~here[0], here[1], toll.paid)
-            model.add_bool_or(here[0], ~here[1], toll.paid)
-        else:
-            toll = replace(toll, some=model.new_bool_var(""), every=model.new_bool_var(""))
-            for x in here:
-                model.add_implication(x, toll.some)
-                model.add_implication(toll.every, x)
-            model.add_bool_or(~toll.some, toll.every, toll.paid)
-        self.tolls.append(toll)
-        return toll.paid
+        self.tolls.append(Toll(tuple(pins), s, *parted(self.model, [self.x[g][s] for g in pins])))
+        return self.tolls[-1].paid
 
     def _flow(self) -> None:
         """(F) what runs waits for its inputs: on hosts ready[v] >= ready[u] + p, in calls start[s] >= ready[u] for

@@ -22,6 +22,7 @@ from gangplan.instances import StagesPlan, StagesProblem
 from gangplan.instances.arrays import FloatArray, IntArray
 from gangplan.instances.verify.stages import Nest
 
+from ...run import never
 from .family import Family
 
 State = tuple[int, int]
@@ -223,7 +224,7 @@ class Level:
 def effort(family: Family, tracked: bool) -> float:
     """Return how many numbers the recurrence looks at, at most."""
     n = float(len(family))
-    level: Level | None = Level(family, len(family.problem.members()) - 1, tracked, lambda: False)
+    level: Level | None = Level(family, len(family.problem.members()) - 1, tracked, never)
     behind, total, pairs = {0}, 0.0, n * n
     while level is not None:
         # what is under way behind the members of this level, however its pipelines are put together
