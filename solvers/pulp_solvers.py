@@ -69,10 +69,10 @@ def minimise_lp(run: Run, lp: Any, unit: float, plan: Callable[[], Any]) -> None
 def _solve(run: Run, lp: Any) -> float:
     """Solve `lp` and return the bound, minus infinity if there is none; what is stopped has no status."""
 
-    def work() -> tuple[float, int, int, list[float | None]]:
+    def work() -> tuple[float, int, int, dict[str, float | None]]:
         lp.solve(highs(run))
         bound = float(lp.solverModel.getInfo().mip_dual_bound)
-        return bound, lp.status, lp.sol_status, [x.varValue for x in lp.variables()]
+        return bound, lp.status, lp.sol_status, {x.name: x.varValue for x in lp.variables()}
 
     if not can_fork():
         return work()[0]
@@ -82,8 +82,8 @@ def _solve(run: Run, lp: Any) -> float:
         lp.status, lp.sol_status = pulp.LpStatusNotSolved, pulp.LpSolutionNoSolutionFound
         return float("-inf")
     bound, lp.status, lp.sol_status, values = found
-    for x, value in zip(lp.variables(), values, strict=True):
-        x.varValue = value
+    for x in lp.variables():  # PuLP adds one of its own to an objective without any
+        x.varValue = values[x.name]
     return bound
 
 

@@ -1,0 +1,233 @@
+"""What plain models share: a limit of size, a unit that is as fine as the plan is good, and the two solvers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import floor
+from typing import Any, Protocol
+
+from gangplan.instances import verify
+
+from .method import CPSAT, Method
+from .run import Run
+
+ROWS = 200_000
+"""Maximum number of rows of a plain model: PuLP and CP-SAT build them in 5 to 10 s."""
+FINE = 0.5
+"""Share of the unit from which an objective leaves numbers fine enough to prove it."""
+CAP = 2.0
+"""Units that an amount counts at most: with more than one there is no plan, and digits of 1e9 would drown others."""
+TICKS, PARTS, FACTOR = 1 << 28, 1 << 40, 1 << 24
+"""Ticks of the unit, parts of a limit, parts of a factor in whole numbers: sums of thousands stay within 64 bits."""
+Minimise = Callable[[Run, Any, float, Callable[[], Any]], None]
+"""Minimise a programme of PuLP: the run, the programme, the unit of its objective, what makes a plan of its values."""
+
+
+def plain_methods(
+    cpsat: Callable[..., None],
+    milp: Callable[..., None],
+    rows: Callable[[Any], int],
+    start: Callable[[Run, Any], None] | None = None,
+) -> dict[str, Method]:
+    """Return the methods ``plain_cpsat`` and ``plain_milp``; with a start also ``milp``, which begins with its plan.
+
+    Args:
+        cpsat, milp: the two models' functions.
+        rows: number of rows of a problem's larger model; raises `NotImplementedError` for what is not modelled.
+        start: offers a plan if there is none, which makes the MILP's big M small.
+    """
+
+    def suits(prepared: Any) -> bool:
+        try:
+            return rows(prepared.problem) <= ROWS
+        except NotImplementedError:
+            return False
+
+    own = Method(milp, exact=True, suits=suits, library="pulp")
+    started = {} if start is None else {"milp": replace(own, start=start)}
+    return {**started, "plain_cpsat": replace(own, function=cpsat, library=CPSAT), "plain_milp": own}
+
+
+def refine(run: Run, by: str, rows: int, worst: float, attempt: Callable[[float], None]) -> None:
+    """Attempt a model with its objective in a unit, and again in a smaller one where the plan shows that to be coarse.
+
+    Args:
+        run: the solve.
+        by: name of the method.
+        rows: of the model, at least; if they are too many, a note says so.
+        worst: objective that the best plan does not exceed, the first unit if no plan is known.
+        attempt: builds the model in the unit it is given, and solves it.
+    """
+    if rows > ROWS:
+        run.note(f"{by} left out: a model of {rows} rows is too large, {ROWS} are the most")
+        return
+    unit = run.objective or worst or 1.0
+    while not run.stopped:
+        with run.phase(by):
+            attempt(unit)
+        if not run.objective or run.objective >= FINE * unit:
+            return
+        unit = run.objective
+
+
+def solve_cpsat(
+    run: Run, model: Any, scale: float, plan: Callable[[Any], Any], constant: float = 0.0, *, probes: bool = True
+) -> None:
+    """Minimise by CP-SAT.
+
+    Args:
+        run: the solve.
+        model: its objective is scale x (seconds - constant).
+        scale, constant: see above.
+        plan: makes a plan of what gives the value of a variable.
+        probes: whether presolve probes. In OR-Tools 9.15 that loses solutions where large factors meet conditions.
+    """
+    from .cpsat_solver import cpsat_solver, minimise
+
+    def checked(value: Any) -> Any:
+        made = plan(value)
+        if made is not None and verify(run.problem, made).ok:
+            return made
+        run.note("plain_cpsat: a plan is feasible only within the rounding of the model, so it is dropped")
+        return None
+
+    if not run.stopped:
+        solver = cpsat_solver(run)
+        if not probes:
+            solver.parameters.cp_model_probing_level = 0
+        minimise(run, solver, model, scale, checked, constant, by="plain_cpsat")
+
+
+def solve_milp(run: Run, lp: Any, unit: float, plan: Callable[[], Any]) -> None:
+    """Minimise by HiGHS; see `Minimise`."""
+    from .pulp_solvers import minimise_lp
+
+    if not run.stopped:
+        minimise_lp(run, lp, unit, plan)
+
+
+class Rows(Protocol):
+    """A model that is stated once for both solvers, by rows; amounts are in units, shares are of a limit."""
+
+    def binary(self) -> Any:
+        """Return a variable of 0 or 1."""
+
+    def count(self, most: int) -> Any:
+        """Return a variable of a whole number."""
+
+    def amount(self, most: float) -> Any:
+        """Return a variable in units."""
+
+    def units(self, value: float, most: float = 1.0) -> Any:
+        """Return a value of the objective as a number of the model, no more than twice `most` units."""
+
+    def share(self, value: float) -> Any:
+        """Return a share as a number of the model."""
+
+    def ratio(self, value: float) -> tuple[float, int]:
+        """Return a factor from 0 to 1 of variables as a quotient of numbers of the model."""
+
+    def row(self, left: Any, right: Any, *given: Any, slack: int = 0) -> None:
+        """Require left <= right if all binaries `given` are 1, but for `slack` where quotients are rounded."""
+
+    def minimise(self, run: Run, objective: Any, plan: Callable[[Callable[[Any], float]], Any]) -> None:
+        """Minimise; `plan` makes a plan of what gives the values of variables."""
+
+
+class CpSatRows:
+    """Rows for CP-SAT: whole ticks, rounded down, so that bounds hold."""
+
+    def __init__(self, unit: float) -> None:
+        from ortools.sat.python import cp_model
+
+        self.unit, self.model = unit, cp_model.CpModel()
+
+    def binary(self) -> Any:
+        """See `Rows`."""
+        return self.model.new_bool_var("")
+
+    def count(self, most: int) -> Any:
+        """See `Rows`."""
+        return self.model.new_int_var(0, most, "")
+
+    def amount(self, most: float) -> Any:
+        """See `Rows`."""
+        return self.model.new_int_var(0, int(most * TICKS), "")
+
+    def units(self, value: float, most: float = 1.0) -> int:
+        """See `Rows`."""
+        return floor(min(value / self.unit, CAP * most) * TICKS)
+
+    def share(self, value: float) -> int:
+        """See `Rows`."""
+        return floor(min(value, CAP) * PARTS)
+
+    def ratio(self, value: float) -> tuple[float, int]:
+        """See `Rows`."""
+        return floor(value * FACTOR), FACTOR
+
+    def row(self, left: Any, right: Any, *given: Any, slack: int = 0) -> None:
+        """See `Rows`."""
+        row = left <= right + slack
+        if not isinstance(row, bool):
+            self.model.add(row).only_enforce_if(*given)
+        elif not row:
+            self.model.add_bool_or([~literal for literal in given])
+
+    def minimise(self, run: Run, objective: Any, plan: Callable[[Callable[[Any], float]], Any]) -> None:
+        """See `Rows`."""
+        self.model.minimize(objective)
+        solve_cpsat(run, self.model, TICKS / self.unit, plan, probes=False)
+
+
+class MilpRows:
+    """Rows for PuLP: one that holds under a condition is let off, where that does not hold, all that it may exceed."""
+
+    def __init__(self, unit: float, run: Run, minimise: Minimise) -> None:
+        import pulp
+
+        from .pulp_solvers import ABOVE_ONE, Model
+
+        self._pulp, self._above_one, self._minimise, self._count = pulp, ABOVE_ONE, minimise, 0
+        self.unit, self.lp = unit, Model("plain", lambda: run.stopped)
+
+    def _variable(self, most: float, category: str) -> Any:
+        self._count += 1
+        return self._pulp.LpVariable(f"x{self._count}", 0, most, category)
+
+    def binary(self) -> Any:
+        """See `Rows`."""
+        return self._variable(1, "Binary")
+
+    def count(self, most: int) -> Any:
+        """See `Rows`."""
+        return self._variable(most, "Integer")
+
+    def amount(self, most: float) -> Any:
+        """See `Rows`."""
+        return self._variable(most * self._above_one, "Continuous")
+
+    def units(self, value: float, most: float = 1.0) -> float:
+        """See `Rows`."""
+        return float(min(value / self.unit, CAP * most))
+
+    def share(self, value: float) -> float:
+        """See `Rows`."""
+        return float(min(value, CAP))
+
+    def ratio(self, value: float) -> tuple[float, int]:
+        """See `Rows`."""
+        return value, 1
+
+    def row(self, left: Any, right: Any, *given: Any, slack: int = 0) -> None:
+        """See `Rows`."""
+        row = self._pulp.LpAffineExpression(left) - right
+        excess = row.constant + sum(max(0.0, factor * x.upBound) for x, factor in row.items())
+        if excess > 0:
+            self.lp += row <= excess * (len(given) - self._pulp.lpSum(given))
+
+    def minimise(self, run: Run, objective: Any, plan: Callable[[Callable[[Any], float]], Any]) -> None:
+        """See `Rows`."""
+        self.lp.setObjective(self._pulp.lpSum(objective))
+        self._minimise(run, self.lp, self.unit, lambda: plan(self._pulp.value))
