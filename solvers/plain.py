@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import floor
 from typing import Any, Protocol
@@ -18,8 +18,10 @@ FINE = 0.5
 """Share of the unit from which an objective leaves numbers fine enough to prove it."""
 CAP = 2.0
 """Units that an amount counts at most: with more than one there is no plan, and digits of 1e9 would drown others."""
-TICKS, PARTS, FACTOR = 1 << 28, 1 << 40, 1 << 24
-"""Ticks of the unit, parts of a limit, parts of a factor in whole numbers: sums of thousands stay within 64 bits."""
+TICKS = 1 << 29
+"""Ticks of the unit in CP-SAT: of larger factors than 2^31 presolve of OR-Tools 9.15 loses some, with the optimum."""
+PARTS, FACTOR = 1 << 40, 1 << 24
+"""Parts of a limit, and of a factor, in CP-SAT: sums of thousands stay within 64 bits."""
 Minimise = Callable[[Run, Any, float, Callable[[], Any]], None]
 """Minimise a programme of PuLP: the run, the programme, the unit of its objective, what makes a plan of its values."""
 
@@ -49,8 +51,10 @@ def plain_methods(
     return {**started, "plain_cpsat": replace(own, function=cpsat, library=CPSAT), "plain_milp": own}
 
 
-def refine(run: Run, by: str, rows: int, worst: float, attempt: Callable[[float], None]) -> None:
-    """Attempt a model with its objective in a unit, and again in a smaller one where the plan shows that to be coarse.
+def refine(
+    run: Run, by: str, rows: int, worst: float, attempt: Callable[[float], None], learnt: Sequence[object] = ()
+) -> None:
+    """Attempt a model with its objective in a unit, and again while a plan shows that to be coarse, or rows are learnt.
 
     Args:
         run: the solve.
@@ -58,17 +62,16 @@ def refine(run: Run, by: str, rows: int, worst: float, attempt: Callable[[float]
         rows: of the model, at least; if they are too many, a note says so.
         worst: objective that the best plan does not exceed, the first unit if no plan is known.
         attempt: builds the model in the unit it is given, and solves it.
+        learnt: what attempts add to if a plan that they drop teaches them rows.
     """
     if rows > ROWS:
         run.note(f"{by} left out: a model of {rows} rows is too large, {ROWS} are the most")
         return
-    unit = run.objective or worst or 1.0
-    while not run.stopped:
+    unit, known = run.objective or worst or 1.0, -1
+    while not run.stopped and (len(learnt) > known or (run.objective or unit) < FINE * unit):
+        unit, known = run.objective or unit, len(learnt)
         with run.phase(by):
             attempt(unit)
-        if not run.objective or run.objective >= FINE * unit:
-            return
-        unit = run.objective
 
 
 def solve_cpsat(

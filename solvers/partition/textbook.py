@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from math import floor, isfinite
+from typing import Any
 
 import numpy as np
 
 from gangplan.instances import GraphProblem, precedence
+from gangplan.instances.arrays import FloatArray
 
 from ..plain import CAP
-from .sizes import whole
+from ..run import Run
+from .sizes import Covers, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,8 @@ class Textbook:
         count, host: number of devices of each type, and whether it is a host.
         barred: barred[t], ops that type t cannot run or hold.
         size, room: whole bytes size[t][v] of ops and room[t] of a device, see `sizes`; all 0 where memory is ample.
+        limits: bytes of a device of each type, float64 (T,).
+        covers: ops that turned out not to fit together.
     """
 
     time: list[list[float]]
@@ -40,6 +46,8 @@ class Textbook:
     barred: list[set[int]]
     size: list[list[int]]
     room: list[int]
+    limits: FloatArray
+    covers: Covers = field(default_factory=Covers)
 
     @classmethod
     def of(cls, problem: GraphProblem) -> Textbook:
@@ -47,8 +55,8 @@ class Textbook:
         graph, cluster, time = problem.graph, problem.cluster, problem.time()
         leader: dict[int, int] = {}
         pairs = [(leader.setdefault(c, v), v) for v, c in enumerate(graph.colocation.tolist()) if c >= 0]
-        limits = [np.inf if kind.memory is None else kind.memory for kind in cluster.device_types]
-        sizes = [whole(graph.memory, limit, graph.n_ops) for limit in limits]
+        limits = np.array([np.inf if kind.memory is None else kind.memory for kind in cluster.device_types])
+        sizes = [whole(graph.memory, limit, graph.n_ops) for limit in limits.tolist()]
         return cls(
             time=time.tolist(),
             cost=problem.transfer().tolist(),
@@ -63,6 +71,7 @@ class Textbook:
             ],
             size=[s.size.tolist() for s in sizes],
             room=[s.room for s in sizes],
+            limits=limits,
         )
 
     @property
@@ -89,3 +98,11 @@ class Textbook:
         """Return times and costs in `ticks` a unit, rounded down, so that what is proved of them holds."""
         times, costs = self.seconds(unit)
         return [[floor(x * ticks) for x in row] for row in times], [floor(x * ticks) for x in costs]
+
+    def apart(self, kind: int) -> Iterator[tuple[int, ...]]:
+        """Yield ops that do not all go together on a device of a type, though their rounded sizes do."""
+        return self.covers.of(float(self.limits[kind]))
+
+    def accepts(self, run: Run, plan: Any, by: str) -> bool:
+        """Return whether a plan fits in memory, and learn from it if not."""
+        return self.covers.accepts(run, plan, np.arange(len(self.ops)), by)

@@ -266,13 +266,13 @@ class _Gangs:
         tasks = [(j, n, *(round(value(x[j][n])) for x in (self.w, self.p))) for j in self.J for n in self.N]
         held = [row for row in tasks if row[2] or row[3]]
         used, grants = [0] * len(self.N), []
-        for r, (j, n, workers, _) in enumerate(held):
-            for _ in range(workers * int(self.jobs[j].worker.gpu)):
+        for r, (j, n, count, _) in enumerate(held):
+            for _ in range(count * int(self.jobs[j].worker.gpu)):
                 grants.append((r, used[n]))
                 used[n] += 1
-        columns = np.array(held, dtype=np.int32).reshape(-1, 4).T
+        job, node, workers, servers = np.array(held, dtype=np.int32).reshape(-1, 4).T
         of_row, gpu = np.array(grants, dtype=np.int32).reshape(-1, 2).T
-        return PlacementPlan(tuple(job.name for job in self.jobs), *columns, of_row, gpu)
+        return PlacementPlan(tuple(x.name for x in self.jobs), job, node, workers, servers, of_row, gpu)
 
 
 def _open(problem: PlacementProblem, j: int) -> list[bool]:

@@ -145,8 +145,8 @@ def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_mil
             out = pulp.LpVariable(f"out{j}", 0, int(np.isfinite(p.price[j])), "Integer")
             cost.append(min(float(p.price[j]) / unit, cap) * out)
             lp += pulp.lpSum([out, *starts]) == 1  # each job starts once or is left out
-        for gpus in held.values():  # in each tick no node holds more GPUs than it has
-            lp += pulp.lpSum(gpus) <= p.per
+        for in_use in held.values():  # in each tick no node holds more GPUs than it has
+            lp += pulp.lpSum(in_use) <= p.per
         lp.setObjective(pulp.lpSum([*cost, last] if p.makespan else cost))
 
         def plan() -> SchedulePlan | None:

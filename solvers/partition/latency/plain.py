@@ -12,12 +12,9 @@ import numpy as np
 
 from gangplan.instances import LatencyPlan, LatencyProblem
 
-from ...plain import Minimise, refine, solve_cpsat, solve_milp
+from ...plain import TICKS, Minimise, refine, solve_cpsat, solve_milp
 from ...run import Run
 from ..textbook import Textbook
-
-TICKS = 1 << 38
-"""Ticks of the unit."""
 
 
 def rows(problem: LatencyProblem) -> int:
@@ -55,6 +52,8 @@ def plain_cpsat(run: Run, prepared: object = None) -> None:
                 model.add(x[v][d] == x[w][d])
         for d in devices:  # (M) memory
             model.add(sum(size * x[v][d] for v, size in enumerate(t.size[t.kind[d]])) <= t.room[t.kind[d]])
+            for ops in t.apart(t.kind[d]):
+                model.add_bool_or(~x[v][d] for v in ops)
         for d in calls:
             for u, v in t.edges:  # (K) an output enters a call, or leaves it
                 model.add_bool_or(~x[v][d], x[u][d], into[d][u])
@@ -76,12 +75,9 @@ def plain_cpsat(run: Run, prepared: object = None) -> None:
                 model.add(ready[v] >= ready[u] + time[t.kind[d]][v]).only_enforce_if(x[v][d])
                 model.add(level[v] >= level[u] + 1).only_enforce_if(x[v][d])
 
-        def plan(value: Any) -> LatencyPlan:
-            return _plan(run.problem, x, value)
+        solve_cpsat(run, model, TICKS / unit, lambda value: _plan(run, "plain_cpsat", t, x, value))
 
-        solve_cpsat(run, model, TICKS / unit, plan)
-
-    refine(run, "plain_cpsat", rows(run.problem), _worst(t), attempt)
+    refine(run, "plain_cpsat", rows(run.problem), _worst(t), attempt, t.covers.found)
 
 
 def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_milp) -> None:
@@ -123,6 +119,8 @@ def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_mil
         for d in devices:  # (M)
             if room := t.room[t.kind[d]]:
                 lp += pulp.lpSum(size / room * x[v][d] for v, size in enumerate(t.size[t.kind[d]])) <= 1
+            for ops in t.apart(t.kind[d]):
+                lp += pulp.lpSum(x[v][d] for v in ops) <= len(ops) - 1
         for d in calls:
             for u, v in t.edges:  # (K), (C)
                 lp += into[d][u] >= x[v][d] - x[u][d]
@@ -143,9 +141,9 @@ def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_mil
             for u, v in t.edges:
                 lp += ready[v] >= ready[u] + time[t.kind[d]][v] * x[v][d] - m * (1 - x[v][d])
                 lp += level[v] >= level[u] + 1 - (most + 1) * (1 - x[v][d])
-        minimise(run, lp, unit, lambda: _plan(run.problem, x, pulp.value))
+        minimise(run, lp, unit, lambda: _plan(run, "plain_milp", t, x, pulp.value))
 
-    refine(run, "plain_milp", rows(run.problem), _worst(t), attempt)
+    refine(run, "plain_milp", rows(run.problem), _worst(t), attempt, t.covers.found)
 
 
 def _devices(t: Textbook) -> tuple[list[int], list[int]]:
@@ -160,6 +158,7 @@ def _worst(t: Textbook) -> float:
     return t.work + sum(t.cost) * (len(t.devices) + 1)
 
 
-def _plan(problem: LatencyProblem, x: list[dict[int, Any]], value: Any) -> LatencyPlan:
+def _plan(run: Run, by: str, t: Textbook, x: list[dict[int, Any]], value: Any) -> LatencyPlan | None:
     """Return the plan of a solution, binaries rounded."""
-    return LatencyPlan(problem.graph.names, np.array([max(row, key=lambda d: value(row[d])) for row in x]))
+    plan = LatencyPlan(run.problem.graph.names, np.array([max(row, key=lambda d: value(row[d])) for row in x]))
+    return plan if t.accepts(run, plan, by) else None

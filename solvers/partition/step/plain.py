@@ -14,12 +14,9 @@ import numpy as np
 from gangplan.instances import StepPlan, StepProblem
 from gangplan.instances.arrays import IntArray
 
-from ...plain import CAP, Minimise, refine, solve_cpsat, solve_milp
+from ...plain import CAP, TICKS, Minimise, refine, solve_cpsat, solve_milp
 from ...run import Run
 from ..textbook import Textbook
-
-TICKS = 1 << 38
-"""Ticks of the unit."""
 
 
 def rows(problem: StepProblem) -> int:
@@ -59,6 +56,8 @@ def plain_cpsat(run: Run, prepared: object = None) -> None:
                 model.add(x[v][d] == 0)
             # (M) memory; (D) one op at a time
             model.add(sum(t.size[kind][v] * x[v][d] for v in t.ops) <= t.room[kind])
+            for ops in t.apart(kind):
+                model.add_bool_or(~x[v][d] for v in ops)
             model.add_no_overlap(
                 [model.new_optional_interval_var(s[v], time[kind][v], e[v], x[v][d], "") for v in t.ops]
             )
@@ -67,13 +66,9 @@ def plain_cpsat(run: Run, prepared: object = None) -> None:
         for u, v, a, b, delay in _delays(run.problem, t):
             model.add(s[v] >= e[u] + int(min(delay / unit, CAP) * TICKS)).only_enforce_if(x[u][a], x[v][b])
 
-        def plan(value: Any) -> StepPlan:
-            where = [max(t.devices, key=lambda d: value(x[v][d])) for v in t.ops]
-            return earliest(run.problem, np.array(where), [value(start) for start in s])
+        solve_cpsat(run, model, TICKS / unit, lambda value: _plan(run, "plain_cpsat", t, x, s, value))
 
-        solve_cpsat(run, model, TICKS / unit, plan)
-
-    refine(run, "plain_cpsat", size, _worst(t), attempt)
+    refine(run, "plain_cpsat", size, _worst(t), attempt, t.covers.found)
 
 
 def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_milp) -> None:
@@ -105,6 +100,8 @@ def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_mil
                 lp += x[v][d] == 0
             if t.room[kind]:  # (M)
                 lp += pulp.lpSum(t.size[kind][v] / t.room[kind] * x[v][d] for v in t.ops) <= 1
+            for ops in t.apart(kind):
+                lp += pulp.lpSum(x[v][d] for v in ops) <= len(ops) - 1
             for (u, v), first in y.items():  # (D)
                 apart = 2 - x[u][d] - x[v][d]
                 lp += s[v] >= e[u] - ABOVE_ONE * (apart + 1 - first)
@@ -114,20 +111,16 @@ def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_mil
         for u, v, a, b, delay in _delays(run.problem, t):
             lp += s[v] >= e[u] + min(delay / unit, CAP) * (x[u][a] + x[v][b] - 1)
 
-        def plan() -> StepPlan:
-            where = [max(t.devices, key=lambda d: x[v][d].value()) for v in t.ops]
-            return earliest(run.problem, np.array(where), [start.value() for start in s])
+        minimise(run, lp, unit, lambda: _plan(run, "plain_milp", t, x, s, pulp.value))
 
-        minimise(run, lp, unit, plan)
-
-    refine(run, "plain_milp", size, _worst(t), attempt)
+    refine(run, "plain_milp", size, _worst(t), attempt, t.covers.found)
 
 
 def _delays(problem: StepProblem, t: Textbook) -> Iterator[tuple[int, int, int, int, float]]:
     """Yield (u, v, a, b, seconds from device a to b) of each edge and pair of devices between which that takes time."""
-    a, b = (ends.ravel() for ends in np.indices((len(t.devices), len(t.devices))))
+    a, b = (ends.ravel().astype(np.int32) for ends in np.indices((len(t.devices), len(t.devices))))
     for u, v in t.edges:
-        delay = problem.delay(np.full(len(a), u), a, b)
+        delay = problem.delay(np.full(len(a), u, dtype=np.int32), a, b)
         for i in np.flatnonzero(delay).tolist():
             yield u, v, int(a[i]), int(b[i]), float(delay[i])
 
@@ -135,6 +128,13 @@ def _delays(problem: StepProblem, t: Textbook) -> Iterator[tuple[int, int, int, 
 def _worst(t: Textbook) -> float:
     """Return seconds that all ops and all transfers take one after the other."""
     return t.work + sum(t.cost) * len(t.devices)
+
+
+def _plan(run: Run, by: str, t: Textbook, x: list[list[Any]], s: list[Any], value: Any) -> StepPlan | None:
+    """Return the plan of a solution."""
+    where = [max(t.devices, key=lambda d: value(row[d])) for row in x]
+    plan = earliest(run.problem, np.array(where), [value(start) for start in s])
+    return plan if t.accepts(run, plan, by) else None
 
 
 def earliest(problem: StepProblem, device: IntArray, start: Sequence[float]) -> StepPlan:

@@ -11,12 +11,9 @@ import numpy as np
 
 from gangplan.instances import PartitionPlan, PartitionProblem
 
-from ...plain import Minimise, refine, solve_cpsat, solve_milp
+from ...plain import TICKS, Minimise, refine, solve_cpsat, solve_milp
 from ...run import Run
 from ..textbook import Textbook
-
-TICKS = 1 << 35
-"""Ticks of the unit; sums of a million ops stay within 64 bits."""
 
 
 def rows(problem: PartitionProblem) -> int:
@@ -63,6 +60,8 @@ def plain_cpsat(run: Run, prepared: object = None) -> None:
                 # (L) no load is above Z; (M) memory
                 model.add(sum(time[i][v] * x[v][s] for v in t.ops) + tolls <= z).only_enforce_if(chosen)
                 model.add(sum(t.size[i][v] * x[v][s] for v in t.ops) <= t.room[i]).only_enforce_if(chosen)
+                for ops in t.apart(i):
+                    model.add_bool_or(~chosen, *(~x[v][s] for v in ops))
         if run.problem.variant == "contiguous":  # (C) a is in no later slot than b
             for a, b in t.order:
                 for s in slots:
@@ -76,12 +75,12 @@ def plain_cpsat(run: Run, prepared: object = None) -> None:
                     model.add_implication(p[u][s], p[v][s])
                     model.add_implication(q[u][s], q[v][s])
 
-        def plan(value: Any) -> PartitionPlan:
-            return _plan(run.problem, t, [[value(x[v][s]) for s in slots] for v in t.ops], y, value)
+        def plan(value: Any) -> PartitionPlan | None:
+            return _plan(run, "plain_cpsat", t, [[value(x[v][s]) for s in slots] for v in t.ops], y, value)
 
         solve_cpsat(run, model, TICKS / unit, plan)
 
-    refine(run, "plain_cpsat", rows(run.problem), t.work + sum(t.cost), attempt)
+    refine(run, "plain_cpsat", rows(run.problem), t.work + sum(t.cost), attempt, t.covers.found)
 
 
 def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_milp) -> None:
@@ -125,6 +124,8 @@ def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_mil
                 if t.room[i]:
                     share = [size / t.room[i] for size in t.size[i]]
                     lp += pulp.lpSum(share[v] * x[v][s] for v in t.ops) <= 1 + sum(share) * (1 - chosen)
+                for ops in t.apart(i):
+                    lp += pulp.lpSum(x[v][s] for v in ops) + chosen <= len(ops)
         if run.problem.variant == "contiguous":  # (C)
             for a, b in t.order:
                 for s in slots:
@@ -138,12 +139,12 @@ def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_mil
                     lp += p[u][s] <= p[v][s]
                     lp += q[u][s] <= q[v][s]
 
-        def plan() -> PartitionPlan:
-            return _plan(run.problem, t, [[x[v][s].value() for s in slots] for v in t.ops], y, pulp.value)
+        def plan() -> PartitionPlan | None:
+            return _plan(run, "plain_milp", t, [[x[v][s].value() for s in slots] for v in t.ops], y, pulp.value)
 
         minimise(run, lp, unit, plan)
 
-    refine(run, "plain_milp", rows(run.problem), t.work + sum(t.cost), attempt)
+    refine(run, "plain_milp", rows(run.problem), t.work + sum(t.cost), attempt, t.covers.found)
 
 
 def _kinds(problem: PartitionProblem, t: Textbook) -> list[list[int]]:
@@ -151,8 +152,9 @@ def _kinds(problem: PartitionProblem, t: Textbook) -> list[list[int]]:
     return [[*range(len(t.count))] if problem.variant == "contiguous" else [kind] for kind in t.kind]
 
 
-def _plan(problem: PartitionProblem, t: Textbook, x: list[list[float]], y: Any, value: Any) -> PartitionPlan:
+def _plan(run: Run, by: str, t: Textbook, x: list[list[float]], y: Any, value: Any) -> PartitionPlan | None:
     """Return the plan of a solution; the slots of a pipeline get the devices of their type in order."""
+    problem = run.problem
     slot = [max(range(len(row)), key=row.__getitem__) for row in x]
     used = sorted(set(slot))
     device = {s: s for s in used}
@@ -160,4 +162,5 @@ def _plan(problem: PartitionProblem, t: Textbook, x: list[list[float]], y: Any, 
         free = [[d for d in t.devices if t.kind[d] == i] for i in range(len(t.count))]
         device = {s: free[max(y[s], key=lambda i: value(y[s][i]))].pop(0) for s in used}
     stage = np.array([used.index(s) for s in slot])
-    return PartitionPlan(problem.graph.names, np.array([device[s] for s in slot]), stage)
+    plan = PartitionPlan(problem.graph.names, np.array([device[s] for s in slot]), stage)
+    return plan if t.accepts(run, plan, by) else None
