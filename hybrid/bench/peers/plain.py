@@ -43,6 +43,8 @@ def _function(run: Run, name: str) -> Callable[..., None]:
 
 
 def _by_highs(run: Run, lp: Any, unit: float, plan: Callable[[], Any]) -> None:
+    if run.stopped:
+        return
     limits = {"timeLimit": run.remaining(), "threads": run.workers, "random_seed": run.seed}
     lp.solve(pulp.HiGHS(msg=False, gapRel=_GAP, **limits))
     _conclude(run, lp, unit, plan, float(lp.solverModel.getInfo().mip_dual_bound), "plain-highs")
@@ -50,6 +52,8 @@ def _by_highs(run: Run, lp: Any, unit: float, plan: Callable[[], Any]) -> None:
 
 def _by_cbc(run: Run, lp: Any, unit: float, plan: Callable[[], Any]) -> None:
     """Minimise by CBC in a process of its own, as PuLP has it; only its log has the bound of a solve cut short."""
+    if run.stopped:
+        return
     with TemporaryDirectory() as folder:
         log = Path(folder) / "log"
         options = [f"randomCbcSeed {run.seed}"]
