@@ -7,7 +7,7 @@ A method in the `METHODS` of its folder is reached by name, `solve(..., method="
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -105,6 +105,28 @@ class Method:
                 if self.library:
                     import_module(self.library)
             self.function(run, prepared)
+
+
+def plain_methods(module: Any, start: Callable[[Run, Any], None] | None = None) -> dict[str, Method]:
+    """Return ``plain_cpsat`` and ``plain_milp``; with a start also ``milp``, the latter from a plan.
+
+    Args:
+        module: has a function of each of the two names, and `rows`, the number of rows of a problem's larger model,
+            which raises `NotImplementedError` for what is not modelled.
+        start: offers a plan if there is none, which makes the MILP's big M small.
+    """
+
+    def suits(prepared: Any) -> bool:
+        from .plain import ROWS
+
+        try:
+            return bool(module.rows(prepared.problem) <= ROWS)
+        except NotImplementedError:
+            return False
+
+    plain = Method(module.plain_milp, exact=True, suits=suits, library="pulp")
+    started = {} if start is None else {"milp": replace(plain, start=start)}
+    return {**started, "plain_cpsat": replace(plain, function=module.plain_cpsat, library=CPSAT), "plain_milp": plain}
 
 
 Referee = tuple[Callable[[Any], float | None], Callable[[int, str], Any]]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from math import floor
 from typing import Any, Protocol
 
 from gangplan.instances import verify
 
-from .method import CPSAT, Method
 from .run import Run
 
 ROWS = 200_000
@@ -24,31 +22,6 @@ PARTS, FACTOR = 1 << 40, 1 << 24
 """Parts of a limit, and of a factor, in CP-SAT: sums of thousands stay within 64 bits."""
 Minimise = Callable[[Run, Any, float, Callable[[], Any]], None]
 """Minimise a programme of PuLP: the run, the programme, the unit of its objective, what makes a plan of its values."""
-
-
-def plain_methods(
-    cpsat: Callable[..., None],
-    milp: Callable[..., None],
-    rows: Callable[[Any], int],
-    start: Callable[[Run, Any], None] | None = None,
-) -> dict[str, Method]:
-    """Return the methods ``plain_cpsat`` and ``plain_milp``; with a start also ``milp``, which begins with its plan.
-
-    Args:
-        cpsat, milp: the two models' functions.
-        rows: number of rows of a problem's larger model; raises `NotImplementedError` for what is not modelled.
-        start: offers a plan if there is none, which makes the MILP's big M small.
-    """
-
-    def suits(prepared: Any) -> bool:
-        try:
-            return rows(prepared.problem) <= ROWS
-        except NotImplementedError:
-            return False
-
-    own = Method(milp, exact=True, suits=suits, library="pulp")
-    started = {} if start is None else {"milp": replace(own, start=start)}
-    return {**started, "plain_cpsat": replace(own, function=cpsat, library=CPSAT), "plain_milp": own}
 
 
 def refine(

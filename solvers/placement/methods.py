@@ -7,8 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..kernels import in_memory
-from ..method import CPSAT, Method, Suite, compiled, on_demand
-from ..plain import plain_methods
+from ..method import CPSAT, Method, Suite, compiled, on_demand, plain_methods
 from ..run import Run
 from .bounds import bound
 from .build import build
@@ -116,6 +115,6 @@ METHODS: dict[str, Method] = {
     "bounds": Method(pattern_bound.bounds, suits=suits_bounds, library="numba", kernels=compiled(pricing._search)),
     "patterns": Method(patterns.patterns, suits=suits_patterns, library=CPSAT, kernels=compiled(pricing._search)),
     "cpsat": Method(cpsat.cpsat, exact=True, suits=suits_cpsat, library=CPSAT),
-    **plain_methods(plain.plain_cpsat, plain.plain_milp, plain.rows, start=_start),
+    **plain_methods(plain, start=_start),
 }
 SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, random_problem.random_problem), _draft)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from gangplan.instances import LatencyProblem
 
-from ...method import CPSAT, Method, Suite, compiled, on_demand
-from ...plain import plain_methods
+from ...method import CPSAT, Method, Suite, compiled, on_demand, plain_methods
 from ...run import Run
 from .. import offer_draft
 from .bounds import impossible, path_bound
@@ -59,6 +58,6 @@ METHODS: dict[str, Method] = {
     ),
     "neighbourhood": Method(neighbourhood.neighbourhood, library=CPSAT, start=_start),
     "cpsat": Method(cpsat.cpsat, exact=True, suits=_at_most(60_000), library=CPSAT, start=_start),
-    **plain_methods(plain.plain_cpsat, plain.plain_milp, plain.rows, start=_start),
+    **plain_methods(plain, start=_start),
 }
 SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, random_problem.random_problem), offer_draft)

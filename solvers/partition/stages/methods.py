@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...method import Method, Suite, on_demand
-from ...plain import plain_methods
+from ...method import Method, Suite, on_demand, plain_methods
 from ...run import Run
 from .. import offer_draft
 from .reduced import Reduced
@@ -37,6 +36,6 @@ def _start(run: Run, reduced: Reduced) -> None:
 METHODS: dict[str, Method] = {
     "chain": Method(chain),
     "ideals": Method(ideals, exact=True),
-    **plain_methods(plain.plain_cpsat, plain.plain_milp, plain.rows, start=_start),
+    **plain_methods(plain, start=_start),
 }
 SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, random_problem.random_problem), offer_draft)

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...kernels import in_memory
-from ...method import CPSAT, Method, Suite, compiled, on_demand
-from ...plain import plain_methods
+from ...method import CPSAT, Method, Suite, compiled, on_demand, plain_methods
 from ...run import Run
 from .. import offer_draft
 from .bounds import delay_bound, heads_and_tails, impossible, load_bound
@@ -137,6 +136,6 @@ METHODS: dict[str, Method] = {
         lambda run, p: cpsat.cpsat(run, p, below=True), exact=True, suits=_EXACT, library=CPSAT, start=_start
     ),
     "bounds": Method(_bounds),
-    **plain_methods(plain.plain_cpsat, plain.plain_milp, plain.rows, start=_start),
+    **plain_methods(plain, start=_start),
 }
 SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, random_problem.random_problem), offer_draft)

@@ -11,8 +11,7 @@ from gangplan.instances import PartitionProblem
 from gangplan.instances.partition import VARIANTS
 
 from ...kernels import in_memory
-from ...method import CPSAT, Method, Suite, compiled, on_demand
-from ...plain import plain_methods
+from ...method import CPSAT, Method, Suite, compiled, on_demand, plain_methods
 from ...run import Run, never
 from .. import offer_draft
 from .bounds import counting_bound, impossible
@@ -164,6 +163,6 @@ METHODS: dict[str, Method] = {
         library="pulp",
         start=_start,
     ),
-    **plain_methods(plain.plain_cpsat, plain.plain_milp, plain.rows),
+    **plain_methods(plain),
 }
 SUITE = Suite(METHODS, VARIANTS, _prepare, lambda: (enumeration.optimum, random_problem.random_problem), offer_draft)
