@@ -80,7 +80,7 @@ def solve_milp(run: Run, lp: Any, unit: float, plan: Callable[[], Any]) -> None:
     from .pulp_solvers import minimise_lp
 
     if not run.stopped:
-        minimise_lp(run, lp, unit, plan)
+        minimise_lp(run, lp, unit, plan, by="plain_milp")
 
 
 class Rows(Protocol):
@@ -107,103 +107,92 @@ class Rows(Protocol):
     def row(self, left: Any, right: Any, *given: Any, slack: int = 0) -> None:
         """Require left <= right if all binaries `given` are 1, but for `slack` where quotients are rounded."""
 
-    def minimise(self, run: Run, objective: Any, plan: Callable[[Callable[[Any], float]], Any]) -> None:
+    def minimise(self, objective: Any, plan: Callable[[Callable[[Any], float]], Any]) -> None:
         """Minimise; `plan` makes a plan of what gives the values of variables."""
 
 
-class CpSatRows:
+def new_rows(run: Run, unit: float, minimise: Minimise | None = None) -> Rows:
+    """Return a model without rows: for what minimises a programme of PuLP, else for CP-SAT."""
+    return _CpSat(run, unit) if minimise is None else _Milp(run, unit, minimise)
+
+
+class _CpSat:
     """Rows for CP-SAT: whole ticks, rounded down, so that bounds hold."""
 
-    def __init__(self, unit: float) -> None:
+    def __init__(self, run: Run, unit: float) -> None:
         from ortools.sat.python import cp_model
 
-        self.unit, self.model = unit, cp_model.CpModel()
+        self.run, self.unit, self.model = run, unit, cp_model.CpModel()
 
     def binary(self) -> Any:
-        """See `Rows`."""
         return self.model.new_bool_var("")
 
     def count(self, most: int) -> Any:
-        """See `Rows`."""
         return self.model.new_int_var(0, most, "")
 
     def amount(self, most: float) -> Any:
-        """See `Rows`."""
         return self.model.new_int_var(0, int(most * TICKS), "")
 
     def units(self, value: float, most: float = 1.0) -> int:
-        """See `Rows`."""
         return floor(min(value / self.unit, CAP * most) * TICKS)
 
     def share(self, value: float) -> int:
-        """See `Rows`."""
         return floor(min(value, CAP) * PARTS)
 
     def ratio(self, value: float) -> tuple[float, int]:
-        """See `Rows`."""
         return floor(value * FACTOR), FACTOR
 
     def row(self, left: Any, right: Any, *given: Any, slack: int = 0) -> None:
-        """See `Rows`."""
         row = left <= right + slack
         if not isinstance(row, bool):
             self.model.add(row).only_enforce_if(*given)
         elif not row:
             self.model.add_bool_or([~literal for literal in given])
 
-    def minimise(self, run: Run, objective: Any, plan: Callable[[Callable[[Any], float]], Any]) -> None:
-        """See `Rows`."""
+    def minimise(self, objective: Any, plan: Callable[[Callable[[Any], float]], Any]) -> None:
         self.model.minimize(objective)
-        solve_cpsat(run, self.model, TICKS / self.unit, plan, probes=False)
+        solve_cpsat(self.run, self.model, TICKS / self.unit, plan, probes=False)
 
 
-class MilpRows:
+class _Milp:
     """Rows for PuLP: one that holds under a condition is let off, where that does not hold, all that it may exceed."""
 
-    def __init__(self, unit: float, run: Run, minimise: Minimise) -> None:
+    def __init__(self, run: Run, unit: float, minimise: Minimise) -> None:
         import pulp
 
         from .pulp_solvers import ABOVE_ONE, Model
 
         self._pulp, self._above_one, self._minimise, self._count = pulp, ABOVE_ONE, minimise, 0
-        self.unit, self.lp = unit, Model("plain", lambda: run.stopped)
+        self.run, self.unit, self.lp = run, unit, Model("plain", lambda: run.stopped)
 
     def _variable(self, most: float, category: str) -> Any:
         self._count += 1
         return self._pulp.LpVariable(f"x{self._count}", 0, most, category)
 
     def binary(self) -> Any:
-        """See `Rows`."""
         return self._variable(1, "Binary")
 
     def count(self, most: int) -> Any:
-        """See `Rows`."""
         return self._variable(most, "Integer")
 
     def amount(self, most: float) -> Any:
-        """See `Rows`."""
         return self._variable(most * self._above_one, "Continuous")
 
     def units(self, value: float, most: float = 1.0) -> float:
-        """See `Rows`."""
         return float(min(value / self.unit, CAP * most))
 
     def share(self, value: float) -> float:
-        """See `Rows`."""
         return float(min(value, CAP))
 
     def ratio(self, value: float) -> tuple[float, int]:
-        """See `Rows`."""
         return value, 1
 
     def row(self, left: Any, right: Any, *given: Any, slack: int = 0) -> None:
-        """See `Rows`."""
         row = self._pulp.LpAffineExpression(left) - right
         excess = row.constant + sum(max(0.0, factor * x.upBound) for x, factor in row.items())
         if excess > 0:
             self.lp += row <= excess * (len(given) - self._pulp.lpSum(given))
 
-    def minimise(self, run: Run, objective: Any, plan: Callable[[Callable[[Any], float]], Any]) -> None:
-        """See `Rows`."""
+    def minimise(self, objective: Any, plan: Callable[[Callable[[Any], float]], Any]) -> None:
         self.lp.setObjective(self._pulp.lpSum(objective))
-        self._minimise(run, self.lp, self.unit, lambda: plan(self._pulp.value))
+        self._minimise(self.run, self.lp, self.unit, lambda: plan(self._pulp.value))

@@ -16,7 +16,7 @@ from gangplan.instances.placement import PlacementPlan, PlacementProblem
 from gangplan.instances.placement.rate import best_rate, model_of, ring_bytes
 
 from ..partition.sizes import most
-from ..plain import CpSatRows, MilpRows, Minimise, Rows, refine, solve_milp
+from ..plain import Minimise, Rows, new_rows, refine, solve_milp
 from ..run import Run
 
 
@@ -40,15 +40,14 @@ def rows(problem: PlacementProblem) -> int:
 
 def plain_cpsat(run: Run, prepared: object = None) -> None:
     """Minimise the weighted slowdowns by CP-SAT."""
-    size = rows(run.problem)
-    refine(run, "plain_cpsat", size, _worst(run.problem), lambda unit: _Gangs(CpSatRows(unit), run).solve())
+    refine(run, "plain_cpsat", rows(run.problem), _worst(run.problem), lambda unit: _Gangs(run, new_rows(run, unit)))
 
 
 def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_milp) -> None:
     """Minimise the weighted slowdowns by a MILP through PuLP."""
 
     def attempt(unit: float) -> None:
-        _Gangs(MilpRows(unit, run, minimise), run).solve()
+        _Gangs(run, new_rows(run, unit, minimise))
 
     refine(run, "plain_milp", rows(run.problem), _worst(run.problem), attempt)
 
@@ -61,7 +60,7 @@ class _Gangs:
     of a step of j costs price[j]. Binaries may be 1 for nothing, where that only costs.
     """
 
-    def __init__(self, model: Rows, run: Run) -> None:
+    def __init__(self, run: Run, model: Rows) -> None:
         self.model, self.run, problem = model, run, run.problem
         self.problem: PlacementProblem = problem
         self.jobs, fleet = problem.jobs, problem.fleet
@@ -77,9 +76,11 @@ class _Gangs:
         self.busy, self.here = ([[model.binary() for _ in self.N] for _ in self.J] for _ in range(2))
         self.out = [model.binary() for _ in self.J]
         self.c, self.s, self.t = ([model.amount(1) for _ in self.J] for _ in range(3))
-        for build in (self._assign, self._resources, self._compute, self._cross, self._sync, self._step):
-            if not run.stopped:
-                build()
+        for build in (self._assign, self._resources, self._compute, self._cross, self._sync):
+            if run.stopped:
+                return
+            build()
+        model.minimise(self._total(), self._plan)
 
     def _assign(self) -> None:
         """Place all tasks of a job or none, on nodes that it may use, apart from jobs it shares no node with."""
@@ -193,15 +194,15 @@ class _Gangs:
                     load += self._cost(j, each * self.duty[other]) * again
                 model.row(load, self.s[j])
 
-    def _step(self) -> None:
-        """A step takes max(c, (1 - o) c + s); a job left out costs its value."""
+    def _total(self) -> Any:
+        """Return the sum: a step takes max(c, (1 - o) c + s), a job left out costs its value."""
         overlap = self.problem.speeds.overlap[model_of(self.problem)].tolist()
         values = [self.model.units(job.value or 0.0) for job in self.jobs]
         for j in self.J:
             self.model.row(self.c[j], self.t[j])
             over, under = self.model.ratio(1 - overlap[j])
             self.model.row(over * self.c[j] + under * self.s[j], under * self.t[j])
-        self.objective = sum(self.t) + sum(value * out for value, out in zip(values, self.out, strict=True))
+        return sum(self.t) + sum(value * out for value, out in zip(values, self.out, strict=True))
 
     @property
     def _levels(self) -> range:
@@ -255,11 +256,6 @@ class _Gangs:
             self.model.row(term, up_x * step)
             self.model.row(sum(xs), term + up_x * (1 - step))
         return sum(terms)
-
-    def solve(self) -> None:
-        """Solve the model and offer what it finds."""
-        if not self.run.stopped:
-            self.model.minimise(self.run, self.objective, self._plan)
 
     def _plan(self, value: Any) -> PlacementPlan:
         """Return the plan of a solution; GPUs of a node are given out in order."""

@@ -69,12 +69,12 @@ def test_learns_until_nothing_is_left_to_learn() -> None:
 def test_rows(engine: str) -> None:
     """A row holds if its conditions do: to have x at 9 takes a condition of x <= 3 that does not."""
     run = Run(small("throughput"), time_limit=5)
-    model: Any = plain.CpSatRows(1.0) if engine == "cpsat" else plain.MilpRows(1.0, run, plain.solve_milp)
+    model = plain.new_rows(run, 1.0, None if engine == "cpsat" else plain.solve_milp)
     x, a, b, c = model.count(9), model.binary(), model.binary(), model.binary()
     model.row(x, 3, a, b)
     model.row(1, a)
     model.row(9, x + 9 * c)  # x may be below 9 only with c
     model.row(1, 0, c)  # which is never
     values: list[float] = []
-    model.minimise(run, 10 - x + b, lambda value: values.append([value(y) for y in (x, a, b, c)]))
+    model.minimise(10 - x + b, lambda value: values.append([value(y) for y in (x, a, b, c)]))
     assert values[-1] == [9, 1, 0, 0]

@@ -16,7 +16,7 @@ import numpy as np
 
 from gangplan.instances import StagesPlan, StagesProblem, precedence
 
-from ...plain import CpSatRows, MilpRows, Minimise, Rows, refine, solve_milp
+from ...plain import Minimise, Rows, new_rows, refine, solve_milp
 from ...run import Run
 from ..sizes import most
 
@@ -39,16 +39,14 @@ def rows(problem: StagesProblem) -> int:
 
 def plain_cpsat(run: Run, prepared: object = None) -> None:
     """Minimise Z, the seconds a sample of the slowest stage, by CP-SAT."""
-    refine(
-        run, "plain_cpsat", rows(run.problem), _worst(run.problem), lambda unit: _Stages(CpSatRows(unit), run).solve()
-    )
+    refine(run, "plain_cpsat", rows(run.problem), _worst(run.problem), lambda unit: _Stages(run, new_rows(run, unit)))
 
 
 def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_milp) -> None:
-    """Minimise Z by a MILP through PuLP, with big M for rows that hold under a condition."""
+    """Minimise Z, the seconds a sample of the slowest stage, by a MILP through PuLP."""
 
     def attempt(unit: float) -> None:
-        _Stages(MilpRows(unit, run, minimise), run).solve()
+        _Stages(run, new_rows(run, unit, minimise))
 
     refine(run, "plain_milp", rows(run.problem), _worst(run.problem), attempt)
 
@@ -60,7 +58,7 @@ class _Stages:
     way c; cut[s][l], the cut before stage s is of level l; T[s][l], seconds of the part of level l - 1 that s is in.
     """
 
-    def __init__(self, model: Rows, run: Run) -> None:
+    def __init__(self, run: Run, model: Rows) -> None:
         self.model, self.run, problem = model, run, run.problem
         self.problem: StagesProblem = problem
         self.members, menu = problem.members(), problem.options()
@@ -84,8 +82,10 @@ class _Stages:
         self.k = [{u: model.binary() for u in np.flatnonzero(self.sent).tolist()} for _ in self.line]
         self.z = model.amount(1)
         for build in (self._line, self._groups, self._cross, self._compute, self._sync, self._moves, self._memory):
-            if not run.stopped:
-                build()
+            if run.stopped:
+                return
+            build()
+        model.minimise(self.z, self._plan)
 
     def _line(self) -> None:
         """Put every op in a stage; stages in use come first, none is empty, none has edges from later ones."""
@@ -224,11 +224,6 @@ class _Stages:
     def _sum(self, s: int, seconds: list[float], cap: float) -> Any:
         """Return the seconds of the ops of stage s, in units."""
         return sum(self.model.units(x, cap) * self.x[v][s] for v, x in enumerate(seconds) if isfinite(x))
-
-    def solve(self) -> None:
-        """Solve the model and offer what it finds."""
-        if not self.run.stopped:
-            self.model.minimise(self.run, self.z, self._plan)
 
     def _plan(self, value: Any) -> StagesPlan:
         """Return the plan of a solution."""
