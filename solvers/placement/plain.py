@@ -93,7 +93,8 @@ class _Gangs:
             seconds = self.problem.compute()[j]
             for n in self.N:
                 runs = self.open[j][n] and isfinite(seconds[n])
-                row(self.w[j][n], min(job.gang, job.most_per_node or job.gang) * self.busy[j][n] if runs else 0)
+                room = int(self.problem.fleet.gpus[n] // job.worker.gpu) if job.worker.gpu else job.gang
+                row(self.w[j][n], min(job.gang, job.most_per_node or job.gang, room) * self.busy[j][n] if runs else 0)
                 row(self.w[j][n] + self.p[j][n], (job.gang + job.servers) * self.here[j][n] if self.open[j][n] else 0)
             others = self.J if job.whole_nodes else [index[name] for name in job.apart]
             for i in others:
@@ -123,6 +124,8 @@ class _Gangs:
         for (i, j, n), y in both.items():
             self.model.row(self.busy[i][n] + self.busy[j][n], 1 + y)
         for j in self.J:
+            fastest = min((x for x in seconds[j] if isfinite(x)), default=0.0)
+            self.model.row(self._cost(j, fastest) * (1 - self.out[j]), self.c[j])
             for n in self.N:
                 if isfinite(alone := seconds[j][n]):
                     beside = [
