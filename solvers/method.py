@@ -107,26 +107,34 @@ class Method:
             self.function(run, prepared)
 
 
-def plain_methods(module: Any, start: Callable[[Run, Any], None] | None = None) -> dict[str, Method]:
+def plain_methods(
+    module: Any,
+    start: Callable[[Run, Any], None] | None = None,
+    rows_milp: Callable[[Any], int] | None = None,
+) -> dict[str, Method]:
     """Return ``plain_cpsat`` and ``plain_milp``; with a start also ``milp``, the latter from a plan.
 
     Args:
-        module: has a function of each of the two names, and `rows`, the number of rows of a problem's larger model,
-            which raises `NotImplementedError` for what is not modelled.
+        module: has a function of each of the two names, and `rows`, the number of rows of a problem's model, which
+            raises `NotImplementedError` for what is not modelled.
         start: offers a plan if there is none, which makes the MILP's big M small.
+        rows_milp: number of rows of the MILP if it has more.
     """
 
-    def suits(prepared: Any) -> bool:
-        from .plain import ROWS
+    def within(rows: Callable[[Any], int]) -> Callable[[Any], bool]:
+        def suits(prepared: Any) -> bool:
+            from .plain import ROWS
 
-        try:
-            return bool(module.rows(prepared.problem) <= ROWS)
-        except NotImplementedError:
-            return False
+            try:
+                return rows(prepared.problem) <= ROWS
+            except NotImplementedError:
+                return False
 
-    plain = Method(module.plain_milp, exact=True, suits=suits, library="pulp")
-    started = {} if start is None else {"milp": replace(plain, start=start)}
-    return {**started, "plain_cpsat": replace(plain, function=module.plain_cpsat, library=CPSAT), "plain_milp": plain}
+        return suits
+
+    milp = Method(module.plain_milp, exact=True, suits=within(rows_milp or module.rows), library="pulp")
+    cpsat = Method(module.plain_cpsat, exact=True, suits=within(module.rows), library=CPSAT)
+    return {**({"milp": replace(milp, start=start)} if start else {}), "plain_cpsat": cpsat, "plain_milp": milp}
 
 
 Referee = tuple[Callable[[Any], float | None], Callable[[int, str], Any]]

@@ -10,8 +10,8 @@ from gangplan.instances import verify
 
 from .run import Run
 
-ROWS = 200_000
-"""Maximum number of rows of a plain model: PuLP and CP-SAT build them in 5 to 10 s."""
+ROWS = 500_000
+"""Maximum number of rows of a plain model: PuLP and CP-SAT build them in 5 to 20 s."""
 FINE = 0.5
 """Share of the unit from which an objective leaves numbers fine enough to prove it."""
 CAP = 2.0

@@ -136,6 +136,6 @@ METHODS: dict[str, Method] = {
         lambda run, p: cpsat.cpsat(run, p, below=True), exact=True, suits=_EXACT, library=CPSAT, start=_start
     ),
     "bounds": Method(_bounds),
-    **plain_methods(plain, start=_start),
+    **plain_methods(plain, start=_start, rows_milp=plain.rows_milp),
 }
 SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, random_problem.random_problem), offer_draft)

@@ -15,12 +15,12 @@ from gangplan.instances import StepPlan, StepProblem
 from gangplan.instances.arrays import IntArray
 
 from ...plain import CAP, TICKS, Minimise, refine, solve_cpsat, solve_milp
-from ...run import Run
+from ...run import Run, watched
 from ..textbook import Textbook
 
 
 def rows(problem: StepProblem) -> int:
-    """Return the number of rows of the larger model, but for a few: of edges and pairs of devices, of pairs of ops.
+    """Return the number of rows, but for a few: of ops on devices, of edges between two devices.
 
     Raises:
         NotImplementedError: if links are contended for.
@@ -28,7 +28,12 @@ def rows(problem: StepProblem) -> int:
     if problem.contention:
         raise NotImplementedError("contention: links that are contended for have no plain model")
     graph, devices = problem.graph, problem.cluster.n_devices
-    return graph.n_edges * devices**2 + graph.n_ops**2 * devices
+    return graph.n_ops * devices + graph.n_edges * devices**2
+
+
+def rows_milp(problem: StepProblem) -> int:
+    """Return the number of rows of the MILP, which has two for each pair of ops and device besides."""
+    return rows(problem) + problem.graph.n_ops**2 * problem.cluster.n_devices
 
 
 def plain_cpsat(run: Run, prepared: object = None) -> None:
@@ -63,7 +68,7 @@ def plain_cpsat(run: Run, prepared: object = None) -> None:
             )
         for u, v in t.edges:  # (P) an op starts after its inputs have ended and, from another device, have been sent
             model.add(s[v] >= e[u])
-        for u, v, a, b, delay in _delays(run.problem, t):
+        for u, v, a, b, delay in watched(_delays(run.problem, t), lambda: run.stopped):
             model.add(s[v] >= e[u] + int(min(delay / unit, CAP) * TICKS)).only_enforce_if(x[u][a], x[v][b])
 
         solve_cpsat(run, model, TICKS / unit, lambda value: _plan(run, "plain_cpsat", t, x, s, value))
@@ -77,7 +82,7 @@ def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_mil
 
     from ...pulp_solvers import ABOVE_ONE, Model
 
-    size, t = rows(run.problem), Textbook.of(run.problem)
+    size, t = rows_milp(run.problem), Textbook.of(run.problem)
 
     def attempt(unit: float) -> None:
         time, _ = t.seconds(unit)
