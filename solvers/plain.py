@@ -25,7 +25,7 @@ Minimise = Callable[[Run, Any, float, Callable[[], Any]], None]
 
 
 def refine(
-    run: Run, by: str, rows: int, worst: float, attempt: Callable[[float], None], learnt: Sequence[object] = ()
+    run: Run, by: str, rows: int, worst: float, attempt: Callable[[float], object], learnt: Sequence[object] = ()
 ) -> None:
     """Attempt a model with its objective in a unit, and again while a plan shows that to be coarse, or rows are learnt.
 
