@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gangplan.instances import LatencyProblem
 
-from ...method import CPSAT, Method, Suite, compiled, on_demand
+from ...method import CPSAT, Method, Suite, compiled, on_demand, plain_methods
 from ...run import Run
 from .. import offer_draft
 from .bounds import impossible, path_bound
@@ -16,10 +16,10 @@ from .reduced import Reduced, reduce
 from .sequence import greedy
 
 if TYPE_CHECKING:
-    from . import annealing, chain_bound, cpsat, enumeration, neighbourhood, random_problem
+    from . import annealing, chain_bound, cpsat, enumeration, neighbourhood, plain, random_problem
 else:
-    annealing, chain_bound, cpsat, enumeration, neighbourhood, random_problem = on_demand(
-        __package__, "annealing chain_bound cpsat enumeration neighbourhood random_problem"
+    annealing, chain_bound, cpsat, enumeration, neighbourhood, plain, random_problem = on_demand(
+        __package__, "annealing chain_bound cpsat enumeration neighbourhood plain random_problem"
     )
 
 
@@ -58,5 +58,6 @@ METHODS: dict[str, Method] = {
     ),
     "neighbourhood": Method(neighbourhood.neighbourhood, library=CPSAT, start=_start),
     "cpsat": Method(cpsat.cpsat, exact=True, suits=_at_most(60_000), library=CPSAT, start=_start),
+    **plain_methods(plain, start=_start),
 }
 SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, random_problem.random_problem), offer_draft)

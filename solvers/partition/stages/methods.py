@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...method import Method, Suite, on_demand
+from ...method import Method, Suite, on_demand, plain_methods
 from ...run import Run
 from .. import offer_draft
 from .reduced import Reduced
-from .search import chain, ideals
+from .search import along, chain, ideals
 
 if TYPE_CHECKING:
-    from . import enumeration, random_problem
+    from . import enumeration, plain, random_problem
 else:
-    enumeration, random_problem = on_demand(__package__, "enumeration random_problem")
+    enumeration, plain, random_problem = on_demand(__package__, "enumeration plain random_problem")
 
 
 def _prepare(run: Run) -> Reduced:
@@ -27,8 +27,15 @@ def _prepare(run: Run) -> Reduced:
     return reduced
 
 
+def _start(run: Run, reduced: Reduced) -> None:
+    """Offer a plan along one linear extension if there is none."""
+    if run.plan is None:
+        along(run, reduced)
+
+
 METHODS: dict[str, Method] = {
     "chain": Method(chain),
     "ideals": Method(ideals, exact=True),
+    **plain_methods(plain, start=_start),
 }
 SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, random_problem.random_problem), offer_draft)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...kernels import in_memory
-from ...method import CPSAT, Method, Suite, compiled, on_demand
+from ...method import CPSAT, Method, Suite, compiled, on_demand, plain_methods
 from ...run import Run
 from .. import offer_draft
 from .bounds import delay_bound, heads_and_tails, impossible, load_bound
@@ -22,17 +22,28 @@ if TYPE_CHECKING:
         list_schedule,
         list_scheduler,
         lns,
+        plain,
         random_problem,
         settings,
         timing,
         traffic,
     )
 else:
-    annealing, cpsat, enumeration, list_schedule, list_scheduler, lns, random_problem, settings, timing, traffic = (
-        on_demand(
-            __package__,
-            "annealing cpsat enumeration list_schedule list_scheduler lns random_problem settings timing traffic",
-        )
+    (
+        annealing,
+        cpsat,
+        enumeration,
+        list_schedule,
+        list_scheduler,
+        lns,
+        plain,
+        random_problem,
+        settings,
+        timing,
+        traffic,
+    ) = on_demand(
+        __package__,
+        "annealing cpsat enumeration list_schedule list_scheduler lns plain random_problem settings timing traffic",
     )
 
 _SHARE, _SHARE_IF_SCARCE = 0.15, 0.3
@@ -125,5 +136,6 @@ METHODS: dict[str, Method] = {
         lambda run, p: cpsat.cpsat(run, p, below=True), exact=True, suits=_EXACT, library=CPSAT, start=_start
     ),
     "bounds": Method(_bounds),
+    **plain_methods(plain, start=_start, rows_milp=plain.rows_milp),
 }
 SUITE = Suite(METHODS, ("",), _prepare, lambda: (enumeration.optimum, random_problem.random_problem), offer_draft)

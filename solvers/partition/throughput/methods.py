@@ -11,7 +11,7 @@ from gangplan.instances import PartitionProblem
 from gangplan.instances.partition import VARIANTS
 
 from ...kernels import in_memory
-from ...method import CPSAT, Method, Suite, compiled, on_demand
+from ...method import CPSAT, Method, Suite, compiled, on_demand, plain_methods
 from ...run import Run, never
 from .. import offer_draft
 from .bounds import counting_bound, impossible
@@ -20,10 +20,25 @@ from .pipeline import bounds, pipedream, pipeline
 from .quotient import Quotient, quotient
 
 if TYPE_CHECKING:
-    from . import annealing, cpsat, cuts, cycles, enumeration, milp, moves, random_keys, random_problem, spectral_bound
+    from . import (
+        annealing,
+        cpsat,
+        cuts,
+        cycles,
+        enumeration,
+        milp,
+        moves,
+        plain,
+        random_keys,
+        random_problem,
+        spectral_bound,
+    )
 else:
-    annealing, cpsat, cuts, cycles, enumeration, milp, moves, random_keys, random_problem, spectral_bound = on_demand(
-        __package__, "annealing cpsat cuts cycles enumeration milp moves random_keys random_problem spectral_bound"
+    annealing, cpsat, cuts, cycles, enumeration, milp, moves, plain, random_keys, random_problem, spectral_bound = (
+        on_demand(
+            __package__,
+            "annealing cpsat cuts cycles enumeration milp moves plain random_keys random_problem spectral_bound",
+        )
     )
 
 
@@ -148,5 +163,6 @@ METHODS: dict[str, Method] = {
         library="pulp",
         start=_start,
     ),
+    **plain_methods(plain),
 }
 SUITE = Suite(METHODS, VARIANTS, _prepare, lambda: (enumeration.optimum, random_problem.random_problem), offer_draft)
