@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections import Counter
+from collections.abc import Iterator
+from textwrap import wrap
 
 from gangplan.instances.placement import PlacementProblem
 from gangplan.instances.schedule import ScheduleProblem, total
@@ -64,10 +67,24 @@ class Display:
         elif self._moved(result.bound):
             self._line(result.wall_seconds, result.objective, result.bound, "bound")
         _LOG.info("\n%s after %.3f s: %s\n", result.status, result.wall_seconds, result.stop_reason)
+        for line in _turns(result):
+            _LOG.info(line)
 
     def _moved(self, now: float | None) -> bool:
         before = self.shown[1]
         return before != now and (before is None or now is None or abs(before - now) > 1e-4 * abs(now - self.zero))
+
+
+def _turns(result: Result) -> Iterator[str]:
+    """Yield a table of 80 columns: who had which seconds as planned, who ran for how long, and why others did not."""
+    yield f"{'method':<18} {'where':<6} {'from':>7} {'until':>7} {'ran':>7} plans  why"
+    plans = Counter(incumbent.by for incumbent in result.trace)
+    for turn in result.turns:
+        times = f"{turn.begin:7.3f} {turn.end:7.3f} {turn.ran:7.3f} {plans.pop(turn.method, 0):5}"
+        yield f"{turn.method:<18.18} {turn.where:<6} {times}  {turn.why}"
+    for name, why in result.left_out.items():
+        yield from wrap(f"{name:<18} {why}", 80, subsequent_indent=" " * 19)
+    yield ""
 
 
 def _instance(problem: Problem) -> str:

@@ -14,6 +14,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from math import inf
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -21,9 +22,9 @@ from typing import Any
 from gangplan.solvers.processes import POLL, Child, can_fork
 from gangplan.solvers.run import Run
 
-from .sending import Orders
+from .plan import HERE, PYTHON, Slot
 from .table import Entry
-from .worker import Tell, execute, reason, serve
+from .worker import Orders, Tell, execute, reason, serve
 from .workers import Worker, begin, connected, forks
 
 _GRACE, _LEAST_GRACE = 0.25, 0.2
@@ -44,8 +45,8 @@ _MESSAGES: dict[str, tuple[Any, ...]] = {
     "done": (),
 }
 """What a worker says, beside what it notes at the end of a method: kinds, and types of what follows."""
-_BOOKS = 4
-"""What follows ``end``: the method if it is over, its notes, its phases, and whether time was short."""
+_BOOKS = 5
+"""What follows ``end``: the method if it is over, its notes, who was left out, its phases, whether time was short."""
 
 
 class MethodFailed(RuntimeWarning):
@@ -64,9 +65,17 @@ def guarded(run: Run, entry: Entry, prepared: Any) -> None:
 
 def failed(run: Run, name: str, why: str) -> None:
     """Note that a method failed, and warn: once for each reason, if the caller's filters are as usual."""
-    text = f"{name} left out: {why}"
-    run.note(text)
-    warnings.warn(f"{text}; the answer is that of the other methods", MethodFailed, stacklevel=2)
+    run.leave_out(name, why)
+    words = f"{name} left out: {why}; the answer is that of the other methods"
+    warnings.warn(words, MethodFailed, stacklevel=2)
+
+
+def book(run: Run, slot: Slot, since: float) -> float:
+    """Book the time of a slot from `since` on, and return it."""
+    spent = time.perf_counter() - since
+    before = run.turns.get(slot)
+    run.turns[slot] = slot.turn(spent + (before.ran if before else 0.0))
+    return spent
 
 
 def listen(processes: Sequence[Process]) -> None:
@@ -83,9 +92,8 @@ class Process:
 
     Args:
         run: the solve.
-        entries: what to run, in this order; `None` if that is not decided yet: the process prepares.
+        slots: what to run, in this order; `None` if that is not decided yet: the process prepares.
         prepared: what the suite has made of the problem, for a method that runs in this process after all.
-        interpreted: run as Python what is not compiled, and at once.
         alone: whether what the one method raises is the caller's, who has asked for it by name.
         library: what the process is to find imported.
     """
@@ -93,31 +101,33 @@ class Process:
     def __init__(
         self,
         run: Run,
-        entries: Sequence[Entry] | None = None,
+        slots: Sequence[Slot] | None = None,
         prepared: Any = None,
         *,
-        interpreted: bool = False,
         alone: bool = False,
         library: str = "",
     ) -> None:
-        self.run, self.interpreted, self.alone, self.library = run, interpreted, alone, library
+        self.run, self.alone, self.library = run, alone, library
+        self.interpreted = any(slot.where == PYTHON for slot in slots or ())
         self.ready = False
-        self.done = entries is None
+        self.done = slots is None
         self._silent, self._at = 0, -1
         self._since: float | None = None
         self._until = float("inf")
         self._child: Worker | Child | None = None
+        self._slots: Sequence[Slot] = ()
         self._entries: dict[int, Entry] | None = None
-        if entries is None:
+        if slots is None:
             self._begin()
         else:
-            self.order(entries, prepared)
+            self.order(slots, prepared)
 
-    def order(self, entries: Sequence[Entry], prepared: Any) -> None:
+    def order(self, slots: Sequence[Slot], prepared: Any) -> None:
         """Decide what the process runs."""
-        self._entries, self._prepared = dict(enumerate(entries)), prepared
+        self._slots, self._prepared = slots, prepared
+        self._entries = {i: slot.given for i, slot in enumerate(slots)}
         self._left = dict(self._entries)
-        self.done = not entries
+        self.done = not slots
         if self.ready:
             self._send()
         elif self._child is None and not self.done:
@@ -279,16 +289,18 @@ class Process:
         self.done = True
         run.note(f"no process could be begun ({(error.strerror or str(error)).lower()}): methods run in this one")
         threads = _can_thread(run.workers + 1)
-        for entry in self._left.values():
+        for i, entry in self._left.items():
             assert entry.method is not None
             if run.stopped:
                 break
             if entry.added:
-                run.no_time(f"{entry.name} left out: no process of its own, and this one is not to be risked")
+                run.leave_out(entry.name, "no process of its own, and this one is not to be risked", late=True)
             elif not threads and entry.method.library not in _WITHOUT_THREADS:
-                run.no_time(f"{entry.name} left out: no threads for {entry.method.library} to start")
+                run.leave_out(entry.name, f"no threads for {entry.method.library} to start", late=True)
             else:
+                since = time.perf_counter()
                 guarded(run, entry, self._prepared)
+                book(run, replace(self._slots[i], where=HERE, why="no process to be had"), since)
 
     def _believe(self, entry: Entry, kind: str, *what: Any) -> None:
         """Take a plan, a bound, a proof or an error of a method; claims of strangers are noted, and no more."""
@@ -321,19 +333,25 @@ class Process:
         self.done = not self._left
         self._book()
 
-    def _take_books(self, notes: Sequence[str], phases: Mapping[str, float], hurried: bool) -> None:
+    def _take_books(
+        self, notes: Sequence[str], left_out: Mapping[str, str], phases: Mapping[str, float], hurried: bool
+    ) -> None:
         run = self.run
         run.hurried |= hurried
+        run.left_out.update(left_out)
         for note in notes:
             run.note(note)
         for phase, seconds in phases.items():
             run.phases[phase] = run.phases.get(phase, 0.0) + seconds
+        if self._since is not None and self._entry is not None:
+            book(run, self._slots[self._at], self._since)
         self._since, self._until = None, float("inf")
 
     def _book(self) -> None:
         """Book the time of a method that has not told how it spent it."""
         if self._since is not None and self._entry is not None:
-            name, spent = self._entry.name, time.perf_counter() - self._since
+            name = self._entry.name
+            spent = book(self.run, self._slots[self._at], self._since)
             self.run.phases[name] = self.run.phases.get(name, 0.0) + spent
         self._since = None
 
@@ -341,10 +359,10 @@ class Process:
 def _makes_sense(kind: Any = None, *what: Any) -> bool:
     """Return whether a message is one of those that a worker sends."""
     if kind == "end" and len(what) == _BOOKS:
-        over, notes, phases, hurried = what
+        over, notes, left_out, phases, hurried = what
         return (
             isinstance(over, int | None)
-            and all(isinstance(note, str) for note in notes)
+            and all(isinstance(text, str) for text in (*notes, *left_out, *left_out.values()))
             and all(isinstance(x, str) and isinstance(y, float) and 0 <= y < inf for x, y in phases.items())
             and isinstance(hurried, bool)
         )

@@ -29,9 +29,8 @@ from gangplan.solvers.method import OBJECTIVES
 from gangplan.solvers.processes import Child, can_fork, killed
 
 from .compiling import begin, complete, kernels
-from .sending import REQUEST, libraries
-from .table import installed, named
-from .worker import work
+from .table import installed, libraries, named
+from .worker import REQUEST, work
 
 IDLE = 300.0
 """Seconds without a request or a worker after which the server ends, and gives its memory back."""

@@ -233,6 +233,11 @@ def installed(method: Method) -> bool:
     return not package or sys.modules.get(package) is not None or find_spec(package) is not None
 
 
+def libraries(objective: str) -> list[str]:
+    """Return the heavy libraries of an objective's methods, in an order that every process has."""
+    return sorted({method.library for method in suite(objective).methods.values() if method.library})
+
+
 def parts(problem: Any) -> int:
     """Return of how many parts a problem consists: ops, jobs and nodes, or jobs."""
     if problem.objective == "placement":

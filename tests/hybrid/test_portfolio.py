@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 from gangplan import warm_up
 from gangplan.hybrid import Entry, portfolio, table
+from gangplan.hybrid.plan import plan
 from gangplan.hybrid.portfolio import can_run_here
 from gangplan.instances import InstanceError
 from gangplan.instances.generators import generate
@@ -36,10 +36,15 @@ def with_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def planned(problem: Any, seconds: float) -> dict[str, float]:
-    """Return the shares by name, in order."""
-    run = Run(problem, time_limit=seconds)
-    return {entry.name: entry.share for entry in portfolio.rest(run, suite("throughput").prepare(run))}
+def planned(problem: Any, *seconds: float, asked: bool = True) -> list[dict[str, float]]:
+    """Return the shares by name, in order, with so many seconds left each, whatever preparing takes."""
+    run = Run(problem, time_limit=60)
+    prepared = suite(problem.objective).prepare(run)
+    situation = replace(
+        portfolio.survey(run, portfolio.suited(problem), prepared, None, named=False), asked=asked, loaded=True
+    )
+    plans = [plan(situation, 0.0, left) for left in seconds]
+    return [{slot.entry.name: slot.given.share for slot in x.slots} for x in plans]
 
 
 def small() -> Any:
@@ -50,9 +55,9 @@ def small() -> Any:
 @pytest.mark.usefixtures("with_learned")
 def test_the_order_of_the_table() -> None:
     """After the quick methods comes the policy, then the table; the last of all has all that is left."""
-    found = planned(small(), 60)
-    assert list(found) == ["learned", "pipeline", "random_keys", "local_search", "bounds", "cpsat"]
-    assert list(found.values()) == [0.2, 0.6, 0.2, 0.45, 0.3, 1.0]
+    (shares,) = planned(small(), 60.0)
+    assert list(shares) == ["pipedream", "learned", "pipeline", "random_keys", "local_search", "bounds", "cpsat"]
+    assert list(shares.values()) == [0.6, 0.2, 0.6, 0.2, 0.45, 0.3, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -73,17 +78,10 @@ def test_bad_entries(field: str, changes: dict[str, Any]) -> None:
 
 
 def test_short_deadlines_leave_slow_heuristics_for_the_end() -> None:
-    """With a twentieth of a second the bounds of tens of milliseconds come after the searches."""
-    problem = make("step", "layered", seed_of("validation", 1), 30)
-    run = Run(problem, time_limit=60)
-    prepared = suite("step").prepare(run)
-    assert {"heft", "bounds"} <= {entry.name for entry in portfolio.first(run, prepared)}
-    run.deadline = time.perf_counter() + 0.1
-    now = portfolio.first(run, prepared)
-    assert "bounds" not in {entry.name for entry in now}
-    later = [entry.name for entry in portfolio.rest(run, prepared, now)]
-    assert later.index("local_search") < later.index("bounds")
-    assert "heft" in {entry.name for entry in now} and "heft" not in later
+    """With a tenth of a second the bounds of tens of milliseconds come after the searches."""
+    long, short = planned(make("step", "layered", seed_of("validation", 1), 30), 60.0, 0.1)
+    assert next(iter(long)) == "bounds"
+    assert list(short).index("local_search") < list(short).index("bounds")
 
 
 def test_a_long_queue_is_what_its_methods_call_one() -> None:
@@ -94,23 +92,15 @@ def test_a_long_queue_is_what_its_methods_call_one() -> None:
 def test_where_there_is_little_the_first_plan_may_take_all() -> None:
     """Below the time that a process needs, quick methods have all that is left, and searches still share it."""
     warm_up("throughput")
-    run = Run(small(), time_limit=60)
-    prepared = suite("throughput").prepare(run)
-    run.deadline = time.perf_counter() + 0.03
-    assert {entry.share for entry in portfolio.first(run, prepared)} == {1.0}
-    shares = {entry.name: entry.share for entry in portfolio.rest(run, prepared)}
-    assert shares["random_keys"] == 0.5 and shares["local_search"] == 1.0
+    (shares,) = planned(small(), 0.03, asked=False)
+    assert (shares["pipedream"], shares["random_keys"]) == (1.0, 0.5)
 
 
 def test_nothing_is_kept_for_what_could_not_begin() -> None:
     """A search has all of a tenth of a second if only solvers follow, which would need a process; not of a second."""
     warm_up("placement")
-    run = Run(make("placement", "gangs", seed_of("validation", 1), 8), time_limit=60)
-    prepared = suite("placement").prepare(run)
-    shares = []
-    for seconds in (0.1, 1.0):
-        run.deadline = time.perf_counter() + seconds
-        shares.append(next(entry.share for entry in portfolio.rest(run, prepared) if entry.name == "local_search"))
+    problem = make("placement", "gangs", seed_of("validation", 1), 8)
+    shares = [shares["local_search"] for shares in planned(problem, 0.1, 1.0, asked=False)]
     assert shares[0] == 1.0 > shares[1]
 
 
@@ -125,12 +115,7 @@ def test_what_needs_no_solver_may_run_here() -> None:
 
 @pytest.mark.usefixtures("with_learned")
 def test_no_policy_where_encoding_takes_too_long() -> None:
-    """A graph of thousands of ops and a deadline of a tenth of a second leave no time for a policy, and a note."""
+    """A graph of thousands of ops and a deadline of a tenth of a second leave no time for a policy."""
     problem = generate("layered", ops=3000, layers=30, training=False, devices=4, seed=1)
-    run = Run(problem, time_limit=60)
-    prepared = suite("throughput").prepare(run)
-    run.deadline = time.perf_counter() + 0.3
-    assert "learned" not in {entry.name for entry in portfolio.rest(run, prepared)}
-    assert "learned left out: no time to encode the problem" in run.notes
-    run.deadline = time.perf_counter() + 30
-    assert "learned" in {entry.name for entry in portfolio.rest(run, prepared)}
+    short, long = planned(problem, 0.2, 30.0)
+    assert "learned" not in short and "learned" in long
