@@ -8,19 +8,18 @@ from collections import Counter
 from collections.abc import Iterator
 from textwrap import wrap
 
-from gangplan.instances.placement import PlacementProblem
-from gangplan.instances.schedule import ScheduleProblem, total
-from gangplan.instances.verify import Problem
 from gangplan.solvers import Result, Run
 from gangplan.solvers.run import relative_gap
+
+from .solve import versions
 
 _LOG = logging.getLogger("gangplan")
 
 
 class Display:
-    """Logs a line for every new plan and for every bound that is visibly better; a star marks a new best plan."""
+    """Logs what is solved, a line for every new plan or visibly better bound, and who ran; a star marks a new plan."""
 
-    def __init__(self) -> None:
+    def __init__(self, run: Run, method: str) -> None:
         if not _LOG.handlers:
             handler = logging.StreamHandler(sys.stderr)
             handler.setFormatter(logging.Formatter("%(message)s"))
@@ -29,17 +28,11 @@ class Display:
         _LOG.setLevel(logging.INFO)
         self.plans = 0
         self.last = float("-inf")
-        self.zero = 0.0
-        self.shown: tuple[float | None, float | None] = (None, None)
-
-    def start(self, run: Run, method: str) -> None:
-        """Log what is solved and how."""
-        from .solve import versions
-
         self.zero = run.zero
+        self.shown: tuple[float | None, float | None] = (None, None)
         used = versions()
         _LOG.info("gangplan %s (OR-Tools %s, HiGHS %s)", used["gangplan"], used["ortools"], used["highspy"])
-        _LOG.info("%s, %s", _instance(run.problem), _words(run))
+        _LOG.info("%s", run.problem)
         _LOG.info("method %s, seed %d, %d workers, %.6g s", method, run.seed, run.workers, run.deadline - run.started)
         _LOG.info("\n  %9s  %14s  %14s  %9s  %s", "seconds", "objective", "bound", "gap", "by")
 
@@ -85,24 +78,6 @@ def _turns(result: Result) -> Iterator[str]:
     for name, why in result.left_out.items():
         yield from wrap(f"{name:<18} {why}", 80, subsequent_indent=" " * 19)
     yield ""
-
-
-def _instance(problem: Problem) -> str:
-    if isinstance(problem, ScheduleProblem):
-        return f"{len(problem.jobs)} jobs over time on {total(problem.capacity)} GPUs"
-    if isinstance(problem, PlacementProblem):
-        fleet = problem.fleet
-        return f"{len(problem.jobs)} jobs on {fleet.n_nodes} nodes with {fleet.n_gpus} GPUs"
-    graph, cluster = problem.graph, problem.cluster
-    kinds = ", ".join(
-        f"{count} x {kind.name}" for kind, count in zip(cluster.device_types, cluster.counts(), strict=True)
-    )
-    return f"{graph.n_ops} ops, {graph.n_edges} edges on {kinds}"
-
-
-def _words(run: Run) -> str:
-    problem = run.problem
-    return f"{problem.objective}, {problem.variant}" if problem.variant else problem.objective
 
 
 def _number(value: float | None) -> str:

@@ -56,7 +56,7 @@ def run_here(run: Run) -> None:
     It is for many small questions about one problem, for each of which a process would take too long.
     """
     prepared = suite(run.problem.objective).prepare(run)
-    entries = [x for x in suited(run.problem) if not x.added and not x.learned and method_of(x).suits(prepared)]
+    entries = [x for x in suited(run.problem) if not x.added and not x.learned and x.does.suits(prepared)]
     for entry in entries:
         if run.stopped:
             return
@@ -68,19 +68,13 @@ def can_run_here(method: Method) -> bool:
     return loaded(method) and not method.exact and method.library in ("", "numba", "torch")
 
 
-def method_of(entry: Entry) -> Method:
-    """Return the method of an entry that has one."""
-    assert entry.method is not None
-    return entry.method
-
-
 def unfit(entry: Entry, prepared: Any) -> str:
     """Return why a method cannot run at all, nothing if it can."""
-    if not method_of(entry).suits(prepared):
+    if not entry.does.suits(prepared):
         return "it does not model all of the problem, or its model would be too large"
     if entry.added and not can_serve():
         return "no process of its own on this system, and this one is not to be risked"
-    return "" if installed(method_of(entry)) else f"{method_of(entry).library} is not installed"
+    return "" if installed(entry.does) else f"{entry.does.library} is not installed"
 
 
 def survey(run: Run, entries: Sequence[Entry], prepared: Any, worker: Process | None, *, named: bool) -> Situation:
@@ -94,7 +88,7 @@ def survey(run: Run, entries: Sequence[Entry], prepared: Any, worker: Process | 
         parts=parts(run.problem),
         cores=run.workers,
         unfit=why,
-        local=frozenset(x.name for x in entries if x.name not in why and can_run_here(method_of(x))),
+        local=frozenset(x.name for x in entries if x.name not in why and can_run_here(x.does)),
         serves=can_serve(),
         asked=worker is not None,
         loaded=all_loaded(entries) if worker is None else worker.ready,
@@ -105,7 +99,7 @@ def survey(run: Run, entries: Sequence[Entry], prepared: Any, worker: Process | 
 
 def all_loaded(entries: Sequence[Entry]) -> bool:
     """Return whether all that gangplan's own methods compile is in this process."""
-    return all(in_memory(method_of(x).kernels) for x in entries if not (x.added or x.learned))
+    return all(in_memory(x.does.kernels) for x in entries if not (x.added or x.learned))
 
 
 class Crew:
@@ -128,7 +122,7 @@ class Crew:
     def ask(self) -> None:
         """Ask for a worker if there is time and use for one."""
         if can_serve() and worth_a_worker(self.run.remaining(), loaded=all_loaded(suited(self.run.problem))):
-            library = method_of(self.entries[0]).library if self.named else ""
+            library = self.entries[0].does.library if self.named else ""
             self._main = Process(self.run, alone=self.named, library=library)
 
     def carry_out(self, prepared: Any) -> None:

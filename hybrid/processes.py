@@ -42,11 +42,13 @@ _MESSAGES: dict[str, tuple[Any, ...]] = {
     "bound": (int | float, str),
     "failed": (str, object),
     "infeasible": (),
+    "end": (int | None, tuple, dict, dict, bool),
     "done": (),
 }
-"""What a worker says, beside what it notes at the end of a method: kinds, and types of what follows."""
-_BOOKS = 5
-"""What follows ``end``: the method if it is over, its notes, who was left out, its phases, whether time was short."""
+"""What a worker says: kinds, and types of what follows.
+
+That is of ``end`` the method if it is over, its notes, who was left out, its phases, and whether time was short.
+"""
 
 
 class MethodFailed(RuntimeWarning):
@@ -290,13 +292,12 @@ class Process:
         run.note(f"no process could be begun ({(error.strerror or str(error)).lower()}): methods run in this one")
         threads = _can_thread(run.workers + 1)
         for i, entry in self._left.items():
-            assert entry.method is not None
             if run.stopped:
                 break
             if entry.added:
                 run.leave_out(entry.name, "no process of its own, and this one is not to be risked", late=True)
-            elif not threads and entry.method.library not in _WITHOUT_THREADS:
-                run.leave_out(entry.name, f"no threads for {entry.method.library} to start", late=True)
+            elif not threads and entry.does.library not in _WITHOUT_THREADS:
+                run.leave_out(entry.name, f"no threads for {entry.does.library} to start", late=True)
             else:
                 since = time.perf_counter()
                 guarded(run, entry, self._prepared)
@@ -358,31 +359,22 @@ class Process:
 
 def _makes_sense(kind: Any = None, *what: Any) -> bool:
     """Return whether a message is one of those that a worker sends."""
-    if kind == "end" and len(what) == _BOOKS:
-        over, notes, left_out, phases, hurried = what
-        return (
-            isinstance(over, int | None)
-            and all(isinstance(text, str) for text in (*notes, *left_out, *left_out.values()))
-            and all(isinstance(x, str) and isinstance(y, float) and 0 <= y < inf for x, y in phases.items())
-            and isinstance(hurried, bool)
-        )
     kinds = _MESSAGES.get(kind) if isinstance(kind, str) else None
-    return kinds is not None and len(what) == len(kinds) and all(map(isinstance, what, kinds))
+    if kinds is None or len(what) != len(kinds) or not all(map(isinstance, what, kinds)):
+        return False
+    _, notes, left_out, phases, _ = what if kind == "end" else (None, (), {}, {}, False)
+    seconds = all(isinstance(x, float) and 0 <= x < inf for x in phases.values())
+    return seconds and all(isinstance(text, str) for text in (*notes, *left_out, *left_out.values(), *phases))
 
 
 def _can_thread(count: int) -> bool:
     """Return whether this process can start so many threads."""
     release = threading.Event()
-    begun = []
     try:
         for _ in range(count):
-            thread = threading.Thread(target=release.wait, daemon=True)
-            thread.start()
-            begun.append(thread)
+            threading.Thread(target=release.wait, daemon=True).start()
     except (RuntimeError, MemoryError):
         return False
     finally:
         release.set()
-        for thread in begun:
-            thread.join()
     return True

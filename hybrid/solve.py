@@ -73,18 +73,9 @@ def solve(
         _refuse(unnamed, unknown)
     seed, workers = plain(seed), plain(workers) if workers is not None else _cores()
     instance = _checked(instance, objective, time_limit, seed, workers, gap, callbacks)
-    log = _log() if display else None
-    run = Run(
-        instance,
-        time_limit=time_limit,
-        seed=seed,
-        workers=workers,
-        gap=gap,
-        callbacks=callbacks if log is None else (log, *callbacks),
-        started=started,
-    )
-    if log is not None:
-        log.start(run, method)
+    run = Run(instance, time_limit=time_limit, seed=seed, workers=workers, gap=gap, started=started)
+    log = _log(run, method) if display else None
+    run.callbacks = (log, *callbacks) if log else callbacks
     try:
         with _uncollected(time_limit):
             _work(run, method, initial)
@@ -93,7 +84,7 @@ def solve(
     if run.failure is not None:
         raise run.failure
     result = _result(run, method)
-    if log is not None:
+    if log:
         log.end(result)
     return result
 
@@ -112,10 +103,10 @@ def _work(run: Run, method: str, initial: Answer | None) -> None:
             run.conflict = conflict(run)
 
 
-def _log() -> Display:
+def _log(run: Run, method: str) -> Display:
     from .display import Display
 
-    return Display()
+    return Display(run, method)
 
 
 @contextmanager
@@ -201,8 +192,7 @@ def _start_from(run: Run, initial: Answer) -> None:
 
 
 def _result(run: Run, method: str) -> Result:
-    reason = run.stop_reason or ("time limit" if run.hurried else "methods exhausted")
-    bound = run.bound
+    bound, wall = run.bound, run.seconds()
     if run.objective is not None and bound is not None:
         # bounds are proved in floating point: never report one above a verified plan
         bound = min(bound, run.objective)
@@ -212,17 +202,14 @@ def _result(run: Run, method: str) -> Result:
         status = Status.UNKNOWN
     else:
         status = Status.OPTIMAL if run.gap is not None and run.gap <= OPTIMAL_GAP else Status.FEASIBLE
-    wall = run.seconds()
-    phases = dict(run.phases)
-    phases["other"] = max(0.0, wall - sum(phases.values()))
     return Result(
         status=status,
-        stop_reason=reason,
+        stop_reason=run.stop_reason or ("time limit" if run.hurried else "methods exhausted"),
         plan=_stamped(run),
         objective=run.objective,
         bound=bound,
         trace=tuple(run.trace),
-        phases=phases,
+        phases={**run.phases, "other": max(0.0, wall - sum(run.phases.values()))},
         wall_seconds=wall,
         method=method,
         seed=run.seed,

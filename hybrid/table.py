@@ -26,7 +26,7 @@ class Entry:
     """A method's place in the portfolio of one objective.
 
     What its variants, its size or its model (`Method.suits`) do not admit is left out, and so is what is not installed,
-    not compiled in time, or has no time to be imported; all but the first two are noted (`portfolio.rest`, `Compiler`).
+    not compiled in time, or has no time to be imported; all but the first two are in `Result.left_out`.
 
     Attributes:
         objective: ``throughput``, ``latency``, ``step``, ``stages``, ``placement`` or ``schedule``.
@@ -63,6 +63,12 @@ class Entry:
     learned: bool = False
     added: bool = False
     trusted: bool = False
+
+    @property
+    def does(self) -> Method:
+        """The method, of an entry that has one."""
+        assert self.method is not None
+        return self.method
 
     def __post_init__(self) -> None:
         require_text(self.name, "name")

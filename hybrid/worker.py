@@ -83,7 +83,7 @@ class Orders:
         Raises:
             Exception: if a method cannot be sent.
         """
-        methods = {i: packed(_of(entry)) for i, entry in entries.items() if not ours(entry)}
+        methods = {i: packed(entry.does) for i, entry in entries.items() if not ours(entry)}
         bare = {i: replace(entry, method=None) for i, entry in entries.items()}
         place = (os.getcwd(), dict(os.environ), [*map(str, sys.path)]) if methods else None
         return cls(bare, methods, interpreted, once, (run.plan, run.objective, run.bound, run.trace[-1:]), place)
@@ -193,7 +193,7 @@ def serve(
             time.sleep(min(POLL, run.remaining()))
         elif turn(number, left[number] if waits is None else replace(left[number], share=1.0), waits):
             del left[number]
-    if not all(at_hand(_of(entry)) for entry in left.values()):
+    if not all(at_hand(entry.does) for entry in left.values()):
         tell.send("end", None, (UNCOMPILED,), {}, {}, True)
     if not once:
         draw_on(run, entries.items(), turn)
@@ -202,12 +202,12 @@ def serve(
 
 def next_turn(objective: str, left: Sequence[tuple[int, Entry]]) -> tuple[int | None, Callable[[], bool] | None]:
     """Return the number of the entry whose turn it is, `None` if all wait, and what tells when one takes over."""
-    ready = [number for number, entry in left if at_hand(_of(entry))]
+    ready = [number for number, entry in left if at_hand(entry.does)]
     if left[0][0] in ready or not busy(objective):
         return left[0][0], None
-    waiting = [_of(entry) for number, entry in left if number not in ready]
+    waiting = [entry.does for number, entry in left if number not in ready]
     look = _Every(lambda: any(map(at_hand, waiting)) or not busy(objective))
-    compiled = (number for number, entry in left if number in ready and _of(entry).kernels is not None)
+    compiled = (number for number, entry in left if number in ready and entry.does.kernels is not None)
     first = next(compiled, None)
     return (first, None) if first is not None else (next(iter(ready), None), look)
 
@@ -228,7 +228,7 @@ class _Every:
 
 def draw_on(run: Run, entries: Any, turn: Callable[[int, Entry], object]) -> None:
     """Run searches that draw again and again, with other random numbers, until the run has stopped."""
-    again = [(i, entry) for i, entry in entries if _of(entry).draws and at_hand(_of(entry))]
+    again = [(i, entry) for i, entry in entries if entry.does.draws and at_hand(entry.does)]
     while again and not run.stopped:
         since = time.perf_counter()
         run.seed = (run.seed + 1) % 2**31
@@ -248,7 +248,7 @@ def execute(run: Run, entry: Entry, prepared: Any, *, until: Callable[[], bool] 
         prepared: what the suite has made of the problem.
         until: ends it too, once it is true.
     """
-    method = _of(entry)
+    method = entry.does
     if not run.compiled(method.kernels, entry.name):
         if not busy(entry.objective):
             run.note(f"{entry.name} cannot be compiled here; gangplan warm-up says why")
@@ -260,11 +260,6 @@ def execute(run: Run, entry: Entry, prepared: Any, *, until: Callable[[], bool] 
         one_thread() if entry.learned else nullcontext(),
     ):
         method.run(run, prepared)
-
-
-def _of(entry: Entry) -> Method:
-    assert entry.method is not None
-    return entry.method
 
 
 class Tell:
