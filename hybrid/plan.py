@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from gangplan.solvers.run import Turn
-
 from .table import Entry
 
 PROCESS = 0.04
@@ -19,17 +17,10 @@ Without this `auto` with 0.1 s is 23 and 6% worse on placements of 8 and 40 node
 """
 _QUICK_SHARE = 0.5
 """Least share of a quick method where time is short."""
-_EACH = 1e-4
-"""Seconds for each part of a problem that a policy takes to encode it and to answer."""
 
 HERE, WORKER, BESIDE, ALONE, PYTHON = "here", "worker", "beside", "alone", "python"
 _NO_PROCESS = "no time for a process of its own"
-_WHY = {
-    WORKER: "its turn",
-    BESIDE: "only proves bounds",
-    ALONE: "registered",
-    PYTHON: "until it is compiled",
-}
+_WHY = {WORKER: "its turn", BESIDE: "only proves bounds", ALONE: "registered", PYTHON: "until it is compiled"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,10 +29,7 @@ class Slot:
 
     Attributes:
         entry: the method.
-        where: ``here`` in the caller's process, in the ``worker``, ``beside`` it, ``alone`` in a process of its own, or
-            in one as interpreted ``python``.
-        why: for people.
-        begin, end: seconds since the call, if all before it take what they may.
+        where, why, begin, end: as `Turn` has them.
         share: of the time left that it may take.
     """
 
@@ -57,10 +45,6 @@ class Slot:
         """The entry with its share in this plan."""
         return self.entry if self.share is None else replace(self.entry, share=self.share)
 
-    def turn(self, ran: float) -> Turn:
-        """Return the record of the slot, with the seconds that the method was at work."""
-        return Turn(self.entry.name, self.where, self.why, self.begin, self.end, ran)
-
 
 @dataclass(frozen=True, slots=True)
 class Situation:
@@ -68,7 +52,6 @@ class Situation:
 
     Attributes:
         entries: of the table that are for the problem, in its order, or the one that was asked for.
-        parts: of the problem.
         cores: that the solve may use.
         unfit: why methods cannot run at all, by name.
         local: methods that can begin in this process at once, and look at the clock all the time.
@@ -80,7 +63,6 @@ class Situation:
     """
 
     entries: Sequence[Entry]
-    parts: int = 1
     cores: int = 1
     unfit: Mapping[str, str] = field(default_factory=dict)
     local: frozenset[str] = frozenset()
@@ -148,7 +130,7 @@ def _queue(s: Situation, left: float, done: Sequence[Entry]) -> tuple[list[Entry
     for entry in sorted(waiting, key=lambda x: (2 - x.added - 2 * _is_first(s, x, left), left < x.least)):
         if entry.stand_in and s.loaded:
             left_out[entry.name] = "what it stands in for is loaded"
-        elif entry.learned and left < max(entry.least, _EACH * s.parts):
+        elif entry.learned and left < entry.least:
             late[entry.name] = "no time to encode the problem"
         elif entry.added and left < PROCESS:
             late[entry.name] = _NO_PROCESS

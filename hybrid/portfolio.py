@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 from typing import Any
 
 from gangplan.solvers.kernels import in_memory
 from gangplan.solvers.method import Method, suite
-from gangplan.solvers.run import OPTIMAL_GAP, Run, in_time
+from gangplan.solvers.run import Run, in_time
 
-from .compiling import complete, loaded
+from .compiling import complete
 from .plan import ALONE, HERE, WORKER, Plan, Situation, Slot, plan, worth_a_worker
 from .processes import Process, book, guarded, listen
 from .table import Entry, installed, method_for, parts, suited
@@ -65,7 +66,8 @@ def run_here(run: Run) -> None:
 
 def can_run_here(method: Method) -> bool:
     """Return whether `method` can begin at once and looks at the clock all the time, as solvers do not."""
-    return loaded(method) and not method.exact and method.library in ("", "numba", "torch")
+    ours = not method.exact and method.library in ("", "numba", "torch")
+    return ours and method.library in ("", *sys.modules) and in_memory(method.kernels)
 
 
 def unfit(entry: Entry, prepared: Any) -> str:
@@ -85,7 +87,6 @@ def survey(run: Run, entries: Sequence[Entry], prepared: Any, worker: Process | 
             run.leave_out(entry.name, why[entry.name])
     return Situation(
         entries,
-        parts=parts(run.problem),
         cores=run.workers,
         unfit=why,
         local=frozenset(x.name for x in entries if x.name not in why and can_run_here(x.does)),
@@ -122,8 +123,7 @@ class Crew:
     def ask(self) -> None:
         """Ask for a worker if there is time and use for one."""
         if can_serve() and worth_a_worker(self.run.remaining(), loaded=all_loaded(suited(self.run.problem))):
-            library = self.entries[0].does.library if self.named else ""
-            self._main = Process(self.run, alone=self.named, library=library)
+            self._main = Process(self.run, named=self.entries[0] if self.named else None)
 
     def carry_out(self, prepared: Any) -> None:
         """Run slot by slot what runs here or alone, planning anew after each; then hand the rest over."""
@@ -160,13 +160,11 @@ class Crew:
         """End all workers, and say why who has not begun did not."""
         for process in [*([self._main] if self._main else ()), *self._others]:
             process.end()
-        run, ran = self.run, {turn.method for turn in self.run.turns.values()}
-        solved = run.gap is not None and run.gap <= max(OPTIMAL_GAP, run.target_gap)
-        why = "solved before its turn" if solved or run.infeasible else "the solve ended before its turn"
-        waiting = {slot.entry.name: why for slot in self.plan.slots}
-        for name, words in {**self.plan.left_out, **self.plan.late, **waiting}.items():
+        ran = {turn.method for turn in self.run.turns.values()}
+        waiting = dict.fromkeys((slot.entry.name for slot in self.plan.slots), "the solve ended before its turn")
+        for name, why in {**self.plan.left_out, **self.plan.late, **waiting}.items():
             if name not in ran:
-                run.left_out.setdefault(name, words)
+                self.run.left_out.setdefault(name, why)
 
     def _run_here(self, slot: Slot, entry: Entry, prepared: Any) -> None:
         """Run a method in this process; what it raises is the caller's who has asked for it by name."""

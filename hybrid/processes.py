@@ -1,9 +1,8 @@
 """Run methods so that what one does wrong costs its own share of the time and nothing else.
 
-Most run in a worker: one that crashes, hangs or sleeps is killed, and the rest go on in another. What it finds comes
-through a connection, and is verified again on this side. What others have registered and cannot be sent to a worker
-runs in a fork of this process: should another thread hold a lock just then, it hangs and is killed. So does everything
-in a process that has one thread and one solve to do, as GapBench's: its forks are counted, and limited, with it.
+Most run in a worker: one that crashes, hangs or sleeps is killed, and the rest go on in another. What it finds is
+verified again here. What cannot be sent to a worker runs in a fork of this process: should another thread hold a lock
+just then, it hangs and is killed. So does everything after `fork_only`: GapBench counts and limits forks with it.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from gangplan.solvers.processes import POLL, Child, can_fork
-from gangplan.solvers.run import Run
+from gangplan.solvers.run import Run, Turn
 
 from .plan import HERE, PYTHON, Slot
 from .table import Entry
@@ -76,7 +75,8 @@ def book(run: Run, slot: Slot, since: float) -> float:
     """Book the time of a slot from `since` on, and return it."""
     spent = time.perf_counter() - since
     before = run.turns.get(slot)
-    run.turns[slot] = slot.turn(spent + (before.ran if before else 0.0))
+    ran = spent + (before.ran if before else 0.0)
+    run.turns[slot] = Turn(slot.entry.name, slot.where, slot.why, slot.begin, slot.end, ran)
     return spent
 
 
@@ -96,20 +96,14 @@ class Process:
         run: the solve.
         slots: what to run, in this order; `None` if that is not decided yet: the process prepares.
         prepared: what the suite has made of the problem, for a method that runs in this process after all.
-        alone: whether what the one method raises is the caller's, who has asked for it by name.
-        library: what the process is to find imported.
+        named: the one method, where the caller has asked for it by name: what it raises is the caller's, and the
+            process finds its library imported.
     """
 
     def __init__(
-        self,
-        run: Run,
-        slots: Sequence[Slot] | None = None,
-        prepared: Any = None,
-        *,
-        alone: bool = False,
-        library: str = "",
+        self, run: Run, slots: Sequence[Slot] | None = None, prepared: Any = None, *, named: Entry | None = None
     ) -> None:
-        self.run, self.alone, self.library = run, alone, library
+        self.run, self.named = run, named
         self.interpreted = any(slot.where == PYTHON for slot in slots or ())
         self.ready = False
         self.done = slots is None
@@ -240,7 +234,8 @@ class Process:
             if self._entries is not None and (alone or self._packed() is None):
                 self._fork()
             elif not alone:
-                self._child = begin(self.run, loaded=not self.interpreted, library=self.library)
+                library = self.named.does.library if self.named else ""
+                self._child = begin(self.run, loaded=not self.interpreted, library=library)
                 self.inbox = self._child.inbox
         except OSError as error:
             self._child = None
@@ -250,7 +245,7 @@ class Process:
     def _packed(self) -> bytes | None:
         """Return the orders as they are sent, `None` if they cannot be."""
         try:
-            orders = Orders.of(self.run, self._left, interpreted=self.interpreted, once=self.alone)
+            orders = Orders.of(self.run, self._left, interpreted=self.interpreted, once=self.named is not None)
             return pickle.dumps(orders, pickle.HIGHEST_PROTOCOL)
         except (Exception, SystemExit):  # whatever others' objects raise where they cannot be pickled
             if not can_fork():
@@ -275,7 +270,7 @@ class Process:
             inbox.close()
             tell = Tell(outbox)
             tell.plan, tell.bound = self.run.plan, self.run.bound
-            serve(self.run, self._left, self._prepared, tell, interpreted=self.interpreted, once=self.alone)
+            serve(self.run, self._left, self._prepared, tell, interpreted=self.interpreted, once=self.named is not None)
 
         try:
             self._child = Child(work)
@@ -315,7 +310,7 @@ class Process:
                 failed(run, name, reason(error))
         elif kind == "failed":
             words, raised = what
-            if self.alone and raised is not None:
+            if self.named and raised is not None:
                 raise raised
             failed(run, name, words)
         elif entry.added and not entry.trusted:
@@ -344,16 +339,15 @@ class Process:
             run.note(note)
         for phase, seconds in phases.items():
             run.phases[phase] = run.phases.get(phase, 0.0) + seconds
-        if self._since is not None and self._entry is not None:
-            book(run, self._slots[self._at], self._since)
-        self._since, self._until = None, float("inf")
+        self._book(told=True)
+        self._until = float("inf")
 
-    def _book(self) -> None:
-        """Book the time of a method that has not told how it spent it."""
+    def _book(self, *, told: bool = False) -> None:
+        """Book the time of the method at work, also as a phase if it has not told how it spent it."""
         if self._since is not None and self._entry is not None:
-            name = self._entry.name
-            spent = book(self.run, self._slots[self._at], self._since)
-            self.run.phases[name] = self.run.phases.get(name, 0.0) + spent
+            name, spent = self._entry.name, book(self.run, self._slots[self._at], self._since)
+            if not told:
+                self.run.phases[name] = self.run.phases.get(name, 0.0) + spent
         self._since = None
 
 

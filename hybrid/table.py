@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from gangplan.instances.arrays import require_kind, require_number, require_text
+from gangplan.instances.arrays import require_kind, require_share, require_text
 from gangplan.instances.errors import InstanceError, unknown
 from gangplan.solvers.method import OBJECTIVES, Method, suite
 
@@ -19,6 +19,10 @@ SHARE = 0.6
 """What a method may take of the time left while others wait."""
 LONG = 300
 """Jobs of a schedule up to which all lists are tried: `gangplan.solvers.schedule.grain.LONG`, which takes an import."""
+
+
+_ENCODE = 1e-4
+"""Seconds for each part of a problem that a policy takes to encode it and to answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +76,7 @@ class Entry:
 
     def __post_init__(self) -> None:
         require_text(self.name, "name")
-        require_number(self.share, "share", positive=True)
-        if self.share > 1:
-            raise InstanceError("share", f"{self.share!r} is more than 1")
+        require_share(self.share, "share", positive=True)
         if self.objective not in OBJECTIVES:
             raise InstanceError("objective", unknown(self.objective, OBJECTIVES))
         if self.name == "auto":
@@ -218,13 +220,17 @@ def suited(problem: Problem) -> list[Entry]:
     """Return what `auto` runs on `problem`, with methods, in order: quick, learned, added by others, ours."""
     known = named(problem.objective)
     found = [
-        replace(entry, method=known[entry.name], least=entry.least + entry.each * parts(problem))
+        replace(entry, method=known[entry.name], least=_least(entry, parts(problem)))
         for entry in (*_ADDED, *ENTRIES)
         if entry.objective == problem.objective
         and (not entry.variants or _variant(problem) in entry.variants)
         and entry.fewest <= parts(problem) <= entry.most
     ]
     return sorted(found, key=lambda entry: (not entry.quick, not entry.learned))
+
+
+def _least(entry: Entry, size: int) -> float:
+    return max(entry.least + entry.each * size, _ENCODE * size * entry.learned)
 
 
 def _variant(problem: Any) -> str:

@@ -43,14 +43,8 @@ def job(run: Run) -> dict[str, Any]:
     All processes of a machine share `time.perf_counter`.
     """
     limit = run.deadline - run.started
-    return {
-        "problem": run.problem,
-        "time_limit": limit - min(_WORD, _WORD_SHARE * limit),
-        "seed": run.seed,
-        "workers": run.workers,
-        "gap": run.target_gap,
-        "started": run.started,
-    }
+    rest = {"seed": run.seed, "workers": run.workers, "gap": run.target_gap, "started": run.started}
+    return {"problem": run.problem, "time_limit": limit - min(_WORD, _WORD_SHARE * limit), **rest}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +127,11 @@ def work(connection: Connection, file: int) -> None:
     with os.fdopen(file, "rb") as source:
         source.seek(0)
         run = Run(**pickle.load(source))
-    signal.signal(signal.SIGINT, lambda *_: _interrupt(run))
+
+    def interrupt(*_: object) -> None:
+        run.stop_reason = run.stop_reason or "interrupted"
+
+    signal.signal(signal.SIGINT, interrupt)
     with in_time(run):
         prepared = suite(run.problem.objective).prepare(run)
         tell.send("ready")
@@ -141,10 +139,6 @@ def work(connection: Connection, file: int) -> None:
         tell.plan, _, tell.bound, _ = orders.best
         run.adopt(*orders.best)
         serve(run, orders.unpack(), prepared, tell, interpreted=orders.interpreted, once=orders.once)
-
-
-def _interrupt(run: Run) -> None:
-    run.stop_reason = run.stop_reason or "interrupted"
 
 
 def serve(
@@ -206,24 +200,24 @@ def next_turn(objective: str, left: Sequence[tuple[int, Entry]]) -> tuple[int | 
     if left[0][0] in ready or not busy(objective):
         return left[0][0], None
     waiting = [entry.does for number, entry in left if number not in ready]
-    look = _Every(lambda: any(map(at_hand, waiting)) or not busy(objective))
+    look = _now_and_then(lambda: any(map(at_hand, waiting)) or not busy(objective))
     compiled = (number for number, entry in left if number in ready and entry.does.kernels is not None)
     first = next(compiled, None)
     return (first, None) if first is not None else (next(iter(ready), None), look)
 
 
-class _Every:
-    """Ask a slow question every so often, and give the last answer in between."""
+def _now_and_then(question: Callable[[], bool]) -> Callable[[], bool]:
+    """Return what asks a slow question every so often, and says no in between."""
+    after = time.perf_counter() + POLL
 
-    def __init__(self, question: Callable[[], bool]) -> None:
-        self._question, self._next = question, time.perf_counter() + POLL
-
-    def __call__(self) -> bool:
-        """Return the answer."""
-        if time.perf_counter() < self._next:
+    def ask() -> bool:
+        nonlocal after
+        if time.perf_counter() < after:
             return False
-        self._next = time.perf_counter() + POLL
-        return self._question()
+        after = time.perf_counter() + POLL
+        return question()
+
+    return ask
 
 
 def draw_on(run: Run, entries: Any, turn: Callable[[int, Entry], object]) -> None:

@@ -118,9 +118,9 @@ def test_whoever_could_not_be_followed_has_all() -> None:
 
 def test_why_others_have_no_slot() -> None:
     """Who is unfit, stands in for nobody, or has no time is named with the reason."""
-    policy, stands = entry("policy", learned=True), entry("stands", stand_in=True)
+    policy, stands = entry("policy", learned=True, least=1.0), entry("stands", stand_in=True)
     unfit = {"exact": "exactlib is not installed"}
-    planned = plan(Situation((policy, stands, EXACT), parts=10_000, unfit=unfit), 0.0, 0.5)
+    planned = plan(Situation((policy, stands, EXACT), unfit=unfit), 0.0, 0.5)
     assert planned.left_out == {**unfit, "stands": "what it stands in for is loaded"}
     assert planned.late == {"policy": "no time to encode the problem"}
     late = plan(Situation((SEARCH, EXACT), asked=False), 0.0, 0.03).late

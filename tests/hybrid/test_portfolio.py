@@ -30,10 +30,7 @@ LEARNED = Entry("throughput", "learned", Method(idle), share=0.2, learned=True)
 @pytest.fixture
 def with_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give throughput a learned method, and nothing else that is."""
-    known = portfolio.suited
-    monkeypatch.setattr(
-        portfolio, "suited", lambda *of: [known(*of)[0], LEARNED, *(e for e in known(*of)[1:] if not e.learned)]
-    )
+    monkeypatch.setattr(table, "ENTRIES", (LEARNED, *table.ENTRIES))
 
 
 def planned(problem: Any, *seconds: float, asked: bool = True) -> list[dict[str, float]]:
