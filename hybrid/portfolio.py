@@ -112,6 +112,7 @@ class Crew:
     def __init__(self, run: Run, name: str) -> None:
         self.run, self.named = run, name != "auto"
         self.entries = suited(run.problem)
+        self.loaded = all_loaded(self.entries)
         self.plan = Plan(())
         method = method_for(run.problem, name)
         if method is not None:
@@ -122,7 +123,7 @@ class Crew:
 
     def ask(self) -> None:
         """Ask for a worker if there is time and use for one."""
-        if can_serve() and worth_a_worker(self.run.remaining(), loaded=all_loaded(suited(self.run.problem))):
+        if can_serve() and worth_a_worker(self.run.remaining(), loaded=self.loaded):
             self._main = Process(self.run, named=self.entries[0] if self.named else None)
 
     def carry_out(self, prepared: Any) -> None:

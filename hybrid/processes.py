@@ -356,7 +356,9 @@ def _makes_sense(kind: Any = None, *what: Any) -> bool:
     kinds = _MESSAGES.get(kind) if isinstance(kind, str) else None
     if kinds is None or len(what) != len(kinds) or not all(map(isinstance, what, kinds)):
         return False
-    _, notes, left_out, phases, _ = what if kind == "end" else (None, (), {}, {}, False)
+    if kind != "end":
+        return True
+    _, notes, left_out, phases, _ = what
     seconds = all(isinstance(x, float) and 0 <= x < inf for x in phases.values())
     return seconds and all(isinstance(text, str) for text in (*notes, *left_out, *left_out.values(), *phases))
 

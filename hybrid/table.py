@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gangplan.instances.arrays import require_kind, require_share, require_text
 from gangplan.instances.errors import InstanceError, unknown
+from gangplan.instances.partition import StepProblem
 from gangplan.solvers.method import OBJECTIVES, Method, suite
 
 if TYPE_CHECKING:
@@ -218,25 +219,15 @@ def method_for(problem: Problem, name: Any) -> Method | None:
 
 def suited(problem: Problem) -> list[Entry]:
     """Return what `auto` runs on `problem`, with methods, in order: quick, learned, added by others, ours."""
-    known = named(problem.objective)
-    found = [
-        replace(entry, method=known[entry.name], least=_least(entry, parts(problem)))
-        for entry in (*_ADDED, *ENTRIES)
-        if entry.objective == problem.objective
-        and (not entry.variants or _variant(problem) in entry.variants)
-        and entry.fewest <= parts(problem) <= entry.most
+    methods, size, variant = named(problem.objective), parts(problem), str(problem.variant)
+    if isinstance(problem, StepProblem):
+        variant = "contention" if problem.contention else "no contention"
+    entries = [
+        replace(x, method=methods[x.name], least=max(x.least + x.each * size, _ENCODE * size * x.learned))
+        for x in (*_ADDED, *ENTRIES)
+        if x.objective == problem.objective and (not x.variants or variant in x.variants) and x.fewest <= size <= x.most
     ]
-    return sorted(found, key=lambda entry: (not entry.quick, not entry.learned))
-
-
-def _least(entry: Entry, size: int) -> float:
-    return max(entry.least + entry.each * size, _ENCODE * size * entry.learned)
-
-
-def _variant(problem: Any) -> str:
-    if problem.objective == "step":
-        return "contention" if problem.contention else "no contention"
-    return str(problem.variant)
+    return sorted(entries, key=lambda x: (not x.quick, not x.learned))
 
 
 def installed(method: Method) -> bool:

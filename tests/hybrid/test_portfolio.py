@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from gangplan import warm_up
-from gangplan.hybrid import Entry, portfolio, table
+from gangplan import solve, warm_up
+from gangplan.hybrid import Entry, display, portfolio, table
 from gangplan.hybrid.plan import plan
 from gangplan.hybrid.portfolio import can_run_here
 from gangplan.instances import InstanceError
 from gangplan.instances.generators import generate
 from gangplan.instances.generators.families import make, seed_of
-from gangplan.solvers import Run
+from gangplan.solvers import Run, Turn
 from gangplan.solvers.method import Method, suite
 from gangplan.solvers.schedule import grain
 
@@ -116,3 +116,26 @@ def test_no_policy_where_encoding_takes_too_long() -> None:
     problem = generate("layered", ops=3000, layers=30, training=False, devices=4, seed=1)
     short, long = planned(problem, 0.2, 30.0)
     assert "learned" not in short and "learned" in long
+
+
+def test_the_result_says_who_ran_and_why_others_did_not() -> None:
+    """Every method that suits the problem has a turn within the time, or a reason; turns here and there add up."""
+    problem = generate("layered", ops=60, layers=8, training=False, devices=4, variant="free", seed=1)
+    result = solve(problem, time_limit=1.0, workers=1)
+    names = {entry.name for entry in portfolio.suited(problem)}
+    assert names <= {turn.method for turn in result.turns} | set(result.left_out)
+    assert result.turns[0].method == "pipedream" and result.turns[0].where == "here"
+    assert all(0 <= turn.begin <= turn.end <= 1.0 + 1e-9 for turn in result.turns)
+    assert 0 < sum(turn.ran for turn in result.turns) <= result.wall_seconds
+    (named,) = solve(problem, time_limit=1.0, workers=1, method="pipedream").turns
+    assert (named.method, named.why) == ("pipedream", "asked for by name")
+
+
+def test_the_table_of_turns_has_80_columns() -> None:
+    """The display's table has a line for every turn, and one or more for every method left out."""
+    turns = (Turn("least_interference", "here", "no process to be had", 0.0, 100.0, 20.5),)
+    left_out = {"lns": "it does not model all of the problem, or its model would be too large for it"}
+    result = solve(small(), time_limit=1.0, workers=1)
+    lines = [*display._turns(replace(result, turns=turns, left_out=left_out))]
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in lines if line and line[0] != " "] == ["method", "least_interference", "lns"]
