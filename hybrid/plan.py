@@ -110,9 +110,10 @@ def plan(s: Situation, now: float, end: float, done: Sequence[Entry] = ()) -> Pl
         over = (end - at) * (1 - share)
         others = (x for x in queue[i + 1 :] if x.name != entry.name)
         # all that is left, if no other one could begin with what it would leave
-        if not (_is_first(s, entry, left) or any(_can_follow(s, x, left, over) for x in others)):
+        is_first = _is_first(s, entry, left)
+        if not (is_first or any(_can_follow(s, x, left, over) for x in others)):
             share, over = 1.0, 0.0
-        why = _WHY.get(where) or ("quick" if entry.quick else "loaded here" if s.serves else "no workers here")
+        why = _WHY.get(where) or ("quick" if is_first else "loaded here" if s.serves else "no workers here")
         (workers if where == WORKER else ours).append(Slot(entry, where, why, at, end - over, share))
         at = end - over
     begin = workers[0].begin if workers else at

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 from gangplan.solvers.kernels import in_memory
@@ -127,23 +128,29 @@ class Crew:
             self._main = Process(self.run, named=self.entries[0] if self.named else None)
 
     def carry_out(self, prepared: Any) -> None:
-        """Run slot by slot what runs here or alone, planning anew after each; then hand the rest over."""
+        """Run what runs here or alone, and plan anew after each kind of slots, not amid one; hand the rest over.
+
+        Amid searches, what had time enough when they were planned would lose its turn with the time that they take.
+        """
         run, here, done = self.run, list[Slot](), list[Entry]()
         if self._main is not None:
             self._main.listen()  # it may be ready
         situation = survey(run, self.entries, prepared, self._main, named=self.named)
         while True:
             self.plan = plan(situation, run.seconds(), run.deadline - run.started, done)
-            slot = next(iter(self.plan.slots), None)
-            if run.stopped or slot is None or slot.where not in (HERE, ALONE):
+            (where, _), slots = next(groupby(self.plan.slots, lambda x: (x.where, x.why)), (("", ""), iter(())))
+            if run.stopped or where not in (HERE, ALONE):
                 break
-            done.append(slot.entry)
-            if slot.where == HERE:
-                here.append(slot)
-                self._run_here(slot, slot.given, prepared)
-            else:
-                self._others.append(Process(run, [slot], prepared))
-                self._attend(self._others[-1])
+            for slot in slots:
+                if run.stopped:
+                    break
+                done.append(slot.entry)
+                if where == HERE:
+                    here.append(slot)
+                    self._run_here(slot, slot.given, prepared)
+                else:
+                    self._others.append(Process(run, [slot], prepared))
+                    self._attend(self._others[-1])
         if not run.stopped:
             for name, why in self.plan.late.items():
                 run.leave_out(name, why, late=True)

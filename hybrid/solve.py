@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Never
 
-from gangplan.instances.arrays import plain, require_counts, require_number
+from gangplan.instances.arrays import plain, require_number
 from gangplan.instances.errors import InstanceError, did_you_mean
 from gangplan.instances.kinds import GRAPHS, PROBLEMS, with_objective
 from gangplan.instances.verify import verify
@@ -162,10 +162,10 @@ def _checked(
         hint = f"; write gangplan.read({str(instance)!r})" if isinstance(instance, str | os.PathLike) else ""
         raise InstanceError("instance", f"{type(instance).__name__} is no problem that gangplan knows{hint}")
     require_number(time_limit, "time_limit", positive=True)
-    require_number(seed, "seed", whole=True)
-    if seed >= 2**31:
-        raise InstanceError("seed", f"{seed!r} is not below 2^31")
-    require_counts(workers=workers)
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**31:
+        raise InstanceError("seed", f"{seed!r} is not a whole number from 0 to 2^31 - 1")
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+        raise InstanceError("workers", f"{workers!r} is not a positive whole number")
     require_number(gap, "gap")
     if gap >= 1:
         raise InstanceError("gap", f"{gap!r} is not from 0 up to 1")
