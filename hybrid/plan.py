@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 
 from .table import Entry
 
@@ -94,10 +93,13 @@ def plan(s: Situation, now: float, end: float, done: Sequence[Entry] = ()) -> Pl
     asked for and the method can begin at once, then in the worker. What needs more seconds than are left goes last.
     """
     left = end - now
-    queue, left_out, late = _queue(s, left, done)
     if s.named:
-        where = WORKER if s.asked else ALONE if s.entries[0].added else HERE
-        return Plan(tuple(Slot(x, where, "asked for by name", now, end, 1.0) for x in queue), s.unfit, late)
+        (entry,) = s.entries
+        where = WORKER if s.asked else ALONE if entry.added else HERE
+        late = {entry.name: _NO_PROCESS} if where == ALONE and left < PROCESS else {}
+        slot = Slot(entry, where, "asked for by name", now, end, 1.0)
+        return Plan(() if done or late or s.unfit else (slot,), s.unfit, late)
+    queue, left_out, late = _queue(s, left, done)
     beside = [x for x in queue if x.beside and s.asked and s.cores > 1 and left >= max(SHORT, x.least)]
     queue = [x for x in queue if x not in beside]
     ours, workers, at = list[Slot](), list[Slot](), now
@@ -119,8 +121,8 @@ def plan(s: Situation, now: float, end: float, done: Sequence[Entry] = ()) -> Pl
     begin = workers[0].begin if workers else at
     aside = [Slot(entry, BESIDE, _WHY[BESIDE], begin, end, 1.0) for entry in beside]
     if not s.complete:
-        slow = (x.entry for x in workers if x.entry.quick and x.entry.method and x.entry.method.kernels is not None)
-        aside += [Slot(entry, PYTHON, _WHY[PYTHON], begin, end) for entry in islice(slow, 1)]
+        slow = [x.entry for x in workers if x.entry.quick and x.entry.does.kernels is not None]
+        aside += [Slot(entry, PYTHON, _WHY[PYTHON], begin, end) for entry in slow[:1]]
     return Plan((*ours, *aside, *workers), {**s.unfit, **left_out}, late)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
@@ -80,30 +79,6 @@ def unfit(entry: Entry, prepared: Any) -> str:
     return "" if installed(entry.does) else f"{entry.does.library} is not installed"
 
 
-def survey(run: Run, entries: Sequence[Entry], prepared: Any, worker: Process | None, *, named: bool) -> Situation:
-    """Return what the plan depends on; note which methods cannot run, quick ones aside."""
-    why = {entry.name: words for entry in entries if (words := unfit(entry, prepared))}
-    for entry in entries:
-        if entry.name in why and not entry.quick:
-            run.leave_out(entry.name, why[entry.name])
-    return Situation(
-        entries,
-        cores=run.workers,
-        unfit=why,
-        local=frozenset(x.name for x in entries if x.name not in why and can_run_here(x.does)),
-        serves=can_serve(),
-        asked=worker is not None,
-        loaded=all_loaded(entries) if worker is None else worker.ready,
-        complete=complete(run.problem.objective),
-        named=named,
-    )
-
-
-def all_loaded(entries: Sequence[Entry]) -> bool:
-    """Return whether all that gangplan's own methods compile is in this process."""
-    return all(in_memory(x.does.kernels) for x in entries if not (x.added or x.learned))
-
-
 class Crew:
     """Who works on one problem: this process, a worker for the searches, others beside it.
 
@@ -113,11 +88,12 @@ class Crew:
     def __init__(self, run: Run, name: str) -> None:
         self.run, self.named = run, name != "auto"
         self.entries = suited(run.problem)
-        self.loaded = all_loaded(self.entries)
+        # all that gangplan's own methods compile is in this process
+        self.loaded = all(in_memory(x.does.kernels) for x in self.entries if not (x.added or x.learned))
         self.plan = Plan(())
         method = method_for(run.problem, name)
         if method is not None:
-            added = [entry for entry in self.entries if entry.added and entry.method is method]
+            added = [entry for entry in self.entries if entry.added and entry.name == name]
             self.entries = added or [Entry(run.problem.objective, name, method)]
         self._main: Process | None = None
         self._others: list[Process] = []
@@ -127,6 +103,24 @@ class Crew:
         if can_serve() and worth_a_worker(self.run.remaining(), loaded=self.loaded):
             self._main = Process(self.run, named=self.entries[0] if self.named else None)
 
+    def survey(self, prepared: Any) -> Situation:
+        """Return what the plan depends on; note which methods cannot run, quick ones aside."""
+        why = {entry.name: words for entry in self.entries if (words := unfit(entry, prepared))}
+        for entry in self.entries:
+            if entry.name in why and not entry.quick:
+                self.run.leave_out(entry.name, why[entry.name])
+        return Situation(
+            self.entries,
+            cores=self.run.workers,
+            unfit=why,
+            local=frozenset(x.name for x in self.entries if x.name not in why and can_run_here(x.does)),
+            serves=can_serve(),
+            asked=self._main is not None,
+            loaded=self.loaded if self._main is None else self._main.ready,
+            complete=complete(self.run.problem.objective),
+            named=self.named,
+        )
+
     def carry_out(self, prepared: Any) -> None:
         """Run what runs here or alone, and plan anew after each kind of slots, not amid one; hand the rest over.
 
@@ -135,7 +129,7 @@ class Crew:
         run, here, done = self.run, list[Slot](), list[Entry]()
         if self._main is not None:
             self._main.listen()  # it may be ready
-        situation = survey(run, self.entries, prepared, self._main, named=self.named)
+        situation = self.survey(prepared)
         while True:
             self.plan = plan(situation, run.seconds(), run.deadline - run.started, done)
             (where, _), slots = next(groupby(self.plan.slots, lambda x: (x.where, x.why)), (("", ""), iter(())))

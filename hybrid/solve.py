@@ -74,7 +74,7 @@ def solve(
     seed, workers = plain(seed), plain(workers) if workers is not None else _cores()
     instance = _checked(instance, objective, time_limit, seed, workers, gap, callbacks)
     run = Run(instance, time_limit=time_limit, seed=seed, workers=workers, gap=gap, started=started)
-    log = _log(run, method) if display else None
+    log = _display(run, method) if display else None
     run.callbacks = (log, *callbacks) if log else callbacks
     try:
         with _uncollected(time_limit):
@@ -92,7 +92,13 @@ def solve(
 def _work(run: Run, method: str, initial: Answer | None) -> None:
     """Go from the initial plan to the best one, or to the reason why there is none."""
     if initial is not None:
-        _start_from(run, initial)
+        try:
+            verdict = verify(run.problem, initial)
+        except InstanceError as error:
+            raise InstanceError("initial", error.problem) from None
+        if not verdict.ok:
+            raise InstanceError("initial", f"is not feasible: {verdict.violations[0]}")
+        run.offer(initial, "initial")
     with run.phase("import"):
         from .portfolio import run_methods  # solvers take longer to import than small problems to solve
     run_methods(run, method)
@@ -103,7 +109,7 @@ def _work(run: Run, method: str, initial: Answer | None) -> None:
             run.conflict = conflict(run)
 
 
-def _log(run: Run, method: str) -> Display:
+def _display(run: Run, method: str) -> Display:
     from .display import Display
 
     return Display(run, method)
@@ -179,16 +185,6 @@ def _checked(
     if objective not in (None, own):
         raise InstanceError("objective", f"{objective!r} is not that of {type(instance).__name__}")
     return instance
-
-
-def _start_from(run: Run, initial: Answer) -> None:
-    try:
-        verdict = verify(run.problem, initial)
-    except InstanceError as error:
-        raise InstanceError("initial", error.problem) from None
-    if not verdict.ok:
-        raise InstanceError("initial", f"is not feasible: {verdict.violations[0]}")
-    run.offer(initial, "initial")
 
 
 def _result(run: Run, method: str) -> Result:

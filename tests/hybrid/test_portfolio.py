@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -37,9 +38,7 @@ def planned(problem: Any, *seconds: float, asked: bool = True) -> list[dict[str,
     """Return the shares by name, in order, with so many seconds left each, whatever preparing takes."""
     run = Run(problem, time_limit=60)
     prepared = suite(problem.objective).prepare(run)
-    situation = replace(
-        portfolio.survey(run, portfolio.suited(problem), prepared, None, named=False), asked=asked, loaded=True
-    )
+    situation = replace(portfolio.Crew(run, "auto").survey(prepared), asked=asked, loaded=True)
     plans = [plan(situation, 0.0, left) for left in seconds]
     return [{slot.entry.name: slot.given.share for slot in x.slots} for x in plans]
 
@@ -139,3 +138,19 @@ def test_the_table_of_turns_has_80_columns() -> None:
     lines = [*display._turns(replace(result, turns=turns, left_out=left_out))]
     assert max(map(len, lines)) <= 80
     assert [line.split()[0] for line in lines if line and line[0] != " "] == ["method", "least_interference", "lns"]
+
+
+@pytest.mark.usefixtures("processor_clock")
+def test_what_had_time_enough_keeps_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Amid searches in this process nothing is planned anew: a method does not lose its turn to the one before it."""
+
+    def spin(run: Run, prepared: Any) -> None:
+        until = time.perf_counter() + 0.2
+        while time.perf_counter() < until:
+            pass
+
+    first, second, last = (Entry("throughput", x, Method(f)) for x, f in (("a", spin), ("b", idle), ("c", idle)))
+    monkeypatch.setattr(portfolio, "suited", lambda _: [first, replace(second, least=0.3), last])
+    result = solve(small(), time_limit=0.45, workers=1)
+    assert [turn.method for turn in result.turns] == ["a", "b", "c"]
+    assert {turn.where for turn in result.turns} == {"here"}
