@@ -27,7 +27,6 @@ _PLACES = 4
 _IMPORT_SECONDS = {"torch": 4.0}
 _IMPORT_AT_MOST = 0.5
 """What libraries take to import on a slow or cold machine, and all others."""
-
 _OFTEN = 256
 """Turns of a loop between two looks at the clock: a look takes as long as a short turn."""
 
@@ -68,11 +67,9 @@ class Turn:
 
     Attributes:
         method: its name.
-        where: it ran: ``here`` in the caller's process, in the ``worker``, ``beside`` it, ``alone`` in a process of its
-            own, or in one as interpreted ``python``.
-        why: there and then.
-        begin, end: as planned, seconds since the call; who stops early leaves the rest to those after it.
-        ran: seconds at work.
+        where, why: ``here`` in the caller's process, in the ``worker``, ``beside`` it, ``alone``, or in a
+            process as interpreted ``python``.
+        begin, end, ran: as planned, seconds since the call; seconds at work.
     """
 
     method: str
@@ -99,8 +96,7 @@ class Result:
         phases: seconds spent in each phase; they add up to `wall_seconds`.
         wall_seconds: from the call to the return.
         method, seed, workers, versions: what made it, enough to make it again.
-        turns: which methods ran, in the order in which they began.
-        left_out: why other methods did not run, or not to their end, by name.
+        turns, left_out: which methods ran, as they ended; why others did not run, or not to their end, by name.
         notes: what a reader of the result should know, e.g. why a method was left out.
         conflict: if infeasible, requirements that contradict one another, none of which can be left out, in words.
         zero: what any plan costs at least because of where the clock of a schedule starts, see `clock_cost`; else 0.
@@ -200,8 +196,7 @@ class Run:
         self.phases: dict[str, float] = {}
         self._inner: list[tuple[str, float]] = []
         self.turns: dict[object, Turn] = {}
-        self.left_out: dict[str, str] = {}
-        self.notes: list[str] = []
+        self.left_out, self.notes = dict[str, str](), list[str]()
         self.stop_reason: str | None = None
         self.failure: Exception | None = None
         self._until: Callable[[], bool] | None = None
@@ -222,10 +217,8 @@ class Run:
     @property
     def stopped(self) -> bool:
         """Whether methods should return: proved, good enough, out of time or told to."""
-        # every loop asks: no calls but that of the clock
-        if self.stop_reason is None and (
-            time.perf_counter() >= self.deadline or (self._until is not None and self._until())
-        ):
+        late = time.perf_counter() >= self.deadline
+        if self.stop_reason is None and (late or (self._until and self._until())):
             self.stop_reason = "time limit"
         return self.stop_reason is not None
 
@@ -265,9 +258,7 @@ class Run:
             self.bound = value
             self._changed()
 
-    def adopt(
-        self, plan: Answer | None, objective: float | None, bound: float | None, trace: Sequence[Incumbent]
-    ) -> None:
+    def adopt(self, plan: Any, objective: float | None, bound: float | None, trace: Sequence[Incumbent]) -> None:
         """Go on from the best that another process knows, where that is better than what this one does."""
         if objective is not None and (self.objective is None or objective <= self.objective):
             self.plan, self.objective, self.trace = plan, objective, [*trace]
@@ -309,10 +300,7 @@ class Run:
         able = library in sys.modules or self.remaining() > _IMPORT_SECONDS.get(library, _IMPORT_AT_MOST)
         if tell and not able:
             words = f"no time to import {library.partition('.')[0]}"
-            if self._inner:
-                self.leave_out(self._inner[-1][0], words, late=True)
-            else:
-                self.no_time(words)
+            self.leave_out(self._inner[-1][0] if self._inner else "a method", words, late=True)
         return able
 
     def compiled(self, kernels: Kernels | None, name: str, *, tell: bool = True) -> bool:
@@ -398,17 +386,13 @@ def in_time(run: Run) -> Iterator[None]:
 
 
 def watched(items: Iterable[T], stopped: Callable[[], bool], often: int = _OFTEN) -> Iterator[T]:
-    """Yield the items, and look at the clock every so `often` items.
+    """Yield the items; every so `often` items look at the clock, and raise `TimeoutError` once `stopped` is true."""
+    rest = iter(items)
 
-    Raises:
-        TimeoutError: once `stopped` is true.
-    """
-    return chain.from_iterable(_runs(iter(items), stopped, often))
+    def runs() -> Iterator[Iterable[T]]:
+        for item in rest:
+            if stopped():
+                raise TimeoutError
+            yield chain((item,), islice(rest, often - 1))
 
-
-def _runs(items: Iterator[T], stopped: Callable[[], bool], often: int) -> Iterator[Iterable[T]]:
-    """Yield runs of `often` items, of which no Python function is called for each."""
-    for item in items:
-        if stopped():
-            raise TimeoutError
-        yield chain((item,), islice(items, often - 1))
+    return chain.from_iterable(runs())  # no Python function is called for each item
